@@ -1,0 +1,33 @@
+# Each target makes its own virtual environment, installs what it needs and runs. Versions come from constraints.txt.
+PYTHON ?= python3
+export PIP_CONSTRAINT = $(CURDIR)/constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: demo test test-all lint clean
+
+demo: .venv-demo/ready
+	.venv-demo/bin/isopleth demo
+
+test: .venv-test/ready lint
+	.venv-test/bin/python -m pytest -m "not slow" --cov --cov-report=term
+
+test-all: .venv-test/ready
+	.venv-test/bin/python -m pytest
+
+lint: .venv-test/ready
+	.venv-test/bin/ruff format --check .
+	.venv-test/bin/ruff check .
+	.venv-test/bin/mypy
+
+.venv-demo/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-demo
+	.venv-demo/bin/python -m pip install -q -e ".[plot]"
+	touch $@
+
+.venv-test/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-test
+	.venv-test/bin/python -m pip install -q -e ".[plot,parquet,test]"
+	touch $@
+
+clean:
+	rm -rf .venv-demo .venv-test build dist .coverage htmlcov

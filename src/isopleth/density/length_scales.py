@@ -1,0 +1,75 @@
+"""Cheap rules for a length scale."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from isopleth.errors import InputError
+
+MEDIAN_ROWS = 1000
+RULES = ("scott", "median")
+
+
+def scott(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    r"""Scott's rule a column, :math:`\ell_j = \sqrt2\, \sigma_j\, n^{-1/(d+4)}`.
+
+    A Gaussian-kernel SOSREP is a mixture of Gaussians of variance :math:`\ell^2/2`; the factor gives them Scott's bandwidth.
+    Weights count repetitions: n is their sum, but at least the number of rows.
+    """
+    n = max(float(weights.sum()), len(rows))
+    share = weights / weights.sum()
+    mean = share @ rows
+    sigma = np.sqrt(share @ (rows - mean) ** 2)
+    return np.sqrt(2.0) * sigma * n ** (-1.0 / (rows.shape[1] + 4))
+
+
+def median(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The weighted median distance between distinct rows, one number for every column.
+
+    Beyond MEDIAN_ROWS distinct rows, it is taken over as many of them, evenly spaced in lexical order.
+    """
+    chosen = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), MEDIAN_ROWS)).astype(int))
+    distances = pdist(rows[chosen])
+    i, j = np.triu_indices(len(chosen), 1)
+    mass = weights[chosen][i] * weights[chosen][j]
+    order = np.argsort(distances)
+    cumulative = np.cumsum(mass[order])
+    middle = distances[order][np.searchsorted(cumulative, 0.5 * cumulative[-1])]
+    return np.full(rows.shape[1], middle)
+
+
+def resolve_length_scale(length_scale: Any, rows: np.ndarray, weights: np.ndarray, keep: np.ndarray) -> np.ndarray:
+    """Length scale of each kept column of the centred, distinct `rows`.
+
+    Parameters
+    ----------
+    length_scale : float, array of shape (n_features,), "scott" or "median"
+        What the user asked for.
+    rows : array of shape (n, d)
+        Kept columns of the distinct rows.
+    weights : array of shape (n,)
+        Their weights.
+    keep : array of shape (n_features,), bool
+        Which columns `rows` has.
+
+    Raises
+    ------
+    InputError
+        If it is no rule that is known, has not one number a column, or is not positive.
+    """
+    if isinstance(length_scale, str):
+        if length_scale not in RULES:
+            raise InputError(f"length_scale = {length_scale!r}: expected a number, one a column, 'scott' or 'median'.")
+        return (scott if length_scale == "scott" else median)(rows, weights)
+    try:
+        given = np.asarray(length_scale, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"length_scale = {length_scale!r}: expected a number, one a column, 'scott' or 'median'.") from error
+    if given.ndim > 1 or (given.ndim == 1 and given.shape != keep.shape):
+        raise InputError(f"length_scale has shape {given.shape}; expected one number, or one for each of {len(keep)} columns.")
+    if not (np.isfinite(given).all() and (given > 0).all()):
+        raise InputError(f"length_scale = {length_scale!r}: expected positive, finite numbers in the units of the columns.")
+    return np.broadcast_to(given, keep.shape)[keep].copy()

@@ -1,0 +1,92 @@
+"""Fitted functions as sums of kernel terms."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from isopleth._namespace import Array, namespace
+from isopleth.kernels import Kernel
+from isopleth.operators import DEFAULT_MEMORY_LIMIT, GRADIENT, LAPLACIAN, LOG_GRADIENT, LOG_SUM, VALUE, Block, Operator
+from isopleth.operators.blocks import Matrix
+
+
+@dataclass(frozen=True)
+class KernelExpansion:
+    r"""The function :math:`f = \sum_i \alpha_i k(c_i, \cdot)` in frame coordinates.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Bound to the dimension of the centres.
+    centers : array of shape (m, d)
+        Centres c.
+    coefficients : array of shape (m,)
+        Coefficients alpha.
+    memory_limit, n_jobs
+        As for :class:`~isopleth.operators.Operator`.
+    """
+
+    kernel: Kernel
+    centers: Array
+    coefficients: Array
+    memory_limit: float = DEFAULT_MEMORY_LIMIT
+    n_jobs: int | None = None
+
+    def _sum(self, x: Array, block: Block, coefficients: Array) -> Array:
+        op = Operator(
+            self.kernel, x, self.centers, block=block, memory_limit=self.memory_limit, n_jobs=self.n_jobs
+        )
+        return op.matvec(coefficients)
+
+    def value(self, x: Array) -> Array:
+        """f at the rows of `x`."""
+        return self._sum(x, VALUE, self.coefficients)
+
+    def gradient(self, x: Array) -> Array:
+        """Gradient of f at the rows of `x`."""
+        return self._sum(x, GRADIENT, self.coefficients)
+
+    def laplacian(self, x: Array) -> Array:
+        """Laplacian of f at the rows of `x`."""
+        return self._sum(x, LAPLACIAN, self.coefficients)
+
+    def log_abs(self, x: Array) -> Array:
+        """log |f| at the rows of `x`; where f underflows and the kernel is positive, by a streaming log-sum-exp."""
+        xp = namespace(x)
+        f = xp.abs(self.value(x))
+        lost = f < self._lost(x)
+        out = xp.log(xp.where(lost, xp.ones_like(f), f))
+        if not bool(xp.any(lost)):
+            return out
+        if not self.kernel.nonnegative:
+            zero = f == 0.0
+            return xp.where(zero, -xp.inf * xp.ones_like(f), xp.log(xp.where(zero, xp.ones_like(f), f)))
+        rows = xp.nonzero(lost)[0]
+        state = self._sum(xp.take(x, rows, axis=0), LOG_SUM, xp.log(self.coefficients))
+        out[lost] = state[:, 0] + xp.log(state[:, 1])
+        return out
+
+    def grad_log_abs(self, x: Array) -> Array:
+        """Gradient of log |f| at the rows of `x`, by a streaming soft maximum where f underflows."""
+        xp = namespace(x)
+        f = self.value(x)
+        lost = xp.abs(f) < self._lost(x)
+        out = self.gradient(x) / xp.where(f == 0.0, xp.ones_like(f), f)[:, None]
+        if self.kernel.nonnegative and bool(xp.any(lost)):
+            state = self._sum(xp.take(x, xp.nonzero(lost)[0], axis=0), LOG_GRADIENT, xp.log(self.coefficients))
+            out[lost, :] = state[:, 2:] / state[:, 1:2]
+        return out
+
+    @staticmethod
+    def _lost(x: Array) -> float:
+        """Below this a sum of kernel values has lost digits to subnormal terms, or is 0."""
+        return 1e-3 * math.sqrt(float(namespace(x).finfo(x.dtype).smallest_normal))
+
+    def log_square_integral(self) -> float:
+        r"""log of the integral of f^2, :math:`\alpha^\top K_2\, \alpha`, K_2 the kernel convolved with itself."""
+        convolution = self.kernel.self_convolution()
+        block = Matrix("self-convolution", lambda kernel: convolution.psi)
+        op = Operator(self.kernel, self.centers, block=block, memory_limit=self.memory_limit, n_jobs=self.n_jobs)
+        total = float(namespace(self.centers).sum(self.coefficients * op.matvec(self.coefficients)))
+        return convolution.log_constant + math.log(total)

@@ -1,0 +1,61 @@
+"""The frame of the data: shifted and scaled by column, so that inside one length scale, 1, serves."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The map x -> (x - shift) / scale of the columns that are kept.
+
+    Parameters
+    ----------
+    keep : array of shape (n_features,), bool
+        Columns that vary; constant ones say nothing and have no density.
+    shift : array of shape (d,)
+        Centre of the kept columns. Squared distances by products lose digits off-centre.
+    scale : array of shape (d,)
+        Length scale of each kept column, in the units of the data.
+    """
+
+    keep: np.ndarray
+    shift: np.ndarray
+    scale: np.ndarray
+
+    @classmethod
+    def centred(cls, X: np.ndarray, keep: np.ndarray) -> Self:
+        """Frame of the kept columns with their mean as centre and unit scale."""
+        # An offset far beyond the spread costs the mean a few digits; what is left of it is taken off in a second pass.
+        kept = X[:, keep]
+        shift = kept.mean(axis=0)
+        shift = shift + (kept - shift).mean(axis=0)
+        return cls(keep, shift, np.ones(kept.shape[1]))
+
+    def scaled(self, scale: np.ndarray) -> Frame:
+        """The same centre with another length scale."""
+        return Frame(self.keep, self.shift, scale)
+
+    @property
+    def dim(self) -> int:
+        """Number of kept columns."""
+        return int(self.shift.shape[0])
+
+    @property
+    def log_volume(self) -> float:
+        """What log densities pay for the scaling."""
+        return math.fsum(np.log(self.scale))
+
+    def enter(self, X: np.ndarray) -> np.ndarray:
+        """Points in frame coordinates."""
+        return (X[:, self.keep] - self.shift) / self.scale
+
+    def leave(self, Z: np.ndarray, fill: np.ndarray) -> np.ndarray:
+        """Points in the units of the data; `fill` has a row with the values of the columns that were dropped."""
+        X = np.tile(fill, (len(Z), 1))
+        X[:, self.keep] = Z * self.scale + self.shift
+        return X

@@ -1,0 +1,31 @@
+"""Kernels: what is near. One small file a family; `get_kernel` turns a name into one."""
+
+from __future__ import annotations
+
+from isopleth.kernels.base import Kernel, SelfConvolution
+from isopleth.kernels.gaussian import Gaussian
+from isopleth.kernels.laplacian import Laplacian
+from isopleth.kernels.sdo import SDO
+from isopleth.kernels.workspace import Workspace
+
+KERNELS: dict[str, type[Kernel]] = {"gaussian": Gaussian, "laplacian": Laplacian, "sdo": SDO}
+"""The registry: names that `kernel=` accepts, and the list that the tests go through."""
+
+
+def get_kernel(kernel: str | Kernel) -> Kernel:
+    """Kernel of a name, or the kernel itself.
+
+    Raises
+    ------
+    ValueError
+        If the name is not registered.
+    """
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, str) and kernel in KERNELS:
+        return KERNELS[kernel]()
+    names = ", ".join(repr(name) for name in KERNELS)
+    raise ValueError(f"kernel = {kernel!r}: expected one of {names}, or a kernel such as isopleth.SDO(order=4).")
+
+
+__all__ = ["KERNELS", "SDO", "Gaussian", "Kernel", "Laplacian", "SelfConvolution", "Workspace", "get_kernel"]

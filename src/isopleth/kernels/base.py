@@ -1,0 +1,148 @@
+"""What a kernel is: a frozen value, free of dimension until it is bound to one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+
+from isopleth._namespace import Array, namespace
+from isopleth.kernels.workspace import Workspace
+
+
+def _on_copy(product: Callable[[Array, Workspace], Array], s: Array) -> Array:
+    """Answer of an overwriting formula, for numbers, lists and arrays of any shape, leaving `s` as it was."""
+    a = s if hasattr(s, "ndim") and s.ndim else np.asarray(s, dtype=np.float64)
+    xp = namespace(a)
+    with np.errstate(all="ignore"):
+        out = product(xp.asarray(xp.reshape(a, (-1,)), copy=True), Workspace())
+    out = xp.reshape(xp.asarray(out, copy=True), a.shape)
+    return out[()] if isinstance(out, np.ndarray) else out
+
+
+@dataclass(frozen=True)
+class Kernel(ABC):
+    r"""A radial kernel :math:`k(x, y) = \varphi(s)`, :math:`s = |x - y|^2/\ell^2`, :math:`\varphi(0) = 1`.
+
+    Without `dim` it is what a user names; with `dim` (:meth:`bind`) it is a profile that can be evaluated. It answers with
+    :math:`\varphi` and its derivatives in `s`, each times the power of `s` that keeps it finite for kernels that are rough at 0.
+
+    A new kernel defines :attr:`smoothness`, :meth:`_product` and whichever of
+    :meth:`_log` with :meth:`_log_slope`, :meth:`self_convolution` exist.
+
+    Parameters
+    ----------
+    dim : int, optional
+        Dimension of the points.
+    """
+
+    dim: int | None = None
+
+    nonnegative: ClassVar[bool] = True
+    """Whether phi is nowhere negative."""
+
+    def __post_init__(self) -> None:
+        if self.dim is not None and (isinstance(self.dim, bool) or not isinstance(self.dim, int) or self.dim < 1):
+            raise ValueError(f"dim = {self.dim!r}: expected a whole number of columns, at least 1.")
+
+    def bind(self, dim: int) -> Self:
+        """This kernel for points of `dim` columns."""
+        if self.dim is None:
+            return replace(self, dim=int(dim))
+        if self.dim != dim:
+            raise ValueError(f"{self!r} is bound to {self.dim} columns but the data have {dim}; leave dim out to bind at fit.")
+        return self
+
+    @property
+    def bound_dim(self) -> int:
+        """`dim`, once it is known."""
+        if self.dim is None:
+            raise ValueError(f"{self!r} is not bound to a dimension: call bind(dim) first.")
+        return self.dim
+
+    @property
+    @abstractmethod
+    def smoothness(self) -> float:
+        """The order nu of the Matern kernel that is as smooth at 0; infinite for a Gaussian."""
+
+    @abstractmethod
+    def _product(self, s: Array, order: int, work: Workspace) -> Array:
+        """:meth:`derivative` of a one- or two-dimensional array for the hot path: may overwrite `s`, and answers in `s` or in
+        scratch of `work` that the next call overwrites."""
+
+    def __call__(self, s: Array) -> Array:
+        """phi at squared scaled distances `s`, an array or a number."""
+        return self.derivative(s, 0)
+
+    def derivative(self, s: Array, order: int) -> Array:
+        r"""Derivative of phi in `s`, times :math:`s^{\lfloor order/2 \rfloor}`.
+
+        Parameters
+        ----------
+        s : array or float
+            Squared scaled distances, not negative.
+        order : int
+            0 to 4 for :math:`\varphi,\ \varphi',\ s\varphi'',\ s\varphi''',\ s^2\varphi''''`.
+
+        Returns
+        -------
+        array of the shape of `s`
+            At ``s = 0`` the limits, which are infinite where the kernel is too rough.
+        """
+        if order not in range(5):
+            raise ValueError(f"order = {order!r}: expected an integer from 0 to 4.")
+        return _on_copy(lambda a, work: self._product(a, order, work), s)
+
+    def laplacian(self, s: Array) -> Array:
+        r""":math:`\Delta_x k = 2\,(d\,\varphi' + 2 s\varphi'')` at unit length scale; finite at 0 from Matern 3/2 on."""
+        return _on_copy(self._laplacian, s)
+
+    def _laplacian(self, s: Array, work: Workspace) -> Array:
+        """:meth:`laplacian` for the hot path, in the manner of :meth:`_product`."""
+        second = self._product(work.copy("laplacian of", s), 2, work)
+        second = work.copy("second derivative", second)  # the next product may use the scratch that holds it
+        first = self._product(s, 1, work)
+        first *= 2.0 * self.bound_dim
+        second *= 4.0
+        first += second
+        return first
+
+    def log(self, s: Array) -> Array:
+        """log phi without underflow; only kernels that are nowhere negative have it."""
+        return _on_copy(self._log, s)
+
+    def _log(self, s: Array, work: Workspace) -> Array:
+        raise ValueError(f"{self!r} can be negative and has no logarithm.")
+
+    def _log_slope(self, s: Array, work: Workspace) -> Array:
+        """Derivative of log phi in s."""
+        raise ValueError(f"{self!r} can be negative and has no logarithm.")
+
+    def self_convolution(self) -> SelfConvolution:
+        r"""The kernel convolved with itself, :math:`\int k(x, z)\, k(z, y)\, dz`, at unit length scale."""
+        raise ValueError(f"{self!r} has no self-convolution: its square does not integrate.")
+
+
+@dataclass(frozen=True)
+class SelfConvolution:
+    r"""A kernel convolved with itself: :math:`(k * k)(r) = e^{c}\,\psi(s)`, psi(0) = 1.
+
+    The constant is kept as a logarithm: it over- and underflows in high dimensions.
+
+    Parameters
+    ----------
+    log_constant : float
+        c, at unit length scale; a length scale ell adds ``dim * log(ell)``.
+    psi : callable
+        Overwriting form ``(s, work) -> array`` of psi.
+    """
+
+    log_constant: float
+    psi: Callable[[Array, Workspace], Array]
+
+    def __call__(self, s: Array) -> Array:
+        """psi at squared scaled distances `s`, an array or a number."""
+        return _on_copy(self.psi, s)

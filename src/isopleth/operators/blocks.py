@@ -1,0 +1,182 @@
+"""What is summed: the one function of a tile in which a kernel sum, its gradient and its Laplacian differ."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from isopleth._namespace import Array, namespace, overwrite
+from isopleth.kernels import Kernel, Workspace
+
+Evaluate = Callable[[Array, Workspace], Array]
+
+
+@dataclass
+class Tile:
+    """Pairs of some rows with some columns.
+
+    `s` holds their squared distances and may be overwritten; `near` marks the pairs so close that differences of coordinates
+    lose digits unless they are taken one by one, and is None where there are none.
+    """
+
+    s: Array
+    x: Array
+    y: Array
+    near: Array | None
+    work: Workspace
+
+    def near_differences(self) -> tuple[Array, Array]:
+        """Column index and x - y of each near pair, in the order of the mask."""
+        xp = namespace(self.s)
+        rows, columns = xp.nonzero(self.near)
+        return columns, xp.take(self.x, rows, axis=0) - xp.take(self.y, columns, axis=0)
+
+
+class Block(ABC):
+    """One way to fold a tile of distances into a result."""
+
+    symmetric = False
+    """Whether the transposed tile adds the same way, so that a set of points against itself needs half of its tiles."""
+
+    @abstractmethod
+    def zeros(self, x: Array, v: Array) -> Array:
+        """The empty sum for the rows `x` and coefficients `v`."""
+
+    def matrix(self, kernel: Kernel, tile: Tile) -> Array:
+        """The tile's matrix, of blocks that have one number a pair."""
+        raise TypeError(f"the {self!r} block has no matrix.")
+
+    @abstractmethod
+    def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> Array | None:
+        """Add the tile's pairs to `out`; symmetric blocks answer with their matrix, so that its transpose can be added."""
+
+
+class Matrix(Block):
+    """out_i = sum_j m(s_ij) v_j for a scalar function m of the kernel, such as its value or its Laplacian."""
+
+    symmetric = True
+
+    def __init__(self, name: str, evaluate: Callable[[Kernel], Evaluate]) -> None:
+        self._name = name
+        self._evaluate = evaluate
+
+    def __repr__(self) -> str:
+        return self._name
+
+    def zeros(self, x: Array, v: Array) -> Array:
+        """Zeros of one row a point and the columns of `v`."""
+        return namespace(x).zeros((x.shape[0], *v.shape[1:]), dtype=x.dtype)
+
+    def matrix(self, kernel: Kernel, tile: Tile) -> Array:
+        """The values m(s) of a tile, in its own memory or in scratch."""
+        return self._evaluate(kernel)(tile.s, tile.work)
+
+    def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> Array:
+        """One product with the tile's matrix."""
+        matrix = self.matrix(kernel, tile)
+        out += matrix @ v
+        return matrix
+
+
+class Gradient(Block):
+    """out_i = sum_j grad_x k(x_i, y_j) v_j = 2 sum_j phi'(s_ij) (x_i - y_j) v_j, as one product with the columns (v y, v)."""
+
+    def __repr__(self) -> str:
+        return "gradient"
+
+    def zeros(self, x: Array, v: Array) -> Array:
+        """Zeros of the shape of the points; coefficients have one column."""
+        if v.ndim != 1:
+            raise ValueError(f"the gradient block takes one column of coefficients, not an array of shape {v.shape}.")
+        return namespace(x).zeros(x.shape, dtype=x.dtype)
+
+    def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> None:
+        """Far pairs as a matrix product, near ones by their differences; a pair that coincides adds nothing."""
+        xp = namespace(tile.s)
+        weights = kernel._product(tile.s, 1, tile.work)
+        if tile.near is not None:
+            self._add_near(tile, weights, v, out)
+        v = xp.reshape(v, (-1, 1))
+        sums = weights @ xp.concat([tile.y * v, v], axis=1)
+        out += 2.0 * (tile.x * sums[:, -1:] - sums[:, :-1])
+
+    @staticmethod
+    def _add_near(tile: Tile, weights: Array, v: Array, out: Array) -> None:
+        xp = namespace(weights)
+        columns, difference = tile.near_differences()
+        near_weights = 2.0 * weights[tile.near] * xp.take(v, columns, axis=0)
+        weights[tile.near] = 0.0
+        apart = xp.any(difference != 0.0, axis=1)
+        if not bool(xp.any(apart)):
+            return
+        scattered = xp.zeros(weights.shape, dtype=weights.dtype)
+        for j in range(difference.shape[1]):
+            # A rough kernel has an infinite derivative at 0, where the limit along every line is cancelled by its opposite.
+            scattered[tile.near] = xp.where(apart, near_weights, xp.zeros_like(near_weights)) * difference[:, j]
+            out[:, j] += xp.sum(scattered, axis=1)
+
+
+class LogSum(Block):
+    """log sum_j phi(s_ij) v_j for positive kernels and coefficients, where the sum itself underflows.
+
+    Coefficients are given as logarithms. The two columns of the result are a running maximum and the sum relative to it.
+    """
+
+    def __repr__(self) -> str:
+        return "log sum"
+
+    def zeros(self, x: Array, v: Array) -> Array:
+        """Maximum minus infinity, sum 0."""
+        xp = namespace(x)
+        out = xp.zeros((x.shape[0], 2), dtype=x.dtype)
+        out[:, 0] = -xp.inf
+        return out
+
+    def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> None:
+        """The streaming log-sum-exp."""
+        self._terms(kernel, tile, v, out)
+
+    def _terms(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> Array:
+        """Fold the tile into maximum and sum, scale what else `out` holds to the new maximum, and answer the tile's terms."""
+        xp = namespace(tile.s)
+        terms = kernel._log(tile.s, tile.work)
+        terms += v
+        top = xp.maximum(out[:, 0], xp.max(terms, axis=1))
+        terms -= top[:, None]
+        terms = overwrite(xp.exp, terms)
+        out[:, 1:] *= xp.exp(out[:, 0] - top)[:, None]
+        out[:, 1] += xp.sum(terms, axis=1)
+        out[:, 0] = top
+        return terms
+
+
+class LogGradient(LogSum):
+    """Gradient of the log sum: to maximum and sum come d columns that, over the sum, are its gradient."""
+
+    def __repr__(self) -> str:
+        return "log gradient"
+
+    def zeros(self, x: Array, v: Array) -> Array:
+        """Those of the log sum, and d columns of 0."""
+        xp = namespace(x)
+        return xp.concat([super().zeros(x, v), xp.zeros(x.shape, dtype=x.dtype)], axis=1)
+
+    def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> None:
+        """The streaming soft maximum of grad_x log phi = 2 (log phi)' (x - y)."""
+        xp = namespace(tile.s)
+        slopes = kernel._log_slope(tile.work.copy("log slope", tile.s), tile.work)
+        slopes *= self._terms(kernel, tile, v, out)
+        sums = slopes @ xp.concat([tile.y, xp.ones((tile.y.shape[0], 1), dtype=tile.y.dtype)], axis=1)
+        out[:, 2:] += 2.0 * (tile.x * sums[:, -1:] - sums[:, :-1])
+
+
+def _phi(kernel: Kernel) -> Evaluate:
+    return lambda s, work: kernel._product(s, 0, work)
+
+
+VALUE = Matrix("value", _phi)
+LAPLACIAN = Matrix("laplacian", lambda kernel: kernel._laplacian)
+GRADIENT = Gradient()
+LOG_SUM = LogSum()
+LOG_GRADIENT = LogGradient()

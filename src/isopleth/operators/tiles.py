@@ -1,0 +1,185 @@
+"""The one tile loop: squared distances of some rows against some columns, folded into a result by a block."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from isopleth._namespace import Array, namespace
+from isopleth.kernels import Kernel, Workspace
+from isopleth.operators.blocks import Block, Tile
+
+TILE_ROWS, TILE_COLUMNS = 256, 1024  # 2 MiB of float64: the second-level cache of one core
+SCRATCH_TILES = 6  # the most that a kernel keeps beside the tile itself, in tiles
+SMALL = 2**18  # pairs below which a second thread costs more than it saves
+DIRECT_DIM = 3  # up to here differences cost no more than the matrix product and lose nothing
+
+
+def effective_n_jobs(n_jobs: int | None) -> int:
+    """Number of threads: None and -1 are all the processors this process may use, -2 all but one, and so on."""
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0):
+        raise ValueError(f"n_jobs = {n_jobs!r}: expected None, -1 for all processors, or a number of threads.")
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if n_jobs is None:
+        return available
+    return int(n_jobs) if n_jobs > 0 else max(1, available + 1 + int(n_jobs))
+
+
+@functools.cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def _one_blas_thread(n_jobs: int) -> AbstractContextManager[Any]:
+    """Our threads each call BLAS; BLAS threads under them would only fight for the same cores."""
+    return _controller().limit(limits=1, user_api="blas") if n_jobs > 1 else nullcontext()
+
+
+@dataclass(frozen=True)
+class Points:
+    """Points with what every tile needs of them: squared norms, and both factors of the product that gives distances."""
+
+    x: Array
+    norms: Array
+    left: Array
+    right: Array
+
+    @classmethod
+    def of(cls, x: Array) -> Points:
+        """|x - y|^2 = (-2x, |x|^2, 1) . (y, 1, |y|^2): one matrix product and no further pass over the tile."""
+        xp = namespace(x)
+        norms = xp.sum(x * x, axis=1)
+        ones = xp.ones((x.shape[0], 1), dtype=x.dtype)
+        left = xp.concat([-2.0 * x, norms[:, None], ones], axis=1)
+        right = xp.asarray(xp.concat([x, ones, norms[:, None]], axis=1).T, copy=True)
+        return cls(x, norms, left, right)
+
+
+def _direct(a: Array, b: Array, work: Workspace) -> Array:
+    """Squared distances by differences, exact where the matrix product cancels."""
+    if not isinstance(a, np.ndarray):
+        xp = namespace(a)
+        return xp.sum((a[:, None, :] - b[None, :, :]) ** 2, axis=2)
+    shape = (a.shape[0], b.shape[0])
+    s = work.empty("distances", shape, a.dtype)
+    np.subtract.outer(a[:, 0], b[:, 0], out=s)
+    np.multiply(s, s, out=s)
+    step = work.empty("differences", shape, a.dtype)
+    for j in range(1, a.shape[1]):
+        np.subtract.outer(a[:, j], b[:, j], out=step)
+        np.multiply(step, step, out=step)
+        s += step
+    return s
+
+
+def _product(x: Points, rows: slice, y: Points, columns: slice, work: Workspace) -> Array:
+    left, right = x.left[rows, :], y.right[:, columns]
+    if not isinstance(left, np.ndarray):
+        return namespace(left).matmul(left, right)
+    return np.matmul(left, right, out=work.empty("distances", (left.shape[0], right.shape[1]), left.dtype))
+
+
+def _tile(x: Points, rows: slice, y: Points, columns: slice, work: Workspace) -> Tile:
+    """Tile of exact squared distances: pairs for which the matrix product cancels are taken again by their differences."""
+    xp = namespace(x.x)
+    a, b = x.x[rows, :], y.x[columns, :]
+    direct = a.shape[1] <= DIRECT_DIM
+    s = _direct(a, b, work) if direct else _product(x, rows, y, columns, work)
+    nearness = 1e-5 if x.x.dtype == xp.float64 else 1e-3
+    tile = Tile(s, a, b, None, work)
+    if float(xp.min(s)) <= nearness * (float(xp.max(x.norms[rows])) + float(xp.max(y.norms[columns]))):
+        near = s <= nearness * (x.norms[rows][:, None] + y.norms[columns][None, :])
+        if bool(xp.any(near)):
+            tile.near = near
+            if not direct:
+                s[near] = xp.sum(tile.near_differences()[1] ** 2, axis=1)
+    return tile
+
+
+def _slices(size: int, step: int) -> list[slice]:
+    return [slice(start, min(start + step, size)) for start in range(0, size, step)]
+
+
+def _share(count: int, worker: int, workers: int) -> Iterator[int]:
+    """Row blocks of one worker: dealt out and back, so that triangular work is even and the order never depends on timing."""
+    for i in range(count):
+        turn, place = divmod(i, workers)
+        if (place if turn % 2 == 0 else workers - 1 - place) == worker:
+            yield i
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A pass over all pairs of `x` and `y`, in tiles, by `n_jobs` threads."""
+
+    kernel: Kernel
+    block: Block
+    x: Points
+    y: Points
+    n_jobs: int
+    tile: tuple[int, int] = (TILE_ROWS, TILE_COLUMNS)
+
+    def run(self, v: Array) -> Array:
+        """The block's sum over all columns, for coefficients `v` of the columns."""
+        out = self.block.zeros(self.x.x, v)
+        if not (self.block.symmetric and self.x is self.y):
+
+            def add(tile: Tile, row: slice, column: slice, worker: int) -> None:
+                self.block.add(self.kernel, tile, v[column, ...], out[row, ...])
+
+            self._each(add, half=False)
+            return out
+        mirrors = [self.block.zeros(self.x.x, v) for _ in range(self.n_jobs)]
+
+        def add_both(tile: Tile, row: slice, column: slice, worker: int) -> None:
+            matrix = self.block.add(self.kernel, tile, v[column, ...], out[row, ...])
+            if column.start != row.start:
+                mirrors[worker][column, ...] += matrix.T @ v[row, ...]
+
+        self._each(add_both, half=True)
+        return out + sum(mirrors)
+
+    def dense(self) -> Array:
+        """The matrix of a scalar block, filled by the same tiles."""
+        x = self.x.x
+        out = namespace(x).empty((x.shape[0], self.y.x.shape[0]), dtype=x.dtype)
+
+        def fill(tile: Tile, row: slice, column: slice, worker: int) -> None:
+            out[row, column] = self.block.matrix(self.kernel, tile)
+
+        self._each(fill, half=False)
+        return out
+
+    def _each(self, visit: Callable[[Tile, slice, slice, int], None], half: bool) -> None:
+        """Visit every tile, or with `half` those on and right of the diagonal; a row of tiles stays with one worker."""
+        rows, columns = _slices(self.x.x.shape[0], self.tile[0]), _slices(self.y.x.shape[0], self.tile[1])
+        workers = 1 if self.x.x.shape[0] * self.y.x.shape[0] < SMALL else min(self.n_jobs, len(rows))
+
+        def work(worker: int) -> None:
+            scratch = Workspace()
+            with np.errstate(all="ignore"):  # limits at 0 and underflow far away are meant
+                for row in (rows[i] for i in _share(len(rows), worker, workers)):
+                    for column in [row, *_behind(row.stop, columns)] if half else columns:
+                        visit(_tile(self.x, row, self.y, column, scratch), row, column, worker)
+
+        with _one_blas_thread(workers):
+            if workers == 1:
+                work(0)
+            else:
+                with ThreadPoolExecutor(workers) as pool:
+                    list(pool.map(work, range(workers)))
+
+
+def _behind(start: int, columns: list[slice]) -> Iterator[slice]:
+    """What of `columns` lies at or behind `start`."""
+    for column in columns:
+        if column.stop > start:
+            yield slice(max(column.start, start), column.stop)
