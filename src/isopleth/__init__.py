@@ -1,4 +1,14 @@
-"""Kernel densities, scores and density differences."""
+"""Kernel densities, scores and density differences: how likely is this row, and how sure is that?"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
 
 from isopleth.density import SOSREP
-from isopleth.kernels import Gaussian, Laplacian
+from isopleth.errors import InputError, MissingExtraError
+from isopleth.kernels import SDO, Gaussian, Laplacian
+from isopleth.validation import DataWarning
+
+__version__ = version("isopleth")
+
+__all__ = ["SDO", "SOSREP", "DataWarning", "Gaussian", "InputError", "Laplacian", "MissingExtraError"]

@@ -14,16 +14,15 @@ RULES = ("scott", "median")
 
 
 def scott(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    r"""Scott's rule a column, :math:`\ell_j = \sqrt2\, \sigma_j\, n^{-1/(d+4)}`.
+    r"""Scott's rule a column, :math:`\ell_j = \sigma_j\, n^{-1/(d+4)}`.
 
-    A Gaussian-kernel SOSREP is a mixture of Gaussians of variance :math:`\ell^2/2`; the factor gives them Scott's bandwidth.
-    Weights count repetitions: n is their sum, but at least the number of rows.
+    Weights count repetitions: n is their sum, but at least the number of rows, so that weights of sum 1 do no harm.
     """
     n = max(float(weights.sum()), len(rows))
     share = weights / weights.sum()
     mean = share @ rows
     sigma = np.sqrt(share @ (rows - mean) ** 2)
-    return np.sqrt(2.0) * sigma * n ** (-1.0 / (rows.shape[1] + 4))
+    return sigma * n ** (-1.0 / (rows.shape[1] + 4))
 
 
 def median(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-from scipy.special import gammaln, kve
+from scipy.special import gammaln
 
 from isopleth._namespace import Array, namespace, overwrite
 from isopleth.kernels.base import Kernel, SelfConvolution
+from isopleth.kernels.matern_function import matern_table
 from isopleth.kernels.workspace import Workspace
 
 # phi^(n) = e^-u * sum_k c_k u^-k in u = sqrt(s); these are the c_k of s^floor(n/2) phi^(n), k from 0 on.
@@ -102,4 +102,4 @@ class Laplacian(Kernel):
             + gammaln(1 + 0.5 * d)
             - gammaln(1 + d)
         )
-        return SelfConvolution(float(log_constant), lambda s, work: _matern(s, 1 + 0.5 * d))
+        return SelfConvolution(float(log_constant), matern_table(1 + 0.5 * d))

@@ -1,0 +1,265 @@
+"""SOSREP against quadrature, dense algebra and its own symmetries."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from isopleth import SDO, SOSREP, Gaussian, Laplacian
+from isopleth.errors import InputError
+from isopleth.kernels import KERNELS
+from isopleth.validation import DataWarning
+
+NAMES = list(KERNELS)
+
+
+@parametrize_with_checks([SOSREP(), SOSREP(kernel="laplacian", length_scale="median"), SOSREP(kernel="sdo")])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+def mixture(n, dim, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, dim)) * 0.5 + 2.0 * rng.integers(0, 2, size=(n, 1))
+
+
+@pytest.mark.parametrize("kernel", NAMES)
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_density_integrates_to_one(kernel, dim):
+    model = SOSREP(kernel=kernel, length_scale=0.9).fit(mixture(15, dim))
+    # Midpoint rule on a fine grid: spectral accuracy for the smooth kernels, h^2 around the kinks of the Laplacian's centres.
+    points, half = {1: (60_000, 30.0), 2: (1500, 22.0), 3: (190, 13.0)}[dim]
+    centre = model.centers_.mean(axis=0)
+    axis = (np.arange(points) + 0.5) / points * 2 * half - half
+    total = 0.0
+    for chunk in np.array_split(axis, 16 if dim > 1 else 1):
+        grid = np.stack(np.meshgrid(chunk, *[axis] * (dim - 1), indexing="ij"), axis=-1).reshape(-1, dim)
+        total += np.exp(model.score_samples(grid + centre)).sum()
+    total *= (2 * half / points) ** dim
+    assert total == pytest.approx(1.0, abs=1e-6 if kernel != "laplacian" or dim == 1 else {2: 1e-5, 3: 3e-4}[dim])
+
+
+def convolution_by_quadrature(kernel, r, dim):
+    """Integral of k(|z|) k(|z - r e|) over z, in coordinates with both centres as foci, in which the integrand is smooth."""
+    t, wt = np.polynomial.legendre.leggauss(300)
+    reach = 45.0
+    if r == 0.0:
+        a = reach * ((t + 1) / 2) ** 2
+        jacobian = reach * (t + 1) / 2 * wt
+        surface = {1: 2.0, 2: 2 * np.pi, 3: 4 * np.pi}[dim]
+        return surface * np.sum(jacobian * a ** (dim - 1) * kernel(a**2) ** 2)
+    top = np.arccosh(2 * reach / r)
+    mu, w_mu = top * (t + 1) / 2, top / 2 * wt
+    nu, w_nu = np.pi * (t + 1) / 2, np.pi / 2 * wt
+    outer, inner = np.cosh(mu)[:, None], np.cos(nu)[None, :]
+    a, b = r / 2 * (outer + inner), r / 2 * (outer - inner)
+    element = (r / 2) ** 2 * (outer**2 - inner**2)
+    if dim == 2:
+        element = 2 * element
+    else:
+        element = 2 * np.pi * (r / 2) * element * np.sinh(mu)[:, None] * np.sin(nu)[None, :]
+    return w_mu @ (element * kernel(a**2) * kernel(b**2)) @ w_nu
+
+
+@pytest.mark.parametrize("kernel", NAMES)
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_normaliser_agrees_with_quadrature_to_a_millionth(kernel, dim):
+    model = SOSREP(kernel=kernel, length_scale=1.3).fit(mixture(6, dim))
+    profile = KERNELS[kernel]().bind(dim)
+    r = cdist(model.centers_, model.centers_) / 1.3
+    if dim == 1:
+        z = np.linspace(-60, 60, 2_400_001)[:, None]
+        f = profile((z - model.centers_.T / 1.3) ** 2) @ model.dual_coef_
+        integral = np.trapezoid(f**2, z[:, 0])
+    else:
+        k2 = np.array([[convolution_by_quadrature(profile, s, dim) for s in row] for row in r])
+        integral = model.dual_coef_ @ k2 @ model.dual_coef_
+    assert model.log_normalizer_ == pytest.approx(np.log(integral) + dim * np.log(1.3), abs=1e-6)
+
+
+@pytest.mark.parametrize("kernel", NAMES)
+def test_gradient_by_finite_differences(kernel):
+    X = mixture(80, 3)
+    model = SOSREP(kernel=kernel, length_scale=[0.7, 1.0, 1.9]).fit(X)
+    Q = X[:20] + 0.31
+    h = 1e-6
+    for j in range(3):
+        step = h * np.eye(3)[j]
+        want = (model.score_samples(Q + step) - model.score_samples(Q - step)) / (2 * h)
+        np.testing.assert_allclose(model.grad_log_density(Q)[:, j], want, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("kernel", NAMES)
+def test_optimality_in_the_terms_of_the_attributes(kernel):
+    X = mixture(100, 2)
+    X = np.concatenate([X, X[:30]])
+    model = SOSREP(kernel=kernel).fit(X)
+    assert len(model.centers_) == 100
+    k = KERNELS[kernel]().bind(2)(cdist(model.centers_ / model.length_scale_, model.centers_ / model.length_scale_) ** 2)
+    w = model.weights_ / model.weights_.sum()
+    assert np.max(np.abs(model.dual_coef_ * (k @ model.dual_coef_) / w - 1)) <= 2e-8
+    assert model.residual_ <= 1e-8
+    assert model.score(X) == pytest.approx(model.score_samples(X).sum())
+
+
+@pytest.mark.parametrize("kernel", NAMES)
+def test_weights_equal_repetition(kernel):
+    rng = np.random.default_rng(0)
+    X, w = mixture(60, 2), rng.integers(0, 4, size=60)
+    Q = mixture(40, 2, seed=1)
+    for scale in (0.7, "scott", "median"):
+        a = SOSREP(kernel=kernel, length_scale=scale, tol=1e-12 if kernel != "sdo" else 1e-10).fit(X, sample_weight=w)
+        b = SOSREP(kernel=kernel, length_scale=scale, tol=1e-12 if kernel != "sdo" else 1e-10).fit(np.repeat(X, w, axis=0))
+        np.testing.assert_allclose(a.score_samples(Q), b.score_samples(Q), rtol=1e-9, atol=1e-9)
+
+
+@given(
+    st.sampled_from(["gaussian", "laplacian"]),
+    st.integers(0, 10**6),
+    st.floats(-1e6, 1e6),
+    st.floats(1e-3, 1e3),
+    st.sampled_from(["scott", "median"]),
+)
+def test_equivariance_under_shift_rotation_scale_and_permutation(kernel, seed, shift, factor, rule):
+    rng = np.random.default_rng(seed)
+    X, Q = rng.normal(size=(40, 3)), rng.normal(size=(10, 3))
+    model = SOSREP(kernel=kernel, length_scale=rule).fit(X)
+    base = model.score_samples(Q)
+    move = lambda A: (A + shift) * factor  # noqa: E731
+    moved = SOSREP(kernel=kernel, length_scale=rule).fit(move(X)[rng.permutation(40)])
+    np.testing.assert_allclose(moved.score_samples(move(Q)), base - 3 * np.log(factor), rtol=1e-6, atol=1e-6)
+    if rule == "median":
+        turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        np.testing.assert_allclose(
+            SOSREP(kernel=kernel, length_scale=rule).fit(X @ turn).score_samples(Q @ turn), base, rtol=1e-6, atol=1e-6
+        )
+
+
+def test_sampling_has_the_density_of_the_model():
+    X = mixture(50, 2)
+    model = SOSREP(length_scale=0.8).fit(X)
+    S = model.sample(40_000, random_state=0)
+    assert S.shape == (40_000, 2)
+    # The mean log density of draws is minus the entropy, which a grid gives; standard error about 1/200.
+    axis = np.linspace(-4, 6, 500)
+    grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    log_p = model.score_samples(grid)
+    minus_entropy = np.sum(np.exp(log_p) * log_p) * (axis[1] - axis[0]) ** 2
+    assert model.score_samples(S).mean() == pytest.approx(minus_entropy, abs=0.03)
+    # Cell counts against the integrated density: chi-square with 99 degrees of freedom, 5.5 standard deviations.
+    edges = np.quantile(S, np.linspace(0, 1, 11)[1:-1], axis=0)
+    cells = np.searchsorted(edges[:, 0], S[:, 0]) * 10 + np.searchsorted(edges[:, 1], S[:, 1])
+    p = np.bincount(
+        np.searchsorted(edges[:, 0], grid[:, 0]) * 10 + np.searchsorted(edges[:, 1], grid[:, 1]),
+        weights=np.exp(log_p),
+        minlength=100,
+    )
+    p /= p.sum()
+    chi2 = np.sum((np.bincount(cells, minlength=100) - 40_000 * p) ** 2 / (40_000 * p)[p > 0].clip(1))
+    assert chi2 < 99 + 200
+    np.testing.assert_array_equal(model.sample(5, random_state=1), model.sample(5, random_state=1))
+    tight = SOSREP(length_scale=0.8, memory_limit=1e4).fit(X)
+    assert tight.sample(500, random_state=0).mean() == pytest.approx(S.mean(), abs=0.3)
+
+
+def test_other_kernels_refuse_to_sample():
+    with pytest.raises(NotImplementedError, match="gaussian"):
+        SOSREP(kernel="laplacian").fit(mixture(20, 2)).sample()
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
+def test_level_sets_hold_their_mass_of_fresh_rows(kernel):
+    train, fresh = mixture(800, 2), mixture(20_000, 2, seed=9)
+    model = SOSREP(kernel=kernel).fit(train)
+    mass = np.array([0.5, 0.9])
+    levels = model.level_set(mass)
+    inside = (model.score_samples(fresh)[:, None] >= levels).mean(axis=0)
+    np.testing.assert_allclose(inside, mass, atol=0.035)  # about two standard errors of a quantile of 800 rows
+    assert model.level_set(0.5) == levels[0]
+    for bad in (0.0, 1.0, [0.5, 2.0]):
+        with pytest.raises(ValueError, match="mass"):
+            model.level_set(bad)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
+def test_far_rows_are_ordered_in_the_log_domain(kernel):
+    model = SOSREP(kernel=kernel).fit(mixture(50, 2))
+    far = np.array([[10.0**e, 0.0] for e in range(1, 9)])
+    log_p = model.score_samples(far)
+    assert np.isfinite(log_p).all()
+    assert (np.diff(log_p) < 0).all()
+    gradient = model.grad_log_density(far)
+    assert np.isfinite(gradient).all()
+    assert (gradient[:, 0] < 0).all()
+
+
+def test_kernels_as_objects_and_the_paper_s_family():
+    X = mixture(60, 2)
+    assert SOSREP(kernel=Gaussian()).fit(X).score(X) == SOSREP().fit(X).score(X)
+    assert SOSREP(kernel=SDO(order=4)).fit(X).residual_ <= 1e-8
+    with pytest.raises(ValueError, match="bound to 3"):
+        SOSREP(kernel=Laplacian(dim=3)).fit(X)
+    with pytest.raises(ValueError, match="'gaussian'"):
+        SOSREP(kernel="gausian").fit(X)
+
+
+def test_a_tolerance_out_of_reach_warns():
+    with pytest.warns(ConvergenceWarning, match="tol"):
+        SOSREP(tol=1e-30).fit(mixture(30, 2))
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, np.nan, [1.0, 0.0], [1.0, 1.0, 1.0], "silverman", [[1.0]]])
+def test_length_scales_that_cannot_be_used(scale):
+    with pytest.raises(InputError, match="length_scale"):
+        SOSREP(length_scale=scale).fit(mixture(20, 2))
+
+
+@pytest.mark.parametrize("weight", [-1.0, np.nan, 0.0])
+def test_weights_that_cannot_be_used(weight):
+    w = np.full(20, weight) if weight == 0 else np.r_[np.ones(19), weight]
+    with pytest.raises(InputError, match="sample_weight"):
+        SOSREP().fit(mixture(20, 2), sample_weight=w)
+    with pytest.raises(InputError, match="sample_weight"):
+        SOSREP().fit(mixture(20, 2), sample_weight=np.ones(3))
+
+
+def test_a_million_rows_of_which_few_are_unique():
+    X = np.random.default_rng(0).integers(0, 5, size=(1_000_000, 3)).astype(float)
+    model = SOSREP().fit(X)
+    assert len(model.centers_) == 125
+    assert model.weights_.sum() == 1_000_000
+
+
+def test_memory_limit_changes_nothing_but_the_memory():
+    X = mixture(700, 5)
+    a, b = SOSREP().fit(X), SOSREP(memory_limit=3e6, n_jobs=1).fit(X)
+    np.testing.assert_allclose(a.score_samples(X), b.score_samples(X), rtol=1e-7)
+
+
+def test_frames_keep_names_and_iris_runs():
+    frame = load_iris(as_frame=True).data
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = SOSREP().fit(frame)
+        assert list(model.feature_names_in_) == list(frame.columns)
+        assert np.isfinite(model.score_samples(frame)).all()
+    with pytest.raises(ValueError, match="feature names"):
+        model.score_samples(frame.rename(columns={frame.columns[0]: "other"}))
+
+
+def test_constant_columns_are_dropped_and_named():
+    frame = load_iris(as_frame=True).data.assign(site=1.0)
+    with pytest.warns(DataWarning, match="'site'"):
+        model = SOSREP().fit(frame)
+    assert np.isnan(model.length_scale_[-1])
+    np.testing.assert_allclose(
+        model.score_samples(frame), SOSREP().fit(frame.drop(columns="site")).score_samples(frame.drop(columns="site"))
+    )
+    assert (model.sample(3, random_state=0)[:, -1] == 1.0).all()
+    assert (model.grad_log_density(frame)[:, -1] == 0.0).all()

@@ -1,0 +1,124 @@
+"""Every registered kernel: derivatives, limits, positive definiteness, binding."""
+
+import pickle
+
+import array_api_strict
+import numpy as np
+import pytest
+from scipy.special import gammaln
+
+from isopleth.kernels import KERNELS, Gaussian, get_kernel
+
+CASES = [(name, dim) for name in KERNELS for dim in (1, 2, 3, 7)]
+S = np.geomspace(0.05, 60, 40)
+
+
+@pytest.mark.parametrize(("name", "dim"), CASES)
+def test_each_derivative_product_is_the_derivative_of_the_one_before(name, dim):
+    k = KERNELS[name](dim=dim)
+    h = 1e-5 * S
+    for order in range(1, 5):
+        power, lower = order // 2, (order - 1) // 2
+        slope = (k.derivative(S + h, order - 1) * (S + h) ** -lower - k.derivative(S - h, order - 1) * (S - h) ** -lower) / (2 * h)
+        got = k.derivative(S, order)
+        scale = np.max(np.abs(got))
+        np.testing.assert_allclose(got, S**power * slope, rtol=1e-5, atol=2e-6 * scale)
+
+
+@pytest.mark.parametrize(("name", "dim"), CASES)
+def test_laplacian_is_that_of_the_kernel(name, dim):
+    k = KERNELS[name](dim=dim)
+    x = np.random.default_rng(0).normal(size=(30, dim)) + 0.5
+    h = 1e-3
+    total = -2.0 * dim * k(np.sum(x**2, axis=1))
+    for e in np.eye(dim):
+        total += k(np.sum((x + h * e) ** 2, axis=1)) + k(np.sum((x - h * e) ** 2, axis=1))
+    got = k.laplacian(np.sum(x**2, axis=1))
+    np.testing.assert_allclose(got, total / h**2, rtol=1e-3, atol=1e-3 * np.max(np.abs(got)))
+
+
+@pytest.mark.parametrize(("name", "dim"), CASES)
+def test_limits_at_zero_and_far_away(name, dim):
+    k = KERNELS[name](dim=dim)
+    assert k(0.0) == pytest.approx(1.0, abs=1e-12)
+    assert not np.isnan([k.derivative(0.0, order) for order in range(5)]).any()
+    assert np.isfinite(k.derivative(0.0, 1)) == (k.smoothness > 1)
+    assert np.isfinite(k.laplacian(0.0)) == (k.smoothness > 1 or (dim == 1 and name == "laplacian"))
+    assert abs(k(1e12)) < 1e-15
+    assert np.isfinite(k(np.array([0.0, 1e-300, 1e-30, 1e30, 1e300]))).all()
+
+
+@pytest.mark.parametrize(("name", "dim"), CASES)
+def test_positive_definite_and_nonnegative_where_it_says_so(name, dim):
+    k = KERNELS[name](dim=dim)
+    x = np.random.default_rng(1).normal(size=(120, dim)) * 2
+    gram = k(((x[:, None] - x) ** 2).sum(axis=2))
+    assert np.linalg.eigvalsh(gram).min() > -1e-10
+    if k.nonnegative:
+        assert (gram >= 0).all()
+        s = np.array([1e-8, 0.3, 2.0, 1e3])
+        np.testing.assert_allclose(k.log(s[:3]), np.log(k(s[:3])), rtol=1e-12, atol=1e-15)
+        assert np.isfinite(k.log(s)).all()
+    else:
+        with pytest.raises(ValueError, match="negative"):
+            k.log(0.5)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_self_convolution_is_one_at_zero_and_has_the_constant_of_the_integral(name):
+    for dim in (1, 2, 3, 5, 40):
+        k = KERNELS[name](dim=dim)
+        c = k.self_convolution()
+        assert c(0.0) == pytest.approx(1.0, abs=1e-10)
+        # log of the integral of k^2 = area of the sphere * integral of r^(d-1) phi^2, with the peak of the integrand taken out
+        r = np.linspace(1e-9, 120.0, 400_001)
+        with np.errstate(divide="ignore"):
+            log_f = (dim - 1) * np.log(r) + 2 * np.log(np.abs(k(r**2)))
+        log_area = np.log(2) + dim / 2 * np.log(np.pi) - gammaln(dim / 2)
+        top = log_f.max()
+        want = log_area + top + np.log(np.trapezoid(np.exp(log_f - top), r))
+        # In 40 dimensions r^39 phi^2 still has mass where the table of a kernel has ended.
+        assert c.log_constant == pytest.approx(want, abs=1e-6 if 1 < dim < 40 else 1e-4)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_frozen_values_that_bind_pickle_and_compare(name):
+    free = KERNELS[name]()
+    bound = free.bind(3)
+    assert bound == KERNELS[name](dim=3) == pickle.loads(pickle.dumps(bound)) == bound.bind(3)
+    assert hash(bound) == hash(free.bind(3))
+    with pytest.raises(ValueError, match="bound to 3 columns"):
+        bound.bind(4)
+    for bad in (0, -1, 1.5, True):
+        with pytest.raises(ValueError, match="dim"):
+            KERNELS[name](dim=bad)
+    with pytest.raises(ValueError, match="order"):
+        bound.derivative(1.0, 5)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_shapes_types_and_libraries(name):
+    k = KERNELS[name](dim=2)
+    s = np.arange(6.0).reshape(2, 3)
+    kept = s.copy()
+    for order in range(5):
+        out = k.derivative(s, order)
+        assert out.shape == (2, 3)
+        strict = k.derivative(array_api_strict.asarray(s), order)
+        np.testing.assert_allclose(np.asarray(strict), out, rtol=1e-12)
+        single = k.derivative(s[1].astype(np.float32), order)
+        assert single.dtype == np.float32
+        np.testing.assert_allclose(single, out[1], rtol=2e-4, atol=1e-6)
+    np.testing.assert_array_equal(s, kept)
+    assert np.ndim(k(2)) == 0
+    assert k([1.0, 2.0]).shape == (2,)
+
+
+def test_names():
+    assert get_kernel("gaussian") == Gaussian()
+    assert get_kernel(Gaussian(dim=2)) == Gaussian(dim=2)
+    for bad in ("rbf", None, 3):
+        with pytest.raises(ValueError, match="'gaussian', 'laplacian', 'sdo'"):
+            get_kernel(bad)
+    with pytest.raises(ValueError, match="not bound"):
+        Gaussian().laplacian(1.0)

@@ -1,0 +1,126 @@
+"""What is refused, what is warned about, what passes in silence."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.sparse import csr_array
+
+from isopleth import SOSREP
+from isopleth.errors import InputError, MissingExtraError, require
+from isopleth.validation import DataWarning, merge_rows
+
+ROWS = np.random.default_rng(0).normal(size=(40, 3))
+
+
+def with_cell(value):
+    X = ROWS.astype(object if isinstance(value, str) else float).copy()
+    X[4, 1] = value
+    return X
+
+
+@pytest.mark.parametrize(
+    ("X", "words"),
+    [
+        (np.empty((0, 3)), "0 sample"),
+        (ROWS[:1], "1 sample"),
+        (np.ones((5, 3)), "all rows of X are equal"),
+        (np.repeat(ROWS[:1], 9, axis=0), "all rows of X are equal"),
+        (with_cell(np.nan), r"NaN in column 1 \(1 row\)"),
+        (with_cell(np.inf), r"inf in column 1 \(1 row\)"),
+        (with_cell("tall"), "column 1: row 4 holds 'tall'"),
+        (ROWS[:, 0], "1D array"),
+        ([[1.0, 2.0], [3.0]], "inhomogeneous"),
+        (csr_array(ROWS), "sparse"),
+    ],
+    ids=["empty", "one row", "equal rows", "equal real rows", "NaN", "inf", "text", "1-d", "ragged", "sparse"],
+)
+def test_refused(X, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        SOSREP().fit(X)
+
+
+def test_frames_are_refused_by_the_names_of_their_columns():
+    frame = pd.DataFrame(ROWS, columns=["height", "weight", "age"])
+    frame.loc[[2, 5], "weight"] = np.nan
+    frame.loc[7, "age"] = np.inf
+    with pytest.raises(InputError, match=r"NaN and inf in 'weight' \(2 rows\), 'age' \(1 row\)"):
+        SOSREP().fit(frame)
+    text = pd.DataFrame(ROWS, columns=["height", "weight", "age"]).assign(city="Oslo")
+    with pytest.raises(InputError, match="column 'city': row 0 holds 'Oslo'"):
+        SOSREP().fit(text)
+    with pytest.raises(InputError, match="column 'city'"):
+        SOSREP().fit(pl.DataFrame({"age": [1.0, 2.0], "city": ["Oslo", "Rome"]}))
+
+
+def test_rows_to_score_are_held_against_the_fit():
+    model = SOSREP().fit(ROWS)
+    with pytest.raises(ValueError, match="2 features"):
+        model.score_samples(ROWS[:, :2])
+    with pytest.raises(InputError, match="NaN in column 1"):
+        model.score_samples(with_cell(np.nan))
+    assert model.score_samples(ROWS[:1]).shape == (1,)
+
+
+@pytest.mark.parametrize(
+    ("X", "words"),
+    [
+        (np.c_[ROWS, np.full(40, 3.0)], "constant columns are dropped: column 3"),
+        (ROWS[:2], r"fewer distinct rows \(2\) than columns \(3\)"),
+        (ROWS.astype(np.float16), "float16"),
+    ],
+    ids=["constant", "n < d", "float16"],
+)
+def test_warned_and_then_on(X, words):
+    with pytest.warns(DataWarning, match=words):
+        model = SOSREP().fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert np.isfinite(model.score_samples(X)).all()
+
+
+def frozen(X):
+    X = X.copy()
+    X.setflags(write=False)
+    return X
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.rint(ROWS * 10).astype(int),
+        frozen(ROWS),
+        np.asfortranarray(ROWS),
+        ROWS.astype(np.float32),
+        ROWS + 1e8,
+        np.concatenate([ROWS, ROWS]),
+        ROWS.tolist(),
+        pd.DataFrame(ROWS, columns=list("abc")),
+        pl.DataFrame({c: ROWS[:, j] for j, c in enumerate("abc")}),
+        ROWS > 0,
+    ],
+    ids=["integers", "read-only", "Fortran", "float32", "offset", "duplicates", "list", "pandas", "polars", "booleans"],
+)
+def test_silent_and_right(X):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        got = SOSREP(length_scale=1.0).fit(X).score_samples(X)
+    plain = np.asarray(X, dtype=np.float64)
+    if plain.mean() > 1e7:
+        plain = plain - 1e8
+    np.testing.assert_allclose(got, SOSREP(length_scale=1.0).fit(plain).score_samples(plain), rtol=1e-7, atol=1e-7)
+
+
+def test_merged_rows_keep_weight_and_place():
+    X = np.array([[1.0, -0.0], [0.0, 2.0], [1.0, 0.0], [5.0, 5.0]])
+    rows, weights, place = merge_rows(X, np.array([1.0, 2.0, 3.0, 0.0]))
+    np.testing.assert_array_equal(rows, [[0, 2], [1, 0]])
+    np.testing.assert_array_equal(weights, [2, 4])
+    np.testing.assert_array_equal(place, [1, 0, 1, -1])
+
+
+def test_a_missing_extra_is_one_sentence_that_names_it():
+    with pytest.raises(MissingExtraError, match=r"Plots needs no_such_package.*isopleth\[plot\]"):
+        require("no_such_package", "plot", "Plots")
