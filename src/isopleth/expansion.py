@@ -34,9 +34,7 @@ class KernelExpansion:
     n_jobs: int | None = None
 
     def _sum(self, x: Array, block: Block, coefficients: Array) -> Array:
-        op = Operator(
-            self.kernel, x, self.centers, block=block, memory_limit=self.memory_limit, n_jobs=self.n_jobs
-        )
+        op = Operator(self.kernel, x, self.centers, block=block, memory_limit=self.memory_limit, n_jobs=self.n_jobs)
         return op.matvec(coefficients)
 
     def value(self, x: Array) -> Array:

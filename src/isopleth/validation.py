@@ -71,7 +71,9 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool, min_samples: in
         scikit-learn's own, for empty, sparse or complex input and for columns other than at fit.
     """
     if issparse(X):
-        raise TypeError("X is a sparse matrix, which kernels of distances cannot use; pass X.toarray() if it fits in memory.")
+        raise TypeError(
+            "X is a sparse matrix, which kernels of distances cannot use; pass X.toarray() if it fits in memory."
+        )
     if getattr(X, "dtype", None) == np.float16:
         warnings.warn("X is float16, which holds three digits only; computing in float64.", DataWarning, stacklevel=3)
     try:
@@ -102,9 +104,13 @@ def check_weights(sample_weight: Any, n: int) -> np.ndarray:
     if w.shape != (n,):
         raise InputError(f"sample_weight has shape {w.shape}; expected one weight a row, ({n},).")
     if not np.isfinite(w).all():
-        raise InputError(f"sample_weight has {np.sum(~np.isfinite(w))} values that are not finite; expected numbers >= 0.")
+        raise InputError(
+            f"sample_weight has {np.sum(~np.isfinite(w))} values that are not finite; expected numbers >= 0."
+        )
     if (w < 0).any():
-        raise InputError(f"sample_weight is negative in {np.sum(w < 0)} rows, first in row {np.argmax(w < 0)}; expected >= 0.")
+        raise InputError(
+            f"sample_weight is negative in {np.sum(w < 0)} rows, first in row {np.argmax(w < 0)}; expected >= 0."
+        )
     if not (w > 0).any():
         raise InputError("sample_weight is zero in every row; at least two rows that differ need a positive weight.")
     return w

@@ -101,7 +101,9 @@ def test_optimality_in_the_terms_of_the_attributes(kernel):
     X = np.concatenate([X, X[:30]])
     model = SOSREP(kernel=kernel).fit(X)
     assert len(model.centers_) == 100
-    k = KERNELS[kernel]().bind(2)(cdist(model.centers_ / model.length_scale_, model.centers_ / model.length_scale_) ** 2)
+    k = KERNELS[kernel]().bind(2)(
+        cdist(model.centers_ / model.length_scale_, model.centers_ / model.length_scale_) ** 2
+    )
     w = model.weights_ / model.weights_.sum()
     assert np.max(np.abs(model.dual_coef_ * (k @ model.dual_coef_) / w - 1)) <= 2e-8
     assert model.residual_ <= 1e-8
@@ -115,7 +117,9 @@ def test_weights_equal_repetition(kernel):
     Q = mixture(40, 2, seed=1)
     for scale in (0.7, "scott", "median"):
         a = SOSREP(kernel=kernel, length_scale=scale, tol=1e-12 if kernel != "sdo" else 1e-10).fit(X, sample_weight=w)
-        b = SOSREP(kernel=kernel, length_scale=scale, tol=1e-12 if kernel != "sdo" else 1e-10).fit(np.repeat(X, w, axis=0))
+        b = SOSREP(kernel=kernel, length_scale=scale, tol=1e-12 if kernel != "sdo" else 1e-10).fit(
+            np.repeat(X, w, axis=0)
+        )
         np.testing.assert_allclose(a.score_samples(Q), b.score_samples(Q), rtol=1e-9, atol=1e-9)
 
 

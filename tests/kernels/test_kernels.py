@@ -19,7 +19,9 @@ def test_each_derivative_product_is_the_derivative_of_the_one_before(name, dim):
     h = 1e-5 * S
     for order in range(1, 5):
         power, lower = order // 2, (order - 1) // 2
-        slope = (k.derivative(S + h, order - 1) * (S + h) ** -lower - k.derivative(S - h, order - 1) * (S - h) ** -lower) / (2 * h)
+        slope = (
+            k.derivative(S + h, order - 1) * (S + h) ** -lower - k.derivative(S - h, order - 1) * (S - h) ** -lower
+        ) / (2 * h)
         got = k.derivative(S, order)
         scale = np.max(np.abs(got))
         np.testing.assert_allclose(got, S**power * slope, rtol=1e-5, atol=2e-6 * scale)

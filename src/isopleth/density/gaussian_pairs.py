@@ -35,7 +35,7 @@ def sample_pairs(expansion: KernelExpansion, n_samples: int, random_state: Any) 
     centers, alpha = expansion.centers, expansion.coefficients
     convolution = expansion.kernel.self_convolution()
     block = Matrix("pair weights", lambda kernel: convolution.psi)
-    budget = {"memory_limit": expansion.memory_limit, "n_jobs": expansion.n_jobs}
+    budget: dict[str, Any] = {"memory_limit": expansion.memory_limit, "n_jobs": expansion.n_jobs}
     first = alpha * Operator(expansion.kernel, centers, block=block, **budget).matvec(alpha)
     i = np.sort(rng.choice(len(alpha), size=n_samples, p=first / first.sum()))
     j = np.empty_like(i)

@@ -66,9 +66,15 @@ def resolve_length_scale(length_scale: Any, rows: np.ndarray, weights: np.ndarra
     try:
         given = np.asarray(length_scale, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"length_scale = {length_scale!r}: expected a number, one a column, 'scott' or 'median'.") from error
+        raise InputError(
+            f"length_scale = {length_scale!r}: expected a number, one a column, 'scott' or 'median'."
+        ) from error
     if given.ndim > 1 or (given.ndim == 1 and given.shape != keep.shape):
-        raise InputError(f"length_scale has shape {given.shape}; expected one number, or one for each of {len(keep)} columns.")
+        raise InputError(
+            f"length_scale has shape {given.shape}; expected one number, or one for each of {len(keep)} columns."
+        )
     if not (np.isfinite(given).all() and (given > 0).all()):
-        raise InputError(f"length_scale = {length_scale!r}: expected positive, finite numbers in the units of the columns.")
+        raise InputError(
+            f"length_scale = {length_scale!r}: expected positive, finite numbers in the units of the columns."
+        )
     return np.broadcast_to(given, keep.shape)[keep].copy()

@@ -9,16 +9,18 @@ import numpy as np
 FOLDS = 5
 
 
-def folds_of(n: int, folds: int, seed: int = 0) -> np.ndarray:
-    """Fold of each of `n` distinct rows, as even as can be, in an order that does not depend on how the rows came."""
-    return np.random.default_rng(seed).permutation(n) % min(folds, n)
+def folds_of(n: int, seed: int) -> np.ndarray:
+    """Fold of each of `n` distinct rows, as even as can be."""
+    return np.random.default_rng(seed).permutation(n) % min(FOLDS, n)
 
 
 def cross_fitted(
     rows: np.ndarray, weights: np.ndarray, score: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 ) -> np.ndarray:
     """Score of each distinct row under a fit to the other folds: `score(train_rows, train_weights, test_rows)`."""
-    fold = folds_of(len(rows), FOLDS)
+    fold = folds_of(
+        len(rows), seed=0
+    )  # distinct rows are in lexical order, so the folds do not depend on how they came
     out = np.empty(len(rows))
     for k in range(fold.max() + 1):
         test = fold == k

@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, DensityMixin, _fit_context
+from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -115,7 +115,6 @@ class SOSREP(DensityMixin, BaseEstimator):
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the density.
 
@@ -137,6 +136,7 @@ class SOSREP(DensityMixin, BaseEstimator):
         InputError
             If the rows, weights or length scale cannot be used; the sentence says which and what to do.
         """
+        self._validate_params()
         X = check_rows(self, X, reset=True, min_samples=2)
         rows, weights, _ = merge_rows(X, check_weights(sample_weight, len(X)))
         keep = varying_columns(self, rows)
@@ -243,7 +243,9 @@ class SOSREP(DensityMixin, BaseEstimator):
         check_is_fitted(self)
         expansion = self._fitted()
         if not isinstance(expansion.kernel, Gaussian):
-            raise NotImplementedError(f"kernel = {self.kernel!r} has no exact sampler; fit with kernel='gaussian' to sample.")
+            raise NotImplementedError(
+                f"kernel = {self.kernel!r} has no exact sampler; fit with kernel='gaussian' to sample."
+            )
         z = sample_pairs(expansion, n_samples, random_state)
         return self._frame.leave(z, self.centers_[0])
 

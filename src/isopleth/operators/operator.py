@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Self
 
-import numpy as np
-
 from isopleth._namespace import Array, namespace
 from isopleth.kernels import Kernel
 from isopleth.operators.blocks import VALUE, Block, Matrix
-from isopleth.operators.tiles import SCRATCH_TILES, TILE_COLUMNS, TILE_ROWS, Points, Sweep, effective_n_jobs
+from isopleth.operators.threads import effective_n_jobs
+from isopleth.operators.tiles import SCRATCH_TILES, TILE_COLUMNS, TILE_ROWS, Points, Sweep
 
 DEFAULT_MEMORY_LIMIT = 2**30
 
@@ -81,7 +80,10 @@ class Operator:
         """Keep the matrix for the products to come if it fits in the memory limit beside a tile; else go on streaming."""
         rows, columns = self._sweep.tile
         scratch = rows * columns * self._itemsize * self._sweep.n_jobs * SCRATCH_TILES
-        if isinstance(self.block, Matrix) and self.shape[0] * self.shape[1] * self._itemsize + scratch <= self.memory_limit:
+        if (
+            isinstance(self.block, Matrix)
+            and self.shape[0] * self.shape[1] * self._itemsize + scratch <= self.memory_limit
+        ):
             self._matrix = self.dense()
         return self
 

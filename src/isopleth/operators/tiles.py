@@ -2,45 +2,20 @@
 
 from __future__ import annotations
 
-import functools
-import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from isopleth._namespace import Array, namespace
 from isopleth.kernels import Kernel, Workspace
 from isopleth.operators.blocks import Block, Tile
+from isopleth.operators.threads import map_threads
 
 TILE_ROWS, TILE_COLUMNS = 256, 1024  # 2 MiB of float64: the second-level cache of one core
 SCRATCH_TILES = 6  # the most that a kernel keeps beside the tile itself, in tiles
 SMALL = 2**18  # pairs below which a second thread costs more than it saves
 DIRECT_DIM = 3  # up to here differences cost no more than the matrix product and lose nothing
-
-
-def effective_n_jobs(n_jobs: int | None) -> int:
-    """Number of threads: None and -1 are all the processors this process may use, -2 all but one, and so on."""
-    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0):
-        raise ValueError(f"n_jobs = {n_jobs!r}: expected None, -1 for all processors, or a number of threads.")
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if n_jobs is None:
-        return available
-    return int(n_jobs) if n_jobs > 0 else max(1, available + 1 + int(n_jobs))
-
-
-@functools.cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-def _one_blas_thread(n_jobs: int) -> AbstractContextManager[Any]:
-    """Our threads each call BLAS; BLAS threads under them would only fight for the same cores."""
-    return _controller().limit(limits=1, user_api="blas") if n_jobs > 1 else nullcontext()
 
 
 @dataclass(frozen=True)
@@ -140,7 +115,7 @@ class Sweep:
         mirrors = [self.block.zeros(self.x.x, v) for _ in range(self.n_jobs)]
 
         def add_both(tile: Tile, row: slice, column: slice, worker: int) -> None:
-            matrix = self.block.add(self.kernel, tile, v[column, ...], out[row, ...])
+            matrix: Array = self.block.add(self.kernel, tile, v[column, ...], out[row, ...])
             if column.start != row.start:
                 mirrors[worker][column, ...] += matrix.T @ v[row, ...]
 
@@ -170,12 +145,7 @@ class Sweep:
                     for column in [row, *_behind(row.stop, columns)] if half else columns:
                         visit(_tile(self.x, row, self.y, column, scratch), row, column, worker)
 
-        with _one_blas_thread(workers):
-            if workers == 1:
-                work(0)
-            else:
-                with ThreadPoolExecutor(workers) as pool:
-                    list(pool.map(work, range(workers)))
+        map_threads(work, range(workers), workers)
 
 
 def _behind(start: int, columns: list[slice]) -> Iterator[slice]:

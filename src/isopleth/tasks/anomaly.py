@@ -1,0 +1,249 @@
+"""Which rows are unlikely, and how sure that is."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from isopleth.density.levels import folds_of
+from isopleth.operators import DEFAULT_MEMORY_LIMIT
+from isopleth.operators.threads import effective_n_jobs, map_threads
+from isopleth.tasks.committee import Committee
+from isopleth.tasks.conformal import benjamini_hochberg, cross_conformal, tail_p_values
+from isopleth.validation import check_rows, merge_rows, varying_columns, warn_few_rows
+
+
+class AnomalyDetector(OutlierMixin, BaseEstimator):
+    r"""Rows of low density, ranked by many small-sample densities, with p-values.
+
+    A density that is tuned to fit all rows well also fits a cluster of anomalies. The detector instead fits SOSREP densities
+    :math:`p_b = f_b^2/Z_b` [1]_ to `n_estimators` small random samples of the rows (8 to `max_samples`, at most an eighth of them),
+    each with a Laplacian kernel in standardised columns and a length scale of 1/16 of the sample's median distance, and scores a row
+    by the mean of :math:`\log p_b`, the logarithmic opinion pool. Rows that are repeated a few times count once.
+
+    Rows are parted in five folds, repeated rows kept together, and a fifth of the densities is fitted without each fold: training
+    rows are judged by densities that have not seen them.
+
+    Parameters
+    ----------
+    contamination : "auto" or float, default="auto"
+        Share of the training rows to call anomalies. "auto" applies the Benjamini-Hochberg procedure, once, to the p-values of the
+        training rows, at `false_discovery_rate`. It may flag none; the threshold for new rows then lies just above the least likely
+        training row.
+    false_discovery_rate : float, default=0.1
+        For ``contamination="auto"``: the share of ordinary rows to accept among those flagged.
+    n_estimators : int, default=200
+        Number of densities.
+    max_samples : int, default=128
+        Largest sample.
+    memory_limit : float, default=2**30
+        Bytes of scratch.
+    n_jobs : int, optional
+        Threads; None is all processors.
+    random_state : int, RandomState or None
+        Seed of folds and samples.
+
+    Attributes
+    ----------
+    offset_ : float
+        ``decision_function = score_samples - offset_``; negative for anomalies.
+    training_scores_ : ndarray of shape (n_samples,)
+        Scores of the training rows by the densities fitted without their fold.
+    p_values_ : ndarray of shape (n_samples,)
+        p-values of the training rows: the share of training rows as unlikely and, beyond the most extreme eighth, a tail fitted to
+        the others. Ranks alone could not flag a row of the table that they come from.
+    training_labels_ : ndarray of shape (n_samples,)
+        -1 for training rows flagged as anomalies, 1 for the others.
+    n_features_in_ : int
+        Number of columns at fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns at fit, where they had any.
+
+    References
+    ----------
+    .. [1] M. Kozdoba, B. Perets, S. Mannor, "Sobolev Space Regularised Pre Density Models", ICML 2024.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import AnomalyDetector
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> detector = AnomalyDetector(random_state=0).fit(X)
+    >>> detector.predict([[0.0, 0.0], [9.0, 9.0]])
+    array([ 1, -1])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "contamination": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="right")],
+        "false_discovery_rate": [Interval(Real, 0, 1, closed="neither")],
+        "n_estimators": [Interval(Integral, 5, None, closed="left")],
+        "max_samples": [Interval(Integral, 4, None, closed="left")],
+        "memory_limit": [Interval(Real, 0, None, closed="neither")],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        contamination: float | str = "auto",
+        false_discovery_rate: float = 0.1,
+        n_estimators: int = 200,
+        max_samples: int = 128,
+        memory_limit: float = DEFAULT_MEMORY_LIMIT,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.contamination = contamination
+        self.false_discovery_rate = false_discovery_rate
+        self.n_estimators = n_estimators
+        self.max_samples = max_samples
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the densities and set the threshold.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows, anomalies among them or not.
+        y : ignored
+            Present for scikit-learn's interface.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            If the rows cannot be used; the sentence says why and what to do.
+        """
+        self._validate_params()
+        X = check_rows(self, X, reset=True, min_samples=2)
+        rows, copies, place = merge_rows(X, np.ones(len(X)))
+        self._keep = varying_columns(self, rows)
+        rows = rows[:, self._keep]
+        warn_few_rows(*rows.shape)
+        fold = self._fit_committees(rows, copies)
+        held_out = self._score_held_out(rows, fold)
+        # Committees differ a little in level; each is counted from the median of the rows it has not seen.
+        levels = [float(np.median(held_out[fold == k])) for k in range(len(self._committees))]
+        self._levels = np.array(levels)
+        held_out -= self._levels[fold]
+        self.training_scores_ = held_out[place]
+        self._held_out = [np.sort(-self.training_scores_[fold[place] == k]) for k in range(len(levels))]
+        self.p_values_ = tail_p_values(-self.training_scores_)
+        self._set_offset(X)
+        return self
+
+    def _fit_committees(self, rows: np.ndarray, copies: np.ndarray) -> np.ndarray:
+        """One committee without each fold; answers with the fold of each distinct row."""
+        seed = check_random_state(self.random_state).randint(2**31)
+        fold = folds_of(len(rows), seed)
+        count = int(fold.max()) + 1
+        spare = rows.std(axis=0)
+
+        def committee(k: int) -> Committee:
+            size = self.n_estimators // count + (k < self.n_estimators % count)
+            rng = np.random.default_rng([seed, k])
+            outside = fold != k
+            return Committee.of(rows[outside], copies[outside], spare, size, self.max_samples, rng)
+
+        self._committees = map_threads(committee, range(count), effective_n_jobs(self.n_jobs))
+        return fold
+
+    def _score_held_out(self, rows: np.ndarray, fold: np.ndarray) -> np.ndarray:
+        """Score of each distinct row by the committee that has not seen it."""
+
+        def score(k: int) -> np.ndarray:
+            return self._committees[k].score(rows[fold == k], self.memory_limit)
+
+        out = np.empty(len(rows))
+        for k, scores in enumerate(map_threads(score, range(len(self._committees)), effective_n_jobs(self.n_jobs))):
+            out[fold == k] = scores
+        return out
+
+    def _set_offset(self, X: np.ndarray) -> None:
+        scores = np.sort(self._scores(X).mean(axis=0))
+        if self.contamination != "auto":
+            self.offset_ = float(np.percentile(scores, 100.0 * float(self.contamination)))
+            self.training_labels_ = np.where(self.training_scores_ < self.offset_, -1, 1)
+            return
+        flagged = self.p_values_ <= benjamini_hochberg(self.p_values_, self.false_discovery_rate)
+        self.training_labels_ = np.where(flagged, -1, 1)
+        beyond = min(max(1, int(flagged.sum())), len(scores) - 1)
+        self.offset_ = 0.5 * float(scores[beyond - 1] + scores[beyond])
+
+    def _scores(self, X: np.ndarray) -> np.ndarray:
+        """Scores of every row by every committee, of shape (folds, n_samples)."""
+        rows = X[:, self._keep]
+
+        def score(k: int) -> np.ndarray:
+            return self._committees[k].score(rows, self.memory_limit) - self._levels[k]
+
+        return np.stack(map_threads(score, range(len(self._committees)), effective_n_jobs(self.n_jobs)))
+
+    def _check(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        return check_rows(self, X, reset=False)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Mean log density of each row over the samples, less that of the median training row.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows; the score of one never depends on the others.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            In nats; the lower, the less likely.
+        """
+        return self._scores(self._check(X)).mean(axis=0)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """``score_samples(X) - offset_``: negative for anomalies."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """-1 for anomalies, 1 for the others.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), int
+        """
+        return np.where(self.decision_function(X) < 0.0, -1, 1)
+
+    def p_values(self, X: Any) -> np.ndarray:
+        r"""How sure: cross-conformal p-values of new rows.
+
+        Each fold of training rows is compared with the new row under the densities that were fitted without it, and the five exact
+        p-values are averaged. If the row comes from the same distribution as the training rows, :math:`P(p \le t) \le 2t` for every t;
+        in simulation about t. Anomalies among the training rows make the p-values larger, never smaller than they should be. The
+        smallest possible is about 5 / n_samples.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            New rows. For the training rows themselves see `p_values_`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            In (0, 1].
+        """
+        return cross_conformal(self._held_out, list(-self._scores(self._check(X))))

@@ -1,0 +1,113 @@
+"""The rule that ranks anomalies: densities of many small samples of the rows, pooled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from isopleth.expansion import KernelExpansion
+from isopleth.frame import Frame
+from isopleth.kernels import Laplacian
+from isopleth.operators import Operator
+from isopleth.solvers import fixed_point
+
+# A density of all rows follows every cluster, also one of anomalies. A small sample sees what is common: anomalies are seldom in it.
+SMALLEST_SAMPLE = 8
+SHARE = 8  # no sample takes more than one in so many rows
+LENGTH_SCALE = (
+    1 / 16
+)  # of the sample's median distance: near the nearest rows decide, far from all of them the whole sample
+TOLERANCE = 0.01  # of the members' coefficients; their average does not see more
+COMMON = 16  # copies beyond which a repeated row is a common value and not one observation that was copied
+
+
+def discounted(copies: np.ndarray) -> np.ndarray:
+    r"""Weight of a row that occurs `copies` times, :math:`\max(1, c^3/(c^2 + 16^2))`.
+
+    A few copies are one observation written down again, and count once, so that repeating anomalies does not make them ordinary;
+    very many are a value that is common, and count in full.
+    """
+    c = np.asarray(copies, dtype=np.float64)
+    return np.maximum(1.0, c**3 / (c**2 + COMMON**2))
+
+
+def sample_sizes(max_samples: int, available: float) -> list[int]:
+    """Powers of two from the smallest sample to `max_samples`, held to a share of the `available` rows."""
+    doublings = int(np.log2(max(1.0, max_samples / SMALLEST_SAMPLE)))
+    most = max(4, int(available) // SHARE)
+    return [min(SMALLEST_SAMPLE << i, most, max_samples) for i in range(doublings + 1)]
+
+
+@dataclass(frozen=True)
+class Member:
+    """SOSREP of one sample, in the committee's frame: the root f has `centers` at unit length scale once divided by it."""
+
+    centers: np.ndarray
+    coefficients: np.ndarray
+    length_scale: float
+
+    @classmethod
+    def of(cls, z: np.ndarray, weights: np.ndarray) -> Self:
+        """Fit to the distinct rows `z` of a sample and how often it holds them."""
+        # Standardised rows are sqrt(2 d) apart on average: the scale of a sample that has one distinct row.
+        apart = float(np.median(pdist(z))) if len(z) > 1 else float(np.sqrt(2 * z.shape[1]))
+        scale = LENGTH_SCALE * apart
+        solution = fixed_point(Operator(Laplacian(), z / scale, n_jobs=1).store(), weights / weights.sum(), TOLERANCE)
+        return cls(z, solution.coefficients, scale)
+
+    def log_density(self, z: np.ndarray, memory_limit: float) -> np.ndarray:
+        """log f^2, which is the log density up to a constant."""
+        kernel = Laplacian(self.centers.shape[1])
+        root = KernelExpansion(kernel, self.centers / self.length_scale, self.coefficients, memory_limit, n_jobs=1)
+        return 2.0 * root.log_abs(z / self.length_scale)
+
+
+@dataclass(frozen=True)
+class Committee:
+    """Members fitted to random samples of the same rows; its score is the mean of their log densities.
+
+    The mean of log densities is the logarithmic opinion pool: a row is ordinary if most small samples have something near it.
+    """
+
+    frame: Frame
+    members: list[Member]
+
+    @classmethod
+    def of(
+        cls,
+        rows: np.ndarray,
+        copies: np.ndarray,
+        spare: np.ndarray,
+        size: int,
+        max_samples: int,
+        rng: np.random.Generator,
+    ) -> Self:
+        """Fit `size` members to distinct `rows` that occur `copies` times.
+
+        Columns are divided by their standard deviation, or by `spare` where they do not vary in these rows.
+        """
+        weights = discounted(copies)
+        share = weights / weights.sum()
+        shift = share @ rows
+        deviation = np.sqrt(share @ (rows - shift) ** 2)
+        frame = Frame(np.ones(rows.shape[1], dtype=bool), shift, np.where(deviation > 1e-12 * spare, deviation, spare))
+        z = frame.enter(rows)
+        sizes = sample_sizes(max_samples, weights.sum())
+        cumulative = np.cumsum(share)
+        members = []
+        for b in range(size):
+            draws = np.searchsorted(cumulative[:-1], rng.uniform(size=sizes[b % len(sizes)]), side="right")
+            chosen, times = np.unique(draws, return_counts=True)
+            members.append(Member.of(z[chosen], times.astype(np.float64)))
+        return cls(frame, members)
+
+    def score(self, rows: np.ndarray, memory_limit: float) -> np.ndarray:
+        """Mean log density over the members, up to a constant; higher for the more ordinary."""
+        z = self.frame.enter(rows)
+        total = np.zeros(len(z))
+        for member in self.members:
+            total += member.log_density(z, memory_limit)
+        return total / len(self.members)

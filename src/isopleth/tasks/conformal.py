@@ -1,0 +1,84 @@
+"""How sure: p-values from held-out scores, and the one threshold that follows from them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+
+def cross_conformal(held_out: list[np.ndarray], scores: list[np.ndarray]) -> np.ndarray:
+    r"""Cross-conformal p-values, the mean over folds of split-conformal ones.
+
+    Fold k's own :math:`p_k = (1 + \#\{i \in k: a_k(x_i) \ge a_k(x)\}) / (n_k + 1)` is exact for a row exchangeable with the fold's.
+    A mean of exact p-values is one up to a factor of 2 (Rueschendorf; Vovk and Wang 2020): P(p <= t) <= 2 t.
+
+    Parameters
+    ----------
+    held_out : list of arrays of shape (n_k,)
+        Anomaly scores of the rows of each fold under the fit to the other folds.
+    scores : list of arrays of shape (m,)
+        Anomaly scores of new rows under the same fits.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+    """
+    total = np.zeros(len(scores[0]))
+    for own, new in zip(held_out, scores, strict=True):
+        ordered = np.sort(own)
+        at_least = len(ordered) - np.searchsorted(ordered, new, side="left")
+        total += (1.0 + at_least) / (1.0 + len(ordered))
+    return total / len(held_out)
+
+
+# The upper half of the scores up to this share is taken to be of ordinary rows.
+ORDINARY = 0.125
+
+
+def _upper(scores: np.ndarray, share: float) -> float:
+    return float(np.quantile(scores, 1.0 - share, method="higher"))
+
+
+def tail_p_values(scores: np.ndarray) -> np.ndarray:
+    r"""p-values of training rows: the share of rows as extreme, and beyond the ordinary ones a fitted tail.
+
+    Ranks alone are uniform over the rows that they are taken among, whatever those hold, so no test of them can reject. Beyond
+    the most extreme eighth the p-value is instead that of a generalised Pareto tail through the quantiles at 1/2, 1/4 and 1/8
+    (Pickands 1975), with a shape of at least 0. The log density of a Gaussian and of a power law both have exponential tails, which
+    is the shape 0; rows among the most extreme eighth have no influence on the law that judges them.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+        Held-out anomaly scores, higher for the less likely.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        In (0, 1]; approximate, and conservative where more than an eighth of the rows are anomalies.
+    """
+    n = len(scores)
+    ordered = np.sort(scores)
+    p = (n - np.searchsorted(ordered, scores, side="left")) / n
+    half, quarter, eighth = (_upper(scores, share) for share in (4 * ORDINARY, 2 * ORDINARY, ORDINARY))
+    near, far = quarter - half, eighth - quarter
+    if near <= 0.0 or far <= 0.0:  # ties: there is no tail to fit
+        return p
+    shape = max(0.0, math.log2(far / near))
+    beyond = scores > eighth
+    excess = scores[beyond] - eighth
+    if shape == 0.0:
+        # The mean slope over both octaves; their own ratio says that the tail is no heavier than exponential.
+        tail = np.exp(-excess * 2 * math.log(2.0) / (near + far))
+    else:
+        tail = (1.0 + excess * (2.0**shape - 1.0) / (2.0**shape * far)) ** (-1.0 / shape)
+    p[beyond] = np.maximum(ORDINARY * tail, np.finfo(float).tiny)
+    return p
+
+
+def benjamini_hochberg(p_values: np.ndarray, rate: float) -> float:
+    """Largest p-value rejected at false discovery rate `rate`; 0 where none is."""
+    ordered = np.sort(p_values)
+    passed = np.flatnonzero(ordered <= rate * np.arange(1, len(ordered) + 1) / len(ordered))
+    return float(ordered[passed[-1]]) if len(passed) else 0.0

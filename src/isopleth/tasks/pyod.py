@@ -1,0 +1,62 @@
+"""The detector with the attributes and signs of PyOD."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from isopleth.tasks.anomaly import AnomalyDetector
+
+
+class PyODAdapter(BaseEstimator):
+    """An anomaly detector in PyOD's conventions: higher scores and label 1 for anomalies.
+
+    Parameters
+    ----------
+    detector : AnomalyDetector, optional
+        What to adapt; its `contamination` sets the threshold. A default one when left out.
+
+    Attributes
+    ----------
+    detector_ : AnomalyDetector
+        The fitted detector.
+    decision_scores_ : ndarray of shape (n_samples,)
+        Scores of the training rows, by densities that have not seen them.
+    threshold_ : float
+        Scores above it are anomalies.
+    labels_ : ndarray of shape (n_samples,), int
+        1 for training rows above the threshold, 0 for the others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import AnomalyDetector, PyODAdapter
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> clf = PyODAdapter(AnomalyDetector(contamination=0.05, random_state=0)).fit(X)
+    >>> clf.predict([[0.0, 0.0], [9.0, 9.0]])
+    array([0, 1])
+    """
+
+    def __init__(self, detector: AnomalyDetector | None = None) -> None:
+        self.detector = detector
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit a copy of the detector to the rows of `X`; `y` is ignored."""
+        detector = AnomalyDetector() if self.detector is None else clone(self.detector)
+        self.detector_ = detector.fit(X)
+        self.decision_scores_ = -detector.training_scores_
+        self.threshold_ = -detector.offset_
+        self.labels_ = (self.decision_scores_ > self.threshold_).astype(int)
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Anomaly score of each row of `X`, higher for the less likely."""
+        check_is_fitted(self)
+        return -self.detector_.score_samples(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """1 for rows of `X` above the threshold, 0 for the others."""
+        return (self.decision_function(X) > self.threshold_).astype(int)
