@@ -53,7 +53,9 @@ class Kernel(ABC):
         if self.dim is None:
             return replace(self, dim=int(dim))
         if self.dim != dim:
-            raise ValueError(f"{self!r} is bound to {self.dim} columns but the data have {dim}; leave dim out to bind at fit.")
+            raise ValueError(
+                f"{self!r} is bound to {self.dim} columns but the data have {dim}; leave dim out to bind at fit."
+            )
         return self
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import kve
+from scipy.special import kve, logsumexp
 
 from isopleth.kernels.estimate import EPS, Estimate
 
@@ -47,11 +47,7 @@ class SDOBessel:
         error = EPS * (4.0 + np.abs(self._log_front) + self._nu * np.abs(np.log(r)) + r) * size
         return Estimate(self._sign * value, np.where(np.isfinite(value), error, np.inf))
 
-    def envelope(self, r: float) -> float:
-        """Sum of the sizes of the terms at one distance: what oscillation cannot hide."""
-        total = 0.0
-        for root, weight in zip(self._roots, self._weights, strict=True):
-            size = abs(complex(kve(self._nu, root * r)))
-            log_size = self._log_front - self._nu * math.log(r) - root.real * r
-            total += weight * size * math.exp(min(log_size, 700.0)) if math.isfinite(size) else math.inf
-        return total
+    def log_envelope(self, r: float) -> float:
+        """Logarithm of the sum of the sizes of the terms at one distance: what oscillation cannot hide."""
+        sizes = np.log(np.abs(kve(self._nu, self._roots * r)) * self._weights) - self._roots.real * r
+        return float(logsumexp(sizes) + self._log_front - self._nu * math.log(r))

@@ -83,7 +83,8 @@ class SDOProfile:
 
     def end(self, power: int) -> int:
         """The octave from which on s^power times the derivative is as good as 0."""
+        log_end = math.log(_END * self.scale)
         octave = 4
-        while self._bessel.envelope(2.0 ** (0.5 * octave)) * 2.0 ** (power * octave) > _END * self.scale:
-            octave += 1
+        while not self._bessel.log_envelope(2.0 ** (0.5 * octave)) + power * octave * math.log(2.0) < log_end:
+            octave += 1  # also where Bessel functions overflow
         return octave

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
-from scipy.special import digamma, gammaln, gammasgn
+from scipy.special import digamma
 
 from isopleth.kernels.estimate import EPS, Estimate
 
@@ -17,6 +18,16 @@ def sine_of_share(p: float, m: int) -> float:
     """sin(pi p / m), accurate near its zeros."""
     periods, rest = divmod(p, m)
     return (-1.0) ** periods * math.sin(math.pi * min(rest, m - rest) / m)
+
+
+def _gamma(twice: int) -> Fraction:
+    """Gamma(twice/2) without the square root of pi that it has for odd `twice`; even `twice` must be positive."""
+    n = twice // 2
+    if twice % 2 == 0:
+        return Fraction(math.factorial(n - 1))
+    if n >= 0:
+        return Fraction(math.factorial(2 * n), 4**n * math.factorial(n))
+    return Fraction((-4) ** -n * math.factorial(-n), math.factorial(-2 * n))
 
 
 class SDOSeries:
@@ -31,12 +42,13 @@ class SDOSeries:
 
     def __init__(self, dim: int, m: int, order: int) -> None:
         self.half = 0.5 * dim + order
-        self._m = m
+        self._m, self._order = m, order
         # everything is relative to k_1(0), whose own constants are these
         self._sine = sine_of_share(0.5 * dim, m)
         self._front = math.prod(-0.25 / (0.5 * dim + i) for i in range(order))
+        self._reach = math.sqrt(self.half * _MAX_ARGUMENT)  # of r/2
         self._regular, self._logarithmic = self._polynomials()
-        self._powers, self._signs, self._logs = self._singular(0.5 * dim, order)
+        self._powers, self._coefficients = self._singular()
 
     def _polynomials(self) -> tuple[np.ndarray, np.ndarray]:
         """P and Q, lowest coefficient first."""
@@ -53,14 +65,23 @@ class SDOSeries:
                 logarithmic[i] = -residue
         return regular, logarithmic
 
-    def _singular(self, half_dim: float, order: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Exponents of r/2, signs and logarithms of the coefficients of the last sum."""
-        top = self.half + _TERMS if self.half % 1 else self.half - 0.5
-        step = self._m * np.arange(1, int(top // self._m) + 1)
-        gamma = self.half - step
-        logs = gammaln(half_dim) + gammaln(gamma) - gammaln(step) - order * math.log(4.0)
-        logs += math.log(self._m * self._sine / math.pi)
-        return -2.0 * gamma, (-1.0) ** (np.arange(step.size) + order) * gammasgn(gamma), logs
+    def _singular(self) -> tuple[np.ndarray, np.ndarray]:
+        """Exponents and coefficients of the last sum in units of the reach, where no power overflows.
+
+        Exact fractions, because logarithms of the Gammas would lose three digits to cancellation in high dimensions.
+        """
+        twice = round(2 * self.half)
+        top = self.half + _TERMS if twice % 2 else self.half - 0.5
+        steps = range(self._m, int(top) + 1, self._m)
+        front = self._m * self._sine * (1.0 if twice % 2 else 1.0 / math.pi) * (-0.25) ** self._order
+        reach, gamma = Fraction(self._reach), _gamma(twice - 2 * self._order)
+        coefficients = [
+            (-1.0) ** j
+            * front
+            * float(gamma * _gamma(twice - 2 * n) * reach ** (2 * n - twice) / math.factorial(n - 1))
+            for j, n in enumerate(steps)
+        ]
+        return 2.0 * np.array(steps) - twice, np.array(coefficients)
 
     def at_zero(self) -> float:
         """The value at 0, where no power or logarithm is infinite."""
@@ -69,19 +90,18 @@ class SDOSeries:
     def __call__(self, r: np.ndarray) -> Estimate:
         """The derivative at distances `r` > 0; infinite errors where the series is out of its reach."""
         out = Estimate.unknown(r.shape)
-        near = r * r <= 4.0 * self.half * _MAX_ARGUMENT
+        near = r <= 2.0 * self._reach
         out.improve(near, self._sum(r[near]))
         return out
 
     def _sum(self, r: np.ndarray) -> Estimate:
         x, log_r = r * r / (4.0 * self.half), np.log(0.5 * r)
         value, size = np.zeros_like(r), np.zeros_like(r)
-        for power, sign, log_c in zip(self._powers, self._signs, self._logs, strict=True):
-            exponent = log_c + power * log_r
-            term = np.exp(exponent)
-            value += sign * term
-            size += term * (1.0 + np.abs(log_c))  # an error of the exponent is a relative error of the term
+        for power, coefficient in zip(self._powers, self._coefficients, strict=True):
+            term = coefficient * (0.5 * r / self._reach) ** power
+            value += term
+            size += np.abs(term)
         polynomial = np.polynomial.polynomial.polyval
         value += polynomial(x, self._regular) + log_r * polynomial(x, self._logarithmic)
         size += polynomial(x, np.abs(self._regular)) + np.abs(log_r) * polynomial(x, np.abs(self._logarithmic))
-        return Estimate(value, EPS * size)
+        return Estimate(value, 4.0 * EPS * size)  # coefficients are products of many factors

@@ -11,7 +11,7 @@ from isopleth.kernels.radial_table import RadialTable
 from isopleth.kernels.sdo_profile import SDOProfile
 from isopleth.kernels.tabulation import LOWEST_OCTAVE, tabulate
 
-_KEPT = 64  # tables take from one to a few megabytes
+_KEPT = 64  # a table takes a megabyte or two, more for high orders in few dimensions
 
 
 @lru_cache(maxsize=_KEPT)

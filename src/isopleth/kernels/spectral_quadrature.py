@@ -20,11 +20,12 @@ def bessel_ratio(b: float, x: np.ndarray) -> np.ndarray:
     """0F1(; b; -x^2/4), the mean of a plane wave of wavenumber x over directions in 2 b dimensions."""
     y = 0.25 * x * x
     out = np.empty_like(x)
-    small = y <= 2.0 * b  # beyond, the series cancels; below, a Bessel function can underflow
+    small = y <= 5.0 * b  # beyond, the series cancels; below, the Bessel function of a thousand dimensions underflows
     n = np.arange(1, 40)
     out[small] = np.polynomial.polynomial.polyval(y[small], np.r_[1.0, np.cumprod(-1.0 / (n * (b + n - 1)))])
     big = x[~small]
-    out[~small] = np.exp(gammaln(b) + (1.0 - b) * np.log(0.5 * big)) * jv(b - 1.0, big)
+    root = np.exp(0.5 * (gammaln(b) + (1.0 - b) * np.log(0.5 * big)))  # the factor itself overflows first
+    out[~small] = root * jv(b - 1.0, big) * root
     return out
 
 
@@ -48,7 +49,7 @@ class SpectralQuadrature:
     log_mass : float
         The logarithm of the last integral.
     step : float
-        A step in ln t that resolves the spectrum.
+        A step in ln t that resolves the spectrum; a finer one is taken where the waves want it.
     r_min, r_max : float
         The distances that will be asked for.
     """
@@ -65,6 +66,7 @@ class SpectralQuadrature:
     ) -> None:
         self._range = (r_min, r_max)
         half = 0.5 * dim + order
+        step = min(step, 0.05 / half)
         front = math.prod(-0.25 / (0.5 * dim + i) for i in range(order))
 
         def log_weight(u: np.ndarray) -> np.ndarray:
@@ -80,8 +82,8 @@ class SpectralQuadrature:
         weights = front * step * np.exp(log_weight(u))
         waves = np.lib.stride_tricks.sliding_window_view(bessel_ratio(half, np.exp(grid)), u.size)[::stride]
         self._value = make_interp_spline(log_r, waves @ weights, k=_SPLINE_DEGREE)
-        # the Bessel functions carry the rounding of the logarithm of a Gamma function
-        rounding = EPS * (8.0 + gammaln(half))
+        # series carry the rounding of their largest term, Bessel functions that of the logarithm of a Gamma function
+        rounding = EPS * (32.0 + gammaln(half))
         size = np.array([np.abs(w) @ np.abs(weights) for w in waves])
         self._error = make_interp_spline(log_r, rounding * size + abs(front) * cut, k=1)
 

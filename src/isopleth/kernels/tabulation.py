@@ -92,8 +92,8 @@ def _resolve(function: RadialFunction, octaves: np.ndarray, scale: float) -> Ite
         across = (position[:, None] + 0.5 * (1.0 + z)) * 2.0**-depth
         values = function(np.ldexp(1.0 + across, octave[:, None]).ravel()).reshape(across.shape)
         pieces = _Pieces(depth, octave, position, values @ to_series)
-        tail = np.abs(pieces.coefficients[:, -3:]).max(axis=1)
-        done = tail <= 0.3 * _TOLERANCE * (scale + np.abs(values).max(axis=1))
+        tail = np.abs(pieces.coefficients[:, -_NODES // 4 :]).max(axis=1)
+        done = tail <= 0.1 * _TOLERANCE * (scale + np.abs(values).max(axis=1))
         if depth == _MAX_DEPTH:
             done[:] = True
         if done.any():

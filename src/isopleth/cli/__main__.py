@@ -1,0 +1,5 @@
+"""``python -m isopleth.cli``."""
+
+from isopleth.cli import main
+
+main()

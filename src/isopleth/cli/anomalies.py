@@ -1,0 +1,125 @@
+"""``isopleth anomalies``: which rows of a table are unlikely."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import click
+import numpy as np
+
+from isopleth.cli.columns import ColumnList, read_for_model
+from isopleth.cli.findings import Findings
+from isopleth.cli.messages import Stages, naming_columns
+from isopleth.cli.outputs import Outputs
+from isopleth.cli.report import report
+from isopleth.errors import InputError
+from isopleth.io import Table, load, read_table
+from isopleth.tasks.anomaly import AnomalyDetector
+
+# Without click's own test of readability, which would speak before the sentences of the library.
+_PATH = click.Path(path_type=Path, readable=False)
+
+
+@click.command()
+@click.argument("file", type=_PATH)
+@click.option(
+    "--out", type=_PATH, help="Write row, score, p_value and label (1: flagged) of every row; .csv or .parquet."
+)
+@click.option("--columns", type=ColumnList(), help="Use these columns only.")
+@click.option("--top", type=click.IntRange(min=0), default=10, show_default=True, help="Show so many rows.")
+@click.option("--save", "save_to", metavar="MODEL", type=_PATH, help="Keep the fitted model in this file.")
+@click.option("--model", metavar="MODEL", type=_PATH, help="Score the rows with this model instead of fitting one.")
+@click.option("--plot", type=_PATH, help="Draw the anomalies; .png, .svg or .pdf.")
+def anomalies(
+    file: Path,
+    out: Path | None,
+    columns: list[str] | None,
+    top: int,
+    save_to: Path | None,
+    model: Path | None,
+    plot: Path | None,
+) -> None:
+    """Show the least likely rows of FILE, a table in .csv, .tsv, .parquet, .npy or .npz.
+
+    Without --model, each row is judged by the other rows of FILE. With --model, the rows are new, and are judged by
+    those that the model was fitted on.
+    """
+    if save_to and model:
+        raise InputError("--save and --model exclude each other: with --model nothing is fitted that could be saved.")
+    outputs = Outputs(out, save_to, plot)
+    outputs.check({"FILE": file, "--model": model})
+    with Stages(["reading", "fitting", "scoring", "writing"]) as stage:
+        stage("reading")
+        if model:
+            detector = load_detector(model)
+            table = read_for_model(file, columns, detector)
+            stage("scoring")
+            findings, explanation = score(detector, table), explain_new(detector)
+        else:
+            table = read_table(file, columns)
+            stage("fitting")
+            detector = fit(table)
+            findings, explanation = training_findings(detector, table), explain_training(detector)
+        stage("writing")
+        outputs.write(findings, detector)
+    click.echo(report(findings, top, *explanation))
+
+
+def fit(table: Table) -> AnomalyDetector:
+    """A detector fitted to a table, that knows the names of its columns where the file has them."""
+    with naming_columns(table.names):
+        detector = AnomalyDetector(random_state=0).fit(table.values)  # the same answer each time
+    if table.named:
+        # A data frame would bring them along, but none of the packages that have one is needed otherwise.
+        detector.feature_names_in_ = np.array(table.names, dtype=object)
+    return detector
+
+
+def training_findings(detector: AnomalyDetector, table: Table) -> Findings:
+    """What the detector found in the table it was fitted to."""
+    return Findings(table, detector.training_scores_, detector.p_values_, detector.training_labels_)
+
+
+def load_detector(path: Path) -> AnomalyDetector:
+    """A fitted detector from a file.
+
+    Raises
+    ------
+    InputError
+        If the file holds something else.
+    """
+    detector = load(path)
+    if not isinstance(detector, AnomalyDetector):
+        raise InputError(f"{path} holds a {type(detector).__name__}; a model written with --save is needed.")
+    if not hasattr(detector, "offset_"):
+        raise InputError(f"{path} holds a detector that is not fitted; a model written with --save is needed.")
+    return detector
+
+
+def score(detector: AnomalyDetector, table: Table) -> Findings:
+    """What the detector says of new rows."""
+    with warnings.catch_warnings():
+        # The columns have been matched by name; scikit-learn sees an array without names.
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        X = table.values
+        return Findings(table, detector.score_samples(X), detector.p_values(X), detector.predict(X))
+
+
+def explain_training(detector: AnomalyDetector) -> tuple[str, str]:
+    """The rule by which rows of the table itself are flagged, and how sure that is."""
+    rate = detector.false_discovery_rate
+    return (
+        f"false discovery rate {rate:.0%}",
+        "p-value: the share of rows as unlikely, continued by a fitted tail beyond the most extreme eighth and so approximate; "
+        f"of the flagged rows, on average at most about {rate:.0%} are ordinary ones.",
+    )
+
+
+def explain_new(detector: AnomalyDetector) -> tuple[str, str]:
+    """The rule by which new rows are flagged, and how sure that is."""
+    return (
+        f"score below {detector.offset_:.4g}",
+        "p-value: a row that comes from where the rows of the model came from has p <= t with a probability of at most 2t, "
+        "for every t.",
+    )

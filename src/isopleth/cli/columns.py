@@ -1,0 +1,67 @@
+"""Columns named on the command line, and columns that a model asks for."""
+
+from __future__ import annotations
+
+import csv
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from isopleth.errors import InputError
+from isopleth.io import Table, read_names, read_table
+from isopleth.io.selection import listed
+
+
+class ColumnList(click.ParamType):
+    """Names separated by commas; a name that holds a comma is quoted as in a CSV file."""
+
+    name = "a,b,..."
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
+        """Names in `value`."""
+        return [name.strip() for name in next(csv.reader([value], skipinitialspace=True), []) if name.strip()]
+
+
+def read_for_model(path: Path, columns: Sequence[str] | None, model: Any) -> Table:
+    """Read the columns that a model was fitted on, in its order: by name where both have names, else by position.
+
+    Raises
+    ------
+    InputError
+        If they are not there; the message names those missing and those left over.
+    """
+    known = getattr(model, "feature_names_in_", None)
+    present = read_names(path)
+    if known is None or present is None:
+        return _read_by_position(path, columns, model, known)
+    names = [str(name) for name in known]
+    _refuse_mismatch(path, names, present if columns is None else columns, chosen=columns is not None)
+    return read_table(path, names, min_rows=1)
+
+
+def _refuse_mismatch(path: Path, names: list[str], offered: Sequence[str], *, chosen: bool) -> None:
+    """What else a file holds does no harm; what else is asked for by name does."""
+    missing = [name for name in names if name not in offered]
+    extra = [name for name in offered if name not in names]
+    if not missing and not (extra and chosen):
+        return
+    where = "--columns" if chosen else str(path)
+    lacks = f"lacks {listed(missing)} of the model's columns" if missing else "has all of the model's columns"
+    others = f", and has {listed(extra)} that it does not know" if extra else ""
+    raise InputError(f"{where} {lacks}{others}; give the model the columns it was fitted on: {listed(names)}.")
+
+
+def _read_by_position(path: Path, columns: Sequence[str] | None, model: Any, known: Any) -> Table:
+    table = read_table(path, columns, min_rows=1)
+    expected = int(model.n_features_in_)
+    if len(table.names) != expected:
+        raise InputError(
+            f"{path}: {len(table.names)} columns where the model was fitted on {expected}; choose them with --columns."
+        )
+    if known is not None:
+        names = listed([str(name) for name in known])
+        warnings.warn(f"{path} names no columns; they are taken to be {names}, in this order.", stacklevel=2)
+    return table

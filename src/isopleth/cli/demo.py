@@ -1,0 +1,46 @@
+"""``isopleth demo``: anomalies in a table that comes along."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from isopleth.cli.anomalies import explain_training, fit, training_findings
+from isopleth.cli.messages import Stages
+from isopleth.cli.outputs import Outputs
+from isopleth.cli.report import report
+from isopleth.datasets import load_breast
+from isopleth.io import Table
+
+
+@click.command()
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path),
+    default=Path("isopleth-demo.png"),
+    show_default=True,
+    help="Where to draw the picture; .png, .svg or .pdf.",
+)
+def demo(plot: Path) -> None:
+    """Find the anomalies in a table of which it is known what they are."""
+    outputs = Outputs(figure=plot)
+    outputs.check({})
+    with Stages(["reading", "fitting", "writing"]) as stage:
+        stage("reading")
+        breast = load_breast()
+        table = Table(breast.data, breast.feature_names, named=True, source=Path("breast"))
+        stage("fitting")
+        detector = fit(table)
+        findings = training_findings(detector, table)
+        stage("writing")
+        outputs.write(findings, detector)
+    known = int(breast.labels.sum())
+    found = int(breast.labels[findings.order[:known]].sum())
+    chance = known * known / len(breast.labels)
+    click.echo(breast.description + "\n")
+    click.echo(report(findings, known, *explain_training(detector)) + "\n")
+    click.echo(
+        f"{found} of the {known} known anomalies are among the {known} least likely rows (by chance: {chance:.1f})."
+    )
+    click.echo(f"The picture is in {plot}.")

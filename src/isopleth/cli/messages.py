@@ -1,0 +1,72 @@
+"""What goes to standard error: one line a message, and a bar on a terminal while work goes on."""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self
+
+import click
+
+_ERASE = "\r\x1b[K"
+
+
+def say(message: object) -> None:
+    """Write `message` to standard error as one line, in place of a bar that may stand there."""
+    line = " ".join(str(message).split())
+    click.echo(f"{_ERASE if sys.stderr.isatty() else ''}isopleth: {line}", err=True)
+
+
+@contextmanager
+def one_line_warnings() -> Iterator[None]:
+    """Show warnings in the manner of :func:`say`, without the source lines that mean nothing to a user."""
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        yield
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    say(f"warning: {message}")
+
+
+@contextmanager
+def naming_columns(names: Sequence[str]) -> Iterator[None]:
+    """Pass on the warnings of the block with names for the numbers by which arrays make columns be called."""
+    with warnings.catch_warnings(record=True) as caught:
+        yield
+    for warning in caught:
+        text = re.sub(r"\bcolumn (\d+)\b", lambda found: repr(names[int(found[1])]), str(warning.message))
+        warnings.warn(text, warning.category, stacklevel=3)
+
+
+class Stages:
+    """A bar of named stages on standard error, where that is a terminal; nothing where it is not.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The stages in their order; calling the object with one of them starts it.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = list(names)
+        self._visible = sys.stderr.isatty()
+
+    def __call__(self, name: str) -> None:
+        if self._visible:
+            done = self._names.index(name)
+            bar = "#" * done + "-" * (len(self._names) - done)
+            click.echo(f"{_ERASE}[{bar}] {name}", err=True, nl=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._visible:
+            click.echo(_ERASE, err=True, nl=False)

@@ -1,0 +1,67 @@
+"""The files a run writes: looked at before the work, written after it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from sklearn.base import BaseEstimator
+
+from isopleth.cli.findings import Findings
+from isopleth.errors import InputError
+from isopleth.io import check_target, save
+from isopleth.io.writing import check_table_target, write_table
+from isopleth.plotting import check_figure_target, plot_anomalies, save_figure
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where to write the rows, the model and the picture; None where they are not asked for."""
+
+    rows: Path | None = None
+    model: Path | None = None
+    figure: Path | None = None
+
+    def check(self, inputs: dict[str, Path | None]) -> None:
+        """Refuse what could not be written, or would be written over another file of the same run.
+
+        Parameters
+        ----------
+        inputs : dict of str to Path
+            The files that are read, by what the user calls them.
+
+        Raises
+        ------
+        InputError, MissingExtraError
+            If any file cannot be written.
+        """
+        _refuse_same({**inputs, "--out": self.rows, "--save": self.model, "--plot": self.figure})
+        if self.rows:
+            check_table_target(self.rows)
+        if self.model:
+            check_target(self.model)
+        if self.figure:
+            check_figure_target(self.figure)
+
+    def write(self, findings: Findings, detector: BaseEstimator) -> None:
+        """Write what was asked for, each file whole or not at all."""
+        if self.rows:
+            write_table(self.rows, findings.columns())
+        if self.model:
+            save(detector, self.model)
+        if self.figure:
+            table = findings.table
+            figure = plot_anomalies(table.values, table.names, findings.scores, findings.p_values, findings.labels)
+            save_figure(figure, self.figure)
+
+
+def _refuse_same(files: dict[str, Path | None]) -> None:
+    seen: dict[str, str] = {}
+    for name, path in files.items():
+        if path is None:
+            continue
+        place = os.path.realpath(path)
+        if place in seen:
+            raise InputError(f"{name} {path} is the same file as {seen[place]}; give it another name.")
+        seen[place] = name

@@ -1,0 +1,106 @@
+"""Writing a file whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from isopleth.errors import InputError
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
+
+
+def check_target(path: str | os.PathLike[str]) -> Path:
+    """Find out before the work whether a file can be written after it.
+
+    Parameters
+    ----------
+    path : path-like
+        The file to be written; it may exist, and is then replaced.
+
+    Returns
+    -------
+    Path
+        Where the bytes go: `path` with symbolic links followed, so that the link survives and its target changes.
+
+    Raises
+    ------
+    InputError
+        If the folder does not exist or cannot be written to, or if `path` is anything but a plain file.
+    """
+    target = Path(os.path.realpath(path))
+    folder = target.parent
+    if target.is_dir():
+        raise InputError(f"{path} is a folder: name a file in it.")
+    if not folder.exists():
+        raise InputError(f"{path}: the folder {folder} does not exist; create it or choose another.")
+    if not folder.is_dir():
+        raise InputError(f"{path}: {folder} is not a folder; choose another.")
+    if target.exists() and not stat.S_ISREG(target.stat().st_mode):
+        raise InputError(f"{path} is not a plain file; name one that can be replaced.")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(f"{path}: the folder {folder} is read-only; choose another.")
+    return target
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open `path` for writing so that it appears whole or stays as it was.
+
+    The bytes go to a temporary file in the same folder, which takes the name `path` when the block ends. If the block
+    fails or is interrupted, the temporary file is removed.
+
+    Parameters
+    ----------
+    path : path-like
+        The file to write; if it exists, it is replaced and keeps its permissions.
+
+    Yields
+    ------
+    binary file
+        Open for writing.
+
+    Raises
+    ------
+    InputError
+        As :func:`check_target`, and if the disk is full.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name) / "answer.txt"
+    >>> with atomic_write(path) as file:
+    ...     _ = file.write(b"42")
+    >>> path.read_text()
+    '42'
+    >>> folder.cleanup()
+    """
+    target = check_target(path)
+    # Not named after the target: a name at the length limit must not fail by the addition.
+    temporary = target.with_name(f".isopleth-{secrets.token_hex(8)}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
+        os.replace(temporary, target)
+    except OSError as error:
+        if error.errno in _FULL:
+            raise InputError(f"{path}: no room is left on the disk; free some or write elsewhere.") from error
+        if error.errno in _FORBIDDEN:
+            raise InputError(f"{path}: writing is not permitted here; choose another folder.") from error
+        raise
+    finally:
+        # After a success it has its new name, and there is nothing to remove.
+        with suppress(OSError):
+            temporary.unlink()

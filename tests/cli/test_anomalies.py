@@ -1,0 +1,399 @@
+"""``isopleth anomalies``: the table it prints, the files it writes, and one line for all that is wrong."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import importlib
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from isopleth import SOSREP, AnomalyDetector
+from isopleth.cli import anomalies as command
+from isopleth.cli import messages, program
+from isopleth.io import load, save
+
+RNG = np.random.default_rng(0)
+X = np.concatenate([RNG.normal(size=(60, 3)), [[30.0, 0.0, -20.0]]])
+
+
+def run(*arguments):
+    return CliRunner().invoke(program, [str(argument) for argument in arguments], prog_name="isopleth")
+
+
+def refused(*arguments) -> str:
+    """The one line that a wrong input gives."""
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("isopleth: ")
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+@pytest.fixture
+def file(tmp_path):
+    """61 rows of which the last stands out, behind a header."""
+    path = tmp_path / "table.csv"
+    np.savetxt(path, X, delimiter=",", header="a,b,c", comments="")
+    return path
+
+
+@pytest.fixture
+def model(tmp_path, file):
+    path = tmp_path / "model.isopleth"
+    assert run("anomalies", file, "--save", path).exit_code == 0
+    return path
+
+
+def rows_of(path):
+    with open(path, newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+class TestReport:
+    def test_the_row_that_stands_out_comes_first(self, file):
+        result = run("anomalies", file)
+        assert result.exit_code == 0
+        assert result.stderr == ""
+        lines = result.stdout.splitlines()
+        assert lines[0].startswith("61 rows, 3 columns (a, b, c): ")
+        assert lines[2].split() == ["rank", "row", "line", "score", "p-value", "flag", "most", "extreme", "columns"]
+        rank, row, line, _score, p_value, flag, *columns = lines[3].split()
+        assert (rank, row, line, flag) == ("1", "61", "62", "*")
+        assert 0 < float(p_value) < 0.05
+        assert columns[:2] in (["a=30", "c=-20"], ["c=-20", "a=30"])
+        assert lines[-1].startswith("p-value: the share of rows")
+        assert len(lines) == 3 + 10 + 2
+
+    @pytest.mark.parametrize(("top", "shown"), [(0, 0), (3, 3), (1000, 61)])
+    def test_top(self, file, top, shown):
+        lines = run("anomalies", file, "--top", top).stdout.splitlines()
+        assert sum(line.strip()[:1].isdigit() for line in lines[2:]) == shown
+
+    def test_chosen_columns_stand_in_their_order(self, file):
+        assert "2 columns (c, a)" in run("anomalies", file, "--columns", "c, a").stdout
+
+    def test_arrays_have_rows_and_no_lines(self, tmp_path):
+        np.save(tmp_path / "t.npy", X)
+        lines = run("anomalies", tmp_path / "t.npy").stdout.splitlines()
+        assert lines[2].split()[:3] == ["rank", "row", "score"]
+        assert lines[3].split()[1] == "61"
+
+    def test_version_and_help(self):
+        assert run("--version").stdout.startswith("isopleth ")
+        for arguments in ([], ["-h"], ["anomalies", "--help"]):
+            result = run(*arguments)
+            assert result.exit_code == 0
+            assert "Usage: isopleth" in result.stdout
+
+
+class TestFiles:
+    def test_out_holds_every_row(self, file, tmp_path):
+        assert run("anomalies", file, "--out", tmp_path / "out.csv").exit_code == 0
+        rows = rows_of(tmp_path / "out.csv")
+        assert list(rows[0]) == ["row", "score", "p_value", "label"]
+        detector = AnomalyDetector(random_state=0).fit(X)
+        assert [int(row["row"]) for row in rows] == list(range(1, 62))
+        np.testing.assert_array_equal([float(row["score"]) for row in rows], detector.training_scores_)
+        np.testing.assert_array_equal([float(row["p_value"]) for row in rows], detector.p_values_)
+        np.testing.assert_array_equal([int(row["label"]) for row in rows], detector.training_labels_ == -1)
+
+    def test_out_as_parquet(self, file, tmp_path):
+        parquet = pytest.importorskip("pyarrow.parquet")
+        assert run("anomalies", file, "--out", tmp_path / "out.parquet").exit_code == 0
+        table = parquet.read_table(tmp_path / "out.parquet")
+        assert table.column_names == ["row", "score", "p_value", "label"]
+        assert table.num_rows == 61
+
+    def test_plot(self, file, tmp_path):
+        pytest.importorskip("matplotlib")
+        assert run("anomalies", file, "--plot", tmp_path / "p.svg").exit_code == 0
+        assert (tmp_path / "p.svg").read_bytes().startswith(b"<?xml")
+
+    def test_a_saved_model_knows_its_columns(self, model):
+        detector = load(model)
+        assert detector.feature_names_in_.tolist() == ["a", "b", "c"]
+
+    def test_a_disk_that_fills_leaves_nothing(self, file, tmp_path, monkeypatch):
+        def fail(*_):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(os, "fsync", fail)
+        assert "no room" in refused("anomalies", file, "--out", tmp_path / "out.csv")
+        assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+
+
+class TestModel:
+    def test_new_rows_are_judged_as_the_library_judges_them(self, model, tmp_path):
+        new = RNG.normal(size=(5, 3))
+        np.savetxt(tmp_path / "new.csv", new, delimiter=",", header="a,b,c", comments="")
+        result = run("anomalies", tmp_path / "new.csv", "--model", model, "--out", tmp_path / "out.csv")
+        assert (result.exit_code, result.stderr) == (0, "")
+        detector = AnomalyDetector(random_state=0).fit(X)
+        rows = rows_of(tmp_path / "out.csv")
+        np.testing.assert_array_equal([float(row["score"]) for row in rows], detector.score_samples(new))
+        np.testing.assert_array_equal([float(row["p_value"]) for row in rows], detector.p_values(new))
+        np.testing.assert_array_equal([int(row["label"]) for row in rows], detector.predict(new) == -1)
+
+    def test_columns_are_matched_by_name_whatever_their_order(self, model, tmp_path):
+        (tmp_path / "straight.csv").write_text("a,b,c\n1,2,3\n4,5,6\n")
+        (tmp_path / "turned.csv").write_text("c,name,a,b\n3,x,1,2\n6,y,4,5\n")
+        tables = [run("anomalies", tmp_path / name, "--model", model) for name in ("straight.csv", "turned.csv")]
+        assert tables[0].exit_code == 0
+        assert tables[0].stdout == tables[1].stdout
+
+    def test_a_single_row_is_enough(self, model, tmp_path):
+        (tmp_path / "new.csv").write_text("a,b,c\n30,0,-20\n")
+        result = run("anomalies", tmp_path / "new.csv", "--model", model)
+        assert result.exit_code == 0
+        assert result.stdout.startswith("1 row, 3 columns (a, b, c): 1 flagged")
+        assert "probability of at most 2t" in result.stdout
+
+    def test_without_names_they_are_matched_by_position_and_it_is_said(self, model, tmp_path):
+        np.save(tmp_path / "new.npy", X[:4])
+        result = run("anomalies", tmp_path / "new.npy", "--model", model)
+        assert result.exit_code == 0
+        assert result.stderr.startswith("isopleth: warning: ")
+        assert "'a', 'b', 'c'" in result.stderr
+        assert result.stderr.count("\n") == 1
+
+    @pytest.mark.parametrize(
+        ("header", "arguments", "words"),
+        [
+            ("a,b,z", [], ["lacks 'c'", "has 'z'"]),
+            ("a,b,c", ["--columns", "a,b"], ["--columns", "lacks 'c'"]),
+            ("a,b,c,d", ["--columns", "a,b,c,d"], ["'d'", "does not know"]),
+        ],
+    )
+    def test_other_columns(self, model, tmp_path, header, arguments, words):
+        (tmp_path / "new.csv").write_text(f"{header}\n" + "1,2,3,4\n"[: 2 * len(header.split(",")) - 1] + "\n")
+        message = refused("anomalies", tmp_path / "new.csv", "--model", model, *arguments)
+        assert all(word in message for word in words)
+
+    def test_another_number_of_columns(self, model, tmp_path):
+        np.save(tmp_path / "new.npy", X[:, :2])
+        assert "2 columns where the model was fitted on 3" in refused(
+            "anomalies", tmp_path / "new.npy", "--model", model
+        )
+
+    def test_other_models_are_refused(self, file, tmp_path):
+        save(SOSREP().fit(X), tmp_path / "density")
+        save(AnomalyDetector(), tmp_path / "unfitted")
+        (tmp_path / "pickle").write_bytes(pickle.dumps(1))
+        (tmp_path / "cut").write_bytes((tmp_path / "density").read_bytes()[:500])
+        for name, words in [
+            ("density", "holds a SOSREP"),
+            ("unfitted", "not fitted"),
+            ("pickle", "could run code"),
+            ("cut", "damaged"),
+            ("none", "does not exist"),
+        ]:
+            assert words in refused("anomalies", file, "--model", tmp_path / name)
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("content", "words"),
+        [
+            ("", ["is empty"]),
+            ("a,b\n", ["header but no rows"]),
+            ("a,b\n1,2\n", ["only one row"]),
+            ("a,b\n1,2\n3\n", ["line 3", "1 cell", "2"]),
+            ("a,b\n1,2\n3,4\n5,oops\n", ["line 4", "'oops'", "'b'"]),
+            ("a,b\n1,2\n3,nan\n", ["'b' (line 3)"]),
+            ("a,b\n1,2\n3,inf\n", ["'b' (line 3)"]),
+            ("a,b\n1,2\n3,\n", ["'b' (line 3)"]),
+            ("a,name\n1,x\n2,y\n", ["'name'", "--columns a"]),
+            ("a,a\n1,2\n3,4\n", ["'a'", "more than once"]),
+            ("a,b\n1,2\n3,\x00\n", ["line 3", "binary"]),
+            ("a,b\n1,1\n1,1\n1,1\n", ["rows"]),
+        ],
+    )
+    def test_tables(self, tmp_path, content, words):
+        (tmp_path / "table.csv").write_text(content)
+        message = refused("anomalies", tmp_path / "table.csv")
+        assert all(word in message for word in words)
+
+    def test_bytes_that_are_no_text(self, tmp_path):
+        (tmp_path / "table.csv").write_bytes(b"a,b\n1,2\n\xff\xfe,3\n")
+        assert "line 3" in refused("anomalies", tmp_path / "table.csv")
+
+    @pytest.mark.parametrize("name", ["t.npy", "t.npz", "t.parquet"])
+    def test_binary_tables_cut_short(self, tmp_path, name):
+        if name == "t.parquet":
+            pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+            pq.write_table(pa.table({"a": X[:, 0]}), tmp_path / name)
+        else:
+            (np.save if name == "t.npy" else np.savez)(tmp_path / name, X)
+        (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:-40])
+        assert "damaged or cut short" in refused("anomalies", tmp_path / name)
+
+    def test_pickled_arrays(self, tmp_path):
+        np.save(tmp_path / "t.npy", np.array([[None]]), allow_pickle=True)
+        assert "pickled" in refused("anomalies", tmp_path / "t.npy")
+
+    def test_files(self, file, tmp_path):
+        assert "does not exist" in refused("anomalies", tmp_path / "none.csv")
+        assert "is a folder" in refused("anomalies", tmp_path)
+        (tmp_path / "t.xlsx").write_bytes(b"x")
+        assert "'.xlsx'" in refused("anomalies", tmp_path / "t.xlsx")
+
+    def test_columns(self, file):
+        assert "'z'" in refused("anomalies", file, "--columns", "a,z")
+        assert "at least one" in refused("anomalies", file, "--columns", "")
+        assert "more than once" in refused("anomalies", file, "--columns", "a,a")
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (["anomalies"], ["FILE", "--help"]),
+            (["anomalies", "t.csv", "--top", "-1"], ["--top"]),
+            (["anomalies", "t.csv", "--nonsense"], ["--nonsense"]),
+            (["nonsense"], ["nonsense"]),
+        ],
+    )
+    def test_usage(self, arguments, words):
+        message = refused(*arguments)
+        assert all(word in message for word in words)
+
+    @pytest.mark.parametrize("option", ["--out", "--save", "--plot"])
+    def test_targets_are_looked_at_before_the_fit(self, file, tmp_path, monkeypatch, option):
+        suffix = {"--out": ".csv", "--save": "", "--plot": ".png"}[option]
+        monkeypatch.setattr(command, "fit", lambda table: pytest.fail("fitted first"))
+        assert "does not exist" in refused("anomalies", file, option, tmp_path / "none" / f"x{suffix}")
+        (tmp_path / f"folder{suffix}").mkdir()
+        assert "is a folder" in refused("anomalies", file, option, tmp_path / f"folder{suffix}")
+        monkeypatch.setattr(os, "access", lambda *_: False)
+        assert "read-only" in refused("anomalies", file, option, tmp_path / f"x{suffix}")
+
+    def test_suffixes_of_targets(self, file, tmp_path):
+        assert ".csv, .parquet" in refused("anomalies", file, "--out", tmp_path / "out.txt")
+        assert ".png, .svg, .pdf" in refused("anomalies", file, "--plot", tmp_path / "p.jpg")
+
+    def test_no_file_is_written_over_another_of_the_run(self, file, tmp_path):
+        link = tmp_path / "link.csv"
+        link.symlink_to(file)
+        for target in (file, link, tmp_path / "." / "table.csv"):
+            assert "same file as FILE" in refused("anomalies", file, "--out", target)
+        assert "same file as --out" in refused(
+            "anomalies", file, "--out", tmp_path / "o.csv", "--save", tmp_path / "o.csv"
+        )
+
+    def test_save_and_model_exclude_each_other(self, file, tmp_path):
+        assert "exclude" in refused("anomalies", file, "--save", tmp_path / "a", "--model", tmp_path / "b")
+
+    @pytest.mark.parametrize(
+        ("package", "option", "name"), [("pyarrow", "--out", "o.parquet"), ("matplotlib", "--plot", "p.png")]
+    )
+    def test_missing_packages(self, file, tmp_path, monkeypatch, package, option, name):
+        real = importlib.import_module
+
+        def missing(module, *rest):
+            if module.startswith(package):
+                raise ImportError(module)
+            return real(module, *rest)
+
+        monkeypatch.setattr(importlib, "import_module", missing)
+        assert "pip install 'isopleth[" in refused("anomalies", file, option, tmp_path / name)
+
+
+class TestFailures:
+    @pytest.mark.parametrize(
+        ("error", "code", "words"),
+        [
+            (MemoryError(), 2, "out of memory"),
+            (PermissionError(errno.EACCES, "Permission denied", "t.csv"), 2, "t.csv: Permission denied"),
+            (ValueError("two\nlines"), 2, "two lines"),
+            (KeyboardInterrupt(), 130, "interrupted"),
+        ],
+    )
+    def test_one_line(self, file, monkeypatch, error, code, words):
+        def fail(table):
+            raise error
+
+        monkeypatch.setattr(command, "fit", fail)
+        result = run("anomalies", file)
+        assert result.exit_code == code
+        assert words in result.stderr
+        assert result.stderr.count("\n") == 1
+
+    def test_warnings_are_single_lines(self, file, monkeypatch):
+        def warn(table):
+            warnings.warn("first\n  second", UserWarning, stacklevel=1)
+            return AnomalyDetector(random_state=0).fit(table.values)
+
+        monkeypatch.setattr(command, "fit", warn)
+        assert run("anomalies", file).stderr == "isopleth: warning: first second\n"
+
+    def test_warnings_about_columns_name_them(self, tmp_path):
+        (tmp_path / "t.csv").write_text("a,still,b\n" + "".join(f"{x},7,{y}\n" for x, y in X[:, :2].tolist()))
+        result = run("anomalies", tmp_path / "t.csv")
+        assert result.exit_code == 0
+        assert result.stderr == "isopleth: warning: constant columns are dropped: 'still'.\n"
+
+    def test_a_terminal_gets_a_bar_that_goes_away(self, file, monkeypatch, capfd):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+        with messages.Stages(["reading", "fitting"]) as stage:
+            stage("reading")
+            stage("fitting")
+        shown = capfd.readouterr().err
+        assert "[--] reading" in shown
+        assert "[#-] fitting" in shown
+        assert shown.endswith("\r\x1b[K")
+
+
+class TestProcess:
+    """What only a real process can show."""
+
+    def start(self, *arguments, code="from isopleth.cli import main; main()"):
+        return subprocess.Popen(
+            [sys.executable, "-c", code, *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def test_a_table_to_standard_output_and_nothing_else(self, file):
+        process = self.start("anomalies", file)
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, err) == (0, "")
+        assert out == run("anomalies", file).stdout
+
+    def test_wrong_input(self, tmp_path):
+        process = self.start("anomalies", tmp_path / "none.csv")
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, out) == (2, "")
+        assert err == f"isopleth: {tmp_path / 'none.csv'} does not exist; check the name and the folder.\n"
+
+    def test_a_reader_that_leaves_early_is_no_failure_to_speak_of(self, file):
+        process = self.start("anomalies", file, "--top", "61")
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        process.wait(timeout=60)
+
+    def test_an_interrupt_while_writing_leaves_the_old_file(self, file, tmp_path):
+        (tmp_path / "out.csv").write_text("before")
+        interrupting = (
+            "import os, signal; os.fsync = lambda file: signal.raise_signal(signal.SIGINT); "
+            "from isopleth.cli import main; main()"
+        )
+        process = self.start("anomalies", file, "--out", tmp_path / "out.csv", code=interrupting)
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, out) == (130, "")
+        assert err == "isopleth: interrupted; nothing is left half written.\n"
+        assert (tmp_path / "out.csv").read_text() == "before"
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["out.csv", "table.csv"]
+
+    def test_the_module_runs_too(self):
+        process = subprocess.run(
+            [sys.executable, "-m", "isopleth.cli", "--version"], capture_output=True, text=True, timeout=60
+        )
+        assert process.stdout.startswith("isopleth ")

@@ -1,0 +1,54 @@
+"""``isopleth demo``: a first run without any file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from isopleth.cli import program
+from isopleth.datasets import load_breast
+
+pytest.importorskip("matplotlib")
+
+
+def run(*arguments):
+    return CliRunner().invoke(program, ["demo", *map(str, arguments)], prog_name="isopleth")
+
+
+def test_the_table_is_real_and_says_what_is_an_anomaly():
+    breast = load_breast()
+    assert breast.data.shape == (len(breast.labels), len(breast.feature_names)) == (367, 30)
+    assert np.isfinite(breast.data).all()
+    assert breast.labels.tolist() == [0] * 357 + [1] * 10
+    assert "malignant" in breast.description
+
+
+def test_prints_the_table_and_draws_the_picture(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run()
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert Path("isopleth-demo.png").read_bytes().startswith(b"\x89PNG")
+    assert "367 rows, 30 columns (mean radius, " in result.stdout
+    found, known, top = map(
+        int, re.search(r"(\d+) of the (\d+) known anomalies are among the (\d+)", result.stdout).groups()
+    )
+    assert known == top == 10
+    assert found >= 4  # by chance it would be 0 or 1
+    assert "isopleth-demo.png" in result.stdout.splitlines()[-1]
+
+
+def test_the_picture_goes_where_it_is_wanted(tmp_path):
+    assert run("--plot", tmp_path / "p.pdf").exit_code == 0
+    assert (tmp_path / "p.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize(("name", "words"), [("none/p.png", "does not exist"), ("p.gif", ".png, .svg, .pdf")])
+def test_a_picture_that_cannot_be_written_is_refused(tmp_path, name, words):
+    result = run("--plot", tmp_path / name)
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1

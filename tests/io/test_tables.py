@@ -1,0 +1,314 @@
+"""Tables: every format, and a sentence for everything that is not one."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from isopleth.errors import InputError, MissingExtraError
+from isopleth.io import Table, read_names, read_table
+
+VALUES = np.array([[1.0, -2.5], [3.0, 0.1], [1e-300, 2.0]])
+
+
+def write(folder: Path, content: str | bytes, name: str = "table.csv") -> Path:
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def refusal(path: Path, **how) -> str:
+    with pytest.raises(InputError) as caught:
+        read_table(path, **how)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+class TestText:
+    @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+    def test_delimiters_are_found_out(self, tmp_path, delimiter):
+        path = write(tmp_path, f"a{delimiter}b\n" + "".join(f"{a!r}{delimiter}{b!r}\n" for a, b in VALUES.tolist()))
+        table = read_table(path)
+        assert table.names == ["a", "b"]
+        assert table.named
+        np.testing.assert_array_equal(table.values, VALUES)
+
+    def test_a_comma_inside_semicolons_is_no_delimiter(self, tmp_path):
+        assert "'1,5'" in refusal(write(tmp_path, "a;b\n1,5;2\n1;2\n1;2\n"))
+
+    def test_tsv_is_cut_at_tabs_whatever_else_it_holds(self, tmp_path):
+        assert read_table(write(tmp_path, "a,b\tc\n1\t2\n3\t4\n", "t.tsv")).names == ["a,b", "c"]
+
+    def test_without_a_header_columns_are_numbered(self, tmp_path):
+        table = read_table(write(tmp_path, "1,2\n3,4\n"))
+        assert table.names == ["x1", "x2"]
+        assert not table.named
+        assert table.values.shape == (2, 2)
+
+    def test_byte_order_mark_quotes_blank_lines_and_old_line_ends(self, tmp_path):
+        table = read_table(write(tmp_path, b'\xef\xbb\xbf"a, the first",b\r\n\r\n"1", 2\r\n3,"4"\r\n\r\n'))
+        assert table.names == ["a, the first", "b"]
+        assert table.values.tolist() == [[1, 2], [3, 4]]
+        assert table.lines.tolist() == [3, 4]
+
+    def test_lines_count_the_breaks_inside_quotes(self, tmp_path):
+        path = write(tmp_path, 'a,note\n1,"two\nlines"\n2,x\n3,y\n')
+        assert read_table(path, ["a"]).lines.tolist() == [2, 4, 5]
+
+    def test_booleans_are_numbers(self, tmp_path):
+        assert read_table(write(tmp_path, "a,b\nTrue,1\nfalse,2\n")).values.tolist() == [[1, 1], [0, 2]]
+
+    def test_columns_are_read_in_the_order_asked_for(self, tmp_path):
+        table = read_table(write(tmp_path, "a,name,b\n1,x,2\n3,y,4\n"), ["b", "a"])
+        assert table.names == ["b", "a"]
+        assert table.values.tolist() == [[2, 1], [4, 3]]
+
+    def test_one_column(self, tmp_path):
+        assert read_table(write(tmp_path, "a\n1\n2\n")).values.tolist() == [[1], [2]]
+
+    def test_numbers_survive_to_the_last_bit_across_chunks(self, tmp_path):
+        values = np.random.default_rng(0).normal(size=(1000, 2))
+        path = write(tmp_path, "\n".join(",".join(map(repr, row)) for row in values.tolist()))
+        np.testing.assert_array_equal(read_table(path).values, values)
+
+    def test_names_without_the_rows(self, tmp_path):
+        assert read_names(write(tmp_path, "a,b\n1,2\n")) == ["a", "b"]
+        assert read_names(write(tmp_path, "1,2\n3,4\n")) is None
+
+
+class TestRefusedText:
+    @pytest.mark.parametrize(
+        ("content", "words"),
+        [
+            ("", ["is empty"]),
+            ("\n\n", ["is empty"]),
+            ("a,b\n", ["header but no rows"]),
+            ("a,b\n1,2\n", ["only one row", "at least 2"]),
+            ("a,b\n1,2\n3\n", ["line 3", "1 cell ", "has 2"]),
+            ("a,b\n1,2\n3,4,5\n", ["line 3", "3 cells", "has 2"]),
+            ("a,b\n1,2\n3,4\n5,oops\n", ["line 4", "'oops'", "'b'", "not a number"]),
+            ("a,b\n1,2\n3,4\n5,oops\n6,7\n8,9\nx,no\n", ["line 7", "'x'", "'a'"]),
+            ("a,b\n1,2\n3,4\n5,1_0\n", ["line 4", "'1_0'"]),
+            ("a,b\n1,2\n3,4\n5,True\n", ["line 4", "'True'", "'b'"]),
+            ("a;b\n1;2\n3;4\n5;1,5\n", ["line 4", "'1,5'", "with a point"]),
+            ("a,name\n1,x\n2,y\n", ["'name'", "--columns a."]),
+            ("name,kind\nx,u\ny,v\n", ["'name', 'kind'", "no others"]),
+            ("a,b\n1,2\n,3\n4,\n5,\n", ["'a' (line 3)", "'b' (2 rows, the first at line 4)"]),
+            ("a,b\n1,nan\n2,3\n", ["NaN", "'b' (line 2)"]),
+            ("a,b\n1,inf\n2,3\n", ["infinite", "'b' (line 2)"]),
+            ("a,b\n1,NA\n2,3\n", ["'b' (line 2)"]),
+            ("a,b,a\n1,2,3\n4,5,6\n", ["'a'", "more than once"]),
+            ("5.1,setosa\n4.9,setosa\n", ["'setosa'", "'5.1'", "neither a header nor a row"]),
+            (b"a,b\n1,2\n3,\x004\n", ["line 3", "binary"]),
+            (b"a,b\n1,2\n3,\xff\n", ["line 3", "UTF-8"]),
+            ("a,b\n1,2\n3,4\n".encode("utf-16"), ["UTF-8"]),
+            ('a,b\n1,"2\n3,4\n', ["quote"]),
+            (b"PK\x03\x04rest", ["zip archive", ".csv"]),
+            (b"\x80\x04\x95", ["pickle"]),
+        ],
+    )
+    def test_content(self, tmp_path, content, words):
+        message = refusal(write(tmp_path, content))
+        for word in ["table.csv", *words]:
+            assert word in message
+
+    def test_only_the_worst_of_many_columns_are_listed(self, tmp_path):
+        path = write(
+            tmp_path, ",".join(f"c{j}" for j in range(9)) + "\n" + ",".join(["nan"] * 9) + "\n" + "1" + ",1" * 8
+        )
+        assert "4 more columns" in refusal(path)
+
+    @pytest.mark.parametrize(
+        ("columns", "words"),
+        [
+            (["a", "z"], ["no column 'z'", "it has 'a', 'b', 'name'"]),
+            (["a", "a"], ["'a'", "more than once"]),
+            ([], ["at least one"]),
+            (["a", "name"], ["'name'", "leave it out of --columns"]),
+        ],
+    )
+    def test_choice_of_columns(self, tmp_path, columns, words):
+        message = refusal(write(tmp_path, "a,b,name\n1,2,x\n3,4,y\n"), columns=columns)
+        assert all(word in message for word in words)
+
+    def test_missing_cells_elsewhere_do_no_harm(self, tmp_path):
+        assert read_table(write(tmp_path, "a,b\n1,\n2,\n"), ["a"]).values.tolist() == [[1], [2]]
+
+
+class TestRefusedFiles:
+    def test_not_there(self, tmp_path):
+        assert "does not exist" in refusal(tmp_path / "none.csv")
+
+    def test_folder(self, tmp_path):
+        assert "is a folder" in refusal(tmp_path)
+
+    def test_suffix(self, tmp_path):
+        message = refusal(write(tmp_path, "x", "table.xlsx"))
+        assert "'.xlsx' files are not read" in message
+        assert ".csv" in message
+
+    def test_no_plain_file(self, tmp_path):
+        os.mkfifo(tmp_path / "pipe.csv")
+        assert "not a plain file" in refusal(tmp_path / "pipe.csv")
+
+
+class TestNumpy:
+    def test_npy(self, tmp_path):
+        np.save(tmp_path / "t.npy", VALUES)
+        table = read_table(tmp_path / "t.npy")
+        assert (table.names, table.named, table.lines) == (["x1", "x2"], False, None)
+        np.testing.assert_array_equal(table.values, VALUES)
+        assert read_names(tmp_path / "t.npy") is None
+
+    @pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, np.float16, np.float32, ">f8"])
+    def test_dtypes_become_float64(self, tmp_path, dtype):
+        np.save(tmp_path / "t.npy", np.asfortranarray(np.array([[0, 1], [1, 1]], dtype=dtype)))
+        values = read_table(tmp_path / "t.npy").values
+        assert values.dtype == np.dtype("=f8")
+        assert values.flags.c_contiguous
+        assert values.tolist() == [[0, 1], [1, 1]]
+
+    def test_npz_takes_x_or_the_only_table(self, tmp_path):
+        np.savez(tmp_path / "x.npz", X=VALUES, other=VALUES)
+        np.savez(tmp_path / "only.npz", table=VALUES, y=np.zeros(3), odd=np.array([None, {}], dtype=object))
+        np.testing.assert_array_equal(read_table(tmp_path / "x.npz").values, VALUES)
+        np.testing.assert_array_equal(read_table(tmp_path / "only.npz").values, VALUES)
+
+    def test_npz_says_what_it_holds_where_the_table_is_not_clear(self, tmp_path):
+        np.savez(tmp_path / "t.npz", a=VALUES, b=VALUES, c=np.zeros(3))
+        message = refusal(tmp_path / "t.npz")
+        assert all(word in message for word in ["more than one", "'a' (3, 2)", "'c' (3,)", "name the table X"])
+        np.savez(tmp_path / "t.npz", c=np.zeros(3))
+        assert "holds no two-dimensional array" in refusal(tmp_path / "t.npz")
+
+    @pytest.mark.parametrize(
+        ("array", "words"),
+        [
+            (np.zeros(3), ["shape (3,)", "two axes"]),
+            (np.zeros((3, 0)), ["no columns"]),
+            (np.zeros((0, 3)), ["no rows"]),
+            (np.zeros((1, 3)), ["only one row"]),
+            (np.zeros((2, 2), dtype=complex), ["complex128"]),
+            (np.array([["a", "b"], ["c", "d"]]), ["<U1"]),
+            (np.array([[1.0, np.nan], [np.inf, 2.0]]), ["'x1' (row 2)", "'x2' (row 1)"]),
+        ],
+    )
+    def test_refused_arrays(self, tmp_path, array, words):
+        np.save(tmp_path / "t.npy", array)
+        message = refusal(tmp_path / "t.npy")
+        assert all(word in message for word in words)
+
+    def test_pickled_objects_are_never_read(self, tmp_path):
+        objects = np.array([[print, None], [1, 2]], dtype=object)
+        np.save(tmp_path / "t.npy", objects, allow_pickle=True)
+        np.savez(tmp_path / "t.npz", X=objects)
+        write(tmp_path, pickle.dumps(VALUES), "p.npy")
+        assert "pickled" in refusal(tmp_path / "t.npy")
+        assert "pickled" in refusal(tmp_path / "t.npz")
+        assert "pickle" in refusal(tmp_path / "p.npy")
+
+    @pytest.mark.parametrize("name", ["t.npy", "t.npz"])
+    @pytest.mark.parametrize("kept", [0.5, 0.9])
+    def test_cut_short(self, tmp_path, name, kept):
+        (np.save if name == "t.npy" else np.savez)(tmp_path / name, np.zeros((50, 3)))
+        whole = (tmp_path / name).read_bytes()
+        write(tmp_path, whole[: int(kept * len(whole))], name)
+        assert "damaged or cut short" in refusal(tmp_path / name)
+
+    def test_other_content_than_the_suffix_says(self, tmp_path):
+        assert "its content is not" in refusal(write(tmp_path, "a,b\n1,2\n", "t.npy"))
+
+
+class TestParquet:
+    @pytest.fixture
+    def arrow(self):
+        return pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+
+    def test_numbers_booleans_and_decimals(self, tmp_path, arrow):
+        pa, pq = arrow
+        columns = {
+            "a": pa.array([1, 2]),
+            "b": [True, False],
+            "c": pa.array([1, 2]).cast(pa.decimal128(21, 2)),
+            "n": ["x", "y"],
+        }
+        pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+        table = read_table(tmp_path / "t.parquet", ["c", "a", "b"])
+        assert table.names == ["c", "a", "b"]
+        assert table.values.tolist() == [[1, 1, 1], [2, 2, 0]]
+        assert read_names(tmp_path / "t.parquet") == ["a", "b", "c", "n"]
+
+    def test_the_index_that_pandas_stores_is_no_column(self, tmp_path, arrow):
+        pd = pytest.importorskip("pandas")
+        pd.DataFrame({"a": [1.0, 2.0]}, index=[7, 9]).to_parquet(tmp_path / "t.parquet")
+        assert read_table(tmp_path / "t.parquet").names == ["a"]
+
+    def test_text_and_missing_values_are_refused(self, tmp_path, arrow):
+        pa, pq = arrow
+        pq.write_table(pa.table({"a": [1.0, None], "name": ["x", "y"], "void": [None, None]}), tmp_path / "t.parquet")
+        assert "--columns a,void" in refusal(tmp_path / "t.parquet")
+        assert "'a' (row 2)" in refusal(tmp_path / "t.parquet", columns=["a"])
+        assert "'void' (2 rows" in refusal(tmp_path / "t.parquet", columns=["void"])
+        assert "no column 'z'" in refusal(tmp_path / "t.parquet", columns=["z"])
+
+    @pytest.mark.parametrize("cut", [10, -5])
+    def test_cut_short(self, tmp_path, arrow, cut):
+        pa, pq = arrow
+        pq.write_table(pa.table({"a": [1.0, 2.0]}), tmp_path / "t.parquet")
+        write(tmp_path, (tmp_path / "t.parquet").read_bytes()[:cut], "t.parquet")
+        assert "damaged or cut short" in refusal(tmp_path / "t.parquet")
+
+    def test_without_pyarrow_the_extra_is_named(self, tmp_path, monkeypatch):
+        def missing(name: str, *args):
+            if name.startswith("pyarrow"):
+                raise ImportError(name)
+            return importlib.__import__(name, *args)
+
+        monkeypatch.setattr(importlib, "import_module", missing)
+        with pytest.raises(MissingExtraError, match=r"isopleth\[parquet\]"):
+            read_table(write(tmp_path, b"PAR1....", "t.parquet"))
+
+
+CELLS = st.sampled_from(
+    ["1", "-2.5e3", "nan", "inf", "", " ", "x", '"', '"q"', "True", "1_0", "é", "\0", "1e999", "0x1"]
+)
+LINES = st.lists(st.lists(CELLS, max_size=4).map(lambda cells: ",".join(cells)), max_size=6)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=st.binary(max_size=60) | LINES.map(lambda lines: "\n".join(lines).encode()))
+@example(content=b"\r\r\n\n")
+@example(content=b'"')
+@example(content=b"\xef\xbb\xbf")
+def test_any_bytes_give_a_table_or_a_sentence(tmp_path, content):
+    path = write(tmp_path, content)
+    try:
+        table = read_table(path)
+    except InputError:
+        return
+    assert isinstance(table, Table)
+    assert np.isfinite(table.values).all()
+    assert table.values.shape == (len(table.lines), len(table.names))
+    assert len(table.values) >= 2
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(position=st.integers(0, 10**6), byte=st.integers(0, 255), name=st.sampled_from(["t.npy", "t.npz"]))
+def test_a_changed_byte_gives_a_table_or_a_sentence(tmp_path, position, byte, name):
+    (np.save if name == "t.npy" else np.savez)(tmp_path / name, VALUES)
+    content = bytearray((tmp_path / name).read_bytes())
+    content[position % len(content)] = byte
+    (tmp_path / name).write_bytes(content)
+    try:
+        table = read_table(tmp_path / name)
+    except InputError:
+        return
+    assert np.isfinite(table.values).all()
