@@ -14,8 +14,8 @@ Array = Any
 def namespace(*arrays: Array) -> Any:
     """Array-API namespace that all of `arrays` belong to.
 
-    NumPy itself answers for NumPy arrays: it follows the standard since 2.0, and its functions take ``out=``, which the hot
-    path needs.
+    NumPy itself answers for NumPy arrays: it follows the standard since 2.0, and its functions take ``out=``, which
+    the hot path needs.
     """
     if all(isinstance(a, np.ndarray) for a in arrays):
         return np

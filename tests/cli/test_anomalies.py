@@ -155,7 +155,7 @@ class TestModel:
         result = run("anomalies", tmp_path / "new.csv", "--model", model)
         assert result.exit_code == 0
         assert result.stdout.startswith("1 row, 3 columns (a, b, c): 1 flagged")
-        assert "probability of at most 2t" in result.stdout
+        assert "probability of at most about 2t" in result.stdout
 
     def test_without_names_they_are_matched_by_position_and_it_is_said(self, model, tmp_path):
         np.save(tmp_path / "new.npy", X[:4])

@@ -33,7 +33,8 @@ def mixture(n, dim, seed=0):
 @pytest.mark.parametrize("dim", [1, 2, 3])
 def test_density_integrates_to_one(kernel, dim):
     model = SOSREP(kernel=kernel, length_scale=0.9).fit(mixture(15, dim))
-    # Midpoint rule on a fine grid: spectral accuracy for the smooth kernels, h^2 around the kinks of the Laplacian's centres.
+    # Midpoint rule on a fine grid: spectral accuracy for the smooth kernels, h^2 around the kinks of the Laplacian's
+    # centres.
     points, half = {1: (60_000, 30.0), 2: (1500, 22.0), 3: (190, 13.0)}[dim]
     centre = model.centers_.mean(axis=0)
     axis = (np.arange(points) + 0.5) / points * 2 * half - half
@@ -60,11 +61,8 @@ def convolution_by_quadrature(kernel, r, dim):
     outer, inner = np.cosh(mu)[:, None], np.cos(nu)[None, :]
     a, b = r / 2 * (outer + inner), r / 2 * (outer - inner)
     element = (r / 2) ** 2 * (outer**2 - inner**2)
-    if dim == 2:
-        element = 2 * element
-    else:
-        element = 2 * np.pi * (r / 2) * element * np.sinh(mu)[:, None] * np.sin(nu)[None, :]
-    return w_mu @ (element * kernel(a**2) * kernel(b**2)) @ w_nu
+    turns = 2.0 if dim == 2 else np.pi * r * np.sinh(mu)[:, None] * np.sin(nu)[None, :]
+    return w_mu @ (turns * element * kernel(a**2) * kernel(b**2)) @ w_nu
 
 
 @pytest.mark.parametrize("kernel", NAMES)

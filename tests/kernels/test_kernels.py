@@ -72,7 +72,8 @@ def test_self_convolution_is_one_at_zero_and_has_the_constant_of_the_integral(na
         k = KERNELS[name](dim=dim)
         c = k.self_convolution()
         assert c(0.0) == pytest.approx(1.0, abs=1e-10)
-        # log of the integral of k^2 = area of the sphere * integral of r^(d-1) phi^2, with the peak of the integrand taken out
+        # log of the integral of k^2 = area of the sphere * integral of r^(d-1) phi^2, with the peak of the integrand
+        # taken out
         r = np.linspace(1e-9, 120.0, 400_001)
         with np.errstate(divide="ignore"):
             log_f = (dim - 1) * np.log(r) + 2 * np.log(np.abs(k(r**2)))

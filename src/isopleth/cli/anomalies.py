@@ -120,6 +120,6 @@ def explain_new(detector: AnomalyDetector) -> tuple[str, str]:
     """The rule by which new rows are flagged, and how sure that is."""
     return (
         f"score below {detector.offset_:.4g}",
-        "p-value: a row that comes from where the rows of the model came from has p <= t with a probability of at most 2t, "
-        "for every t.",
+        "p-value: a row that comes from where the rows of the model came from has p <= t with a probability "
+        "of at most about 2t (in simulation about t), whatever t is.",
     )

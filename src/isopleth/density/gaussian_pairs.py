@@ -15,8 +15,8 @@ from isopleth.operators.blocks import Matrix
 def sample_pairs(expansion: KernelExpansion, n_samples: int, random_state: Any) -> np.ndarray:
     r"""Rows of :math:`f^2/Z` for a Gaussian kernel at unit length scale.
 
-    :math:`f^2` is a mixture over pairs of centres, of weights :math:`\alpha_i \alpha_j e^{-|c_i - c_j|^2/4}`, means the midpoints
-    and variance 1/2: draw i from the weights summed over j, then j given i, then the Gaussian.
+    :math:`f^2` is a mixture over pairs of centres, of weights :math:`\alpha_i \alpha_j e^{-|c_i - c_j|^2/4}`, means
+    the midpoints and variance 1/2: draw i from the weights summed over j, then j given i, then the Gaussian.
 
     Parameters
     ----------

@@ -27,8 +27,9 @@ def _on_copy(product: Callable[[Array, Workspace], Array], s: Array) -> Array:
 class Kernel(ABC):
     r"""A radial kernel :math:`k(x, y) = \varphi(s)`, :math:`s = |x - y|^2/\ell^2`, :math:`\varphi(0) = 1`.
 
-    Without `dim` it is what a user names; with `dim` (:meth:`bind`) it is a profile that can be evaluated. It answers with
-    :math:`\varphi` and its derivatives in `s`, each times the power of `s` that keeps it finite for kernels that are rough at 0.
+    Without `dim` it is what a user names; with `dim` (:meth:`bind`) it is a profile that can be evaluated. It answers
+    with :math:`\varphi` and its derivatives in `s`, each times the power of `s` that keeps it finite for kernels that
+    are rough at 0.
 
     A new kernel defines :attr:`smoothness`, :meth:`_product` and whichever of
     :meth:`_log` with :meth:`_log_slope`, :meth:`self_convolution` exist.
@@ -72,8 +73,8 @@ class Kernel(ABC):
 
     @abstractmethod
     def _product(self, s: Array, order: int, work: Workspace) -> Array:
-        """:meth:`derivative` of a one- or two-dimensional array for the hot path: may overwrite `s`, and answers in `s` or in
-        scratch of `work` that the next call overwrites."""
+        """:meth:`derivative` of a one- or two-dimensional array for the hot path: may overwrite `s`, and answers in
+        `s` or in scratch of `work` that the next call overwrites."""
 
     def __call__(self, s: Array) -> Array:
         """phi at squared scaled distances `s`, an array or a number."""

@@ -16,8 +16,8 @@ Evaluate = Callable[[Array, Workspace], Array]
 class Tile:
     """Pairs of some rows with some columns.
 
-    `s` holds their squared distances and may be overwritten; `near` marks the pairs so close that differences of coordinates
-    lose digits unless they are taken one by one, and is None where there are none.
+    `s` holds their squared distances and may be overwritten; `near` marks the pairs so close that differences of
+    coordinates lose digits unless they are taken one by one, and is None where there are none.
     """
 
     s: Array

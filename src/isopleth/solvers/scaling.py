@@ -1,7 +1,7 @@
 r"""Symmetric scaling of a kernel matrix: :math:`\alpha_i (K\alpha)_i = w_i` with :math:`K\alpha > 0`.
 
-These are the optimality conditions of SOSREP, :math:`\min_f -\sum_i w_i \log f(x_i)^2 + |f|^2`, for
-:math:`f = \sum_i \alpha_i k(x_i, \cdot)` and weights of sum 1. On the branch f > 0 the problem is convex and its solution unique.
+These are the optimality conditions of SOSREP, :math:`\min_f -\sum_i w_i \log f(x_i)^2 + |f|^2`, for :math:`f = \sum_i
+\alpha_i k(x_i, \cdot)` and weights of sum 1. On the branch f > 0 the problem is convex and its solution unique.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def _normalised(alpha: Array, values: Array) -> tuple[Array, Array]:
     return alpha / norm, values / norm
 
 
-# The map log alpha -> (log w + log alpha - log K alpha)/2 has a Jacobian with eigenvalues in [0, 1/2] at the solution, for any
-# positive semi-definite K without negative entries. Chebyshev's optimal damping and momentum for that interval take the rate
-# from 1/2 to 0.172.
+# The map log alpha -> (log w + log alpha - log K alpha)/2 has a Jacobian with eigenvalues in [0, 1/2] at the
+# solution, for any positive semi-definite K without negative entries. Chebyshev's optimal damping and momentum for
+# that interval take the rate from 1/2 to 0.172.
 _RATE = 3.0 - 2.0 * math.sqrt(2.0)
 _MOMENTUM = _RATE**2
 _DAMPING = (1.0 + _MOMENTUM) / 0.75
@@ -66,8 +66,8 @@ def fixed_point(op: Operator, w: Array, tol: float = 1e-8, max_iter: int = 500) 
     Returns
     -------
     ScalingSolution
-        The best iterate. Where a product has an entry that is not positive the iteration cannot go on, and the iterate before
-        it is the answer.
+        The best iterate. Where a product has an entry that is not positive the iteration cannot go on, and the
+        iterate before it is the answer.
     """
     xp = namespace(w)
     ones = xp.ones_like(w)

@@ -22,20 +22,21 @@ from isopleth.validation import check_rows, merge_rows, varying_columns, warn_fe
 class AnomalyDetector(OutlierMixin, BaseEstimator):
     r"""Rows of low density, ranked by many small-sample densities, with p-values.
 
-    A density that is tuned to fit all rows well also fits a cluster of anomalies. The detector instead fits SOSREP densities
-    :math:`p_b = f_b^2/Z_b` [1]_ to `n_estimators` small random samples of the rows (8 to `max_samples`, at most an eighth of them),
-    each with a Laplacian kernel in standardised columns and a length scale of 1/16 of the sample's median distance, and scores a row
-    by the mean of :math:`\log p_b`, the logarithmic opinion pool. Rows that are repeated a few times count once.
+    A density that is tuned to fit all rows well also fits a cluster of anomalies. The detector instead fits SOSREP
+    densities :math:`p_b = f_b^2/Z_b` [1]_ to `n_estimators` small random samples of the rows (8 to `max_samples`, at
+    most an eighth of them), each with a Laplacian kernel in standardised columns and a length scale of 1/16 of the
+    sample's median distance, and scores a row by the mean of :math:`\log p_b`, the logarithmic opinion pool. Rows
+    that are repeated a few times count once.
 
-    Rows are parted in five folds, repeated rows kept together, and a fifth of the densities is fitted without each fold: training
-    rows are judged by densities that have not seen them.
+    Rows are parted in five folds, repeated rows kept together, and a fifth of the densities is fitted without each
+    fold: training rows are judged by densities that have not seen them.
 
     Parameters
     ----------
     contamination : "auto" or float, default="auto"
-        Share of the training rows to call anomalies. "auto" applies the Benjamini-Hochberg procedure, once, to the p-values of the
-        training rows, at `false_discovery_rate`. It may flag none; the threshold for new rows then lies just above the least likely
-        training row.
+        Share of the training rows to call anomalies. "auto" applies the Benjamini-Hochberg procedure, once, to the
+        p-values of the training rows, at `false_discovery_rate`. It may flag none; the threshold for new rows then
+        lies just above the least likely training row.
     false_discovery_rate : float, default=0.1
         For ``contamination="auto"``: the share of ordinary rows to accept among those flagged.
     n_estimators : int, default=200
@@ -56,8 +57,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
     training_scores_ : ndarray of shape (n_samples,)
         Scores of the training rows by the densities fitted without their fold.
     p_values_ : ndarray of shape (n_samples,)
-        p-values of the training rows: the share of training rows as unlikely and, beyond the most extreme eighth, a tail fitted to
-        the others. Ranks alone could not flag a row of the table that they come from.
+        p-values of the training rows: the share of training rows as unlikely and, beyond the most extreme eighth, a
+        tail fitted to the others. Ranks alone could not flag a row of the table that they come from.
     training_labels_ : ndarray of shape (n_samples,)
         -1 for training rows flagged as anomalies, 1 for the others.
     n_features_in_ : int
@@ -231,10 +232,11 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
     def p_values(self, X: Any) -> np.ndarray:
         r"""How sure: cross-conformal p-values of new rows.
 
-        Each fold of training rows is compared with the new row under the densities that were fitted without it, and the five exact
-        p-values are averaged. If the row comes from the same distribution as the training rows, :math:`P(p \le t) \le 2t` for every t;
-        in simulation about t. Anomalies among the training rows make the p-values larger, never smaller than they should be. The
-        smallest possible is about 5 / n_samples.
+        Each fold of training rows is compared with the new row under the densities that were fitted without it; the
+        p-value is the share of rows at least as unlikely, the new one counted. If the row comes from the same
+        distribution as the n training rows, :math:`P(p \le t) \le 2t + 8(1 - t)/(n + 5)` for every t; in simulation
+        it is about t. Anomalies among the training rows make p-values larger than they need be. The
+        smallest possible is 1/(n + 1).
 
         Parameters
         ----------

@@ -14,7 +14,8 @@ from isopleth.kernels import Laplacian
 from isopleth.operators import Operator
 from isopleth.solvers import fixed_point
 
-# A density of all rows follows every cluster, also one of anomalies. A small sample sees what is common: anomalies are seldom in it.
+# A density of all rows follows every cluster, also one of anomalies. A small sample sees what is common: anomalies
+# are seldom in it.
 SMALLEST_SAMPLE = 8
 SHARE = 8  # no sample takes more than one in so many rows
 LENGTH_SCALE = (
@@ -27,8 +28,8 @@ COMMON = 16  # copies beyond which a repeated row is a common value and not one 
 def discounted(copies: np.ndarray) -> np.ndarray:
     r"""Weight of a row that occurs `copies` times, :math:`\max(1, c^3/(c^2 + 16^2))`.
 
-    A few copies are one observation written down again, and count once, so that repeating anomalies does not make them ordinary;
-    very many are a value that is common, and count in full.
+    A few copies are one observation written down again, and count once, so that repeating anomalies does not make
+    them ordinary; very many are a value that is common, and count in full.
     """
     c = np.asarray(copies, dtype=np.float64)
     return np.maximum(1.0, c**3 / (c**2 + COMMON**2))

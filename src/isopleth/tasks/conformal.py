@@ -8,10 +8,14 @@ import numpy as np
 
 
 def cross_conformal(held_out: list[np.ndarray], scores: list[np.ndarray]) -> np.ndarray:
-    r"""Cross-conformal p-values, the mean over folds of split-conformal ones.
+    r"""Cross-conformal p-values, (1 + C)/(n + 1) for C held-out rows at least as extreme, each under its own fold's
+    fit.
 
-    Fold k's own :math:`p_k = (1 + \#\{i \in k: a_k(x_i) \ge a_k(x)\}) / (n_k + 1)` is exact for a row exchangeable with the fold's.
-    A mean of exact p-values is one up to a factor of 2 (Rueschendorf; Vovk and Wang 2020): P(p <= t) <= 2 t.
+    In fold k, :math:`p_k = (1 + C_k)/(n_k + 1)` is exact for a row that is exchangeable with the fold's. A weighted
+    mean of exact p-values is one up to a factor of 2 (Vovk and Wang 2020), and the mean of the K folds with weights
+    n_k + 1 is (K + C)/(n + K), so
+
+    .. math:: P(p \le t) \le 2t + 2(1 - t)(K - 1)/(n + K).
 
     Parameters
     ----------
@@ -24,12 +28,10 @@ def cross_conformal(held_out: list[np.ndarray], scores: list[np.ndarray]) -> np.
     -------
     ndarray of shape (m,)
     """
-    total = np.zeros(len(scores[0]))
+    count = np.zeros(len(scores[0]))
     for own, new in zip(held_out, scores, strict=True):
-        ordered = np.sort(own)
-        at_least = len(ordered) - np.searchsorted(ordered, new, side="left")
-        total += (1.0 + at_least) / (1.0 + len(ordered))
-    return total / len(held_out)
+        count += len(own) - np.searchsorted(np.sort(own), new, side="left")
+    return (1.0 + count) / (1.0 + sum(map(len, held_out)))
 
 
 # The upper half of the scores up to this share is taken to be of ordinary rows.
@@ -43,10 +45,11 @@ def _upper(scores: np.ndarray, share: float) -> float:
 def tail_p_values(scores: np.ndarray) -> np.ndarray:
     r"""p-values of training rows: the share of rows as extreme, and beyond the ordinary ones a fitted tail.
 
-    Ranks alone are uniform over the rows that they are taken among, whatever those hold, so no test of them can reject. Beyond
-    the most extreme eighth the p-value is instead that of a generalised Pareto tail through the quantiles at 1/2, 1/4 and 1/8
-    (Pickands 1975), with a shape of at least 0. The log density of a Gaussian and of a power law both have exponential tails, which
-    is the shape 0; rows among the most extreme eighth have no influence on the law that judges them.
+    Ranks alone are uniform over the rows that they are taken among, whatever those hold, so no test of them can
+    reject. Beyond the most extreme eighth the p-value is instead that of a generalised Pareto tail through the
+    quantiles at 1/2, 1/4 and 1/8 (Pickands 1975), with a shape of at least 0. The log density of a Gaussian and of a
+    power law both have exponential tails, which is the shape 0; rows among the most extreme eighth have no influence
+    on the law that judges them.
 
     Parameters
     ----------

@@ -1,0 +1,210 @@
+"""The detector: contract, ranking, p-values, thresholds."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.metrics import make_scorer, roc_auc_score
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from isopleth import AnomalyDetector, PyODAdapter
+from isopleth.datasets import load_breast
+from isopleth.tasks.committee import Committee, Member, discounted, sample_sizes
+from isopleth.validation import DataWarning
+
+
+@parametrize_with_checks([AnomalyDetector(n_estimators=25)])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+def table(n, dim=3, anomalies=0, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, dim)) @ np.diag([1.0, 5.0, 0.2, 9.0, 2.0, 1.0][:dim])
+    X[:anomalies] += 9 * X.std(axis=0)
+    return X
+
+
+def test_planted_anomalies_come_first_and_are_flagged():
+    X = table(500, anomalies=10)
+    detector = AnomalyDetector(random_state=0).fit(X)
+    assert set(np.argsort(detector.training_scores_)[:10]) == set(range(10))
+    assert (detector.training_labels_[:10] == -1).all()
+    assert (detector.training_labels_[10:] == -1).sum() <= 3
+    assert (detector.p_values_[:10] < 1e-3).all()
+    assert (detector.predict(X)[:10] == -1).all()
+
+
+def test_an_ordinary_table_has_nothing_flagged_but_predict_keeps_a_threshold():
+    flagged = [
+        (AnomalyDetector(random_state=s).fit(table(200, seed=s)).training_labels_ == -1).any() for s in range(20)
+    ]
+    assert sum(flagged) <= 5  # 0.1 * 20 and two standard errors
+    detector = AnomalyDetector(random_state=0).fit(table(200))
+    assert detector.predict([[50.0, 0.0, 0.0]])[0] == -1
+    assert detector.predict([[0.0, 0.0, 0.0]])[0] == 1
+
+
+def test_real_rows_rank_better_than_chance_by_far():
+    breast = load_breast()
+    detector = AnomalyDetector(random_state=0).fit(breast.data)
+    assert roc_auc_score(breast.labels, -detector.training_scores_) > 0.95
+
+
+@pytest.mark.parametrize("kind", ["smooth", "lattice", "contaminated"])
+def test_p_values_are_valid_in_simulation(kind):
+    rng = np.random.default_rng(0)
+
+    def draw(n):
+        return rng.poisson(1.0, size=(n, 2)).astype(float) if kind == "lattice" else rng.standard_t(5, size=(n, 2))
+
+    p = []
+    for seed in range(60):
+        train = draw(60)
+        if kind == "contaminated":
+            train[:6] *= 30
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            p.append(AnomalyDetector(n_estimators=25, random_state=seed).fit(train).p_values(draw(60)))
+    p = np.array(p)
+    for t in (0.05, 0.1, 0.2, 0.5):
+        share = (p <= t).mean(axis=1)
+        error = 2 * share.std(ddof=1) / np.sqrt(len(share))
+        assert share.mean() <= t + error + 0.02  # the theorem allows 2t and more; about t is what is seen
+        if kind == "smooth":
+            assert share.mean() >= 0.5 * t  # and not by saying 1 to everything
+        if kind == "contaminated":
+            assert share.mean() <= t
+
+
+def test_repeated_rows_are_held_out_together():
+    X = table(100)
+    X = np.concatenate([X, np.repeat(X[:1] + 40.0, 8, axis=0)])
+    detector = AnomalyDetector(random_state=0).fit(X)
+    # Eight copies of an anomaly do not vouch for one another.
+    assert set(np.argsort(detector.training_scores_)[:8]) == set(range(100, 108))
+    assert np.ptp(detector.training_scores_[100:]) == 0.0
+
+
+def test_few_copies_count_once_and_very_many_in_full():
+    c = np.array([1, 2, 8, 1000, 10**6])
+    w = discounted(c)
+    np.testing.assert_allclose(w[:3], [1, 1, 512 / 320])
+    np.testing.assert_allclose(w[3:], c[3:], rtol=1e-3)
+    assert (np.diff(discounted(np.arange(1, 200))) >= 0).all()
+
+
+def test_sample_sizes_double_and_keep_to_their_share():
+    assert sample_sizes(128, 10_000) == [8, 16, 32, 64, 128]
+    assert sample_sizes(128, 200) == [8, 16, 25, 25, 25]
+    assert sample_sizes(128, 10) == [4, 4, 4, 4, 4]
+    assert sample_sizes(4, 10_000) == [4]
+    assert sample_sizes(20, 10_000) == [8, 16]
+
+
+def test_predict_of_a_row_does_not_depend_on_the_others():
+    X = table(300, anomalies=5)
+    detector = AnomalyDetector(random_state=0).fit(X)
+    whole = detector.score_samples(X)
+    np.testing.assert_allclose(np.concatenate([detector.score_samples(X[i : i + 1]) for i in range(12)]), whole[:12])
+    np.testing.assert_allclose(detector.p_values(X[:7]), detector.p_values(X)[:7])
+
+
+def test_scores_follow_the_units_of_the_columns_and_the_order_of_the_rows():
+    X, Q = table(200), table(50, seed=3)
+    base = AnomalyDetector(random_state=0).fit(X).score_samples(Q)
+    scale, shift = np.array([1e-3, 1e4, 7.0]), np.array([1e3, -5.0, 0.0])
+    moved = AnomalyDetector(random_state=0).fit((X * scale + shift)[::-1]).score_samples(Q * scale + shift)
+    np.testing.assert_allclose(moved, base, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("contamination", [0.02, 0.1, 0.5])
+def test_contamination_sets_the_share_of_rows_beyond_the_threshold(contamination):
+    X = table(300)
+    detector = AnomalyDetector(contamination=contamination, random_state=0).fit(X)
+    assert (detector.predict(X) == -1).mean() == pytest.approx(contamination, abs=0.005)
+
+
+@pytest.mark.parametrize(("n", "dim"), [(2, 1), (2, 3), (3, 2), (7, 4), (12, 40), (30, 300)])
+def test_tiny_tables_and_more_columns_than_rows(n, dim):
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, dim))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        detector = AnomalyDetector(random_state=0).fit(X)
+        far = detector.score_samples(X + 100.0)
+    assert np.isfinite(detector.training_scores_).all()
+    assert ((detector.p_values_ > 0) & (detector.p_values_ <= 1)).all()
+    assert (far < detector.training_scores_.min()).all()
+
+
+def test_a_column_that_varies_in_one_row_only_tells_on_that_row():
+    X = np.c_[table(150), np.zeros(150)]
+    X[17, 3] = 1.0
+    detector = AnomalyDetector(random_state=0).fit(X)
+    assert np.argmin(detector.training_scores_) == 17
+
+
+def test_frames_pipelines_grids_and_clones():
+    frame = pd.DataFrame(table(200, anomalies=5), columns=["height", "weight", "age"])
+    y = np.r_[np.ones(5), np.zeros(195)]
+    detector = AnomalyDetector(n_estimators=25, random_state=0).fit(frame)
+    assert list(detector.feature_names_in_) == ["height", "weight", "age"]
+    with pytest.raises(ValueError, match="feature names"):
+        detector.predict(frame[["weight", "height", "age"]])
+    pipe = make_pipeline(StandardScaler(), AnomalyDetector(n_estimators=25, random_state=0)).fit(frame)
+    assert (pipe.predict(frame)[:5] == -1).all()
+    auc = make_scorer(lambda y, s: roc_auc_score(y, -s), response_method="decision_function")
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    search = GridSearchCV(
+        AnomalyDetector(n_estimators=25, random_state=0), {"max_samples": [8, 64]}, scoring=auc, cv=folds
+    )
+    assert search.fit(frame, y).best_score_ > 0.99
+    assert clone(detector).get_params() == detector.get_params()
+
+
+def test_threads_and_memory_limit_change_nothing():
+    X = table(400)
+    a = AnomalyDetector(random_state=0, n_jobs=1).fit(X)
+    b = AnomalyDetector(random_state=0, n_jobs=2, memory_limit=2e6).fit(X)
+    np.testing.assert_allclose(a.training_scores_, b.training_scores_, rtol=1e-9, atol=1e-9)
+
+
+def test_members_are_densities_of_their_sample():
+    z = table(20)
+    member = Member.of(z, np.ones(20))
+    f = np.exp(0.5 * member.log_density(z, 1e9))
+    np.testing.assert_allclose(20 * member.coefficients * f, 1.0, rtol=0.02)
+    one = Member.of(z[:1], np.ones(1))
+    assert one.log_density(z[:1], 1e9)[0] > one.log_density(z[1:2], 1e9)[0]
+
+
+def test_committees_fall_back_to_the_spare_scale():
+    rows = np.c_[np.arange(10.0), np.zeros(10)]
+    committee = Committee.of(rows, np.ones(10), np.array([1.0, 0.5]), 10, 16, np.random.default_rng(0))
+    assert committee.frame.scale[1] == 0.5
+
+
+def test_pyod_s_conventions():
+    X = table(300, anomalies=6)
+    adapter = PyODAdapter(AnomalyDetector(contamination=0.02, random_state=0)).fit(X)
+    assert (adapter.labels_[:6] == 1).all()
+    assert set(np.unique(adapter.labels_)) == {0, 1}
+    np.testing.assert_array_equal(adapter.labels_, (adapter.decision_scores_ > adapter.threshold_).astype(int))
+    np.testing.assert_array_equal(adapter.predict(X), (adapter.decision_function(X) > adapter.threshold_).astype(int))
+    assert adapter.decision_function([[99.0, 0, 0]])[0] > adapter.threshold_
+    assert len(PyODAdapter().fit(X).decision_scores_) == 300
+    assert clone(adapter).detector.contamination == 0.02
+
+
+@pytest.mark.parametrize(
+    "name", ["contamination", "false_discovery_rate", "n_estimators", "max_samples", "memory_limit"]
+)
+def test_parameters_out_of_range_are_named(name):
+    with pytest.raises(ValueError, match=name):
+        AnomalyDetector(**{name: -1}).fit(table(20))
