@@ -13,7 +13,7 @@ from isopleth.operators.blocks import Block, Tile
 from isopleth.operators.threads import map_threads
 
 TILE_ROWS, TILE_COLUMNS = 256, 1024  # 2 MiB of float64: the second-level cache of one core
-SCRATCH_TILES = 6  # the most that a kernel keeps beside the tile itself, in tiles
+SCRATCH_TILES = 8  # the most that a kernel keeps, the tile itself counted, in tiles
 SMALL = 2**18  # pairs below which a second thread costs more than it saves
 DIRECT_DIM = 3  # up to here differences cost no more than the matrix product and lose nothing
 

@@ -24,9 +24,9 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
 
     A density that is tuned to fit all rows well also fits a cluster of anomalies. The detector instead fits SOSREP
     densities :math:`p_b = f_b^2/Z_b` [1]_ to `n_estimators` small random samples of the rows (8 to `max_samples`, at
-    most an eighth of them), each with a Laplacian kernel in standardised columns and a length scale of 1/16 of the
-    sample's median distance, and scores a row by the mean of :math:`\log p_b`, the logarithmic opinion pool. Rows
-    that are repeated a few times count once.
+    most an eighth of them), and scores a row by the mean of :math:`\log p_b`, the logarithmic opinion pool. Every other
+    density sees all columns, the rest a random subset of them. Columns are standardised, the kernel is Laplacian with a
+    length scale of 1/16 of the sample's median distance, and rows that are repeated a few times count once.
 
     Rows are parted in five folds, repeated rows kept together, and a fifth of the densities is fitted without each
     fold: training rows are judged by densities that have not seen them.

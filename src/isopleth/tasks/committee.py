@@ -13,6 +13,7 @@ from isopleth.frame import Frame
 from isopleth.kernels import Laplacian
 from isopleth.operators import Operator
 from isopleth.solvers import fixed_point
+from isopleth.validation import merge_rows
 
 # A density of all rows follows every cluster, also one of anomalies. A small sample sees what is common: anomalies
 # are seldom in it.
@@ -44,26 +45,34 @@ def sample_sizes(max_samples: int, available: float) -> list[int]:
 
 @dataclass(frozen=True)
 class Member:
-    """SOSREP of one sample, in the committee's frame: the root f has `centers` at unit length scale once divided by it."""
+    """SOSREP of one sample in some of the committee's columns: the root f has `centers` once divided by the length scale."""
 
+    columns: np.ndarray
     centers: np.ndarray
     coefficients: np.ndarray
     length_scale: float
 
     @classmethod
-    def of(cls, z: np.ndarray, weights: np.ndarray) -> Self:
-        """Fit to the distinct rows `z` of a sample and how often it holds them."""
+    def of(cls, sample: np.ndarray, columns: np.ndarray) -> Self:
+        """Fit to the rows of `sample`, in the frame of the committee."""
+        z, weights, _ = merge_rows(sample[:, columns], np.ones(len(sample)))
         # Standardised rows are sqrt(2 d) apart on average: the scale of a sample that has one distinct row.
-        apart = float(np.median(pdist(z))) if len(z) > 1 else float(np.sqrt(2 * z.shape[1]))
+        apart = float(np.median(pdist(z))) if len(z) > 1 else float(np.sqrt(2 * len(columns)))
         scale = LENGTH_SCALE * apart
         solution = fixed_point(Operator(Laplacian(), z / scale, n_jobs=1).store(), weights / weights.sum(), TOLERANCE)
-        return cls(z, solution.coefficients, scale)
+        return cls(columns, z, solution.coefficients, scale)
 
     def log_density(self, z: np.ndarray, memory_limit: float) -> np.ndarray:
         """log f^2, which is the log density up to a constant."""
-        kernel = Laplacian(self.centers.shape[1])
+        kernel = Laplacian(len(self.columns))
         root = KernelExpansion(kernel, self.centers / self.length_scale, self.coefficients, memory_limit, n_jobs=1)
-        return 2.0 * root.log_abs(z / self.length_scale)
+        return 2.0 * root.log_abs(z[:, self.columns] / self.length_scale)
+
+
+def some_columns(dim: int, rng: np.random.Generator) -> np.ndarray:
+    """A random subset of the columns whose size is as likely to be between 1 and 2 as between dim/2 and dim."""
+    size = round(dim ** rng.uniform())
+    return np.sort(rng.choice(dim, size=size, replace=False))
 
 
 @dataclass(frozen=True)
@@ -97,12 +106,14 @@ class Committee:
         frame = Frame(np.ones(rows.shape[1], dtype=bool), shift, np.where(deviation > 1e-12 * spare, deviation, spare))
         z = frame.enter(rows)
         sizes = sample_sizes(max_samples, weights.sum())
-        cumulative = np.cumsum(share)
+        cumulative = np.cumsum(share)[:-1]
+        everything = np.arange(z.shape[1])
         members = []
         for b in range(size):
-            draws = np.searchsorted(cumulative[:-1], rng.uniform(size=sizes[b % len(sizes)]), side="right")
-            chosen, times = np.unique(draws, return_counts=True)
-            members.append(Member.of(z[chosen], times.astype(np.float64)))
+            # Anomalies of few columns drown in the distances of all, those of a relation between columns show there only.
+            columns = everything if b % 2 == 0 else some_columns(len(everything), rng)
+            draws = np.searchsorted(cumulative, rng.uniform(size=sizes[b // 2 % len(sizes)]), side="right")
+            members.append(Member.of(z[draws], columns))
         return cls(frame, members)
 
     def score(self, rows: np.ndarray, memory_limit: float) -> np.ndarray:

@@ -1,0 +1,42 @@
+"""Sums stay within the memory that they are given."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from isopleth import SOSREP, Gaussian, Laplacian
+from isopleth.kernels import SDO
+from isopleth.operators import GRADIENT, LAPLACIAN, VALUE, Operator
+
+
+def peak(run):
+    """Most bytes held at once by `run`, beside what was there before."""
+    run()  # caches and thread pools are not what is measured
+    tracemalloc.start()
+    run()
+    top = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return top
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(), Laplacian(), SDO()], ids=repr)
+@pytest.mark.parametrize("block", [VALUE, GRADIENT, LAPLACIAN], ids=repr)
+def test_a_streamed_product_takes_little_beside_its_inputs(kernel, block):
+    x, v = np.random.default_rng(0).normal(size=(3000, 16)), np.ones(3000)
+    assert peak(lambda: Operator(kernel, x, block=block, n_jobs=2).matvec(v)) < 64 * 2**20  # the matrix would be 69 MiB
+
+
+@pytest.mark.parametrize("limit", [1e6, 4e6, 16e6])
+@pytest.mark.parametrize("kernel", [Gaussian(), Laplacian(), SDO()], ids=repr)
+def test_scratch_follows_the_limit(kernel, limit):
+    x, v = np.random.default_rng(0).normal(size=(1500, 5)), np.ones(1500)
+    inputs = 1500 * 8 * (2 * 5 + 8)
+    assert peak(lambda: Operator(kernel, x, memory_limit=limit, n_jobs=2).store().matvec(v)) < limit + inputs
+
+
+def test_a_fit_keeps_the_matrix_only_if_it_fits():
+    X = np.random.default_rng(0).normal(size=(2000, 4))
+    roomy, tight = peak(lambda: SOSREP().fit(X)), peak(lambda: SOSREP(memory_limit=8e6).fit(X))
+    assert roomy > 2000**2 * 8
+    assert tight < 8e6 + 2e6
