@@ -10,7 +10,8 @@ from scipy.sparse import csr_array
 
 from isopleth import SOSREP
 from isopleth.errors import InputError, MissingExtraError, require
-from isopleth.validation import DataWarning, merge_rows
+from isopleth.rows import merge_rows
+from isopleth.validation import DataWarning
 
 ROWS = np.random.default_rng(0).normal(size=(40, 3))
 
@@ -53,6 +54,31 @@ def test_frames_are_refused_by_the_names_of_their_columns():
         SOSREP().fit(text)
     with pytest.raises(InputError, match="column 'city'"):
         SOSREP().fit(pl.DataFrame({"age": [1.0, 2.0], "city": ["Oslo", "Rome"]}))
+
+
+TIMES = pd.date_range("2026-01-01", periods=40)
+
+
+@pytest.mark.parametrize(
+    ("X", "words"),
+    [
+        (pd.DataFrame({"a": ROWS[:, 0], "when": TIMES}), "dates or times in column 'when'"),
+        (pd.DataFrame({"when": TIMES}), "dates or times in column 'when'"),
+        (pd.DataFrame({"when": TIMES.tz_localize("UTC")}), "dates or times in column 'when'"),
+        (pd.DataFrame({"a": ROWS[:, 0], "when": list(TIMES.date)}), "column 'when': row 0 holds datetime.date"),
+        (pl.DataFrame({"a": ROWS[:, 0], "when": TIMES.to_numpy()}), "dates or times in column 'when'"),
+        (np.array([["2026-01-01"], ["2026-01-02"]], dtype="datetime64[D]"), "dates or times in column 0"),
+        (pd.DataFrame({"a": ROWS[:, 0], "s": pd.array(["x", None] * 20, dtype="string")}), "column 's': row 0"),
+        (np.ma.masked_greater(ROWS, 1.0), "masked cells"),
+        (pl.DataFrame({"a": ROWS[:, 0]}).lazy(), "lazy frame"),
+        (ROWS + 1j, "Complex data not supported: X has them in column 0"),
+        ([[10**400, 1], [2, 3]], "column 0: row 0 holds 1000"),
+    ],
+    ids=["mixed dates", "dates", "zones", "objects", "polars", "numpy", "strings", "masked", "lazy", "complex", "huge"],
+)
+def test_what_is_no_number_is_refused_by_its_column(X, words):
+    with pytest.raises(InputError, match=words):
+        SOSREP().fit(X)
 
 
 def test_rows_to_score_are_held_against_the_fit():

@@ -1,4 +1,4 @@
-"""Kernel densities, scores and density differences: how likely is this row, and how sure is that?"""
+"""Exact kernel densities: how likely is this row, which rows are least likely, and how sure is that?"""
 
 from __future__ import annotations
 

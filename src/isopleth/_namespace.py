@@ -28,3 +28,12 @@ def overwrite(function: Any, a: Array) -> Array:
         return function(a, out=a)
     a[...] = function(a)
     return a
+
+
+def add_at(out: Array, rows: Array, values: Array) -> None:
+    """``out[rows] += values`` where a row may occur several times, which the standard has no function for."""
+    if isinstance(out, np.ndarray):
+        np.add.at(out, rows, values)
+        return
+    for i in range(rows.shape[0]):
+        out[int(rows[i]), ...] += values[i, ...]

@@ -73,7 +73,10 @@ class KernelExpansion:
         out = self.gradient(x) / xp.where(f == 0.0, xp.ones_like(f), f)[:, None]
         if self.kernel.nonnegative and bool(xp.any(lost)):
             state = self._sum(xp.take(x, xp.nonzero(lost)[0], axis=0), LOG_GRADIENT, xp.log(self.coefficients))
-            out[lost, :] = state[:, 2:] / state[:, 1:2]
+            for j in range(out.shape[1]):
+                column = out[:, j]
+                column[lost] = state[:, 2 + j] / state[:, 1]
+                out[:, j] = column
         return out
 
     @staticmethod

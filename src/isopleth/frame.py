@@ -8,6 +8,13 @@ from typing import Self
 
 import numpy as np
 
+FARTHEST = 1e150
+
+
+def bounded(z: np.ndarray) -> np.ndarray:
+    """Coordinates none of which is so large that its square overflows, in the memory of `z`."""
+    return np.clip(z, -FARTHEST, FARTHEST, out=z)
+
 
 @dataclass(frozen=True)
 class Frame:
@@ -29,12 +36,9 @@ class Frame:
 
     @classmethod
     def centred(cls, X: np.ndarray, keep: np.ndarray) -> Self:
-        """Frame of the kept columns with their mean as centre and unit scale."""
-        # An offset far beyond the spread costs the mean a few digits; what is left of it is taken off in a second pass.
-        kept = X[:, keep]
-        shift = kept.mean(axis=0)
-        shift = shift + (kept - shift).mean(axis=0)
-        return cls(keep, shift, np.ones(kept.shape[1]))
+        """Frame of the kept columns at unit scale, about their median, which one far row cannot take from the others."""
+        shift = np.median(X[:, keep], axis=0)
+        return cls(keep, shift, np.ones(len(shift)))
 
     def scaled(self, scale: np.ndarray) -> Frame:
         """The same centre with another length scale."""
@@ -50,9 +54,14 @@ class Frame:
         """What log densities pay for the scaling."""
         return math.fsum(np.log(self.scale))
 
+    def centre(self, X: np.ndarray) -> np.ndarray:
+        """Kept columns about their centre, in the units of the data."""
+        return X[:, self.keep] - self.shift
+
     def enter(self, X: np.ndarray) -> np.ndarray:
-        """Points in frame coordinates."""
-        return (X[:, self.keep] - self.shift) / self.scale
+        """Points in frame coordinates, none so far that its square overflows."""
+        with np.errstate(over="ignore"):
+            return bounded(self.centre(X) / self.scale)
 
     def leave(self, Z: np.ndarray, fill: np.ndarray) -> np.ndarray:
         """Points in the units of the data; `fill` has a row with the values of the columns that were dropped."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from typing import Any
 
@@ -31,21 +30,55 @@ def _listed(parts: list[str], most: int = 8) -> str:
     return ", ".join(parts[:most]) + more
 
 
-def _refuse_text(X: Any, error: ValueError) -> None:
-    """Name the first column of `X` that cannot be read as numbers."""
+def _columns(X: Any) -> list[tuple[str, Any]]:
+    """Name and content of the columns of a frame or of a two-dimensional array; empty for anything else."""
     names = getattr(X, "columns", None)
-    table = X if names is not None else np.asarray(X, dtype=object)
-    if names is None and table.ndim != 2:
+    if names is not None:
+        return [(f"column {str(name)!r}", X[name]) for name in names]
+    table = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
+    return [(f"column {j}", table[:, j]) for j in range(table.shape[1])] if table.ndim == 2 else []
+
+
+_TIMES = ("date", "time", "duration", "period", "interval")
+
+
+def _refuse_kinds(X: Any) -> None:
+    """Refuse whole columns and tables of a kind that would be read as numbers which they are not."""
+    if issparse(X):
+        raise TypeError(
+            "X is a sparse matrix, which kernels of distances cannot use; pass X.toarray() if it fits in memory."
+        )
+    if np.ma.isMaskedArray(X) and np.ma.getmaskarray(X).any():
+        raise InputError(f"X has {np.ma.getmaskarray(X).sum()} masked cells; fill them or drop their rows first.")
+    if hasattr(X, "collect") and hasattr(X, "lazy"):
+        raise InputError("X is a lazy frame, which holds no rows yet; pass X.collect().")
+    if not hasattr(X, "columns") and not isinstance(X, np.ndarray):
         return
-    for j in range(table.shape[1]):
-        column = np.asarray(table[names[j]] if names is not None else table[:, j], dtype=object)
-        for i, cell in enumerate(column):
+    for name, column in _columns(X):
+        kind = str(getattr(column, "dtype", "")).lower()
+        if kind.startswith("complex"):
+            raise InputError(f"Complex data not supported: X has them in {name}; pass real and imaginary parts.")
+        if kind.startswith(_TIMES):
+            raise InputError(
+                f"X has dates or times in {name}; turn them into numbers of a unit that you choose, or drop it."
+            )
+        if kind.startswith("float16"):
+            warnings.warn(f"X has float16 in {name}, which holds three digits only.", DataWarning, stacklevel=4)
+            return
+
+
+def _refuse_text(X: Any, error: Exception) -> None:
+    """Name the first cell of `X` that cannot be read as a number; cells that are containers are left to scikit-learn."""
+    for name, column in _columns(X):
+        for i, cell in enumerate(np.asarray(column, dtype=object)):
+            if isinstance(cell, (dict, list, set, tuple, np.ndarray)):
+                return
             try:
                 float(cell)
-            except (TypeError, ValueError):
-                name = f"column {names[j]!r}" if names is not None else f"column {j}"
+            except (TypeError, ValueError, OverflowError):
+                shown = repr(cell) if len(repr(cell)) < 40 else f"{repr(cell)[:36]}..."
                 raise InputError(
-                    f"X has text in {name}: row {i} holds {cell!r} where a number was expected; drop or encode the column."
+                    f"X has something other than numbers in {name}: row {i} holds {shown}; drop or encode the column."
                 ) from error
 
 
@@ -66,22 +99,17 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool, min_samples: in
     Raises
     ------
     InputError
-        For text and for values that are not finite, with the columns and how many rows.
+        For text, dates, masked cells and values that are not finite, with the column or how many rows.
     ValueError, TypeError
-        scikit-learn's own, for empty, sparse or complex input and for columns other than at fit.
+        For empty or sparse input and for columns other than at fit.
     """
-    if issparse(X):
-        raise TypeError(
-            "X is a sparse matrix, which kernels of distances cannot use; pass X.toarray() if it fits in memory."
-        )
-    if getattr(X, "dtype", None) == np.float16:
-        warnings.warn("X is float16, which holds three digits only; computing in float64.", DataWarning, stacklevel=3)
+    _refuse_kinds(X)
     try:
         checked = validate_data(
             estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=min_samples
         )
-    except ValueError as error:
-        if "could not convert" in str(error):
+    except (ValueError, TypeError, OverflowError) as error:
+        if any(words in str(error) for words in ("could not convert", "float()", "must be real", "too large")):
             _refuse_text(X, error)
         raise
     _refuse_not_finite(estimator, checked)
@@ -98,9 +126,14 @@ def check_weights(sample_weight: Any, n: int) -> np.ndarray:
     """
     if sample_weight is None:
         return np.ones(n)
-    if isinstance(sample_weight, numbers.Number):
-        return np.full(n, float(sample_weight))  # type: ignore[arg-type]
-    w = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        w = np.asarray(sample_weight).astype(np.float64, casting="same_kind")
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            "sample_weight holds something other than real numbers; expected one number >= 0 a row."
+        ) from error
+    if w.ndim == 0:
+        w = np.full(n, w)
     if w.shape != (n,):
         raise InputError(f"sample_weight has shape {w.shape}; expected one weight a row, ({n},).")
     if not np.isfinite(w).all():
@@ -113,31 +146,11 @@ def check_weights(sample_weight: Any, n: int) -> np.ndarray:
         )
     if not (w > 0).any():
         raise InputError("sample_weight is zero in every row; at least two rows that differ need a positive weight.")
+    if w.max() / n > 1e300 or w[w > 0].min() / w.max() < 1e-290:
+        raise InputError(
+            "sample_weight spans more than double precision holds; expected weights within a factor of 1e290."
+        )
     return w
-
-
-def merge_rows(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Distinct rows of positive weight in lexical order, their summed weights, and the place of each row of `X` (-1: none)."""
-    positive = w > 0
-    kept = X[positive] + 0.0  # -0.0 is 0.0
-    if kept.shape[1] == 1:
-        rows, inverse = np.unique(kept, return_inverse=True)
-        rows = rows[:, None]
-    else:
-        rows, inverse = _unique_rows(kept)
-    place = np.full(len(X), -1)
-    place[positive] = inverse.ravel()
-    return rows, np.bincount(inverse.ravel(), weights=w[positive], minlength=len(rows)), place
-
-
-def _unique_rows(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """np.unique over rows, without its slow comparison of structured rows: one stable sort a column."""
-    order = np.lexsort(X.T[::-1])
-    ordered = X[order]
-    starts = np.concatenate([[True], (ordered[1:] != ordered[:-1]).any(axis=1)])
-    inverse = np.empty(len(X), dtype=np.intp)
-    inverse[order] = np.cumsum(starts) - 1
-    return ordered[starts], inverse
 
 
 def varying_columns(estimator: BaseEstimator, X: np.ndarray) -> np.ndarray:

@@ -31,8 +31,18 @@ def test_a_streamed_product_takes_little_beside_its_inputs(kernel, block):
 @pytest.mark.parametrize("kernel", [Gaussian(), Laplacian(), SDO()], ids=repr)
 def test_scratch_follows_the_limit(kernel, limit):
     x, v = np.random.default_rng(0).normal(size=(1500, 5)), np.ones(1500)
-    inputs = 1500 * 8 * (2 * 5 + 8)
+    inputs = 1500 * 8 * 40  # points with both factors of their distances, one of them on its way, and a few vectors
     assert peak(lambda: Operator(kernel, x, memory_limit=limit, n_jobs=2).store().matvec(v)) < limit + inputs
+
+
+@pytest.mark.parametrize("block", [VALUE, GRADIENT], ids=repr)
+def test_clusters_of_near_pairs_take_no_more(block):
+    x = np.random.default_rng(0).normal(size=(1000, 100)) / 10
+    x[500:] += 1e4
+    v = np.ones(1000)
+    assert (
+        peak(lambda: Operator(Gaussian(), x, block=block, memory_limit=2e7, n_jobs=2).matvec(v)) < 2e7 + 1000 * 8 * 600
+    )
 
 
 def test_a_fit_keeps_the_matrix_only_if_it_fits():

@@ -50,6 +50,77 @@ def test_an_ordinary_table_has_nothing_flagged_but_predict_keeps_a_threshold():
     assert detector.predict([[0.0, 0.0, 0.0]])[0] == 1
 
 
+@pytest.mark.parametrize(("n", "dim"), [(100, 20), (60, 100), (500, 5)])
+@pytest.mark.parametrize("contamination", [0.1, "auto"])
+def test_new_ordinary_rows_are_flagged_about_as_often_as_training_rows(n, dim, contamination):
+    share = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)
+            detector = AnomalyDetector(contamination=contamination, n_estimators=50, random_state=seed)
+            share.append((detector.fit(rng.normal(size=(n, dim))).predict(rng.normal(size=(400, dim))) == -1).mean())
+    assert np.mean(share) <= (0.2 if contamination == 0.1 else 0.06)
+
+
+@pytest.mark.parametrize("contamination", [0.1, "auto"])
+def test_training_rows_have_their_held_out_scores_whenever_they_come_again(contamination):
+    X = np.concatenate([table(150, dim=6, anomalies=4), table(150, dim=6, anomalies=4)[:30]])
+    detector = AnomalyDetector(contamination=contamination, random_state=0).fit(X)
+    np.testing.assert_allclose(detector.score_samples(X), detector.training_scores_, rtol=1e-12)
+    if (detector.training_labels_ == -1).any():
+        np.testing.assert_array_equal(detector.predict(X), detector.training_labels_)
+    changed = detector.score_samples(X + 1e-9)
+    assert (changed != detector.training_scores_).all()
+
+
+def test_the_least_likely_rows_are_beyond_the_threshold_also_where_they_repeat():
+    X = np.concatenate([table(100), np.repeat([[8.0, 40.0, 1.6]], 3, axis=0)])
+    detector = AnomalyDetector(random_state=0).fit(X)
+    assert (detector.predict(X[-3:]) == -1).all()
+    assert detector.predict(X[-1:]) == [-1]
+
+
+def test_scores_are_the_mean_over_densities_less_the_median():
+    X, Q = table(120), table(30, seed=4)
+    detector = AnomalyDetector(n_estimators=10, random_state=0).fit(X)
+    z = detector._frame.enter(Q)
+    by_hand = np.zeros(30)
+    for committee, level in zip(detector._committees, detector._levels, strict=True):
+        inside = committee.frame.enter(z)
+        by_hand += np.mean([m.log_density(inside, 1e9) for m in committee.members], axis=0) - level
+    np.testing.assert_allclose(detector.score_samples(Q), by_hand / 5)
+    assert np.median(detector.training_scores_) == pytest.approx(0.0, abs=1.0)
+
+
+def test_the_smallest_p_value_counts_every_training_row():
+    X = table(83)
+    detector = AnomalyDetector(random_state=0).fit(X)
+    assert detector.p_values(X[:1] + 1e3)[0] == pytest.approx(1 / 84)
+    assert sum(map(len, detector._held_out)) == 83
+
+
+def test_one_wild_cell_does_not_blind_its_column():
+    X = table(200)
+    X[0, 1] = 1e4
+    detector = AnomalyDetector(random_state=0).fit(X)
+    assert np.argmin(detector.training_scores_) == 0
+    assert detector.p_values([[0.0, 45.0, 0.0]])[0] <= 0.02  # nine standard deviations of the other rows
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e-160, 1e160, 1e300])
+def test_values_of_any_size(factor):
+    X = table(150)
+    want = AnomalyDetector(n_estimators=25, random_state=0).fit(X).training_scores_
+    got = AnomalyDetector(n_estimators=25, random_state=0).fit(X * factor).training_scores_
+    np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
+    wild = X.copy()
+    wild[7, 2] = 1e300
+    detector = AnomalyDetector(n_estimators=25, random_state=0).fit(wild)
+    assert np.argmin(detector.training_scores_) == 7
+    assert np.isfinite(detector.score_samples([[1e308, 0.0, 0.0]])).all()
+
+
 def test_real_rows_rank_better_than_chance_by_far():
     breast = load_breast()
     detector = AnomalyDetector(random_state=0).fit(breast.data)
@@ -212,6 +283,8 @@ def test_pyod_s_conventions():
     assert (adapter.labels_[:6] == 1).all()
     assert set(np.unique(adapter.labels_)) == {0, 1}
     np.testing.assert_array_equal(adapter.labels_, (adapter.decision_scores_ > adapter.threshold_).astype(int))
+    np.testing.assert_array_equal(adapter.decision_scores_, -adapter.detector_.training_scores_)
+    assert adapter.labels_.mean() == pytest.approx(0.02, abs=0.005)
     np.testing.assert_array_equal(adapter.predict(X), (adapter.decision_function(X) > adapter.threshold_).astype(int))
     assert adapter.decision_function([[99.0, 0, 0]])[0] > adapter.threshold_
     assert len(PyODAdapter().fit(X).decision_scores_) == 300

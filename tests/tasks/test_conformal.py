@@ -38,8 +38,7 @@ SCORES = {
 def test_ordinary_tables_are_seldom_flagged(name, n):
     rng = np.random.default_rng(0)
     flagged = sum(benjamini_hochberg(tail_p_values(SCORES[name](rng, n)), 0.1) > 0 for _ in range(300))
-    # 0.1 and two standard errors, and what a tail fitted to 50 rows adds
-    assert flagged / 300 <= 0.1 + 2 * np.sqrt(0.09 / 300) + (0.03 if n == 50 else 0.0)
+    assert flagged / 300 <= 0.1 + 2 * np.sqrt(0.09 / 300)
 
 
 def test_planted_outliers_are_flagged_and_the_others_not():
@@ -59,8 +58,8 @@ def test_tail_p_values_are_ranks_in_the_body_and_monotone_throughout():
     assert (np.diff(p[order]) <= 0).all()
     assert ((p > 0) & (p <= 1)).all()
     np.testing.assert_allclose(p[order[:300]], 1 - np.arange(300) / 400)
-    # An exponential tail is recovered: p at the largest score within a factor of a few of its true value.
-    assert abs(np.log(p.min() / np.exp(-scores.max()))) < 2.5
+    # p at the largest score of an exponential tail is of the size of its true value, 1/400, and never far below it.
+    assert 0.2 < p.min() / np.exp(-scores.max()) < 20
     extreme = tail_p_values(np.append(scores, 1e9))
     assert 0 < extreme[-1] < 1e-6
 

@@ -20,8 +20,9 @@ def scott(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """
     n = max(float(weights.sum()), len(rows))
     share = weights / weights.sum()
-    mean = share @ rows
-    sigma = np.sqrt(share @ (rows - mean) ** 2)
+    largest = np.abs(rows).max(axis=0)  # squares of the numbers themselves may over- or underflow
+    unit = rows / largest
+    sigma = largest * np.sqrt(share @ (unit - share @ unit) ** 2)
     return sigma * n ** (-1.0 / (rows.shape[1] + 4))
 
 
@@ -31,16 +32,19 @@ def median(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     Beyond MEDIAN_ROWS distinct rows, it is taken over as many of them, evenly spaced in lexical order.
     """
     chosen = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), MEDIAN_ROWS)).astype(int))
-    distances = pdist(rows[chosen])
+    largest = np.abs(rows).max()
+    distances = largest * pdist(rows[chosen] / largest)
     i, j = np.triu_indices(len(chosen), 1)
     mass = weights[chosen][i] * weights[chosen][j]
     order = np.argsort(distances)
     cumulative = np.cumsum(mass[order])
-    middle = distances[order][np.searchsorted(cumulative, 0.5 * cumulative[-1])]
+    middle = distances[order][np.searchsorted(cumulative, 0.5 * cumulative[-1] * (1 - 1e-12))]
     return np.full(rows.shape[1], middle)
 
 
-def resolve_length_scale(length_scale: Any, rows: np.ndarray, weights: np.ndarray, keep: np.ndarray) -> np.ndarray:
+def resolve_length_scale(
+    length_scale: Any, rows: np.ndarray, weights: np.ndarray, names: list[str], keep: np.ndarray
+) -> np.ndarray:
     """Length scale of each kept column of the centred, distinct `rows`.
 
     Parameters
@@ -51,8 +55,10 @@ def resolve_length_scale(length_scale: Any, rows: np.ndarray, weights: np.ndarra
         Kept columns of the distinct rows.
     weights : array of shape (n,)
         Their weights.
+    names : list of str
+        Names of all columns.
     keep : array of shape (n_features,), bool
-        Which columns `rows` has.
+        Which of them `rows` has.
 
     Raises
     ------
@@ -62,7 +68,12 @@ def resolve_length_scale(length_scale: Any, rows: np.ndarray, weights: np.ndarra
     if isinstance(length_scale, str):
         if length_scale not in RULES:
             raise InputError(f"length_scale = {length_scale!r}: expected a number, one a column, 'scott' or 'median'.")
-        return (scott if length_scale == "scott" else median)(rows, weights)
+        scale = (scott if length_scale == "scott" else median)(rows, weights)
+        bad = ~(np.isfinite(scale) & (scale > 0))
+        if bad.any():
+            name = names[np.flatnonzero(keep)[np.argmax(bad)]]
+            raise InputError(f"{name} is of a size that leaves no length scale; rescale it to numbers nearer to 1.")
+        return scale
     try:
         given = np.asarray(length_scale, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -15,12 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 from isopleth.density.gaussian_pairs import sample_pairs
 from isopleth.density.length_scales import resolve_length_scale
 from isopleth.density.levels import cross_fitted, weighted_quantile
+from isopleth.errors import InputError
 from isopleth.expansion import KernelExpansion
 from isopleth.frame import Frame
 from isopleth.kernels import Gaussian, Kernel, get_kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
+from isopleth.rows import merge_rows
 from isopleth.solvers import SCALING_SOLVERS, ScalingSolution
-from isopleth.validation import check_rows, check_weights, merge_rows, varying_columns, warn_few_rows
+from isopleth.validation import check_rows, check_weights, column_names, varying_columns, warn_few_rows
 
 
 class SOSREP(DensityMixin, BaseEstimator):
@@ -141,44 +143,43 @@ class SOSREP(DensityMixin, BaseEstimator):
         rows, weights, _ = merge_rows(X, check_weights(sample_weight, len(X)))
         keep = varying_columns(self, rows)
         frame = Frame.centred(rows, keep)
+        kernel = get_kernel(self.kernel).bind(frame.dim)
         warn_few_rows(len(rows), frame.dim)
-        centred = frame.enter(rows)
-        scale = resolve_length_scale(self.length_scale, centred, weights, keep)
-        self.length_scale_ = np.full(len(keep), np.nan)
-        self.length_scale_[keep] = scale
-        self._frame = frame.scaled(scale)
+        frame = frame.scaled(
+            resolve_length_scale(self.length_scale, frame.centre(rows), weights, column_names(self), keep)
+        )
+        expansion, solution = self._solve(kernel, frame.enter(rows), weights)
+        self._kernel = kernel
+        self._frame = frame
         self.centers_ = rows
         self.weights_ = weights
-        expansion, solution = self._solve(centred / scale, weights)
-        if not solution.converged(self.tol):
-            warnings.warn(
-                f"the residual {solution.residual:.1e} is above tol = {self.tol:g} after {solution.n_iter} products; a smaller "
-                f"length_scale, a larger tol or solver='newton' may help.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        self.length_scale_ = np.full(len(keep), np.nan)
+        self.length_scale_[keep] = frame.scale
         self.dual_coef_ = solution.coefficients
         self.residual_ = solution.residual
         self.n_iter_ = solution.n_iter
-        self.log_normalizer_ = expansion.log_square_integral() + self._frame.log_volume
+        self.log_normalizer_ = expansion.log_square_integral() + frame.log_volume
         return self
 
-    def _solve(self, z: np.ndarray, weights: np.ndarray) -> tuple[KernelExpansion, ScalingSolution]:
+    def _solve(self, kernel: Kernel, z: np.ndarray, weights: np.ndarray) -> tuple[KernelExpansion, ScalingSolution]:
         """The root f for centres `z` in frame coordinates."""
-        kernel = get_kernel(self.kernel).bind(z.shape[1])
         op = Operator(kernel, z, memory_limit=self.memory_limit, n_jobs=self.n_jobs).store()
         solution = SCALING_SOLVERS[self.solver](op, weights / weights.sum(), self.tol)
-        return self._expansion(z, solution.coefficients), solution
-
-    def _expansion(self, z: np.ndarray, coefficients: np.ndarray) -> KernelExpansion:
-        kernel = get_kernel(self.kernel).bind(z.shape[1])
-        return KernelExpansion(kernel, z, coefficients, self.memory_limit, self.n_jobs)
+        if not solution.converged(self.tol):
+            warnings.warn(
+                f"the residual {solution.residual:.1e} is above tol = {self.tol:g} after {solution.n_iter} products; a smaller "
+                f"length_scale, a larger tol or weights of a smaller range may help.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return KernelExpansion(kernel, z, solution.coefficients, self.memory_limit, self.n_jobs), solution
 
     def _fitted(self) -> KernelExpansion:
-        return self._expansion(self._frame.enter(self.centers_), self.dual_coef_)
+        z = self._frame.enter(self.centers_)
+        return KernelExpansion(self._kernel, z, self.dual_coef_, self.memory_limit, self.n_jobs)
 
     def _enter(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
+        check_is_fitted(self, "dual_coef_")
         return self._frame.enter(check_rows(self, X, reset=False))
 
     def score_samples(self, X: Any) -> np.ndarray:
@@ -193,7 +194,9 @@ class SOSREP(DensityMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,)
             log p, in nats, per unit of volume of the kept columns. Far from the data, where p underflows, it is computed in
-            the log domain; minus infinity where a kernel with negative values gives f = 0.
+            the log domain for the Gaussian and the Laplacian. SDO kernels are exact to about 1e-12 of their peak and 0
+            where they fall below 1e-17 of it: the log density of rows that far from every centre is noise, then minus
+            infinity.
         """
         z = self._enter(X)
         return 2.0 * self._fitted().log_abs(z) - self.log_normalizer_
@@ -240,17 +243,17 @@ class SOSREP(DensityMixin, BaseEstimator):
         NotImplementedError
             For kernels other than the Gaussian, whose square is no mixture that can be drawn from directly.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "dual_coef_")
         expansion = self._fitted()
         if not isinstance(expansion.kernel, Gaussian):
-            raise NotImplementedError(
-                f"kernel = {self.kernel!r} has no exact sampler; fit with kernel='gaussian' to sample."
-            )
+            raise NotImplementedError(f"{self._kernel!r} has no exact sampler; fit with kernel='gaussian' to sample.")
+        if isinstance(n_samples, bool) or not isinstance(n_samples, Integral) or n_samples < 1:
+            raise InputError(f"n_samples = {n_samples!r}: expected a whole number of rows, at least 1.")
         z = sample_pairs(expansion, n_samples, random_state)
         return self._frame.leave(z, self.centers_[0])
 
     def level_set(self, mass: Any) -> Any:
-        """Log-density threshold of the highest-density region that holds `mass` of the distribution.
+        """Log-density threshold of the highest-density region that holds `mass` of the rows' own distribution.
 
         The region is ``score_samples(X) >= level_set(mass)``, its boundary an isopleth. The threshold is a quantile of the log
         densities of held-out rows, in five folds that keep repeated rows together, at the fitted length scale: training rows
@@ -266,15 +269,15 @@ class SOSREP(DensityMixin, BaseEstimator):
         float or ndarray of the shape of `mass`
             Thresholds for :meth:`score_samples`.
         """
-        check_is_fitted(self)
-        asked = np.asarray(mass, dtype=np.float64)
-        if not ((asked > 0) & (asked < 1)).all():
-            raise ValueError(f"mass = {mass!r}: expected numbers between 0 and 1, both left out.")
+        check_is_fitted(self, "dual_coef_")
+        asked = np.asarray(mass)
+        if asked.dtype.kind not in "fi" or not ((asked > 0) & (asked < 1)).all():
+            raise InputError(f"mass = {mass!r}: expected numbers between 0 and 1, both left out.")
         held_out = cross_fitted(self._frame.enter(self.centers_), self.weights_, self._log_density_of)
         levels = weighted_quantile(held_out - self._frame.log_volume, self.weights_, 1.0 - asked)
         return levels if asked.ndim else float(levels)
 
     def _log_density_of(self, train: np.ndarray, weights: np.ndarray, test: np.ndarray) -> np.ndarray:
         """Log density in frame coordinates of `test` under a fit to `train`."""
-        expansion, _ = self._solve(train, weights)
+        expansion, _ = self._solve(self._kernel, train, weights)
         return 2.0 * expansion.log_abs(test) - expansion.log_square_integral()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from isopleth.errors import InputError
 from isopleth.kernels.base import Kernel, SelfConvolution
 from isopleth.kernels.gaussian import Gaussian
 from isopleth.kernels.laplacian import Laplacian
@@ -17,7 +18,7 @@ def get_kernel(kernel: str | Kernel) -> Kernel:
 
     Raises
     ------
-    ValueError
+    InputError
         If the name is not registered.
     """
     if isinstance(kernel, Kernel):
@@ -25,7 +26,7 @@ def get_kernel(kernel: str | Kernel) -> Kernel:
     if isinstance(kernel, str) and kernel in KERNELS:
         return KERNELS[kernel]()
     names = ", ".join(repr(name) for name in KERNELS)
-    raise ValueError(f"kernel = {kernel!r}: expected one of {names}, or a kernel such as isopleth.SDO(order=4).")
+    raise InputError(f"kernel = {kernel!r}: expected one of {names}, or a kernel such as isopleth.SDO(order=4).")
 
 
 __all__ = ["KERNELS", "SDO", "Gaussian", "Kernel", "Laplacian", "SelfConvolution", "Workspace", "get_kernel"]

@@ -10,6 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from isopleth._namespace import Array, namespace
+from isopleth.errors import InputError
 from isopleth.kernels.workspace import Workspace
 
 
@@ -47,14 +48,14 @@ class Kernel(ABC):
 
     def __post_init__(self) -> None:
         if self.dim is not None and (isinstance(self.dim, bool) or not isinstance(self.dim, int) or self.dim < 1):
-            raise ValueError(f"dim = {self.dim!r}: expected a whole number of columns, at least 1.")
+            raise InputError(f"dim = {self.dim!r}: expected a whole number of columns, at least 1.")
 
     def bind(self, dim: int) -> Self:
         """This kernel for points of `dim` columns."""
         if self.dim is None:
             return replace(self, dim=int(dim))
         if self.dim != dim:
-            raise ValueError(
+            raise InputError(
                 f"{self!r} is bound to {self.dim} columns but the data have {dim}; leave dim out to bind at fit."
             )
         return self
@@ -63,7 +64,7 @@ class Kernel(ABC):
     def bound_dim(self) -> int:
         """`dim`, once it is known."""
         if self.dim is None:
-            raise ValueError(f"{self!r} is not bound to a dimension: call bind(dim) first.")
+            raise InputError(f"{self!r} is not bound to a dimension: call bind(dim) first.")
         return self.dim
 
     @property
@@ -96,7 +97,7 @@ class Kernel(ABC):
             At ``s = 0`` the limits, which are infinite where the kernel is too rough.
         """
         if order not in range(5):
-            raise ValueError(f"order = {order!r}: expected an integer from 0 to 4.")
+            raise InputError(f"order = {order!r}: expected an integer from 0 to 4.")
         return _on_copy(lambda a, work: self._product(a, order, work), s)
 
     def laplacian(self, s: Array) -> Array:
@@ -118,15 +119,15 @@ class Kernel(ABC):
         return _on_copy(self._log, s)
 
     def _log(self, s: Array, work: Workspace) -> Array:
-        raise ValueError(f"{self!r} can be negative and has no logarithm.")
+        raise InputError(f"{self!r} can be negative and has no logarithm.")
 
     def _log_slope(self, s: Array, work: Workspace) -> Array:
         """Derivative of log phi in s."""
-        raise ValueError(f"{self!r} can be negative and has no logarithm.")
+        raise InputError(f"{self!r} can be negative and has no logarithm.")
 
     def self_convolution(self) -> SelfConvolution:
         r"""The kernel convolved with itself, :math:`\int k(x, z)\, k(z, y)\, dz`, at unit length scale."""
-        raise ValueError(f"{self!r} has no self-convolution: its square does not integrate.")
+        raise InputError(f"{self!r} has no self-convolution: its square does not integrate.")
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from numbers import Integral
 from typing import ClassVar
 
 from isopleth._namespace import Array
+from isopleth.errors import InputError
 from isopleth.kernels.base import Kernel, SelfConvolution
 from isopleth.kernels.laplacian import Laplacian
 from isopleth.kernels.sdo_profile import log_k0
@@ -58,7 +59,7 @@ class SDO(Kernel):
         smallest = 1 if self.dim is None else self.dim // 2 + 1
         if isinstance(self.order, bool) or not isinstance(self.order, Integral) or self.order < smallest:
             where = "" if self.dim is None else f" for {self.dim} columns"
-            raise ValueError(f"order = {self.order!r}: SDO needs a whole number, at least {smallest}{where}.")
+            raise InputError(f"order = {self.order!r}: SDO needs a whole number, at least {smallest}{where}.")
 
     @property
     def bound_order(self) -> int:

@@ -6,7 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from isopleth._namespace import Array, namespace, overwrite
+import numpy as np
+
+from isopleth._namespace import Array, add_at, namespace, overwrite
 from isopleth.kernels import Kernel, Workspace
 
 Evaluate = Callable[[Array, Workspace], Array]
@@ -16,21 +18,34 @@ Evaluate = Callable[[Array, Workspace], Array]
 class Tile:
     """Pairs of some rows with some columns.
 
-    `s` holds their squared distances and may be overwritten; `near` marks the pairs so close that differences of
-    coordinates lose digits unless they are taken one by one, and is None where there are none.
+    `s` holds their squared distances and may be overwritten. `near` marks the pairs so close that what a matrix product
+    makes of their differences has lost digits, and is None where there are none. In a `direct` tile distances were taken
+    one by one, and so should differences be.
     """
 
     s: Array
     x: Array
     y: Array
-    near: Array | None
     work: Workspace
+    near: Array | None = None
+    direct: bool = False
 
-    def near_differences(self) -> tuple[Array, Array]:
-        """Column index and x - y of each near pair, in the order of the mask."""
+    def difference(self, j: int) -> Array:
+        """Differences of coordinate `j`, in scratch."""
+        return outer_difference(self.x[:, j], self.y[:, j], self.work)
+
+    def near_differences(self) -> tuple[Array, Array, Array]:
+        """Row and column of each near pair, in the order of the mask, and x - y."""
         xp = namespace(self.s)
         rows, columns = xp.nonzero(self.near)
-        return columns, xp.take(self.x, rows, axis=0) - xp.take(self.y, columns, axis=0)
+        return rows, columns, xp.take(self.x, rows, axis=0) - xp.take(self.y, columns, axis=0)
+
+
+def outer_difference(a: Array, b: Array, work: Workspace) -> Array:
+    """a_i - b_j, in scratch."""
+    if not isinstance(a, np.ndarray):
+        return a[:, None] - b[None, :]
+    return np.subtract.outer(a, b, out=work.empty("differences", (a.shape[0], b.shape[0]), a.dtype))
 
 
 class Block(ABC):
@@ -92,7 +107,10 @@ class Gradient(Block):
         return namespace(x).zeros(x.shape, dtype=x.dtype)
 
     def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> None:
-        """Far pairs as a matrix product, near ones by their differences; a pair that coincides adds nothing."""
+        """Far pairs as a matrix product, near ones by their differences."""
+        if tile.direct:
+            self._add_direct(kernel, tile, v, out)
+            return
         xp = namespace(tile.s)
         weights = kernel._product(tile.s, 1, tile.work)
         if tile.near is not None:
@@ -101,20 +119,27 @@ class Gradient(Block):
         sums = weights @ xp.concat([tile.y * v, v], axis=1)
         out += 2.0 * (tile.x * sums[:, -1:] - sums[:, :-1])
 
+    # A rough kernel has an infinite derivative at 0, where the limit along every line is cancelled by its opposite: pairs
+    # that coincide add nothing.
+
+    @staticmethod
+    def _add_direct(kernel: Kernel, tile: Tile, v: Array, out: Array) -> None:
+        coincident = tile.s == 0.0
+        weights = kernel._product(tile.s, 1, tile.work)
+        weights[coincident] = 0.0
+        for j in range(tile.x.shape[1]):
+            step = tile.difference(j)
+            step *= weights
+            out[:, j] += 2.0 * (step @ v)
+
     @staticmethod
     def _add_near(tile: Tile, weights: Array, v: Array, out: Array) -> None:
         xp = namespace(weights)
-        columns, difference = tile.near_differences()
-        near_weights = 2.0 * weights[tile.near] * xp.take(v, columns, axis=0)
+        rows, columns, difference = tile.near_differences()
+        slope = 2.0 * weights[tile.near] * xp.take(v, columns, axis=0)
+        slope = xp.where(xp.sum(difference * difference, axis=1) > 0.0, slope, xp.zeros_like(slope))
         weights[tile.near] = 0.0
-        apart = xp.any(difference != 0.0, axis=1)
-        if not bool(xp.any(apart)):
-            return
-        scattered = xp.zeros(weights.shape, dtype=weights.dtype)
-        for j in range(difference.shape[1]):
-            # A rough kernel has an infinite derivative at 0, where the limit along every line is cancelled by its opposite.
-            scattered[tile.near] = xp.where(apart, near_weights, xp.zeros_like(near_weights)) * difference[:, j]
-            out[:, j] += xp.sum(scattered, axis=1)
+        add_at(out, rows, slope[:, None] * difference)
 
 
 class LogSum(Block):

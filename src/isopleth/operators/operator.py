@@ -8,18 +8,19 @@ from isopleth._namespace import Array, namespace
 from isopleth.kernels import Kernel
 from isopleth.operators.blocks import VALUE, Block, Matrix
 from isopleth.operators.threads import effective_n_jobs
-from isopleth.operators.tiles import SCRATCH_TILES, TILE_COLUMNS, TILE_ROWS, Points, Sweep
+from isopleth.operators.tiles import Points, Sweep, scratch, tile_within, workers_for
 
 DEFAULT_MEMORY_LIMIT = 2**30
 
 
-def _tile_within(memory: float, itemsize: int, n_jobs: int) -> tuple[int, int]:
-    """The largest tile, up to the usual one, whose scratch for every thread fits in `memory` bytes."""
-    pairs = memory / (itemsize * n_jobs * SCRATCH_TILES)
-    if pairs >= TILE_ROWS * TILE_COLUMNS:
-        return TILE_ROWS, TILE_COLUMNS
-    rows = max(1, min(TILE_ROWS, int(pairs**0.5)))
-    return rows, max(1, int(pairs / rows))
+def _check_points(x: Array, y: Array | None) -> None:
+    xp = namespace(x)
+    if x.ndim != 2 or x.dtype not in (xp.float32, xp.float64):
+        raise ValueError(f"points have shape {x.shape} and dtype {x.dtype}; expected two axes, float32 or float64.")
+    if y is not None and (y.ndim != 2 or y.shape[1] != x.shape[1] or y.dtype != x.dtype):
+        raise ValueError(
+            f"y has shape {y.shape} and dtype {y.dtype}; expected {x.shape[1]} columns of {x.dtype} as x has."
+        )
 
 
 class Operator:
@@ -37,9 +38,9 @@ class Operator:
     y : array of shape (m, d), optional
         What is summed over; `x` itself when left out, which halves the work.
     block : Block, default=VALUE
-        VALUE, GRADIENT, LAPLACIAN or LOG_SUM.
+        VALUE, GRADIENT, LAPLACIAN, LOG_SUM or LOG_GRADIENT.
     memory_limit : float, default=2**30
-        Bytes that the matrix and the scratch of all threads may take together.
+        Bytes that the matrix and the scratch of all threads may take together, beside the points themselves.
     n_jobs : int, optional
         Threads; None is all processors.
 
@@ -63,27 +64,25 @@ class Operator:
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = None,
     ) -> None:
+        _check_points(x, y)
         self.kernel = kernel.bind(x.shape[1])
         self.block = block
         self.memory_limit = memory_limit
         left = Points.of(x)
         right = left if y is None else Points.of(y)
         self.shape = (x.shape[0], right.x.shape[0])
-        workers = effective_n_jobs(n_jobs)
-        itemsize = 8 if x.dtype == namespace(x).float64 else 4
-        tile = _tile_within(memory_limit, itemsize, workers)
-        self._itemsize = itemsize
+        self._itemsize = 8 if x.dtype == namespace(x).float64 else 4
+        workers = workers_for(*self.shape, effective_n_jobs(n_jobs))
+        tile = tile_within(memory_limit / (self._itemsize * workers), x.shape[1])
         self._sweep = Sweep(self.kernel, block, left, right, workers, tile)
         self._matrix: Array | None = None
 
     def store(self) -> Self:
         """Keep the matrix for the products to come if it fits in the memory limit beside a tile; else go on streaming."""
-        rows, columns = self._sweep.tile
-        scratch = rows * columns * self._itemsize * self._sweep.n_jobs * SCRATCH_TILES
-        if (
-            isinstance(self.block, Matrix)
-            and self.shape[0] * self.shape[1] * self._itemsize + scratch <= self.memory_limit
-        ):
+        numbers = self.shape[0] * self.shape[1] + self._sweep.workers * scratch(
+            self._sweep.tile, self._sweep.x.x.shape[1]
+        )
+        if isinstance(self.block, Matrix) and numbers * self._itemsize <= self.memory_limit:
             self._matrix = self.dense()
         return self
 
@@ -94,12 +93,11 @@ class Operator:
 
     def matvec(self, v: Array) -> Array:
         """The sums for coefficients `v` of shape (m,) or, for scalar blocks, (m, k)."""
+        if v.shape[0] != self.shape[1]:
+            raise ValueError(
+                f"v has {v.shape[0]} rows; expected one for each of the {self.shape[1]} points summed over."
+            )
         return self._sweep.run(v) if self._matrix is None else self._matrix @ v
-
-    def diag(self) -> Array:
-        """Diagonal of a square kernel matrix, which is phi(0) everywhere."""
-        x = self._sweep.x.x
-        return namespace(x).ones((x.shape[0],), dtype=x.dtype)
 
     def dense(self) -> Array:
         """The whole matrix, whatever the memory limit."""

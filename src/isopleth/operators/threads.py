@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import os
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -25,14 +25,38 @@ def effective_n_jobs(n_jobs: int | None) -> int:
     return int(n_jobs) if n_jobs > 0 else max(1, available + 1 + int(n_jobs))
 
 
-@functools.cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
+class _OneBlasThread:
+    """BLAS threads under ours would only fight for the same cores.
+
+    The limit belongs to the process: the first of several callers at once sets it, the last one lifts it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._controller: ThreadpoolController | None = None
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._users == 0:
+                self._controller = self._controller or ThreadpoolController()  # finding the libraries takes a while
+                self._limit = self._controller.limit(limits=1, user_api="blas")
+            self._users += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                self._limit.restore_original_limits()
+
+
+_ONE_BLAS_THREAD = _OneBlasThread()
 
 
 def map_threads(work: Callable[[T], R], items: Iterable[T], workers: int) -> list[R]:
-    """`work` of each item, in order. BLAS threads under ours would only fight for the same cores."""
+    """`work` of each item, in order."""
     if workers == 1:
         return [work(item) for item in items]
-    with _controller().limit(limits=1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
+    with _ONE_BLAS_THREAD, ThreadPoolExecutor(workers) as pool:
         return list(pool.map(work, items))

@@ -9,11 +9,11 @@ import numpy as np
 
 from isopleth._namespace import Array, namespace
 from isopleth.kernels import Kernel, Workspace
-from isopleth.operators.blocks import Block, Tile
+from isopleth.operators.blocks import Block, Tile, outer_difference
 from isopleth.operators.threads import map_threads
 
 TILE_ROWS, TILE_COLUMNS = 256, 1024  # 2 MiB of float64: the second-level cache of one core
-SCRATCH_TILES = 8  # the most that a kernel keeps, the tile itself counted, in tiles
+SCRATCH_TILES = 10  # the most that a tile takes with all that a kernel and a block keep beside it, in tiles
 SMALL = 2**18  # pairs below which a second thread costs more than it saves
 DIRECT_DIM = 3  # up to here differences cost no more than the matrix product and lose nothing
 
@@ -40,18 +40,14 @@ class Points:
 
 def _direct(a: Array, b: Array, work: Workspace) -> Array:
     """Squared distances by differences, exact where the matrix product cancels."""
-    if not isinstance(a, np.ndarray):
-        xp = namespace(a)
-        return xp.sum((a[:, None, :] - b[None, :, :]) ** 2, axis=2)
-    shape = (a.shape[0], b.shape[0])
-    s = work.empty("distances", shape, a.dtype)
-    np.subtract.outer(a[:, 0], b[:, 0], out=s)
-    np.multiply(s, s, out=s)
-    step = work.empty("differences", shape, a.dtype)
-    for j in range(1, a.shape[1]):
-        np.subtract.outer(a[:, j], b[:, j], out=step)
-        np.multiply(step, step, out=step)
-        s += step
+    s: Array = None
+    for j in range(a.shape[1]):
+        step = outer_difference(a[:, j], b[:, j], work)
+        step *= step
+        if s is None:
+            s = work.copy("distances", step)
+        else:
+            s += step
     return s
 
 
@@ -63,20 +59,45 @@ def _product(x: Points, rows: slice, y: Points, columns: slice, work: Workspace)
 
 
 def _tile(x: Points, rows: slice, y: Points, columns: slice, work: Workspace) -> Tile:
-    """Tile of exact squared distances: pairs for which the matrix product cancels are taken again by their differences."""
+    """Tile of exact squared distances: those for which the matrix product cancels are taken again by their differences."""
     xp = namespace(x.x)
     a, b = x.x[rows, :], y.x[columns, :]
-    direct = a.shape[1] <= DIRECT_DIM
-    s = _direct(a, b, work) if direct else _product(x, rows, y, columns, work)
+    if a.shape[1] <= DIRECT_DIM:
+        return Tile(_direct(a, b, work), a, b, work, direct=True)
+    s = _product(x, rows, y, columns, work)
     nearness = 1e-5 if x.x.dtype == xp.float64 else 1e-3
-    tile = Tile(s, a, b, None, work)
-    if float(xp.min(s)) <= nearness * (float(xp.max(x.norms[rows])) + float(xp.max(y.norms[columns]))):
-        near = s <= nearness * (x.norms[rows][:, None] + y.norms[columns][None, :])
-        if bool(xp.any(near)):
-            tile.near = near
-            if not direct:
-                s[near] = xp.sum(tile.near_differences()[1] ** 2, axis=1)
+    if float(xp.min(s)) > nearness * (float(xp.max(x.norms[rows])) + float(xp.max(y.norms[columns]))):
+        return Tile(s, a, b, work)
+    near = s <= nearness * (x.norms[rows][:, None] + y.norms[columns][None, :])
+    count = int(xp.sum(xp.astype(near, xp.int64)))
+    if count == 0:
+        return Tile(s, a, b, work)
+    if count * a.shape[1] > s.shape[0] * s.shape[1]:  # their differences would take more memory than the tile
+        return Tile(_direct(a, b, work), a, b, work, direct=True)
+    tile = Tile(s, a, b, work, near)
+    s[near] = xp.sum(tile.near_differences()[2] ** 2, axis=1)
     return tile
+
+
+def workers_for(n: int, m: int, n_jobs: int) -> int:
+    """Threads that a pass over n x m pairs is worth."""
+    return 1 if n * m < SMALL else min(n_jobs, -(-n // TILE_ROWS))
+
+
+def scratch(tile: tuple[int, int], dim: int) -> int:
+    """Numbers that one thread keeps for a tile and for copies of its points."""
+    return SCRATCH_TILES * tile[0] * tile[1] + 4 * (tile[0] + tile[1]) * (dim + 1)
+
+
+def tile_within(numbers: float, dim: int) -> tuple[int, int]:
+    """The largest tile, up to the usual one, whose scratch is within `numbers`, as far as a tile of one pair can be."""
+    rows, columns = TILE_ROWS, TILE_COLUMNS
+    while scratch((rows, columns), dim) > numbers and max(rows, columns) > 1:
+        if columns >= rows:
+            columns = -(-columns // 2)
+        else:
+            rows = -(-rows // 2)
+    return rows, columns
 
 
 def _slices(size: int, step: int) -> list[slice]:
@@ -93,14 +114,14 @@ def _share(count: int, worker: int, workers: int) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A pass over all pairs of `x` and `y`, in tiles, by `n_jobs` threads."""
+    """A pass over all pairs of `x` and `y`, in tiles, by threads."""
 
     kernel: Kernel
     block: Block
     x: Points
     y: Points
-    n_jobs: int
-    tile: tuple[int, int] = (TILE_ROWS, TILE_COLUMNS)
+    workers: int
+    tile: tuple[int, int]
 
     def run(self, v: Array) -> Array:
         """The block's sum over all columns, for coefficients `v` of the columns."""
@@ -112,7 +133,7 @@ class Sweep:
 
             self._each(add, half=False)
             return out
-        mirrors = [self.block.zeros(self.x.x, v) for _ in range(self.n_jobs)]
+        mirrors = [self.block.zeros(self.x.x, v) for _ in range(self.workers)]
 
         def add_both(tile: Tile, row: slice, column: slice, worker: int) -> None:
             matrix: Array = self.block.add(self.kernel, tile, v[column, ...], out[row, ...])
@@ -136,16 +157,15 @@ class Sweep:
     def _each(self, visit: Callable[[Tile, slice, slice, int], None], half: bool) -> None:
         """Visit every tile, or with `half` those on and right of the diagonal; a row of tiles stays with one worker."""
         rows, columns = _slices(self.x.x.shape[0], self.tile[0]), _slices(self.y.x.shape[0], self.tile[1])
-        workers = 1 if self.x.x.shape[0] * self.y.x.shape[0] < SMALL else min(self.n_jobs, len(rows))
 
         def work(worker: int) -> None:
             scratch = Workspace()
             with np.errstate(all="ignore"):  # limits at 0 and underflow far away are meant
-                for row in (rows[i] for i in _share(len(rows), worker, workers)):
+                for row in (rows[i] for i in _share(len(rows), worker, self.workers)):
                     for column in [row, *_behind(row.stop, columns)] if half else columns:
                         visit(_tile(self.x, row, self.y, column, scratch), row, column, worker)
 
-        map_threads(work, range(workers), workers)
+        map_threads(work, range(self.workers), self.workers)
 
 
 def _behind(start: int, columns: list[slice]) -> Iterator[slice]:

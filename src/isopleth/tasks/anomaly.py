@@ -12,11 +12,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.density.levels import folds_of
+from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import effective_n_jobs, map_threads
+from isopleth.rows import merge_rows, row_keys
 from isopleth.tasks.committee import Committee
 from isopleth.tasks.conformal import benjamini_hochberg, cross_conformal, tail_p_values
-from isopleth.validation import check_rows, merge_rows, varying_columns, warn_few_rows
+from isopleth.validation import check_rows, varying_columns, warn_few_rows
 
 
 class AnomalyDetector(OutlierMixin, BaseEstimator):
@@ -29,7 +31,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
     length scale of 1/16 of the sample's median distance, and rows that are repeated a few times count once.
 
     Rows are parted in five folds, repeated rows kept together, and a fifth of the densities is fitted without each
-    fold: training rows are judged by densities that have not seen them.
+    fold: training rows are judged by densities that have not seen them. Columns that are constant at fit are left out, and
+    what new rows have there is not looked at.
 
     Parameters
     ----------
@@ -60,7 +63,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         p-values of the training rows: the share of training rows as unlikely and, beyond the most extreme eighth, a
         tail fitted to the others. Ranks alone could not flag a row of the table that they come from.
     training_labels_ : ndarray of shape (n_samples,)
-        -1 for training rows flagged as anomalies, 1 for the others.
+        -1 for training rows flagged as anomalies, 1 for the others. Where "auto" flags none, :meth:`predict` still gives
+        -1 for the least likely training row, since its threshold has to lie somewhere.
     n_features_in_ : int
         Number of columns at fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -130,20 +134,30 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         self._validate_params()
         X = check_rows(self, X, reset=True, min_samples=2)
         rows, copies, place = merge_rows(X, np.ones(len(X)))
-        self._keep = varying_columns(self, rows)
-        rows = rows[:, self._keep]
+        frame = Frame.centred(rows, varying_columns(self, rows))
+        # Columns of any size become numbers of a size about 1, so that squares neither over- nor underflow.
+        size = np.abs(frame.centre(rows))
+        middle = np.median(size, axis=0)
+        self._frame = frame.scaled(np.where(middle > 0.0, middle, size.max(axis=0)))
+        rows = self._frame.enter(rows)
         warn_few_rows(*rows.shape)
         fold = self._fit_committees(rows, copies)
         held_out = self._score_held_out(rows, fold)
         # Committees differ a little in level; each is counted from the median of the rows it has not seen.
-        levels = [float(np.median(held_out[fold == k])) for k in range(len(self._committees))]
-        self._levels = np.array(levels)
+        self._levels = np.array([np.median(held_out[fold == k]) for k in range(len(self._committees))])
         held_out -= self._levels[fold]
+        self._remember(rows, fold)
         self.training_scores_ = held_out[place]
-        self._held_out = [np.sort(-self.training_scores_[fold[place] == k]) for k in range(len(levels))]
+        self._held_out = [np.sort(-self.training_scores_[fold[place] == k]) for k in range(len(self._levels))]
         self.p_values_ = tail_p_values(-self.training_scores_)
-        self._set_offset(X)
+        self._set_offset()
         return self
+
+    def _remember(self, rows: np.ndarray, fold: np.ndarray) -> None:
+        """Which committee has not seen each distinct training row, to be asked when the row comes again."""
+        keys = row_keys(rows)
+        order = np.argsort(keys)
+        self._keys, self._key_folds = keys[order], fold[order]
 
     def _fit_committees(self, rows: np.ndarray, copies: np.ndarray) -> np.ndarray:
         """One committee without each fold; answers with the fold of each distinct row."""
@@ -172,32 +186,35 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
             out[fold == k] = scores
         return out
 
-    def _set_offset(self, X: np.ndarray) -> None:
-        scores = np.sort(self._scores(X).mean(axis=0))
+    def _set_offset(self) -> None:
+        scores = self.training_scores_
         if self.contamination != "auto":
             self.offset_ = float(np.percentile(scores, 100.0 * float(self.contamination)))
-            self.training_labels_ = np.where(self.training_scores_ < self.offset_, -1, 1)
+            self.training_labels_ = np.where(scores < self.offset_, -1, 1)
             return
         flagged = self.p_values_ <= benjamini_hochberg(self.p_values_, self.false_discovery_rate)
         self.training_labels_ = np.where(flagged, -1, 1)
-        beyond = min(max(1, int(flagged.sum())), len(scores) - 1)
-        self.offset_ = 0.5 * float(scores[beyond - 1] + scores[beyond])
+        last = scores[flagged].max() if flagged.any() else scores.min()
+        above = scores[scores > last]
+        self.offset_ = 0.5 * float(last + above.min()) if len(above) else float(last)
 
     def _scores(self, X: np.ndarray) -> np.ndarray:
-        """Scores of every row by every committee, of shape (folds, n_samples)."""
-        rows = X[:, self._keep]
+        """Scores of every row of the frame by every committee, of shape (folds, n_samples)."""
 
         def score(k: int) -> np.ndarray:
-            return self._committees[k].score(rows, self.memory_limit) - self._levels[k]
+            return self._committees[k].score(X, self.memory_limit) - self._levels[k]
 
         return np.stack(map_threads(score, range(len(self._committees)), effective_n_jobs(self.n_jobs)))
 
-    def _check(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        return check_rows(self, X, reset=False)
+    def _enter(self, X: Any) -> np.ndarray:
+        check_is_fitted(self, "offset_")
+        return self._frame.enter(check_rows(self, X, reset=False))
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Mean log density of each row over the samples, less that of the median training row.
+
+        A row equal to a training row has that row's score, by the densities that have not seen it: any other threshold than
+        one between such scores would flag new ordinary rows in bulk where columns are many.
 
         Parameters
         ----------
@@ -209,7 +226,14 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
             In nats; the lower, the less likely.
         """
-        return self._scores(self._check(X)).mean(axis=0)
+        rows = self._enter(X)
+        scores = self._scores(rows)
+        keys = row_keys(rows)
+        place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        seen = np.flatnonzero(self._keys[place] == keys)
+        out = scores.mean(axis=0)
+        out[seen] = scores[self._key_folds[place[seen]], seen]
+        return out
 
     def decision_function(self, X: Any) -> np.ndarray:
         """``score_samples(X) - offset_``: negative for anomalies."""
@@ -235,7 +259,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         Each fold of training rows is compared with the new row under the densities that were fitted without it; the
         p-value is the share of rows at least as unlikely, the new one counted. If the row comes from the same
         distribution as the n training rows, :math:`P(p \le t) \le 2t + 8(1 - t)/(n + 5)` for every t; in simulation
-        it is about t. Anomalies among the training rows make p-values larger than they need be. The
+        it is about t. The bound is for rows without repeats; repeated values make p-values larger. So do anomalies among
+        the training rows that are less likely than ordinary ones. The
         smallest possible is 1/(n + 1).
 
         Parameters
@@ -248,4 +273,4 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
             In (0, 1].
         """
-        return cross_conformal(self._held_out, list(-self._scores(self._check(X))))
+        return cross_conformal(self._held_out, list(-self._scores(self._enter(X))))

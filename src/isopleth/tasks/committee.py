@@ -9,11 +9,11 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from isopleth.expansion import KernelExpansion
-from isopleth.frame import Frame
+from isopleth.frame import Frame, bounded
 from isopleth.kernels import Laplacian
 from isopleth.operators import Operator
+from isopleth.rows import merge_rows
 from isopleth.solvers import fixed_point
-from isopleth.validation import merge_rows
 
 # A density of all rows follows every cluster, also one of anomalies. A small sample sees what is common: anomalies
 # are seldom in it.
@@ -43,6 +43,22 @@ def sample_sizes(max_samples: int, available: float) -> list[int]:
     return [min(SMALLEST_SAMPLE << i, most, max_samples) for i in range(doublings + 1)]
 
 
+def spread(rows: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Standard deviation of each column, with its most extreme hundredth of the rows at either end drawn in to the next one.
+
+    One wild cell would otherwise make all other differences in its column vanish. A column of rare values that is constant
+    once they are drawn in keeps its plain standard deviation.
+    """
+
+    def deviation(table: np.ndarray) -> np.ndarray:
+        return np.sqrt(share @ (table - share @ table) ** 2)
+
+    ends = min(-(-len(rows) // 100), (len(rows) - 1) // 2)
+    ordered = np.sort(rows, axis=0)
+    drawn_in = deviation(np.clip(rows, ordered[ends], ordered[-1 - ends]))
+    return np.where(drawn_in > 0.0, drawn_in, deviation(rows))
+
+
 @dataclass(frozen=True)
 class Member:
     """SOSREP of one sample in some of the committee's columns: the root f has `centers` once divided by the length scale."""
@@ -56,9 +72,9 @@ class Member:
     def of(cls, sample: np.ndarray, columns: np.ndarray) -> Self:
         """Fit to the rows of `sample`, in the frame of the committee."""
         z, weights, _ = merge_rows(sample[:, columns], np.ones(len(sample)))
-        # Standardised rows are sqrt(2 d) apart on average: the scale of a sample that has one distinct row.
-        apart = float(np.median(pdist(z))) if len(z) > 1 else float(np.sqrt(2 * len(columns)))
-        scale = LENGTH_SCALE * apart
+        apart = float(np.median(pdist(z))) if len(z) > 1 else 0.0
+        # Standardised rows are sqrt(2 d) apart on average: the scale of a sample whose rows are not apart at all.
+        scale = LENGTH_SCALE * (apart if apart > 0.0 else float(np.sqrt(2 * len(columns))))
         solution = fixed_point(Operator(Laplacian(), z / scale, n_jobs=1).store(), weights / weights.sum(), TOLERANCE)
         return cls(columns, z, solution.coefficients, scale)
 
@@ -66,7 +82,7 @@ class Member:
         """log f^2, which is the log density up to a constant."""
         kernel = Laplacian(len(self.columns))
         root = KernelExpansion(kernel, self.centers / self.length_scale, self.coefficients, memory_limit, n_jobs=1)
-        return 2.0 * root.log_abs(z[:, self.columns] / self.length_scale)
+        return 2.0 * root.log_abs(bounded(z[:, self.columns] / self.length_scale))
 
 
 def some_columns(dim: int, rng: np.random.Generator) -> np.ndarray:
@@ -97,13 +113,12 @@ class Committee:
     ) -> Self:
         """Fit `size` members to distinct `rows` that occur `copies` times.
 
-        Columns are divided by their standard deviation, or by `spare` where they do not vary in these rows.
+        Columns are divided by their spread, or by `spare` where they do not vary in these rows.
         """
         weights = discounted(copies)
         share = weights / weights.sum()
-        shift = share @ rows
-        deviation = np.sqrt(share @ (rows - shift) ** 2)
-        frame = Frame(np.ones(rows.shape[1], dtype=bool), shift, np.where(deviation > 1e-12 * spare, deviation, spare))
+        scale = spread(rows, share)
+        frame = Frame(np.ones(rows.shape[1], dtype=bool), share @ rows, np.where(scale > 0.0, scale, spare))
         z = frame.enter(rows)
         sizes = sample_sizes(max_samples, weights.sum())
         cumulative = np.cumsum(share)[:-1]

@@ -11,9 +11,9 @@ def cross_conformal(held_out: list[np.ndarray], scores: list[np.ndarray]) -> np.
     r"""Cross-conformal p-values, (1 + C)/(n + 1) for C held-out rows at least as extreme, each under its own fold's
     fit.
 
-    In fold k, :math:`p_k = (1 + C_k)/(n_k + 1)` is exact for a row that is exchangeable with the fold's. A weighted
-    mean of exact p-values is one up to a factor of 2 (Vovk and Wang 2020), and the mean of the K folds with weights
-    n_k + 1 is (K + C)/(n + K), so
+    Where no rows repeat, :math:`p_k = (1 + C_k)/(n_k + 1)` is exact for a row exchangeable with those of fold k. A
+    weighted mean of exact p-values is one up to a factor of 2 (Vovk and Wang 2020), and the mean of the K folds with
+    weights n_k + 1 is (K + C)/(n + K), so
 
     .. math:: P(p \le t) \le 2t + 2(1 - t)(K - 1)/(n + K).
 
@@ -36,6 +36,8 @@ def cross_conformal(held_out: list[np.ndarray], scores: list[np.ndarray]) -> np.
 
 # The upper half of the scores up to this share is taken to be of ordinary rows.
 ORDINARY = 0.125
+# Asymptotic variance of Pickands' estimate at shape 0, times n: 3 / (4 log(2)^4) for each of the n/8 rows in the last quantile.
+SHAPE_VARIANCE = 3.0 / (4.0 * math.log(2.0) ** 4) / ORDINARY
 
 
 def _upper(scores: np.ndarray, share: float) -> float:
@@ -47,9 +49,9 @@ def tail_p_values(scores: np.ndarray) -> np.ndarray:
 
     Ranks alone are uniform over the rows that they are taken among, whatever those hold, so no test of them can
     reject. Beyond the most extreme eighth the p-value is instead that of a generalised Pareto tail through the
-    quantiles at 1/2, 1/4 and 1/8 (Pickands 1975), with a shape of at least 0. The log density of a Gaussian and of a
-    power law both have exponential tails, which is the shape 0; rows among the most extreme eighth have no influence
-    on the law that judges them.
+    quantiles at 1/2, 1/4 and 1/8 (Pickands 1975), with one standard error added to the shape, and a shape of at least
+    0: the log density of a Gaussian and of a power law both have exponential tails, which is the shape 0. Rows among
+    the most extreme eighth have no influence on the law that judges them.
 
     Parameters
     ----------
@@ -68,11 +70,11 @@ def tail_p_values(scores: np.ndarray) -> np.ndarray:
     near, far = quarter - half, eighth - quarter
     if near <= 0.0 or far <= 0.0:  # ties: there is no tail to fit
         return p
-    shape = max(0.0, math.log2(far / near))
+    shape = max(0.0, math.log2(far / near) + math.sqrt(SHAPE_VARIANCE / n))
     beyond = scores > eighth
     excess = scores[beyond] - eighth
     if shape == 0.0:
-        # The mean slope over both octaves; their own ratio says that the tail is no heavier than exponential.
+        # The mean slope over both octaves: their ratio says that the tail is no heavier than exponential.
         tail = np.exp(-excess * 2 * math.log(2.0) / (near + far))
     else:
         tail = (1.0 + excess * (2.0**shape - 1.0) / (2.0**shape * far)) ** (-1.0 / shape)
