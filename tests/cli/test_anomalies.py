@@ -7,6 +7,7 @@ import errno
 import importlib
 import os
 import pickle
+import shlex
 import subprocess
 import sys
 import warnings
@@ -17,7 +18,8 @@ from click.testing import CliRunner
 
 from isopleth import SOSREP, AnomalyDetector
 from isopleth.cli import anomalies as command
-from isopleth.cli import messages, program
+from isopleth.cli import messages
+from isopleth.cli.program import program
 from isopleth.io import load, save
 
 RNG = np.random.default_rng(0)
@@ -71,7 +73,25 @@ class TestReport:
         assert 0 < float(p_value) < 0.05
         assert columns[:2] in (["a=30", "c=-20"], ["c=-20", "a=30"])
         assert lines[-1].startswith("p-value: the share of rows")
+        assert "; of flagged rows about 10% may be ordinary ones, more where " in lines[-1]
         assert len(lines) == 3 + 10 + 2
+
+    def test_where_no_row_is_flagged_it_is_said_what_it_would_take(self, tmp_path):
+        np.save(tmp_path / "t.npy", np.random.default_rng(2).uniform(size=(50, 2)))
+        result = run("anomalies", tmp_path / "t.npy")
+        assert ": 0 flagged" in result.stdout
+        assert result.stdout.splitlines()[-1].startswith(
+            "No row is flagged: among 50 rows the least likely would have to have a p-value below 0.002, "
+        )
+        assert "ordinary ones" not in result.stdout
+
+    def test_names_of_columns_cannot_break_the_table(self, tmp_path):
+        (tmp_path / "t.csv").write_text('"a\nb","\x1b[31mred"\n' + "".join(f"{x},{y}\n" for x, y in X[:, :2].tolist()))
+        result = run("anomalies", tmp_path / "t.csv")
+        assert "2 columns (a\\nb, \\x1b[31mred)" in result.stdout
+        assert "a\\nb=30" in result.stdout
+        assert "\x1b" not in result.stdout
+        assert len(result.stdout.splitlines()) == 3 + 10 + 2
 
     @pytest.mark.parametrize(("top", "shown"), [(0, 0), (3, 3), (1000, 61)])
     def test_top(self, file, top, shown):
@@ -86,6 +106,9 @@ class TestReport:
         lines = run("anomalies", tmp_path / "t.npy").stdout.splitlines()
         assert lines[2].split()[:3] == ["rank", "row", "score"]
         assert lines[3].split()[1] == "61"
+
+    def test_the_list_of_commands_is_not_cut(self):
+        assert "..." not in run("--help").stdout.partition("Commands:")[2]
 
     def test_version_and_help(self):
         assert run("--version").stdout.startswith("isopleth ")
@@ -184,6 +207,23 @@ class TestModel:
             "anomalies", tmp_path / "new.npy", "--model", model
         )
 
+    @pytest.mark.parametrize("first", ["_", "n_features_in_"])
+    def test_a_model_of_another_version(self, file, tmp_path, first):
+        detector = AnomalyDetector(random_state=0).fit(X)
+        for name in [name for name in vars(detector) if name.startswith(first)]:
+            delattr(detector, name)
+        save(detector, tmp_path / "older")
+        message = refused("anomalies", file, "--model", tmp_path / "older")
+        assert message.endswith("older does not fit this version of isopleth: fit and save it again.\n")
+
+    @pytest.mark.parametrize("error", [AttributeError, KeyError, TypeError, IndexError])
+    def test_whatever_such_a_model_fails_with(self, file, model, monkeypatch, error):
+        def fail(*_):
+            raise error("x")
+
+        monkeypatch.setattr(AnomalyDetector, "predict", fail)
+        assert "does not fit this version" in refused("anomalies", file, "--model", model)
+
     def test_other_models_are_refused(self, file, tmp_path):
         save(SOSREP().fit(X), tmp_path / "density")
         save(AnomalyDetector(), tmp_path / "unfitted")
@@ -250,6 +290,7 @@ class TestRefused:
         assert "'z'" in refused("anomalies", file, "--columns", "a,z")
         assert "at least one" in refused("anomalies", file, "--columns", "")
         assert "more than once" in refused("anomalies", file, "--columns", "a,a")
+        assert "quote a name that holds a line break" in refused("anomalies", file, "--columns", "a\nb")
 
     @pytest.mark.parametrize(
         ("arguments", "words"),
@@ -350,6 +391,18 @@ class TestFailures:
         assert shown.endswith("\r\x1b[K")
 
 
+def in_shell(arguments):
+    """Run the command line with streams that a shell has closed or led elsewhere, buffered as for most people."""
+    return subprocess.run(
+        f"{shlex.quote(sys.executable)} -m isopleth.cli {arguments}",
+        shell=True,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
 class TestProcess:
     """What only a real process can show."""
 
@@ -391,6 +444,41 @@ class TestProcess:
         assert err == "isopleth: interrupted; nothing is left half written.\n"
         assert (tmp_path / "out.csv").read_text() == "before"
         assert sorted(path.name for path in tmp_path.iterdir()) == ["out.csv", "table.csv"]
+
+    def test_a_termination_while_writing_leaves_nothing(self, file, tmp_path):
+        terminating = (
+            "import os, signal; os.fsync = lambda file: signal.raise_signal(signal.SIGTERM); "
+            "from isopleth.cli import main; main()"
+        )
+        process = self.start("anomalies", file, "--out", tmp_path / "out.csv", code=terminating)
+        assert process.communicate(timeout=60) == ("", "")
+        assert process.returncode == 143
+        assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+
+    def test_an_interrupt_while_importing(self):
+        interrupting = """
+import signal, sys
+from isopleth.cli import main
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == "isopleth.cli.program":
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Interrupt())
+main()
+"""
+        process = self.start(code=interrupting)
+        assert process.communicate(timeout=60) == ("", "isopleth: interrupted; nothing is left half written.\n")
+        assert process.returncode == 130
+
+    @pytest.mark.parametrize("arguments", ["--help", "--version", "anomalies {}"])
+    def test_output_that_cannot_be_written(self, file, arguments):
+        process = in_shell(f"{arguments.format(shlex.quote(str(file)))} >/dev/full")
+        assert process.returncode == 2
+        assert process.stderr == "isopleth: No space left on device; nothing was completed.\n"
+
+    @pytest.mark.parametrize("place", ["&-", "/dev/full"])
+    def test_messages_that_cannot_be_written(self, place):
+        assert in_shell(f"anomalies none.csv 2>{place}").returncode == 2
 
     def test_the_module_runs_too(self):
         process = subprocess.run(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from isopleth.cli import program
+from isopleth.cli.program import program
 from isopleth.datasets import load_breast
 
 pytest.importorskip("matplotlib")

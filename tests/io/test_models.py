@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import pickle
 import zipfile
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -164,6 +166,29 @@ class TestRefusedFiles:
     def test_not_there_and_folder(self, tmp_path):
         assert "does not exist" in refusal(tmp_path / "none")
         assert "is a folder" in refusal(tmp_path)
+
+    def test_what_may_never_end_is_not_read(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(Path, "read_bytes", lambda path: pytest.fail(f"{path} was read"))
+        os.mkfifo(tmp_path / "pipe")
+        assert "not a plain file" in refusal(tmp_path / "pipe")
+        assert "not a plain file" in refusal("/dev/zero")
+
+    @pytest.mark.parametrize("member", ["isopleth.json", "schema.json"])
+    def test_nothing_is_inflated(self, path, member, monkeypatch):
+        save(SOSREP(), path)
+        with zipfile.ZipFile(path) as archive:
+            content = {name: archive.read(name) for name in archive.namelist()}
+        content[member] += b" " * 10**7
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, data in content.items():
+                archive.writestr(name, data, zipfile.ZIP_DEFLATED if name == member else zipfile.ZIP_STORED)
+        monkeypatch.setattr(zipfile.ZipFile, "open", lambda *_: pytest.fail("a member was read"))
+        assert "compressed inside" in refusal(path)
+
+    def test_a_header_is_read_no_further_than_it_should_go(self, path):
+        save(SOSREP(), path)
+        rewrite(path, "isopleth.json", lambda header: b" " * 10**6 + header)
+        assert "damaged" in refusal(path)
 
     @pytest.mark.parametrize(
         ("content", "words"), [(b"", "is empty"), (b"a,b\n1,2\n", "no model file"), (b"PK", "damaged")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import pickle
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from isopleth.errors import InputError, MissingExtraError
 from isopleth.io import Table, read_names, read_table
+from isopleth.validation import DataWarning
 
 VALUES = np.array([[1.0, -2.5], [3.0, 0.1], [1e-300, 2.0]])
 
@@ -22,6 +24,14 @@ def write(folder: Path, content: str | bytes, name: str = "table.csv") -> Path:
     path = folder / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
+
+
+@pytest.fixture(autouse=True)
+def _no_warnings():
+    """Only tables that a test expects it of are spoken of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        yield
 
 
 def refusal(path: Path, **how) -> str:
@@ -79,6 +89,48 @@ class TestText:
         path = write(tmp_path, "\n".join(",".join(map(repr, row)) for row in values.tolist()))
         np.testing.assert_array_equal(read_table(path).values, values)
 
+    @pytest.mark.parametrize("start", [0, 1])
+    def test_row_numbers_without_a_name_are_left_out_and_it_is_said(self, tmp_path, start):
+        path = write(tmp_path, ",a,b\n" + "".join(f"{start + i},{i * i},{-i}\n" for i in range(600)))
+        with pytest.warns(DataWarning, match="first column has no name and counts the rows") as caught:
+            table = read_table(path)
+        assert caught[0].filename == __file__
+        assert table.names == ["a", "b"]
+        assert table.values[:3].tolist() == [[0, 0], [1, -1], [4, -2]]
+
+    @pytest.mark.parametrize("content", [",a\n0,5\n2,6\n", ",a\n2,5\n3,6\n", "id,a\n0,5\n1,6\n", '""\n0\n1\n'])
+    def test_other_first_columns_stay(self, tmp_path, content):
+        assert read_table(write(tmp_path, content)).values.shape[1] == content.count(",", 0, 4) + 1
+
+    def test_row_numbers_stay_where_they_are_asked_for(self, tmp_path):
+        assert read_table(write(tmp_path, ",a\n0,5\n1,6\n"), ["x1", "a"]).values.tolist() == [[0, 5], [1, 6]]
+
+    def test_a_header_that_counts_the_columns_is_no_row_and_it_is_said(self, tmp_path):
+        path = write(tmp_path, "0,1,2\n5,6,7\n8,9,1\n")
+        with pytest.warns(DataWarning, match="taken as a header"):
+            table = read_table(path)
+        assert (table.names, table.named, table.values.tolist()) == (["0", "1", "2"], True, [[5, 6, 7], [8, 9, 1]])
+        assert read_names(path) == ["0", "1", "2"]
+
+    def test_a_frame_of_an_array_written_with_its_index(self, tmp_path):
+        with pytest.warns(DataWarning) as caught:
+            table = read_table(write(tmp_path, ",0,1\n0,5,6\n1,7,8\n"))
+        assert len(caught) == 2
+        assert (table.names, table.values.tolist()) == (["0", "1"], [[5, 6], [7, 8]])
+
+    @pytest.mark.parametrize("first", ["0", "1,2", "0,2", "0.0,1.0"])
+    def test_other_first_lines_of_numbers_are_rows(self, tmp_path, first):
+        assert len(read_table(write(tmp_path, f"{first}\n{first}\n")).values) == 2
+
+    @pytest.mark.parametrize("other", ["1.5", "True"])
+    def test_integers_that_are_rounded_are_named(self, tmp_path, other):
+        path = write(tmp_path, f"id,a\n{10**18},1\n{10**18 + 1},{other}\n")
+        with pytest.warns(DataWarning, match=r"integers beyond 2\*\*53 in 'id' are rounded"):
+            read_table(path, ["id"])
+
+    def test_numbers_that_float64_holds_or_that_are_not_integers_are_not_spoken_of(self, tmp_path):
+        read_table(write(tmp_path, f"a,b\n{2**53},1e300\n{2**60},12345678901234567890.5\n"))
+
     def test_names_without_the_rows(self, tmp_path):
         assert read_names(write(tmp_path, "a,b\n1,2\n")) == ["a", "b"]
         assert read_names(write(tmp_path, "1,2\n3,4\n")) is None
@@ -99,6 +151,9 @@ class TestRefusedText:
             ("a,b\n1,2\n3,4\n5,1_0\n", ["line 4", "'1_0'"]),
             ("a,b\n1,2\n3,4\n5,True\n", ["line 4", "'True'", "'b'"]),
             ("a;b\n1;2\n3;4\n5;1,5\n", ["line 4", "'1,5'", "with a point"]),
+            ("a;b\n1,5;2,5\n3,5;4,5\n", ["'a', 'b'", "line 2 has '1,5'", "with a point", "no others"]),
+            ("a;b\n1;2,5\n3;4,5\n", ["column 'b'", "line 2 has '2,5'", "with a point"]),
+            ("1,5;2,5\n3,5;4,5\n3,5;4,5\n", ["line 2 has '3,5'", "with a point"]),
             ("a,name\n1,x\n2,y\n", ["'name'", "--columns a."]),
             ("name,kind\nx,u\ny,v\n", ["'name', 'kind'", "no others"]),
             ("a,b\n1,2\n,3\n4,\n5,\n", ["'a' (line 3)", "'b' (2 rows, the first at line 4)"]),

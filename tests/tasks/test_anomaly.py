@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from isopleth import AnomalyDetector, PyODAdapter
 from isopleth.datasets import load_breast
+from isopleth.tasks.anomaly import folds_of_distinct
 from isopleth.tasks.committee import Committee, Member, discounted, sample_sizes, some_columns
 from isopleth.validation import DataWarning
 
@@ -297,3 +298,18 @@ def test_pyod_s_conventions():
 def test_parameters_out_of_range_are_named(name):
     with pytest.raises(ValueError, match=name):
         AnomalyDetector(**{name: -1}).fit(table(20))
+
+
+def test_common_values_are_dealt_over_the_folds_and_stay_ordinary():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, size=(300, 2)).astype(float)
+    X = np.concatenate([X, [[0.0, 4.0]], rng.normal(size=(20, 2))])
+    fold = folds_of_distinct(np.array([1, 16, 17, 80]), seed=0)
+    assert (fold[:2] >= 0).all()
+    assert (fold[2:] == -1).all()
+    detector = AnomalyDetector(random_state=0).fit(X)
+    assert sum(map(len, detector._held_out)) == len(X)
+    assert detector.training_scores_[:300].min() > detector.training_scores_[300]
+    np.testing.assert_allclose(detector.score_samples(X), detector.training_scores_)
+    assert (detector.p_values([[0.0, 0.0], [1.0, 1.0]]) > 0.2).all()
+    assert len(AnomalyDetector(random_state=0).fit(X[:300]).training_scores_) == 300  # nothing but common values

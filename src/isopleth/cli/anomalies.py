@@ -11,17 +11,18 @@ import numpy as np
 from isopleth.cli.columns import ColumnList, read_for_model
 from isopleth.cli.findings import Findings
 from isopleth.cli.messages import Stages, naming_columns
+from isopleth.cli.model_file import columns_at_fit, load_detector, of_this_version
 from isopleth.cli.outputs import Outputs
 from isopleth.cli.report import report
 from isopleth.errors import InputError
-from isopleth.io import Table, load, read_table
+from isopleth.io import Table, read_table
 from isopleth.tasks.anomaly import AnomalyDetector
 
 # Without click's own test of readability, which would speak before the sentences of the library.
 _PATH = click.Path(path_type=Path, readable=False)
 
 
-@click.command()
+@click.command(short_help="Show the least likely rows of a table.")
 @click.argument("file", type=_PATH)
 @click.option(
     "--out", type=_PATH, help="Write row, score, p_value and label (1: flagged) of every row; .csv or .parquet."
@@ -53,14 +54,18 @@ def anomalies(
         stage("reading")
         if model:
             detector = load_detector(model)
-            table = read_for_model(file, columns, detector)
+            with of_this_version(model):
+                expected = columns_at_fit(detector)
+            table = read_for_model(file, columns, *expected)
             stage("scoring")
-            findings, explanation = score(detector, table), explain_new(detector)
+            with of_this_version(model):
+                findings, explanation = score(detector, table), explain_new(detector)
         else:
             table = read_table(file, columns)
             stage("fitting")
             detector = fit(table)
-            findings, explanation = training_findings(detector, table), explain_training(detector)
+            findings = training_findings(detector, table)
+            explanation = explain_training(detector, findings)
         stage("writing")
         outputs.write(findings, detector)
     click.echo(report(findings, top, *explanation))
@@ -81,22 +86,6 @@ def training_findings(detector: AnomalyDetector, table: Table) -> Findings:
     return Findings(table, detector.training_scores_, detector.p_values_, detector.training_labels_)
 
 
-def load_detector(path: Path) -> AnomalyDetector:
-    """A fitted detector from a file.
-
-    Raises
-    ------
-    InputError
-        If the file holds something else.
-    """
-    detector = load(path)
-    if not isinstance(detector, AnomalyDetector):
-        raise InputError(f"{path} holds a {type(detector).__name__}; a model written with --save is needed.")
-    if not hasattr(detector, "offset_"):
-        raise InputError(f"{path} holds a detector that is not fitted; a model written with --save is needed.")
-    return detector
-
-
 def score(detector: AnomalyDetector, table: Table) -> Findings:
     """What the detector says of new rows."""
     with warnings.catch_warnings():
@@ -106,14 +95,24 @@ def score(detector: AnomalyDetector, table: Table) -> Findings:
         return Findings(table, detector.score_samples(X), detector.p_values(X), detector.predict(X))
 
 
-def explain_training(detector: AnomalyDetector) -> tuple[str, str]:
-    """The rule by which rows of the table itself are flagged, and how sure that is."""
-    rate = detector.false_discovery_rate
-    return (
-        f"false discovery rate {rate:.0%}",
-        "p-value: the share of rows as unlikely, continued by a fitted tail beyond the most extreme eighth and so approximate; "
-        f"of the flagged rows, on average at most about {rate:.0%} are ordinary ones.",
+def explain_training(detector: AnomalyDetector, findings: Findings) -> tuple[str, str]:
+    """The rule by which rows of the table itself are flagged, and how sure that is or what it would take."""
+    rate, n = detector.false_discovery_rate, len(findings.scores)
+    meaning = (
+        "p-value: the share of rows as unlikely, continued by a fitted tail beyond the most extreme eighth and so "
+        "approximate"
     )
+    if findings.flagged.any():
+        sureness = (
+            f"; of flagged rows about {rate:.0%} may be ordinary ones, more where the columns have heavy tails or few "
+            "distinct values."
+        )
+    else:
+        sureness = (
+            f".\nNo row is flagged: among {n} rows the least likely would have to have a p-value below {rate / n:.2g}, "
+            f"or the two least likely below {2 * rate / n:.2g}, and so on."
+        )
+    return f"false discovery rate {rate:.0%}", meaning + sureness
 
 
 def explain_new(detector: AnomalyDetector) -> tuple[str, str]:

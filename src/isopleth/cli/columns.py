@@ -22,24 +22,37 @@ class ColumnList(click.ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
         """Names in `value`."""
-        return [name.strip() for name in next(csv.reader([value], skipinitialspace=True), []) if name.strip()]
+        try:
+            names = next(csv.reader([value], skipinitialspace=True), [])
+        except csv.Error:
+            self.fail(f"{value!r} is no list of names: quote a name that holds a line break.", param, ctx)
+        return [name.strip() for name in names if name.strip()]
 
 
-def read_for_model(path: Path, columns: Sequence[str] | None, model: Any) -> Table:
+def read_for_model(path: Path, columns: Sequence[str] | None, expected: int, known: list[str] | None) -> Table:
     """Read the columns that a model was fitted on, in its order: by name where both have names, else by position.
+
+    Parameters
+    ----------
+    path : Path
+        The table.
+    columns : sequence of str, optional
+        Columns chosen by the user.
+    expected : int
+        How many columns the model was fitted on.
+    known : list of str, optional
+        Their names.
 
     Raises
     ------
     InputError
         If they are not there; the message names those missing and those left over.
     """
-    known = getattr(model, "feature_names_in_", None)
     present = read_names(path)
     if known is None or present is None:
-        return _read_by_position(path, columns, model, known)
-    names = [str(name) for name in known]
-    _refuse_mismatch(path, names, present if columns is None else columns, chosen=columns is not None)
-    return read_table(path, names, min_rows=1)
+        return _read_by_position(path, columns, expected, known)
+    _refuse_mismatch(path, known, present if columns is None else columns, chosen=columns is not None)
+    return read_table(path, known, min_rows=1)
 
 
 def _refuse_mismatch(path: Path, names: list[str], offered: Sequence[str], *, chosen: bool) -> None:
@@ -54,14 +67,12 @@ def _refuse_mismatch(path: Path, names: list[str], offered: Sequence[str], *, ch
     raise InputError(f"{where} {lacks}{others}; give the model the columns it was fitted on: {listed(names)}.")
 
 
-def _read_by_position(path: Path, columns: Sequence[str] | None, model: Any, known: Any) -> Table:
+def _read_by_position(path: Path, columns: Sequence[str] | None, expected: int, known: list[str] | None) -> Table:
     table = read_table(path, columns, min_rows=1)
-    expected = int(model.n_features_in_)
     if len(table.names) != expected:
         raise InputError(
             f"{path}: {len(table.names)} columns where the model was fitted on {expected}; choose them with --columns."
         )
     if known is not None:
-        names = listed([str(name) for name in known])
-        warnings.warn(f"{path} names no columns; they are taken to be {names}, in this order.", stacklevel=2)
+        warnings.warn(f"{path} names no columns; they are taken to be {listed(known)}, in this order.", stacklevel=2)
     return table

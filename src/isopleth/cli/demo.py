@@ -14,7 +14,7 @@ from isopleth.datasets import load_breast
 from isopleth.io import Table
 
 
-@click.command()
+@click.command(short_help="Find known anomalies in a table that comes along.")
 @click.option(
     "--plot",
     type=click.Path(path_type=Path),
@@ -39,7 +39,7 @@ def demo(plot: Path) -> None:
     found = int(breast.labels[findings.order[:known]].sum())
     chance = known * known / len(breast.labels)
     click.echo(breast.description + "\n")
-    click.echo(report(findings, known, *explain_training(detector)) + "\n")
+    click.echo(report(findings, known, *explain_training(detector, findings)) + "\n")
     click.echo(
         f"{found} of the {known} known anomalies are among the {known} least likely rows (by chance: {chance:.1f})."
     )

@@ -6,7 +6,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -15,10 +15,16 @@ import click
 _ERASE = "\r\x1b[K"
 
 
+def printable(text: str) -> str:
+    """`text` with escapes for line breaks and for what would steer a terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
 def say(message: object) -> None:
     """Write `message` to standard error as one line, in place of a bar that may stand there."""
-    line = " ".join(str(message).split())
-    click.echo(f"{_ERASE if sys.stderr.isatty() else ''}isopleth: {line}", err=True)
+    line = printable(" ".join(str(message).split()))
+    with suppress(OSError):  # where a message cannot be shown, the exit code still can
+        click.echo(f"{_ERASE if sys.stderr.isatty() else ''}isopleth: {line}", err=True)
 
 
 @contextmanager

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -11,13 +13,14 @@ import isopleth
 from isopleth.cli.anomalies import anomalies
 from isopleth.cli.demo import demo
 from isopleth.cli.messages import one_line_warnings, say
+from isopleth.cli.process import INTERRUPTED, INTERRUPTED_CODE
 from isopleth.errors import InputError, MissingExtraError
 
-_WRONG_INPUT, _INTERRUPTED = 2, 130
+_WRONG_INPUT = 2
 
 
 class _Interrupted(click.ClickException):
-    exit_code = _INTERRUPTED
+    exit_code = INTERRUPTED_CODE
 
 
 class Program(click.Group):
@@ -37,23 +40,34 @@ class Program(click.Group):
             return _WRONG_INPUT
         except click.ClickException as error:
             say(error.format_message())
-            return _INTERRUPTED if isinstance(error, _Interrupted) else _WRONG_INPUT
+            return INTERRUPTED_CODE if isinstance(error, _Interrupted) else _WRONG_INPUT
         return 0
 
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """Parse the arguments; the help is printed here already."""
+        with _failures_as_sentences():
+            return super().make_context(*args, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command that was asked for, with what it may raise turned into sentences."""
-        try:
+        """Run the command that was asked for."""
+        with _failures_as_sentences():
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise _Interrupted("interrupted; nothing is left half written.") from None
-        except BrokenPipeError:
-            raise  # click ends quietly: whoever read the output has seen enough
-        except OSError as error:
-            raise click.ClickException(_sentence(error)) from error
-        except (InputError, MissingExtraError, ValueError) as error:
-            raise click.ClickException(str(error)) from error
-        except MemoryError as error:
-            raise click.ClickException(f"{str(error) or 'out of memory'}; use fewer rows or columns.") from error
+
+
+@contextmanager
+def _failures_as_sentences() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise _Interrupted(INTERRUPTED) from None
+    except BrokenPipeError:
+        raise  # click ends quietly: whoever read the output has seen enough
+    except OSError as error:
+        raise click.ClickException(_sentence(error)) from error
+    except (InputError, MissingExtraError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+    except MemoryError as error:
+        raise click.ClickException(f"{str(error) or 'out of memory'}; use fewer rows or columns.") from error
 
 
 def _sentence(error: OSError) -> str:

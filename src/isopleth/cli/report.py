@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from isopleth.cli.findings import Findings
+from isopleth.cli.messages import printable
 from isopleth.io.deviations import robust_z
 
 _COLUMNS_A_ROW = 3
@@ -41,7 +42,7 @@ def report(findings: Findings, top: int, rule: str, meaning: str) -> str:
 
 
 def _header(findings: Findings, rule: str) -> str:
-    names = findings.table.names
+    names = [printable(name) for name in findings.table.names]
     rows, flagged = len(findings.scores), int(findings.flagged.sum())
     listed = ", ".join(names[:_COLUMNS_IN_HEADER]) + (", ..." if len(names) > _COLUMNS_IN_HEADER else "")
     return f"{rows} row{_s(rows)}, {len(names)} column{_s(len(names))} ({listed}): {flagged} flagged ({rule})"
@@ -66,9 +67,10 @@ def _cells(findings: Findings, shown: np.ndarray) -> list[list[str]]:
 
 def _extremes(findings: Findings, shown: np.ndarray) -> list[str]:
     table = findings.table
+    names = [printable(name) for name in table.names]
     z = np.abs(robust_z(table.values[shown], table.values))
     return [
-        "  ".join(f"{table.names[j]}={row[j]:.4g}" for j in np.argsort(-deviation, kind="stable")[:_COLUMNS_A_ROW])
+        "  ".join(f"{names[j]}={row[j]:.4g}" for j in np.argsort(-deviation, kind="stable")[:_COLUMNS_A_ROW])
         for row, deviation in zip(table.values[shown], z, strict=True)
     ]
 

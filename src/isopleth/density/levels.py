@@ -11,7 +11,7 @@ FOLDS = 5
 
 def folds_of(n: int, seed: int) -> np.ndarray:
     """Fold of each of `n` distinct rows, as even as can be."""
-    return np.random.default_rng(seed).permutation(n) % min(FOLDS, n)
+    return np.random.default_rng(seed).permutation(n) % max(1, min(FOLDS, n))
 
 
 def cross_fitted(

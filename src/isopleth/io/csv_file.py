@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import csv
-import re
-from collections import Counter
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -15,8 +13,11 @@ from typing import TYPE_CHECKING, TextIO
 import numpy as np
 
 from isopleth.errors import InputError
+from isopleth.io.header import header_names, warn_of_numbered_header, without_row_numbers
 from isopleth.io.raw import Raw
-from isopleth.io.selection import positions, refuse_text
+from isopleth.io.selection import listed, positions, refuse_text
+from isopleth.io.text_column import Column, cut, has_decimal_comma
+from isopleth.validation import DataWarning
 
 if TYPE_CHECKING:
     from _csv import Reader
@@ -28,15 +29,12 @@ _SAMPLE_LINES = 50
 _DELIMITERS = ("\t", ";", ",")
 """In the order of preference: commas are also met inside numbers and sentences, tabs hardly ever."""
 
-_MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
-_BOOLEANS = {"true": 1.0, "false": 0.0}
-
 
 def read_csv_names(path: Path, delimiter: str | None) -> list[str] | None:
     """Column names in the first line, or None if it holds numbers."""
     with _opened(path) as file:
         _, first = next(_records(_reader(file, path, delimiter)), (0, []))
-        return _names(path, first)
+        return header_names(path, first)
 
 
 def read_csv(path: Path, delimiter: str | None, columns: Sequence[str] | None) -> Raw:
@@ -47,16 +45,20 @@ def read_csv(path: Path, delimiter: str | None, columns: Sequence[str] | None) -
             line, first = next(records)
         except StopIteration:
             raise InputError(f"{path} is empty; a table of numbers is needed.") from None
-        found = _names(path, first)
+        found = header_names(path, first)
         names = found or [f"x{j + 1}" for j in range(len(first))]
         where = positions(path, names, columns)
         rows = records if found else chain([(line, first)], records)
-        parsed = [_Column(names[j]) for j in where]
+        parsed = [Column(names[j]) for j in where]
         lines = _parse(path, rows, len(names), dict(zip(where, parsed, strict=True)))
     if not len(lines):
         raise InputError(f"{path} has a header but no rows; a table of numbers is needed.")
+    if found:
+        warn_of_numbered_header(path, first)
+        parsed = parsed if columns is not None else without_row_numbers(path, first, parsed)
     _refuse_words(path, parsed, chosen=columns is not None)
-    values = np.stack([np.concatenate(column.parts) for column in parsed], axis=1)
+    _warn_of_rounding(path, parsed)
+    values = np.stack([column.values for column in parsed], axis=1)
     return Raw(values, [column.name for column in parsed], named=found is not None, lines=lines)
 
 
@@ -121,79 +123,7 @@ def _records(reader: Reader) -> Iterator[tuple[int, list[str]]]:
         line = reader.line_num + 1
 
 
-def _number(cell: str) -> float | None:
-    """Python would read 2021_01 as 202101; in a table it is a word."""
-    try:
-        return None if "_" in cell else float(cell)
-    except ValueError:
-        return None
-
-
-def _kind(cell: str) -> str:
-    word = cell.strip().lower()
-    if word in _MISSING:
-        return "missing"
-    if word in _BOOLEANS:
-        return "boolean"
-    return "text" if _number(cell) is None else "number"
-
-
-def _names(path: Path, first: list[str]) -> list[str] | None:
-    kinds = [_kind(cell) for cell in first]
-    if "number" not in kinds and "boolean" not in kinds:
-        return [cell.strip() or f"x{j + 1}" for j, cell in enumerate(first)]
-    if "text" in kinds:
-        word = first[kinds.index("text")]
-        value = next(cell for cell, kind in zip(first, kinds, strict=True) if kind in ("number", "boolean"))
-        raise InputError(
-            f"{path}: the first line mixes words ({_cut(word)}) and numbers ({_cut(value)}), so it is neither a header "
-            "nor a row; put a header above it, or give every column a name that is not a number."
-        )
-    return None
-
-
-def _cut(cell: str) -> str:
-    return repr(cell) if len(cell) <= 40 else repr(cell[:37] + "...")
-
-
-@dataclass
-class _Column:
-    """One column as it is read: its numbers, and a count of everything that is not one."""
-
-    name: str
-    parts: list[np.ndarray] = field(default_factory=list)
-    kinds: Counter[str] = field(default_factory=Counter)
-    first: dict[str, tuple[int, str]] = field(default_factory=dict)
-
-    def add(self, cells: Sequence[str], lines: Sequence[int]) -> None:
-        try:
-            if "_" in "".join(cells):
-                raise ValueError("_ is no part of a number")
-            self.parts.append(np.fromiter(map(float, cells), dtype=np.float64, count=len(cells)))
-            self.kinds["number"] += len(cells)
-        except ValueError:
-            self.parts.append(np.array([self._value(cell, line) for cell, line in zip(cells, lines, strict=True)]))
-
-    def _value(self, cell: str, line: int) -> float:
-        kind = _kind(cell)
-        self.kinds[kind] += 1
-        self.first.setdefault(kind, (line, cell))
-        if kind == "boolean":
-            return _BOOLEANS[cell.strip().lower()]
-        return float(cell) if kind == "number" else np.nan
-
-    @property
-    def words(self) -> int:
-        """How many cells are neither numbers nor missing; booleans count only where numbers stand beside them."""
-        mixed = self.kinds["number"] or self.kinds["text"]
-        return self.kinds["text"] + (self.kinds["boolean"] if mixed else 0)
-
-    @property
-    def first_word(self) -> tuple[int, str]:
-        return min(self.first[kind] for kind in ("text", "boolean") if kind in self.first)
-
-
-def _parse(path: Path, rows: Iterator[tuple[int, list[str]]], width: int, wanted: dict[int, _Column]) -> np.ndarray:
+def _parse(path: Path, rows: Iterator[tuple[int, list[str]]], width: int, wanted: dict[int, Column]) -> np.ndarray:
     """Fill the wanted columns and return the line number of every row."""
     lines = []
     while chunk := list(islice(rows, _CHUNK)):
@@ -215,18 +145,34 @@ def _refuse_ragged(path: Path, chunk: list[tuple[int, list[str]]], width: int) -
     )
 
 
-def _refuse_words(path: Path, columns: list[_Column], *, chosen: bool) -> None:
+def _refuse_words(path: Path, columns: list[Column], *, chosen: bool) -> None:
     """Mostly words is a column that was not meant; mostly numbers is a cell that went wrong."""
-    text = [column.name for column in columns if column.words and column.words >= column.kinds["number"]]
-    numeric = [column.name for column in columns if column.name not in text]
-    refuse_text(path, text, numeric, chosen=chosen)
+    text = [column for column in columns if column.words and column.words >= column.kinds["number"]]
+    numeric = [column.name for column in columns if column not in text]
+    refuse_text(path, [column.name for column in text], numeric, chosen=chosen, hint=_hint_at_commas(text))
     for column in columns:
         if column.words:
             line, cell = column.first_word
-            hint = " (decimals are written with a point)" if re.fullmatch(r"\s*[-+]?\d+,\d+\s*", cell) else ""
+            hint = " (decimals are written with a point)" if has_decimal_comma(cell) else ""
             others = f" and {column.words - 1} more" if column.words > 1 else ""
             raise InputError(
-                f"{path}, line {line}: {_cut(cell)}{others} in the numeric column {column.name!r} "
+                f"{path}, line {line}: {cut(cell)}{others} in the numeric column {column.name!r} "
                 f"{'are not numbers' if others else 'is not a number'}{hint}; correct it, or choose other columns with "
                 "--columns."
             )
+
+
+def _hint_at_commas(text: list[Column]) -> str:
+    found = [column.first_word for column in text if has_decimal_comma(column.first_word[1])]
+    return f" (line {found[0][0]} has {cut(found[0][1])}: decimals are written with a point)" if found else ""
+
+
+def _warn_of_rounding(path: Path, columns: list[Column]) -> None:
+    rounded = [column.name for column in columns if column.rounded]
+    if rounded:
+        warnings.warn(
+            f"{path}: integers beyond 2**53 in {listed(rounded)} are rounded, so that different ones may become equal; "
+            "subtract a constant from them first, or use other columns with --columns.",
+            DataWarning,
+            stacklevel=5,
+        )

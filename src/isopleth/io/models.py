@@ -7,7 +7,7 @@ import os
 from io import BytesIO
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZIP_STORED, ZipFile
 
 from sklearn.base import BaseEstimator
 
@@ -19,6 +19,8 @@ FORMAT_VERSION = 1
 """Raised when files written from now on can no longer be read by what was released before."""
 
 _HEADER = "isopleth.json"
+_LONGEST_HEADER = 10_000
+"""Bytes; it holds two short values."""
 
 
 def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
@@ -74,13 +76,13 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     InputError
-        If the file does not exist, is no model of this library (a pickle, for example), is damaged, was written by a
-        later version, or names types that are neither of this library nor of NumPy and scikit-learn.
+        If the file does not exist, is no plain file or no model of this library (a pickle, for example), is damaged,
+        was written by a later version, or names types that are neither of this library nor of NumPy and scikit-learn.
     """
     source = Path(path)
     content = _content(source)
-    _check_header(source, content)
     try:
+        _check_header(source, content)
         model = _constructed(source, content)
     except (InputError, ImportError, MemoryError):
         raise
@@ -113,9 +115,11 @@ def _archive(model: BaseEstimator) -> bytes:
 
 
 def _content(path: Path) -> bytes:
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; name a model file in it.")
     try:
+        if path.is_dir():
+            raise InputError(f"{path} is a folder; name a model file in it.")
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path} is not a plain file; copy what it gives into one.")
         return path.read_bytes()
     except FileNotFoundError:
         raise InputError(f"{path} does not exist; check the name and the folder.") from None
@@ -126,15 +130,15 @@ def _content(path: Path) -> bytes:
 def _check_header(path: Path, content: bytes) -> None:
     """Refuse what is no model file, or one of a later version, before anything of its content is interpreted."""
     _check_beginning(path, content)
-    try:
-        with ZipFile(BytesIO(content)) as archive:
-            ours = _HEADER in archive.namelist()
-            header = json.loads(archive.read(_HEADER) if ours else '{"format": 0, "isopleth": ""}')
-            version, writer = int(header["format"]), str(header["isopleth"])
-    except (BadZipFile, ValueError, KeyError, TypeError, OSError, NotImplementedError, RecursionError) as error:
-        raise _damaged(path) from error
-    if not ours:
-        raise InputError(f"{path} is an archive without a model of isopleth; use a file that isopleth.save wrote.")
+    with ZipFile(BytesIO(content)) as archive:
+        if _HEADER not in archive.namelist():
+            raise InputError(f"{path} is an archive without a model of isopleth; use a file that isopleth.save wrote.")
+        # A few compressed bytes can stand for more than the memory holds; what is stored is no larger than the file.
+        if any(member.compress_type != ZIP_STORED for member in archive.infolist()):
+            raise InputError(f"{path} is compressed inside, as no model is; use a file that isopleth.save wrote.")
+        with archive.open(_HEADER) as member:
+            header = json.loads(member.read(_LONGEST_HEADER))
+    version, writer = int(header["format"]), str(header["isopleth"])
     if version > FORMAT_VERSION:
         raise InputError(
             f"{path} was written by isopleth {writer} in format {version}; this version reads up to {FORMAT_VERSION}, "

@@ -45,8 +45,8 @@ def _refuse_repeated(subject: str, names: Sequence[str], advice: str) -> None:
         raise InputError(f"{subject} {listed(repeated)} occurs more than once; {advice}")
 
 
-def refuse_text(path: Path, text: Sequence[str], numeric: Sequence[str], *, chosen: bool) -> None:
-    """Refuse columns that hold no numbers.
+def refuse_text(path: Path, text: Sequence[str], numeric: Sequence[str], *, chosen: bool, hint: str = "") -> None:
+    """Refuse columns that hold no numbers; `hint` says what may have gone wrong with them.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def refuse_text(path: Path, text: Sequence[str], numeric: Sequence[str], *, chos
     """
     if not text:
         return
-    subject = f"{path}: no numbers in column{'s' if len(text) > 1 else ''} {listed(text)}"
+    subject = f"{path}: no numbers in column{'s' if len(text) > 1 else ''} {listed(text)}{hint}"
     if chosen:
         raise InputError(f"{subject}; leave {'them' if len(text) > 1 else 'it'} out of --columns.")
     if not numeric:

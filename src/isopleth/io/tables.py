@@ -85,7 +85,9 @@ def read_table(path: str | os.PathLike[str], columns: Sequence[str] | None = Non
     """Read a table of numbers.
 
     The suffix decides the format: .csv (comma, semicolon or tab; a first line without numbers is the header), .tsv,
-    .parquet, .npy, and .npz (its array ``X``, or its only two-dimensional one). Booleans are read as 0 and 1.
+    .parquet, .npy, and .npz (its array ``X``, or its only two-dimensional one). Booleans are read as 0 and 1. Of text
+    that pandas wrote, an index without a name that counts the rows is left out, and 0, 1, 2, ... in the first line are
+    a header; a warning says so.
 
     Parameters
     ----------

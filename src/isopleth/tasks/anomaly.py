@@ -11,14 +11,28 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.density.levels import folds_of
+from isopleth.density.levels import FOLDS, folds_of
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import effective_n_jobs, map_threads
 from isopleth.rows import merge_rows, row_keys
-from isopleth.tasks.committee import Committee
+from isopleth.tasks.committee import COMMON, Committee
 from isopleth.tasks.conformal import benjamini_hochberg, cross_conformal, tail_p_values
 from isopleth.validation import check_rows, varying_columns, warn_few_rows
+
+COMMON_VALUE = -1
+
+
+def folds_of_distinct(copies: np.ndarray, seed: int) -> np.ndarray:
+    """Fold of each distinct row, so that few copies are held out together; COMMON_VALUE for rows that occur more often.
+
+    The copies of a common value are observations of their own and are dealt over the folds: held out together, they would
+    take from a committee what is most ordinary.
+    """
+    fold = np.full(len(copies), COMMON_VALUE)
+    few = copies <= COMMON
+    fold[few] = folds_of(int(few.sum()), seed)
+    return fold
 
 
 class AnomalyDetector(OutlierMixin, BaseEstimator):
@@ -30,7 +44,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
     density sees all columns, the rest a random subset of them. Columns are standardised, the kernel is Laplacian with a
     length scale of 1/16 of the sample's median distance, and rows that are repeated a few times count once.
 
-    Rows are parted in five folds, repeated rows kept together, and a fifth of the densities is fitted without each
+    Rows are parted in five folds, up to 16 copies of a row kept together, and a fifth of the densities is fitted without each
     fold: training rows are judged by densities that have not seen them. Columns that are constant at fit are left out, and
     what new rows have there is not looked at.
 
@@ -141,50 +155,54 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         self._frame = frame.scaled(np.where(middle > 0.0, middle, size.max(axis=0)))
         rows = self._frame.enter(rows)
         warn_few_rows(*rows.shape)
-        fold = self._fit_committees(rows, copies)
-        held_out = self._score_held_out(rows, fold)
-        # Committees differ a little in level; each is counted from the median of the rows it has not seen.
-        self._levels = np.array([np.median(held_out[fold == k]) for k in range(len(self._committees))])
-        held_out -= self._levels[fold]
+        seed = check_random_state(self.random_state).randint(2**31)
+        fold = folds_of_distinct(copies, seed)
+        self._fit_committees(rows, copies, fold, seed)
+        self._judge(rows, fold, place)
         self._remember(rows, fold)
-        self.training_scores_ = held_out[place]
-        self._held_out = [np.sort(-self.training_scores_[fold[place] == k]) for k in range(len(self._levels))]
         self.p_values_ = tail_p_values(-self.training_scores_)
         self._set_offset()
         return self
 
-    def _remember(self, rows: np.ndarray, fold: np.ndarray) -> None:
-        """Which committee has not seen each distinct training row, to be asked when the row comes again."""
-        keys = row_keys(rows)
-        order = np.argsort(keys)
-        self._keys, self._key_folds = keys[order], fold[order]
-
-    def _fit_committees(self, rows: np.ndarray, copies: np.ndarray) -> np.ndarray:
-        """One committee without each fold; answers with the fold of each distinct row."""
-        seed = check_random_state(self.random_state).randint(2**31)
-        fold = folds_of(len(rows), seed)
-        count = int(fold.max()) + 1
+    def _fit_committees(self, rows: np.ndarray, copies: np.ndarray, fold: np.ndarray, seed: int) -> None:
+        """One committee without each fold, and without a fold's share of the copies of common values."""
+        count = int(max(fold.max() + 1, FOLDS if (fold == COMMON_VALUE).any() else 0))
         spare = rows.std(axis=0)
+        kept = np.where(fold == COMMON_VALUE, copies * (1.0 - 1.0 / count), copies)
 
         def committee(k: int) -> Committee:
             size = self.n_estimators // count + (k < self.n_estimators % count)
             rng = np.random.default_rng([seed, k])
             outside = fold != k
-            return Committee.of(rows[outside], copies[outside], spare, size, self.max_samples, rng)
+            return Committee.of(rows[outside], kept[outside], spare, size, self.max_samples, rng)
 
         self._committees = map_threads(committee, range(count), effective_n_jobs(self.n_jobs))
-        return fold
 
-    def _score_held_out(self, rows: np.ndarray, fold: np.ndarray) -> np.ndarray:
-        """Score of each distinct row by the committee that has not seen it."""
+    def _judge(self, rows: np.ndarray, fold: np.ndarray, place: np.ndarray) -> None:
+        """Scores of the training rows by the committees that have not seen them."""
 
         def score(k: int) -> np.ndarray:
-            return self._committees[k].score(rows[fold == k], self.memory_limit)
+            judged = (fold == k) | (fold == COMMON_VALUE)
+            out = np.full(len(rows), np.nan)
+            out[judged] = self._committees[k].score(rows[judged], self.memory_limit)
+            return out
 
-        out = np.empty(len(rows))
-        for k, scores in enumerate(map_threads(score, range(len(self._committees)), effective_n_jobs(self.n_jobs))):
-            out[fold == k] = scores
-        return out
+        count = len(self._committees)
+        scores = np.stack(map_threads(score, range(count), effective_n_jobs(self.n_jobs)))
+        # Committees differ a little in level; each is counted from the median of the rows it judges.
+        self._levels = np.nanmedian(scores, axis=1)
+        scores -= self._levels[:, None]
+        self.training_scores_ = np.nanmean(scores, axis=0)[place]
+        dealt = fold[place]
+        common = dealt == COMMON_VALUE
+        dealt[common] = np.arange(common.sum()) % count
+        self._held_out = [np.sort(-scores[k, place[dealt == k]]) for k in range(count)]
+
+    def _remember(self, rows: np.ndarray, fold: np.ndarray) -> None:
+        """Which committee has not seen each distinct training row, to be asked when the row comes again."""
+        keys, folds = row_keys(rows[fold != COMMON_VALUE]), fold[fold != COMMON_VALUE]
+        order = np.argsort(keys)
+        self._keys, self._key_folds = keys[order], folds[order]
 
     def _set_offset(self) -> None:
         scores = self.training_scores_
@@ -229,10 +247,9 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         rows = self._enter(X)
         scores = self._scores(rows)
         keys = row_keys(rows)
-        place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-        seen = np.flatnonzero(self._keys[place] == keys)
+        seen = np.flatnonzero(np.isin(keys, self._keys))
         out = scores.mean(axis=0)
-        out[seen] = scores[self._key_folds[place[seen]], seen]
+        out[seen] = scores[self._key_folds[np.searchsorted(self._keys, keys[seen])], seen]
         return out
 
     def decision_function(self, X: Any) -> np.ndarray:
