@@ -174,7 +174,7 @@ def test_few_copies_count_once_and_very_many_in_full():
 def test_sample_sizes_double_and_keep_to_their_share():
     assert sample_sizes(128, 10_000) == [8, 16, 32, 64, 128]
     assert sample_sizes(128, 200) == [8, 16, 25, 25, 25]
-    assert sample_sizes(128, 10) == [4, 4, 4, 4, 4]
+    assert sample_sizes(128, 10) == [8, 8, 8, 8, 8]
     assert sample_sizes(4, 10_000) == [4]
     assert sample_sizes(20, 10_000) == [8, 16]
 

@@ -18,7 +18,7 @@ from isopleth.solvers import fixed_point
 # A density of all rows follows every cluster, also one of anomalies. A small sample sees what is common: anomalies
 # are seldom in it.
 SMALLEST_SAMPLE = 8
-SHARE = 8  # no sample takes more than one in so many rows
+SHARE = 8  # no larger sample takes more than one in so many rows
 LENGTH_SCALE = (
     1 / 16
 )  # of the sample's median distance: near the nearest rows decide, far from all of them the whole sample
@@ -39,7 +39,7 @@ def discounted(copies: np.ndarray) -> np.ndarray:
 def sample_sizes(max_samples: int, available: float) -> list[int]:
     """Powers of two from the smallest sample to `max_samples`, held to a share of the `available` rows."""
     doublings = int(np.log2(max(1.0, max_samples / SMALLEST_SAMPLE)))
-    most = max(4, int(available) // SHARE)
+    most = max(SMALLEST_SAMPLE, int(available) // SHARE)
     return [min(SMALLEST_SAMPLE << i, most, max_samples) for i in range(doublings + 1)]
 
 
