@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from scipy.sparse import csr_array
 
@@ -52,6 +53,21 @@ def test_frames_are_refused_by_the_names_of_their_columns():
     text = pd.DataFrame(ROWS, columns=["height", "weight", "age"]).assign(city="Oslo")
     with pytest.raises(InputError, match="column 'city': row 0 holds 'Oslo'"):
         SOSREP().fit(text)
+    for frame in (
+        pa.table({"age": [1.0, 2.0], "city": ["Oslo", "Rome"]}),
+        pl.DataFrame({"age": [1.0], "city": ["Oslo"]}),
+    ):
+        with pytest.raises(InputError, match="column 'city'"):
+            SOSREP().fit(frame)
+    numbered = pd.DataFrame(with_cell(np.nan), columns=[2, 0, 1])
+    with pytest.raises(InputError, match="NaN in '0'"):
+        SOSREP().fit(numbered)
+    with pytest.raises(InputError, match="several columns named 'a'"):
+        SOSREP().fit(pd.DataFrame(ROWS, columns=["a", "a", "b"]))
+    with pytest.raises(InputError, match="no columns"):
+        SOSREP().fit(pd.DataFrame())
+    with pytest.raises(InputError, match="structured"):
+        SOSREP().fit(np.zeros(3, dtype=[("a", float)]))
     with pytest.raises(InputError, match="column 'city'"):
         SOSREP().fit(pl.DataFrame({"age": [1.0, 2.0], "city": ["Oslo", "Rome"]}))
 
@@ -125,9 +141,22 @@ def frozen(X):
         ROWS.tolist(),
         pd.DataFrame(ROWS, columns=list("abc")),
         pl.DataFrame({c: ROWS[:, j] for j, c in enumerate("abc")}),
+        pa.table({c: ROWS[:, j] for j, c in enumerate("abc")}),
         ROWS > 0,
     ],
-    ids=["integers", "read-only", "Fortran", "float32", "offset", "duplicates", "list", "pandas", "polars", "booleans"],
+    ids=[
+        "integers",
+        "read-only",
+        "Fortran",
+        "float32",
+        "offset",
+        "duplicates",
+        "list",
+        "pandas",
+        "polars",
+        "arrow",
+        "booleans",
+    ],
 )
 def test_silent_and_right(X):
     with warnings.catch_warnings():

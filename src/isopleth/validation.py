@@ -18,11 +18,16 @@ class DataWarning(UserWarning):
 
 
 def column_names(estimator: BaseEstimator) -> list[str]:
-    """Names of the columns at fit, in quotes, or their numbers."""
-    names = getattr(estimator, "feature_names_in_", None)
+    """What messages call the columns: their names at fit, in quotes, or their numbers."""
+    return estimator._column_labels
+
+
+def _names(X: Any) -> list[Any] | None:
+    """Names of the columns of a frame, whatever it is called there; None for what is no frame."""
+    names = getattr(X, "column_names", None)
     if names is None:
-        return [f"column {j}" for j in range(estimator.n_features_in_)]
-    return [repr(str(name)) for name in names]
+        names = getattr(X, "columns", None)
+    return None if names is None else list(names)
 
 
 def _listed(parts: list[str], most: int = 8) -> str:
@@ -32,11 +37,27 @@ def _listed(parts: list[str], most: int = 8) -> str:
 
 def _columns(X: Any) -> list[tuple[str, Any]]:
     """Name and content of the columns of a frame or of a two-dimensional array; empty for anything else."""
-    names = getattr(X, "columns", None)
+    names = _names(X)
     if names is not None:
         return [(f"column {str(name)!r}", X[name]) for name in names]
     table = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
     return [(f"column {j}", table[:, j]) for j in range(table.shape[1])] if table.ndim == 2 else []
+
+
+def _refuse_names(X: Any) -> None:
+    """Refuse frames whose columns cannot be told apart, or that have none."""
+    names = _names(X)
+    if names is None:
+        if isinstance(X, np.ndarray) and X.dtype.names is not None:
+            raise InputError("X is a structured array; pass a plain array of numbers or a data frame.")
+        return
+    if not names:
+        raise InputError("X has no columns; expected at least one column of numbers.")
+    twice = sorted({str(name) for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(
+            f"X has several columns named {_listed([repr(name) for name in twice])}; give each a name of its own."
+        )
 
 
 _TIMES = ("date", "time", "duration", "period", "interval")
@@ -52,7 +73,7 @@ def _refuse_kinds(X: Any) -> None:
         raise InputError(f"X has {np.ma.getmaskarray(X).sum()} masked cells; fill them or drop their rows first.")
     if hasattr(X, "collect") and hasattr(X, "lazy"):
         raise InputError("X is a lazy frame, which holds no rows yet; pass X.collect().")
-    if not hasattr(X, "columns") and not isinstance(X, np.ndarray):
+    if _names(X) is None and not isinstance(X, np.ndarray):
         return
     for name, column in _columns(X):
         kind = str(getattr(column, "dtype", "")).lower()
@@ -104,6 +125,7 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool, min_samples: in
         For empty or sparse input and for columns other than at fit.
     """
     _refuse_kinds(X)
+    _refuse_names(X)
     try:
         checked = validate_data(
             estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=min_samples
@@ -112,6 +134,10 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool, min_samples: in
         if any(words in str(error) for words in ("could not convert", "float()", "must be real", "too large")):
             _refuse_text(X, error)
         raise
+    if reset:
+        names = _names(X)
+        labels = range(checked.shape[1]) if names is None else names
+        estimator._column_labels = [f"column {j}" if names is None else repr(str(j)) for j in labels]
     _refuse_not_finite(estimator, checked)
     return checked
 
@@ -127,7 +153,8 @@ def check_weights(sample_weight: Any, n: int) -> np.ndarray:
     if sample_weight is None:
         return np.ones(n)
     try:
-        w = np.asarray(sample_weight).astype(np.float64, casting="same_kind")
+        w = np.asarray(sample_weight)
+        w = w.astype(np.float64, casting="unsafe" if w.dtype == object else "same_kind")
     except (TypeError, ValueError) as error:
         raise InputError(
             "sample_weight holds something other than real numbers; expected one number >= 0 a row."

@@ -6,12 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-FOLDS = 5
-
-
-def folds_of(n: int, seed: int) -> np.ndarray:
-    """Fold of each of `n` distinct rows, as even as can be."""
-    return np.random.default_rng(seed).permutation(n) % max(1, min(FOLDS, n))
+from isopleth.folds import folds_of
 
 
 def cross_fitted(

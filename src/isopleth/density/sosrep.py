@@ -140,6 +140,7 @@ class SOSREP(DensityMixin, BaseEstimator):
         """
         self._validate_params()
         X = check_rows(self, X, reset=True, min_samples=2)
+        self.__dict__.pop("dual_coef_", None)  # a fit that fails leaves no mixture of two models
         rows, weights, _ = merge_rows(X, check_weights(sample_weight, len(X)))
         keep = varying_columns(self, rows)
         frame = Frame.centred(rows, keep)
@@ -202,7 +203,20 @@ class SOSREP(DensityMixin, BaseEstimator):
         return 2.0 * self._fitted().log_abs(z) - self.log_normalizer_
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Sum of the log densities of the rows of `X`; `y` is ignored."""
+        """Sum of the log densities of rows.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows.
+        y : ignored
+            Present for scikit-learn's interface.
+
+        Returns
+        -------
+        float
+            In nats.
+        """
         return float(np.sum(self.score_samples(X)))
 
     def grad_log_density(self, X: Any) -> np.ndarray:
@@ -268,6 +282,11 @@ class SOSREP(DensityMixin, BaseEstimator):
         -------
         float or ndarray of the shape of `mass`
             Thresholds for :meth:`score_samples`.
+
+        Raises
+        ------
+        InputError
+            If `mass` is not between 0 and 1.
         """
         check_is_fitted(self, "dual_coef_")
         asked = np.asarray(mass)

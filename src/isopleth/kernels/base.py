@@ -95,6 +95,11 @@ class Kernel(ABC):
         -------
         array of the shape of `s`
             At ``s = 0`` the limits, which are infinite where the kernel is too rough.
+
+        Raises
+        ------
+        InputError
+            If `order` is none of these.
         """
         if order not in range(5):
             raise InputError(f"order = {order!r}: expected an integer from 0 to 4.")

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.density.levels import FOLDS, folds_of
+from isopleth.folds import FOLDS, folds_of
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import effective_n_jobs, map_threads
@@ -21,6 +21,7 @@ from isopleth.tasks.conformal import benjamini_hochberg, cross_conformal, tail_p
 from isopleth.validation import check_rows, varying_columns, warn_few_rows
 
 COMMON_VALUE = -1
+LEVEL_ROWS = 1000  # as many rows give the level of a committee
 
 
 def folds_of_distinct(copies: np.ndarray, seed: int) -> np.ndarray:
@@ -147,13 +148,14 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         """
         self._validate_params()
         X = check_rows(self, X, reset=True, min_samples=2)
-        rows, copies, place = merge_rows(X, np.ones(len(X)))
-        frame = Frame.centred(rows, varying_columns(self, rows))
+        self.__dict__.pop("offset_", None)  # a fit that fails leaves no mixture of two models
+        frame = Frame.centred(X, varying_columns(self, X))
         # Columns of any size become numbers of a size about 1, so that squares neither over- nor underflow.
-        size = np.abs(frame.centre(rows))
+        size = np.abs(frame.centre(X))
         middle = np.median(size, axis=0)
         self._frame = frame.scaled(np.where(middle > 0.0, middle, size.max(axis=0)))
-        rows = self._frame.enter(rows)
+        # Merged in the frame, where rows that differ by less than their digits have become one.
+        rows, copies, place = merge_rows(self._frame.enter(X), np.ones(len(X)))
         warn_few_rows(*rows.shape)
         seed = check_random_state(self.random_state).randint(2**31)
         fold = folds_of_distinct(copies, seed)
@@ -181,21 +183,24 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
     def _judge(self, rows: np.ndarray, fold: np.ndarray, place: np.ndarray) -> None:
         """Scores of the training rows by the committees that have not seen them."""
 
+        count = len(self._committees)
+        # Committees differ a little in level; each is counted from the median of the same rows, copies counted.
+        typical = np.sort(place)[np.linspace(0, len(place) - 1, min(len(place), LEVEL_ROWS)).astype(int)]
+        self._levels = np.zeros(count)
+        self._levels = np.median(self._scores(rows[typical]), axis=1)
+
         def score(k: int) -> np.ndarray:
             judged = (fold == k) | (fold == COMMON_VALUE)
             out = np.full(len(rows), np.nan)
-            out[judged] = self._committees[k].score(rows[judged], self.memory_limit)
+            out[judged] = self._committees[k].score(rows[judged], self._memory()) - self._levels[k]
             return out
 
-        count = len(self._committees)
         scores = np.stack(map_threads(score, range(count), effective_n_jobs(self.n_jobs)))
-        # Committees differ a little in level; each is counted from the median of the rows it judges.
-        self._levels = np.nanmedian(scores, axis=1)
-        scores -= self._levels[:, None]
         self.training_scores_ = np.nanmean(scores, axis=0)[place]
         dealt = fold[place]
-        common = dealt == COMMON_VALUE
-        dealt[common] = np.arange(common.sum()) % count
+        common = np.flatnonzero(dealt == COMMON_VALUE)
+        common = common[np.argsort(place[common], kind="stable")]  # dealt value by value, in whatever order rows came
+        dealt[common] = np.arange(len(common)) % count
         self._held_out = [np.sort(-scores[k, place[dealt == k]]) for k in range(count)]
 
     def _remember(self, rows: np.ndarray, fold: np.ndarray) -> None:
@@ -206,21 +211,24 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
 
     def _set_offset(self) -> None:
         scores = self.training_scores_
-        if self.contamination != "auto":
-            self.offset_ = float(np.percentile(scores, 100.0 * float(self.contamination)))
-            self.training_labels_ = np.where(scores < self.offset_, -1, 1)
-            return
-        flagged = self.p_values_ <= benjamini_hochberg(self.p_values_, self.false_discovery_rate)
+        if self.contamination == "auto":
+            flagged = self.p_values_ <= benjamini_hochberg(self.p_values_, self.false_discovery_rate)
+        else:
+            flagged = scores < np.percentile(scores, 100.0 * float(self.contamination))
         self.training_labels_ = np.where(flagged, -1, 1)
         last = scores[flagged].max() if flagged.any() else scores.min()
         above = scores[scores > last]
         self.offset_ = 0.5 * float(last + above.min()) if len(above) else float(last)
 
+    def _memory(self) -> float:
+        """Bytes for each of the committees that are asked at once."""
+        return self.memory_limit / min(effective_n_jobs(self.n_jobs), len(self._committees))
+
     def _scores(self, X: np.ndarray) -> np.ndarray:
         """Scores of every row of the frame by every committee, of shape (folds, n_samples)."""
 
         def score(k: int) -> np.ndarray:
-            return self._committees[k].score(X, self.memory_limit) - self._levels[k]
+            return self._committees[k].score(X, self._memory()) - self._levels[k]
 
         return np.stack(map_threads(score, range(len(self._committees)), effective_n_jobs(self.n_jobs)))
 
@@ -229,7 +237,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         return self._frame.enter(check_rows(self, X, reset=False))
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Mean log density of each row over the samples, less that of the median training row.
+        """Mean log density of each row over the samples, less that of a median training row.
 
         A row equal to a training row has that row's score, by the densities that have not seen it: any other threshold than
         one between such scores would flag new ordinary rows in bulk where columns are many.
@@ -253,7 +261,17 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         return out
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """``score_samples(X) - offset_``: negative for anomalies."""
+        """``score_samples(X) - offset_``: negative for anomalies.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> np.ndarray:

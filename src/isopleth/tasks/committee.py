@@ -118,7 +118,8 @@ class Committee:
         weights = discounted(copies)
         share = weights / weights.sum()
         scale = spread(rows, share)
-        frame = Frame(np.ones(rows.shape[1], dtype=bool), share @ rows, np.where(scale > 0.0, scale, spare))
+        # About 0, the median of the whole table: a mean would follow a wild cell and take the digits of all others.
+        frame = Frame(np.ones(rows.shape[1], dtype=bool), np.zeros(rows.shape[1]), np.where(scale > 0.0, scale, spare))
         z = frame.enter(rows)
         sizes = sample_sizes(max_samples, weights.sum())
         cumulative = np.cumsum(share)[:-1]

@@ -36,6 +36,7 @@ def cross_conformal(held_out: list[np.ndarray], scores: list[np.ndarray]) -> np.
 
 # The upper half of the scores up to this share is taken to be of ordinary rows.
 ORDINARY = 0.125
+HEAVIEST = 50.0  # shapes beyond it would overflow and say no more
 # Asymptotic variance of Pickands' estimate at shape 0, times n: 3 / (4 log(2)^4) for each of the n/8 rows in the last quantile.
 SHAPE_VARIANCE = 3.0 / (4.0 * math.log(2.0) ** 4) / ORDINARY
 
@@ -70,7 +71,7 @@ def tail_p_values(scores: np.ndarray) -> np.ndarray:
     near, far = quarter - half, eighth - quarter
     if near <= 0.0 or far <= 0.0:  # ties: there is no tail to fit
         return p
-    shape = max(0.0, math.log2(far / near) + math.sqrt(SHAPE_VARIANCE / n))
+    shape = min(max(0.0, math.log2(far / near) + math.sqrt(SHAPE_VARIANCE / n)), HEAVIEST)
     beyond = scores > eighth
     excess = scores[beyond] - eighth
     if shape == 0.0:

@@ -44,7 +44,19 @@ class PyODAdapter(BaseEstimator):
         self.detector = detector
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit a copy of the detector to the rows of `X`; `y` is ignored."""
+        """Fit a copy of the detector.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows.
+        y : ignored
+            Present for the interface.
+
+        Returns
+        -------
+        self
+        """
         detector = AnomalyDetector() if self.detector is None else clone(self.detector)
         self.detector_ = detector.fit(X)
         self.decision_scores_ = -detector.training_scores_
@@ -53,10 +65,32 @@ class PyODAdapter(BaseEstimator):
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Anomaly score of each row of `X`, higher for the less likely."""
+        """Anomaly score of each row.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Higher for the less likely.
+        """
         check_is_fitted(self)
         return -self.detector_.score_samples(X)
 
     def predict(self, X: Any) -> np.ndarray:
-        """1 for rows of `X` above the threshold, 0 for the others."""
+        """Label of each row.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), int
+            1 above the threshold, 0 for the others.
+        """
         return (self.decision_function(X) > self.threshold_).astype(int)
