@@ -52,7 +52,8 @@ def tail_p_values(scores: np.ndarray) -> np.ndarray:
     reject. Beyond the most extreme eighth the p-value is instead that of a generalised Pareto tail through the
     quantiles at 1/2, 1/4 and 1/8 (Pickands 1975), with one standard error added to the shape, and a shape of at least
     0: the log density of a Gaussian and of a power law both have exponential tails, which is the shape 0. Rows among
-    the most extreme eighth have no influence on the law that judges them.
+    the most extreme eighth have no influence on the law that judges them. Where that is no smaller than the rank, the
+    rank stands, which changes nothing about what can be rejected.
 
     Parameters
     ----------
@@ -79,7 +80,7 @@ def tail_p_values(scores: np.ndarray) -> np.ndarray:
         tail = np.exp(-excess * 2 * math.log(2.0) / (near + far))
     else:
         tail = (1.0 + excess * (2.0**shape - 1.0) / (2.0**shape * far)) ** (-1.0 / shape)
-    p[beyond] = np.maximum(ORDINARY * tail, np.finfo(float).tiny)
+    p[beyond] = np.minimum(p[beyond], np.maximum(ORDINARY * tail, np.finfo(float).tiny))
     return p
 
 
