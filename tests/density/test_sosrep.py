@@ -11,7 +11,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from isopleth import SDO, SOSREP, Gaussian, Laplacian
+from isopleth import SDO, SOSREP, AnomalyDetector, Gaussian, Laplacian
 from isopleth.errors import InputError
 from isopleth.kernels import KERNELS
 from isopleth.validation import DataWarning
@@ -335,6 +335,16 @@ def test_a_fit_that_fails_leaves_no_half_fitted_model():
         model.fit(X)
     with pytest.raises(NotFittedError):
         model.score_samples(X)
+
+
+def test_a_refit_that_fails_forgets_the_first_fit():
+    for model in (SOSREP(), AnomalyDetector(n_estimators=5, random_state=0)):
+        model.fit(mixture(60, 3))
+        for bad in (np.full((9, 5), np.nan), np.ones((9, 5))):
+            with pytest.raises(InputError):
+                model.fit(bad)
+            with pytest.raises(NotFittedError):
+                model.score_samples(mixture(60, 3))
 
 
 def test_folds_that_do_not_converge_say_so():

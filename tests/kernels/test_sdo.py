@@ -272,3 +272,15 @@ def test_quadrature_of_another_spectrum(d, p):
             d, order, lambda u: -p * np.logaddexp(0.0, 2 * u), betaln(0.5 * d, nu) - math.log(2), 0.01, 4.0, 60.0
         )
         np.testing.assert_allclose(quadrature(r).value, expected, atol=1e-11)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("d", range(1, 201))
+def test_every_dimension_has_an_exact_table_in_under_two_seconds(d):
+    for m in {d // 2 + 1, d // 2 + 2, 2 * d}:
+        product_table.cache_clear()
+        start = time.perf_counter()
+        table = product_table(d, m, 0)
+        assert time.perf_counter() - start < 2.0
+        s = np.geomspace(1e-8, 2.0 ** (table.highest - 1), 300)
+        np.testing.assert_allclose(table(s.copy(), Workspace()), SDOProfile(d, m, 0)(s), rtol=0, atol=1e-11)

@@ -45,7 +45,7 @@ def test_an_ordinary_table_has_nothing_flagged_but_predict_keeps_a_threshold():
     flagged = [
         (AnomalyDetector(random_state=s).fit(table(200, seed=s)).training_labels_ == -1).any() for s in range(20)
     ]
-    assert sum(flagged) <= 5  # 0.1 * 20 and two standard errors
+    assert sum(flagged) <= 3  # a rate of 0.03 was measured over more tables
     detector = AnomalyDetector(random_state=0).fit(table(200))
     assert detector.predict([[50.0, 0.0, 0.0]])[0] == -1
     assert detector.predict([[0.0, 0.0, 0.0]])[0] == 1

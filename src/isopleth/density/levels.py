@@ -13,9 +13,8 @@ def cross_fitted(
     rows: np.ndarray, weights: np.ndarray, score: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 ) -> np.ndarray:
     """Score of each distinct row under a fit to the other folds: `score(train_rows, train_weights, test_rows)`."""
-    fold = folds_of(
-        len(rows), seed=0
-    )  # distinct rows are in lexical order, so the folds do not depend on how they came
+    # Distinct rows are in lexical order, so the folds do not depend on how they came.
+    fold = folds_of(len(rows), seed=0)
     out = np.empty(len(rows))
     for k in range(fold.max() + 1):
         test = fold == k

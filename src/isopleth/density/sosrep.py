@@ -139,8 +139,8 @@ class SOSREP(DensityMixin, BaseEstimator):
             If the rows, weights or length scale cannot be used; the sentence says which and what to do.
         """
         self._validate_params()
-        X = check_rows(self, X, reset=True, min_samples=2)
         self.__dict__.pop("dual_coef_", None)  # a fit that fails leaves no mixture of two models
+        X = check_rows(self, X, reset=True, min_samples=2)
         rows, weights, _ = merge_rows(X, check_weights(sample_weight, len(X)))
         keep = varying_columns(self, rows)
         frame = Frame.centred(rows, keep)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from isopleth._namespace import Array, namespace
 from isopleth.operators import Operator
@@ -84,12 +84,12 @@ def fixed_point(op: Operator, w: Array, tol: float = 1e-8, max_iter: int = 500) 
         alpha = xp.exp(log_alpha + momentum)
         found = _measure(alpha, op.matvec(alpha), w, best.n_iter + 1)
         if math.isinf(found.residual):
-            return ScalingSolution(best.coefficients, best.values, best.residual, found.n_iter)
+            return replace(best, n_iter=found.n_iter)
         if found.residual > best.residual:
             if not accelerate:  # the plain map contracts: what grows now is rounding
-                return ScalingSolution(best.coefficients, best.values, best.residual, found.n_iter)
+                return replace(best, n_iter=found.n_iter)
             accelerate = False
-            best = ScalingSolution(best.coefficients, best.values, best.residual, found.n_iter)
+            best = replace(best, n_iter=found.n_iter)
             continue
         accelerate = True
         log_alpha, best = log_alpha + momentum, found
@@ -176,7 +176,7 @@ def newton(
             break
         best = min(best, at, key=lambda solution: solution.residual)
     best = min(best, at, key=lambda solution: solution.residual)
-    return ScalingSolution(best.coefficients, best.values, best.residual, at.n_iter)
+    return replace(best, n_iter=at.n_iter)
 
 
 def auto(op: Operator, w: Array, tol: float = 1e-8) -> ScalingSolution:

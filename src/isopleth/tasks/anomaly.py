@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -40,10 +41,10 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
     r"""Rows of low density, ranked by many small-sample densities, with p-values.
 
     A density that is tuned to fit all rows well also fits a cluster of anomalies. The detector instead fits SOSREP
-    densities :math:`p_b = f_b^2/Z_b` [1]_ to `n_estimators` small random samples of the rows (8 to `max_samples`, at
-    most an eighth of them), and scores a row by the mean of :math:`\log p_b`, the logarithmic opinion pool. Every other
-    density sees all columns, the rest a random subset of them. Columns are standardised, the kernel is Laplacian with a
-    length scale of 1/16 of the sample's median distance, and rows that are repeated a few times count once.
+    densities :math:`p_b = f_b^2/Z_b` [1]_ to `n_estimators` small random samples of the rows (8 to `max_samples`, beyond
+    8 at most an eighth of the rows), and scores a row by the mean of :math:`\log p_b`, the logarithmic opinion pool. Every
+    other density sees all columns, the rest a random subset of them. Columns are standardised, the kernel is Laplacian
+    with a length scale of 1/16 of the sample's median distance, and rows that are repeated a few times count once.
 
     Rows are parted in five folds, up to 16 copies of a row kept together, and a fifth of the densities is fitted without each
     fold: training rows are judged by densities that have not seen them. Columns that are constant at fit are left out, and
@@ -147,8 +148,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
             If the rows cannot be used; the sentence says why and what to do.
         """
         self._validate_params()
-        X = check_rows(self, X, reset=True, min_samples=2)
         self.__dict__.pop("offset_", None)  # a fit that fails leaves no mixture of two models
+        X = check_rows(self, X, reset=True, min_samples=2)
         frame = Frame.centred(X, varying_columns(self, X))
         # Columns of any size become numbers of a size about 1, so that squares neither over- nor underflow.
         size = np.abs(frame.centre(X))
@@ -183,19 +184,18 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
     def _judge(self, rows: np.ndarray, fold: np.ndarray, place: np.ndarray) -> None:
         """Scores of the training rows by the committees that have not seen them."""
 
-        count = len(self._committees)
         # Committees differ a little in level; each is counted from the median of the same rows, copies counted.
         typical = np.sort(place)[np.linspace(0, len(place) - 1, min(len(place), LEVEL_ROWS)).astype(int)]
-        self._levels = np.zeros(count)
-        self._levels = np.median(self._scores(rows[typical]), axis=1)
+        self._levels = np.median(self._ask(lambda k: self._log_density(k, rows[typical])), axis=1)
 
         def score(k: int) -> np.ndarray:
             judged = (fold == k) | (fold == COMMON_VALUE)
             out = np.full(len(rows), np.nan)
-            out[judged] = self._committees[k].score(rows[judged], self._memory()) - self._levels[k]
+            out[judged] = self._log_density(k, rows[judged]) - self._levels[k]
             return out
 
-        scores = np.stack(map_threads(score, range(count), effective_n_jobs(self.n_jobs)))
+        scores = self._ask(score)
+        count = len(scores)
         self.training_scores_ = np.nanmean(scores, axis=0)[place]
         dealt = fold[place]
         common = np.flatnonzero(dealt == COMMON_VALUE)
@@ -220,17 +220,18 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         above = scores[scores > last]
         self.offset_ = 0.5 * float(last + above.min()) if len(above) else float(last)
 
-    def _memory(self) -> float:
-        """Bytes for each of the committees that are asked at once."""
-        return self.memory_limit / min(effective_n_jobs(self.n_jobs), len(self._committees))
+    def _ask(self, question: Callable[[int], np.ndarray]) -> np.ndarray:
+        """Answers of all committees to a question about their number, stacked."""
+        return np.stack(map_threads(question, range(len(self._committees)), effective_n_jobs(self.n_jobs)))
 
-    def _scores(self, X: np.ndarray) -> np.ndarray:
+    def _log_density(self, k: int, rows: np.ndarray) -> np.ndarray:
+        """Log density of rows of the frame by committee `k`, within its share of the memory."""
+        at_once = min(effective_n_jobs(self.n_jobs), len(self._committees))
+        return self._committees[k].score(rows, self.memory_limit / at_once)
+
+    def _scores(self, rows: np.ndarray) -> np.ndarray:
         """Scores of every row of the frame by every committee, of shape (folds, n_samples)."""
-
-        def score(k: int) -> np.ndarray:
-            return self._committees[k].score(X, self._memory()) - self._levels[k]
-
-        return np.stack(map_threads(score, range(len(self._committees)), effective_n_jobs(self.n_jobs)))
+        return self._ask(lambda k: self._log_density(k, rows) - self._levels[k])
 
     def _enter(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "offset_")

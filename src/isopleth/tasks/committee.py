@@ -19,9 +19,8 @@ from isopleth.solvers import fixed_point
 # are seldom in it.
 SMALLEST_SAMPLE = 8
 SHARE = 8  # no larger sample takes more than one in so many rows
-LENGTH_SCALE = (
-    1 / 16
-)  # of the sample's median distance: near the nearest rows decide, far from all of them the whole sample
+# Of the sample's median distance: nearby the nearest rows decide, far away the whole sample.
+LENGTH_SCALE = 1 / 16
 TOLERANCE = 0.01  # of the members' coefficients; their average does not see more
 COMMON = 16  # copies beyond which a repeated row is a common value and not one observation that was copied
 
