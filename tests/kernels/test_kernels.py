@@ -1,6 +1,7 @@
 """Every registered kernel: derivatives, limits, positive definiteness, binding."""
 
 import pickle
+from dataclasses import replace
 
 import array_api_strict
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from scipy.special import gammaln
 
 from isopleth.kernels import KERNELS, Gaussian, get_kernel
+from isopleth.operators import LOG_GRADIENT, Operator
 
 CASES = [(name, dim) for name in KERNELS for dim in (1, 2, 3, 7)]
 S = np.geomspace(0.05, 60, 40)
@@ -15,7 +17,7 @@ S = np.geomspace(0.05, 60, 40)
 
 @pytest.mark.parametrize(("name", "dim"), CASES)
 def test_each_derivative_product_is_the_derivative_of_the_one_before(name, dim):
-    k = KERNELS[name](dim=dim)
+    k = KERNELS[name].bind(dim)
     h = 1e-5 * S
     for order in range(1, 5):
         power, lower = order // 2, (order - 1) // 2
@@ -29,7 +31,7 @@ def test_each_derivative_product_is_the_derivative_of_the_one_before(name, dim):
 
 @pytest.mark.parametrize(("name", "dim"), CASES)
 def test_laplacian_is_that_of_the_kernel(name, dim):
-    k = KERNELS[name](dim=dim)
+    k = KERNELS[name].bind(dim)
     x = np.random.default_rng(0).normal(size=(30, dim)) + 0.5
     h = 1e-3
     total = -2.0 * dim * k(np.sum(x**2, axis=1))
@@ -41,18 +43,26 @@ def test_laplacian_is_that_of_the_kernel(name, dim):
 
 @pytest.mark.parametrize(("name", "dim"), CASES)
 def test_limits_at_zero_and_far_away(name, dim):
-    k = KERNELS[name](dim=dim)
+    k = KERNELS[name].bind(dim)
     assert k(0.0) == pytest.approx(1.0, abs=1e-12)
     assert not np.isnan([k.derivative(0.0, order) for order in range(5)]).any()
     assert np.isfinite(k.derivative(0.0, 1)) == (k.smoothness > 1)
     assert np.isfinite(k.laplacian(0.0)) == (k.smoothness > 1 or (dim == 1 and name == "laplacian"))
-    assert abs(k(1e12)) < 1e-15
-    assert np.isfinite(k(np.array([0.0, 1e-300, 1e-30, 1e30, 1e300]))).all()
+    assert abs(k(1e12)) < (1e-15 if name != "imq" else 1.1e-6)
+    far = np.array([0.0, 1e-300, 1e-30, 1e30, 1e300, np.inf])
+    assert np.isfinite(k(far)).all()
+    for order in range(1, 5):
+        np.testing.assert_array_equal(k.derivative(far, order)[-2:], 0.0)
+    np.testing.assert_array_equal(k.laplacian(far)[-2:], 0.0)
+    with np.errstate(over="ignore"):
+        single = far.astype(np.float32)
+    for order in range(5):
+        assert not np.isnan(k.derivative(single, order)).any()
 
 
 @pytest.mark.parametrize(("name", "dim"), CASES)
 def test_positive_definite_and_nonnegative_where_it_says_so(name, dim):
-    k = KERNELS[name](dim=dim)
+    k = KERNELS[name].bind(dim)
     x = np.random.default_rng(1).normal(size=(120, dim)) * 2
     gram = k(((x[:, None] - x) ** 2).sum(axis=2))
     assert np.linalg.eigvalsh(gram).min() > -1e-10
@@ -61,15 +71,37 @@ def test_positive_definite_and_nonnegative_where_it_says_so(name, dim):
         s = np.array([1e-8, 0.3, 2.0, 1e3])
         np.testing.assert_allclose(k.log(s[:3]), np.log(k(s[:3])), rtol=1e-12, atol=1e-15)
         assert np.isfinite(k.log(s)).all()
+        slope = Operator(k, np.sqrt(s[:3])[:, None] * np.eye(dim)[0], np.zeros((1, dim)), block=LOG_GRADIENT)
+        state = slope.matvec(np.zeros(1))
+        want = 2 * np.sqrt(s[:3]) * k.derivative(s[:3], 1) / k(s[:3])
+        np.testing.assert_allclose(state[:, 2] / state[:, 1], want, rtol=1e-10)
     else:
         with pytest.raises(ValueError, match="negative"):
             k.log(0.5)
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", [name for name, kernel in KERNELS.items() if kernel.nonnegative])
+def test_logarithms_where_phi_underflows_and_squares_overflow(name):
+    k = KERNELS[name].bind(2)
+    s = np.array([1e7, 1e30, 1e200, 1.7e308])
+    log = k.log(s)
+    assert np.isfinite(log).all()
+    x = np.sqrt(s)[:, None] * [1.0, 0.0]
+    state = Operator(k, x, np.zeros((1, 2)), block=LOG_GRADIENT).matvec(np.zeros(1))
+    np.testing.assert_allclose(state[:, 0], log, rtol=1e-15)
+    # d log phi / d log r is twice d log phi / d log s
+    step = (k.log(s[:2] * (1 + 1e-6)) - k.log(s[:2] * (1 - 1e-6))) / 1e-6
+    np.testing.assert_allclose((state[:, 2] / state[:, 1] * x[:, 0])[:2], step, rtol=1e-6)
+    share = state[1:, 2] / state[1:, 1] * x[1:, 0] / log[1:]  # of a power of r, as far out, the exponent
+    exponent = {"gaussian": 2.0, "imq": None}.get(name, 1.0)
+    np.testing.assert_allclose(share, exponent or -1 / log[1:], rtol=1e-12)
+    assert k.log(np.inf) == -np.inf
+
+
+@pytest.mark.parametrize("name", [name for name in KERNELS if name != "imq"])
 def test_self_convolution_is_one_at_zero_and_has_the_constant_of_the_integral(name):
     for dim in (1, 2, 3, 5, 40):
-        k = KERNELS[name](dim=dim)
+        k = KERNELS[name].bind(dim)
         c = k.self_convolution()
         assert c(0.0) == pytest.approx(1.0, abs=1e-10)
         # log of the integral of k^2 = area of the sphere * integral of r^(d-1) phi^2, with the peak of the integrand
@@ -86,22 +118,22 @@ def test_self_convolution_is_one_at_zero_and_has_the_constant_of_the_integral(na
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_frozen_values_that_bind_pickle_and_compare(name):
-    free = KERNELS[name]()
+    free = KERNELS[name]
     bound = free.bind(3)
-    assert bound == KERNELS[name](dim=3) == pickle.loads(pickle.dumps(bound)) == bound.bind(3)
+    assert bound == replace(free, dim=3) == pickle.loads(pickle.dumps(bound)) == bound.bind(3)
     assert hash(bound) == hash(free.bind(3))
     with pytest.raises(ValueError, match="bound to 3 columns"):
         bound.bind(4)
     for bad in (0, -1, 1.5, True):
         with pytest.raises(ValueError, match="dim"):
-            KERNELS[name](dim=bad)
+            replace(free, dim=bad)
     with pytest.raises(ValueError, match="order"):
         bound.derivative(1.0, 5)
 
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_shapes_types_and_libraries(name):
-    k = KERNELS[name](dim=2)
+    k = KERNELS[name].bind(2)
     s = np.arange(6.0).reshape(2, 3)
     kept = s.copy()
     for order in range(5):
@@ -121,7 +153,9 @@ def test_names():
     assert get_kernel("gaussian") == Gaussian()
     assert get_kernel(Gaussian(dim=2)) == Gaussian(dim=2)
     for bad in ("rbf", None, 3):
-        with pytest.raises(ValueError, match="'gaussian', 'laplacian', 'sdo'"):
+        with pytest.raises(
+            ValueError, match="'gaussian', 'laplacian', 'matern32', 'matern52', 'matern72', 'imq', 'sdo'"
+        ):
             get_kernel(bad)
     with pytest.raises(ValueError, match="not bound"):
         Gaussian().laplacian(1.0)

@@ -5,11 +5,22 @@ from __future__ import annotations
 from isopleth.errors import InputError
 from isopleth.kernels.base import Kernel, SelfConvolution
 from isopleth.kernels.gaussian import Gaussian
+from isopleth.kernels.inverse_multiquadric import IMQ
 from isopleth.kernels.laplacian import Laplacian
+from isopleth.kernels.matern import Matern
 from isopleth.kernels.sdo import SDO
+from isopleth.kernels.sobolev import Sobolev
 from isopleth.kernels.workspace import Workspace
 
-KERNELS: dict[str, type[Kernel]] = {"gaussian": Gaussian, "laplacian": Laplacian, "sdo": SDO}
+KERNELS: dict[str, Kernel] = {
+    "gaussian": Gaussian(),
+    "laplacian": Laplacian(),
+    "matern32": Matern(nu=1.5),
+    "matern52": Matern(nu=2.5),
+    "matern72": Matern(nu=3.5),
+    "imq": IMQ(),
+    "sdo": SDO(),
+}
 """The registry: names that `kernel=` accepts, and the list that the tests go through."""
 
 
@@ -24,9 +35,21 @@ def get_kernel(kernel: str | Kernel) -> Kernel:
     if isinstance(kernel, Kernel):
         return kernel
     if isinstance(kernel, str) and kernel in KERNELS:
-        return KERNELS[kernel]()
+        return KERNELS[kernel]
     names = ", ".join(repr(name) for name in KERNELS)
     raise InputError(f"kernel = {kernel!r}: expected one of {names}, or a kernel such as isopleth.SDO(order=4).")
 
 
-__all__ = ["KERNELS", "SDO", "Gaussian", "Kernel", "Laplacian", "SelfConvolution", "Workspace", "get_kernel"]
+__all__ = [
+    "IMQ",
+    "KERNELS",
+    "SDO",
+    "Gaussian",
+    "Kernel",
+    "Laplacian",
+    "Matern",
+    "SelfConvolution",
+    "Sobolev",
+    "Workspace",
+    "get_kernel",
+]

@@ -13,6 +13,14 @@ from isopleth._namespace import Array, namespace
 from isopleth.errors import InputError
 from isopleth.kernels.workspace import Workspace
 
+DENSITIES = "Gaussian(), Laplacian() or Matern()"
+"""Kernels that are densities themselves, once divided by their integral."""
+
+SQUARES = "Gaussian(), Laplacian(), Matern() or SDO()"
+"""Kernels whose self-convolution is known in every dimension."""
+
+_PRODUCTS = ("phi", "phi'", "s phi''", "s phi'''", "s^2 phi''''")
+
 
 def _on_copy(product: Callable[[Array, Workspace], Array], s: Array) -> Array:
     """Answer of an overwriting formula, for numbers, lists and arrays of any shape, leaving `s` as it was."""
@@ -32,13 +40,50 @@ class Kernel(ABC):
     with :math:`\varphi` and its derivatives in `s`, each times the power of `s` that keeps it finite for kernels that
     are rough at 0.
 
-    A new kernel defines :attr:`smoothness`, :meth:`_product` and whichever of
-    :meth:`_log` with :meth:`_log_slope`, :meth:`self_convolution` exist.
+    A kernel of one's own is a subclass. It has to define
+
+    - ``smoothness``, a number or a property: the order nu of the Matern kernel that is as smooth at 0;
+    - ``_product(s, order, work)``, the formulas that :meth:`derivative` lists: `s` is an array that may be overwritten,
+      `work` lends scratch memory to formulas that want it. Sums and solvers need order 0, gradients 1, Laplacians 2.
+      What is handed on to ``super()`` is refused with a sentence when somebody asks for it.
+
+    and may define, for what needs it,
+
+    - ``nonnegative = False``, if :math:`\varphi` can be negative;
+    - ``_log(s, work)`` and ``_log_slope(s, work)``, log phi and its derivative, for densities where they underflow;
+    - :meth:`self_convolution`, for densities :math:`f^2`;
+    - :meth:`log_integral` and :meth:`sample`, for densities that are mixtures of the kernel itself;
+    - :meth:`sample_frequencies`, for random features.
+
+    Parameters of its own are fields of a frozen dataclass, with defaults. A model that holds it can be pickled and
+    cloned; :func:`isopleth.save` refuses it, as a file cannot hold its code.
 
     Parameters
     ----------
     dim : int, optional
         Dimension of the points.
+
+    Examples
+    --------
+    >>> import math
+    >>> import numpy as np
+    >>> from isopleth import Kernel
+    >>> from isopleth.operators import Operator
+    >>> class Cauchy(Kernel):
+    ...     smoothness = math.inf
+    ...
+    ...     def _product(self, s, order, work):
+    ...         if order == 0:
+    ...             return 1 / (1 + s)
+    ...         if order == 1:
+    ...             return -1 / (1 + s) ** 2
+    ...         return super()._product(s, order, work)
+    >>> points = np.array([[0.0], [1.0], [3.0]])
+    >>> Operator(Cauchy(), points).matvec(np.ones(3))
+    array([1.6, 1.7, 1.3])
+    >>> Cauchy(dim=1).laplacian(1.0)
+    Traceback (most recent call last):
+    isopleth.errors.InputError: Cauchy(dim=1) does not define s phi'': let its _product answer for order = 2.
     """
 
     dim: int | None = None
@@ -72,10 +117,10 @@ class Kernel(ABC):
     def smoothness(self) -> float:
         """The order nu of the Matern kernel that is as smooth at 0; infinite for a Gaussian."""
 
-    @abstractmethod
     def _product(self, s: Array, order: int, work: Workspace) -> Array:
         """:meth:`derivative` of a one- or two-dimensional array for the hot path: may overwrite `s`, and answers in
-        `s` or in scratch of `work` that the next call overwrites."""
+        `s`, in scratch of `work` that the next call overwrites, or in a new array."""
+        raise InputError(f"{self!r} does not define {_PRODUCTS[order]}: let its _product answer for order = {order}.")
 
     def __call__(self, s: Array) -> Array:
         """phi at squared scaled distances `s`, an array or a number."""
@@ -99,7 +144,7 @@ class Kernel(ABC):
         Raises
         ------
         InputError
-            If `order` is none of these.
+            If `order` is none of these, or one that a kernel of a user does not define.
         """
         if order not in range(5):
             raise InputError(f"order = {order!r}: expected an integer from 0 to 4.")
@@ -124,15 +169,92 @@ class Kernel(ABC):
         return _on_copy(self._log, s)
 
     def _log(self, s: Array, work: Workspace) -> Array:
-        raise InputError(f"{self!r} can be negative and has no logarithm.")
+        raise self._no_logarithm("_log")
 
     def _log_slope(self, s: Array, work: Workspace) -> Array:
         """Derivative of log phi in s."""
-        raise InputError(f"{self!r} can be negative and has no logarithm.")
+        raise self._no_logarithm("_log_slope")
+
+    def _no_logarithm(self, method: str) -> InputError:
+        if not self.nonnegative:
+            return InputError(f"{self!r} can be negative and has no logarithm.")
+        return InputError(f"{self!r} does not define {method}: densities need it for rows where they underflow.")
 
     def self_convolution(self) -> SelfConvolution:
-        r"""The kernel convolved with itself, :math:`\int k(x, z)\, k(z, y)\, dz`, at unit length scale."""
-        raise InputError(f"{self!r} has no self-convolution: its square does not integrate.")
+        r"""The kernel convolved with itself, :math:`\int k(x, z)\, k(z, y)\, dz`, at unit length scale.
+
+        Raises
+        ------
+        InputError
+            If the square of the kernel does not integrate, or a kernel of a user does not define it.
+        """
+        raise InputError(
+            f"{self!r} does not define self_convolution, which normalises densities f^2: define it, or use {SQUARES}."
+        )
+
+    def log_integral(self) -> float:
+        r"""Logarithm of :math:`\int \varphi(|x|^2)\, dx` over all points of `dim` columns, at unit length scale.
+
+        Raises
+        ------
+        InputError
+            If the kernel does not integrate or can be negative, or a kernel of a user does not define it.
+        """
+        raise self._no_density("log_integral")
+
+    def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        r"""Independent draws from the density :math:`\varphi(|x|^2)/\int\varphi`, at unit length scale.
+
+        Parameters
+        ----------
+        n : int
+            Number of draws.
+        rng : numpy.random.Generator
+            Where they come from.
+
+        Returns
+        -------
+        ndarray of shape (n, dim)
+            One draw a row, float64.
+
+        Raises
+        ------
+        InputError
+            As for :meth:`log_integral`.
+        """
+        raise self._no_density("sample")
+
+    def _no_density(self, method: str) -> InputError:
+        if not self.nonnegative:
+            return InputError(f"{self!r} can be negative and is no density: use {DENSITIES}.")
+        return InputError(f"{self!r} does not define {method}: define it, or use {DENSITIES}.")
+
+    def sample_frequencies(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        r"""Independent wave vectors :math:`\omega` with :math:`\varphi(|x|^2) = \mathbb{E}\cos(\omega\cdot x)`.
+
+        They are in radians a unit of length, at unit length scale.
+
+        Parameters
+        ----------
+        n : int
+            Number of wave vectors.
+        rng : numpy.random.Generator
+            Where they come from.
+
+        Returns
+        -------
+        ndarray of shape (n, dim)
+            One wave vector a row, float64.
+
+        Raises
+        ------
+        InputError
+            If a kernel of a user does not define it.
+        """
+        raise InputError(
+            f"{self!r} does not define sample_frequencies: define it, or use Gaussian(), Laplacian(), Matern(), IMQ(), SDO() or "
+            "Sobolev()."
+        )
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import ClassVar
 
+import numpy as np
+
 from isopleth._namespace import Array
 from isopleth.errors import InputError
 from isopleth.kernels.base import Kernel, SelfConvolution
@@ -14,6 +16,11 @@ from isopleth.kernels.laplacian import Laplacian
 from isopleth.kernels.sdo_profile import log_k0
 from isopleth.kernels.sdo_tables import convolution_table, laplacian_table, product_table
 from isopleth.kernels.workspace import Workspace
+
+
+def _log_gamma_draws(shape: float, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Logarithms of draws from a Gamma distribution, which for small shapes underflow themselves."""
+    return np.log(rng.gamma(shape + 1.0, size=n)) + np.log1p(-rng.random(n)) / shape
 
 
 @dataclass(frozen=True)
@@ -88,3 +95,16 @@ class SDO(Kernel):
         """
         d, m = self.bound_dim, self.bound_order
         return SelfConvolution(math.log1p(-0.5 * d / m) - log_k0(d, m), convolution_table(d, m))
+
+    def sample_frequencies(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        r"""Uniform directions, with radii from a ratio of Gamma draws.
+
+        For a wave vector of the density proportional to :math:`1/(1 + |\omega|^{2m})`, the number
+        :math:`v = |\omega|^{2m}` is such that :math:`v/(1+v)` has the Beta distribution of d/(2m) and 1 - d/(2m).
+        """
+        d, m = self.bound_dim, self.bound_order
+        share = 0.5 * d / m
+        log_v = _log_gamma_draws(share, n, rng) - _log_gamma_draws(1.0 - share, n, rng)
+        direction = rng.standard_normal((n, d))
+        direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+        return np.exp(0.5 * log_v / m)[:, None] * direction

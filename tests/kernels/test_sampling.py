@@ -1,0 +1,88 @@
+"""Integrals, draws from kernels as densities, and draws from their spectra."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import kstest
+
+from isopleth import IMQ, SDO
+from isopleth.kernels import KERNELS
+
+DENSITIES = ["gaussian", "laplacian", "matern32", "matern52", "matern72"]
+FREQUENCIES = [*KERNELS.values(), SDO(order=4), SDO(order=9)]
+
+
+def radial(kernel):
+    """The density of distances from 0, up to a factor."""
+    return lambda r: r ** (kernel.bound_dim - 1) * kernel(r * r)
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+@pytest.mark.parametrize("dim", [1, 2, 3, 6])
+def test_integral_by_quadrature(name, dim):
+    k = KERNELS[name].bind(dim)
+    sphere = math.log(2.0) + 0.5 * dim * math.log(math.pi) - math.lgamma(0.5 * dim)
+    want = sphere + math.log(quad(radial(k), 0.0, 80.0, epsabs=0, epsrel=1e-11, limit=200)[0])
+    assert k.log_integral() == pytest.approx(want, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_draws_have_the_distances_and_directions_of_the_density(name, dim):
+    k = KERNELS[name].bind(dim)
+    x = k.sample(20_000, np.random.default_rng(0))
+    assert x.shape == (20_000, dim)
+    r = np.linspace(0.0, 60.0, 60_001)
+    density = radial(k)(r)
+    below = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]))])
+    distance = np.linalg.norm(x, axis=1)
+    assert kstest(distance, lambda q: np.interp(q, r, below / below[-1])).pvalue > 0.01
+    direction = x / distance[:, None]
+    np.testing.assert_allclose(direction.T @ direction / len(x), np.eye(dim) / dim, atol=0.02)
+    np.testing.assert_allclose(direction.mean(axis=0), 0.0, atol=0.03)
+
+
+@pytest.mark.parametrize("kernel", FREQUENCIES, ids=repr)
+@pytest.mark.parametrize("dim", [1, 2, 3, 7])
+def test_the_kernel_is_the_mean_cosine_of_its_frequencies(kernel, dim):
+    k, rng = kernel.bind(dim), np.random.default_rng(dim)
+    omega = k.sample_frequencies(60_000, rng)
+    assert omega.shape == (60_000, dim)
+    x = rng.normal(size=(25, dim))
+    x *= (np.linspace(0.05, 3.0, 25) / np.linalg.norm(x, axis=1))[:, None]  # distances, in directions at random
+    waves = np.cos(omega @ x.T)
+    bound = 4.5 * waves.std(axis=0) / math.sqrt(len(omega)) + 1e-12
+    assert (np.abs(waves.mean(axis=0) - k(np.sum(x**2, axis=1))) < bound).all()
+
+
+@pytest.mark.parametrize(("dim", "order"), [(1, 1), (2, 2), (3, 5), (199, 100)])
+def test_radii_of_sdo_frequencies_have_the_law_of_the_spectrum(dim, order):
+    radius = np.linalg.norm(SDO(dim, order).sample_frequencies(20_000, np.random.default_rng(3)), axis=1)
+    assert np.isfinite(radius).all()
+    log_r = np.linspace(-30.0, 40.0, 200_001)
+    log_density = dim * log_r - np.logaddexp(0.0, 2 * order * log_r)  # of log r
+    below = np.cumsum(np.exp(log_density - log_density.max()))
+    assert kstest(np.log(radius), lambda q: np.interp(q, log_r, below / below[-1])).pvalue > 0.01
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_draws_come_from_the_generator_alone(name):
+    k = KERNELS[name].bind(2)
+    for draw in (k.sample_frequencies, *([k.sample] if name in DENSITIES else [])):
+        np.testing.assert_array_equal(draw(5, np.random.default_rng(7)), draw(5, np.random.default_rng(7)))
+        assert draw(0, np.random.default_rng(7)).shape == (0, 2)
+
+
+@pytest.mark.parametrize("kernel", [SDO(dim=2), SDO(dim=1, order=1), IMQ(dim=1)], ids=repr)
+def test_kernels_that_are_no_densities_name_some_that_are(kernel):
+    for ask in (kernel.log_integral, lambda: kernel.sample(1, np.random.default_rng(0))):
+        with pytest.raises(ValueError, match=r"no density: use Gaussian\(\), Laplacian\(\) or Matern\(\)\."):
+            ask()
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_kernel_without_a_dimension_says_so(name):
+    with pytest.raises(ValueError, match="not bound"):
+        KERNELS[name].sample_frequencies(3, np.random.default_rng(0))
