@@ -1,0 +1,138 @@
+"""The papers' two gradients, for comparison: the natural one, in the function space, and the standard one, in coefficients."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import replace
+
+from isopleth._namespace import Array, namespace
+from isopleth.operators import Operator
+from isopleth.solvers.scaling import ScalingSolution, measure, objective, positive_start
+
+_RATE = 0.25
+"""Of the natural gradient. It makes the step the mean of alpha and w / K alpha; the cone is kept below 1/2."""
+
+
+def natural_gradient(op: Operator, w: Array, tol: float = 1e-8, max_iter: int = 500) -> ScalingSolution:
+    r"""Natural gradient steps, :math:`\alpha \leftarrow \alpha - 2\lambda(\alpha - w/K\alpha)` with :math:`\lambda = 1/4`.
+
+    The gradient of SOSREP's objective in its function space [1]_, eq. 7. For kernels without negative values every step stays
+    on the branch K alpha > 0, and near the solution halves the error. With negative values it can circle around the solution
+    until `max_iter`, or leave the branch, where the coefficient of a row with :math:`(K\alpha)_i < 0` would be driven to a
+    negative solution: then it stops. The best iterate on the branch is the answer, with the residual that it has.
+
+    Parameters
+    ----------
+    op, w, tol
+        As for :func:`fixed_point`.
+    max_iter : int
+        Steps to take at most.
+
+    Returns
+    -------
+    ScalingSolution
+        The best iterate.
+
+    References
+    ----------
+    .. [1] M. Kozdoba, B. Perets, S. Mannor, "Sobolev Space Regularised Pre Density Models", ICML 2024.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import Laplacian
+    >>> from isopleth.operators import Operator
+    >>> from isopleth.solvers import natural_gradient
+    >>> w = np.array([0.25, 0.75])
+    >>> solution = natural_gradient(Operator(Laplacian(), np.array([[0.0], [1.0]])), w)
+    >>> (solution.coefficients * solution.values).round(6)
+    array([0.25, 0.75])
+    """
+    at = best = positive_start(op, w)
+    for _ in range(max_iter):
+        if best.residual <= tol or not math.isfinite(at.residual):
+            break
+        alpha = at.coefficients - 2.0 * _RATE * (at.coefficients - w / at.values)
+        at = measure(alpha, op.matvec(alpha), w, at.n_iter + 1)
+        if best.residual <= at.residual < 1e-6:  # the map contracts: what grows now is rounding
+            break
+        best = min(best, at, key=lambda solution: solution.residual)
+    return replace(best, n_iter=at.n_iter)
+
+
+def standard_gradient(op: Operator, w: Array, tol: float = 1e-8, max_iter: int = 1000) -> ScalingSolution:
+    r"""Gradient descent in the coefficients, :math:`\alpha \leftarrow \alpha - 2\lambda K(\alpha - w/K\alpha)`.
+
+    The papers' other iteration ([1]_, eq. 7); they leave its length open. Here a step first tries the length that would have been
+    best one step before (Barzilai and Borwein), and halves it until K alpha is positive and the objective is below the highest
+    of the last ten by enough (Grippo, Lampariello and Lucidi). So it converges for every positive definite kernel, but at the
+    mercy of the condition of K: smooth kernels want many times `max_iter` steps, and then the residual says so.
+
+    Parameters
+    ----------
+    op, w, tol
+        As for :func:`fixed_point`.
+    max_iter : int
+        Steps to take at most, of two products each.
+
+    Returns
+    -------
+    ScalingSolution
+        The best iterate.
+
+    References
+    ----------
+    .. [1] M. Kozdoba, B. Perets, S. Mannor, "Sobolev Space Regularised Pre Density Models", ICML 2024.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import Laplacian
+    >>> from isopleth.operators import Operator
+    >>> from isopleth.solvers import standard_gradient
+    >>> w = np.array([0.25, 0.75])
+    >>> solution = standard_gradient(Operator(Laplacian(), np.array([[0.0], [1.0]])), w)
+    >>> (solution.coefficients * solution.values).round(6)
+    array([0.25, 0.75])
+    """
+    at = best = positive_start(op, w)
+    recent: deque[float] = deque(maxlen=10)
+    length = None
+    for _ in range(max_iter):
+        if best.residual <= tol or not math.isfinite(at.residual):
+            break
+        recent.append(objective(at.coefficients, at.values, w))
+        gradient = op.matvec(at.coefficients - w / at.values)
+        image = op.matvec(gradient)
+        ideal = _best_length(at, gradient, image, w)
+        step = _shortened(at, gradient, image, w, length or ideal, max(recent))
+        if step == 0.0:
+            break
+        at = measure(at.coefficients - step * gradient, at.values - step * image, w, at.n_iter + 2)
+        best = min(best, at, key=lambda solution: solution.residual)
+        length = ideal
+    # The values were summed up step by step: what they say in the end is checked by a product.
+    return measure(best.coefficients, op.matvec(best.coefficients), w, at.n_iter + 1)
+
+
+def _best_length(at: ScalingSolution, gradient: Array, image: Array, w: Array) -> float:
+    """The minimum along the gradient of the objective's second-order expansion; `image` is K gradient."""
+    xp = namespace(w)
+    curvature = float(xp.sum(gradient * image) + xp.sum(w * (image / at.values) ** 2))
+    return float(xp.sum(gradient * gradient)) / curvature if curvature > 0.0 else 0.0
+
+
+def _shortened(at: ScalingSolution, gradient: Array, image: Array, w: Array, length: float, bound: float) -> float:
+    """`length`, halved until K alpha stays positive and the objective comes below `bound`; 0 where nothing does."""
+    xp = namespace(w)
+    slope = float(xp.sum(gradient * gradient))
+    bound += 10.0 * float(xp.finfo(w.dtype).eps) * abs(bound)  # near the solution, rounding hides what a step gains
+    for _ in range(60):
+        values = at.values - length * image
+        if bool(xp.all(values > 0.0)):
+            reached = objective(at.coefficients - length * gradient, values, w)
+            if reached <= bound - 1e-4 * length * slope:
+                return length
+        length *= 0.5
+    return 0.0

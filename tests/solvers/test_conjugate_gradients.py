@@ -1,0 +1,16 @@
+"""Conjugate gradients against direct algebra."""
+
+import numpy as np
+
+from isopleth.solvers import conjugate_gradients
+
+
+def test_conjugate_gradients_against_a_direct_solve():
+    rng = np.random.default_rng(4)
+    a = rng.normal(size=(40, 40))
+    a = a @ a.T + np.eye(40)
+    b = rng.normal(size=40)
+    x, n_iter = conjugate_gradients(lambda v: a @ v, b, tol=1e-12, max_iter=400)
+    np.testing.assert_allclose(x, np.linalg.solve(a, b), rtol=1e-8, atol=1e-10)
+    assert conjugate_gradients(lambda v: a @ v, b, tol=1e-12, max_iter=3)[1] == 3
+    assert n_iter > 3
