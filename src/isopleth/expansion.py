@@ -7,7 +7,17 @@ from dataclasses import dataclass
 
 from isopleth._namespace import Array, namespace
 from isopleth.kernels import Kernel
-from isopleth.operators import DEFAULT_MEMORY_LIMIT, GRADIENT, LAPLACIAN, LOG_GRADIENT, LOG_SUM, VALUE, Block, Operator
+from isopleth.operators import (
+    DEFAULT_MEMORY_LIMIT,
+    GRADIENT,
+    LAPLACIAN,
+    LOG_GRADIENT,
+    LOG_LAPLACIAN,
+    LOG_SUM,
+    VALUE,
+    Block,
+    Operator,
+)
 from isopleth.operators.blocks import Matrix
 
 
@@ -50,7 +60,7 @@ class KernelExpansion:
         return self._sum(x, LAPLACIAN, self.coefficients)
 
     def log_abs(self, x: Array) -> Array:
-        """log |f| at the rows of `x`; where f underflows and the kernel is positive, by a streaming log-sum-exp."""
+        r""":math:`\log |f|` at the rows of `x`; where f underflows and the kernel is positive, by a streaming log-sum-exp."""
         xp = namespace(x)
         f = xp.abs(self.value(x))
         lost = f < self._lost(x)
@@ -66,7 +76,7 @@ class KernelExpansion:
         return out
 
     def grad_log_abs(self, x: Array) -> Array:
-        """Gradient of log |f| at the rows of `x`, by a streaming soft maximum where f underflows."""
+        r"""Gradient of :math:`\log |f|` at the rows of `x`, by a streaming soft maximum where f underflows."""
         xp = namespace(x)
         f = self.value(x)
         lost = xp.abs(f) < self._lost(x)
@@ -77,6 +87,20 @@ class KernelExpansion:
                 column = out[:, j]
                 column[lost] = state[:, 2 + j] / state[:, 1]
                 out[:, j] = column
+        return out
+
+    def laplacian_over_value(self, x: Array) -> Array:
+        """Laplacian of f over f at the rows of `x`, by a streaming soft maximum where f underflows.
+
+        A kernel with negative values has no such maximum: what it answers where f is 0 to all digits is no ratio.
+        """
+        xp = namespace(x)
+        f = self.value(x)
+        lost = xp.abs(f) < self._lost(x)
+        out = self.laplacian(x) / xp.where(f == 0.0, xp.ones_like(f), f)
+        if self.kernel.nonnegative and bool(xp.any(lost)):
+            state = self._sum(xp.take(x, xp.nonzero(lost)[0], axis=0), LOG_LAPLACIAN, xp.log(self.coefficients))
+            out[lost] = state[:, 2] / state[:, 1]
         return out
 
     @staticmethod

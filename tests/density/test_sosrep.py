@@ -16,7 +16,7 @@ from isopleth.errors import InputError
 from isopleth.kernels import KERNELS
 from isopleth.validation import DataWarning
 
-NAMES = list(KERNELS)
+NAMES = [name for name in KERNELS if name != "imq"]  # no density in two dimensions and more
 
 
 @parametrize_with_checks([SOSREP(), SOSREP(kernel="laplacian", length_scale="median"), SOSREP(kernel="sdo")])
@@ -62,21 +62,23 @@ def convolution_by_quadrature(kernel, r, dim):
     a, b = r / 2 * (outer + inner), r / 2 * (outer - inner)
     element = (r / 2) ** 2 * (outer**2 - inner**2)
     turns = 2.0 if dim == 2 else np.pi * r * np.sinh(mu)[:, None] * np.sin(nu)[None, :]
-    return w_mu @ (turns * element * kernel(a**2) * kernel(b**2)) @ w_nu
+    return np.sum(w_mu[:, None] * turns * element * kernel(a**2) * kernel(b**2) * w_nu)
 
 
 @pytest.mark.parametrize("kernel", NAMES)
 @pytest.mark.parametrize("dim", [1, 2, 3])
 def test_normaliser_agrees_with_quadrature_to_a_millionth(kernel, dim):
     model = SOSREP(kernel=kernel, length_scale=1.3).fit(mixture(6, dim))
-    profile = KERNELS[kernel]().bind(dim)
+    profile = KERNELS[kernel].bind(dim)
     r = cdist(model.centers_, model.centers_) / 1.3
     if dim == 1:
         z = np.linspace(-60, 60, 2_400_001)[:, None]
         f = profile((z - model.centers_.T / 1.3) ** 2) @ model.dual_coef_
         integral = np.trapezoid(f**2, z[:, 0])
     else:
-        k2 = np.array([[convolution_by_quadrature(profile, s, dim) for s in row] for row in r])
+        k2 = np.zeros_like(r)
+        for i, j in zip(*np.triu_indices(len(r)), strict=True):
+            k2[i, j] = k2[j, i] = convolution_by_quadrature(profile, r[i, j], dim)
         integral = model.dual_coef_ @ k2 @ model.dual_coef_
     assert model.log_normalizer_ == pytest.approx(np.log(integral) + dim * np.log(1.3), abs=1e-6)
 
@@ -99,9 +101,7 @@ def test_optimality_in_the_terms_of_the_attributes(kernel):
     X = np.concatenate([X, X[:30]])
     model = SOSREP(kernel=kernel).fit(X)
     assert len(model.centers_) == 100
-    k = KERNELS[kernel]().bind(2)(
-        cdist(model.centers_ / model.length_scale_, model.centers_ / model.length_scale_) ** 2
-    )
+    k = KERNELS[kernel].bind(2)(cdist(model.centers_ / model.length_scale_, model.centers_ / model.length_scale_) ** 2)
     w = model.weights_ / model.weights_.sum()
     assert np.max(np.abs(model.dual_coef_ * (k @ model.dual_coef_) / w - 1)) <= 2e-8
     assert model.residual_ <= 1e-8
@@ -285,7 +285,7 @@ def test_constant_columns_are_dropped_and_named():
 def true_residual(model):
     """The largest relative error of the optimality conditions, from the attributes alone and by differences."""
     z = model.centers_ / model.length_scale_
-    kernel = KERNELS[model.kernel]().bind(z.shape[1])
+    kernel = KERNELS[model.kernel].bind(z.shape[1])
     values = kernel(((z[:, None] - z) ** 2).sum(axis=2)) @ model.dual_coef_
     return np.max(np.abs(model.dual_coef_ * values / (model.weights_ / model.weights_.sum()) - 1))
 

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_info
 from isopleth.kernels import KERNELS, Gaussian, Laplacian
 from isopleth.operators import GRADIENT, LAPLACIAN, LOG_GRADIENT, LOG_SUM, VALUE, Operator
 
-KERNEL_LIST = [kernel() for kernel in KERNELS.values()]
+KERNEL_LIST = list(KERNELS.values())
 
 
 def dense(kernel, x, y, v, block):

@@ -1,14 +1,12 @@
-"""Pictures: what they show, in every shape that a table can have."""
+"""Pictures of anomalies: what they show, in every shape that a table can have."""
 
 from __future__ import annotations
-
-import sys
 
 import numpy as np
 import pytest
 
-from isopleth.errors import InputError, MissingExtraError
-from isopleth.plotting import check_figure_target, plot_anomalies, save_figure
+from isopleth.errors import InputError
+from isopleth.plotting import plot_anomalies
 
 PathCollection = pytest.importorskip("matplotlib.collections").PathCollection
 
@@ -109,24 +107,3 @@ class TestRightPanel:
         scores = right.lines[0].get_ydata()
         assert (np.diff(scores) >= 0).all()
         assert [text.get_text() for text in right.get_legend().get_texts()] == ["not flagged (97)", "flagged (3)"]
-
-
-class TestFiles:
-    @pytest.mark.parametrize(("suffix", "magic"), [(".png", b"\x89PNG"), (".PDF", b"%PDF"), (".svg", b"<?xml")])
-    def test_the_suffix_decides_the_format(self, tmp_path, suffix, magic):
-        save_figure(drawn(RNG.normal(size=(50, 2)), [0]), tmp_path / f"picture{suffix}")
-        assert (tmp_path / f"picture{suffix}").read_bytes().startswith(magic)
-        assert len(list(tmp_path.iterdir())) == 1
-
-    def test_other_suffixes_are_refused(self, tmp_path):
-        with pytest.raises(InputError, match=r"\.png, \.svg, \.pdf"):
-            check_figure_target(tmp_path / "picture.jpeg")
-
-    def test_no_window_and_no_state(self):
-        drawn(RNG.normal(size=(50, 2)))
-        assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
-
-    def test_without_matplotlib_the_extra_is_named(self, tmp_path, monkeypatch):
-        monkeypatch.setitem(sys.modules, "matplotlib", None)
-        with pytest.raises(MissingExtraError, match=r"isopleth\[plot\]"):
-            check_figure_target(tmp_path / "picture.png")

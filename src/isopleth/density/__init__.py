@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from isopleth.density.kde import KDE
+from isopleth.density.search import Search
+from isopleth.density.search_path import SearchPath
 from isopleth.density.sosrep import SOSREP
 
-__all__ = ["SOSREP"]
+__all__ = ["KDE", "SOSREP", "Search", "SearchPath"]

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from isopleth.expansion import KernelExpansion
 from isopleth.operators import Operator
 from isopleth.operators.blocks import Matrix
 
 
-def sample_pairs(expansion: KernelExpansion, n_samples: int, random_state: Any) -> np.ndarray:
+def sample_pairs(expansion: KernelExpansion, n_samples: int, rng: np.random.Generator) -> np.ndarray:
     r"""Rows of :math:`f^2/Z` for a Gaussian kernel at unit length scale.
 
     :math:`f^2` is a mixture over pairs of centres, of weights :math:`\alpha_i \alpha_j e^{-|c_i - c_j|^2/4}`, means
@@ -24,14 +23,13 @@ def sample_pairs(expansion: KernelExpansion, n_samples: int, random_state: Any) 
         With positive coefficients.
     n_samples : int
         Number of rows.
-    random_state : int, RandomState or None
-        Seed.
+    rng : Generator
+        Where chance comes from.
 
     Returns
     -------
     array of shape (n_samples, d)
     """
-    rng = check_random_state(random_state)
     centers, alpha = expansion.centers, expansion.coefficients
     convolution = expansion.kernel.self_convolution()
     block = Matrix("pair weights", lambda kernel: convolution.psi)

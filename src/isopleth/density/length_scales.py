@@ -13,17 +13,21 @@ MEDIAN_ROWS = 1000
 RULES = ("scott", "median")
 
 
+def deviations(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Weighted standard deviation of each column, of numbers of any size."""
+    share = weights / weights.sum()
+    largest = np.abs(rows).max(axis=0)  # squares of the numbers themselves may over- or underflow
+    unit = rows / largest
+    return np.asarray(largest * np.sqrt(share @ (unit - share @ unit) ** 2))
+
+
 def scott(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     r"""Scott's rule a column, :math:`\ell_j = \sigma_j\, n^{-1/(d+4)}`.
 
     Weights count repetitions: n is their sum, but at least the number of rows, so that weights of sum 1 do no harm.
     """
     n = max(float(weights.sum()), len(rows))
-    share = weights / weights.sum()
-    largest = np.abs(rows).max(axis=0)  # squares of the numbers themselves may over- or underflow
-    unit = rows / largest
-    sigma = largest * np.sqrt(share @ (unit - share @ unit) ** 2)
-    return sigma * n ** (-1.0 / (rows.shape[1] + 4))
+    return np.asarray(deviations(rows, weights) * n ** (-1.0 / (rows.shape[1] + 4)))
 
 
 def median(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -42,8 +46,25 @@ def median(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.full(rows.shape[1], middle)
 
 
+def loss_units(scale: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Unit of each column in Hyvarinen losses: its length scale times a factor that brings their geometric mean to that of
+    the standard deviations.
+
+    It is the same for all length scales of the same proportions, so losses along a path are comparable, and it follows the
+    columns' own units, so losses do not change with them.
+    """
+    with np.errstate(divide="ignore"):
+        size = np.mean(np.log(deviations(rows, weights)))
+    return np.asarray(np.exp(np.log(scale) + size - np.mean(np.log(scale))))
+
+
 def resolve_length_scale(
-    length_scale: Any, rows: np.ndarray, weights: np.ndarray, names: list[str], keep: np.ndarray
+    length_scale: Any,
+    rows: np.ndarray,
+    weights: np.ndarray,
+    names: list[str],
+    keep: np.ndarray,
+    what: str = "length_scale",
 ) -> np.ndarray:
     """Length scale of each kept column of the centred, distinct `rows`.
 
@@ -59,6 +80,8 @@ def resolve_length_scale(
         Names of all columns.
     keep : array of shape (n_features,), bool
         Which of them `rows` has.
+    what : str
+        What messages call `length_scale`.
 
     Raises
     ------
@@ -67,7 +90,7 @@ def resolve_length_scale(
     """
     if isinstance(length_scale, str):
         if length_scale not in RULES:
-            raise InputError(f"length_scale = {length_scale!r}: expected a number, one a column, 'scott' or 'median'.")
+            raise InputError(f"{what} = {length_scale!r}: expected a number, one a column, 'scott' or 'median'.")
         scale = (scott if length_scale == "scott" else median)(rows, weights)
         bad = ~(np.isfinite(scale) & (scale > 0))
         if bad.any():
@@ -77,15 +100,11 @@ def resolve_length_scale(
     try:
         given = np.asarray(length_scale, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(
-            f"length_scale = {length_scale!r}: expected a number, one a column, 'scott' or 'median'."
-        ) from error
+        raise InputError(f"{what} = {length_scale!r}: expected a number, one a column, 'scott' or 'median'.") from error
     if given.ndim > 1 or (given.ndim == 1 and given.shape != keep.shape):
         raise InputError(
-            f"length_scale has shape {given.shape}; expected one number, or one for each of {len(keep)} columns."
+            f"{what} has shape {given.shape}; expected one number, or one for each of {len(keep)} columns."
         )
     if not (np.isfinite(given).all() and (given > 0).all()):
-        raise InputError(
-            f"length_scale = {length_scale!r}: expected positive, finite numbers in the units of the columns."
-        )
+        raise InputError(f"{what} = {length_scale!r}: expected positive, finite numbers in the units of the columns.")
     return np.broadcast_to(given, keep.shape)[keep].copy()

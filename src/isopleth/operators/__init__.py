@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from isopleth.operators.blocks import GRADIENT, LAPLACIAN, LOG_GRADIENT, LOG_SUM, VALUE, Block
+from isopleth.operators.blocks import GRADIENT, LAPLACIAN, LOG_GRADIENT, LOG_LAPLACIAN, LOG_SUM, VALUE, Block
 from isopleth.operators.operator import DEFAULT_MEMORY_LIMIT, Operator
 
-__all__ = ["DEFAULT_MEMORY_LIMIT", "GRADIENT", "LAPLACIAN", "LOG_GRADIENT", "LOG_SUM", "VALUE", "Block", "Operator"]
+__all__ = [
+    "DEFAULT_MEMORY_LIMIT",
+    "GRADIENT",
+    "LAPLACIAN",
+    "LOG_GRADIENT",
+    "LOG_LAPLACIAN",
+    "LOG_SUM",
+    "VALUE",
+    "Block",
+    "Operator",
+]

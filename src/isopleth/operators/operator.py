@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Self
 
 from isopleth._namespace import Array, namespace
@@ -68,14 +69,17 @@ class Operator:
         self.kernel = kernel.bind(x.shape[1])
         self.block = block
         self.memory_limit = memory_limit
-        left = Points.of(x)
-        right = left if y is None else Points.of(y)
-        self.shape = (x.shape[0], right.x.shape[0])
+        self._n_jobs = n_jobs
         self._itemsize = 8 if x.dtype == namespace(x).float64 else 4
-        workers = workers_for(*self.shape, effective_n_jobs(n_jobs))
-        tile = tile_within(memory_limit / (self._itemsize * workers), x.shape[1])
-        self._sweep = Sweep(self.kernel, block, left, right, workers, tile)
         self._matrix: Array | None = None
+        left = Points.of(x)
+        self._sum_over(left, left if y is None else Points.of(y))
+
+    def _sum_over(self, x: Points, y: Points) -> None:
+        self.shape = (x.x.shape[0], y.x.shape[0])
+        workers = workers_for(*self.shape, effective_n_jobs(self._n_jobs))
+        tile = tile_within(self.memory_limit / (self._itemsize * workers), x.x.shape[1])
+        self._sweep = Sweep(self.kernel, self.block, x, y, workers, tile)
 
     def store(self) -> Self:
         """Keep the matrix for the products to come if it fits in the memory limit beside a tile; else go on streaming."""
@@ -90,6 +94,14 @@ class Operator:
     def stored(self) -> bool:
         """Whether the matrix is kept."""
         return self._matrix is not None
+
+    def part(self, rows: slice, columns: slice, memory_limit: float) -> Operator:
+        """The sums at the points `rows` over the points `columns`, without a copy of points or of a stored matrix."""
+        out = copy(self)
+        out.memory_limit = memory_limit
+        out._sum_over(self._sweep.x.part(rows), self._sweep.y.part(columns))
+        out._matrix = None if self._matrix is None else self._matrix[rows, columns]
+        return out
 
     def matvec(self, v: Array) -> Array:
         """The sums for coefficients `v` of shape (m,) or, for scalar blocks, (m, k)."""

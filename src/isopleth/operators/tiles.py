@@ -37,6 +37,10 @@ class Points:
         right = xp.asarray(xp.concat([x, ones, norms[:, None]], axis=1).T, copy=True)
         return cls(x, norms, left, right)
 
+    def part(self, rows: slice) -> Points:
+        """Some of the points, without a copy."""
+        return Points(self.x[rows, :], self.norms[rows], self.left[rows, :], self.right[:, rows])
+
 
 def _direct(a: Array, b: Array, work: Workspace) -> Array:
     """Squared distances by differences, exact where the matrix product cancels."""

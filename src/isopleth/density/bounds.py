@@ -1,0 +1,205 @@
+"""Columns that end at a bound: the map that takes them to the whole line, and what densities pay for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import expit
+
+from isopleth.errors import InputError
+
+_LARGEST = 1e300  # so that the distance to a bound does not overflow
+_PAIR = "a pair (low, high) of numbers, with None for an end that is open"
+
+
+@dataclass(frozen=True)
+class Bounds:
+    r"""The map :math:`y = \log(x - a) - \log(b - x)` of each column, without the term of an end that is open.
+
+    A column with a lower bound a becomes a logarithm, one with an upper bound b its mirror image, one with both a logit;
+    a column with neither stays as it is. y always ascends with x.
+
+    Parameters
+    ----------
+    low, high : arrays of shape (n_features,)
+        The bounds a and b; infinite for ends that are open.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+
+    @classmethod
+    def of(cls, bounds: Any, labels: list[str], names: list[str] | None) -> Self:
+        """Bounds as a user states them.
+
+        Parameters
+        ----------
+        bounds : None, mapping or sequence
+            Nothing; (low, high) by name or number of the column; or one (low, high) a column.
+        labels : list of str
+            What messages call the columns.
+        names : list of str, optional
+            Names of the columns, where they have any.
+
+        Raises
+        ------
+        InputError
+            If a column does not exist, a pair is none, or its ends are not in order.
+        """
+        low, high = np.full(len(labels), -np.inf), np.full(len(labels), np.inf)
+        for j, pair in _by_column(bounds, labels, names):
+            low[j], high[j] = _ends(pair, labels[j])
+        return cls(low, high)
+
+    def inside(self, X: np.ndarray) -> np.ndarray:
+        """Which cells of `X` of shape (n, n_features) are between the bounds and on neither."""
+        return np.asarray((self.low < X) & (self.high > X))
+
+    def check(self, X: np.ndarray, counted: np.ndarray, labels: list[str]) -> None:
+        """Refuse rows to fit that are not inside.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            Rows.
+        counted : array of shape (n,), bool
+            Those of positive weight.
+        labels : list of str
+            What messages call the columns.
+
+        Raises
+        ------
+        InputError
+            Naming the first cell on or beyond a bound.
+        """
+        bad = ~self.inside(X) & counted[:, None]
+        if not bad.any():
+            return
+        i, j = np.argwhere(bad)[0]
+        end, side = (self.low[j], "lower") if X[i, j] <= self.low[j] else (self.high[j], "upper")
+        place = "on" if X[i, j] == end else "below" if side == "lower" else "above"
+        raise InputError(
+            f"row {i} of X has {float(X[i, j])!r} in {labels[j]}, {place} the {side} bound {float(end)!r} (rows on or beyond "
+            f"its bounds: {int(bad[:, j].sum())}); move the bound outwards, leave it out, or drop those rows."
+        )
+
+    def enter(self, X: np.ndarray) -> np.ndarray:
+        """Columns on the whole line, of rows that are inside."""
+        Y = X.copy()
+        for j, low, high in self._bounded():
+            Y[:, j] = 0.0
+            if np.isfinite(low):
+                Y[:, j] += np.log(X[:, j] - low)
+            if np.isfinite(high):
+                Y[:, j] -= np.log(high - X[:, j])
+        return Y
+
+    def leave(self, Y: np.ndarray) -> np.ndarray:
+        """The inverse of :meth:`enter`, strictly inside the bounds even where rounding would end on one."""
+        X = Y.copy()
+        for j, low, high in self._bounded():
+            y = Y[:, j]
+            with np.errstate(over="ignore"):
+                if np.isinf(high):
+                    x = low + np.exp(y)
+                elif np.isinf(low):
+                    x = high - np.exp(-y)
+                else:  # from the nearer end, where no digits are lost
+                    x = np.where(y < 0.0, low + (high - low) * expit(y), high - (high - low) * expit(-y))
+            X[:, j] = np.clip(x, np.nextafter(low, np.inf), np.nextafter(high, -np.inf))
+        return X
+
+    def log_slope(self, X: np.ndarray) -> np.ndarray:
+        """log dy/dx of each cell of rows that are inside, what log densities gain by the map."""
+        out = np.zeros(X.shape)
+        for j, low, high in self._bounded():
+            if np.isfinite(low):
+                out[:, j] -= np.log(X[:, j] - low)
+            if np.isfinite(high):
+                out[:, j] -= np.log(high - X[:, j])
+            if np.isfinite(low) and np.isfinite(high):
+                out[:, j] += np.log(high - low)
+        return out
+
+    def gradient(self, X: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        r"""The gradient of a log density in x, from its `gradient` in y.
+
+        With g the latter, the chain rule and the derivative of log dy/dx come to
+        :math:`(g - 1)/(x - a) + (g + 1)/(b - x)`.
+        """
+        out = gradient.copy()
+        with np.errstate(over="ignore"):
+            for j, low, high in self._bounded():
+                out[:, j] = 0.0
+                if np.isfinite(low):
+                    out[:, j] += (gradient[:, j] - 1.0) / (X[:, j] - low)
+                if np.isfinite(high):
+                    out[:, j] += (gradient[:, j] + 1.0) / (high - X[:, j])
+        return out
+
+    def _bounded(self) -> Iterator[tuple[int, float, float]]:
+        """Number, low and high of each column that has a bound."""
+        for j in np.flatnonzero(np.isfinite(self.low) | np.isfinite(self.high)):
+            yield int(j), float(self.low[j]), float(self.high[j])
+
+
+def _by_column(bounds: Any, labels: list[str], names: list[str] | None) -> list[tuple[int, Any]]:
+    """Numbers of columns with what was said of them."""
+    if bounds is None:
+        return []
+    if isinstance(bounds, Mapping):
+        places = [(_column(key, labels, names), pair) for key, pair in bounds.items()]
+        for j in {j for j, _ in places if [i for i, _ in places].count(j) > 1}:
+            raise InputError(f"bounds names {labels[j]} twice, by name and by number; keep one of the two.")
+        return places
+    try:
+        pairs = list(bounds)
+    except TypeError as error:
+        raise InputError(
+            f"bounds = {bounds!r}: expected None, one pair (low, high) a column, or a dict from columns to pairs."
+        ) from error
+    if len(pairs) != len(labels):
+        raise InputError(
+            f"bounds has {len(pairs)} pairs; expected one for each of {len(labels)} columns, or a dict of some columns."
+        )
+    return list(enumerate(pairs))
+
+
+def _column(key: Any, labels: list[str], names: list[str] | None) -> int:
+    if isinstance(key, str):
+        if names is None:
+            raise InputError(f"bounds names column {key!r}, but X has no column names; use the column's number.")
+        if key not in names:
+            raise InputError(f"bounds names column {key!r}, which X does not have; it has {', '.join(labels)}.")
+        return names.index(key)
+    if isinstance(key, bool) or not isinstance(key, Integral) or int(key) not in range(len(labels)):
+        raise InputError(
+            f"bounds names column {key!r}; expected a column's name or number from 0 to {len(labels) - 1}."
+        )
+    return int(key)
+
+
+def _ends(pair: Any, label: str) -> tuple[float, float]:
+    try:
+        low, high = pair
+    except (TypeError, ValueError) as error:
+        raise InputError(f"bounds of {label} = {pair!r}: expected {_PAIR}.") from error
+    low, high = _end(low, -np.inf, pair, label), _end(high, np.inf, pair, label)
+    if low >= high:
+        raise InputError(f"bounds of {label} = {pair!r}: the lower bound must be less than the upper one.")
+    return low, high
+
+
+def _end(end: Any, unbounded: float, pair: Any, label: str) -> float:
+    if end is None:
+        return unbounded
+    if isinstance(end, bool) or not isinstance(end, Real) or math.isnan(end):
+        raise InputError(f"bounds of {label} = {pair!r}: expected {_PAIR}.")
+    if _LARGEST < abs(float(end)) < math.inf:
+        raise InputError(f"bounds of {label} = {pair!r}: expected numbers up to {_LARGEST:g}, or None.")
+    return float(end)

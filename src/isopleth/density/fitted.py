@@ -1,0 +1,149 @@
+"""Fitted densities in frame coordinates, whose length scale is 1: what an expansion means as a density."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from isopleth.density.gaussian_pairs import sample_pairs
+from isopleth.expansion import KernelExpansion
+from isopleth.kernels import Gaussian
+
+
+@dataclass(frozen=True)
+class FrameDensity(ABC):
+    """A density p that an expansion f stands for.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+        The function f, with positive coefficients.
+    """
+
+    expansion: KernelExpansion
+
+    @cached_property
+    @abstractmethod
+    def log_normalizer(self) -> float:
+        """log of the integral of the density before it is normalised."""
+
+    @abstractmethod
+    def log_unnormalized(self, z: np.ndarray) -> np.ndarray:
+        """log p at rows `z` of shape (n, d), up to :attr:`log_normalizer`."""
+
+    def log_density(self, z: np.ndarray) -> np.ndarray:
+        """log p at rows `z` of shape (n, d)."""
+        return self.log_unnormalized(z) - self.log_normalizer
+
+    @abstractmethod
+    def grad_log_density(self, z: np.ndarray) -> np.ndarray:
+        """Gradient of log p at rows `z`, of shape (n, d)."""
+
+    @abstractmethod
+    def hyvarinen_terms(self, z: np.ndarray) -> np.ndarray:
+        r""":math:`\Delta \log p + |\nabla \log p|^2/2` at rows `z`; means something only where :meth:`positive`."""
+
+    @abstractmethod
+    def sample(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+        """Independent rows from p, of shape (n_samples, d)."""
+
+    def positive(self, z: np.ndarray) -> np.ndarray:
+        """Whether f > 0 at rows `z`, which sums of kernels with negative values need not be."""
+        if self.expansion.kernel.nonnegative:
+            return np.ones(len(z), dtype=bool)
+        return np.asarray(self.expansion.value(z) > 0.0)
+
+
+@dataclass(frozen=True)
+class RootDensity(FrameDensity):
+    r"""The density :math:`p = f^2/Z`, :math:`Z = \int f^2`.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+        The root f.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import Gaussian
+    >>> from isopleth.density.fitted import RootDensity
+    >>> from isopleth.expansion import KernelExpansion
+    >>> p = RootDensity(KernelExpansion(Gaussian(dim=1), np.zeros((1, 1)), np.ones(1)))
+    >>> round(float(p.log_normalizer), 4)  # the integral of exp(-z^2) is the square root of pi
+    0.5724
+    """
+
+    @cached_property
+    def log_normalizer(self) -> float:
+        """log Z, in closed form."""
+        return self.expansion.log_square_integral()
+
+    def log_unnormalized(self, z: np.ndarray) -> np.ndarray:
+        """log f^2."""
+        return 2.0 * self.expansion.log_abs(z)
+
+    def grad_log_density(self, z: np.ndarray) -> np.ndarray:
+        r""":math:`2\,\nabla f/f`."""
+        return 2.0 * self.expansion.grad_log_abs(z)
+
+    def hyvarinen_terms(self, z: np.ndarray) -> np.ndarray:
+        r""":math:`2\,\Delta f/f`: what the gradients add and what they take cancel."""
+        return 2.0 * self.expansion.laplacian_over_value(z)
+
+    def sample(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+        """Rows by pairs of centres; raises NotImplementedError for kernels other than the Gaussian."""
+        if not isinstance(self.expansion.kernel, Gaussian):
+            raise NotImplementedError(
+                f"{self.expansion.kernel!r} has no exact sampler of squares; fit with kernel='gaussian' to sample."
+            )
+        return sample_pairs(self.expansion, n_samples, rng)
+
+
+@dataclass(frozen=True)
+class MixtureDensity(FrameDensity):
+    r"""The density :math:`p = f/\int f`, a mixture of one kernel a centre.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+        The sum f, of a kernel that is nowhere negative and integrates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import Gaussian
+    >>> from isopleth.density.fitted import MixtureDensity
+    >>> from isopleth.expansion import KernelExpansion
+    >>> p = MixtureDensity(KernelExpansion(Gaussian(dim=1), np.zeros((1, 1)), np.ones(1)))
+    >>> p.log_density(np.zeros((1, 1))).round(4)  # the standard normal density at 0
+    array([-0.9189])
+    """
+
+    @cached_property
+    def log_normalizer(self) -> float:
+        r""":math:`\log \int f = \log \sum_i \alpha_i + \log \int k`."""
+        return math.log(float(np.sum(self.expansion.coefficients))) + self.expansion.kernel.log_integral()
+
+    def log_unnormalized(self, z: np.ndarray) -> np.ndarray:
+        """log f."""
+        return np.asarray(self.expansion.log_abs(z))
+
+    def grad_log_density(self, z: np.ndarray) -> np.ndarray:
+        r""":math:`\nabla f/f`."""
+        return np.asarray(self.expansion.grad_log_abs(z))
+
+    def hyvarinen_terms(self, z: np.ndarray) -> np.ndarray:
+        r""":math:`\Delta f/f - |\nabla f/f|^2/2`."""
+        gradient = self.expansion.grad_log_abs(z)
+        return np.asarray(self.expansion.laplacian_over_value(z) - 0.5 * np.sum(gradient * gradient, axis=1))
+
+    def sample(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+        """A centre by its share of the coefficients, and a draw from the kernel about it."""
+        alpha, centers = self.expansion.coefficients, self.expansion.centers
+        chosen = rng.choice(len(alpha), size=n_samples, p=alpha / alpha.sum())
+        return np.asarray(centers[chosen] + self.expansion.kernel.sample(n_samples, rng))

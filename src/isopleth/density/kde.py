@@ -1,0 +1,108 @@
+"""KDE: the kernel density estimate, with the same kernels, rules and answers as SOSREP."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from isopleth.density.base import KernelDensity
+from isopleth.density.fitted import FrameDensity, MixtureDensity
+from isopleth.expansion import KernelExpansion
+from isopleth.kernels import Kernel
+from isopleth.operators import DEFAULT_MEMORY_LIMIT
+
+
+class KDE(KernelDensity):
+    r"""Kernel density estimate, :math:`p(x) = \sum_i w_i k(x_i, x) / \int k(0, x)\, dx` for weights of sum 1.
+
+    There is nothing to solve: a fit takes no time, and every kernel can be sampled from exactly [1]_ [2]_.
+
+    Parameters
+    ----------
+    kernel : {"gaussian", "laplacian", "matern32", "matern52", "matern72"} or Kernel, default="gaussian"
+        The kernel; it must be nowhere negative and integrate.
+    length_scale : float, array of shape (n_features,), "scott", "median" or Search, default="scott"
+        Length scale, one for all columns or one a column, in the units of the data, or of their logarithms or logits for
+        columns with `bounds`. "scott" follows the standard deviation of each column and the number of rows, "median" is
+        the median distance between distinct rows, and a :class:`~isopleth.Search` takes the best of a grid.
+    bounds : None, dict or sequence, optional
+        Where columns end: a dict from names or numbers of columns to pairs (low, high), or one pair for each column; None
+        is an open end. A column with a lower bound is fitted as :math:`\log(x - low)`, one with an upper bound as
+        :math:`-\log(high - x)`, one with both as their sum, a logit. Densities, gradients, samples and levels are
+        in the units of the data all the same; on and beyond a bound the density is 0.
+    memory_limit : float, default=2**30
+        Bytes that tiles of the kernel matrix and scratch may take together; the matrix is never kept.
+    n_jobs : int, optional
+        Threads; None is all processors.
+
+    Attributes
+    ----------
+    centers_ : ndarray of shape (n_centers, n_features)
+        The distinct rows of positive weight.
+    weights_ : ndarray of shape (n_centers,)
+        Their summed weights.
+    dual_coef_ : ndarray of shape (n_centers,)
+        The weights over their sum.
+    log_normalizer_ : float
+        log of the integral of the kernel, in the units of the data (or of logarithms and logits, for columns with bounds).
+    length_scale_ : ndarray of shape (n_features,)
+        The length scale of each column; NaN for constant columns, which are dropped.
+    unit_ : ndarray of shape (n_features,)
+        The unit of each column in :meth:`hyvarinen_loss`: its length scale, times a factor that brings their geometric mean
+        to that of the standard deviations; NaN for constant columns.
+    search_path_ : SearchPath
+        What a Search found, where `length_scale` is one.
+    n_features_in_ : int
+        Number of columns at fit.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the columns at fit, where they had any.
+
+    Warns
+    -----
+    DataWarning
+        For constant columns and for fewer distinct rows than columns.
+
+    See Also
+    --------
+    SOSREP : The square of a sum of kernels, of coefficients that are solved for.
+
+    References
+    ----------
+    .. [1] M. Rosenblatt, "Remarks on some nonparametric estimates of a density function", Annals of Mathematical
+       Statistics 27, 1956.
+    .. [2] E. Parzen, "On estimation of a probability density function and mode", Annals of Mathematical Statistics 33, 1962.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import KDE
+    >>> hours = np.random.default_rng(0).exponential(size=(500, 1))
+    >>> density = KDE(kernel="gaussian", bounds={0: (0, None)}).fit(hours)
+    >>> density.score_samples([[-0.1]])  # no time is negative
+    array([-inf])
+    >>> bool((density.sample(100, random_state=0) > 0).all())
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: str | Kernel = "gaussian",
+        length_scale: Any = "scott",
+        bounds: Any = None,
+        memory_limit: float = DEFAULT_MEMORY_LIMIT,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.length_scale = length_scale
+        self.bounds = bounds
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+
+    _density_type: ClassVar[type[FrameDensity]] = MixtureDensity
+
+    def _refuse(self, kernel: Kernel) -> None:
+        kernel.log_integral()
+
+    def _fit_frame(self, kernel: Kernel, z: np.ndarray, weights: np.ndarray) -> tuple[FrameDensity, dict[str, Any]]:
+        return MixtureDensity(KernelExpansion(kernel, z, weights / weights.sum(), self.memory_limit, self.n_jobs)), {}

@@ -1,0 +1,93 @@
+"""Pictures of why a row is unlikely."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from isopleth.errors import InputError
+from isopleth.plotting.style import BLUE, given_or_new
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MOST_BARS = 10
+_LONGEST_NAME = 32
+_LETTER = 0.019
+"""Share of the width that a letter beside a bar takes, at most."""
+
+
+def plot_explanation(explanation: Any, row: int = 0, ax: Axes | None = None) -> Axes:
+    """Draw the columns that make a row unlikely.
+
+    A bar is the rise of the score of the row when the value of that column alone is replaced by the one that suits the
+    rest of the row best; the two values stand beside it. At most ten columns are drawn, those of the largest rise.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        What :meth:`AnomalyDetector.explain` found.
+    row : int, default=0
+        Number of the row among those explained; negative numbers count from the end.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None makes a figure without pyplot, so that no window opens and no display is needed.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes; their figure is ``ax.figure``, which :func:`save_figure` writes to a file.
+
+    Raises
+    ------
+    InputError
+        If there is no such row.
+    MissingExtraError
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import AnomalyDetector
+    >>> from isopleth.plotting import plot_explanation
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> X[7, 1] = 9.0
+    >>> detector = AnomalyDetector(n_estimators=20, random_state=0).fit(X)
+    >>> ax = plot_explanation(detector.explain(X[[7]]))
+    >>> ax.get_yticklabels()[0].get_text()
+    'column 1'
+    """
+    rows, columns = np.shape(explanation.rise)
+    if isinstance(row, bool) or not isinstance(row, (int, np.integer)) or not -rows <= row < rows:
+        raise InputError(f"row = {row!r}: expected the number of one of the {rows} rows explained, 0 to {rows - 1}.")
+    ax = given_or_new(ax, 6.4, 1.3 + 0.32 * min(columns, _MOST_BARS))
+    rise = np.asarray(explanation.rise)[row]
+    chosen = np.argsort(-rise, kind="stable")[:_MOST_BARS]
+    chosen = chosen[rise[chosen] > 0.0]
+    _draw_bars(ax, explanation, int(row), chosen)
+    some = f" ({len(chosen)} of {columns} columns)" if len(chosen) < columns else ""
+    ax.set_xlabel(f"rise of the score with the best value{some}")
+    ax.set_title(f"Row {row % rows}, score {explanation.scores[row]:.4g}: value → best value", loc="left", fontsize=10)
+    return ax
+
+
+def _draw_bars(axes: Axes, explanation: Any, row: int, chosen: np.ndarray) -> None:
+    places = np.arange(len(chosen))
+    bars = axes.barh(places, explanation.rise[row][chosen], height=0.7, color=BLUE)
+    moves = [f"{explanation.values[row][j]:.4g} → {explanation.best[row][j]:.4g}" for j in chosen]
+    axes.bar_label(bars, moves, padding=4, fontsize=8)
+    axes.set_yticks(places, [_shortened(explanation.names[j]) for j in chosen])
+    axes.invert_yaxis()
+    axes.spines[["top", "right"]].set_visible(False)
+    if len(chosen):
+        room = max(0.3, 1.0 - _LETTER * (2 + max(map(len, moves))))
+        axes.set_xlim(0.0, explanation.rise[row][chosen[0]] / room)
+    else:
+        axes.text(
+            0.5, 0.5, "no column alone makes the row less unlikely", transform=axes.transAxes, ha="center", va="center"
+        )
+        axes.set_xlim(0.0, 1.0)
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."

@@ -1,0 +1,71 @@
+"""The part of a table that a picture shows, and its rows as dots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from isopleth.io.deviations import robust_z
+from isopleth.plotting.style import GREY
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MOST_DOTS = 5000
+_MANY_DOTS = 1000
+"""So many dots are paler, and an image within vector files, which would be slow to open otherwise."""
+_FARTHEST = 15.0
+"""Robust standard deviations from the median at which the frame ends: one wild value must not shrink all others."""
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Rows of one or two columns, the names of these, and the corners of the frame."""
+
+    points: np.ndarray
+    names: list[str]
+    low: np.ndarray
+    high: np.ndarray
+
+    @property
+    def outside(self) -> int:
+        """Number of rows beyond the frame."""
+        return int(np.any((self.points < self.low) | (self.points > self.high), axis=1).sum())
+
+    def placed(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where `rows` are drawn; those beyond the frame at its edge, those of a single column on the axis."""
+        points = np.clip(self.points[rows], self.low, self.high)
+        return points[:, 0], points[:, 1] if points.shape[1] == 2 else np.zeros(len(points))
+
+
+def robust_range(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Range of columns that vary, without values that are far from all others."""
+    middle = np.median(points, axis=0)
+    z = robust_z(points, points)
+    # From the definition z = (x - middle)/spread, at the row that is farthest out.
+    farthest = np.argmax(np.abs(z), axis=0)
+    columns = np.arange(points.shape[1])
+    spread = (points[farthest, columns] - middle) / z[farthest, columns]
+    low = np.maximum(points.min(axis=0), middle - _FARTHEST * spread)
+    high = np.minimum(points.max(axis=0), middle + _FARTHEST * spread)
+    return low, high
+
+
+def some(rows: np.ndarray, most: int) -> np.ndarray:
+    """At most `most` of the rows, the same ones each time."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.sort(np.random.default_rng(0).choice(len(rows), most, replace=False))]
+
+
+def draw_dots(axes: Axes, view: View, rows: np.ndarray) -> list[str]:
+    """Draw the rows of these numbers in grey; returns what is to be said about those left out."""
+    shown = some(rows, _MOST_DOTS)
+    many = len(shown) > _MANY_DOTS
+    alpha = 0.25 if many else 0.6
+    place = view.placed(shown)
+    axes.scatter(*place, 7, color=GREY, alpha=alpha, linewidths=0, zorder=3, rasterized=many, clip_on=False)
+    left_out, count = len(rows) - len(shown), len(view.points)
+    return [f"{count - left_out:,} of {count:,} rows shown"] * bool(left_out)

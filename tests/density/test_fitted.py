@@ -1,0 +1,117 @@
+"""Densities in frame coordinates against differences of their own logarithms, and where they underflow."""
+
+import numpy as np
+import pytest
+
+from isopleth.density.fitted import MixtureDensity, RootDensity
+from isopleth.errors import InputError
+from isopleth.expansion import KernelExpansion
+from isopleth.kernels import KERNELS, SDO, Laplacian
+
+
+def accepted(kind, dim):
+    """Names of the kernels that have a normaliser, by asking them."""
+    out = []
+    for name, kernel in KERNELS.items():
+        try:
+            bound = kernel.bind(dim)
+            bound.self_convolution() if kind is RootDensity else bound.log_integral()
+        except InputError:
+            continue
+        out.append(name)
+    return out
+
+
+PAIRS = [(kind, name, dim) for kind in (RootDensity, MixtureDensity) for dim in (1, 3) for name in accepted(kind, dim)]
+
+
+def density(kind, kernel, dim, n=20, seed=0):
+    rng = np.random.default_rng(seed)
+    return kind(KernelExpansion(kernel.bind(dim), rng.normal(size=(n, dim)), rng.uniform(0.1, 1.0, size=n)))
+
+
+def test_every_kernel_is_a_density_somewhere_and_some_are_refused():
+    assert set(accepted(RootDensity, 1)) == set(KERNELS)
+    assert set(accepted(RootDensity, 2)) == set(KERNELS) - {"imq"}
+    assert set(accepted(MixtureDensity, 2)) == set(KERNELS) - {"imq", "sdo"}
+
+
+def hyvarinen_by_differences(log_density, z, h):
+    """Trace of the Hessian of log p plus half the squared gradient."""
+    total = np.zeros(len(z))
+    here = log_density(z)
+    for e in np.eye(z.shape[1]):
+        up, down = log_density(z + h * e), log_density(z - h * e)
+        total += (up - 2 * here + down) / h**2 + 0.5 * ((up - down) / (2 * h)) ** 2
+    return total
+
+
+@pytest.mark.parametrize(("kind", "name", "dim"), PAIRS)
+def test_hyvarinen_terms_by_differences(kind, name, dim):
+    p = density(kind, KERNELS[name], dim)
+    z = np.random.default_rng(1).normal(size=(15, dim)) * 1.5
+    z = z[p.positive(z)]
+    apart = np.abs(z[:, None] - p.expansion.centers).sum(axis=2).min(axis=1) > 0.02  # kinks
+    want = hyvarinen_by_differences(p.log_density, z[apart], 3e-4)
+    np.testing.assert_allclose(p.hyvarinen_terms(z[apart]), want, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(("kind", "name", "dim"), PAIRS)
+def test_gradient_by_differences(kind, name, dim):
+    p = density(kind, KERNELS[name], dim)
+    z = np.random.default_rng(2).normal(size=(15, dim))
+    for j, e in enumerate(np.eye(dim)):
+        want = (p.log_density(z + 1e-6 * e) - p.log_density(z - 1e-6 * e)) / 2e-6
+        np.testing.assert_allclose(p.grad_log_density(z)[:, j], want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [RootDensity, MixtureDensity])
+@pytest.mark.parametrize("name", ["gaussian", "laplacian", "matern32", "matern52", "matern72"])
+def test_hyvarinen_terms_where_the_sum_underflows(kind, name):
+    p = density(kind, KERNELS[name], 3)
+    direction = np.array([0.48, 0.6, 0.64])
+    z = np.array([60.0, 300.0, 800.0, 5000.0])[:, None] * direction
+    assert (p.expansion.value(z) == 0.0).any()
+    # Steps of a hundredth: the logarithm is smooth out there, and large.
+    want = hyvarinen_by_differences(p.log_density, z, 1e-2)
+    np.testing.assert_allclose(p.hyvarinen_terms(z), want, rtol=2e-4, atol=1e-4)
+    far = p.hyvarinen_terms(np.array([[1e8, 0.0, 0.0], [1e149, 0.0, 0.0], [-1e150, 1e150, 1e150]]))
+    assert np.isfinite(far).all()
+    assert p.positive(z).all()
+
+
+@pytest.mark.parametrize("name", ["gaussian", "laplacian", "matern32", "matern52", "matern72"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_log_domain_joins_the_plain_one(name, dtype):
+    """On either side of the threshold neighbours agree, to the digits of a slow sum in logarithms."""
+    rng = np.random.default_rng(0)
+    centers, alpha = rng.normal(size=(12, 2)), rng.uniform(0.1, 1.0, size=12)
+    f = KernelExpansion(KERNELS[name].bind(2), centers.astype(dtype), alpha.astype(dtype))
+    x = np.linspace(2.0, 600.0, 400)[:, None] * np.array([[0.6, 0.8]])
+    kernel = KERNELS[name].bind(2)
+    s = ((x[:, None] - centers) ** 2).sum(axis=2)
+    log_terms = kernel.log(s) + np.log(alpha)
+    share = np.exp(log_terms - log_terms.max(axis=1, keepdims=True))
+    share /= share.sum(axis=1, keepdims=True)
+    step = 1e-3
+    slope = lambda s: (kernel.log(s * (1 + step)) - kernel.log(s * (1 - step))) / (2 * step * s)  # noqa: E731
+    bend = (kernel.log(s * (1 + step)) - 2 * kernel.log(s) + kernel.log(s * (1 - step))) / (step * s) ** 2
+    want = (share * 2 * (2 * slope(s) + 2 * s * (bend + slope(s) ** 2))).sum(axis=1)
+    got = f.laplacian_over_value(x.astype(dtype))
+    tolerance = 1e-4 if dtype is np.float64 else 5e-3
+    np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+
+
+def test_positive_knows_a_sum_that_changes_sign():
+    p = density(RootDensity, SDO(order=4), 1)
+    z = np.linspace(-15, 15, 2001)[:, None]
+    values = p.expansion.value(z)
+    assert (values < 0).any()
+    np.testing.assert_array_equal(p.positive(z), values > 0)
+    assert density(MixtureDensity, Laplacian(), 2).positive(np.full((3, 2), 1e9)).all()
+
+
+def test_mixtures_refuse_kernels_that_do_not_integrate():
+    for name in ("imq", "sdo"):
+        with pytest.raises(InputError, match="Gaussian"):
+            _ = density(MixtureDensity, KERNELS[name], 2).log_normalizer

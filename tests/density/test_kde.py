@@ -1,0 +1,176 @@
+"""KDE against scikit-learn's, quadrature and its own symmetries."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.spatial.distance import cdist
+from scipy.stats import kstest
+from sklearn.neighbors import KernelDensity
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from isopleth import KDE, SDO, SOSREP, InputError
+from isopleth.kernels import KERNELS
+
+REFUSED = ["imq", "sdo"]
+NAMES = [name for name in KERNELS if name not in REFUSED]
+
+
+@parametrize_with_checks([KDE(), KDE(kernel="laplacian", length_scale="median")])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+def mixture(n, dim, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, dim)) * 0.5 + 2.0 * rng.integers(0, 2, size=(n, 1))
+
+
+@pytest.mark.parametrize("dim", [1, 2, 7])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_gaussian_is_that_of_scikit_learn(dim, weighted):
+    X, Q = mixture(200, dim), mixture(100, dim, seed=1) * 1.5
+    w = np.random.default_rng(2).uniform(size=200) if weighted else None
+    want = KernelDensity(bandwidth=0.6).fit(X, sample_weight=w).score_samples(Q)
+    got = KDE(length_scale=0.6).fit(X, sample_weight=w).score_samples(Q)
+    np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_density_integrates_to_one_in_a_column(name):
+    model = KDE(kernel=name, length_scale=0.7).fit(mixture(12, 1))
+    kinks = np.sort(model.centers_[:, 0])
+    pieces = [kinks[0] - 60.0, *kinks, kinks[-1] + 60.0]
+    total = sum(
+        quad(lambda x: np.exp(model.score_samples([[x]])[0]), a, b, epsabs=1e-11)[0] for a, b in pairwise(pieces)
+    )
+    assert total == pytest.approx(1.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_density_integrates_to_one_in_two_columns(name):
+    model = KDE(kernel=name, length_scale=[0.7, 1.3]).fit(mixture(12, 2))
+    points, half = 1000, 25.0
+    axis = (np.arange(points) + 0.5) / points * 2 * half - half
+    total = 0.0
+    for chunk in np.array_split(axis, 4):
+        grid = np.stack(np.meshgrid(chunk, axis, indexing="ij"), axis=-1).reshape(-1, 2)
+        total += np.exp(model.score_samples(grid + 1.0)).sum()
+    assert total * (2 * half / points) ** 2 == pytest.approx(1.0, abs=1e-4 if name == "laplacian" else 1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_density_is_the_plain_mean_of_kernels(name):
+    X, Q, scale = mixture(40, 3), mixture(20, 3, seed=1), np.array([0.5, 1.0, 2.0])
+    model = KDE(kernel=name, length_scale=scale).fit(X)
+    kernel = KERNELS[name].bind(3)
+    mean = kernel(cdist(Q / scale, X / scale) ** 2).mean(axis=1)
+    want = np.log(mean) - kernel.log_integral() - np.log(scale).sum()
+    np.testing.assert_allclose(model.score_samples(Q), want, rtol=1e-10)
+    np.testing.assert_allclose(model.dual_coef_, 1 / 40)
+    assert model.log_normalizer_ == pytest.approx(kernel.log_integral() + np.log(scale).sum())
+
+
+@pytest.mark.parametrize("kernel", [*REFUSED, SDO(order=3)], ids=str)
+def test_kernels_that_are_no_densities_are_refused_by_name(kernel):
+    with pytest.raises(InputError, match=r"Gaussian\(\)"):
+        KDE(kernel=kernel).fit(mixture(20, 2))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_samples_have_the_distribution_of_the_model(name):
+    model = KDE(kernel=name, length_scale=0.5).fit(mixture(10, 1), sample_weight=np.arange(1.0, 11.0))
+    axis = np.linspace(-40.0, 45.0, 200_001)
+    cdf = np.cumsum(np.exp(model.score_samples(axis[:, None]))) * (axis[1] - axis[0])
+    S = model.sample(20_000, random_state=0)
+    assert S.shape == (20_000, 1)
+    assert kstest(S[:, 0], lambda x: np.interp(x, axis, cdf)).pvalue > 1e-3
+    np.testing.assert_array_equal(model.sample(5, random_state=1), model.sample(5, random_state=1))
+    assert (model.sample(5, random_state=1) != model.sample(5, random_state=2)).any()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_samples_in_columns_of_different_scales_and_a_constant_one(name):
+    X = np.c_[mixture(60, 2) * [1.0, 100.0], np.full(60, 7.0)]
+    with pytest.warns(UserWarning, match="constant"):
+        model = KDE(kernel=name).fit(X)
+    S = model.sample(4000, random_state=0)
+    assert (S[:, 2] == 7.0).all()
+    # The mean of the log density over draws is minus the entropy; so is that over draws of another seed.
+    a, b = model.score_samples(S), model.score_samples(model.sample(4000, random_state=1))
+    assert abs(a.mean() - b.mean()) < 5 * np.hypot(a.std(), b.std()) / np.sqrt(4000)
+    # First moments: those of the centres.
+    error = S[:, :2].std(axis=0) / np.sqrt(4000)
+    assert (np.abs(S[:, :2].mean(axis=0) - X[:, :2].mean(axis=0)) < 5 * error).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_weights_equal_repetition(name):
+    rng = np.random.default_rng(0)
+    X, w, Q = mixture(60, 2), rng.integers(0, 4, size=60), mixture(40, 2, seed=1)
+    for scale in (0.7, "scott", "median"):
+        a = KDE(kernel=name, length_scale=scale).fit(X, sample_weight=w)
+        b = KDE(kernel=name, length_scale=scale).fit(np.repeat(X, w, axis=0))
+        np.testing.assert_allclose(a.score_samples(Q), b.score_samples(Q), rtol=1e-9, atol=1e-9)
+        assert a.hyvarinen_loss(Q) == pytest.approx(b.hyvarinen_loss(Q), rel=1e-9)
+
+
+@given(
+    st.sampled_from(NAMES),
+    st.integers(0, 10**6),
+    st.floats(-1e5, 1e5),
+    st.floats(1e-3, 1e3),
+    st.sampled_from(["scott", "median"]),
+)
+def test_equivariance_under_shift_scale_and_permutation(name, seed, shift, factor, rule):
+    rng = np.random.default_rng(seed)
+    X, Q = rng.normal(size=(40, 3)), rng.normal(size=(10, 3))
+    base = KDE(kernel=name, length_scale=rule).fit(X)
+    moved = KDE(kernel=name, length_scale=rule).fit((X[rng.permutation(40)] + shift) * factor)
+    Q_moved = (Q + shift) * factor
+    np.testing.assert_allclose(
+        moved.score_samples(Q_moved), base.score_samples(Q) - 3 * np.log(factor), rtol=1e-6, atol=1e-6
+    )
+    np.testing.assert_allclose(
+        moved.grad_log_density(Q_moved), base.grad_log_density(Q) / factor, rtol=1e-5, atol=1e-5 / factor
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_level_sets_hold_their_mass_of_fresh_rows(name):
+    train, fresh = mixture(800, 2), mixture(10_000, 2, seed=9)
+    model = KDE(kernel=name).fit(train)
+    mass = np.array([0.5, 0.9])
+    levels = model.level_set(mass)
+    inside = (model.score_samples(fresh)[:, None] >= levels).mean(axis=0)
+    np.testing.assert_allclose(inside, mass, atol=0.035)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_far_rows_are_ordered_in_the_log_domain(name):
+    model = KDE(kernel=name).fit(mixture(50, 2))
+    far = np.array([[10.0**e, 0.0] for e in range(1, 9)])
+    log_p = model.score_samples(far)
+    assert np.isfinite(log_p).all()
+    assert (np.diff(log_p) < 0).all()
+    gradient = model.grad_log_density(far)
+    assert np.isfinite(gradient).all()
+    assert (gradient[:, 0] < 0).all()
+    assert np.isfinite(model.hyvarinen_loss(far))
+
+
+def test_the_square_of_one_gaussian_is_a_narrower_gaussian():
+    """SOSREP of two rows a hair apart and KDE at the scale over sqrt(2) are the same density."""
+    X = np.array([[0.0], [1e-6]])
+    Q = np.linspace(-4, 4, 9)[:, None]
+    root, kde = SOSREP(length_scale=1.0).fit(X), KDE(length_scale=np.sqrt(0.5)).fit(X)
+    np.testing.assert_allclose(root.score_samples(Q), kde.score_samples(Q), atol=1e-9)
+
+
+def test_memory_limit_changes_nothing_but_the_memory():
+    X = mixture(700, 5)
+    a, b = KDE().fit(X), KDE(memory_limit=1e5, n_jobs=1).fit(X)
+    np.testing.assert_allclose(a.score_samples(X), b.score_samples(X), rtol=1e-12)

@@ -1,0 +1,13 @@
+"""What pictures must not do."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def without_pyplot(monkeypatch):
+    """Pictures need no pyplot: here its import fails."""
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)

@@ -1,0 +1,190 @@
+"""The benchmarks run, and what they measure with measures."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("benchmarks", reason="the benchmarks are not beside an installed package")
+
+from benchmarks import exact, memory, timing
+from benchmarks.__main__ import main, names
+from benchmarks.comparison import Comparison, Rival
+from benchmarks.growth import expected, fitted
+from benchmarks.measure import measured
+from benchmarks.report import Section, duration, number, section, size
+from benchmarks.tables_with_anomalies import KINDS, table
+
+
+def _double(x):
+    return 2.0 * x
+
+
+def _fails(x):
+    raise RuntimeError("no such thing")
+
+
+def _comparison(**rivals):
+    return Comparison(
+        "sums",
+        "n = {n:,}, d = {d}",
+        lambda n, d: np.ones((n, d)),
+        {"isopleth": Rival(_double)} | rivals,
+        lambda problem, answer: float(np.max(np.abs(answer - 2.0 * problem))),
+        "error",
+        rows=(1000, 4800),
+        columns=2,
+        column_range=(1, 2),
+        column_rows=1000,
+    )
+
+
+def test_a_power_law_is_found():
+    growth = fitted({n: 3e-6 * n**1.7 for n in (1600, 100, 400)})
+    assert growth.exponent == pytest.approx(1.7)
+    assert (growth.low, growth.high) == (100, 1600)
+    assert fitted({100: 1.0}) is None
+
+
+def test_what_a_larger_size_will_cost():
+    assert expected({10: 1.0, 20: 8.0}, 40) == pytest.approx(64.0)
+    assert expected({10: 1.0}, 40) == pytest.approx(16.0)
+    assert expected({}, 40) == 0.0
+
+
+def test_rivals_take_turns_and_the_slow_ones_fewer(monkeypatch):
+    order, now = [], [0.0]
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: now[0])
+
+    def takes(name, seconds):
+        def run():
+            order.append(name)
+            now[0] += seconds[order.count(name) - 1]
+
+        return run
+
+    runs = {"slow": takes("slow", [5.0, 2.0, 2.0, 2.0]), "fast": takes("fast", [9.0, 1.0, 3.0, 2.0])}
+    assert timing.interleaved(runs, rounds=3) == {"slow": 2.0, "fast": 2.0}
+    assert order == ["slow", "fast"] * 4
+    order.clear()
+    assert timing.interleaved({"slow": takes("slow", [5.0, 2.0, 2.0])}, rounds=3, budget=6.0) == {"slow": 2.0}
+    assert order == ["slow"] * 2
+    order.clear()
+    assert timing.interleaved({"slow": takes("slow", [5.0])}, rounds=3, budget=1.0) == {"slow": 5.0}
+
+
+@pytest.mark.skipif(not memory.available(), reason="this system does not tell the peak")
+def test_memory_of_a_known_array():
+    # products of the whole matrix: three arrays of n x n at the peak at most, one at least
+    low, high = memory.peaks("benchmarks.products", "products", "SciPy distances, whole matrix", [(500, 4), (2000, 4)])
+    assert 0.9 * 8 * 500**2 < low < 4 * 8 * 500**2
+    assert 0.95 * 8 * 2000**2 < high < 4 * 8 * 2000**2
+
+
+@pytest.mark.skipif(not memory.available(), reason="this system does not tell the peak")
+def test_memory_of_what_fails_is_not_a_number():
+    (peak,) = memory.peaks("benchmarks.products", "products", "no such rival", [(100, 2)])
+    assert math.isnan(peak)
+
+
+def test_missing_and_failing_rivals_are_told(monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda: False)
+    task = _comparison(
+        absent=Rival(_double, needs="no_such_module"), broken=Rival(_fails), narrow=Rival(_double, dims=(1,))
+    )
+    figures = measured(task, "", quick=True)
+    assert figures["absent"].note == "no_such_module is not installed: not measured"
+    assert figures["broken"].note == "not measured: RuntimeError: no such thing"
+    assert list(figures["narrow"].column_seconds) == [1]
+    assert figures["isopleth"].accuracy == 0.0
+    assert list(figures["isopleth"].seconds) == [120, 240]
+    text = section(task, figures, quick=True).text()
+    assert "absent: no_such_module is not installed: not measured" in text
+    assert "n = 240, d = 2" in text
+
+
+def test_a_part_of_the_work_counts_for_the_whole(monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda: False)
+    task = _comparison(part=Rival(lambda x: time.sleep(0.002) or 2.0 * x, times=1000.0))
+    seconds = measured(task, "", quick=True)["part"].seconds[240]
+    assert 2.0 <= seconds < 100.0
+
+
+def test_a_rival_that_is_ahead_is_named(monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda: False)
+    task = _comparison(slow=Rival(lambda x: time.sleep(0.05) or 2.0 * x))
+    assert section(task, measured(task, "", quick=True), quick=True).notes == []
+    ours = Rival(lambda x: time.sleep(0.05) or 2.0 * x + 1e-3)
+    task = Comparison(**{**task.__dict__, "rivals": {"isopleth": ours, "quick": Rival(_double)}})
+    (note,) = section(task, measured(task, "", quick=True), quick=True).notes
+    assert note.startswith("Ahead of isopleth: quick, in time (")
+    assert note.endswith("error.")
+
+
+def test_figures_for_people():
+    assert (duration(0.0123), duration(2.0), duration(3e-7)) == ("12.3 ms", "2 s", "0.3 µs")
+    assert (number(1234.6), number(0.0123)) == ("1,235", "0.012")
+    assert size(3 * 2**19) == "1.5 MiB"
+    assert duration(math.nan) == "–"
+
+
+def test_a_section_in_rst_has_every_cell():
+    lines = Section("Title", ["", "a"], [["x", "1"]], ["A note."]).rst().splitlines()
+    assert lines[:2] == ["Title", "-----"]
+    assert "   * - x" in lines
+    assert "     - 1" in lines
+    assert lines[-1] == "A note."
+
+
+@pytest.mark.parametrize(("d", "m"), [(1, 2), (2, 3), (5, 4)])
+def test_the_slow_form_of_the_sdo_kernel(d, m):
+    from scipy.integrate import quad
+    from scipy.special import hyp0f1
+
+    def wave(t, r):
+        return t ** (d - 1) / (1.0 + t ** (2 * m)) * hyp0f1(0.5 * d, -0.25 * (r * t) ** 2)
+
+    r = np.array([1.0, 2.5])
+    mass = quad(wave, 0.0, np.inf, args=(0.0,))[0]
+    want = [quad(wave, 0.0, 60.0, args=(one,), limit=500)[0] / mass for one in r]
+    assert np.allclose(exact.sdo(r, d, m), want, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tables_have_their_share_of_anomalies(kind):
+    one, again = table(200, 4, kind, seed=3), table(200, 4, kind, seed=3)
+    assert one.X.shape == (200, 4)
+    assert one.y.sum() == 10
+    assert np.isfinite(one.X).all()
+    assert np.array_equal(one.X, again.X)
+
+
+def test_the_command_writes_what_it_prints(tmp_path, capsys):
+    rst, figures = tmp_path / "results.txt", tmp_path / "results.json"
+    main(["--quick", "--only", "kernels", "--out", str(rst), str(figures)])
+    printed = capsys.readouterr().out
+    assert "isopleth sdo" in printed
+    assert "   * - isopleth sdo" in rst.read_text(encoding="utf-8")
+    found = json.loads(figures.read_text(encoding="utf-8"))
+    assert found["figures"]["kernels"]["isopleth gaussian"]["accuracy"] < 1e-14
+    assert any("processors" in line for line in found["machine"])
+
+
+def test_an_unknown_name_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        main(["--only", "everything"])
+    assert "invalid choice" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_quick_run_has_a_table_for_each_name(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pykeops", None)  # which would compile for minutes
+    main(["--quick"])
+    printed = capsys.readouterr().out
+    assert printed.count("time ~ n^") == len(names()) - 1
+    assert "AUC by kind of anomaly" in printed
