@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
 import numpy as np
 
 from isopleth.cli.columns import ColumnList, read_for_model
+from isopleth.cli.explaining import MOST_FLAGGED, explained
 from isopleth.cli.findings import Findings
 from isopleth.cli.messages import Stages, naming_columns
-from isopleth.cli.model_file import columns_at_fit, load_detector, of_this_version
+from isopleth.cli.model_file import columns_at_fit, load_detector, matched_columns, of_this_version
 from isopleth.cli.outputs import Outputs
 from isopleth.cli.report import report
 from isopleth.errors import InputError
@@ -32,6 +33,12 @@ _PATH = click.Path(path_type=Path, readable=False)
 @click.option("--save", "save_to", metavar="MODEL", type=_PATH, help="Keep the fitted model in this file.")
 @click.option("--model", metavar="MODEL", type=_PATH, help="Score the rows with this model instead of fitting one.")
 @click.option("--plot", type=_PATH, help="Draw the anomalies; .png, .svg or .pdf.")
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Say for the rows shown which columns make them unlikely; --out says it for flagged rows too, in columns "
+    f"explained_by, best and rise (at most {MOST_FLAGGED:,}).",
+)
 def anomalies(
     file: Path,
     out: Path | None,
@@ -40,6 +47,7 @@ def anomalies(
     save_to: Path | None,
     model: Path | None,
     plot: Path | None,
+    explain: bool,
 ) -> None:
     """Show the least likely rows of FILE, a table in .csv, .tsv, .parquet, .npy or .npz.
 
@@ -50,7 +58,7 @@ def anomalies(
         raise InputError("--save and --model exclude each other: with --model nothing is fitted that could be saved.")
     outputs = Outputs(out, save_to, plot)
     outputs.check({"FILE": file, "--model": model})
-    with Stages(["reading", "fitting", "scoring", "writing"]) as stage:
+    with Stages(["reading", "fitting", "scoring", *["explaining"] * explain, "writing"]) as stage:
         stage("reading")
         if model:
             detector = load_detector(model)
@@ -59,16 +67,20 @@ def anomalies(
             table = read_for_model(file, columns, *expected)
             stage("scoring")
             with of_this_version(model):
-                findings, explanation = score(detector, table), explain_new(detector)
+                findings, wording = score(detector, table), wording_of_new(detector)
         else:
             table = read_table(file, columns)
             stage("fitting")
             detector = fit(table)
             findings = training_findings(detector, table)
-            explanation = explain_training(detector, findings)
+            wording = wording_of_training(detector, findings)
+        if explain:
+            stage("explaining")
+            with of_this_version(model) if model else nullcontext():
+                findings = explained(detector, findings, top, flagged=out is not None)
         stage("writing")
         outputs.write(findings, detector)
-    click.echo(report(findings, top, *explanation))
+    click.echo(report(findings, top, *wording))
 
 
 def fit(table: Table) -> AnomalyDetector:
@@ -88,14 +100,12 @@ def training_findings(detector: AnomalyDetector, table: Table) -> Findings:
 
 def score(detector: AnomalyDetector, table: Table) -> Findings:
     """What the detector says of new rows."""
-    with warnings.catch_warnings():
-        # The columns have been matched by name; scikit-learn sees an array without names.
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        X = table.values
+    X = table.values
+    with matched_columns():
         return Findings(table, detector.score_samples(X), detector.p_values(X), detector.predict(X))
 
 
-def explain_training(detector: AnomalyDetector, findings: Findings) -> tuple[str, str]:
+def wording_of_training(detector: AnomalyDetector, findings: Findings) -> tuple[str, str]:
     """The rule by which rows of the table itself are flagged, and how sure that is or what it would take."""
     rate, n = detector.false_discovery_rate, len(findings.scores)
     meaning = (
@@ -115,7 +125,7 @@ def explain_training(detector: AnomalyDetector, findings: Findings) -> tuple[str
     return f"false discovery rate {rate:.0%}", meaning + sureness
 
 
-def explain_new(detector: AnomalyDetector) -> tuple[str, str]:
+def wording_of_new(detector: AnomalyDetector) -> tuple[str, str]:
     """The rule by which new rows are flagged, and how sure that is."""
     return (
         f"score below {detector.offset_:.4g}",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from isopleth.cli.anomalies import explain_training, fit, training_findings
+from isopleth.cli.anomalies import fit, training_findings, wording_of_training
 from isopleth.cli.messages import Stages
 from isopleth.cli.outputs import Outputs
 from isopleth.cli.report import report
@@ -39,7 +39,7 @@ def demo(plot: Path) -> None:
     found = int(breast.labels[findings.order[:known]].sum())
     chance = known * known / len(breast.labels)
     click.echo(breast.description + "\n")
-    click.echo(report(findings, known, *explain_training(detector, findings)) + "\n")
+    click.echo(report(findings, known, *wording_of_training(detector, findings)) + "\n")
     click.echo(
         f"{found} of the {known} known anomalies are among the {known} least likely rows (by chance: {chance:.1f})."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,6 +41,14 @@ def of_this_version(path: Path) -> Iterator[None]:
         yield
     except (AttributeError, KeyError, TypeError, IndexError) as error:
         raise InputError(f"{path} does not fit this version of isopleth: fit and save it again.") from error
+
+
+@contextmanager
+def matched_columns() -> Iterator[None]:
+    """Let the columns be, that have been matched by name: scikit-learn sees an array without names, and would say so."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        yield
 
 
 def columns_at_fit(detector: AnomalyDetector) -> tuple[int, list[str] | None]:

@@ -9,9 +9,14 @@ import numpy as np
 from isopleth.cli.findings import Findings
 from isopleth.cli.messages import printable
 from isopleth.io.deviations import robust_z
+from isopleth.tasks.explanation import Explanation
 
 _COLUMNS_A_ROW = 3
 _COLUMNS_IN_HEADER = 6
+_MEANING_OF_RISE = (
+    "explained by: the columns whose value alone costs the row most; with the best value in its place, the score would rise "
+    "by what follows the plus sign."
+)
 
 
 def report(findings: Findings, top: int, rule: str, meaning: str) -> str:
@@ -38,6 +43,8 @@ def report(findings: Findings, top: int, rule: str, meaning: str) -> str:
     if len(shown):
         parts.append(_aligned(_cells(findings, shown)))
     parts.append(meaning)
+    if findings.explanation is not None:
+        parts[-1] += "\n" + _MEANING_OF_RISE
     return "\n\n".join(parts)
 
 
@@ -56,12 +63,13 @@ def _cells(findings: Findings, shown: np.ndarray) -> list[list[str]]:
     """A header and a line for each shown row; text files also get the line at which an editor finds the row."""
     lines = findings.table.lines
     place = ["row"] if lines is None else ["row", "line"]
-    cells = [["rank", *place, "score", "p-value", "flag", "most extreme columns"]]
-    extremes = _extremes(findings, shown)
-    for rank, (i, extreme) in enumerate(zip(shown, extremes, strict=True), start=1):
+    last = "most extreme columns" if findings.explanation is None else "explained by"
+    cells = [["rank", *place, "score", "p-value", "flag", last]]
+    reasons = _extremes(findings, shown) if findings.explanation is None else _described(findings.explanation, shown)
+    for rank, (i, reason) in enumerate(zip(shown, reasons, strict=True), start=1):
         where = [str(i + 1)] if lines is None else [str(i + 1), str(lines[i])]
         numbers = [f"{findings.scores[i]:.4g}", f"{findings.p_values[i]:.3g}"]
-        cells.append([str(rank), *where, *numbers, "*" if findings.flagged[i] else "", extreme])
+        cells.append([str(rank), *where, *numbers, "*" if findings.flagged[i] else "", reason])
     return cells
 
 
@@ -73,6 +81,11 @@ def _extremes(findings: Findings, shown: np.ndarray) -> list[str]:
         "  ".join(f"{names[j]}={row[j]:.4g}" for j in np.argsort(-deviation, kind="stable")[:_COLUMNS_A_ROW])
         for row, deviation in zip(table.values[shown], z, strict=True)
     ]
+
+
+def _described(explanation: Explanation, shown: np.ndarray) -> list[str]:
+    """The rows that are explained begin with those that are shown, in the same order."""
+    return [printable(explanation.describe(k, _COLUMNS_A_ROW)) for k in range(len(shown))]
 
 
 def _aligned(cells: Sequence[Sequence[str]]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin
@@ -17,11 +17,15 @@ from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import effective_n_jobs, map_threads
 from isopleth.rows import merge_rows, row_keys
-from isopleth.tasks.committee import COMMON, Committee
+from isopleth.tasks.committee import COMMON, COMMON_VALUE, Committee
 from isopleth.tasks.conformal import benjamini_hochberg, cross_conformal, tail_p_values
+from isopleth.tasks.explanation import Explanation, plain_names
+from isopleth.tasks.moves import Moves, best_moves, values_to_try
 from isopleth.validation import check_rows, varying_columns, warn_few_rows
 
-COMMON_VALUE = -1
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 LEVEL_ROWS = 1000  # as many rows give the level of a committee
 
 
@@ -83,7 +87,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         -1 for the least likely training row, since its threshold has to lie somewhere.
     n_features_in_ : int
         Number of columns at fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns at fit, where they had any.
 
     References
@@ -155,6 +159,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         size = np.abs(frame.centre(X))
         middle = np.median(size, axis=0)
         self._frame = frame.scaled(np.where(middle > 0.0, middle, size.max(axis=0)))
+        self._values = values_to_try(X)
         # Merged in the frame, where rows that differ by less than their digits have become one.
         rows, copies, place = merge_rows(self._frame.enter(X), np.ones(len(X)))
         warn_few_rows(*rows.shape)
@@ -253,13 +258,24 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
             In nats; the lower, the less likely.
         """
-        rows = self._enter(X)
+        return self._score(self._enter(X))
+
+    def _score(self, rows: np.ndarray) -> np.ndarray:
+        """Scores of rows of the frame, each by the densities that have not seen it."""
         scores = self._scores(rows)
-        keys = row_keys(rows)
-        seen = np.flatnonzero(np.isin(keys, self._keys))
+        judge = self._judge_of(rows)
+        seen = np.flatnonzero(judge != COMMON_VALUE)
         out = scores.mean(axis=0)
-        out[seen] = scores[self._key_folds[np.searchsorted(self._keys, keys[seen])], seen]
+        out[seen] = scores[judge[seen], seen]
         return out
+
+    def _judge_of(self, rows: np.ndarray) -> np.ndarray:
+        """Which committee has not seen each row of the frame; COMMON_VALUE where that is all of them, or none."""
+        keys = row_keys(rows)
+        judge = np.full(len(rows), COMMON_VALUE)
+        seen = np.isin(keys, self._keys)
+        judge[seen] = self._key_folds[np.searchsorted(self._keys, keys[seen])]
+        return judge
 
     def decision_function(self, X: Any) -> np.ndarray:
         """``score_samples(X) - offset_``: negative for anomalies.
@@ -309,4 +325,89 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
             In (0, 1].
         """
-        return cross_conformal(self._held_out, list(-self._scores(self._enter(X))))
+        return self._p_values(self._enter(X))
+
+    def _p_values(self, rows: np.ndarray) -> np.ndarray:
+        """p-values of new rows of the frame."""
+        return cross_conformal(self._held_out, list(-self._scores(rows)))
+
+    def explain(self, X: Any) -> Explanation:
+        r"""Which columns make a row unlikely: what its score would gain if one of them had its best value.
+
+        For row x and column j the rise is :math:`\max_v s(x_1, \ldots, v, \ldots, x_d) - s(x)`, s being
+        :meth:`score_samples` by the densities that judge x: for a training row those that have not seen it. A cell that is
+        extreme has a large rise, and so has one that does not go with the others; where a relation between two columns is
+        broken, both have.
+
+        The values v are up to 64 that the column has among the training rows, spread by rank from the least to the greatest.
+        Between them a score may be a little higher; but values that occur are what counts and codes can be, and are the same
+        for every row. The score is evaluated once for each row, column and value: about 0.03 s for a new row of 30 columns, a
+        fifth of that for a training row.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows; the answer for one never depends on the others.
+
+        Returns
+        -------
+        Explanation
+            Its arrays have the columns of X; one that was constant at fit has a rise of 0 and its value at fit as the best.
+
+        Raises
+        ------
+        InputError
+            If the rows cannot be used; the sentence says why and what to do.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from isopleth import AnomalyDetector
+        >>> X = np.random.default_rng(0).normal(size=(300, 2))
+        >>> AnomalyDetector(random_state=0).fit(X).explain([[0.0, 9.0], [-7.0, 0.0]]).top(k=1)
+        [['column 1'], ['column 0']]
+        """
+        check_is_fitted(self, "offset_")
+        X = check_rows(self, X, reset=False)
+        rows, keep = self._frame.enter(X), self._frame.keep
+        moves = Moves.of(self._values[:, keep], self._frame.enter(self._values))
+        gained, place = best_moves(
+            moves, rows, self._judge_of(rows), self._committees, self.memory_limit, effective_n_jobs(self.n_jobs)
+        )
+        rise, best = np.zeros(X.shape), np.tile(self._values[0], (len(X), 1))
+        rise[:, keep] = gained
+        moved = np.take_along_axis(self._values[:, keep], place, axis=0)
+        best[:, keep] = np.where(gained > 0.0, moved, X[:, keep])
+        return Explanation(plain_names(self), X, rise, best, self._score(rows))
+
+    def plot(self, X: Any) -> Figure:
+        """Draw rows, the least likely ringed, between isopleths of two columns, and their scores.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            The table of the fit, which is recognised and has its `p_values_` and `training_labels_`, or new rows, which
+            have those of :meth:`p_values` and :meth:`predict`.
+
+        Returns
+        -------
+        matplotlib Figure
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from isopleth.plotting import plot_anomalies
+
+        check_is_fitted(self, "offset_")
+        X = check_rows(self, X, reset=False)
+        rows = self._frame.enter(X)
+        scores = self._score(rows)
+        if np.shape(scores) == np.shape(self.training_scores_) and np.allclose(
+            scores, self.training_scores_, rtol=1e-9
+        ):
+            p_values, labels = self.p_values_, self.training_labels_
+        else:
+            p_values, labels = self._p_values(rows), np.where(scores < self.offset_, -1, 1)
+        return plot_anomalies(X, plain_names(self), scores, p_values, labels)

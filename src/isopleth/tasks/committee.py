@@ -11,6 +11,7 @@ from scipy.spatial.distance import pdist
 from isopleth.expansion import KernelExpansion
 from isopleth.frame import Frame, bounded
 from isopleth.kernels import Laplacian
+from isopleth.kernels.workspace import Workspace
 from isopleth.operators import Operator
 from isopleth.rows import merge_rows
 from isopleth.solvers import fixed_point
@@ -23,6 +24,9 @@ SHARE = 8  # no larger sample takes more than one in so many rows
 LENGTH_SCALE = 1 / 16
 TOLERANCE = 0.01  # of the members' coefficients; their average does not see more
 COMMON = 16  # copies beyond which a repeated row is a common value and not one observation that was copied
+COMMON_VALUE = (
+    -1
+)  # in place of a fold, for common values among the training rows and for new rows: all committees judge them
 
 
 def discounted(copies: np.ndarray) -> np.ndarray:
@@ -77,11 +81,25 @@ class Member:
         solution = fixed_point(Operator(Laplacian(), z / scale, n_jobs=1).store(), weights / weights.sum(), TOLERANCE)
         return cls(columns, z, solution.coefficients, scale)
 
+    def enter(self, z: np.ndarray) -> np.ndarray:
+        """The member's columns of rows in the frame of the committee, at unit length scale."""
+        return bounded(z[:, self.columns] / self.length_scale)
+
     def log_density(self, z: np.ndarray, memory_limit: float) -> np.ndarray:
         """log f^2, which is the log density up to a constant."""
         kernel = Laplacian(len(self.columns))
         root = KernelExpansion(kernel, self.centers / self.length_scale, self.coefficients, memory_limit, n_jobs=1)
-        return 2.0 * root.log_abs(bounded(z[:, self.columns] / self.length_scale))
+        return 2.0 * root.log_abs(self.enter(z))
+
+    def log_density_at(self, s: np.ndarray, work: Workspace) -> np.ndarray:
+        """:meth:`log_density` at squared scaled distances `s` to the centres, which are its first axis; overwrites `s`."""
+        shape = s.shape[1:]
+        terms = Laplacian(len(self.columns))._log(s.reshape(len(s), -1), work)
+        terms += np.log(self.coefficients)[:, None]
+        top = terms.max(axis=0)
+        terms -= top
+        np.exp(terms, out=terms)
+        return (2.0 * (top + np.log(terms.sum(axis=0)))).reshape(shape)
 
 
 def some_columns(dim: int, rng: np.random.Generator) -> np.ndarray:

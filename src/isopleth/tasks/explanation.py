@@ -1,0 +1,165 @@
+"""Which columns make a row unlikely."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from isopleth.errors import InputError
+from isopleth.validation import column_names
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MOST_PRINTED = 10
+
+
+def plain_names(estimator: BaseEstimator) -> list[str]:
+    """What a person calls the columns at fit: their names, or "column 0" and so on where they had none."""
+    given = getattr(estimator, "feature_names_in_", None)
+    if given is not None:
+        return [str(name) for name in given]
+    # Messages quote the names of a frame, which scikit-learn does not keep where they are numbers.
+    return [name if name.startswith("column ") else ast.literal_eval(name) for name in column_names(estimator)]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation:
+    """How much less unlikely each row would be if one of its cells were another: answer of :meth:`AnomalyDetector.explain`.
+
+    Parameters
+    ----------
+    names : list of str
+        Names of the d columns.
+    values : ndarray of shape (n, d)
+        The rows.
+    rise : ndarray of shape (n, d)
+        What the score of a row gains where this column alone has its best value, in nats; 0 where nothing is gained.
+    best : ndarray of shape (n, d)
+        That value; the row's own where nothing is gained.
+    scores : ndarray of shape (n,)
+        Scores of the rows as they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import AnomalyDetector
+    >>> X = np.random.default_rng(0).normal(size=(300, 3))
+    >>> X[7, 1] = 9.0
+    >>> explanation = AnomalyDetector(random_state=0).fit(X).explain(X[7:8])
+    >>> explanation.top(k=1)
+    [['column 1']]
+    """
+
+    names: list[str]
+    values: np.ndarray
+    rise: np.ndarray
+    best: np.ndarray
+    scores: np.ndarray
+
+    def __len__(self) -> int:
+        """How many rows are explained."""
+        return len(self.scores)
+
+    def _leading(self, row: int, k: int) -> np.ndarray:
+        """The at most `k` columns of a row that explain most, those that explain something."""
+        order = np.argsort(-self.rise[row], kind="stable")[:k]
+        return order[self.rise[row, order] > 0.0]
+
+    def top(self, k: int = 3) -> list[list[str]]:
+        """Names of the columns that explain most.
+
+        Parameters
+        ----------
+        k : int, default=3
+            At most so many a row.
+
+        Returns
+        -------
+        list of list of str
+            For each row the columns with the largest rise, the largest first; only those with any.
+        """
+        return [[self.names[j] for j in self._leading(i, k)] for i in range(len(self))]
+
+    def describe(self, row: int, k: int = 3) -> str:
+        """One row's leading columns as a line of text, ``name=value (best 3.2, +14.1)``.
+
+        Parameters
+        ----------
+        row : int
+            Position of the row among those explained.
+        k : int, default=3
+            At most so many columns.
+
+        Returns
+        -------
+        str
+            Two spaces between columns; "no column alone" where none explains anything.
+        """
+        i = self._position(row)
+        parts = [
+            f"{self.names[j]}={self.values[i, j]:.4g} (best {self.best[i, j]:.4g}, +{self.rise[i, j]:.3g})"
+            for j in self._leading(i, k)
+        ]
+        return "  ".join(parts) or "no column alone"
+
+    def _position(self, row: int) -> int:
+        if not -len(self) <= row < len(self):
+            raise InputError(f"row = {row}: expected the position of one of the {len(self)} rows that were explained.")
+        return row
+
+    def to_dict(self) -> dict[str, Any]:
+        """One line for each cell, row by row: what ``pandas.DataFrame`` and ``polars.DataFrame`` take.
+
+        Returns
+        -------
+        dict
+            Of "row" (position, int), "score", "column" (name), "value", "best" and "rise", n d entries each.
+        """
+        n, d = self.rise.shape
+        return {
+            "row": np.repeat(np.arange(n), d),
+            "score": np.repeat(self.scores, d),
+            "column": self.names * n,
+            "value": self.values.ravel(),
+            "best": self.best.ravel(),
+            "rise": self.rise.ravel(),
+        }
+
+    def __str__(self) -> str:
+        lines = [
+            f"row {i}, score {self.scores[i]:.4g}: {self.describe(i)}" for i in range(min(len(self), _MOST_PRINTED))
+        ]
+        more = len(self) - len(lines)
+        return "\n".join([*lines, f"and {more} more rows"] if more else lines)
+
+    __repr__ = __str__
+
+    def plot(self, row: int = 0, ax: Axes | None = None) -> Axes:
+        """Draw the rises of one row.
+
+        Parameters
+        ----------
+        row : int, default=0
+            Position of the row among those explained.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure when left out.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        InputError
+            If there is no such row.
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from isopleth.plotting import plot_explanation
+
+        return plot_explanation(self, row, ax)

@@ -1,0 +1,160 @@
+"""``isopleth anomalies --explain``: why rows are unlikely, in the table that is printed and in the file."""
+
+from __future__ import annotations
+
+import csv
+import re
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from isopleth import AnomalyDetector, load, save
+from isopleth.cli import explaining
+from isopleth.cli.program import program
+from isopleth.datasets import load_breast
+
+RNG = np.random.default_rng(0)
+X = np.concatenate([RNG.normal(size=(60, 3)), [[30.0, 0.0, 0.5]]])
+
+
+def run(*arguments):
+    result = CliRunner().invoke(program, ["anomalies", *map(str, arguments)], prog_name="isopleth")
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def written(path, values, names):
+    np.savetxt(path, values, delimiter=",", header=",".join(names), comments="")
+    return path
+
+
+@pytest.fixture
+def file(tmp_path):
+    """61 rows of which the last stands out in one column, behind a header."""
+    return written(tmp_path / "table.csv", X, "abc")
+
+
+def rows_of(path):
+    with open(path, newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def test_the_table_says_which_columns_and_what_would_be_better(file):
+    result = run(file, "--explain", "--top", 4)
+    assert result.stderr == ""
+    lines = result.stdout.splitlines()
+    assert lines[2].endswith("explained by")
+    explanation = AnomalyDetector(random_state=0).fit(X).explain(X[60:])
+    best, rise = explanation.best[0, 0], explanation.rise[0, 0]
+    assert f"a=30 (best {best:.4g}, +{rise:.3g})" in lines[3]
+    assert all(re.search(r"[abc]=\S+ \(best \S+, \+\S+\)", line) for line in lines[3:7])
+    assert lines[7] == ""
+    assert lines[-1].startswith("explained by: ")
+    plain = run(file, "--top", 4).stdout.splitlines()
+    assert plain[0] == lines[0]
+    assert [line.split()[:4] for line in plain[3:7]] == [line.split()[:4] for line in lines[3:7]]
+    assert not any("explained by" in line for line in plain)
+
+
+def test_a_real_table(tmp_path):
+    breast = load_breast()
+    file = written(tmp_path / "breast.csv", breast.data, breast.feature_names)
+    lines = run(file, "--explain", "--top", 3).stdout.splitlines()
+    detector = AnomalyDetector(random_state=0).fit(breast.data)
+    worst = detector.training_scores_.argsort()[:3]
+    for line, names in zip(lines[3:6], detector.explain(breast.data[worst]).top(3), strict=True):
+        columns = [breast.feature_names[int(name.removeprefix("column "))] for name in names]
+        assert all(f"{column}=" in line for column in columns)
+
+
+def test_out_names_the_first_column_of_shown_and_flagged_rows(file, tmp_path):
+    run(file, "--explain", "--top", 3, "--out", tmp_path / "out.csv")
+    rows = rows_of(tmp_path / "out.csv")
+    assert list(rows[0]) == ["row", "score", "p_value", "label", "explained_by", "best", "rise"]
+    detector = AnomalyDetector(random_state=0).fit(X)
+    shown = detector.training_scores_.argsort()[:3]
+    explanation = detector.explain(X[shown])
+    for i, rise, best in zip(shown, explanation.rise, explanation.best, strict=True):
+        first = rise.argmax()
+        assert rows[i]["explained_by"] == "abc"[first]
+        assert float(rows[i]["rise"]) == rise[first]
+        assert float(rows[i]["best"]) == best[first]
+    others = [row for i, row in enumerate(rows) if i not in shown]
+    assert {(row["explained_by"], row["best"], row["rise"]) for row in others} == {("", "nan", "nan")}
+
+
+def test_flagged_rows_are_explained_though_none_is_shown(file, tmp_path):
+    assert "(" not in run(file, "--explain", "--top", 0, "--out", tmp_path / "out.csv").stdout.splitlines()[2]
+    rows = rows_of(tmp_path / "out.csv")
+    assert [i for i, row in enumerate(rows) if row["explained_by"]] == [60]
+    assert rows[60]["label"] == "1"
+
+
+def test_nothing_to_explain(tmp_path):
+    quiet = written(tmp_path / "quiet.csv", RNG.uniform(size=(60, 2)), "ab")
+    assert ": 0 flagged" in run(quiet, "--explain", "--top", 0, "--out", tmp_path / "out.csv").stdout
+    assert len(rows_of(tmp_path / "out.csv")) == 60
+
+
+def test_out_as_parquet(file, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    run(file, "--explain", "--top", 2, "--out", tmp_path / "out.parquet")
+    table = parquet.read_table(tmp_path / "out.parquet")
+    assert table.column_names[-3:] == ["explained_by", "best", "rise"]
+    assert [str(kind) for kind in table.schema.types[-3:]] == ["string", "double", "double"]
+    assert table["explained_by"][60].as_py() == "a"
+
+
+def test_new_rows_of_a_model_are_explained_by_its_columns(file, tmp_path):
+    model = tmp_path / "model"
+    run(file, "--save", model)
+    (tmp_path / "new.csv").write_text("c,name,b,a\n0,x,25,0\n0,y,0,1\n")
+    result = run(tmp_path / "new.csv", "--model", model, "--explain")
+    assert result.stderr == ""
+    assert re.search(r"b=25 \(best \S+, \+\S+\)", result.stdout.splitlines()[3])
+
+
+def test_most_flagged_rows_of_a_large_file_are_left_out_and_it_is_said(file, tmp_path, monkeypatch):
+    run(file, "--save", tmp_path / "model")
+    monkeypatch.setattr(explaining, "MOST_FLAGGED", 5)
+    new = written(tmp_path / "new.csv", RNG.normal(size=(12, 3)) + 40.0, "abc")
+    out = tmp_path / "out.csv"
+    result = run(new, "--model", tmp_path / "model", "--explain", "--top", 2, "--out", out)
+    assert result.stderr == (
+        "isopleth: of 12 flagged rows the 5 least likely are explained; a larger --top explains more.\n"
+    )
+    assert sum(bool(row["explained_by"]) for row in rows_of(out)) == 5
+    assert run(new, "--model", tmp_path / "model", "--explain", "--top", 12, "--out", out).stderr == ""
+    assert all(row["explained_by"] for row in rows_of(out))
+
+
+def test_names_of_columns_cannot_break_the_table(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text('"a\nb","\x1b[31mred"\n' + "".join(f"{x},{y}\n" for x, y in X[:, :2].tolist()))
+    lines = run(file, "--explain", "--top", 3).stdout.splitlines()
+    assert "a\\nb=30 (best " in lines[3]
+    assert not any("\x1b" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [("a,b\n1,2\n3\n", "line 3"), ("a,b\n1,2\n3,nan\n", "'b' (line 3)"), ("", "is empty")]
+)
+def test_broken_files_are_refused_as_ever(tmp_path, content, words):
+    (tmp_path / "t.csv").write_text(content)
+    result = CliRunner().invoke(program, ["anomalies", str(tmp_path / "t.csv"), "--explain"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.count("\n") == 1
+    assert words in result.stderr
+
+
+def test_a_model_of_another_version_that_cannot_explain(file, tmp_path):
+    run(file, "--save", tmp_path / "model")
+    detector = load(tmp_path / "model")
+    del detector._values
+    save(detector, tmp_path / "older")
+    result = CliRunner().invoke(
+        program, ["anomalies", str(file), "--model", str(tmp_path / "older"), "--explain", "--top", "1"]
+    )
+    assert result.exit_code == 2
+    assert result.stderr.endswith("older does not fit this version of isopleth: fit and save it again.\n")

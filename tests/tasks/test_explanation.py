@@ -1,0 +1,292 @@
+"""Explanations: the best move of each cell, held against scores of moved rows and refits without a column."""
+
+import re
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from isopleth import AnomalyDetector, load, save
+from isopleth.errors import InputError
+from isopleth.tasks.explanation import Explanation
+from isopleth.tasks.moves import MOST_VALUES, _sums_of_others, parted, values_to_try
+from isopleth.validation import DataWarning
+
+
+def table(n=200, dim=4, seed=0):
+    """Columns of different units, the second one following the first."""
+    X = np.random.default_rng(seed).normal(size=(n, dim))
+    X[:, 1] = X[:, 0] + 0.2 * X[:, 1]
+    return X * np.resize([1.0, 30.0, 0.02, 5.0], dim) + np.resize([0.0, 7.0, -1.0], dim)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X = table()
+    X[0, 2] += 0.2  # ten deviations
+    X[1, :2] = [1.5, -38.0]  # two columns apart that go together
+    return X
+
+
+@pytest.fixture(scope="module")
+def detector(rows):
+    return AnomalyDetector(n_estimators=60, random_state=0).fit(rows)
+
+
+def moved(row, column, values):
+    out = np.tile(row, (len(values), 1))
+    out[:, column] = values
+    return out
+
+
+def test_rises_of_new_rows_are_the_best_of_all_scores_of_moved_rows(detector):
+    new = table(6, seed=5) * [1.0, 1.0, 3.0, 1.0]
+    explanation = detector.explain(new)
+    np.testing.assert_allclose(explanation.scores, detector.score_samples(new))
+    values = detector._values
+    for i, row in enumerate(new):
+        for j in range(4):
+            gained = detector.score_samples(moved(row, j, values[:, j])) - explanation.scores[i]
+            assert explanation.rise[i, j] == pytest.approx(max(0.0, gained.max()), abs=1e-9)
+            if gained.max() > 0:
+                assert explanation.best[i, j] == values[gained.argmax(), j]
+            else:
+                assert explanation.best[i, j] == row[j]
+
+
+def test_rises_of_training_rows_are_by_the_densities_that_have_not_seen_them(detector, rows):
+    explanation = detector.explain(rows[:20])
+    np.testing.assert_allclose(explanation.scores, detector.training_scores_[:20])
+    z = detector._frame.enter(rows[:20])
+    judge = detector._judge_of(z)
+    assert (judge >= 0).all()
+    for i in range(0, 20, 4):
+        for j in range(4):
+            there = detector._frame.enter(moved(rows[i], j, detector._values[:, j]))
+            gained = detector._log_density(judge[i], there).max() - detector._log_density(judge[i], z[i : i + 1])[0]
+            assert explanation.rise[i, j] == pytest.approx(max(0.0, gained), abs=1e-9)
+
+
+def test_rows_of_common_values_are_judged_by_all_densities():
+    X = np.concatenate([np.zeros((100, 2)), np.random.default_rng(0).normal(size=(60, 2))])
+    detector = AnomalyDetector(n_estimators=25, random_state=0).fit(X)
+    explanation = detector.explain([[0.0, 0.0], [0.0, 3.5]])
+    np.testing.assert_allclose(explanation.scores, detector.score_samples([[0.0, 0.0], [0.0, 3.5]]))
+    assert (explanation.rise[0] == 0.0).all()
+    assert explanation.best[1, 1] == 0.0
+
+
+def test_a_row_with_its_best_value_gains_nothing_more_there(detector):
+    new = table(5, seed=9) * [1.0, 1.0, 4.0, 1.0]
+    first = detector.explain(new)
+    for j in range(4):
+        better = new.copy()
+        better[:, j] = first.best[:, j]
+        again = detector.explain(better)
+        np.testing.assert_array_equal(again.rise[:, j], 0.0)
+        np.testing.assert_array_equal(again.best[:, j], better[:, j])
+        np.testing.assert_allclose(again.scores, first.scores + first.rise[:, j])
+
+
+def test_planted_columns_are_named(detector, rows):
+    explanation = detector.explain(rows[:2])
+    assert explanation.top(1)[0] == ["column 2"]
+    assert set(explanation.top(2)[1]) == {"column 0", "column 1"}
+    assert explanation.best[0, 2] == pytest.approx(-1.0, abs=0.05)
+
+
+def hits(planted, weight):
+    """Planted columns among as many of the largest weight."""
+    return sum(found[np.argsort(-w)[: found.sum()]].sum() for found, w in zip(planted, weight, strict=True))
+
+
+def test_planted_columns_are_found_as_well_as_by_refits_without_each_column():
+    ours = refits = count = 0
+    for seed in range(3):
+        X = table(150, dim=6, seed=seed)
+        rng = np.random.default_rng(seed)
+        planted = np.zeros((6, 6), dtype=bool)
+        middle, spread = X.mean(axis=0), X.std(axis=0)
+        for i, columns in enumerate([[2], [4], [2, 5], [3, 4], [0, 1], [0, 1]]):
+            planted[i, columns] = True
+            apart = np.resize([1.5, -1.5], len(columns)) if columns[0] == 0 else rng.choice([-4.0, 4.0], len(columns))
+            X[i, columns] = middle[columns] + apart * spread[columns]
+        detector = AnomalyDetector(n_estimators=60, random_state=seed).fit(X)
+        ours += hits(planted, detector.explain(X[:6]).rise)
+        others = [AnomalyDetector(n_estimators=60, random_state=seed).fit(np.delete(X, j, axis=1)) for j in range(6)]
+        without = np.stack([other.training_scores_[:6] for other in others], axis=1)
+        refits += hits(planted, without - detector.training_scores_[:6, None])
+        count += planted.sum()
+    assert ours >= refits
+    assert ours >= 0.85 * count
+
+
+def test_the_answer_for_a_row_does_not_depend_on_the_others(detector, rows):
+    mixed = np.concatenate([rows[:30], table(25, seed=3)])
+    together = detector.explain(mixed)
+    for i in (0, 1, 29, 30, 54):
+        alone = detector.explain(mixed[i : i + 1])
+        np.testing.assert_array_equal(alone.rise[0], together.rise[i])
+        np.testing.assert_array_equal(alone.best[0], together.best[i])
+    turned = detector.explain(mixed[::-1])
+    np.testing.assert_array_equal(turned.rise[::-1], together.rise)
+
+
+def test_threads_and_memory_limit_change_nothing(detector, rows):
+    want = detector.explain(rows[:40])
+    for parameters in ({"n_jobs": 1}, {"n_jobs": 2, "memory_limit": 1e5}):
+        other = AnomalyDetector(n_estimators=60, random_state=0, **parameters).fit(rows)
+        np.testing.assert_allclose(other.explain(rows[:40]).rise, want.rise, rtol=1e-9, atol=1e-9)
+
+
+def test_explanations_follow_the_units_of_the_columns(detector, rows):
+    scale, shift = np.array([1e-3, 1e4, 7.0, 1.0]), np.array([1e3, -5.0, 0.0, 1.0])
+    other = AnomalyDetector(n_estimators=60, random_state=0).fit(rows * scale + shift)
+    new = table(10, seed=3) * [1.0, 1.0, 3.0, 1.0]
+    for X in (rows[:10], new):
+        want, got = detector.explain(X), other.explain(X * scale + shift)
+        np.testing.assert_allclose(got.rise, want.rise, rtol=1e-5, atol=1e-5)
+        far = want.rise > 1e-3  # where a value is hardly better than the row's own, rounding decides between them
+        np.testing.assert_allclose(got.best[far], (want.best * scale + shift)[far], rtol=1e-9)
+
+
+def test_constant_columns_explain_nothing_and_keep_their_value_at_fit(rows):
+    X = np.insert(rows, 1, 7.0, axis=1)
+    with pytest.warns(DataWarning, match="constant"):
+        detector = AnomalyDetector(n_estimators=60, random_state=0).fit(X)
+    elsewhere = np.insert(rows[:3], 1, 8.0, axis=1)
+    explanation = detector.explain(elsewhere)
+    assert (explanation.rise[:, 1] == 0.0).all()
+    assert (explanation.best[:, 1] == 7.0).all()
+    assert (explanation.values == elsewhere).all()
+    plain = AnomalyDetector(n_estimators=60, random_state=0).fit(rows).explain(rows[:3])
+    np.testing.assert_array_equal(np.delete(explanation.rise, 1, axis=1), plain.rise)
+
+
+@pytest.mark.parametrize("wild", [1e9, 1e20, 1e300])
+def test_a_wild_cell_is_the_reason_and_takes_no_digits_from_what_remains(detector, wild):
+    row = table(1, seed=8)
+    row[0, 3] = wild
+    explanation = detector.explain(row)
+    assert explanation.top(1) == [["column 3"]]
+    assert np.isfinite(explanation.rise).all()
+    calm = row.copy()
+    calm[0, 3] = explanation.best[0, 3]
+    gained = [detector.score_samples(moved(calm[0], 3, [v]))[0] for v in detector._values[:, 3]]
+    assert max(gained) == pytest.approx(detector.score_samples(calm)[0], abs=1e-9)
+
+
+def test_sums_of_others_keep_the_small_beside_the_great():
+    terms = np.array([1.0, 1e300, 1e-5, 3.0])[:, None]
+    np.testing.assert_allclose(_sums_of_others(terms)[:, 0], [1e300, 4.00001, 1e300, 1e300], rtol=1e-15)
+    assert _sums_of_others(np.array([[5.0]])).tolist() == [[0.0]]
+
+
+def test_values_to_try_are_values_of_rows():
+    rng = np.random.default_rng(0)
+    X = np.c_[rng.normal(size=500), rng.integers(0, 3, size=500), np.full(500, 2.5)]
+    values = values_to_try(X)
+    assert values.shape == (MOST_VALUES, 3)
+    assert np.isin(values[:, 0], X[:, 0]).all()
+    assert (values[0, 0], values[-1, 0]) == (X[:, 0].min(), X[:, 0].max())
+    assert (np.diff(values[:, 0]) > 0).all()
+    np.testing.assert_array_equal(np.unique(values[:, 1]), [0.0, 1.0, 2.0])
+    assert (values[:, 2] == 2.5).all()
+    np.testing.assert_array_equal(values_to_try(rng.permutation(X)), values)
+
+
+def test_codes_are_explained_by_codes():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 3, size=(300, 1)).astype(float)
+    X = np.c_[codes, 10.0 * codes + rng.normal(size=(300, 1))]
+    X[0] = [0.0, 20.0]
+    explanation = AnomalyDetector(n_estimators=100, random_state=0).fit(X).explain(X[:1])
+    assert explanation.best[0, 0] == 2.0
+    assert explanation.best[0, 1] == pytest.approx(0.0, abs=3.0)
+
+
+def test_parts_hold_rows_of_one_judge():
+    parts = parted(np.array([2, -1, 2, 2, 0, -1]), 2)
+    assert [part.tolist() for part in parts] == [[1, 5], [4], [0, 2], [3]]
+
+
+@pytest.mark.parametrize(
+    ("frame", "names"),
+    [
+        (lambda X: pd.DataFrame(X, columns=["height", "it's", "a b", "d"]), ["height", "it's", "a b", "d"]),
+        (lambda X: pl.DataFrame(X, schema=["height", "it's", "a b", "d"]), ["height", "it's", "a b", "d"]),
+        (pd.DataFrame, ["0", "1", "2", "3"]),
+        (lambda X: X, ["column 0", "column 1", "column 2", "column 3"]),
+        (lambda X: X.tolist(), ["column 0", "column 1", "column 2", "column 3"]),
+    ],
+)
+def test_names_are_those_at_fit(rows, frame, names):
+    X = frame(rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        explanation = AnomalyDetector(n_estimators=25, random_state=0).fit(X).explain(X[:2])
+    assert explanation.names == names
+    assert explanation.top(1)[0] == [names[2]]
+
+
+def test_frames_take_the_cells(detector, rows):
+    explanation = detector.explain(rows[:3])
+    for make in (pd.DataFrame, pl.DataFrame):
+        cells = make(explanation.to_dict())
+        assert list(cells.columns) == ["row", "score", "column", "value", "best", "rise"]
+        assert len(cells) == 12
+    cells = pd.DataFrame(explanation.to_dict()).pivot(index="row", columns="column", values="rise")
+    np.testing.assert_array_equal(cells[explanation.names], explanation.rise)
+
+
+def test_text_for_people(detector, rows):
+    explanation = detector.explain(rows)
+    assert len(explanation) == 200
+    assert repr(explanation) == str(explanation)
+    lines = str(explanation).splitlines()
+    assert len(lines) == 11
+    assert lines[-1] == "and 190 more rows"
+    assert re.fullmatch(r"row 0, score -\d\S+: column 2=-\S+ \(best -\S+, \+\d\S+\)(  column .*)?", lines[0])
+    names, none = ["a", "b"], np.zeros((1, 2))
+    still = Explanation(names, none, none, none, np.zeros(1))
+    assert still.top() == [[]]
+    assert str(still) == "row 0, score 0: no column alone"
+    moving = Explanation(names, np.ones((1, 2)), np.array([[2.0, 14.14]]), none, np.zeros(1))
+    assert moving.describe(0) == moving.describe(-1) == "b=1 (best 0, +14.1)  a=1 (best 0, +2)"
+    assert moving.describe(0, k=1) == "b=1 (best 0, +14.1)"
+    for row in (1, -2):
+        with pytest.raises(InputError, match="one of the 1 rows"):
+            moving.describe(row)
+
+
+def test_a_loaded_detector_explains_alike(detector, rows, tmp_path):
+    save(detector, tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").explain(rows[:5]).rise, detector.explain(rows[:5]).rise)
+
+
+def test_wrong_input(detector):
+    with pytest.raises(NotFittedError):
+        AnomalyDetector().explain([[1.0]])
+    with pytest.raises(ValueError, match="3 features"):
+        detector.explain([[1.0, 2.0, 3.0]])
+    with pytest.raises(InputError, match="column 1"):
+        detector.explain([[1.0, np.nan, 3.0, 4.0]])
+
+
+def test_pictures(detector, rows):
+    pytest.importorskip("matplotlib")
+    explanation = detector.explain(rows[:2])
+    axes = explanation.plot()
+    assert "column 2" in [label.get_text() for label in axes.get_yticklabels()]
+    assert explanation.plot(1, axes) is axes
+    with pytest.raises(InputError, match="row"):
+        explanation.plot(2)
+
+
+def test_matplotlib_is_only_wanted_for_pictures(detector, rows, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert detector.explain(rows[:1]).top(1) == [["column 2"]]
