@@ -3,7 +3,7 @@ PYTHON ?= python3
 export PIP_CONSTRAINT = $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-all lint clean
+.PHONY: demo test test-all lint docs clean
 
 demo: .venv-demo/ready
 	.venv-demo/bin/isopleth demo
@@ -19,6 +19,11 @@ lint: .venv-test/ready
 	.venv-test/bin/ruff check .
 	.venv-test/bin/mypy
 
+docs: .venv-docs/ready
+	rm -rf docs/_build docs/api docs/gallery  # pages of names that are gone, pictures of code that has changed
+	.venv-docs/bin/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
 .venv-demo/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-demo
 	.venv-demo/bin/python -m pip install -q -e ".[plot]"
@@ -29,5 +34,10 @@ lint: .venv-test/ready
 	.venv-test/bin/python -m pip install -q -e ".[plot,parquet,test]"
 	touch $@
 
+.venv-docs/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install -q -e ".[plot,parquet,docs]"
+	touch $@
+
 clean:
-	rm -rf .venv-demo .venv-test build dist .coverage htmlcov
+	rm -rf .venv-demo .venv-test .venv-docs build dist .coverage htmlcov docs/_build docs/api docs/gallery

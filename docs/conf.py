@@ -1,0 +1,73 @@
+"""How the pages are built: offline, warnings as errors, every example run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+os.environ["PYTHONWARNINGS"] = "default"
+
+import isopleth
+
+project = "isopleth"
+author = "The isopleth developers"
+release = version = isopleth.__version__
+copyright = author  # a year would make builds differ
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+    "sphinxcontrib.bibtex",
+    "initials",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "**/GALLERY_HEADER.rst"]
+default_role = "py:obj"
+pygments_style = "sphinx"
+
+html_theme = "pydata_sphinx_theme"
+html_title = "isopleth"
+html_static_path = ["_static"]
+html_css_files = ["isopleth.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_sidebars = {page: [] for page in ("index", "anomalies", "densities", "references")}
+html_theme_options = {
+    "header_links_before_dropdown": 7,
+    "logo": {"text": "isopleth"},
+    "navbar_end": ["theme-switcher"],
+    "footer_start": ["copyright"],
+    "footer_end": ["sphinx-version"],
+    "secondary_sidebar_items": ["page-toc"],
+    "show_prev_next": False,
+}
+
+autosummary_generate = True
+autodoc_typehints = "none"  # docstrings say types, and more: shapes and units
+numpydoc_show_class_members = False  # the template lists methods
+numpydoc_xref_param_type = False
+
+bibtex_bibfiles = ["references.bib"]
+bibtex_default_style = "plain"
+bibtex_reference_style = "author_year"
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "image_scrapers": ("matplotlib", "figures_without_pyplot.scrape"),
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "thumbnail_size": (640, 400),
+    "min_reported_time": 10**6,  # times differ from build to build
+    "write_computation_times": False,
+    "reference_url": {},
+}
