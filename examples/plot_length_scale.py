@@ -63,5 +63,7 @@ ax.set(
     xlabel="multiple of Scott's rule",
     ylabel="Hyvärinen loss of new rows",
 )
+ax.minorticks_off()
+ax.set_xticks([0.5, 1, 2, 4, 8], labels=["0.5", "1", "2", "4", "8"])
 ax.legend(frameon=False)
 plt.show()

@@ -180,6 +180,15 @@ class TestModel:
         assert result.stdout.startswith("1 row, 3 columns (a, b, c): 1 flagged")
         assert "probability of at most about 2t" in result.stdout
 
+    def test_a_row_that_cannot_be_drawn_leaves_no_files(self, model, tmp_path):
+        pytest.importorskip("matplotlib")
+        np.savetxt(tmp_path / "new.csv", X[-1:], delimiter=",", header="a,b,c", comments="")
+        out, picture = tmp_path / "out.csv", tmp_path / "picture.png"
+        words = refused("anomalies", tmp_path / "new.csv", "--model", model, "--plot", picture, "--out", out)
+        assert "no density to draw" in words
+        assert not out.exists()
+        assert not picture.exists()
+
     def test_without_names_they_are_matched_by_position_and_it_is_said(self, model, tmp_path):
         np.save(tmp_path / "new.npy", X[:4])
         result = run("anomalies", tmp_path / "new.npy", "--model", model)

@@ -158,3 +158,7 @@ def test_a_model_of_another_version_that_cannot_explain(file, tmp_path):
     )
     assert result.exit_code == 2
     assert result.stderr.endswith("older does not fit this version of isopleth: fit and save it again.\n")
+
+
+def test_no_rows_shown_are_not_explained_in_words(file):
+    assert "explained by" not in run(file, "--explain", "--top", 0).stdout

@@ -41,14 +41,28 @@ def test_ten_columns_at_most_and_only_those_that_explain():
 
 def test_the_row_is_named_with_its_score():
     three = explained([[1.0, 0.0], [0.0, 1.0], [1.0, 2.0]])
-    assert plot_explanation(three, 1).get_title(loc="left").startswith("Row 1, score -2:")
-    assert plot_explanation(three, -1).get_title(loc="left").startswith("Row 2, score -3:")
+    assert plot_explanation(three, 1).get_title(loc="left").startswith("Row 1, score -2\n")
+    assert plot_explanation(three, -1).get_title(loc="left").startswith("Row 2, score -3\n")
 
 
 def test_a_row_that_no_column_explains():
     ax = plot_explanation(explained([0.0, 0.0]))
     assert not ax.patches
     assert "no column alone" in ax.texts[0].get_text()
+
+
+def test_narrow_axes_hold_their_title_and_label():
+    figure = pytest.importorskip("matplotlib.figure").Figure((6.4, 4), layout="constrained")
+    axes = figure.subplots(1, 3)
+    for ax in axes:
+        plot_explanation(explained(np.r_[3.49e9, np.arange(11)]), ax=ax)
+    canvas = pytest.importorskip("matplotlib.backends.backend_agg").FigureCanvasAgg(figure)
+    canvas.draw()
+    for ax, beside in zip(axes, [*axes[1:], None], strict=True):
+        end = figure.bbox.x1 if beside is None else beside.get_window_extent().x0
+        assert ax.xaxis.label.get_window_extent().x1 <= end
+        assert ax._left_title.get_window_extent().x1 <= end
+        assert ax.xaxis.get_offset_text().get_text() == ""
 
 
 def test_long_names_and_numbers_stay_inside_the_figure():

@@ -46,13 +46,15 @@ class Outputs:
 
     def write(self, findings: Findings, detector: BaseEstimator) -> None:
         """Write what was asked for, each file whole or not at all."""
+        # Drawn first: a table that cannot be drawn leaves no other files behind an error.
+        table = findings.table
+        picture = (table.values, table.names, findings.scores, findings.p_values, findings.labels)
+        figure = plot_anomalies(*picture) if self.figure else None
         if self.rows:
             write_table(self.rows, findings.columns())
         if self.model:
             save(detector, self.model)
-        if self.figure:
-            table = findings.table
-            figure = plot_anomalies(table.values, table.names, findings.scores, findings.p_values, findings.labels)
+        if self.figure and figure is not None:
             save_figure(figure, self.figure)
 
 

@@ -43,7 +43,7 @@ def report(findings: Findings, top: int, rule: str, meaning: str) -> str:
     if len(shown):
         parts.append(_aligned(_cells(findings, shown)))
     parts.append(meaning)
-    if findings.explanation is not None:
+    if findings.explanation is not None and len(shown):
         parts[-1] += "\n" + _MEANING_OF_RISE
     return "\n\n".join(parts)
 

@@ -33,5 +33,8 @@ def robust_z(rows: np.ndarray, table: np.ndarray) -> np.ndarray:
     """
     middle = np.median(table, axis=0)
     spread = _TO_STANDARD_DEVIATIONS * np.median(np.abs(table - middle), axis=0)
-    spread = np.where(spread > 0, spread, np.std(table, axis=0))
+    farthest = np.abs(table - middle).max(axis=0)
+    # Squares of giant deviations would overflow.
+    plain = farthest * np.std((table - middle) / np.where(farthest > 0, farthest, 1.0), axis=0)
+    spread = np.where(spread > 0, spread, plain)
     return np.where(spread > 0, rows - middle, 0.0) / np.where(spread > 0, spread, 1.0)

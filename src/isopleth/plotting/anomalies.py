@@ -93,7 +93,9 @@ def _view(values: np.ndarray, names: list[str], extreme: np.ndarray) -> View:
     """The at most two varying columns in which the `extreme` rows deviate most, in the order of the table."""
     varying = np.flatnonzero(np.ptp(values, axis=0) > 0)
     if not len(varying):
-        raise InputError("every column is constant: there is no density to draw.")
+        raise InputError(
+            "every column is constant in these rows, so there is no density to draw; draw rows that differ."
+        )
     # The logarithm keeps one row with one wild cell from choosing for all the others.
     deviation = np.log1p(np.abs(robust_z(values[extreme], values)[:, varying])).mean(axis=0)
     chosen = varying[np.sort(np.argsort(-deviation, kind="stable")[:2])]
@@ -142,5 +144,6 @@ def _draw_scores(axes: Axes, scores: np.ndarray, p_values: np.ndarray, flagged: 
         title = f"Scores, sorted: flagged up to p = {p_values[flagged].max():.3g}"
     axes.set(xscale="log", xlabel="rank, the least likely row first", ylabel="score (higher is more normal)")
     axes.set_title(title, loc="left")
-    axes.legend(frameon=False, fontsize=8, loc="center right")
+    # Scores rise: there are no dots in this corner, but a note.
+    axes.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1.0, 0.05))
     write_note(axes, beyond_frame(outside))

@@ -11,7 +11,17 @@ import numpy as np
 from isopleth.errors import InputError
 from isopleth.plotting.columns import Section
 from isopleth.plotting.labels import label_places
-from isopleth.plotting.style import BLUE, MASSES, beyond_frame, fills, given_or_new, halo, percent, write_note
+from isopleth.plotting.style import (
+    BLUE,
+    MASSES,
+    beyond_frame,
+    column_label,
+    fills,
+    given_or_new,
+    halo,
+    percent,
+    write_note,
+)
 from isopleth.plotting.view import View, draw_dots, robust_range
 
 if TYPE_CHECKING:
@@ -163,8 +173,8 @@ def _reaches(isopleths: Isopleths, floor: float, low: np.ndarray, high: np.ndarr
 def draw_isopleths(axes: Axes, isopleths: Isopleths, names: list[str], low: np.ndarray, high: np.ndarray) -> None:
     """Draw the regions of a density of one or two columns between `low` and `high`."""
     (_draw_curve if len(names) == 1 else _draw_lines)(axes, isopleths, low, high)
-    axes.set_xlabel(names[0])
-    axes.set_ylabel("density" if len(names) == 1 else names[1])
+    axes.set_xlabel(column_label(names[0]))
+    axes.set_ylabel("density" if len(names) == 1 else column_label(names[1]))
 
 
 def _draw_lines(axes: Axes, isopleths: Isopleths, low: np.ndarray, high: np.ndarray) -> None:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isopleth.errors import InputError
-from isopleth.plotting.style import BLUE, given_or_new
+from isopleth.plotting.style import BLUE, column_label, given_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,17 +56,17 @@ def plot_explanation(explanation: Any, row: int = 0, ax: Axes | None = None) -> 
     >>> ax.get_yticklabels()[0].get_text()
     'column 1'
     """
-    rows, columns = np.shape(explanation.rise)
-    if isinstance(row, bool) or not isinstance(row, (int, np.integer)) or not -rows <= row < rows:
-        raise InputError(f"row = {row!r}: expected the number of one of the {rows} rows explained, 0 to {rows - 1}.")
-    ax = given_or_new(ax, 6.4, 1.3 + 0.32 * min(columns, _MOST_BARS))
+    columns = len(explanation.names)
+    row = explanation.position(row)
+    ax = given_or_new(ax, 6.4, 1.6 + 0.32 * min(columns, _MOST_BARS))
     rise = np.asarray(explanation.rise)[row]
     chosen = np.argsort(-rise, kind="stable")[:_MOST_BARS]
     chosen = chosen[rise[chosen] > 0.0]
-    _draw_bars(ax, explanation, int(row), chosen)
-    some = f" ({len(chosen)} of {columns} columns)" if len(chosen) < columns else ""
-    ax.set_xlabel(f"rise of the score with the best value{some}")
-    ax.set_title(f"Row {row % rows}, score {explanation.scores[row]:.4g}: value → best value", loc="left", fontsize=10)
+    _draw_bars(ax, explanation, row, chosen)
+    # Short lines: side by side, such pictures are narrow.
+    some = f"\n({len(chosen)} of {columns} columns)" if len(chosen) < columns else ""
+    ax.set_xlabel(f"rise of the score{some}")
+    ax.set_title(f"Row {row}, score {explanation.scores[row]:.4g}\nvalue → best value", loc="left", fontsize=10)
     return ax
 
 
@@ -76,7 +75,8 @@ def _draw_bars(axes: Axes, explanation: Any, row: int, chosen: np.ndarray) -> No
     bars = axes.barh(places, explanation.rise[row][chosen], height=0.7, color=BLUE)
     moves = [f"{explanation.values[row][j]:.4g} → {explanation.best[row][j]:.4g}" for j in chosen]
     axes.bar_label(bars, moves, padding=4, fontsize=8)
-    axes.set_yticks(places, [_shortened(explanation.names[j]) for j in chosen])
+    axes.set_yticks(places, [column_label(explanation.names[j], _LONGEST_NAME) for j in chosen])
+    axes.xaxis.set_major_formatter("{x:g}")  # a common power of ten would stand where the label is
     axes.invert_yaxis()
     axes.spines[["top", "right"]].set_visible(False)
     if len(chosen):
@@ -87,7 +87,3 @@ def _draw_bars(axes: Axes, explanation: Any, row: int, chosen: np.ndarray) -> No
             0.5, 0.5, "no column alone makes the row less unlikely", transform=axes.transAxes, ha="center", va="center"
         )
         axes.set_xlim(0.0, 1.0)
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."

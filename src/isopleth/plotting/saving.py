@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from isopleth.errors import require
 from isopleth.io.atomic import atomic_write, check_target
 from isopleth.io.writing import check_suffix
+from isopleth.validation import DataWarning
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,7 +53,26 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     ------
     InputError
         If the suffix is none of these or the file cannot be written.
+
+    Warns
+    -----
+    DataWarning
+        If the font lacks letters of the names in the picture.
     """
     suffix = check_suffix(path, FIGURE_SUFFIXES)
-    with atomic_write(path) as file:
+    with atomic_write(path) as file, _one_warning_for_letters():
         figure.savefig(file, format=suffix.removeprefix("."), dpi=200)
+
+
+@contextmanager
+def _one_warning_for_letters() -> Iterator[None]:
+    """Pass on the warnings of the block; matplotlib has one for each letter that its font lacks, here all are one."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.filterwarnings("always", message="Glyph .* missing from")
+        yield
+    others = [warning for warning in caught if "missing from" not in str(warning.message)]
+    for warning in others:
+        warnings.warn(warning.message, stacklevel=3)
+    if len(others) < len(caught):
+        said = "some letters of the picture are missing from its font and drawn as boxes: set matplotlib's font.family."
+        warnings.warn(said, DataWarning, stacklevel=4)

@@ -24,6 +24,12 @@ def fills(count: int) -> list[str]:
     return ["#{:02X}{:02X}{:02X}".format(*shade) for shade in shades.round().astype(int)]
 
 
+def column_label(name: str, longest: int = 60) -> str:
+    """The name of a column as letters on one line, shortened: dollars, as in prices, would begin a formula."""
+    shown = "".join(letter if letter.isprintable() else " " for letter in name)
+    return (shown if len(shown) <= longest else f"{shown[: longest - 3]}...").replace("$", r"\$")
+
+
 def percent(share: float) -> str:
     """A share in percent with the digits it has: 0.995 is no 100 %."""
     return f"{100 * share:.6g}%"

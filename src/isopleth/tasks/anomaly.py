@@ -341,8 +341,11 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
 
         The values v are up to 64 that the column has among the training rows, spread by rank from the least to the greatest.
         Between them a score may be a little higher; but values that occur are what counts and codes can be, and are the same
-        for every row. The score is evaluated once for each row, column and value: about 0.03 s for a new row of 30 columns, a
-        fifth of that for a training row.
+        for every row. A column of 0 and 1 that stands for one of several categories is moved like any other, so that a row
+        may be moved to two categories at once, or to none.
+
+        The score is evaluated once for each row, column and value: about 0.03 s for a new row of 30 columns, a fifth of that
+        for a training row.
 
         Parameters
         ----------

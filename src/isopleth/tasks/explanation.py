@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,7 +41,7 @@ class Explanation:
     rise : ndarray of shape (n, d)
         What the score of a row gains where this column alone has its best value, in nats; 0 where nothing is gained.
     best : ndarray of shape (n, d)
-        That value; the row's own where nothing is gained.
+        That value; the row's own where nothing is gained, and the value at fit in a column that was constant then.
     scores : ndarray of shape (n,)
         Scores of the rows as they are.
 
@@ -99,18 +100,31 @@ class Explanation:
         -------
         str
             Two spaces between columns; "no column alone" where none explains anything.
+
+        Raises
+        ------
+        InputError
+            If there is no such row.
         """
-        i = self._position(row)
+        i = self.position(row)
         parts = [
             f"{self.names[j]}={self.values[i, j]:.4g} (best {self.best[i, j]:.4g}, +{self.rise[i, j]:.3g})"
             for j in self._leading(i, k)
         ]
         return "  ".join(parts) or "no column alone"
 
-    def _position(self, row: int) -> int:
-        if not -len(self) <= row < len(self):
-            raise InputError(f"row = {row}: expected the position of one of the {len(self)} rows that were explained.")
-        return row
+    def position(self, row: int) -> int:
+        """`row` counted from the start; negative numbers count from the end.
+
+        Raises
+        ------
+        InputError
+            If there is no such row.
+        """
+        n = len(self)
+        if isinstance(row, bool) or not isinstance(row, Integral) or not -n <= row < n:
+            raise InputError(f"row = {row!r}: expected the position of one of the {n} rows explained, 0 to {n - 1}.")
+        return int(row) % n
 
     def to_dict(self) -> dict[str, Any]:
         """One line for each cell, row by row: what ``pandas.DataFrame`` and ``polars.DataFrame`` take.
