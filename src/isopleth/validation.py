@@ -191,8 +191,8 @@ def varying_columns(estimator: BaseEstimator, X: np.ndarray) -> np.ndarray:
     keep = X.min(axis=0) < X.max(axis=0)
     if not keep.any():
         raise InputError(
-            f"all rows of X are equal, so there is no density to fit (n_samples = 1 once merged); expected at least two rows "
-            f"that differ in one of {len(keep)} columns."
+            f"all rows of X are equal, those of weight 0 left out, so there is no density to fit (n_samples = 1 once merged); "
+            f"expected at least two rows that differ in one of {len(keep)} columns."
         )
     if not keep.all():
         names = column_names(estimator)

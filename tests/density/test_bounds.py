@@ -213,6 +213,30 @@ def test_names_of_columns_that_have_none():
         KDE(bounds=3).fit(np.ones((3, 1)))
 
 
+@pytest.mark.parametrize("kind", [KDE, SOSREP])
+def test_numbers_that_are_names_of_other_columns_are_refused(kind):
+    X = np.random.default_rng(0).gamma(2.0, size=(30, 2))
+    with pytest.raises(InputError, match=r"column 1, .* number of '2'"):
+        kind(bounds={1: (0, None)}).fit(pd.DataFrame(X, columns=[1, 2]))
+    want = kind(bounds={1: (0, None)}).fit(X).score_samples(X)
+    for names in ([0, 1], ["a", "b"], [7, 8]):
+        model = kind(bounds={1: (0, None)}).fit(pd.DataFrame(X, columns=names))
+        np.testing.assert_array_equal(model.score_samples(pd.DataFrame(X, columns=names)), want)
+
+
+@pytest.mark.parametrize("pair", [(-1e14, None), (None, 1e17), (-1e14, 1e15)])
+def test_bounds_that_leave_no_digits_are_refused(pair):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    with pytest.raises(InputError, match="column 1 are so far"):
+        KDE(bounds={1: pair}).fit(X)
+    # Far off, but on one side only beside values of any size: nothing is lost.
+    values = KDE(bounds={0: (0, 1e17)}).fit(np.exp(X[:, :1]))
+    np.testing.assert_allclose(
+        values.score_samples(np.exp(X[:, :1])),
+        KDE(bounds={0: (0, None)}).fit(np.exp(X[:, :1])).score_samples(np.exp(X[:, :1])),
+    )
+
+
 def test_rows_of_no_weight_may_be_anywhere():
     X = np.r_[rows_between(0.0, None), [[-3.0], [0.0]]]
     w = np.r_[np.ones(60), 0, 0]

@@ -236,6 +236,12 @@ def test_a_loss_infinite_everywhere_names_the_likelihood() -> None:
         path_of([np.inf] * 3, "hyvarinen")
 
 
+def test_a_loss_that_overflows_everywhere_asks_for_larger_scales() -> None:
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    with pytest.raises(InputError, match=r"overflows .* larger factors"):
+        KDE(length_scale=Search(grid=[1.0, 2.0], base=1e-200)).fit(X)
+
+
 def test_the_default_criterion_depends_on_the_sign_of_the_kernel() -> None:
     assert Search().criterion_for(Gaussian(dim=1)) == "hyvarinen"
     assert Search().criterion_for(Laplacian(dim=2)) == "hyvarinen"

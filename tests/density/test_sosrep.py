@@ -237,6 +237,26 @@ def test_one_weight_for_all_rows_changes_nothing():
         )
 
 
+@pytest.mark.parametrize("rule", ["scott", "median"])
+def test_weights_of_any_size_have_the_same_length_scale(rule):
+    X, w = mixture(30, 2), np.random.default_rng(0).integers(1, 4, size=30) / 60.0
+    want = SOSREP(length_scale=rule).fit(X, sample_weight=w).length_scale_
+    np.testing.assert_allclose(SOSREP(length_scale=rule).fit(X, sample_weight=1e-200 * w).length_scale_, want)
+    if rule == "median":  # Scott's rule counts large weights as repetitions
+        np.testing.assert_allclose(SOSREP(length_scale=rule).fit(X, sample_weight=1e200 * w).length_scale_, want)
+
+
+def test_length_scales_of_one_model_serve_another():
+    X = np.insert(mixture(30, 2), 1, 5.0, axis=1)
+    with pytest.warns(UserWarning, match="constant"):
+        first = SOSREP().fit(X)
+    with pytest.warns(UserWarning, match="constant"):
+        second = SOSREP(length_scale=first.length_scale_).fit(X)
+    np.testing.assert_array_equal(second.score_samples(X), first.score_samples(X))
+    with pytest.raises(InputError, match="length_scale"):
+        SOSREP(length_scale=first.length_scale_).fit(mixture(30, 3))
+
+
 @pytest.mark.parametrize("weight", [-1.0, np.nan, 0.0])
 def test_weights_that_cannot_be_used(weight):
     w = np.full(20, weight) if weight == 0 else np.r_[np.ones(19), weight]

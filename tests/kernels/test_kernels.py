@@ -124,6 +124,7 @@ def test_frozen_values_that_bind_pickle_and_compare(name):
     assert hash(bound) == hash(free.bind(3))
     with pytest.raises(ValueError, match="bound to 3 columns"):
         bound.bind(4)
+    assert repr(replace(free, dim=np.int64(3))) == repr(bound)
     for bad in (0, -1, 1.5, True):
         with pytest.raises(ValueError, match="dim"):
             replace(free, dim=bad)
@@ -145,6 +146,7 @@ def test_shapes_types_and_libraries(name):
         assert single.dtype == np.float32
         np.testing.assert_allclose(single, out[1], rtol=2e-4, atol=1e-6)
     np.testing.assert_array_equal(s, kept)
+    np.testing.assert_array_equal(k(np.arange(6).reshape(2, 3)), k(s))
     assert np.ndim(k(2)) == 0
     assert k([1.0, 2.0]).shape == (2,)
 

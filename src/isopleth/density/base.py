@@ -251,7 +251,7 @@ class KernelDensity(DensityMixin, BaseEstimator, ABC):
             return float("inf")
         terms = density.hyvarinen_terms(z)
         if kernel.smoothness <= 1.0:
-            terms = terms[terms > -np.inf]
+            terms = terms[terms != -np.inf]
         if not len(terms):
             raise InputError(
                 f"every row of X is one that {kernel!r} was fitted to, where its Hyvarinen loss is minus infinity; pass other "

@@ -14,6 +14,7 @@ from scipy.special import expit
 from isopleth.errors import InputError
 
 _LARGEST = 1e300  # so that the distance to a bound does not overflow
+_LEAST_DIGITS = 1e4  # steps of double precision that a column must span as a logarithm
 _PAIR = "a pair (low, high) of numbers, with None for an end that is open"
 
 
@@ -75,10 +76,12 @@ class Bounds:
         Raises
         ------
         InputError
-            Naming the first cell on or beyond a bound.
+            Naming the first cell on or beyond a bound, or a column whose bounds are so far off that its logarithm or logit
+            has no digits left.
         """
         bad = ~self.inside(X) & counted[:, None]
         if not bad.any():
+            self._check_digits(X[counted], labels)
             return
         i, j = np.argwhere(bad)[0]
         end, side = (self.low[j], "lower") if X[i, j] <= self.low[j] else (self.high[j], "upper")
@@ -87,6 +90,16 @@ class Bounds:
             f"row {i} of X has {float(X[i, j])!r} in {labels[j]}, {place} the {side} bound {float(end)!r} (rows on or beyond "
             f"its bounds: {int(bad[:, j].sum())}); move the bound outwards, leave it out, or drop those rows."
         )
+
+    def _check_digits(self, X: np.ndarray, labels: list[str]) -> None:
+        Y = self.enter(X)
+        for j, _, _ in self._bounded():
+            steps = np.ptp(Y[:, j]) / np.spacing(np.abs(Y[:, j]).max())
+            if steps < _LEAST_DIGITS and X[:, j].min() < X[:, j].max():
+                raise InputError(
+                    f"bounds of {labels[j]} are so far from its values, beside how much these differ, that a logarithm does not "
+                    "tell them apart; leave these bounds out, which there changes nothing, or move them nearer."
+                )
 
     def enter(self, X: np.ndarray) -> np.ndarray:
         """Columns on the whole line, of rows that are inside."""
@@ -180,6 +193,12 @@ def _column(key: Any, labels: list[str], names: list[str] | None) -> int:
     if isinstance(key, bool) or not isinstance(key, Integral) or int(key) not in range(len(labels)):
         raise InputError(
             f"bounds names column {key!r}; expected a column's name or number from 0 to {len(labels) - 1}."
+        )
+    name = repr(str(key))
+    if name in labels and labels[int(key)] != name:  # a frame whose columns are called by numbers
+        raise InputError(
+            f"bounds names column {key!r}, which is the name of one column and the number of {labels[int(key)]}; give one pair "
+            "(low, high) a column, or rename the columns."
         )
     return int(key)
 

@@ -76,7 +76,8 @@ def hutchinson_loss(
     Raises
     ------
     InputError
-        If an argument cannot be used, or the log density is not finite at or beside a row.
+        If an argument cannot be used, a column is so far from 0 that its rows cannot be moved by h, or the log density is
+        not finite at or beside a row.
 
     References
     ----------
@@ -101,6 +102,7 @@ def hutchinson_loss(
     moves = np.isfinite(unit)
     d = int(moves.sum())
     step = np.where(moves, STEP / math.sqrt(d) * unit, 0.0)
+    _check_digits(X, step)
     middle = _finite(log_density, X)
     terms = np.empty((n_probes, len(X)))
     for row in terms:
@@ -137,6 +139,16 @@ def _units(unit: Any, columns: int) -> np.ndarray:
     if not moves.any() or not (np.isfinite(units[moves]) & (units[moves] > 0)).all():
         raise InputError(f"unit = {unit!r}: expected positive numbers, and NaN only for columns to hold still.")
     return units
+
+
+def _check_digits(X: np.ndarray, step: np.ndarray) -> None:
+    """Refuse columns in which a step is rounded by more than a hundredth: what it measures would be noise."""
+    lost = (step > 0) & (np.spacing(np.abs(X).max(axis=0)) > 0.01 * step)
+    if lost.any():
+        raise InputError(
+            f"column {np.argmax(lost)} of X is too far from 0, beside its unit, to be moved by {step[np.argmax(lost)]:.1e}; "
+            "subtract a number near its values first, or take a larger unit."
+        )
 
 
 def _finite(log_density: Callable[[np.ndarray], np.ndarray], X: np.ndarray) -> np.ndarray:

@@ -39,7 +39,8 @@ def median(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     largest = np.abs(rows).max()
     distances = largest * pdist(rows[chosen] / largest)
     i, j = np.triu_indices(len(chosen), 1)
-    mass = weights[chosen][i] * weights[chosen][j]
+    share = weights[chosen] / weights[chosen].max()  # products of the weights themselves may over- or underflow
+    mass = share[i] * share[j]
     order = np.argsort(distances)
     cumulative = np.cumsum(mass[order])
     middle = distances[order][np.searchsorted(cumulative, 0.5 * cumulative[-1] * (1 - 1e-12))]
@@ -71,7 +72,7 @@ def resolve_length_scale(
     Parameters
     ----------
     length_scale : float, array of shape (n_features,), "scott" or "median"
-        What the user asked for.
+        What the user asked for. NaN serves for columns that are not kept, as in the attribute ``length_scale_``.
     rows : array of shape (n, d)
         Kept columns of the distinct rows.
     weights : array of shape (n,)
@@ -105,6 +106,7 @@ def resolve_length_scale(
         raise InputError(
             f"{what} has shape {given.shape}; expected one number, or one for each of {len(keep)} columns."
         )
-    if not (np.isfinite(given).all() and (given > 0).all()):
+    scale = np.broadcast_to(given, keep.shape)
+    if not ((np.isfinite(scale) & (scale > 0)) | (np.isnan(scale) & ~keep)).all():
         raise InputError(f"{what} = {length_scale!r}: expected positive, finite numbers in the units of the columns.")
-    return np.broadcast_to(given, keep.shape)[keep].copy()
+    return scale[keep]

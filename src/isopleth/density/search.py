@@ -20,6 +20,7 @@ from isopleth.kernels import Kernel
 from isopleth.validation import DataWarning
 
 CRITERIA = ("hyvarinen", "likelihood", "stable_minimum")
+_LARGEST = float(np.finfo(np.float64).max)
 NEIGHBOURS = 3
 """Scales on either side that a stable minimum is below."""
 
@@ -84,7 +85,8 @@ class Search:
     -----
     A scale at which f is not positive at some held-out row has an infinite Hyvarinen loss and is not chosen. For kernels that
     are as rough as the Laplacian, the Hyvarinen loss of one column leaves out atoms at the centres, which held-out rows never
-    see: it is refused there. Columns with bounds are judged as the logarithms or logits in which they are fitted. A scale
+    see: it is refused there. Rows that are copies but for rounding part into different folds and pull every criterion to small
+    scales, most of all for rough kernels: round such columns first. Columns with bounds are judged as the logarithms or logits in which they are fitted. A scale
     chosen here suits the density; it need not suit the detection of anomalies.
 
     The estimator keeps what was found as ``search_path_``, a :class:`~isopleth.density.search_path.SearchPath`.
@@ -234,12 +236,13 @@ def run_search(
         if criterion == "likelihood":
             terms += math.fsum(np.log(scale))
         else:
-            terms *= (unit[0] / scale[0]) ** 2
+            with np.errstate(over="ignore"):
+                terms *= min((unit[0] / scale[0]) ** 2, _LARGEST)
         losses[i], errors[i], shares[i] = _summary(terms, positive, weights)
         if criterion == "stable_minimum" and _is_stable(losses, i + NEIGHBOURS):
             stable = i + NEIGHBOURS
             break
-    best = _smallest(losses, criterion) if stable is None else stable
+    best = _smallest(losses, criterion, bool((shares > 0).any())) if stable is None else stable
     path = SearchPath(criterion, factors, factors[:, None] * base_scale, losses, errors, shares, best)
     _warn_of(path, search, stable)
     return path
@@ -287,11 +290,16 @@ def _is_stable(losses: np.ndarray, i: int) -> bool:
     return bool(np.isfinite(losses[i]) and (around > losses[i]).all())
 
 
-def _smallest(losses: np.ndarray, criterion: str) -> int:
+def _smallest(losses: np.ndarray, criterion: str, changes_sign: bool) -> int:
     if np.isinf(losses).all():
         if criterion == "likelihood":
             raise InputError(
                 "the held-out log density is minus infinity at every scale of the grid; add larger factors to it."
+            )
+        if not changes_sign:
+            raise InputError(
+                "the held-out Hyvarinen loss overflows at every scale of the grid, so far apart are the rows; add larger factors "
+                "to it, or take a larger base."
             )
         raise InputError(
             "the held-out Hyvarinen loss is infinite at every scale of the grid, since f is not positive at some rows; take "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import ClassVar, Self
 
 import numpy as np
@@ -26,8 +27,9 @@ def _on_copy(product: Callable[[Array, Workspace], Array], s: Array) -> Array:
     """Answer of an overwriting formula, for numbers, lists and arrays of any shape, leaving `s` as it was."""
     a = s if hasattr(s, "ndim") and s.ndim else np.asarray(s, dtype=np.float64)
     xp = namespace(a)
+    dtype = a.dtype if xp.isdtype(a.dtype, "real floating") else xp.float64
     with np.errstate(all="ignore"):
-        out = product(xp.asarray(xp.reshape(a, (-1,)), copy=True), Workspace())
+        out = product(xp.asarray(xp.reshape(a, (-1,)), dtype=dtype, copy=True), Workspace())
     out = xp.reshape(xp.asarray(out, copy=True), a.shape)
     return out[()] if isinstance(out, np.ndarray) else out
 
@@ -92,8 +94,13 @@ class Kernel(ABC):
     """Whether phi is nowhere negative."""
 
     def __post_init__(self) -> None:
-        if self.dim is not None and (isinstance(self.dim, bool) or not isinstance(self.dim, int) or self.dim < 1):
-            raise InputError(f"dim = {self.dim!r}: expected a whole number of columns, at least 1.")
+        if self.dim is None:
+            return
+        if isinstance(self.dim, bool) or not isinstance(self.dim, Integral) or self.dim < 1:
+            raise InputError(
+                f"dim = {self.dim!r}: expected a whole number of columns, at least 1; give other parameters by name."
+            )
+        object.__setattr__(self, "dim", int(self.dim))
 
     def bind(self, dim: int) -> Self:
         """This kernel for points of `dim` columns."""
