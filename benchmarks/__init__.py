@@ -1,0 +1,1 @@
+"""Time, memory and accuracy beside other libraries: ``python -m benchmarks``."""

@@ -1,27 +1,39 @@
-"""Streamed kernel products beside a hand-tiled NumPy loop and pykeops: time, memory, growth.
-
-python -m benchmarks.products
-"""
+"""Streamed products of a Gaussian kernel matrix with a vector."""
 
 from __future__ import annotations
 
-import resource
-import sys
-import tracemalloc
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_limits
 
-from benchmarks.timing import interleaved, machine, table
-from isopleth import SDO, Gaussian, Laplacian
+from benchmarks.comparison import Comparison, Rival
+from benchmarks.exact import sdo, squared_distances
+from isopleth import Gaussian, Kernel, Laplacian, Matern
+from isopleth.kernels import get_kernel
 from isopleth.operators import Operator
 
 
-def hand_tiled(x: np.ndarray, v: np.ndarray, rows: int = 256, columns: int = 512, threads: int = 2) -> np.ndarray:
+@dataclass(frozen=True)
+class Product:
+    """Points, and the coefficients of a sum of kernels over them."""
+
+    x: np.ndarray
+    v: np.ndarray
+
+
+def problem(n: int, d: int) -> Product:
+    """Normal points, at distances of about 1 whatever d is, and normal coefficients."""
+    rng = np.random.default_rng(0)
+    return Product(rng.normal(size=(n, d)) / np.sqrt(d), rng.normal(size=n))
+
+
+def hand_tiled(p: Product, rows: int = 256, columns: int = 512, threads: int = 2) -> np.ndarray:
     """What a careful user writes: one buffer a thread, everything in place, BLAS held to one thread."""
-    n = len(x)
+    x, v, n = p.x, p.v, len(p.x)
     norms = np.einsum("ij,ij->i", x, x)
     out = np.zeros(n)
 
@@ -43,69 +55,81 @@ def hand_tiled(x: np.ndarray, v: np.ndarray, rows: int = 256, columns: int = 512
     return out
 
 
-def keops(x: np.ndarray, v: np.ndarray) -> Any:
-    """The same sum by pykeops on the processor, or None where it is not installed."""
-    try:
-        from pykeops.numpy import LazyTensor
-    except ImportError:
-        return None
-
-    def run() -> np.ndarray:
-        a, b = LazyTensor(x[:, None, :]), LazyTensor(x[None, :, :])
-        return ((-0.5 * ((a - b) ** 2).sum(-1)).exp() @ v[:, None])[:, 0]
-
-    return run
+def whole_matrix(p: Product) -> np.ndarray:
+    """What anybody writes: the matrix, then the product."""
+    return np.exp(-0.5 * cdist(p.x, p.x, "sqeuclidean")) @ p.v
 
 
-def main() -> None:
-    """Print the three tables."""
-    print(machine())
-    rng = np.random.default_rng(0)
-    n, d = 8192, 16
-    x, v = rng.normal(size=(n, d)), rng.normal(size=n)
-    other = x.copy()
-    gaussian = Operator(Gaussian(), x)
-    rivals = {
-        "isopleth, points with themselves": lambda: gaussian.matvec(v),
-        "isopleth, set up anew": lambda: Operator(Gaussian(), x).matvec(v),
-        "isopleth, two sets of points": lambda: Operator(Gaussian(), x, other).matvec(v),
-        "hand-tiled NumPy, two threads": lambda: hand_tiled(x, v),
-    }
-    peer = keops(x, v)
-    if peer is not None:
-        rivals["pykeops"] = peer
-    else:
-        print("pykeops is not installed: not measured")
-    for name, run in rivals.items():
-        error = np.max(np.abs(run() - gaussian.matvec(v)))
-        if error > 1e-9:
-            sys.exit(f"{name} disagrees by {error:.1e}")
-    table(f"one Gaussian product, n = {n}, d = {d}, float64", interleaved(rivals), "isopleth, points with themselves")
+def keops(p: Product) -> np.ndarray:
+    """The same sum by pykeops on the processor."""
+    import pykeops
+    from pykeops.numpy import LazyTensor
 
-    kernels = {repr(k): Operator(k, x) for k in (Gaussian(), Laplacian(), SDO())}
-    kernels |= {f"{k!r}, two sets": Operator(k, x, other) for k in (Gaussian(), SDO())}
-    table(
-        "the same for each kernel",
-        interleaved({name: (lambda op=op: op.matvec(v)) for name, op in kernels.items()}),
-        "Gaussian(dim=None)",
-    )
-
-    tracemalloc.start()
-    Operator(Gaussian(), x).matvec(v)
-    print(f"\npeak beside the inputs: {tracemalloc.get_traced_memory()[1] / 2**20:.1f} MiB")
-    tracemalloc.stop()
-    print(f"peak of the process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10:.0f} MiB")
-
-    pairs, seconds = [], []
-    for size in (2000, 5000, 10_000, 20_000, 50_000):
-        y = rng.normal(size=(size, d))
-        op, u = Operator(Gaussian(), y), np.ones(size)
-        median = interleaved({"": lambda op=op, u=u: op.matvec(u)}, rounds=3)[""]
-        pairs.append(size * size)
-        seconds.append(median)
-        print(f"  n = {size:>6}: {median * 1e3:9.1f} ms, {median / size**2 * 1e9:.3f} ns a pair")
-    print(f"time grows as (n m)^{np.polyfit(np.log(pairs), np.log(seconds), 1)[0]:.3f}")
+    pykeops.set_verbose(False)
+    a, b = LazyTensor(p.x[:, None, :]), LazyTensor(p.x[None, :, :])
+    return ((-0.5 * ((a - b) ** 2).sum(-1)).exp() @ p.v[:, None])[:, 0]
 
 
-if __name__ == "__main__":
-    main()
+def gaussian_error(p: Product, got: np.ndarray) -> float:
+    """Of the first rows, over the sum of sizes."""
+    k = np.exp(-0.5 * squared_distances(p.x[:50], p.x))
+    return float(np.max(np.abs(got[:50] - k @ p.v) / (k @ np.abs(p.v))))
+
+
+def _product_of(kernel: Kernel) -> Callable[[Product], tuple[Kernel, np.ndarray]]:
+    return lambda p: (kernel, Operator(kernel, p.x).matvec(p.v))
+
+
+def _profile(kernel: Kernel, r: np.ndarray, d: int) -> np.ndarray:
+    if isinstance(kernel, Gaussian):
+        return np.exp(-0.5 * r**2)
+    if isinstance(kernel, Laplacian):
+        return np.exp(-r)
+    if isinstance(kernel, Matern):
+        z = np.sqrt(5.0) * r
+        return (1.0 + z + z**2 / 3.0) * np.exp(-z)
+    values = np.ones_like(r)
+    values[r > 0.0] = sdo(r[r > 0.0], d, d // 2 + 2)
+    return values
+
+
+def kernel_error(p: Product, answer: tuple[Kernel, np.ndarray]) -> float:
+    """As :func:`gaussian_error`, for each kernel's own formula."""
+    kernel, got = answer
+    k = _profile(kernel, np.sqrt(squared_distances(p.x[:50], p.x)), p.x.shape[1])
+    return float(np.max(np.abs(got[:50] - k @ p.v) / (np.abs(k) @ np.abs(p.v))))
+
+
+COMPARISONS = [
+    Comparison(
+        "products",
+        "Gaussian kernel matrix of n points with themselves times a vector, n = {n:,}, d = {d}",
+        problem,
+        {
+            "isopleth": Rival(lambda p: Operator(Gaussian(), p.x).matvec(p.v)),
+            "isopleth, two sets of points": Rival(lambda p: Operator(Gaussian(), p.x, p.x.copy()).matvec(p.v)),
+            "NumPy, tiled by hand, two threads": Rival(hand_tiled),
+            "SciPy distances, whole matrix": Rival(whole_matrix),
+            "pykeops": Rival(keops, needs="pykeops"),
+        },
+        gaussian_error,
+        "largest relative error",
+        rows=(1024, 2048, 4096, 8192),
+        columns=16,
+        column_range=(4, 8, 16, 32, 64),
+        column_rows=4096,
+    ),
+    Comparison(
+        "kernels",
+        "Such a product for each of the kernels, n = {n:,}, d = {d}",
+        problem,
+        {
+            f"isopleth {name}": Rival(_product_of(get_kernel(name)))
+            for name in ("gaussian", "laplacian", "matern52", "sdo")
+        },
+        kernel_error,
+        "largest relative error",
+        rows=(1024, 2048, 4096, 8192),
+        columns=5,
+    ),
+]

@@ -121,9 +121,9 @@ def test_a_rival_that_is_ahead_is_named(monkeypatch):
     assert section(task, measured(task, "", quick=True), quick=True).notes == []
     ours = Rival(lambda x: time.sleep(0.05) or 2.0 * x + 1e-3)
     task = Comparison(**{**task.__dict__, "rivals": {"isopleth": ours, "quick": Rival(_double)}})
-    (note,) = section(task, measured(task, "", quick=True), quick=True).notes
-    assert note.startswith("Ahead of isopleth: quick, in time (")
-    assert note.endswith("error.")
+    in_time, in_accuracy = section(task, measured(task, "", quick=True), quick=True).notes
+    assert in_time.startswith("Ahead of isopleth in time: quick (")
+    assert in_accuracy == "Ahead of isopleth in error: quick."
 
 
 def test_figures_for_people():

@@ -1,0 +1,116 @@
+"""Finding anomalies: time, memory and area under the curve beside PyOD's detectors with their defaults."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+
+from benchmarks.comparison import Comparison, Rival
+from benchmarks.report import Section
+from benchmarks.tables_with_anomalies import KINDS, Labelled, table
+from isopleth import AnomalyDetector
+
+PEERS = {"IForest": "iforest", "KNN": "knn", "LOF": "lof", "ECOD": "ecod", "HBOS": "hbos", "KDE": "kde"}
+
+
+def problem(n: int, d: int) -> Labelled:
+    """A table with anomalies that no single column shows."""
+    return table(n, d, "dependent")
+
+
+def ours(t: Labelled) -> np.ndarray:
+    """Fit, and scores of the same rows; large for anomalies, as in PyOD."""
+    return -AnomalyDetector(random_state=0).fit(t.X).training_scores_
+
+
+def peer(name: str) -> Callable[[Labelled], np.ndarray]:
+    """A PyOD detector with its defaults."""
+
+    def run(t: Labelled) -> np.ndarray:
+        kind = getattr(importlib.import_module(f"pyod.models.{PEERS[name]}"), name)
+        detector = kind(random_state=0) if name == "IForest" else kind()
+        return np.nan_to_num(detector.fit(t.X).decision_scores_, posinf=1e300)
+
+    return run
+
+
+def auc(t: Labelled, scores: np.ndarray) -> float:
+    """Area under the curve."""
+    return float(roc_auc_score(t.y, scores))
+
+
+RIVALS = {"isopleth AnomalyDetector": Rival(ours)} | {f"PyOD {name}": Rival(peer(name), needs="pyod") for name in PEERS}
+
+COMPARISONS = [
+    Comparison(
+        "anomalies",
+        "Fit and scores of the same rows, 5 % anomalies, n = {n:,}, d = {d}",
+        problem,
+        RIVALS,
+        auc,
+        "AUC",
+        rows=(1000, 2000, 4000, 8000),
+        columns=10,
+        column_range=(4, 8, 16, 32, 64),
+        column_rows=2000,
+        higher_is_better=True,
+    )
+]
+
+
+def simulated(quick: bool) -> Iterator[tuple[str, list[Labelled]]]:
+    """Tables by kind of anomaly."""
+    n, seeds = (200, 1) if quick else (1000, 3)
+    for kind in KINDS:
+        yield kind, [table(n, 10, kind, seed) for seed in range(seeds)]
+
+
+def files(data: Path, quick: bool) -> Iterator[tuple[str, list[Labelled]]]:
+    """ADBench's tables in a folder, cut to 2,000 rows, columns to the range 0 to 1."""
+    for path in sorted(data.glob("*.npz"))[: 2 if quick else None]:
+        with np.load(path) as file:
+            X, y = file["X"].astype(float), file["y"].astype(int).ravel()
+        chosen = np.random.default_rng(0).permutation(len(X))[: 200 if quick else 2000]
+        X = X[chosen] - X[chosen].min(axis=0)
+        yield path.stem, [Labelled(X / np.maximum(X.max(axis=0), 1e-300), y[chosen])]
+
+
+def qualities(quick: bool, data: Path | None) -> list[Section]:
+    """Tables of areas under the curve."""
+    found = [_quality("AUC by kind of anomaly in simulated tables of 10 columns", simulated(quick))]
+    if data is not None:
+        title = "AUC on the tables of --data, at most 2,000 rows each, fitted to the rows that are judged"
+        found.append(_quality(title, files(data, quick)))
+    return found
+
+
+def _quality(title: str, tables: Iterator[tuple[str, list[Labelled]]]) -> Section:
+    there = {name: rival for name, rival in RIVALS.items() if importlib.util.find_spec(rival.needs) is not None}
+    names = {name: name.removeprefix("PyOD ").removesuffix(" AnomalyDetector") for name in there}
+    rows, means = [], []
+    for kind, repeats in tables:
+        if any(len(np.unique(t.y)) < 2 for t in repeats):
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            mean = [float(np.mean([auc(t, rival.run(t)) for t in repeats])) for rival in there.values()]
+        means.append(mean)
+        rows.append([kind, *(f"{value:.3f}" for value in mean)])
+    total = np.mean(means, axis=0)
+    rows.append(["mean", *(f"{value:.3f}" for value in total)])
+    return Section(title, ["", *names.values()], rows, _ahead(list(names.values()), np.round(means, 3)))
+
+
+def _ahead(names: list[str], areas: np.ndarray) -> list[str]:
+    """Sentences on the detectors that beat the first one, on tables and on their mean."""
+    tables = (areas > areas[:, :1]).sum(axis=0)
+    single = [f"{name} on {count}" for name, count in zip(names, tables, strict=True) if count]
+    mean = [name for name, area in zip(names, areas.mean(axis=0), strict=True) if area > areas[:, 0].mean()]
+    out = [f"Ahead of {names[0]} on lines of this table, of {len(areas)}: {', '.join(single)}."] if single else []
+    return out + ([f"Ahead of {names[0]} on the mean: {', '.join(mean)}."] if mean else [])

@@ -1,0 +1,93 @@
+"""What is compared: one task, and those who do it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+def _nothing(problem: Any) -> Any:
+    return problem
+
+
+@dataclass(frozen=True)
+class Rival:
+    """One way to do the task.
+
+    Parameters
+    ----------
+    run : callable
+        Does it, all of what is timed.
+    needs : str
+        The module without which it is not measured.
+    setup : callable
+        What `run` gets, from the problem: work that is not timed.
+    times : float
+        What the seconds are multiplied by, where `run` does a part of the work.
+    dims : sequence of int, optional
+        Numbers of columns that it can do.
+    in_process : bool
+        Whether its memory is that of one process; the memory of others is not measured.
+    """
+
+    run: Callable[[Any], Any]
+    needs: str = "numpy"
+    setup: Callable[[Any], Any] = _nothing
+    times: float = 1.0
+    dims: Sequence[int] | None = None
+    in_process: bool = True
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One task with a growing number of rows and of columns.
+
+    Parameters
+    ----------
+    name : str
+        What `--only` takes.
+    title : str
+        One sentence; {n} and {d} are filled in.
+    problem : callable
+        The data of n rows and d columns.
+    rivals : dict from str to Rival
+        The first is ours, and the others are compared with it.
+    accuracy : callable
+        One number from the problem and a rival's answer.
+    measure : str
+        What that number is.
+    rows : sequence of int
+        Numbers of rows, ascending; the last one is the table's.
+    columns : int
+        Number of columns of the table.
+    column_range : sequence of int
+        Numbers of columns for the growth in them, ascending; with `column_rows` rows.
+    column_rows : int
+        See `column_range`.
+    higher_is_better : bool
+        Whether a rival with the higher accuracy number is ahead.
+    """
+
+    name: str
+    title: str
+    problem: Callable[[int, int], Any]
+    rivals: dict[str, Rival]
+    accuracy: Callable[[Any, Any], float]
+    measure: str
+    rows: Sequence[int]
+    columns: int
+    column_range: Sequence[int] = ()
+    column_rows: int = 0
+    higher_is_better: bool = False
+
+    def sizes(self, quick: bool) -> tuple[list[int], list[int], int]:
+        """Numbers of rows, numbers of columns, and the rows that go with these; small ones for a quick run."""
+        if not quick:
+            return list(self.rows), list(self.column_range), self.column_rows
+        largest = max(240, self.rows[-1] // 20)
+        return [largest // 2, largest], list(self.column_range[:2]), 120
+
+    def able(self, columns: int) -> dict[str, Rival]:
+        """The rivals that can do a number of columns."""
+        return {name: rival for name, rival in self.rivals.items() if rival.dims is None or columns in rival.dims}

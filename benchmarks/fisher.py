@@ -1,0 +1,107 @@
+"""The Hyvarinen loss of a fitted density: exact, beside the papers' random probes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.comparison import Comparison, Rival
+from benchmarks.exact import squared_distances
+from isopleth import SOSREP, hutchinson_loss
+
+PROBES = 300
+STEP = 1e-4
+"""Of the papers' forward difference, in units of the length scale; they leave it open."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Rows that are fitted, and rows held out."""
+
+    x: np.ndarray
+    held_out: np.ndarray
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A density, and rows held out."""
+
+    model: SOSREP
+    rows: np.ndarray
+
+
+def problem(n: int, d: int) -> Loss:
+    """n rows of either kind."""
+    rng = np.random.default_rng(0)
+    return Loss(rng.normal(size=(n, d)), rng.normal(size=(n, d)))
+
+
+def fitted(p: Loss) -> Fitted:
+    """The density, whose fit is not timed."""
+    return Fitted(SOSREP().fit(p.x), p.held_out)
+
+
+def exact(f: Fitted) -> float:
+    """The estimator's answer."""
+    return f.model.hyvarinen_loss(f.rows)
+
+
+def published(draw: Callable[[np.random.Generator, tuple[int, int]], np.ndarray]) -> Callable[[Fitted], float]:
+    """The papers' estimate: forward differences of the score along random probes.
+
+    Their scores are by automatic differentiation; ours, in closed form, are given to them.
+    """
+
+    def run(f: Fitted) -> float:
+        rng = np.random.default_rng(1)
+        unit = f.model.unit_
+        score = f.model.grad_log_density(f.rows)
+        trace = 0.0
+        for _ in range(PROBES):
+            probe = draw(rng, f.rows.shape)
+            moved = f.model.grad_log_density(f.rows + STEP * unit * probe)
+            trace += float(np.mean(np.sum((moved - score) * unit * probe, axis=1))) / STEP
+        return trace / PROBES + 0.5 * float(np.mean(np.sum((unit * score) ** 2, axis=1)))
+
+    return run
+
+
+def probed(f: Fitted) -> float:
+    """Our own estimate for densities of which only values are known, at as many probes."""
+    return hutchinson_loss(f.model.score_samples, f.rows, f.model.unit_, n_probes=PROBES, random_state=1).value
+
+
+def error(p: Loss, got: float) -> float:
+    """Relative, against dense sums: 2 Delta f / f for the Gaussian kernel, in units of `unit_`."""
+    model = SOSREP().fit(p.x)
+    s = squared_distances(p.held_out / model.length_scale_, model.centers_ / model.length_scale_)
+    k = np.exp(-0.5 * s)
+    d = p.x.shape[1]
+    terms = 2.0 * ((s - d) * k @ model.dual_coef_) / (k @ model.dual_coef_)
+    want = float((model.unit_[0] / model.length_scale_[0]) ** 2 * terms.mean())
+    return abs(got - want) / abs(want)
+
+
+COMPARISONS = [
+    Comparison(
+        "fisher",
+        "Hyvarinen loss of a Gaussian SOSREP of n rows at n rows held out, n = {n:,}, d = {d}",
+        problem,
+        {
+            "isopleth, exact": Rival(exact, setup=fitted),
+            "isopleth hutchinson_loss, 300 probes": Rival(probed, setup=fitted),
+            "papers, 300 normal probes": Rival(published(lambda rng, shape: rng.normal(size=shape)), setup=fitted),
+            "papers, 300 probes from {-1, 0, 1}": Rival(
+                published(lambda rng, shape: rng.integers(-1, 2, size=shape).astype(float)), setup=fitted
+            ),
+        },
+        error,
+        "relative error",
+        rows=(125, 250, 500),
+        columns=10,
+        column_range=(2, 4, 8, 16, 32),
+        column_rows=250,
+    )
+]

@@ -1,0 +1,86 @@
+"""Densities on a regular grid, which a fast Fourier transform of binned rows makes cheap."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import gaussian_kde
+from sklearn.neighbors import KernelDensity
+
+from benchmarks.comparison import Comparison, Rival
+from benchmarks.exact import gaussian_log_density
+from benchmarks.scoring import whitened
+from isopleth import KDE
+
+SIDE = {1: 1024, 2: 128}
+"""Points of the grid along an axis."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Rows, the grid's points and the bandwidth."""
+
+    x: np.ndarray
+    points: np.ndarray
+    bandwidth: float
+
+
+def problem(n: int, d: int) -> Grid:
+    """n normal rows, and a grid that holds all of them with four bandwidths beside."""
+    x = whitened(np.random.default_rng(0).normal(size=(n, d)))
+    bandwidth = n ** (-1.0 / (d + 4))
+    axes = [np.linspace(c.min() - 4 * bandwidth, c.max() + 4 * bandwidth, SIDE[d]) for c in x.T]
+    return Grid(x, np.array(list(itertools.product(*axes))), bandwidth)
+
+
+def kdepy(p: Grid) -> np.ndarray:
+    """KDEpy's transform."""
+    import KDEpy
+
+    return KDEpy.FFTKDE(kernel="gaussian", bw=p.bandwidth).fit(p.x).evaluate(p.points)
+
+
+def error(p: Grid, got: np.ndarray) -> float:
+    """At some of the points, over the largest value."""
+    some = np.linspace(0, len(p.points) - 1, 300).astype(int)
+    exact = np.exp(gaussian_log_density(p.points[some], p.x, p.bandwidth))
+    return float(np.max(np.abs(got[some] - exact)) / exact.max())
+
+
+def scikit_learn(p: Grid, **options: float) -> np.ndarray:
+    """KernelDensity."""
+    return np.exp(KernelDensity(bandwidth=p.bandwidth, **options).fit(p.x).score_samples(p.points))
+
+
+RIVALS = {
+    "isopleth KDE": Rival(lambda p: np.exp(KDE(length_scale=p.bandwidth).fit(p.x).score_samples(p.points))),
+    "scikit-learn KernelDensity": Rival(scikit_learn),
+    "scikit-learn, rtol=1e-4": Rival(lambda p: scikit_learn(p, rtol=1e-4)),
+    "SciPy gaussian_kde": Rival(lambda p: gaussian_kde(p.x.T, bw_method=p.bandwidth)(p.points.T)),
+    "KDEpy FFTKDE": Rival(kdepy, needs="KDEpy"),
+}
+
+COMPARISONS = [
+    Comparison(
+        "grid",
+        "A density of n rows on a grid of 1,024 points, n = {n:,}, d = {d}",
+        problem,
+        RIVALS,
+        error,
+        "largest error of p, over its peak",
+        rows=(1000, 4000, 16_000, 64_000),
+        columns=1,
+    ),
+    Comparison(
+        "grid-plane",
+        "A density of n rows on a grid of 128 by 128 points, n = {n:,}, d = {d}",
+        problem,
+        RIVALS,
+        error,
+        "largest error of p, over its peak",
+        rows=(500, 1000, 2000, 4000),
+        columns=2,
+    ),
+]

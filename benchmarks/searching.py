@@ -1,0 +1,150 @@
+"""Choosing a length scale: time, and how far the chosen density is from the truth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logsumexp
+from scipy.stats import gaussian_kde
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.neighbors import KernelDensity
+
+from benchmarks.comparison import Comparison, Rival
+from isopleth import KDE, SOSREP, Search
+from isopleth.density.search import DEFAULT_GRID
+
+FRESH = 5000
+MEANS = (-2.0, 2.0)
+DEVIATIONS = (1.0, 0.4)
+
+
+def log_truth(rows: np.ndarray) -> np.ndarray:
+    """A mixture of two normal distributions, halfway and apart along the first column."""
+    d = rows.shape[1]
+    parts = []
+    for mean, deviation in zip(MEANS, DEVIATIONS, strict=True):
+        z = rows.copy()
+        z[:, 0] -= mean
+        parts.append(-0.5 * np.sum((z / deviation) ** 2, axis=1) - d * math.log(deviation))
+    return logsumexp(parts, axis=0) - math.log(2.0) - 0.5 * d * math.log(2.0 * math.pi)
+
+
+def draw(n: int, d: int, seed: int) -> np.ndarray:
+    """Rows of the mixture."""
+    rng = np.random.default_rng(seed)
+    side = rng.integers(2, size=n)
+    rows = rng.normal(size=(n, d)) * np.array(DEVIATIONS)[side][:, None]
+    rows[:, 0] += np.array(MEANS)[side]
+    return rows
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows to fit, and fresh ones to judge by."""
+
+    x: np.ndarray
+    fresh: np.ndarray
+
+
+def problem(n: int, d: int) -> Sample:
+    """Rows of the mixture."""
+    return Sample(draw(n, d, 0), draw(FRESH, d, 1))
+
+
+Judge = Callable[[np.ndarray], np.ndarray]
+
+
+def ours(kind: type[KDE] | type[SOSREP], criterion: str) -> Callable[[Sample], Judge]:
+    """The log density at the scale that a search chose."""
+    return lambda p: kind(length_scale=Search(criterion=criterion)).fit(p.x).score_samples
+
+
+def one_scale(p: Sample) -> float:
+    """Scott's rule for the geometric mean of the columns' sizes."""
+    n, d = p.x.shape
+    return float(np.exp(np.mean(np.log(p.x.std(axis=0))))) * n ** (-1.0 / (d + 4))
+
+
+def alike(p: Sample) -> Judge:
+    """The search that scikit-learn does: one scale for all columns."""
+    return KDE(length_scale=Search(criterion="likelihood", base=one_scale(p))).fit(p.x).score_samples
+
+
+def rule(p: Sample) -> Judge:
+    """No search: Scott's rule a column."""
+    return KDE().fit(p.x).score_samples
+
+
+def scikit_learn(n_jobs: int | None = None, **options: float) -> Callable[[Sample], Judge]:
+    """The same likelihood, folds and grid; one scale for all columns, since it has no other."""
+
+    def run(p: Sample) -> Judge:
+        grid = {"bandwidth": one_scale(p) * np.array(DEFAULT_GRID)}
+        folds = KFold(5, shuffle=True, random_state=0)
+        return GridSearchCV(KernelDensity(**options), grid, cv=folds, n_jobs=n_jobs).fit(p.x).score_samples
+
+    return run
+
+
+def scipy_rule(p: Sample) -> Judge:
+    """Scott's rule with the whole covariance."""
+    estimate = gaussian_kde(p.x.T)
+    return lambda rows: estimate.logpdf(rows.T)
+
+
+def improved_sheather_jones(p: Sample) -> Judge:
+    """KDEpy's rule for one column, which solves for the scale; scored by its own sum."""
+    import KDEpy
+
+    estimate = KDEpy.FFTKDE(kernel="gaussian", bw="ISJ").fit(p.x[:, 0])
+    estimate.evaluate()  # the scale is found at the first evaluation
+    scale = estimate.bw
+    return lambda rows: KernelDensity(bandwidth=scale).fit(p.x).score_samples(rows)
+
+
+def divergence(p: Sample, judge: Judge) -> float:
+    """Mean of log truth - log density over fresh rows: an estimate of the Kullback-Leibler divergence."""
+    return float(np.mean(log_truth(p.fresh) - judge(p.fresh)))
+
+
+RIVALS = {
+    "isopleth KDE, likelihood": Rival(ours(KDE, "likelihood")),
+    "isopleth KDE, likelihood, one scale": Rival(alike),
+    "isopleth KDE, Hyvarinen": Rival(ours(KDE, "hyvarinen")),
+    "isopleth SOSREP, likelihood": Rival(ours(SOSREP, "likelihood")),
+    "isopleth SOSREP, Hyvarinen": Rival(ours(SOSREP, "hyvarinen")),
+    "isopleth KDE, Scott's rule (no search)": Rival(rule),
+    "scikit-learn GridSearchCV, likelihood": Rival(scikit_learn()),
+    "scikit-learn GridSearchCV, rtol=1e-4": Rival(scikit_learn(rtol=1e-4)),
+    "scikit-learn GridSearchCV, n_jobs=-1": Rival(scikit_learn(n_jobs=-1), in_process=False),
+    "SciPy gaussian_kde, Scott's rule (no search)": Rival(scipy_rule),
+    "KDEpy improved Sheather-Jones (no search)": Rival(improved_sheather_jones, needs="KDEpy", dims=(1,)),
+}
+
+COMPARISONS = [
+    Comparison(
+        "search",
+        "Length scale of a mixture of two modes, 17 scales and 5 folds, n = {n:,}, d = {d}",
+        problem,
+        RIVALS,
+        divergence,
+        "divergence from the truth",
+        rows=(250, 500, 1000),
+        columns=3,
+        column_range=(1, 2, 4, 8),
+        column_rows=500,
+    ),
+    Comparison(
+        "search-line",
+        "Length scale in one column, where there are rules that search nothing, n = {n:,}, d = {d}",
+        problem,
+        RIVALS,
+        divergence,
+        "divergence from the truth",
+        rows=(250, 500, 1000),
+        columns=1,
+    ),
+]
