@@ -10,6 +10,8 @@ from isopleth.density.search import Search
 from isopleth.errors import InputError, MissingExtraError
 from isopleth.io import load, save
 from isopleth.kernels import IMQ, SDO, Gaussian, Kernel, Laplacian, Matern, Sobolev
+from isopleth.score import KEF, SSGE, KernelScore, Landweber, NuMethod, Stein
+from isopleth.solvers.regularizers import LandweberIteration, NuIteration, SpectralCutoff, Tikhonov
 from isopleth.tasks import AnomalyDetector, PyODAdapter
 from isopleth.validation import DataWarning
 
@@ -18,19 +20,29 @@ __version__ = version("isopleth")
 __all__ = [
     "IMQ",
     "KDE",
+    "KEF",
     "SDO",
     "SOSREP",
+    "SSGE",
     "AnomalyDetector",
     "DataWarning",
     "Gaussian",
     "InputError",
     "Kernel",
+    "KernelScore",
+    "Landweber",
+    "LandweberIteration",
     "Laplacian",
     "Matern",
     "MissingExtraError",
+    "NuIteration",
+    "NuMethod",
     "PyODAdapter",
     "Search",
     "Sobolev",
+    "SpectralCutoff",
+    "Stein",
+    "Tikhonov",
     "hutchinson_loss",
     "load",
     "save",

@@ -85,9 +85,9 @@ class Search:
     -----
     A scale at which f is not positive at some held-out row has an infinite Hyvarinen loss and is not chosen. For kernels that
     are as rough as the Laplacian, the Hyvarinen loss of one column leaves out atoms at the centres, which held-out rows never
-    see: it is refused there. Rows that are copies but for rounding part into different folds and pull every criterion to small
-    scales, most of all for rough kernels: round such columns first. Columns with bounds are judged as the logarithms or logits in which they are fitted. A scale
-    chosen here suits the density; it need not suit the detection of anomalies.
+    see: it is refused there. Rows that are copies but for rounding part into different folds and pull every criterion to
+    small scales, most of all for rough kernels: round such columns first. Columns with bounds are judged as the logarithms or
+    logits in which they are fitted. A scale chosen here suits the density; it need not suit the detection of anomalies.
 
     The estimator keeps what was found as ``search_path_``, a :class:`~isopleth.density.search_path.SearchPath`.
 

@@ -14,14 +14,15 @@ def conjugate_gradients(
     tol: float,
     max_iter: int,
     enough: Callable[[Array], bool] | None = None,
+    preconditioner: Callable[[Array], Array] | None = None,
 ) -> tuple[Array, int]:
     """Solve A x = b for a symmetric positive definite A.
 
     Parameters
     ----------
     product : callable
-        v -> A v.
-    b : array of shape (n,)
+        v -> A v, for arrays of the shape of `b`.
+    b : array
         Right-hand side.
     tol : float
         Stop once |b - A x| <= tol |b|.
@@ -29,10 +30,12 @@ def conjugate_gradients(
         The most products to take.
     enough : callable, optional
         Asked of the residual b - A x at each step; stop early when it agrees.
+    preconditioner : callable, optional
+        r -> P r for a symmetric positive definite P that is close to the inverse of A.
 
     Returns
     -------
-    x : array of shape (n,)
+    x : array of the shape of `b`
         The last iterate, whether or not `tol` was reached.
     n_iter : int
         Products taken.
@@ -40,19 +43,22 @@ def conjugate_gradients(
     xp = namespace(b)
     x = xp.zeros_like(b)
     residual = xp.asarray(b, copy=True)
-    direction = xp.asarray(b, copy=True)
-    square = float(xp.sum(residual * residual))
-    goal = tol**2 * square
-    n_iter = 0
-    while n_iter < max_iter and square > goal and not (enough is not None and enough(residual)):
+    goal = tol**2 * float(xp.sum(b * b))
+    direction, previous, n_iter = None, 1.0, 0
+    while n_iter < max_iter and _square(residual) > goal and not (enough is not None and enough(residual)):
+        ready = residual if preconditioner is None else preconditioner(residual)
+        reduction = float(xp.sum(residual * ready))
+        direction = ready if direction is None else ready + (reduction / previous) * direction
         image = product(direction)
         curvature = float(xp.sum(direction * image))
         if not curvature > 0.0:  # rounding has used up what the matrix had to give
             break
-        step = square / curvature
+        step, previous = reduction / curvature, reduction
         x = x + step * direction
         residual = residual - step * image
-        previous, square = square, float(xp.sum(residual * residual))
-        direction = residual + (square / previous) * direction
         n_iter += 1
     return x, n_iter
+
+
+def _square(a: Array) -> float:
+    return float(namespace(a).sum(a * a))
