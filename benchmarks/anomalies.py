@@ -111,6 +111,7 @@ def _ahead(names: list[str], areas: np.ndarray) -> list[str]:
     """Sentences on the detectors that beat the first one, on tables and on their mean."""
     tables = (areas > areas[:, :1]).sum(axis=0)
     single = [f"{name} on {count}" for name, count in zip(names, tables, strict=True) if count]
-    mean = [name for name, area in zip(names, areas.mean(axis=0), strict=True) if area > areas[:, 0].mean()]
+    means = areas.mean(axis=0)
+    mean = [name for name, area in zip(names, means, strict=True) if area > means[0]]
     out = [f"Ahead of {names[0]} on lines of this table, of {len(areas)}: {', '.join(single)}."] if single else []
     return out + ([f"Ahead of {names[0]} on the mean: {', '.join(mean)}."] if mean else [])
