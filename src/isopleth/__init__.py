@@ -7,10 +7,11 @@ from importlib.metadata import version
 from isopleth.density import KDE, SOSREP
 from isopleth.density.hutchinson import hutchinson_loss
 from isopleth.density.search import Search
+from isopleth.difference import LSDD
 from isopleth.errors import InputError, MissingExtraError
 from isopleth.io import load, save
 from isopleth.kernels import IMQ, SDO, Gaussian, Kernel, Laplacian, Matern, Sobolev
-from isopleth.score import KEF, SSGE, KernelScore, Landweber, NuMethod, Stein
+from isopleth.score import KEF, SSGE, KernelScore, Landweber, NuMethod, NystromKEF, Stein
 from isopleth.solvers.regularizers import LandweberIteration, NuIteration, SpectralCutoff, Tikhonov
 from isopleth.tasks import AnomalyDetector, PyODAdapter
 from isopleth.validation import DataWarning
@@ -21,6 +22,7 @@ __all__ = [
     "IMQ",
     "KDE",
     "KEF",
+    "LSDD",
     "SDO",
     "SOSREP",
     "SSGE",
@@ -37,6 +39,7 @@ __all__ = [
     "MissingExtraError",
     "NuIteration",
     "NuMethod",
+    "NystromKEF",
     "PyODAdapter",
     "Search",
     "Sobolev",

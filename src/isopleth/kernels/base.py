@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -170,6 +171,11 @@ class Kernel(ABC):
         second *= 4.0
         first += second
         return first
+
+    def second_at_zero(self) -> float:
+        r"""The limit of :math:`\varphi''` itself at 0, infinite up to :attr:`smoothness` 2."""
+        tiny = 1e-30  # its square root is nothing beside 1, and its product with phi'' is no subnormal number
+        return float(self.derivative(tiny, 2)) / tiny if self.smoothness > 2.0 else math.inf
 
     def log(self, s: Array) -> Array:
         """log phi without underflow; only kernels that are nowhere negative have it."""

@@ -87,6 +87,14 @@ class SDO(Kernel):
             return Laplacian(dim=1)._laplacian(s, work)
         return laplacian_table(self.bound_dim, self.bound_order)(s, work)
 
+    def second_at_zero(self) -> float:
+        r"""By the fourth moment of the spectrum: tables of :math:`s\varphi''` end before."""
+        d, m = self.bound_dim, self.bound_order
+        if self.smoothness <= 2.0:
+            return math.inf
+        moment = math.sin(0.5 * math.pi * d / m) / math.sin(0.5 * math.pi * (d + 4) / m)
+        return moment / (4.0 * d * (d + 2.0))
+
     def self_convolution(self) -> SelfConvolution:
         r"""From its spectrum, :math:`q^2 = q + a\,\partial q/\partial a` with :math:`a = \ell^{2m}`.
 

@@ -92,6 +92,15 @@ class Sobolev(Kernel):
             return out
         return laplacian_table(*self._norm)(s, work)
 
+    def second_at_zero(self) -> float:
+        r"""By the fourth moment of the spectrum: tables of :math:`s\varphi''` end before."""
+        if self.smoothness <= 2.0:
+            return math.inf
+        spectrum, shift = unit_spectrum(*self._norm)
+        d = self.bound_dim
+        moment = math.exp(spectrum.log_moment(d + 4) - spectrum.log_moment(d)) * 4.0**shift
+        return moment / (4.0 * d * (d + 2.0))
+
     def self_convolution(self) -> SelfConvolution:
         r"""From its spectrum, which is the square."""
         return SelfConvolution(log_convolution(*self._norm), convolution_table(*self._norm))

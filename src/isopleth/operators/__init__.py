@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from isopleth.operators.blocks import GRADIENT, LAPLACIAN, LOG_GRADIENT, LOG_LAPLACIAN, LOG_SUM, VALUE, Block
+from isopleth.operators.blocks import LAPLACIAN, LOG_GRADIENT, LOG_LAPLACIAN, LOG_SUM, VALUE, Block
 from isopleth.operators.operator import DEFAULT_MEMORY_LIMIT, Operator
+from isopleth.operators.vector_blocks import (
+    BILAPLACIAN,
+    CURL_FREE,
+    FLUX,
+    FLUX_OF_LAPLACIAN,
+    GRADIENT,
+    GRADIENT_OF_LAPLACIAN,
+    SLOPE,
+)
 
 __all__ = [
+    "BILAPLACIAN",
+    "CURL_FREE",
     "DEFAULT_MEMORY_LIMIT",
+    "FLUX",
+    "FLUX_OF_LAPLACIAN",
     "GRADIENT",
+    "GRADIENT_OF_LAPLACIAN",
     "LAPLACIAN",
     "LOG_GRADIENT",
     "LOG_LAPLACIAN",
     "LOG_SUM",
+    "SLOPE",
     "VALUE",
     "Block",
     "Operator",

@@ -5,13 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-from isopleth._namespace import Array, add_at, namespace, overwrite
+from isopleth._namespace import Array, namespace, overwrite
 from isopleth.kernels import Kernel, Workspace
 
 Evaluate = Callable[[Array, Workspace], Array]
+"""A function of squared distances for the hot path: may overwrite them, and may answer in scratch."""
+
+EvaluateFor = Callable[[Kernel], Evaluate]
 
 
 @dataclass
@@ -51,28 +55,40 @@ def outer_difference(a: Array, b: Array, work: Workspace) -> Array:
 class Block(ABC):
     """One way to fold a tile of distances into a result."""
 
-    symmetric = False
+    symmetric: ClassVar[bool] = False
     """Whether the transposed tile adds the same way, so that a set of points against itself needs half of its tiles."""
 
     @abstractmethod
     def zeros(self, x: Array, v: Array) -> Array:
         """The empty sum for the rows `x` and coefficients `v`."""
 
-    def matrix(self, kernel: Kernel, tile: Tile) -> Array:
-        """The tile's matrix, of blocks that have one number a pair."""
-        raise TypeError(f"the {self!r} block has no matrix.")
+    kept: ClassVar[int] = 0
+    """Numbers a pair of the stored form; 0 where there is none."""
+
+    def parts(self, kernel: Kernel, tile: Tile) -> tuple[Array, ...]:
+        """The tile's share of each matrix of the stored form, in scratch."""
+        raise TypeError(f"the {self!r} block has no stored form.")
+
+    def assemble(self, parts: list[Array], x: Array, y: Array) -> Any:
+        """The stored form made of whole matrices: what `@` multiplies and slices cut; None where streaming is better."""
+        raise TypeError(f"the {self!r} block has no stored form.")
 
     @abstractmethod
-    def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> Array | None:
-        """Add the tile's pairs to `out`; symmetric blocks answer with their matrix, so that its transpose can be added."""
+    def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> Any:
+        """Add the tile's pairs to `out`; symmetric blocks answer with what :meth:`add_transposed` wants."""
+
+    def add_transposed(self, kept: Any, tile: Tile, v: Array, out: Array) -> None:
+        """Add the same pairs the other way round, from what :meth:`add` answered with, before anything else uses scratch."""
+        raise TypeError(f"the {self!r} block is not symmetric.")
 
 
 class Matrix(Block):
     """out_i = sum_j m(s_ij) v_j for a scalar function m of the kernel, such as its value or its Laplacian."""
 
     symmetric = True
+    kept = 1
 
-    def __init__(self, name: str, evaluate: Callable[[Kernel], Evaluate]) -> None:
+    def __init__(self, name: str, evaluate: EvaluateFor) -> None:
         self._name = name
         self._evaluate = evaluate
 
@@ -83,63 +99,23 @@ class Matrix(Block):
         """Zeros of one row a point and the columns of `v`."""
         return namespace(x).zeros((x.shape[0], *v.shape[1:]), dtype=x.dtype)
 
-    def matrix(self, kernel: Kernel, tile: Tile) -> Array:
+    def parts(self, kernel: Kernel, tile: Tile) -> tuple[Array]:
         """The values m(s) of a tile, in its own memory or in scratch."""
-        return self._evaluate(kernel)(tile.s, tile.work)
+        return (self._evaluate(kernel)(tile.s, tile.work),)
+
+    def assemble(self, parts: list[Array], x: Array, y: Array) -> Array:
+        """The matrix itself."""
+        return parts[0]
 
     def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> Array:
-        """One product with the tile's matrix."""
-        matrix = self.matrix(kernel, tile)
+        """One product with the tile's matrix, which is the answer."""
+        (matrix,) = self.parts(kernel, tile)
         out += matrix @ v
         return matrix
 
-
-class Gradient(Block):
-    """out_i = sum_j grad_x k(x_i, y_j) v_j = 2 sum_j phi'(s_ij) (x_i - y_j) v_j, as one product with the columns (v y, v)."""
-
-    def __repr__(self) -> str:
-        return "gradient"
-
-    def zeros(self, x: Array, v: Array) -> Array:
-        """Zeros of the shape of the points; coefficients have one column."""
-        if v.ndim != 1:
-            raise ValueError(f"the gradient block takes one column of coefficients, not an array of shape {v.shape}.")
-        return namespace(x).zeros(x.shape, dtype=x.dtype)
-
-    def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> None:
-        """Far pairs as a matrix product, near ones by their differences."""
-        if tile.direct:
-            self._add_direct(kernel, tile, v, out)
-            return
-        xp = namespace(tile.s)
-        weights = kernel._product(tile.s, 1, tile.work)
-        if tile.near is not None:
-            self._add_near(tile, weights, v, out)
-        v = xp.reshape(v, (-1, 1))
-        sums = weights @ xp.concat([tile.y * v, v], axis=1)
-        out += 2.0 * (tile.x * sums[:, -1:] - sums[:, :-1])
-
-    # A rough kernel has an infinite derivative at 0, where the limit along every line is cancelled by its opposite: pairs
-    # that coincide add nothing.
-
-    @staticmethod
-    def _add_direct(kernel: Kernel, tile: Tile, v: Array, out: Array) -> None:
-        coincident = tile.s == 0.0
-        weights = kernel._product(tile.s, 1, tile.work)
-        weights[coincident] = 0.0
-        for j in range(tile.x.shape[1]):
-            step = tile.difference(j)
-            step *= weights
-            out[:, j] += 2.0 * (step @ v)
-
-    @staticmethod
-    def _add_near(tile: Tile, weights: Array, v: Array, out: Array) -> None:
-        xp = namespace(weights)
-        rows, columns, difference = tile.near_differences()
-        slope = 2.0 * weights[tile.near] * xp.take(v, columns, axis=0)
-        slope = xp.where(xp.sum(difference * difference, axis=1) > 0.0, slope, xp.zeros_like(slope))
-        weights[tile.near] = 0.0
-        add_at(out, rows, slope[:, None] * difference)
+    def add_transposed(self, kept: Array, tile: Tile, v: Array, out: Array) -> None:
+        """One product with its transpose."""
+        out += kept.T @ v
 
 
 class LogSum(Block):
@@ -246,7 +222,6 @@ def _phi(kernel: Kernel) -> Evaluate:
 
 VALUE = Matrix("value", _phi)
 LAPLACIAN = Matrix("laplacian", lambda kernel: kernel._laplacian)
-GRADIENT = Gradient()
 LOG_SUM = LogSum()
 LOG_GRADIENT = LogGradient()
 LOG_LAPLACIAN = LogLaplacian()

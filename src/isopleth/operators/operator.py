@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Self
+from typing import Any, Self
 
 from isopleth._namespace import Array, namespace
 from isopleth.kernels import Kernel
-from isopleth.operators.blocks import VALUE, Block, Matrix
+from isopleth.operators.blocks import VALUE, Block
 from isopleth.operators.threads import effective_n_jobs
 from isopleth.operators.tiles import Points, Sweep, scratch, tile_within, workers_for
 
@@ -39,11 +39,13 @@ class Operator:
     y : array of shape (m, d), optional
         What is summed over; `x` itself when left out, which halves the work.
     block : Block, default=VALUE
-        VALUE, GRADIENT, LAPLACIAN, LOG_SUM or LOG_GRADIENT.
+        What is summed: one of the blocks of this package.
     memory_limit : float, default=2**30
         Bytes that the matrix and the scratch of all threads may take together, beside the points themselves.
     n_jobs : int, optional
         Threads; None is all processors.
+    dim : int, optional
+        Dimension that the kernel is bound to, where the columns are coordinates in a subspace that holds all points.
 
     Examples
     --------
@@ -64,14 +66,16 @@ class Operator:
         block: Block = VALUE,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = None,
+        dim: int | None = None,
     ) -> None:
         _check_points(x, y)
-        self.kernel = kernel.bind(x.shape[1])
+        self.kernel = kernel.bind(x.shape[1] if dim is None else dim)
         self.block = block
         self.memory_limit = memory_limit
         self._n_jobs = n_jobs
         self._itemsize = 8 if x.dtype == namespace(x).float64 else 4
-        self._matrix: Array | None = None
+        self._matrix: Any = None
+        self._parts: list[Array] | None = None
         left = Points.of(x)
         self._sum_over(left, left if y is None else Points.of(y))
 
@@ -83,12 +87,18 @@ class Operator:
 
     def store(self) -> Self:
         """Keep the matrix for the products to come if it fits in the memory limit beside a tile; else go on streaming."""
-        numbers = self.shape[0] * self.shape[1] + self._sweep.workers * scratch(
-            self._sweep.tile, self._sweep.x.x.shape[1]
-        )
-        if isinstance(self.block, Matrix) and numbers * self._itemsize <= self.memory_limit:
-            self._matrix = self.dense()
+        sweep, kept = self._sweep, self.block.kept
+        numbers = kept * self.shape[0] * self.shape[1] + sweep.workers * scratch(sweep.tile, sweep.x.x.shape[1])
+        if kept and numbers * self._itemsize <= self.memory_limit:
+            parts = sweep.parts()
+            self._matrix = self.block.assemble(parts, sweep.x.x, sweep.y.x)
+            self._parts = None if self._matrix is None else parts
         return self
+
+    @property
+    def dim(self) -> int:
+        """Columns of the points."""
+        return int(self._sweep.x.x.shape[1])
 
     @property
     def stored(self) -> bool:
@@ -101,10 +111,11 @@ class Operator:
         out.memory_limit = memory_limit
         out._sum_over(self._sweep.x.part(rows), self._sweep.y.part(columns))
         out._matrix = None if self._matrix is None else self._matrix[rows, columns]
+        out._parts = None if self._parts is None else [whole[rows, columns] for whole in self._parts]
         return out
 
     def matvec(self, v: Array) -> Array:
-        """The sums for coefficients `v` of shape (m,) or, for scalar blocks, (m, k)."""
+        """The sums for coefficients `v`: of shape (m,) or, for blocks with a matrix, (m, k); (m, d) for vector blocks."""
         if v.shape[0] != self.shape[1]:
             raise ValueError(
                 f"v has {v.shape[0]} rows; expected one for each of the {self.shape[1]} points summed over."
@@ -112,5 +123,11 @@ class Operator:
         return self._sweep.run(v) if self._matrix is None else self._matrix @ v
 
     def dense(self) -> Array:
-        """The whole matrix, whatever the memory limit."""
-        return self._matrix if self._matrix is not None else self._sweep.dense()
+        """The whole matrix of a scalar block, whatever the memory limit."""
+        if self.block.kept != 1:
+            raise TypeError(f"the {self.block!r} block has no matrix.")
+        return self.parts()[0]
+
+    def parts(self) -> list[Array]:
+        """The matrices that the stored form is made of, whatever the memory limit; those kept are not to be written to."""
+        return self._sweep.parts() if self._parts is None else self._parts

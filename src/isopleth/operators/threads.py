@@ -51,12 +51,12 @@ class _OneBlasThread:
                 self._limit.restore_original_limits()
 
 
-_ONE_BLAS_THREAD = _OneBlasThread()
+ONE_BLAS_THREAD = _OneBlasThread()
 
 
 def map_threads(work: Callable[[T], R], items: Iterable[T], workers: int) -> list[R]:
     """`work` of each item, in order."""
     if workers == 1:
         return [work(item) for item in items]
-    with _ONE_BLAS_THREAD, ThreadPoolExecutor(workers) as pool:
+    with ONE_BLAS_THREAD, ThreadPoolExecutor(workers) as pool:
         return list(pool.map(work, items))

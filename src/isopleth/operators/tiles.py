@@ -140,20 +140,22 @@ class Sweep:
         mirrors = [self.block.zeros(self.x.x, v) for _ in range(self.workers)]
 
         def add_both(tile: Tile, row: slice, column: slice, worker: int) -> None:
-            matrix: Array = self.block.add(self.kernel, tile, v[column, ...], out[row, ...])
+            kept = self.block.add(self.kernel, tile, v[column, ...], out[row, ...])
             if column.start != row.start:
-                mirrors[worker][column, ...] += matrix.T @ v[row, ...]
+                self.block.add_transposed(kept, tile, v[row, ...], mirrors[worker][column, ...])
 
         self._each(add_both, half=True)
         return out + sum(mirrors)
 
-    def dense(self) -> Array:
-        """The matrix of a scalar block, filled by the same tiles."""
+    def parts(self) -> list[Array]:
+        """The matrices of the block's stored form, filled by the same tiles."""
         x = self.x.x
-        out = namespace(x).empty((x.shape[0], self.y.x.shape[0]), dtype=x.dtype)
+        shape = (x.shape[0], self.y.x.shape[0])
+        out = [namespace(x).empty(shape, dtype=x.dtype) for _ in range(self.block.kept)]
 
         def fill(tile: Tile, row: slice, column: slice, worker: int) -> None:
-            out[row, column] = self.block.matrix(self.kernel, tile)
+            for whole, part in zip(out, self.block.parts(self.kernel, tile), strict=True):
+                whole[row, column] = part
 
         self._each(fill, half=False)
         return out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
@@ -40,15 +41,16 @@ class Krylov:
     @property
     def ritz_values(self) -> np.ndarray:
         """Eigenvalues of T, ascending: the outer ones are close to those of A."""
-        return self._eigen()[0]
+        return self._eigen[0]
 
+    @cached_property
     def _eigen(self) -> tuple[np.ndarray, np.ndarray]:
         values, vectors = eigh_tridiagonal(self.diagonal, self.beside[:-1])
         return values, vectors
 
     def _in_basis(self, function: Function) -> np.ndarray:
         """|b| f(T) e_1."""
-        values, vectors = self._eigen()
+        values, vectors = self._eigen
         return np.asarray(self.norm * (vectors @ (function(values) * vectors[0])))
 
     def apply(self, function: Function) -> Array:
@@ -58,16 +60,17 @@ class Krylov:
         flat = weights @ xp.reshape(self.vectors, (self.vectors.shape[0], -1))
         return xp.reshape(flat, self.vectors.shape[1:])
 
-    def residual(self, filter: Function, multiplier: Function) -> float:
-        r"""How far :math:`g(A)\,b` and :math:`p(A)\,b` are from settled: what the next vector of the basis would have to make up.
+    def residuals(self, filter: Function, multiplier: Function) -> tuple[float, float]:
+        r"""How far :math:`g(A)\,b` and :math:`p(A)\,b` are from settled: what the next vector would have to make up.
 
-        For :math:`g = 1/(\sigma + \alpha)` it is the relative residual of :math:`(A + \alpha)\,y = b`, for every p that of
-        :math:`A c = y` with :math:`y = A\,p(A)\,b`.
+        For :math:`g = 1/(\sigma + \alpha)` the first is the relative residual of :math:`(A + \alpha)\,y = b`, and for every p the
+        second that of :math:`A c = y` with :math:`y = A\,p(A)\,b`.
         """
         y, c = self._in_basis(filter), self._in_basis(multiplier)
         size = float(np.linalg.norm(y))
-        share = abs(y[-1]) / self.norm if size else 0.0
-        return float(self.beside[-1] * max(share, abs(c[-1]) / size if size else 0.0))
+        if size == 0.0:
+            return 0.0, 0.0
+        return float(self.beside[-1] * abs(y[-1]) / self.norm), float(self.beside[-1] * abs(c[-1]) / size)
 
 
 def lanczos(product: Callable[[Array], Array], b: Array, max_iter: int, enough: Callable[[Krylov], bool]) -> Krylov:
@@ -82,7 +85,7 @@ def lanczos(product: Callable[[Array], Array], b: Array, max_iter: int, enough: 
     max_iter : int
         The most products to take.
     enough : callable
-        Asked of the basis every few products; stop when it agrees.
+        Asked of the basis now and then, the more seldom the larger it is; stop when it agrees.
     """
     xp = namespace(b)
     size = math.prod(b.shape)
@@ -92,6 +95,7 @@ def lanczos(product: Callable[[Array], Array], b: Array, max_iter: int, enough: 
     v = xp.reshape(b, (-1,)) / norm
     diagonal: list[float] = []
     beside: list[float] = []
+    look = 1
     for k in range(most):
         basis[k, :] = v
         image = xp.reshape(product(xp.reshape(v, b.shape)), (-1,))
@@ -102,8 +106,10 @@ def lanczos(product: Callable[[Array], Array], b: Array, max_iter: int, enough: 
         beside.append(math.sqrt(float(xp.sum(image * image))))
         found = Krylov(xp.reshape(known, (k + 1, *b.shape)), np.asarray(diagonal), np.asarray(beside), norm)
         used_up = beside[-1] <= 100.0 * float(xp.finfo(b.dtype).eps) * max(abs(a) for a in diagonal)
-        if used_up or k + 1 == most or ((k % 5 == 4 or k < 4) and enough(found)):
+        if used_up or k + 1 == most or (k + 1 == look and enough(found)):
             return found
+        if k + 1 == look:
+            look += 1 + look // 8
         v = image / beside[-1]
     raise AssertionError("the loop returns at its last step")
 
@@ -112,7 +118,7 @@ def largest_eigenvalue(product: Callable[[Array], Array], start: Array, max_iter
     """Of a symmetric positive semi-definite A, to the last digits where the largest is apart from the next."""
 
     def settled(found: Krylov) -> bool:
-        values, vectors = found._eigen()
+        values, vectors = found._eigen
         # The error of a Ritz value falls with the square of its residual.
         return bool(abs(found.beside[-1] * vectors[-1, -1]) <= 1e-7 * values[-1])
 

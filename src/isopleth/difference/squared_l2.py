@@ -1,0 +1,74 @@
+"""Estimates of the squared L2 distance between two densities, by name."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from isopleth.difference.spectrum import PenalizedSpectrum
+from isopleth.errors import InputError
+
+KINDS = ("cross_fitted", "lower_bound", "linear", "quadratic", "combined", "corrected", "inverse_corrected")
+
+
+def in_sample(
+    spectrum: PenalizedSpectrum, alpha: float, h: np.ndarray, covariances: list[np.ndarray], counts: np.ndarray
+) -> dict[str, float]:
+    """The paper's (9), (10), (11) and (15), the last with its own and with the stable correction, over the volume.
+
+    Parameters
+    ----------
+    spectrum : PenalizedSpectrum
+        Of H.
+    alpha : float
+        The ridge.
+    h : array of shape (b,)
+        Mean of the functions over the first sample less that over the second.
+    covariances : list of two arrays of shape (b, b)
+        Covariances of the functions in each sample, divided by its size.
+    counts : array of shape (2,)
+        The sizes.
+
+    Returns
+    -------
+    dict
+        NaN for corrections that a sample of one row, or H, do not allow.
+    """
+    theta = spectrum.solve(h[:, None], alpha)[:, 0]
+    linear, quadratic = float(h @ theta), float(theta @ spectrum.gram @ theta)
+    combined = 2.0 * linear - quadratic
+    out = dict.fromkeys(KINDS, math.nan)
+    out.update(linear=linear, quadratic=quadratic, combined=combined)
+    if (counts > 1.0).all():
+        unbiased = sum(v / (n - 1.0) for v, n in zip(covariances, counts, strict=True))
+        out["corrected"] = combined - _trace(spectrum, spectrum.dual_weights(alpha), unbiased)
+    if math.isfinite(spectrum.condition):
+        plain = sum(v / n for v, n in zip(covariances, counts, strict=True))
+        out["inverse_corrected"] = combined - float(np.trace(np.linalg.solve(spectrum.gram, plain)))
+    return out
+
+
+def _trace(spectrum: PenalizedSpectrum, weights: np.ndarray, matrix: np.ndarray) -> float:
+    """tr(V diag(weights) V' matrix)."""
+    return float(weights @ np.einsum("ij,ij->j", spectrum.vectors, matrix @ spectrum.vectors))
+
+
+def checked(estimates: dict[str, float], kind: str) -> float:
+    """One of the estimates.
+
+    Raises
+    ------
+    InputError
+        If there is no such estimate, or the data do not allow it.
+    """
+    if kind not in KINDS:
+        raise InputError(f"kind = {kind!r}: expected one of {', '.join(KINDS)}.")
+    if not math.isnan(estimates[kind]):
+        return estimates[kind]
+    if kind == "inverse_corrected":
+        raise InputError(
+            "kind = 'inverse_corrected' needs the inverse of H, which is singular to working precision for these centers; use "
+            "'corrected', which is unbiased for the regularised distance at fixed centers."
+        )
+    raise InputError(f"kind = {kind!r} needs at least two rows in each sample; use 'combined'.")

@@ -1,0 +1,322 @@
+"""Blocks that make vectors of numbers, numbers of vectors, and vectors of vectors: what scores are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from isopleth._namespace import Array, add_at, namespace
+from isopleth.kernels import Kernel, Workspace
+from isopleth.operators.blocks import Block, Evaluate, EvaluateFor, Matrix, Tile
+
+# A rough kernel has infinite derivatives at 0, where the limit along every line is cancelled by its opposite: in all that
+# follows, pairs that coincide add nothing of a term that has a factor x - y.
+
+
+def _matmul(a: Array, b: Array, work: Workspace, slot: str) -> Array:
+    if not isinstance(a, np.ndarray):
+        return namespace(a).matmul(a, b)
+    return np.matmul(a, b, out=work.empty(slot, (a.shape[0], b.shape[1]), a.dtype))
+
+
+def _clear_near(tile: Tile, weights: Array) -> tuple[Array, Array, Array, Array]:
+    """Take the near pairs out of `weights`: row, column, x - y and weight of each, 0 where the two coincide."""
+    xp = namespace(weights)
+    rows, columns, difference = tile.near_differences()
+    taken = weights[tile.near]
+    taken = xp.where(xp.sum(difference * difference, axis=1) > 0.0, taken, xp.zeros_like(taken))
+    weights[tile.near] = 0.0
+    return rows, columns, difference, taken
+
+
+class Radial(Block):
+    r"""Numbers to vectors: :math:`out_i = \sum_j q(s_{ij})\, (x_i - y_j)\, v_j` for a scalar function q of the kernel."""
+
+    def __init__(self, name: str, evaluate: EvaluateFor) -> None:
+        self._name = name
+        self._evaluate = evaluate
+
+    def __repr__(self) -> str:
+        return self._name
+
+    def zeros(self, x: Array, v: Array) -> Array:
+        """Zeros of the shape of the points; coefficients have one column."""
+        if v.ndim != 1:
+            raise ValueError(f"the {self!r} block takes one column of coefficients, not an array of shape {v.shape}.")
+        return namespace(x).zeros(x.shape, dtype=x.dtype)
+
+    def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> None:
+        """Far pairs as one product with the columns (v y, v), near ones by their differences."""
+        if tile.direct:
+            self._add_direct(kernel, tile, v, out)
+            return
+        xp = namespace(tile.s)
+        weights = self._evaluate(kernel)(tile.s, tile.work)
+        if tile.near is not None:
+            rows, columns, difference, near = _clear_near(tile, weights)
+            add_at(out, rows, (near * xp.take(v, columns, axis=0))[:, None] * difference)
+        v = xp.reshape(v, (-1, 1))
+        sums = weights @ xp.concat([tile.y * v, v], axis=1)
+        out += tile.x * sums[:, -1:] - sums[:, :-1]
+
+    def _add_direct(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> None:
+        coincident = tile.s == 0.0
+        weights = self._evaluate(kernel)(tile.s, tile.work)
+        weights[coincident] = 0.0
+        for j in range(tile.x.shape[1]):
+            step = tile.difference(j)
+            step *= weights
+            out[:, j] += step @ v
+
+
+class _OfVectors(Block):
+    """What the blocks share whose coefficients are one vector a point."""
+
+    def _check(self, x: Array, v: Array) -> None:
+        if v.ndim != 2 or v.shape[1] != x.shape[1]:
+            raise ValueError(
+                f"the {self!r} block takes one vector of {x.shape[1]} coefficients a point, not an array of shape {v.shape}."
+            )
+
+
+class Flux(_OfVectors):
+    r"""Vectors to numbers: :math:`out_i = \sum_j q(s_{ij})\, (x_i - y_j)\cdot v_j` for a scalar function q of the kernel."""
+
+    def __init__(self, name: str, evaluate: EvaluateFor) -> None:
+        self._name = name
+        self._evaluate = evaluate
+
+    def __repr__(self) -> str:
+        return self._name
+
+    def zeros(self, x: Array, v: Array) -> Array:
+        """One zero a row; coefficients are vectors."""
+        self._check(x, v)
+        return namespace(x).zeros((x.shape[0],), dtype=x.dtype)
+
+    def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> None:
+        """Far pairs by the product of points and coefficients, near ones by their differences."""
+        xp = namespace(tile.s)
+        coincident = tile.s == 0.0 if tile.direct else None
+        weights = self._evaluate(kernel)(tile.s, tile.work)
+        if tile.direct:
+            weights[coincident] = 0.0
+            weights *= _direct_projection(tile, v)
+        else:
+            if tile.near is not None:
+                rows, columns, difference, near = _clear_near(tile, weights)
+                add_at(out, rows, near * xp.sum(difference * xp.take(v, columns, axis=0), axis=1))
+            weights *= _projection(tile, v)
+        out += xp.sum(weights, axis=1)
+
+
+def _projection(tile: Tile, v: Array) -> Array:
+    """(x_i - y_j) . v_j, in scratch, by a matrix product that loses digits for near pairs."""
+    out = _matmul(tile.x, v.T, tile.work, "projection")
+    out -= namespace(v).sum(tile.y * v, axis=1)
+    return out
+
+
+def _direct_projection(tile: Tile, v: Array) -> Array:
+    """(x_i - y_j) . v_j, in scratch, by differences."""
+    out: Array = None
+    for j in range(tile.x.shape[1]):
+        step = tile.difference(j)
+        step *= v[:, j]
+        if out is None:
+            out = tile.work.copy("projection", step)
+        else:
+            out += step
+    return out
+
+
+class CurlFree(_OfVectors):
+    r"""Vectors to vectors: the curl-free kernel, minus the Hessian of k.
+
+    .. math:: out_i = \sum_j K(x_i, y_j)\, v_j, \qquad K = -(2\varphi' I + 4\varphi''\, u u^\top), \quad u = x_i - y_j
+
+    Three products with matrices of one number a pair: with :math:`W_{ij} = -4\varphi''(s_{ij})\, u\cdot v_j` it is
+    :math:`\sum_j W_{ij} (x_i - y_j) - 2\sum_j \varphi'(s_{ij})\, v_j`.
+    """
+
+    symmetric = True
+    kept = 2
+
+    def __repr__(self) -> str:
+        return "curl-free"
+
+    def zeros(self, x: Array, v: Array) -> Array:
+        """Zeros of the shape of the points; coefficients are vectors."""
+        self._check(x, v)
+        return namespace(x).zeros(x.shape, dtype=x.dtype)
+
+    def parts(self, kernel: Kernel, tile: Tile) -> tuple[Array, Array]:
+        r""":math:`-2\varphi'` and :math:`-4\varphi''`, the second 0 where two points coincide."""
+        s, work = tile.s, tile.work
+        bend = _quotient(kernel._product(work.copy("bend of", s), 2, work), s, work)
+        bend *= -4.0
+        if tile.direct or tile.near is not None:
+            bend[s == 0.0] = 0.0
+        slope = kernel._product(s, 1, work)
+        slope *= -2.0
+        return slope, bend
+
+    def assemble(self, parts: list[Array], x: Array, y: Array) -> Any:
+        """The stored form, or None for points so far from the origin that it would lose digits."""
+        xp = namespace(x)
+        farthest = max(float(xp.max(xp.sum(a * a, axis=1))) for a in (x, y))
+        if farthest > (5e4 if x.dtype == xp.float64 else 1e3):
+            return None
+        return StoredCurlFree(parts[0], parts[1], x, y)
+
+    def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> tuple[Array, Array]:
+        """Answers with the two matrices, near pairs still in them."""
+        slope, bend = self.parts(kernel, tile)
+        out += slope @ v
+        self._add_bend(tile, bend, v, out)
+        return slope, bend
+
+    def add_transposed(self, kept: tuple[Array, Array], tile: Tile, v: Array, out: Array) -> None:
+        """The pairs of the tile the other way round: `v` belongs to its rows."""
+        slope, bend = kept
+        out += slope.T @ v
+        self._add_bend(_transposed(tile), bend.T, v, out)
+
+    def _add_bend(self, tile: Tile, bend: Array, v: Array, out: Array) -> None:
+        if tile.direct:
+            weights = _direct_projection(tile, v)
+            weights *= bend
+            for j in range(tile.x.shape[1]):
+                step = tile.difference(j)
+                step *= weights
+                out[:, j] += namespace(step).sum(step, axis=1)
+            return
+        weights = _projection(tile, v)
+        weights *= bend
+        if tile.near is not None:
+            self._add_near(tile, bend, weights, v, out)
+        _add_differences(weights, tile.x, tile.y, out)
+
+    @staticmethod
+    def _add_near(tile: Tile, bend: Array, weights: Array, v: Array, out: Array) -> None:
+        xp = namespace(bend)
+        rows, columns, difference = tile.near_differences()
+        exact = bend[tile.near] * xp.sum(difference * xp.take(v, columns, axis=0), axis=1)
+        weights[tile.near] = 0.0
+        add_at(out, rows, exact[:, None] * difference)
+
+
+def _transposed(tile: Tile) -> Tile:
+    """The tile with rows and columns exchanged; its distances are spent."""
+    near = None if tile.near is None else tile.near.T
+    return Tile(tile.s, tile.y, tile.x, tile.work, near, tile.direct)
+
+
+def _add_differences(weights: Array, x: Array, y: Array, out: Array) -> None:
+    """Add sum_j weights_ij (x_i - y_j)."""
+    out -= weights @ y
+    out += x * namespace(weights).sum(weights, axis=1)[:, None]
+
+
+class StoredCurlFree:
+    """The curl-free kernel between points that do not change, for the many products of a solver."""
+
+    def __init__(self, slope: Array, bend: Array, x: Array, y: Array) -> None:
+        self._slope, self._bend, self._x, self._y = slope, bend, x, y
+        # A column of ones makes matrix products do what would be further passes over the pairs.
+        self._left, self._right = _with_ones(x), _with_ones(y)
+
+    def __matmul__(self, v: Array) -> Array:
+        xp = namespace(v)
+        own = xp.sum(self._y * v, axis=1)
+        weights = self._left @ xp.concat([v, -own[:, None]], axis=1).T
+        weights *= self._bend
+        sums = weights @ self._right
+        return self._slope @ v + self._x * sums[:, -1:] - sums[:, :-1]
+
+    def __getitem__(self, part: tuple[slice, slice]) -> StoredCurlFree:
+        rows, columns = part
+        return StoredCurlFree(self._slope[part], self._bend[part], self._x[rows, :], self._y[columns, :])
+
+
+def _with_ones(x: Array) -> Array:
+    xp = namespace(x)
+    return xp.concat([x, xp.ones((x.shape[0], 1), dtype=x.dtype)], axis=1)
+
+
+def _quotient(a: Array, b: Array, work: Workspace) -> Array:
+    """a / b in scratch of its own."""
+    if not isinstance(a, np.ndarray):
+        return a / b
+    return np.divide(a, b, out=work.empty("quotient", a.shape, a.dtype))
+
+
+def _second(kernel: Kernel, s: Array, work: Workspace, at_zero: float) -> Array:
+    """phi'' itself, from the s phi'' that kernels give, in scratch of its own; `at_zero` where s is 0."""
+    out = _quotient(kernel._product(work.copy("second of", s), 2, work), s, work)
+    out[s == 0.0] = at_zero
+    return out
+
+
+def _times_slope(factor: float) -> EvaluateFor:
+    def bound(kernel: Kernel) -> Evaluate:
+        def evaluate(s: Array, work: Workspace) -> Array:
+            out = kernel._product(s, 1, work)
+            out *= factor
+            return out
+
+        return evaluate
+
+    return bound
+
+
+def _laplacian_slope(kernel: Kernel) -> Evaluate:
+    def evaluate(s: Array, work: Workspace) -> Array:
+        out = work.copy("third", kernel._product(work.copy("third of", s), 3, work))
+        out *= 8.0
+        second = _second(kernel, s, work, at_zero=0.0)
+        second *= 4.0 * (kernel.bound_dim + 2.0)
+        out += second
+        return out
+
+    return evaluate
+
+
+def _bilaplacian(kernel: Kernel) -> Evaluate:
+    limit = kernel.second_at_zero()
+    dim = float(kernel.bound_dim)
+
+    def evaluate(s: Array, work: Workspace) -> Array:
+        out = work.copy("fourth", kernel._product(work.copy("fourth of", s), 4, work))
+        out *= 16.0
+        third = kernel._product(work.copy("third of", s), 3, work)
+        third *= 16.0 * (dim + 2.0)
+        out += third
+        second = _second(kernel, s, work, at_zero=limit)
+        second *= 4.0 * dim * (dim + 2.0)
+        out += second
+        return out
+
+    return evaluate
+
+
+GRADIENT = Radial("gradient", _times_slope(2.0))
+"""grad_x k(x_i, y_j) v_j = 2 phi' (x_i - y_j) v_j."""
+
+GRADIENT_OF_LAPLACIAN = Radial("gradient of laplacian", _laplacian_slope)
+"""grad_x Delta k(x_i, y_j) v_j = 4 ((d + 2) phi'' + 2 s phi''') (x_i - y_j) v_j."""
+
+FLUX = Flux("flux", _times_slope(2.0))
+"""grad_x k(x_i, y_j) . v_j: the divergence of k(., y_j) v_j, and minus the potential of the curl-free kernel."""
+
+FLUX_OF_LAPLACIAN = Flux("flux of laplacian", _laplacian_slope)
+"""grad_x Delta k(x_i, y_j) . v_j: minus the divergence of the curl-free kernel."""
+
+CURL_FREE = CurlFree()
+
+SLOPE = Matrix("slope", _times_slope(-2.0))
+"""-2 phi', the part of the curl-free kernel that is a multiple of the identity."""
+
+BILAPLACIAN = Matrix("bilaplacian", _bilaplacian)
+"""Delta^2 k = 16 s^2 phi'''' + 16 (d + 2) s phi''' + 4 d (d + 2) phi''."""

@@ -1,0 +1,9 @@
+"""Scores: gradients of log densities, by kernels and regularisers."""
+
+from __future__ import annotations
+
+from isopleth.score.estimator import KernelScore, Normalizer
+from isopleth.score.named import KEF, SSGE, Landweber, NuMethod, Stein
+from isopleth.score.nystrom import NystromKEF
+
+__all__ = ["KEF", "SSGE", "KernelScore", "Landweber", "Normalizer", "NuMethod", "NystromKEF", "Stein"]

@@ -1,0 +1,82 @@
+"""The Gaussian that a score may be fitted on top of, so that its density has tails."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class GaussianBase:
+    r"""A Gaussian with a shrunk covariance, :math:`\Sigma = (1 - \rho) S + \rho\, \tfrac{\operatorname{tr} S}{d} I`.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (d,)
+        Its mean.
+    axes : ndarray of shape (d, d)
+        Eigenvectors of the covariance, as columns.
+    variances : ndarray of shape (d,)
+        Its eigenvalues, all positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth.score.base_measure import GaussianBase
+    >>> base = GaussianBase(np.zeros(2), np.eye(2), np.array([1.0, 4.0]))
+    >>> base.value(np.array([[1.0, 2.0]]))
+    array([[-1. , -0.5]])
+    """
+
+    mean: np.ndarray
+    axes: np.ndarray
+    variances: np.ndarray
+
+    @classmethod
+    def fit(cls, z: np.ndarray, weights: np.ndarray) -> Self:
+        r"""Of rows with weights, which count repetitions.
+
+        :math:`\rho` is that of Ledoit and Wolf [1]_, at least one over the number of rows: for rows in general position that is
+        nothing, and with fewer rows than columns it keeps the covariance invertible.
+
+        References
+        ----------
+        .. [1] O. Ledoit, M. Wolf, "A well-conditioned estimator for large-dimensional covariance matrices", J. Multivariate
+               Analysis 88, 2004.
+        """
+        share = weights / weights.sum()
+        count = max(float(weights.sum()), float(len(z)))
+        mean = share @ z
+        rows = z - mean
+        variances, axes = np.linalg.eigh((rows * share[:, None]).T @ rows)
+        size = float(variances.mean())
+        spread = float(np.sum((variances - size) ** 2))
+        noise = (float(share @ np.sum(rows * rows, axis=1) ** 2) - float(np.sum(variances**2))) / count
+        shrinkage = min(1.0, noise / spread) if spread > 0.0 else 1.0
+        shrinkage = max(shrinkage, 1.0 / count)
+        return cls(mean, axes, (1.0 - shrinkage) * np.clip(variances, 0.0, None) + shrinkage * size)
+
+    def value(self, x: np.ndarray) -> np.ndarray:
+        """Its score, the gradient of its log density, at rows `x`."""
+        return -(((x - self.mean) @ self.axes) / self.variances) @ self.axes.T
+
+    def divergence(self, x: np.ndarray) -> np.ndarray:
+        """Of its score: a constant."""
+        return np.full(len(x), -float(np.sum(1.0 / self.variances)))
+
+    @cached_property
+    def _log_peak(self) -> float:
+        return -0.5 * (len(self.mean) * math.log(2.0 * math.pi) + math.fsum(np.log(self.variances)))
+
+    def energy(self, x: np.ndarray) -> np.ndarray:
+        """Its log density, normalised."""
+        z = (x - self.mean) @ self.axes
+        return np.asarray(self._log_peak - 0.5 * np.sum(z * z / self.variances, axis=1))
+
+    def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Independent rows of it, of shape (n, d)."""
+        return self.mean + (rng.standard_normal((n, len(self.mean))) * np.sqrt(self.variances)) @ self.axes.T

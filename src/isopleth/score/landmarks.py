@@ -1,0 +1,175 @@
+"""Which samples stand for all of them."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.optimize import brentq
+from sklearn.cluster import kmeans_plusplus
+from sklearn.utils import check_random_state
+
+from isopleth.errors import InputError
+from isopleth.kernels import Kernel
+from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
+from isopleth.rows import merge_rows
+
+METHODS = ("uniform", "kmeans++", "leverage")
+
+PILOTS = 2
+"""Samples that leverage scores are estimated from, in numbers of landmarks."""
+
+ROWS = 4096
+"""Samples at once, beyond which more memory gains no time."""
+
+
+def choose_landmarks(
+    z: np.ndarray,
+    n_landmarks: int,
+    method: str = "uniform",
+    *,
+    kernel: Kernel,
+    weights: np.ndarray | None = None,
+    random_state: Any = None,
+    memory_limit: float = DEFAULT_MEMORY_LIMIT,
+    n_jobs: int | None = None,
+) -> np.ndarray:
+    r"""Row numbers of distinct samples that a Nystrom form may rest on.
+
+    - "uniform": at random without replacement, as the theory of the Nystrom form has it [1]_.
+    - "kmeans++": each far from those before it, as seeds of clusters are drawn.
+    - "leverage": at random without replacement, in proportion to ridge leverage scores of the scalar kernel,
+      :math:`w_i\,\langle k_{x_i}, (C + \alpha)^{-1} k_{x_i}\rangle` with :math:`C = \sum_i w_i\, k_{x_i} \otimes k_{x_i}` [2]_.
+      C is estimated from twice as many samples as there are to be landmarks, drawn by weight with replacement, and
+      :math:`\alpha` is such that the effective dimension of that estimate is half the number of landmarks.
+
+    A weight counts as that many repetitions: copies of a row are one candidate of their summed weight, and drawing all
+    copies one by one while skipping rows that are there already has the same law.
+
+    Parameters
+    ----------
+    z : ndarray of shape (n, d)
+        Samples in frame coordinates.
+    n_landmarks : int
+        How many; all distinct samples if there are not more.
+    method : {"uniform", "kmeans++", "leverage"}, default="uniform"
+        How.
+    kernel : Kernel
+        The kernel, of which "leverage" makes use.
+    weights : ndarray of shape (n,), optional
+        Weights, not negative; samples of weight 0 are never landmarks.
+    random_state : int, RandomState or None
+        Seed.
+    memory_limit, n_jobs
+        As for :class:`~isopleth.operators.Operator`.
+
+    Returns
+    -------
+    ndarray of shape (min(n_landmarks, distinct samples),), int
+        Row numbers, ascending; of copies the first.
+
+    Raises
+    ------
+    InputError
+        If `n_landmarks` is not a positive whole number or `method` is none of the three.
+
+    References
+    ----------
+    .. [1] Y. Zhou, J. Shi, J. Zhu, "Nonparametric score estimators", ICML 2020, appendix C.1.
+    .. [2] A. Rudi, D. Calandriello, L. Carratino, L. Rosasco, "On fast leverage score sampling and optimal learning",
+       NeurIPS 2018.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import IMQ
+    >>> from isopleth.score.landmarks import choose_landmarks
+    >>> z = np.repeat(np.arange(5.0), 3)[:, None]
+    >>> choose_landmarks(z, 100, kernel=IMQ())
+    array([ 0,  3,  6,  9, 12])
+    >>> len(choose_landmarks(z, 2, "kmeans++", kernel=IMQ(), random_state=0))
+    2
+    """
+    if isinstance(n_landmarks, bool) or not isinstance(n_landmarks, Integral) or n_landmarks < 1:
+        raise InputError(f"n_landmarks = {n_landmarks!r}: expected a whole number of samples, at least 1.")
+    if method not in METHODS:
+        raise InputError(f"landmark_method = {method!r}: expected one of {', '.join(map(repr, METHODS))}.")
+    first, w = _distinct(z, np.ones(len(z)) if weights is None else weights)
+    if n_landmarks >= len(first):
+        return first
+    random = check_random_state(random_state)
+    points = z[first]
+    if method == "kmeans++":
+        # its sums of squares are taken by products, which lose digits off-centre
+        chosen = kmeans_plusplus(points - points.mean(axis=0), int(n_landmarks), sample_weight=w, random_state=random)[
+            1
+        ]
+    elif method == "leverage":
+        scores = _leverage(kernel, points, w, int(n_landmarks), random, memory_limit, n_jobs)
+        chosen = _draw(scores, int(n_landmarks), random)
+    else:
+        chosen = _draw(w, int(n_landmarks), random)
+    return first[np.sort(chosen)]
+
+
+def _distinct(z: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """First row number of each distinct sample of positive weight, in order of appearance, and summed weights.
+
+    An order that coordinates decide would make the draw depend on a rotation of the samples.
+    """
+    _, weights, place = merge_rows(z, w)
+    first = np.full(len(weights), len(z))
+    rows = np.flatnonzero(place >= 0)
+    np.minimum.at(first, place[rows], rows)
+    order = np.argsort(first)
+    return first[order], weights[order]
+
+
+def _draw(p: np.ndarray, count: int, random: np.random.RandomState) -> np.ndarray:
+    """`count` places without replacement in proportion to `p`: those whose exponential clocks of these rates ring first."""
+    rings = np.log(random.standard_exponential(len(p))) - np.log(p)  # as logarithms no quotient overflows
+    return np.argsort(rings, kind="stable")[:count]
+
+
+def _leverage(
+    kernel: Kernel,
+    points: np.ndarray,
+    w: np.ndarray,
+    n_landmarks: int,
+    random: np.random.RandomState,
+    memory_limit: float,
+    n_jobs: int | None,
+) -> np.ndarray:
+    r"""Ridge leverage scores times :math:`\alpha`: :math:`w_i (k_{ii} - k_{iJ} (K_{JJ} + q\alpha)^{-1} k_{Ji})`.
+
+    J are q pilots that stand for all.
+    """
+    q = PILOTS * n_landmarks
+    pilots = points[random.choice(len(points), q, p=w / w.sum())]
+    gram = Operator(kernel, pilots, memory_limit=memory_limit, n_jobs=n_jobs).dense()
+    ridge = q * _ridge(np.linalg.eigvalsh(gram) / q, n_landmarks / 2)
+    root = np.linalg.cholesky(gram + ridge * np.eye(q, dtype=gram.dtype))
+    scores = np.empty(len(points))
+    step = max(1, min(ROWS, int(memory_limit / (4 * points.itemsize * q))))
+    for start in range(0, len(points), step):
+        rows = slice(start, start + step)
+        cross = Operator(kernel, pilots, points[rows], memory_limit=memory_limit / 4, n_jobs=n_jobs).dense()
+        half = solve_triangular(root, cross, lower=True)
+        scores[rows] = 1.0 - np.einsum("ij,ij->j", half, half)
+    # rounding may take a sample that equals a pilot below the least that is possible
+    return w * np.clip(scores, ridge / (q + ridge), 1.0)
+
+
+def _ridge(eigenvalues: np.ndarray, dimension: float) -> float:
+    """The ridge at which the effective dimension, the sum of sigma/(sigma + alpha), is `dimension`."""
+    sigma = np.maximum(eigenvalues, 0.0)
+    floor = float(np.finfo(sigma.dtype).eps) * float(sigma[-1])
+
+    def excess(log_alpha: float) -> float:
+        return float(np.sum(sigma / (sigma + math.exp(log_alpha)))) - dimension
+
+    low, high = math.log(floor), math.log(float(sigma.sum()) / dimension) + 1.0
+    return floor if excess(low) <= 0.0 else math.exp(brentq(excess, low, high))

@@ -1,0 +1,229 @@
+"""What a Nystrom form has to know of the samples: sums, which add over chunks, files and machines."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from isopleth.errors import InputError
+from isopleth.score.base_measure import GaussianBase
+from isopleth.score.nystrom_system import NystromSystem
+from isopleth.score.spaces import Space
+from isopleth.score.squares import CHUNK, add_squares, empty_squares, stacked
+from isopleth.solvers.regularizers import Regularizer
+
+_MATRICES = 6
+"""Matrices of all landmarks against all that a solution holds at once."""
+
+
+class NystromStatistics:
+    r"""The sums over samples x with weights w that the scores at landmarks Z are solved from.
+
+    They are :math:`\sum w\, K(Z, x) K(x, Z)`, :math:`\sum w \operatorname{div}_x K(x, Z)` and :math:`\sum w`: nothing of the size
+    of the data is kept. Sums of parts of the data, taken in any order, in other processes or on other machines, merge to
+    those of all.
+
+    Parameters
+    ----------
+    space : Space
+        Where the score is sought. Its memory limit bounds these sums with all scratch, its threads share the work.
+    landmarks : ndarray of shape (m, d)
+        Landmarks in frame coordinates, float64 or float32; samples are taken in this precision. Sums of chunks are kept in
+        float64.
+    base : GaussianBase, optional
+        Base measure, whose score is not fitted again.
+
+    Attributes
+    ----------
+    total_weight : float
+        Sum of the weights.
+    n_samples : int
+        Samples of positive weight.
+
+    Raises
+    ------
+    InputError
+        If the landmarks are no finite rows, or so many that a solution does not fit in the memory limit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import IMQ, Tikhonov
+    >>> from isopleth.score.spaces import CurlFree
+    >>> from isopleth.score.statistics import NystromStatistics
+    >>> z = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> def sums():
+    ...     return NystromStatistics(CurlFree(IMQ(dim=2)), z[:20])
+    >>> one = sums().accumulate(z[:300])
+    >>> other = sums().accumulate(z[300:600]).accumulate(z[600:])
+    >>> coefficients = one.merge(other).solve(Tikhonov(alpha=0.01))
+    >>> bool(np.allclose(coefficients, sums().accumulate(z).solve(Tikhonov(alpha=0.01))))
+    True
+    """
+
+    def __init__(self, space: Space, landmarks: np.ndarray, base: GaussianBase | None = None) -> None:
+        self.space = space
+        landmarks = _checked("landmarks", landmarks, space.kernel.bound_dim)
+        self.landmarks = _squarable(landmarks, landmarks.dtype)
+        self.base = base
+        self._squares = self._within_memory()
+        self._rhs = np.zeros(self.landmarks.shape)
+        self.total_weight = 0.0
+        self.n_samples = 0
+
+    def _within_memory(self) -> np.ndarray:
+        squares = empty_squares(self.space, self.landmarks[:1])
+        m, each = len(self.landmarks), _MATRICES * squares.nbytes
+        if m**2 * each > self.space.memory_limit:
+            most = int((self.space.memory_limit / each) ** 0.5)
+            raise InputError(
+                f"{m} landmarks in {self.landmarks.shape[1]} columns take {m**2 * each / 2**20:.0f} MiB to solve for, and "
+                f"memory_limit is {self.space.memory_limit / 2**20:.0f} MiB; use at most {most}, or raise memory_limit."
+            )
+        return empty_squares(self.space, self.landmarks)
+
+    def accumulate(self, chunk: np.ndarray, weights: Any = None) -> Self:
+        """Add samples.
+
+        Parameters
+        ----------
+        chunk : ndarray of shape (n, d)
+            Samples in frame coordinates; as many as one likes.
+        weights : ndarray of shape (n,), optional
+            Their weights, not negative; ones when left out. A weight counts repetitions.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            If samples or weights are not of that kind.
+        """
+        chunk = _checked("chunk", chunk, self.landmarks.shape[1])
+        w = _checked_weights(weights, len(chunk))
+        for start in range(0, len(chunk), CHUNK):
+            rows = start + np.flatnonzero(w[start : start + CHUNK])
+            self._add(_squarable(chunk[rows], self.landmarks.dtype), w[rows])
+        self.total_weight += float(w.sum())
+        self.n_samples += int(np.count_nonzero(w))
+        return self
+
+    def _add(self, x: np.ndarray, w: np.ndarray) -> None:
+        if not len(x):
+            return
+        z, weights = self.landmarks, w.astype(x.dtype)
+        add_squares(self.space, z, x, weights, self._squares, self.space.memory_limit - self._squares.nbytes)
+        self._rhs += self.space.zeta(z, x, weights)
+        if self.base is not None:
+            at_base = self.base.value(x).astype(x.dtype, copy=False)
+            self._rhs += self.space.operator(z, x).matvec(weights[:, None] * at_base)
+
+    def merge(self, other: NystromStatistics) -> Self:
+        """Add the samples that `other` has seen.
+
+        Parameters
+        ----------
+        other : NystromStatistics
+            Of the same kernel, space, landmarks and base measure; left as it is.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            If it is of others.
+        """
+        for what, same in (
+            ("kernel or space", type(self.space) is type(other.space) and self.space.kernel == other.space.kernel),
+            ("landmarks", np.array_equal(self.landmarks, other.landmarks)),
+            ("base measure", _same_base(self.base, other.base)),
+        ):
+            if not same:
+                raise InputError(f"statistics of another {what} cannot be merged; accumulate with one and the same.")
+        self._squares += other._squares
+        self._rhs += other._rhs
+        self.total_weight += other.total_weight
+        self.n_samples += other.n_samples
+        return self
+
+    def system(self) -> NystromSystem:
+        """The matrices of the Nystrom form, for a path of regularisers.
+
+        Raises
+        ------
+        InputError
+            If no samples have been accumulated.
+        """
+        if not self.total_weight > 0.0:
+            raise InputError("no samples of positive weight have been accumulated; there is nothing to solve.")
+        squares = stacked(self._squares)
+        squares /= self.total_weight
+        gram = self.space.gram(self.landmarks.astype(np.float64, copy=False))
+        rhs = self.space.stack(self._rhs / self.total_weight)
+        return NystromSystem(gram, squares, rhs, float(np.finfo(self.landmarks.dtype).eps))
+
+    def solve(self, regularizer: Regularizer) -> np.ndarray:
+        """Coefficients of the kernels at the landmarks.
+
+        Parameters
+        ----------
+        regularizer : Regularizer
+            With its strength, for the operator of weights of sum 1.
+
+        Returns
+        -------
+        ndarray of shape (m, d)
+            A vector a landmark, in frame coordinates, float64.
+
+        Raises
+        ------
+        InputError
+            If no samples have been accumulated, or for the full form of Tikhonov.
+        """
+        return np.asarray(self.space.unstack(self.system().solve(regularizer), self.landmarks.shape[1]))
+
+
+def _checked(what: str, rows: np.ndarray, columns: int) -> np.ndarray:
+    if (
+        not isinstance(rows, np.ndarray)
+        or rows.ndim != 2
+        or rows.shape[1] != columns
+        or rows.dtype not in (np.float64, np.float32)
+    ):
+        found = f"shape {np.shape(rows)} and dtype {getattr(rows, 'dtype', type(rows).__name__)}"
+        raise InputError(f"{what} has {found}; expected an array of {columns} columns, float64 or float32.")
+    if not np.isfinite(rows).all():
+        raise InputError(f"{what} has {np.sum(~np.isfinite(rows))} values that are not finite; drop their rows first.")
+    return rows
+
+
+def _squarable(rows: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """In precision `dtype`, none so far that the sum of its squares overflows."""
+    farthest = float(np.finfo(dtype).max) ** 0.47
+    return np.clip(rows, -farthest, farthest).astype(dtype, copy=False)
+
+
+def _checked_weights(weights: Any, n: int) -> np.ndarray:
+    """Weights of some samples of many: all of them may be 0."""
+    w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
+    if w.shape != (n,) or not np.isfinite(w).all() or (w < 0.0).any():
+        raise InputError(f"weights: expected {n} finite numbers >= 0, one a row of the chunk.")
+    return w
+
+
+def _same_base(one: GaussianBase | None, other: GaussianBase | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return all(
+        np.array_equal(a, b)
+        for a, b in (
+            (one.mean, other.mean),
+            (one.axes, other.axes),
+            (one.variances, other.variances),
+        )
+    )

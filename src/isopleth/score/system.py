@@ -1,0 +1,334 @@
+"""The linear system of a score at its samples, and its solution by any regulariser and any solver."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from isopleth._namespace import Array, namespace
+from isopleth.errors import InputError
+from isopleth.score.spaces import Space
+from isopleth.solvers import conjugate_gradients
+from isopleth.solvers.direct import Shifted
+from isopleth.solvers.eigen import Spectrum
+from isopleth.solvers.lanczos import Krylov, lanczos, largest_eigenvalue
+from isopleth.solvers.regularizers import IterativeRegularizer, Regularizer, SpectralCutoff, Tikhonov
+
+DENSE = 1200
+"""Unknowns up to which an eigendecomposition is quicker than products."""
+
+
+class SampleSystem:
+    r"""The operator L and the right-hand side, seen at the samples and symmetrised by the weights.
+
+    With :math:`A = \sqrt{w} K \sqrt{w}` and :math:`h = \sqrt{w}\,\zeta(X)`, every fitted score is :math:`a\zeta + \sum_m
+    \sqrt{w_m} K(\cdot, x_m)\, c_m` with :math:`c = -p(A)\,h`, and :math:`-g(A)\,h` is :math:`\sqrt{w}` times its values at the
+    samples. Rows that are no more than their columns span fewer: the system is set up in coordinates of their span.
+
+    Parameters
+    ----------
+    space : Space
+        Where the score is sought.
+    z : array of shape (n, d)
+        Distinct samples in frame coordinates.
+    weights : array of shape (n,)
+        Positive, of sum 1.
+    base : array of shape (n, d), optional
+        Score of a base measure at the samples; what is fitted is the rest.
+    whole : bool, default=False
+        Keep all columns, where all eigenvalues have to be seen.
+    """
+
+    def __init__(
+        self, space: Space, z: Array, weights: Array, base: Array | None = None, *, whole: bool = False
+    ) -> None:
+        xp = namespace(z)
+        self.space = space
+        self._basis = None if whole else _span(z)
+        points = z if self._basis is None else (z - xp.mean(z, axis=0)) @ self._basis
+        self.dim = points.shape[1]
+        self.root = xp.sqrt(weights)[:, None]
+        self._points = points
+        self.operator = space.operator(points).store()
+        h = space.zeta(points, points, weights)
+        self.rhs = self.root * h
+        if base is not None:
+            self.rhs = self.on(base).rhs
+
+    def on(self, base: Array) -> SampleSystem:
+        """The same, for what a base measure with score `base` at the samples leaves over; what is known of the matrix is kept."""
+        base = base if self._basis is None else base @ self._basis
+        out = copy(self)
+        out.rhs = self.rhs + self.product(self.root * base)
+        return out
+
+    @property
+    def size(self) -> int:
+        """Rows of the matrix A."""
+        return int(self.space.stack(self.rhs).shape[0])
+
+    @property
+    def small(self) -> bool:
+        """Whether the whole matrix is the quicker way, and fits."""
+        return self.size <= DENSE and self._matrix_bytes <= self.space.memory_limit
+
+    @property
+    def _matrix_bytes(self) -> int:
+        """Of the matrix and its factor."""
+        return int(2 * self.size**2 * namespace(self.rhs).finfo(self.rhs.dtype).bits // 8)
+
+    def product(self, v: Array) -> Array:
+        """A v, for `v` of the shape of the right-hand side."""
+        return self.root * self.operator.matvec(self.root * v)
+
+    def matrix(self) -> Array:
+        """A, for stacked vectors; InputError if it and its factor do not fit in the memory limit."""
+        if self._matrix_bytes > self.space.memory_limit:
+            raise InputError(
+                f"the whole matrix takes {self._matrix_bytes:.1e} bytes, above memory_limit = "
+                f"{self.space.memory_limit:g}; raise it, or use a regularizer and solver that take products."
+            )
+        matrix = self.space.gram(self._points)
+        xp = namespace(matrix)
+        root = xp.tile(self.root[:, 0], (matrix.shape[0] // self.root.shape[0],))
+        matrix *= root[:, None]
+        matrix *= root
+        return matrix
+
+    @cached_property
+    def spectrum(self) -> Spectrum:
+        """Eigenvalues and eigenvectors of A."""
+        return Spectrum.of(self.matrix())
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest eigenvalue of A, in all columns."""
+        xp = namespace(self.rhs)
+        if self.small or "spectrum" in self.__dict__:
+            inside = self.spectrum.largest
+        else:
+            start = xp.asarray(np.random.default_rng(0).normal(size=self.rhs.shape), dtype=self.rhs.dtype)
+            inside = largest_eigenvalue(self.product, start, self.most_vectors())
+        outside = None if self._basis is None else self.space.outside_span(self.operator)
+        if outside is None:
+            return inside
+        return max(inside, float(xp.linalg.eigvalsh(outside * (self.root @ self.root.T))[-1]))
+
+    def most_vectors(self) -> int:
+        """Krylov vectors that the memory limit leaves room for."""
+        xp = namespace(self.rhs)
+        bytes_each = math.prod(self.rhs.shape) * xp.finfo(self.rhs.dtype).bits // 8
+        return max(10, int(self.space.memory_limit // (2 * bytes_each)))
+
+    def preconditioner(self, alpha: float) -> Callable[[Array], Array] | None:
+        """For A + alpha, or None."""
+        return self.space.preconditioner(self.operator, self.root, alpha)
+
+    def on_eigenvectors(self, function: Callable[[Array], Array]) -> Array:
+        """f(A) h, by the spectrum."""
+        return self.space.unstack(self.spectrum.apply(function, self.space.stack(self.rhs)), self.dim)
+
+    def leave(self, v: Array) -> Array:
+        """Vectors in the coordinates of the frame."""
+        return v if self._basis is None else v @ self._basis.T
+
+    def fitted(self, solution: Solution) -> Array:
+        """The score at the samples, less that of the base."""
+        return self.leave(solution.at_samples / self.root)
+
+    def coefficients(self, multipliers: Array) -> Array:
+        """Of the kernels at the samples, from what a solution has."""
+        return self.leave(self.root * multipliers)
+
+
+def _span(z: Array) -> Array | None:
+    """Orthonormal basis, as columns, of what the differences of the rows span, where that is less than all."""
+    if z.shape[0] > z.shape[1] or z.shape[0] < 2:
+        return None
+    return namespace(z).linalg.qr((z[1:, :] - z[:1, :]).T, mode="reduced")[0]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a solver found, in the coordinates of the system.
+
+    Parameters
+    ----------
+    at_samples : array
+        Root of the weights times the score at the samples, less that of the base.
+    factor : float
+        Of zeta.
+    multipliers : array, optional
+        The coefficients, times the root of the weights; None where they take another solve (:func:`solve_truncated`).
+    residual : float
+        Relative residual of :attr:`at_samples`; 0 for direct solvers.
+    n_iter : int
+        Products with the matrix taken.
+    """
+
+    at_samples: Array
+    factor: float
+    multipliers: Array | None = None
+    residual: float = 0.0
+    n_iter: int = 0
+
+
+class Accuracy(NamedTuple):
+    """When iterative solvers stop.
+
+    `tol` is for values at the samples. A sum of kernels that interpolates them, as truncated forms are, may miss them by the root
+    of it: that is also how far it is off elsewhere, and far less than they are known to.
+    """
+
+    tol: float
+    max_iter: int
+
+    def excess(self, found: Krylov, regularizer: Regularizer, bound: float) -> float:
+        """By what factor a basis misses these aims for one regulariser."""
+        first, second = found.residuals(
+            lambda sigma: regularizer.filter(sigma, bound), lambda sigma: regularizer.multiplier(sigma, bound)
+        )
+        return max(first / self.tol, second / math.sqrt(self.tol))
+
+
+def _eigen(system: SampleSystem, regularizer: Regularizer, accuracy: Accuracy) -> Solution:
+    system.spectrum  # noqa: B018 - the largest eigenvalue is read from it
+    bound = system.largest
+    return Solution(
+        -system.on_eigenvectors(lambda sigma: regularizer.filter(sigma, bound)),
+        -regularizer.at_zero(bound),
+        -system.on_eigenvectors(lambda sigma: regularizer.multiplier(sigma, bound)),
+    )
+
+
+def _direct(system: SampleSystem, regularizer: Regularizer, accuracy: Accuracy) -> Solution:
+    ridge = _ridge(regularizer, "direct")
+    found = Shifted(system.matrix(), ridge.alpha).solve(system.space.stack(system.rhs))
+    y = system.space.unstack(found, system.dim)
+    return _of_ridge(ridge, y)
+
+
+def _cg(system: SampleSystem, regularizer: Regularizer, accuracy: Accuracy) -> Solution:
+    ridge = _ridge(regularizer, "cg")
+
+    def product(v: Array) -> Array:
+        return system.product(v) + ridge.alpha * v
+
+    y, n_iter = conjugate_gradients(
+        product,
+        system.rhs,
+        tol=accuracy.tol,
+        max_iter=accuracy.max_iter,
+        preconditioner=system.preconditioner(ridge.alpha),
+    )
+    residual = _norm(system.rhs - product(y)) / (_norm(system.rhs) or 1.0)
+    return _of_ridge(ridge, y, residual, n_iter)
+
+
+def _ridge(regularizer: Regularizer, solver: str) -> Tikhonov:
+    if not isinstance(regularizer, Tikhonov):
+        raise InputError(f"solver = {solver!r} solves Tikhonov systems, not {regularizer!r}; use 'eigen' or 'auto'.")
+    return regularizer
+
+
+def _of_ridge(ridge: Tikhonov, y: Array, residual: float = 0.0, n_iter: int = 0) -> Solution:
+    """The full form has its coefficients for free."""
+    if ridge.truncated:
+        return Solution(-y, 0.0, None, residual, n_iter)
+    return Solution(-y, -1.0 / ridge.alpha, y / ridge.alpha, residual, n_iter)
+
+
+def _iterate(system: SampleSystem, regularizer: Regularizer, accuracy: Accuracy) -> Solution:
+    if not isinstance(regularizer, IterativeRegularizer):
+        raise InputError(
+            f"solver = 'iterate' takes the steps of an iteration, which {regularizer!r} is not; use 'auto'."
+        )
+    a, c = regularizer.iterate(system.product, system.rhs, system.largest)
+    steps = regularizer.steps_for(system.largest)
+    return Solution(a * system.rhs + system.product(c), a, c, 0.0, steps)
+
+
+def _lanczos(system: SampleSystem, regularizer: Regularizer, accuracy: Accuracy) -> Solution:
+    return lanczos_path(system, [regularizer], accuracy)[0]
+
+
+def lanczos_path(system: SampleSystem, regularizers: Sequence[Regularizer], accuracy: Accuracy) -> list[Solution]:
+    """Several regularisers by one Krylov basis for them all."""
+    bound = system.largest if any(isinstance(r, IterativeRegularizer) for r in regularizers) else math.nan
+    if any(isinstance(r, SpectralCutoff) and r.needs_all_eigenvalues for r in regularizers):
+        raise InputError("solver = 'lanczos' does not see all eigenvalues; use solver='eigen', or a threshold.")
+    if not _norm(system.rhs) > 0.0:
+        return [Solution(system.rhs, -r.at_zero(bound), system.rhs) for r in regularizers]
+
+    basis = lanczos(
+        system.product,
+        system.rhs,
+        min(accuracy.max_iter, system.most_vectors()),
+        lambda found: all(accuracy.excess(found, r, bound) <= 1.0 for r in regularizers),
+    )
+
+    def solution(r: Regularizer) -> Solution:
+        return Solution(
+            -basis.apply(lambda sigma: r.filter(sigma, bound)),
+            -r.at_zero(bound),
+            -basis.apply(lambda sigma: r.multiplier(sigma, bound)),
+            accuracy.excess(basis, r, bound) * accuracy.tol,
+            len(basis.diagonal),
+        )
+
+    return [solution(r) for r in regularizers]
+
+
+def _norm(a: Array) -> float:
+    return math.sqrt(float(namespace(a).sum(a * a)))
+
+
+_SOLVERS: dict[str, Callable[[SampleSystem, Regularizer, Accuracy], Solution]] = {
+    "direct": _direct,
+    "eigen": _eigen,
+    "cg": _cg,
+    "lanczos": _lanczos,
+    "iterate": _iterate,
+}
+SCORE_SOLVERS = ("auto", *_SOLVERS)
+"""Names that `solver=` accepts."""
+
+
+def choose_solver(system: SampleSystem, regularizer: Regularizer) -> str:
+    """What `solver="auto"` means for one regulariser."""
+    small = system.small
+    if isinstance(regularizer, Tikhonov):
+        return "direct" if small else "cg"
+    if isinstance(regularizer, SpectralCutoff) and (small or regularizer.needs_all_eigenvalues):
+        return "eigen"
+    if isinstance(regularizer, IterativeRegularizer):
+        return "eigen" if small else "iterate"
+    return "eigen" if small else "lanczos"
+
+
+def solve(system: SampleSystem, regularizer: Regularizer, solver: str, accuracy: Accuracy) -> Solution:
+    """The regularised score at the samples."""
+    if solver == "auto":
+        solver = choose_solver(system, regularizer)
+    return _SOLVERS[solver](system, regularizer, accuracy)
+
+
+def solve_path(system: SampleSystem, regularizers: Sequence[Regularizer], accuracy: Accuracy) -> list[Solution]:
+    """The same for several regularisers, by one eigendecomposition or, for large systems, one Krylov basis."""
+    all_values = any(isinstance(r, SpectralCutoff) and r.needs_all_eigenvalues for r in regularizers)
+    if system.small or all_values:
+        return [_eigen(system, r, accuracy) for r in regularizers]
+    return lanczos_path(system, regularizers, accuracy)
+
+
+def solve_truncated(system: SampleSystem, regularizer: Regularizer, solver: str, accuracy: Accuracy) -> Solution:
+    """The solution of a truncated form with its multipliers, by a solver that sees eigenvalues."""
+    if solver == "auto":
+        solver = "eigen" if system.small else "lanczos"
+    return _SOLVERS["lanczos" if solver in ("cg", "lanczos") else "eigen"](system, regularizer, accuracy)

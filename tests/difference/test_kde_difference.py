@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from sklearn.base import clone
+
+from isopleth import KDE, InputError
+from isopleth.difference import KDEDifference
+
+
+def test_distance_is_the_integral_of_the_square():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(1, 1, (40, 1)), rng.normal(0, 0.5, (30, 1))
+    baseline = KDEDifference(length_scale="scott").fit(x, y, sample_weight_x=np.arange(1, 41))
+    square = quad(lambda t: baseline.difference([[t]])[0] ** 2, -6, 8, limit=200)[0]
+    assert baseline.squared_l2_ == pytest.approx(square, rel=1e-7)
+
+
+def test_difference_is_that_of_the_densities():
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(2, 50, 2))
+    baseline = clone(KDEDifference(length_scale=[0.5, 0.7])).fit(x, y)
+    p, q = (KDE(length_scale=[0.5, 0.7]).fit(rows) for rows in (x, y))
+    np.testing.assert_allclose(baseline.difference(x), np.exp(p.score_samples(x)) - np.exp(q.score_samples(x)))
+    with pytest.raises(InputError, match="Y has constant columns"):
+        KDEDifference().fit(x, np.ones((4, 2)))

@@ -1,0 +1,301 @@
+from __future__ import annotations
+
+import difference_oracle as oracle
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
+from sklearn.base import clone
+
+from isopleth import LSDD, DataWarning, InputError, load, save
+
+GRID = {"length_scale": [[0.4], [0.8], [1.6]], "alpha": [0.1, 1.0, 10.0], "cv": 3, "random_state": 0, "n_jobs": 1}
+POINT = {"length_scale": 0.7, "alpha": 0.3, "centers": None, "random_state": 0, "n_jobs": 1}
+
+
+def two(n=40, m=30, dim=2, shift=0.8, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.normal(size=(m, dim))
+    x = rng.normal(size=(n, dim))
+    x[:, 0] += shift
+    return x, y
+
+
+@pytest.fixture(scope="module")
+def points():
+    return np.random.default_rng(9).normal(size=(25, 2))
+
+
+def test_folds_are_the_fits_to_their_training_rows():
+    x, y = two()
+    labels = (np.arange(40) % 4, np.arange(30) % 4)
+    difference = LSDD(**{**POINT, "cv": labels}).fit(x, y)
+    ridge = 0.3 * oracle.volume(2, 0.7)
+    losses, estimates = [], []
+    for t in range(4):
+        train, test = (x[labels[0] != t], y[labels[1] != t]), (x[labels[0] == t], y[labels[1] == t])
+        losses.append(oracle.fold_loss(train, test, np.concatenate(train), 0.7, ridge))
+        estimates.append(oracle.cross_fitted(train, test, 0.7, ridge))
+    np.testing.assert_allclose(difference.search_path_.fold_losses[:, 0, 0], losses, rtol=1e-9)
+    assert difference.squared_l2_ == pytest.approx(np.mean(estimates), rel=1e-9)
+    assert difference.squared_l2("lower_bound") == pytest.approx(-np.mean(losses), rel=1e-9)
+
+
+def test_pairs_of_folds_choose_by_rows_that_the_fold_has_not():
+    x, y = two()
+    labels = (np.arange(40) % 3, np.arange(30) % 3)
+    path = LSDD(**{**GRID, "cv": labels}).fit(x, y).search_path_
+    for t, (i, j) in enumerate(path.nested_index):
+        others = [s for s in range(3) if s != t]
+        scores = np.empty((2, 3, 3))
+        for a, s in enumerate(others):
+            train = [part[~np.isin(label, [s, t])] for part, label in zip((x, y), labels, strict=True)]
+            test = [part[label == s] for part, label in zip((x, y), labels, strict=True)]
+            for k, sigma in enumerate((0.4, 0.8, 1.6)):
+                for m, alpha in enumerate((0.1, 1.0, 10.0)):
+                    ridge = alpha * oracle.volume(2, sigma)
+                    scores[a, k, m] = oracle.fold_loss(train, test, np.concatenate(train), sigma, ridge)
+        score = scores.mean(axis=0) + scores.std(axis=0, ddof=1) / np.sqrt(2)
+        assert (i, j) == np.unravel_index(np.argmin(score), score.shape)
+
+
+def test_rkhs_penalty_is_the_dense_solution(points):
+    x, y = two()
+    difference = LSDD(**{**POINT, "penalty": "rkhs"}).fit(x, y)
+    centers = difference.centers_
+    ridge = 0.3 * oracle.volume(2, 0.7)
+    norm_matrix = oracle.psi(centers, centers, 0.7) + 1e-8 * np.eye(len(centers))
+    theta = np.linalg.solve(oracle.gram(centers, 0.7) + ridge * norm_matrix, oracle.h_of(x, y, centers, 0.7))
+    expected = oracle.psi(points, centers, 0.7) @ theta
+    np.testing.assert_allclose(difference.difference(points), expected, atol=1e-8 * np.abs(expected).max())
+
+
+def test_quadratic_is_the_integral_of_the_square():
+    x, y = two(dim=1)
+    difference = LSDD(**POINT).fit(x, y)
+    square = quad(lambda t: difference.difference([[t]])[0] ** 2, -9, 9, limit=200)[0]
+    assert difference.squared_l2("quadratic") == pytest.approx(square, rel=1e-8)
+
+
+def test_correction_and_deviation_are_their_formulas(points):
+    x, y = two()
+    centers = points[:12]
+    difference = LSDD(**{**POINT, "centers": centers}).fit(x, y)
+    matrix, ridge = oracle.gram(centers, 0.7), 0.3 * oracle.volume(2, 0.7)
+    inverse = np.linalg.inv(matrix + ridge * np.eye(12))
+    noise = oracle.covariance(x, centers, 0.7, 1) / 40 + oracle.covariance(y, centers, 0.7, 1) / 30
+    dual = 2.0 * inverse - inverse @ matrix @ inverse
+    corrected = difference.squared_l2("combined") - np.trace(dual @ noise)
+    assert difference.squared_l2("corrected") == pytest.approx(corrected, rel=1e-10)
+    rows = oracle.psi(points, centers, 0.7)
+    expected = np.sqrt(np.einsum("ij,jk,ik->i", rows, inverse @ noise @ inverse, rows))
+    np.testing.assert_allclose(difference.difference_std(points), expected, rtol=1e-7)
+
+
+def test_bands_cover_the_projection():
+    centers = np.linspace(-3, 3, 9)[:, None]
+    model = LSDD(length_scale=0.6, alpha=0.3, centers=centers, n_jobs=1)
+    at = np.array([[-1.0], [0.5]])
+    wide = np.sqrt(1 + 0.36)  # mean of psi under a normal density, in closed form
+    h = (
+        0.6
+        / wide
+        * (np.exp(-((centers[:, 0] - 0.5) ** 2) / (2 * wide**2)) - np.exp(-(centers[:, 0] ** 2) / (2 * wide**2)))
+    )
+    ridge = 0.3 * oracle.volume(1, 0.6)
+    target = oracle.psi(at, centers, 0.6) @ np.linalg.solve(oracle.gram(centers, 0.6) + ridge * np.eye(9), h)
+    rng = np.random.default_rng(3)
+    covered = []
+    for _ in range(150):
+        model.fit(rng.normal(0.5, 1, size=(120, 1)), rng.normal(size=(90, 1)))
+        covered.append(np.abs(model.difference(at) - target) <= 1.96 * model.difference_std(at))
+    assert np.all(np.abs(np.mean(covered, axis=0) - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 150))
+
+
+def test_cross_fitted_estimate_is_unbiased_without_a_difference():
+    rng = np.random.default_rng(5)
+    model = LSDD(**{**GRID, "length_scale": [[0.5], [1.0]]})
+    found = np.array([model.fit(rng.normal(size=(15, 1)), rng.normal(size=(20, 1))).squared_l2_ for _ in range(120)])
+    assert abs(found.mean()) < 4 * found.std() / np.sqrt(len(found))
+
+
+def test_distance_of_known_densities():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(scale=(4 * np.pi) ** -0.5, size=(2, 200, 5))
+    x[:, 0] += 0.8
+    difference = LSDD(random_state=0).fit(x, y)
+    assert difference.squared_l2_ == pytest.approx(2 * (1 - np.exp(-np.pi * 0.64)), abs=0.4)
+
+
+@pytest.mark.parametrize("penalty", ["l2", "rkhs"])
+def test_swapped_samples_change_the_sign(points, penalty):
+    x, y = two()
+    one, other = (LSDD(**GRID, penalty=penalty, centers=30).fit(*pair) for pair in ((x, y), (y, x)))
+    np.testing.assert_allclose(one.difference(points), -other.difference(points), rtol=1e-7, atol=1e-12)
+    assert one.squared_l2_ == pytest.approx(other.squared_l2_, rel=1e-7)
+    np.testing.assert_allclose(one.level_set(0.5), -np.array(other.level_set(0.5)[::-1]), rtol=1e-7)
+
+
+def test_units_and_order_of_the_rows(points):
+    x, y = two()
+    one = LSDD(random_state=0, n_jobs=1, alpha=[0.1, 1.0]).fit(x, y)
+    factor, shift = np.array([1e3, 1e-2]), np.array([5e3, -1.0])
+    other = LSDD(random_state=0, n_jobs=1, alpha=[0.1, 1.0]).fit(x[::-1] * factor + shift, y * factor + shift)
+    np.testing.assert_allclose(
+        other.difference(points * factor + shift) * 10.0, one.difference(points), rtol=1e-6, atol=1e-9
+    )
+    assert other.squared_l2_ * 10.0 == pytest.approx(one.squared_l2_, rel=1e-6)
+    np.testing.assert_allclose(other.length_scale_, one.length_scale_ * factor)
+
+
+def test_rotation(points):
+    x, y = two()
+    turn = np.array([[0.6, -0.8], [0.8, 0.6]])
+    one, other = LSDD(**POINT).fit(x, y), LSDD(**POINT).fit(x @ turn, y @ turn)
+    np.testing.assert_allclose(other.difference(points @ turn), one.difference(points), rtol=1e-9, atol=1e-13)
+    np.testing.assert_allclose(other.difference_std(points @ turn), one.difference_std(points), rtol=1e-7)
+
+
+def test_weights_are_repetitions(points):
+    x, y = two(dim=2)
+    times_x, times_y = np.arange(40) % 3, 1 + np.arange(30) % 2
+    one = LSDD(**GRID).fit(x, y, sample_weight_x=times_x, sample_weight_y=times_y)
+    other = LSDD(**GRID).fit(np.repeat(x, times_x, axis=0), np.repeat(y, times_y, axis=0))
+    np.testing.assert_allclose(one.difference(points), other.difference(points), rtol=1e-9)
+    np.testing.assert_allclose(one.difference_std(points), other.difference_std(points), rtol=1e-9)
+    np.testing.assert_allclose(one.search_path_.losses, other.search_path_.losses, rtol=1e-9)
+    assert one.squared_l2_ == pytest.approx(other.squared_l2_, rel=1e-9)
+    assert one.level_set(0.5) == pytest.approx(other.level_set(0.5))
+
+
+def test_priors_are_those_of_the_bayes_rule():
+    rng = np.random.default_rng(1)
+    difference = LSDD(length_scale=0.8, alpha=0.1, random_state=0).fit(
+        rng.normal(1, 1, (2000, 1)), rng.normal(-1, 1, (2000, 1))
+    )
+    grid = np.linspace(-2, 2, 81)[:, None]
+    assert np.array_equal(difference.predict(grid), np.sign(difference.difference(grid)))
+    for prior in (0.2, 0.7):
+        cut = grid[np.argmax(difference.predict(grid, priors=(prior, 1 - prior)) > 0), 0]
+        assert cut == pytest.approx(np.log((1 - prior) / prior) / 2, abs=0.2)
+    assert difference.predict([[1e6]]).tolist() == [0]
+
+
+def test_regions_hold_the_mass_they_name():
+    rng = np.random.default_rng(2)
+    difference = LSDD(random_state=0).fit(rng.normal(1, 1, (3000, 1)), rng.normal(-1, 1, (300, 1)))
+    low, high = difference.level_set(0.6)
+    assert low < 0 < high
+    grid = np.linspace(-6, 6, 4001)
+    true = norm.pdf(grid - 1) - norm.pdf(grid + 1)
+    inside = difference.difference(grid[:, None]) >= high
+    assert true[inside].sum() / true[true > 0].sum() == pytest.approx(0.6, abs=0.08)
+    assert difference.level_set([0.3, 0.6])[1][1] == high < difference.level_set([0.3, 0.6])[1][0]
+
+
+def test_hundreds_of_columns():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 60, 400)) * 100
+    x += 60
+    difference = LSDD(random_state=0, n_jobs=1, cv=3).fit(x, y)
+    assert np.isfinite(difference.difference(x, relative=True)).all()
+    assert np.isfinite(difference.squared_l2(relative=True))
+    assert (difference.predict(x + 0.01) == 1).mean() > 0.9
+    assert difference.log_volume_ > 710  # V itself overflows
+
+
+@pytest.mark.parametrize("sizes", [(3, 300), (300, 3)])
+def test_samples_of_very_different_size(sizes):
+    x, y = two(*sizes)
+    difference = LSDD(**GRID, centers=50).fit(x, y)
+    assert np.isfinite([difference.squared_l2_, *difference.difference(x), *difference.difference_std(y)]).all()
+    assert (difference.centers_[:, None] == (x if len(x) == 3 else y)).all(axis=2).any(axis=0).all()
+
+
+def test_a_single_row(points):
+    x, y = two(n=1)
+    with pytest.raises(InputError, match=r"X has 1 row, too few .* give length_scale and alpha"):
+        LSDD().fit(x, y)
+    difference = LSDD(**POINT).fit(x, y)
+    assert difference.difference(x)[0] > 0
+    assert np.isnan(difference.squared_l2_)
+    assert difference.search_path_ is None
+    for ask in (
+        lambda: difference.difference_std(points),
+        lambda: difference.squared_l2(),
+        lambda: difference.level_set(0.5),
+    ):
+        with pytest.raises(InputError, match="at least two rows in each sample"):
+            ask()
+
+
+def test_identical_samples_and_discrete_ones(points):
+    x, _ = two()
+    same = LSDD(**POINT).fit(x, x)
+    assert not same.difference(points).any()
+    assert same.squared_l2("combined") == 0.0
+    rng = np.random.default_rng(0)
+    dice = LSDD(random_state=0, n_jobs=1).fit(rng.integers(1, 7, (200, 1)), rng.integers(1, 5, (150, 1)))
+    assert dice.predict([[6], [2]]).tolist() == [1, -1]
+
+
+def test_constant_columns_are_dropped(points):
+    x, y = two()
+    with pytest.warns(DataWarning, match="constant columns are dropped: column 1"):
+        difference = LSDD(**GRID).fit(np.insert(x, 1, 7.0, axis=1), np.insert(y, 1, 7.0, axis=1))
+    assert np.isnan(difference.length_scale_).tolist() == [False, True, False]
+    same = LSDD(**GRID).fit(x, y)
+    np.testing.assert_allclose(difference.difference(np.insert(points, 1, 7.0, axis=1)), same.difference(points))
+
+
+def test_saved_cloned_and_shown(tmp_path, points):
+    x, y = two()
+    difference = LSDD(**GRID).fit(x, y)
+    save(difference, tmp_path / "difference.isopleth")
+    again = load(tmp_path / "difference.isopleth")
+    assert np.array_equal(again.difference(points), difference.difference(points))
+    assert again.squared_l2("corrected") == difference.squared_l2("corrected")
+    assert clone(difference).get_params() == difference.get_params()
+    assert "3 length scales, 3 ridges, 3 folds" in repr(difference.search_path_)
+
+
+def test_memory_limit_and_threads_change_nothing(points):
+    x, y = two(300, 200)
+    one = LSDD(**GRID, centers=60).fit(x, y)
+    other = LSDD(**{**GRID, "n_jobs": 2}, centers=60, memory_limit=300_000).fit(x, y)
+    np.testing.assert_allclose(other.difference(points), one.difference(points), rtol=1e-9)
+    np.testing.assert_allclose(other.difference_std(points), one.difference_std(points), rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("params", "change", "message"),
+    [
+        ({}, {"Y": np.zeros((5, 3))}, "Y has 3 features"),
+        ({}, {"Y": [[0.0, np.nan]]}, "Y contains NaN in column 1"),
+        ({}, {"X": [["a", 1.0]]}, "X has something other than numbers"),
+        ({}, {"sample_weight_y": [-1.0] * 30}, "sample_weight_y is negative"),
+        ({}, {"X": np.ones((4, 2)), "Y": np.ones((3, 2))}, "all rows of X are equal"),
+        ({"length_scale": [1.0, 2.0, 3.0]}, {}, r"length_scale has shape \(3,\)"),
+        ({"length_scale": [[1.0], [-2.0]]}, {}, "expected positive, finite numbers"),
+        ({"alpha": [0.1, -1.0]}, {}, "alpha = .* finite and >= 0"),
+        ({"alpha": 0.0, "length_scale": 5.0}, {}, "alpha = 0 leaves a system that is singular"),
+        ({"centers": np.zeros((3, 1))}, {}, r"centers has shape \(3, 1\)"),
+        ({"centers": None, "memory_limit": 1000}, {}, "70 centers need .* use centers = 3 or fewer"),
+        ({"cv": (np.zeros(40), np.zeros(29))}, {}, "cv: expected a number of folds, or two arrays"),
+        ({"cv": (np.arange(40) % 4, np.arange(30) % 3)}, {}, "cv: fold 3 has no rows of one of the samples"),
+    ],
+)
+def test_what_cannot_be_used_is_said(params, change, message):
+    x, y = two()
+    with pytest.raises(InputError, match=message):
+        LSDD(**{**POINT, **params}).fit(**{"X": x, "Y": y, **change})
+
+
+def test_questions_that_cannot_be_answered():
+    difference = LSDD(**POINT).fit(*two())
+    with pytest.raises(InputError, match="expected one of cross_fitted"):
+        difference.squared_l2("best")
+    with pytest.raises(InputError, match="priors"):
+        difference.predict([[0.0, 0.0]], priors=(0.0, 0.0))
+    with pytest.raises(InputError, match="mass"):
+        difference.level_set(1.0)

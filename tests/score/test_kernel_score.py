@@ -1,0 +1,400 @@
+"""KernelScore and its named relatives: what the mathematics says of every fit."""
+
+import pickle
+
+import numpy as np
+import pytest
+from oracle import Dense
+from scipy.integrate import quad
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from isopleth import (
+    KEF,
+    SDO,
+    SSGE,
+    InputError,
+    KernelScore,
+    Landweber,
+    LandweberIteration,
+    Matern,
+    NuIteration,
+    NuMethod,
+    SpectralCutoff,
+    Stein,
+    Tikhonov,
+    load,
+    save,
+)
+from isopleth.score import system
+
+REGULARIZERS = [
+    Tikhonov(0.01),
+    Tikhonov(0.01, truncated=False),
+    LandweberIteration(steps=20),
+    NuIteration(steps=10),
+    SpectralCutoff(count=0.4),
+]
+NAMED = [Stein(), Stein(out_of_sample="augmented"), SSGE(), SSGE(space="curl_free"), KEF(), KEF(truncated=False)]
+NAMED += [NuMethod(), Landweber(), KEF(base="gaussian"), KernelScore()]
+SMOOTH = {"curl_free": ["gaussian", "imq", "matern52", "matern72"]}
+SMOOTH["diagonal"] = [*SMOOTH["curl_free"], "matern32"]
+
+
+def rows(n=40, dim=3, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, dim)) + 2.0 * rng.integers(0, 2, size=(n, 1))
+
+
+def gradient(function, x, step=2e-2):
+    """Differences of order 8."""
+    weights = np.array([4 / 5, -1 / 5, 4 / 105, -1 / 280]) / step
+    out = np.zeros(np.broadcast_shapes(x.shape))
+    for j, e in enumerate(np.eye(x.shape[1])):
+        for k, weight in enumerate(weights, start=1):
+            out[:, j] += weight * (function(x + k * step * e) - function(x - k * step * e))
+    return out
+
+
+def jacobian(model, x):
+    return np.stack(
+        [gradient(lambda q, j=j: model.grad_log_density(q)[:, j], x, 1e-3) for j in range(x.shape[1])], axis=1
+    )
+
+
+@parametrize_with_checks([model for model in NAMED if model.get_params().get("out_of_sample") != "augmented"])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("regularizer", REGULARIZERS, ids=repr)
+@pytest.mark.parametrize("base", [None, "gaussian"])
+def test_the_gradient_of_the_log_density_is_the_score(regularizer, base):
+    if isinstance(regularizer, SpectralCutoff):
+        regularizer = SpectralCutoff(threshold=1e-4)  # smaller eigenvalues make coefficients that differences drown in
+    for name in SMOOTH["curl_free"]:
+        scale = [3.0, 4.0, 5.0] if name == "imq" else 4.0
+        model = KernelScore(name, regularizer=regularizer, length_scale=scale, base=base).fit(rows())
+        x = rows(6, seed=1) + (0.35 if name.startswith("matern") else 0.0)
+        got, want = gradient(model.log_density, x), model.grad_log_density(x)
+        # Differences of a Matern kernel cross its kinks of high order; what they tell is less.
+        tol = 1e-4 if name.startswith("matern") else 1e-10
+        np.testing.assert_allclose(got, want, rtol=0, atol=tol * np.abs(want).max(), err_msg=name)
+
+
+@pytest.mark.parametrize("regularizer", REGULARIZERS, ids=repr)
+@pytest.mark.parametrize("space", SMOOTH)
+def test_the_divergence_by_differences(regularizer, space):
+    for name in SMOOTH[space]:
+        model = KernelScore(name, space, regularizer, length_scale=3.0).fit(rows())
+        x = rows(6, seed=1)
+        want = np.trace(jacobian(model, x), axis1=1, axis2=2)
+        np.testing.assert_allclose(model.divergence(x), want, rtol=0, atol=1e-6 * np.abs(want).max(), err_msg=name)
+
+
+@pytest.mark.parametrize("name", SMOOTH["curl_free"])
+def test_curl_free_scores_have_no_curl(name):
+    model = KernelScore(name, length_scale=3.0).fit(rows())
+    x = rows(6, seed=1)
+    slope = jacobian(model, x)
+    np.testing.assert_allclose(slope, slope.transpose(0, 2, 1), rtol=0, atol=1e-7 * np.abs(slope).max())
+
+
+@pytest.mark.parametrize("space", SMOOTH)
+@pytest.mark.parametrize("base", [None, "gaussian"])
+def test_tikhonov_solves_its_equation_everywhere(space, base):
+    """(1/M) K_xX s(X) + alpha (s(x) - s_0(x)) = -zeta(x) + alpha-free parts of the base, at any x."""
+    X, x, alpha = rows(), rows(9, seed=1), 0.02
+    model = KernelScore("imq", space, Tikhonov(alpha, truncated=False), length_scale=3.0, base=base).fit(X)
+    z, q = model._frame.enter(X), model._frame.enter(x)
+    w = np.full(len(X), 1 / len(X))
+    rest = model.grad_log_density(x) * 3.0
+    if base:
+        rest = rest - model.base_.value(q)
+    left = model._space.operator(q, z).matvec(w[:, None] * model.grad_log_density(X) * 3.0) + alpha * rest
+    np.testing.assert_allclose(left, -model._space.zeta(q, z, w), rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("solver", ["eigen", "direct", "cg", "lanczos"])
+@pytest.mark.parametrize("space", SMOOTH)
+def test_both_forms_of_tikhonov_have_the_values_of_stein_at_the_samples(solver, space):
+    X = rows()
+    models = [KernelScore("matern52", space, Tikhonov(0.01, t), solver=solver, tol=1e-12).fit(X) for t in (True, False)]
+    scale = np.abs(models[0].grad_log_density_).max()
+    for model in models:
+        np.testing.assert_allclose(model.grad_log_density_, models[0].grad_log_density_, rtol=0, atol=1e-9 * scale)
+        tol = 1e-5 if solver in ("cg", "lanczos") else 1e-7  # ten times the root of 1e-12
+        np.testing.assert_allclose(model.grad_log_density(X), model.grad_log_density_, rtol=0, atol=tol * scale)
+
+
+@pytest.mark.parametrize("regularizer", REGULARIZERS, ids=repr)
+def test_values_at_the_samples_are_those_of_the_field(regularizer):
+    X = rows()
+    for space in SMOOTH:
+        for base in (None, "gaussian"):
+            model = KernelScore("matern72", space, regularizer, base=base).fit(X)
+            np.testing.assert_allclose(model.grad_log_density(X), model.grad_log_density_, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("regularizer", REGULARIZERS, ids=repr)
+@pytest.mark.parametrize("space", SMOOTH)
+def test_equivariance(regularizer, space):
+    X, x = rows(), rows(9, seed=1)
+    turn = np.linalg.qr(np.random.default_rng(2).normal(size=(3, 3)))[0]
+
+    def fit(X, scale=3.0, base="gaussian"):
+        return KernelScore("imq", space, regularizer, length_scale=scale, base=base).fit(X)
+
+    want = fit(X).grad_log_density(x)
+    close = {"rtol": 0, "atol": 1e-9 * np.abs(want).max()}
+    order = np.random.default_rng(3).permutation(len(X))
+    np.testing.assert_allclose(fit(X + 50.0).grad_log_density(x + 50.0), want, **close)
+    np.testing.assert_allclose(fit(X * 1e-3, 3e-3).grad_log_density(x * 1e-3) * 1e-3, want, **close)
+    np.testing.assert_allclose(fit(X @ turn).grad_log_density(x @ turn) @ turn.T, want, **close)
+    np.testing.assert_allclose(fit(X[order]).grad_log_density(x), want, **close)
+    np.testing.assert_allclose(fit(X[order]).grad_log_density_, fit(X).grad_log_density_[order], **close)
+    stretch = np.array([1.0, 10.0, 0.1])
+    each = fit(X, [3.0, 4.0, 5.0]).grad_log_density(x)
+    np.testing.assert_allclose(
+        fit(X * stretch, stretch * [3, 4, 5]).grad_log_density(x * stretch) * stretch, each, **close
+    )
+    assert fit(X * stretch, stretch * [3, 4, 5]).hyvarinen_loss(x * stretch) * np.prod(stretch) ** (
+        -2 / 3
+    ) == pytest.approx(fit(X, [3.0, 4.0, 5.0]).hyvarinen_loss(x), rel=1e-8)
+
+
+@pytest.mark.parametrize("model", NAMED, ids=repr)
+def test_weights_equal_repetition(model):
+    X, x = rows(25), rows(9, seed=1)
+    counts = np.random.default_rng(4).integers(0, 4, size=25)
+    weighted = clone(model).set_params(length_scale=2.0).fit(X, sample_weight=counts)
+    repeated = clone(model).set_params(length_scale=2.0).fit(np.repeat(X, counts, axis=0))
+    scale = np.abs(repeated.grad_log_density(x)).max()
+    np.testing.assert_allclose(weighted.grad_log_density(x), repeated.grad_log_density(x), rtol=0, atol=1e-9 * scale)
+    np.testing.assert_allclose(
+        weighted.grad_log_density_[counts > 0][:3],
+        repeated.grad_log_density_[np.cumsum(counts)[counts > 0][:3] - 1],
+        rtol=0,
+        atol=1e-9 * scale,
+    )
+    if counts.min() == 0 and model.get_params().get("out_of_sample") != "augmented":
+        np.testing.assert_allclose(weighted.grad_log_density_, weighted.grad_log_density(X), rtol=0, atol=1e-6 * scale)
+
+
+def test_weights_of_repeated_rows_against_the_literal_form():
+    """Repeated rows are not merged in the oracle: its matrix is singular and its ridge takes care."""
+    X = np.repeat(rows(12), np.arange(12) % 3 + 1, axis=0)
+    for space, name in (("diagonal", "diagonal"), ("curl_free", "curlfree")):
+        ell2 = 4.0 if space == "curl_free" else 1.0
+        want = Dense(X, "imq", 2.0, name).in_sample(0.01)
+        got = KernelScore("imq", space, Tikhonov(0.01 * ell2), length_scale=2.0).fit(X).grad_log_density_
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-10 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "imq", "matern52"])
+def test_the_augmented_rule_is_the_refit_with_each_row(kernel):
+    X, x = rows(20), rows(5, seed=1)
+    got = Stein(kernel, 0.01, length_scale=2.0, out_of_sample="augmented").fit(X).grad_log_density(x)
+    want = Dense(X, kernel, 2.0, "diagonal").augmented(0.01, x)
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-11 * np.abs(want).max())
+    tight = Stein(kernel, 0.01, length_scale=2.0, out_of_sample="augmented", memory_limit=2e3).fit(X)
+    np.testing.assert_allclose(tight.grad_log_density(x), got, rtol=1e-10)
+    for method in (tight.divergence, tight.hyvarinen_loss):
+        with pytest.raises(InputError, match="use 'principled'"):
+            method(x)
+
+
+def test_named_classes_are_choices_of_kernel_score():
+    X, x = rows(), rows(9, seed=1)
+    pairs = [
+        (Stein(alpha=0.1), KernelScore(space="diagonal", regularizer=Tikhonov(0.1))),
+        (KEF(alpha=0.1, truncated=False), KernelScore(regularizer=Tikhonov(0.1, truncated=False))),
+        (SSGE(), KernelScore(space="diagonal", regularizer=SpectralCutoff(energy=0.95))),
+        (SSGE(threshold=0.01), KernelScore(space="diagonal", regularizer=SpectralCutoff(threshold=0.01))),
+        (SSGE(space="curl_free", count=9), KernelScore(regularizer=SpectralCutoff(count=9))),
+        (NuMethod(alpha=0.1, nu=2.0), KernelScore(regularizer=NuIteration(0.1, nu=2.0))),
+        (NuMethod(steps=7), KernelScore(regularizer=NuIteration(steps=7))),
+        (Landweber(steps=7, step_size=0.5), KernelScore(regularizer=LandweberIteration(steps=7, step_size=0.5))),
+        (Landweber(), KernelScore(regularizer=LandweberIteration(0.03))),
+        (KernelScore(), KEF()),
+    ]
+    for named, plain in pairs:
+        np.testing.assert_array_equal(named.fit(X).grad_log_density(x), plain.fit(X).grad_log_density(x), str(named))
+
+
+@pytest.mark.parametrize("space", SMOOTH)
+@pytest.mark.parametrize("base", [None, "gaussian"])
+def test_large_systems_are_solved_by_products_to_the_same_answer(monkeypatch, space, base):
+    X, x = rows(60), rows(9, seed=1)
+    for r in (Tikhonov(0.01), Tikhonov(0.01, truncated=False), NuIteration(steps=10), SpectralCutoff(threshold=0.05)):
+        want = KernelScore("matern52", space, r, base=base).fit(X).grad_log_density(x)
+        with monkeypatch.context() as patch:
+            patch.setattr(system, "DENSE", 0)
+            model = KernelScore("matern52", space, r, base=base, tol=1e-11).fit(X)
+            got = model.grad_log_density(x)
+        assert model.n_iter_ > 0
+        tol = 3e-5 if r in (Tikhonov(0.01), SpectralCutoff(threshold=0.05)) else 1e-8  # ten times the root of 1e-11
+        np.testing.assert_allclose(got, want, rtol=0, atol=tol * np.abs(want).max(), err_msg=repr(r))
+
+
+def test_memory_limit_changes_nothing_but_the_memory():
+    X, x = rows(300, 4), rows(50, 4, seed=1)
+    one = KEF(solver="cg", alpha=0.1, truncated=False, tol=1e-11).fit(X)
+    other = KEF(solver="cg", alpha=0.1, truncated=False, tol=1e-11, memory_limit=4e5, n_jobs=1).fit(X)
+    np.testing.assert_allclose(one.grad_log_density(x), other.grad_log_density(x), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(8, 20), (2, 3), (3, 3), (30, 20)])
+@pytest.mark.parametrize("regularizer", REGULARIZERS[:4], ids=repr)
+def test_rows_that_are_no_more_than_their_columns(shape, regularizer):
+    """Solved in their span, and the same as a fit in all columns, which the literal form is."""
+    X = rows(*shape)
+    model = KernelScore("imq", regularizer=regularizer, length_scale=3.0, solver="eigen").fit(X)
+    dense = Dense(X, "imq", 3.0, "curlfree")
+    largest = 9.0 * dense.w[-1]
+    at = {
+        Tikhonov: lambda: dense.in_sample(0.01 / 9),
+        LandweberIteration: lambda: dense.field(X, *dense.landweber(0.9 / largest * 9, 20)),
+        NuIteration: lambda: dense.field(X, *dense.nu(1.0, 10, largest / 9)),
+    }[type(regularizer)]()
+    np.testing.assert_allclose(model.grad_log_density_, at, rtol=0, atol=1e-9 * np.abs(at).max())
+    assert np.isfinite(model.grad_log_density(rows(5, shape[1], seed=1))).all()
+    assert np.isfinite(model.hyvarinen_loss(rows(5, shape[1], seed=1)))
+
+
+def test_columns_that_depend_on_others_work():
+    X = rows(50, 2)
+    X = np.c_[X, X[:, :1], X.sum(axis=1)]
+    for model in NAMED:
+        fitted = clone(model).fit(X)
+        assert np.isfinite(fitted.grad_log_density_).all()
+        assert np.isfinite(fitted.grad_log_density(X + 0.1)).all()
+
+
+def test_a_normal_density_is_found_and_the_loss_knows_its_fisher_divergence():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(400, 2)), rng.normal(size=(4000, 2))
+    losses = {}
+    for alpha in (1e-5, 1e-2, 10.0):
+        model = KEF(alpha=alpha, length_scale=4.0).fit(X)
+        error = np.mean(np.sum((model.grad_log_density(Y) + Y) ** 2, axis=1)) / 2
+        losses[alpha] = model.hyvarinen_loss(Y) * (4.0 / model.unit_[0]) ** 2 / 16.0, error
+        assert model.score(Y) == -model.hyvarinen_loss(Y)
+    for loss, error in losses.values():
+        assert loss + 1.0 == pytest.approx(error, abs=0.15)  # up to half of E |grad log q|^2, which is 1
+    assert min(losses, key=lambda a: losses[a][0]) == 1e-2
+
+
+def test_grid_search():
+    X = np.random.default_rng(0).normal(size=(90, 2))
+    search = GridSearchCV(KEF(), {"alpha": [1e-8, 0.1, 1e3]}, cv=3).fit(X)
+    assert search.best_params_ == {"alpha": 0.1}
+
+
+def test_a_base_gives_tails_and_a_normaliser():
+    X = rows(60, 1)
+    model = KEF(kernel="gaussian", alpha=0.01, base="gaussian", length_scale=1.0).fit(X)
+    total = quad(lambda x: np.exp(model.log_density([[x]])[0]), -15, 15, limit=200, epsabs=1e-10)[0]
+    found = model.log_normalizer(200_000, random_state=0)
+    assert found.log_value == pytest.approx(np.log(total), abs=0.02)
+    assert 1e4 < found.effective_sample_size <= 200_000
+    assert found.n_samples == 200_000
+    far = model.grad_log_density([[1e3]])[0, 0]
+    np.testing.assert_allclose(far, model.base_.value(np.array([[1e3]]) - model._frame.shift)[0, 0], rtol=1e-6)
+    assert model.log_normalizer(10, random_state=1) == model.log_normalizer(10, random_state=1)
+
+
+def test_a_matrix_beyond_the_memory_limit_is_not_made():
+    X = rows(60)
+    with pytest.raises(InputError, match=r"the whole matrix takes 5.2e\+05 bytes, above memory_limit = 300000"):
+        SSGE(space="curl_free", memory_limit=3e5).fit(X)
+    model = SSGE(space="curl_free", threshold=0.05, memory_limit=3e5).fit(X)
+    want = SSGE(space="curl_free", threshold=0.05).fit(X)
+    assert model.n_iter_ > 0 == want.n_iter_
+    np.testing.assert_allclose(model.grad_log_density_, want.grad_log_density_, rtol=0, atol=1e-5)
+
+
+def test_without_a_base_the_score_falls_to_zero_far_away():
+    model = KEF().fit(rows())
+    far = model.grad_log_density(np.full((1, 3), 1e5))
+    assert np.abs(far).max() < 1e-3
+    assert np.isfinite(model.grad_log_density(np.full((1, 3), 1e300))).all()
+
+
+def test_coefficients_are_solved_for_when_they_are_needed():
+    X = rows(30)
+    model = KEF().fit(X)
+    assert model._dual_coef is None
+    again = pickle.loads(pickle.dumps(model))
+    x = rows(5, seed=1)
+    first = model.grad_log_density(x)
+    assert model._dual_coef.shape == (30, 3)
+    np.testing.assert_array_equal(again.grad_log_density(x), first)
+    np.testing.assert_allclose(np.sort(model.centers_, axis=0), np.sort(X, axis=0), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("model", NAMED, ids=repr)
+def test_models_are_saved_and_loaded(tmp_path, model):
+    X, x = rows(20), rows(5, seed=1)
+    fitted = clone(model).fit(X)
+    save(fitted, tmp_path / "model.isopleth")
+    np.testing.assert_array_equal(load(tmp_path / "model.isopleth").grad_log_density(x), fitted.grad_log_density(x))
+
+
+def test_a_tolerance_not_reached_is_a_warning(monkeypatch):
+    monkeypatch.setattr(KEF, "_max_iter", 3)
+    with pytest.warns(ConvergenceWarning, match=r"residual .* above tol = 1e-08 after 3 products"):
+        KEF(solver="cg", alpha=1e-6).fit(rows())
+
+
+X3 = rows(20)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: KEF().fit(X3[:1]), "minimum of 2"),
+        (lambda: KEF().fit(np.repeat(X3[:1], 5, axis=0)), "1 distinct row"),
+        (lambda: KEF().fit(np.c_[X3, np.ones(20)]), "constant columns have no score: column 3"),
+        (lambda: KEF().fit(X3, sample_weight=np.eye(20)[0]), "1 distinct row"),
+        (lambda: KEF(length_scale=0.0).fit(X3), "length_scale"),
+        (lambda: KEF(length_scale=[1.0, -1.0, 1.0]).fit(X3), "length_scale"),
+        (lambda: KEF(alpha=0.0).fit(X3), "alpha"),
+        (lambda: KEF(alpha=-1.0).fit(X3), "alpha"),
+        (lambda: Stein(alpha=0.0).fit(X3), "alpha"),
+        (lambda: KEF(kernel="matern32").fit(X3), r"use Matern\(nu=2.5\)"),
+        (lambda: Stein(kernel="laplacian").fit(X3), r"use Matern\(nu=1.5\)"),
+        (lambda: KEF(kernel=SDO()).fit(X3), r"use SDO\(order=4\)"),
+        (lambda: KEF(kernel="cubic").fit(X3), "kernel = 'cubic'"),
+        (lambda: KernelScore(space="flat").fit(X3), "space"),
+        (lambda: KernelScore(regularizer="ridge").fit(X3), "regularizer"),
+        (lambda: KEF(base="cauchy").fit(X3), "base"),
+        (lambda: NuMethod(steps=0).fit(X3), "steps"),
+        (lambda: SSGE(threshold=0.1, count=3).fit(X3), "exactly one"),
+        (lambda: SSGE(solver="cg").fit(X3), "solves Tikhonov systems"),
+        (lambda: Stein().fit(X3).log_density(X3), "space='curl_free'"),
+        (lambda: KEF().fit(X3).log_normalizer(), "base='gaussian'"),
+        (lambda: KEF(base="gaussian").fit(X3).log_normalizer(0), "n_samples = 0"),
+        (lambda: KEF(length_scale=[1.0, 2.0, 3.0]).fit(X3).divergence(X3), "one length scale that all columns share"),
+    ],
+)
+def test_refusals(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+def test_an_estimator_that_was_not_fitted_says_so():
+    for attribute in ("dual_coef_", "centers_"):
+        with pytest.raises(NotFittedError):
+            getattr(KEF(), attribute)
+    with pytest.raises(NotFittedError):
+        KEF().grad_log_density(X3)
+
+
+def test_user_kernels_in_the_frame():
+    X = rows(20)
+    one = KEF(kernel=Matern(nu=2.5), alpha=0.1).fit(X)
+    two = KEF(kernel="matern52", alpha=0.1).fit(X)
+    np.testing.assert_array_equal(one.grad_log_density_, two.grad_log_density_)
