@@ -36,7 +36,9 @@ html_static_path = ["_static"]
 html_css_files = ["isopleth.css"]
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {page: [] for page in ("index", "anomalies", "densities", "studies", "benchmarks", "references")}
+html_sidebars = {
+    page: [] for page in ("index", "anomalies", "densities", "scores", "studies", "benchmarks", "references")
+}
 html_theme_options = {
     "header_links_before_dropdown": 7,
     "logo": {"text": "isopleth"},
