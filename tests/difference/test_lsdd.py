@@ -248,6 +248,15 @@ def test_constant_columns_are_dropped(points):
     np.testing.assert_allclose(difference.difference(np.insert(points, 1, 7.0, axis=1)), same.difference(points))
 
 
+def test_a_column_constant_in_one_sample_has_the_spread_of_the_other(recwarn):
+    x, y = np.random.default_rng(0).normal(size=(60, 1)), np.zeros((40, 1))
+    smallest = LSDD(random_state=0).fit(x - np.median(x), y).search_path_.length_scales.min()
+    assert smallest == pytest.approx(2.0**-3.5 * np.sqrt(0.6) * x.std())
+    apart = LSDD(random_state=0).fit(np.column_stack([x, x * 0]), np.column_stack([x[:40], y + 1]))
+    assert np.isfinite(apart.length_scale_).all()
+    assert not recwarn.list
+
+
 def test_saved_cloned_and_shown(tmp_path, points):
     x, y = two()
     difference = LSDD(**GRID).fit(x, y)
@@ -280,6 +289,7 @@ def test_memory_limit_and_threads_change_nothing(points):
         ({"alpha": [0.1, -1.0]}, {}, "alpha = .* finite and >= 0"),
         ({"alpha": 0.0, "length_scale": 5.0}, {}, "alpha = 0 leaves a system that is singular"),
         ({"centers": np.zeros((3, 1))}, {}, r"centers has shape \(3, 1\)"),
+        ({"centers": [["a", "b"]]}, {}, "centers holds something other than numbers"),
         ({"centers": None, "memory_limit": 1000}, {}, "70 centers need .* use centers = 3 or fewer"),
         ({"cv": (np.zeros(40), np.zeros(29))}, {}, "cv: expected a number of folds, or two arrays"),
         ({"cv": (np.arange(40) % 4, np.arange(30) % 3)}, {}, "cv: fold 3 has no rows of one of the samples"),
@@ -297,5 +307,7 @@ def test_questions_that_cannot_be_answered():
         difference.squared_l2("best")
     with pytest.raises(InputError, match="priors"):
         difference.predict([[0.0, 0.0]], priors=(0.0, 0.0))
+    with pytest.raises(InputError, match="priors = 'ab': expected two numbers"):
+        difference.predict([[0.0, 0.0]], priors="ab")
     with pytest.raises(InputError, match="mass"):
         difference.level_set(1.0)

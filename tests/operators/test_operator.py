@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 from threadpoolctl import threadpool_info
 
+from isopleth import InputError
 from isopleth.kernels import KERNELS, Gaussian, Laplacian
 from isopleth.operators import GRADIENT, LAPLACIAN, LOG_GRADIENT, LOG_SUM, VALUE, Operator
 
@@ -142,7 +143,7 @@ def test_the_answer_does_not_depend_on_timing():
 
 @pytest.mark.parametrize("bad", [0, 1.5, True, "two"])
 def test_n_jobs_is_checked(bad):
-    with pytest.raises(ValueError, match="n_jobs"):
+    with pytest.raises(InputError, match="n_jobs"):
         Operator(Gaussian(), np.zeros((2, 1)), n_jobs=bad)
 
 

@@ -102,11 +102,13 @@ def test_the_three_ways_to_cut():
         SpectralCutoff(count=2): [0, 0, 0, 1, 1],
         SpectralCutoff(count=0.5): [0, 0, 0, 1, 1],
         SpectralCutoff(count=9): [0, 1, 1, 1, 1],
+        SpectralCutoff(count=0.01): [0, 0, 0, 0, 1],
         SpectralCutoff(energy=0.7): [0, 0, 0, 1, 1],
         SpectralCutoff(energy=0.71): [0, 0, 1, 1, 1],
     }
     for r, want in kept.items():
         np.testing.assert_array_equal(r.kept(sigma), np.array(want, dtype=bool), err_msg=repr(r))
+    assert SpectralCutoff(count=0.29).kept(np.linspace(0.1, 1.0, 100)).sum() == 29
     assert not SpectralCutoff(threshold=0.2).needs_all_eigenvalues
     assert SpectralCutoff(energy=0.2).needs_all_eigenvalues
 
@@ -135,6 +137,8 @@ def test_filters_on_a_strict_array_api_library(r):
         (lambda: NuIteration(steps=0), "steps = 0"),
         (lambda: NuIteration(steps=3, nu=0.0), "nu = 0.0"),
         (lambda: LandweberIteration(steps=3, step_size=-1.0), "step_size = -1.0"),
+        (lambda: LandweberIteration(5e-324).filter(SIGMA, 1.0), "alpha = .* stands for .* steps; use a larger alpha"),
+        (lambda: NuIteration(1e-300).filter(SIGMA, 1.0), "alpha = 1e-300 stands for 1.0e\\+150 steps"),
         (lambda: LandweberIteration(steps=3, step_size=2.0).filter(SIGMA, 1.0), "two over the largest eigenvalue, 2"),
     ],
 )

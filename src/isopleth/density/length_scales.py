@@ -17,7 +17,7 @@ def deviations(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Weighted standard deviation of each column, of numbers of any size."""
     share = weights / weights.sum()
     largest = np.abs(rows).max(axis=0)  # squares of the numbers themselves may over- or underflow
-    unit = rows / largest
+    unit = rows / np.where(largest > 0.0, largest, 1.0)
     return np.asarray(largest * np.sqrt(share @ (unit - share @ unit) ** 2))
 
 

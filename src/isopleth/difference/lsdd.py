@@ -205,7 +205,12 @@ class LSDD(BaseEstimator):
     def _choose_centers(self, samples: TwoSamples, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
         """Centres in the units of the data, and which of the distinct rows they are; None for those of the user."""
         if self.centers is not None and not isinstance(self.centers, Integral):
-            centers = np.asarray(self.centers, dtype=np.float64)
+            try:
+                centers = np.asarray(self.centers, dtype=np.float64)
+            except (TypeError, ValueError) as error:
+                raise InputError(
+                    "centers holds something other than numbers; expected a number of centers, or points."
+                ) from error
             if centers.ndim != 2 or centers.shape[1] != samples.rows.shape[1] or not len(centers):
                 raise InputError(
                     f"centers has shape {centers.shape}; expected a number of centers, or points of {samples.rows.shape[1]} "
@@ -420,8 +425,9 @@ class LSDD(BaseEstimator):
             If `priors` are not two numbers >= 0 with a positive sum.
         """
         system, z = self._enter(X)
-        given = np.asarray(priors, dtype=np.float64)
-        if given.shape != (2,) or not (np.isfinite(given) & (given >= 0)).all() or not given.sum() > 0:
+        given = np.asarray(priors)
+        numbers = given.shape == (2,) and given.dtype.kind in "iuf"
+        if not numbers or not (np.isfinite(given) & (given >= 0)).all() or not given.sum() > 0:
             raise InputError(f"priors = {priors!r}: expected two numbers >= 0 with a positive sum.")
         coefficients = self._means_coef @ (given / given.sum() * [1.0, -1.0])
         return np.sign(system.values(z, coefficients[:, None])[:, 0]).astype(int)

@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from isopleth.errors import InputError
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -18,7 +20,7 @@ R = TypeVar("R")
 def effective_n_jobs(n_jobs: int | None) -> int:
     """Number of threads: None and -1 are all the processors this process may use, -2 all but one, and so on."""
     if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0):
-        raise ValueError(f"n_jobs = {n_jobs!r}: expected None, -1 for all processors, or a number of threads.")
+        raise InputError(f"n_jobs = {n_jobs!r}: expected None, -1 for all processors, or a number of threads.")
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if n_jobs is None:
         return available

@@ -183,7 +183,7 @@ class Accuracy(NamedTuple):
     """When iterative solvers stop.
 
     `tol` is for values at the samples. A sum of kernels that interpolates them, as truncated forms are, may miss them by the root
-    of it: that is also how far it is off elsewhere, and far less than they are known to.
+    of it. Between samples it is off by ten times that in the mean, here and there by hundreds: less than the score is known to.
     """
 
     tol: float

@@ -17,6 +17,9 @@ from isopleth.errors import InputError
 RANK_TOLERANCE = 1e-12
 """Eigenvalues at or below this share of the largest one count as 0 in truncated forms."""
 
+MOST_STEPS = 10**6
+"""That a strength may stand for: more would run for hours without a word."""
+
 
 def check_positive(name: str, value: Any) -> None:
     """Refuse what is not a positive, finite number."""
@@ -108,6 +111,14 @@ class IterativeRegularizer(Regularizer):
     @abstractmethod
     def steps_for(self, bound: float) -> int:
         """Steps to take, for an operator with no eigenvalue above `bound`."""
+
+    def _steps_of(self, many: float) -> int:
+        """The steps given, or those that `alpha` stands for, rounded up."""
+        if self.steps is not None:
+            return self.steps
+        if many > MOST_STEPS:
+            raise InputError(f"alpha = {self.alpha:g} stands for {many:.1e} steps; use a larger alpha, or Tikhonov.")
+        return math.ceil(many)
 
     @abstractmethod
     def iterate(self, product: Callable[[Array], Array], h: Array, bound: float) -> tuple[float, Array]:

@@ -25,7 +25,7 @@ class SpectralCutoff(Regularizer):
     threshold : float, optional
         Those of at least this size, of K/M.
     count : int or float, optional
-        So many of the largest; a number between 0 and 1 is a share of all, rounded down.
+        So many of the largest; a number between 0 and 1 is a share of all, rounded down, but at least one.
     energy : float, optional
         As few of the largest as have this share of the sum of all.
 
@@ -72,7 +72,9 @@ class SpectralCutoff(Regularizer):
             return xp.logical_and(counts, sigma >= self.threshold)
         n = sigma.shape[0]
         if self.count is not None:
-            many = int(self.count * n) if isinstance(self.count, float) else int(self.count)
+            # A hair of room: 0.29 of 100 is 29, and their product is not.
+            share = max(1, int(float(self.count) * n * (1.0 + 1e-14)))
+            many = int(self.count) if isinstance(self.count, Integral) else share
         else:
             below = list(accumulate(max(float(v), 0.0) for v in sigma))  # what is lost by leaving out the smallest
             # A hair of room, so that rounding in the sum does not ask for one more.

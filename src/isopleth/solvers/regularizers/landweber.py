@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -66,7 +67,7 @@ class LandweberIteration(IterativeRegularizer):
 
     def steps_for(self, bound: float) -> int:
         r""":math:`1/(\eta\alpha)`, rounded up."""
-        return self.steps or math.ceil(1.0 / (self._eta(bound) * (self.alpha or math.inf)))
+        return self._steps_of(1.0 / max(self._eta(bound) * (self.alpha or math.inf), sys.float_info.min))
 
     def iterate(self, product: Callable[[Array], Array], h: Array, bound: float) -> tuple[float, Array]:
         """One product a step."""

@@ -61,7 +61,7 @@ class NuIteration(IterativeRegularizer):
 
     def steps_for(self, bound: float) -> int:
         r""":math:`\kappa/\sqrt\alpha`, rounded up."""
-        return self.steps or math.ceil(math.sqrt(self._kappa2(bound) / (self.alpha or math.inf)))
+        return self._steps_of(math.sqrt(self._kappa2(bound) / (self.alpha or math.inf)))
 
     def _weights(self, t: int, kappa2: float) -> tuple[float, float]:
         """Of the step before, and of the residual, in step t."""
