@@ -1,6 +1,7 @@
 """KernelScore and its named relatives: what the mathematics says of every fit."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -88,7 +89,7 @@ def test_the_gradient_of_the_log_density_is_the_score(regularizer, base):
 @pytest.mark.parametrize("space", SMOOTH)
 def test_the_divergence_by_differences(regularizer, space):
     for name in SMOOTH[space]:
-        model = KernelScore(name, space, regularizer, length_scale=3.0).fit(rows())
+        model = KernelScore(name, space, regularizer, length_scale=3.0, base=None).fit(rows())
         x = rows(6, seed=1)
         want = np.trace(jacobian(model, x), axis1=1, axis2=2)
         np.testing.assert_allclose(model.divergence(x), want, rtol=0, atol=1e-6 * np.abs(want).max(), err_msg=name)
@@ -96,7 +97,7 @@ def test_the_divergence_by_differences(regularizer, space):
 
 @pytest.mark.parametrize("name", SMOOTH["curl_free"])
 def test_curl_free_scores_have_no_curl(name):
-    model = KernelScore(name, length_scale=3.0).fit(rows())
+    model = KernelScore(name, regularizer=Tikhonov(), length_scale=3.0, base=None).fit(rows())
     x = rows(6, seed=1)
     slope = jacobian(model, x)
     np.testing.assert_allclose(slope, slope.transpose(0, 2, 1), rtol=0, atol=1e-7 * np.abs(slope).max())
@@ -121,7 +122,8 @@ def test_tikhonov_solves_its_equation_everywhere(space, base):
 @pytest.mark.parametrize("space", SMOOTH)
 def test_both_forms_of_tikhonov_have_the_values_of_stein_at_the_samples(solver, space):
     X = rows()
-    models = [KernelScore("matern52", space, Tikhonov(0.01, t), solver=solver, tol=1e-12).fit(X) for t in (True, False)]
+    forms = [Tikhonov(0.01), Tikhonov(0.01, truncated=False)]
+    models = [KernelScore("matern52", space, form, "median", None, solver=solver, tol=1e-12).fit(X) for form in forms]
     scale = np.abs(models[0].grad_log_density_).max()
     for model in models:
         np.testing.assert_allclose(model.grad_log_density_, models[0].grad_log_density_, rtol=0, atol=1e-9 * scale)
@@ -134,7 +136,7 @@ def test_values_at_the_samples_are_those_of_the_field(regularizer):
     X = rows()
     for space in SMOOTH:
         for base in (None, "gaussian"):
-            model = KernelScore("matern72", space, regularizer, base=base).fit(X)
+            model = KernelScore("matern72", space, regularizer, "median", base).fit(X)
             np.testing.assert_allclose(model.grad_log_density(X), model.grad_log_density_, rtol=0, atol=1e-6)
 
 
@@ -189,7 +191,7 @@ def test_weights_of_repeated_rows_against_the_literal_form():
     for space, name in (("diagonal", "diagonal"), ("curl_free", "curlfree")):
         ell2 = 4.0 if space == "curl_free" else 1.0
         want = Dense(X, "imq", 2.0, name).in_sample(0.01)
-        got = KernelScore("imq", space, Tikhonov(0.01 * ell2), length_scale=2.0).fit(X).grad_log_density_
+        got = KernelScore("imq", space, Tikhonov(0.01 * ell2), length_scale=2.0, base=None).fit(X).grad_log_density_
         np.testing.assert_allclose(got, want, rtol=0, atol=1e-10 * np.abs(want).max())
 
 
@@ -208,20 +210,20 @@ def test_the_augmented_rule_is_the_refit_with_each_row(kernel):
 
 def test_named_classes_are_choices_of_kernel_score():
     X, x = rows(), rows(9, seed=1)
+    plain = partial(KernelScore, length_scale="median", base=None)
     pairs = [
-        (Stein(alpha=0.1), KernelScore(space="diagonal", regularizer=Tikhonov(0.1))),
-        (KEF(alpha=0.1, truncated=False), KernelScore(regularizer=Tikhonov(0.1, truncated=False))),
-        (SSGE(), KernelScore(space="diagonal", regularizer=SpectralCutoff(energy=0.95))),
-        (SSGE(threshold=0.01), KernelScore(space="diagonal", regularizer=SpectralCutoff(threshold=0.01))),
-        (SSGE(space="curl_free", count=9), KernelScore(regularizer=SpectralCutoff(count=9))),
-        (NuMethod(alpha=0.1, nu=2.0), KernelScore(regularizer=NuIteration(0.1, nu=2.0))),
-        (NuMethod(steps=7), KernelScore(regularizer=NuIteration(steps=7))),
-        (Landweber(steps=7, step_size=0.5), KernelScore(regularizer=LandweberIteration(steps=7, step_size=0.5))),
-        (Landweber(), KernelScore(regularizer=LandweberIteration(0.03))),
-        (KernelScore(), KEF()),
+        (Stein(alpha=0.1), plain(space="diagonal", regularizer=Tikhonov(0.1))),
+        (KEF(alpha=0.1, truncated=False), plain(regularizer=Tikhonov(0.1, truncated=False))),
+        (SSGE(), plain(space="diagonal", regularizer=SpectralCutoff(energy=0.95))),
+        (SSGE(threshold=0.01), plain(space="diagonal", regularizer=SpectralCutoff(threshold=0.01))),
+        (SSGE(space="curl_free", count=9), plain(regularizer=SpectralCutoff(count=9))),
+        (NuMethod(alpha=0.1, nu=2.0), plain(regularizer=NuIteration(0.1, nu=2.0))),
+        (NuMethod(steps=7), plain(regularizer=NuIteration(steps=7))),
+        (Landweber(steps=7, step_size=0.5), plain(regularizer=LandweberIteration(steps=7, step_size=0.5))),
+        (Landweber(), plain(regularizer=LandweberIteration(0.03))),
     ]
-    for named, plain in pairs:
-        np.testing.assert_array_equal(named.fit(X).grad_log_density(x), plain.fit(X).grad_log_density(x), str(named))
+    for named, same in pairs:
+        np.testing.assert_array_equal(named.fit(X).grad_log_density(x), same.fit(X).grad_log_density(x), str(named))
 
 
 @pytest.mark.parametrize("space", SMOOTH)
@@ -229,10 +231,10 @@ def test_named_classes_are_choices_of_kernel_score():
 def test_large_systems_are_solved_by_products_to_the_same_answer(monkeypatch, space, base):
     X, x = rows(60), rows(9, seed=1)
     for r in (Tikhonov(0.01), Tikhonov(0.01, truncated=False), NuIteration(steps=10), SpectralCutoff(threshold=0.05)):
-        want = KernelScore("matern52", space, r, base=base).fit(X).grad_log_density(x)
+        want = KernelScore("matern52", space, r, "median", base).fit(X).grad_log_density(x)
         with monkeypatch.context() as patch:
             patch.setattr(system, "DENSE", 0)
-            model = KernelScore("matern52", space, r, base=base, tol=1e-11).fit(X)
+            model = KernelScore("matern52", space, r, "median", base, tol=1e-11).fit(X)
             got = model.grad_log_density(x)
         assert model.n_iter_ > 0
         tol = 3e-5 if r in (Tikhonov(0.01), SpectralCutoff(threshold=0.05)) else 1e-8  # ten times the root of 1e-11
@@ -251,7 +253,7 @@ def test_memory_limit_changes_nothing_but_the_memory():
 def test_rows_that_are_no_more_than_their_columns(shape, regularizer):
     """Solved in their span, and the same as a fit in all columns, which the literal form is."""
     X = rows(*shape)
-    model = KernelScore("imq", regularizer=regularizer, length_scale=3.0, solver="eigen").fit(X)
+    model = KernelScore("imq", regularizer=regularizer, length_scale=3.0, base=None, solver="eigen").fit(X)
     dense = Dense(X, "imq", 3.0, "curlfree")
     largest = 9.0 * dense.w[-1]
     at = {

@@ -141,7 +141,7 @@ def test_tikhonov_is_the_literal_form(space, kernel):
 def test_all_samples_as_landmarks_are_the_truncated_form(space, regularizer):
     X, Q = mixture(60, 3), mixture(40, 3, seed=1)
     for base in (None, "gaussian"):
-        at_all = KernelScore("imq", space, regularizer, base=base, solver="eigen").fit(X)
+        at_all = KernelScore("imq", space, regularizer, "median", base, solver="eigen").fit(X)
         want = at_all.grad_log_density(Q)
         if at_all.zeta_factor_:  # polynomials have a term zeta; what stands for it is the kernels' part of their filter
             want = truncated(at_all, regularizer, Q)
@@ -276,7 +276,7 @@ def test_few_landmarks_do_nearly_as_well_as_all_samples(method):
     truth = -Q + 3.0 * (at[1] / at.sum(axis=0))[:, None]
     regularizer = Tikhonov(alpha=1e-3)
     few = NystromKEF(regularizer=regularizer, landmarks=60, landmark_method=method, random_state=0).fit(X)
-    everything = KernelScore(regularizer=regularizer).fit(X)
+    everything = KernelScore(regularizer=regularizer, length_scale="median", base=None).fit(X)
     assert distance(few.grad_log_density(Q), truth) < 1.15 * distance(everything.grad_log_density(Q), truth) < 0.6
 
 

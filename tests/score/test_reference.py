@@ -84,7 +84,7 @@ class Ours:
 
     def _fit(self, key):
         return KernelScore(
-            self.kernel, self.space, regularizer(key, self.ell2, self.lmax), length_scale=self.sigma, solver="eigen"
+            self.kernel, self.space, regularizer(key, self.ell2, self.lmax), self.sigma, base=None, solver="eigen"
         ).fit(self.X)
 
     def _parts(self):

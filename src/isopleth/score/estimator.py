@@ -130,7 +130,11 @@ class ScoreEstimator(BaseEstimator, ABC):
             parameters cannot be used; the sentence says which and what to do.
         """
         self._validate_params()
-        for name in ("grad_log_density_", "weights_", "search_path_"):  # a fit that fails leaves no mixture of two models
+        for name in (
+            "grad_log_density_",
+            "weights_",
+            "search_path_",
+        ):  # a fit that fails leaves no mixture of two models
             self.__dict__.pop(name, None)
         X = check_rows(self, X, reset=True, min_samples=2)
         weights = check_weights(sample_weight, len(X))
@@ -138,7 +142,7 @@ class ScoreEstimator(BaseEstimator, ABC):
         _varying(self, rows)
         frame = Frame.centred(rows, np.ones(X.shape[1], dtype=bool))
         space = SPACES[self._space_name()](get_kernel(self.kernel).bind(frame.dim), self.memory_limit, self.n_jobs)
-        scale, base_name = self._choose(space, frame.centre(rows), weights)
+        scale, base_name = self._scale_and_base(space, frame.centre(rows), weights)
         frame = frame.scaled(scale)
         z = frame.enter(rows)
         base = GaussianBase.fit(z, weights) if base_name == "gaussian" else None
@@ -154,7 +158,7 @@ class ScoreEstimator(BaseEstimator, ABC):
         self.grad_log_density_ = self._at_rows(X, place, fitted.at_samples)
         return self
 
-    def _choose(self, space: Space, rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, str | None]:
+    def _scale_and_base(self, space: Space, rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, str | None]:
         """Length scale of each column and the base, for centred rows."""
         return self._resolved(self.length_scale, rows, weights), getattr(self, "base", None)
 
@@ -420,10 +424,10 @@ class KernelScore(RegularizedScore):
     Everything is computed with columns divided by their length scales, so that fits follow shifts and scales of the data, and
     rotations where there is one length scale.
 
-    What is not given is chosen by the mean Hyvarinen loss of rows held out, in `cv` folds that are always the same: the base, the
-    length scale, and the strength of full Tikhonov on a path with a floor of 0.3 over the number of rows. Beyond 512 rows, bases
-    and scales are compared on 512 of them; strengths are on all. A Gaussian alone, with no kernels, is given up only for a loss
-    that is lower by one and a half standard errors, and strengths are no smaller than half of one asks for. What was compared
+    What is not given is chosen by the mean Hyvarinen loss of rows held out, in `folds` parts that are always the same: the
+    base, the length scale, and the strength of full Tikhonov, with a floor of 0.3 over the number of rows. Beyond 512 rows,
+    bases and scales are compared on 512 of them; strengths are on all. A Gaussian alone, with no kernels, is given up only for
+    a loss that is lower by one and a half standard errors, and a strength for a smaller one by half an error. What was compared
     is in `search_path_`.
 
     Parameters
@@ -433,16 +437,16 @@ class KernelScore(RegularizedScore):
     space : {"curl_free", "diagonal"}, default="curl_free"
         Curl-free scores are gradients, and have a log density; diagonal ones are cheaper, each column for itself.
     regularizer : Regularizer, optional
-        Tikhonov, SpectralCutoff, LandweberIteration or NuIteration, with its strength. None is ``Tikhonov(truncated=False)`` of a strength
-        that the folds choose.
+        Tikhonov, SpectralCutoff, LandweberIteration or NuIteration, with its strength. None is ``Tikhonov(truncated=False)``
+        of a strength that the folds choose.
     length_scale : "auto", float, array of shape (n_features,), "scott" or "median", default="auto"
         Length scale, one for all columns or one a column, in the units of the data. "median" is the median distance between
         distinct rows, one number for all columns; "auto" is 1/2 to 8 times that, as the folds choose.
     base : {"auto", None, "gaussian"}, default="auto"
         The measure on top of which the score is fitted. None is the Lebesgue measure: far from the data the score tends to 0. A
         Gaussian with shrunk covariance gives log densities tails. "auto" is the better one by the folds.
-    cv : int, default=5
-        The number of folds, which part distinct rows.
+    folds : int, default=5
+        Into how many parts the distinct rows are parted; each is held out once.
     solver : {"auto", "direct", "eigen", "cg", "lanczos", "iterate"}, default="auto"
         "direct" (Cholesky) and "eigen" keep the whole matrix, "cg", "lanczos" and "iterate" its products; "direct" and "cg" are
         for Tikhonov, "iterate" takes the steps of iterations. "auto" decides by the size.
@@ -512,7 +516,7 @@ class KernelScore(RegularizedScore):
         "space": [StrOptions(set(SPACES))],
         "regularizer": [Regularizer, None],
         "base": [None, StrOptions({"gaussian", "auto"})],
-        "cv": [Interval(Integral, 2, None, closed="left")],
+        "folds": [Interval(Integral, 2, None, closed="left")],
     }
 
     def __init__(
@@ -522,7 +526,7 @@ class KernelScore(RegularizedScore):
         regularizer: Regularizer | None = None,
         length_scale: Any = "auto",
         base: str | None = "auto",
-        cv: int = 5,
+        folds: int = 5,
         solver: str = "auto",
         tol: float = 1e-8,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
@@ -533,7 +537,7 @@ class KernelScore(RegularizedScore):
         self.regularizer = regularizer
         self.length_scale = length_scale
         self.base = base
-        self.cv = cv
+        self.folds = folds
         self.solver = solver
         self.tol = tol
         self.memory_limit = memory_limit
@@ -542,7 +546,7 @@ class KernelScore(RegularizedScore):
     def _space_name(self) -> str:
         return self.space
 
-    def _choose(self, space: Space, rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, str | None]:
+    def _scale_and_base(self, space: Space, rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, str | None]:
         free = isinstance(self.length_scale, str) and self.length_scale == "auto"
         scale = self._resolved("median" if free else self.length_scale, rows, weights)
         if not free and self.base != "auto" and self.regularizer is not None:
@@ -550,7 +554,7 @@ class KernelScore(RegularizedScore):
         bases = (None, "gaussian") if self.base == "auto" else (self.base,)
         candidates = Candidates(bases, FACTORS if free else (1.0,), self.regularizer)
         unit = float(loss_units(scale, rows, weights)[0] / scale[0])
-        self.search_path_ = select(space, Rows(rows, weights, scale, unit, self.cv), candidates)
+        self.search_path_ = select(space, Rows(rows, weights, scale, unit, self.folds), candidates)
         return self.search_path_.length_scale, self.search_path_.base
 
     def _regularizer(self) -> Regularizer:

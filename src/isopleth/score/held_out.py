@@ -3,49 +3,115 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from isopleth.score.base_measure import GaussianBase
 from isopleth.score.spaces import Space
-from isopleth.score.system import Accuracy, SampleSystem, Solution, lanczos_path, solve_path
-from isopleth.solvers.regularizers import Regularizer, SpectralCutoff
+from isopleth.score.system import Accuracy, SampleSystem, lanczos_path, solve_path
+from isopleth.solvers.regularizers import IterativeRegularizer, Regularizer, SpectralCutoff, Tikhonov
 
-ACCURACY = Accuracy(tol=1e-3, max_iter=300)
-"""Of Krylov bases: far below what rows held out can tell."""
+ACCURACY = Accuracy(tol=1e-4, max_iter=300)
+"""Of Krylov bases: below what rows held out can tell."""
 
 DENSE = 600
 """Unknowns up to which an eigendecomposition is quicker than a Krylov basis of that accuracy."""
 
 
-class Held:
-    """What all fits to some rows share, seen at other rows that were held out; in frame coordinates."""
+class Coefficients(NamedTuple):
+    """Of a fitted score: those of the kernels at the samples, of shape (m, d), and the factor of zeta."""
 
-    def __init__(self, space: Space, samples: np.ndarray, share: np.ndarray, x: np.ndarray) -> None:
-        self.space, self.samples, self.share, self.x = space, samples, share, x
-        self.product = space.operator(x, samples).store()
-        self.zeta = space.zeta(x, samples, share)
-        self.zeta_divergence = space.zeta_divergence(x, samples, share)
+    kernels: np.ndarray
+    zeta: float
 
-    def terms(self, coefficients: np.ndarray, factor: float, base: GaussianBase | None) -> np.ndarray:
-        r""":math:`\operatorname{div} s + |s|^2/2` of each row, for coefficients of the kernels at the samples and of zeta."""
-        value = self.product.matvec(coefficients) + factor * self.zeta
-        divergence = self.space.divergence(self.x, self.samples, coefficients) + factor * self.zeta_divergence
+
+class FitPath:
+    """Fits to some rows in frame coordinates, for several bases and strengths, that share what can be shared.
+
+    Parameters
+    ----------
+    space : Space
+        Where scores are sought.
+    samples : ndarray of shape (m, d)
+        Distinct rows.
+    weights : ndarray of shape (m,)
+        Repetitions of each.
+    regularizers : sequence of Regularizer
+        What to fit with.
+    accuracy : Accuracy
+        Of Krylov bases.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        samples: np.ndarray,
+        weights: np.ndarray,
+        regularizers: Sequence[Regularizer],
+        accuracy: Accuracy = ACCURACY,
+    ) -> None:
+        self._regularizers = regularizers
+        self.samples, self.share = samples, weights / weights.sum()
+        sees_all = any(isinstance(r, SpectralCutoff) and r.needs_all_eigenvalues for r in regularizers)
+        self._plain = SampleSystem(space, samples, self.share, whole=sees_all)
+        # Sums of kernels that interpolate the values at the samples want far more of a Krylov basis.
+        cheap = all(_has_zeta(r) for r in regularizers)
+        self._dense = sees_all or (self._plain.small and not (cheap and self._plain.size > DENSE))
+        self._accuracy = accuracy if cheap else Accuracy(accuracy.tol**2, accuracy.max_iter)
+        if self._dense:
+            self._plain.spectrum  # noqa: B018 - once, for all bases
+
+    def on(self, base: GaussianBase | None) -> list[Coefficients]:
+        """The fit by each regulariser, on top of a base."""
+        at_base = np.zeros_like(self.samples) if base is None else base.value(self.samples)
+        system = self._plain if base is None else self._plain.on(at_base)
+        solver = solve_path if self._dense else lanczos_path
+        return [
+            Coefficients(system.coefficients(s.multipliers) + s.factor * self.share[:, None] * at_base, s.factor)
+            for s in solver(system, self._regularizers, self._accuracy)
+        ]
+
+
+def _has_zeta(regularizer: Regularizer) -> bool:
+    if isinstance(regularizer, Tikhonov):
+        return not regularizer.truncated
+    return isinstance(regularizer, IterativeRegularizer)
+
+
+class View:
+    """Fitted scores seen at some rows `x`; what all fits to the same samples share is computed once."""
+
+    def __init__(self, space: Space, path: FitPath, x: np.ndarray) -> None:
+        self._space, self._samples, self._x = space, path.samples, x
+        self._product = space.operator(x, path.samples).store()
+        self._zeta = space.zeta(x, path.samples, path.share)
+        self._zeta_divergence = space.zeta_divergence(x, path.samples, path.share)
+
+    def value(self, fitted: Coefficients, base: GaussianBase | None) -> np.ndarray:
+        """The score, of shape (n, d)."""
+        value = self._product.matvec(fitted.kernels) + fitted.zeta * self._zeta
+        return np.asarray(value if base is None else value + base.value(self._x))
+
+    def hyvarinen_terms(self, fitted: Coefficients, base: GaussianBase | None) -> np.ndarray:
+        r""":math:`\operatorname{div} s + |s|^2/2`, of shape (n,)."""
+        divergence = (
+            self._space.divergence(self._x, self._samples, fitted.kernels) + fitted.zeta * self._zeta_divergence
+        )
         if base is not None:
-            value = value + base.value(self.x)
-            divergence = divergence + base.divergence(self.x)
-        return divergence + 0.5 * np.sum(value * value, axis=1)
+            divergence = divergence + base.divergence(self._x)
+        return np.asarray(divergence + 0.5 * np.sum(self.value(fitted, base) ** 2, axis=1))
 
 
 def held_out_terms(
     space: Space,
     z: np.ndarray,
     weights: np.ndarray,
-    parts: Sequence[np.ndarray],
+    part: np.ndarray,
     bases: Sequence[str | None],
     regularizers: Sequence[Regularizer],
 ) -> np.ndarray:
-    """Loss of each row by fits without its part, of shape (bases, regularisers, rows); inf where it is not finite.
+    """Loss of each row of a part by fits without it, of shape (bases, regularisers, rows); inf where it is not finite.
 
     Parameters
     ----------
@@ -55,59 +121,23 @@ def held_out_terms(
         Distinct rows in frame coordinates.
     weights : ndarray of shape (n,)
         Repetitions of each.
-    parts : sequence of ndarray of shape (n,), bool
-        The rows of each part; together all.
+    part : ndarray of shape (n,), bool
+        The rows held out.
     bases, regularizers : sequences
-        What to try. One eigendecomposition or, for each base, one Krylov basis a part serves all regularisers.
+        What to try.
     """
-    out = np.empty((len(bases), len(regularizers), len(z)))
-    for part in parts:
-        samples, left = z[~part], weights[~part]
-        share = left / left.sum()
-        if len(samples) < 2:
-            out[..., part] = np.inf
-            continue
-        held = Held(space, samples, share, z[part])
-        plain = SampleSystem(space, samples, share, whole=any(_sees_all(r) for r in regularizers))
-        if plain.size <= DENSE:
-            plain.spectrum  # noqa: B018 - computed once, for all bases
-        for i, name in enumerate(bases):
-            base = GaussianBase.fit(samples, left) if name == "gaussian" else None
-            out[i][:, part] = _terms(plain, held, base, regularizers)
+    path = FitPath(space, z[~part], weights[~part], regularizers)
+    view = View(space, path, z[part])
+
+    def terms(name: str | None) -> list[np.ndarray]:
+        base = GaussianBase.fit(z[~part], weights[~part]) if name == "gaussian" else None
+        return [view.hyvarinen_terms(fitted, base) for fitted in path.on(base)]
+
+    out = np.array([terms(name) for name in bases])
     return np.where(np.isfinite(out), out, np.inf)
 
 
-def _sees_all(regularizer: Regularizer) -> bool:
-    return isinstance(regularizer, SpectralCutoff) and regularizer.needs_all_eigenvalues
-
-
-def _terms(
-    plain: SampleSystem, held: Held, base: GaussianBase | None, regularizers: Sequence[Regularizer]
-) -> np.ndarray:
-    if base is None:
-        system, of_base = plain, np.zeros_like(held.samples)
-    else:
-        at_base = base.value(held.samples)
-        system, of_base = plain.on(at_base), held.share[:, None] * at_base
-
-    def terms(solution: Solution) -> np.ndarray:
-        coefficients = system.coefficients(solution.multipliers) + solution.factor * of_base
-        return held.terms(coefficients, solution.factor, base)
-
-    if DENSE < system.size and not any(_sees_all(r) for r in regularizers):
-        solutions = lanczos_path(system, regularizers, ACCURACY)
-    else:
-        solutions = solve_path(system, regularizers, ACCURACY)
-    return np.array([terms(solution) for solution in solutions])
-
-
-def base_terms(z: np.ndarray, weights: np.ndarray, parts: Sequence[np.ndarray]) -> np.ndarray:
-    """The same of the Gaussian base alone, of shape (n,)."""
-    out = np.full(len(z), np.inf)
-    for part in parts:
-        if (~part).sum() < 2:
-            continue
-        base = GaussianBase.fit(z[~part], weights[~part])
-        value = base.value(z[part])
-        out[part] = base.divergence(z[part]) + 0.5 * np.sum(value * value, axis=1)
-    return out
+def base_terms(z: np.ndarray, weights: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """The same of the Gaussian base alone, of shape (rows,)."""
+    base = GaussianBase.fit(z[~part], weights[~part])
+    return np.asarray(base.divergence(z[part]) + 0.5 * np.sum(base.value(z[part]) ** 2, axis=1))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
 from isopleth.folds import held_out_parts
 from isopleth.frame import bounded
+from isopleth.operators.threads import effective_n_jobs, map_threads
 from isopleth.score.held_out import base_terms, held_out_terms
 from isopleth.score.selection_path import SelectionPath
 from isopleth.score.spaces import Space
@@ -56,7 +58,7 @@ class Candidates:
         """For `n` rows, the strongest first."""
         if self.regularizer is not None:
             return (self.regularizer,)
-        decades = math.log10(LARGEST_ALPHA * max(n, 1) / FLOOR)
+        decades = math.log10(LARGEST_ALPHA * n / FLOOR)
         exponents = -np.arange(int(STEPS_A_DECADE * decades) + 1) / STEPS_A_DECADE
         return tuple(Tikhonov(float(LARGEST_ALPHA * 10.0**e), truncated=False) for e in exponents)
 
@@ -80,7 +82,7 @@ class Rows:
         The length scales that factors multiply.
     unit : float
         Units of the loss in base scales, the same for all columns.
-    cv : int
+    folds : int
         The number of folds.
     """
 
@@ -88,33 +90,61 @@ class Rows:
     weights: np.ndarray
     base_scale: np.ndarray
     unit: float
-    cv: int
+    folds: int
 
     def some(self, n: int) -> Rows:
         """At most `n` of them, at random and always the same."""
         if len(self.values) <= n:
             return self
         chosen = np.sort(np.random.default_rng(0).permutation(len(self.values))[:n])
-        return Rows(self.values[chosen], self.weights[chosen], self.base_scale, self.unit, self.cv)
+        return Rows(self.values[chosen], self.weights[chosen], self.base_scale, self.unit, self.folds)
+
+    @property
+    def enough(self) -> bool:
+        """Whether rows held out tell anything; if not, all losses are infinite and the strongest regulariser is taken."""
+        return len(self.values) >= 2 * self.folds
 
     @property
     def parts(self) -> list[np.ndarray]:
         """Which are held out in turn."""
-        return held_out_parts(len(self.values), self.cv)
+        return held_out_parts(len(self.values), self.folds)
 
     def losses(
-        self, space: Space, factor: float, bases: Sequence[str | None], regularizers: Sequence[Regularizer]
+        self,
+        space: Space,
+        factors: Sequence[float],
+        bases: Sequence[str | None],
+        regularizers: Sequence[Regularizer],
     ) -> np.ndarray:
-        """Loss of each row by each fit, of shape (bases, regularisers, rows)."""
-        with np.errstate(over="ignore"):
-            z = bounded(self.values / (factor * self.base_scale))
-        return (self.unit / factor) ** 2 * held_out_terms(space, z, self.weights, self.parts, bases, regularizers)
+        """Loss of each row by each fit, of shape (bases, factors, regularisers, rows)."""
+        out = np.full((len(bases), len(factors), len(regularizers), len(self.values)), np.inf)
+        if not self.enough:
+            return out
+        tasks = list(product(range(len(factors)), self.parts))
+        workers = min(effective_n_jobs(space.n_jobs), len(tasks))
+        # Fits beside one another keep more processors busy than the small matrices of one fit do.
+        alone = replace(space, n_jobs=1, memory_limit=space.memory_limit / workers)
+
+        def work(task: tuple[int, np.ndarray]) -> None:
+            f, part = task
+            terms = held_out_terms(alone, self._framed(factors[f]), self.weights, part, bases, regularizers)
+            out[:, f, :, part] = np.moveaxis((self.unit / factors[f]) ** 2 * terms, -1, 0)
+
+        map_threads(work, tasks, workers)
+        return out
 
     def base_losses(self) -> np.ndarray:
         """Loss of each row by the Gaussian alone."""
+        out = np.full(len(self.values), np.inf)
+        if self.enough:
+            z = self._framed(1.0)
+            for part in self.parts:
+                out[part] = self.unit**2 * base_terms(z, self.weights, part)
+        return out
+
+    def _framed(self, factor: float) -> np.ndarray:
         with np.errstate(over="ignore"):
-            z = bounded(self.values / self.base_scale)
-        return self.unit**2 * base_terms(z, self.weights, self.parts)
+            return bounded(self.values / (factor * self.base_scale))
 
     def mean(self, losses: np.ndarray) -> np.ndarray:
         """Weighted means over the last axis."""
@@ -151,8 +181,7 @@ def select(space: Space, rows: Rows, candidates: Candidates) -> SelectionPath:
     """
     some = rows.some(COMPARED_ROWS)
     tried = candidates.regularizers(len(some.values))
-    found = np.array([some.losses(space, factor, candidates.bases, tried) for factor in candidates.factors])
-    found = np.moveaxis(found, 0, 1)  # bases, factors, regularisers, rows
+    found = some.losses(space, candidates.factors, candidates.bases, tried)
     compared = some.mean(found).min(axis=-1)
     b, f = np.unravel_index(int(np.argmin(compared)), compared.shape)
     base, factor = candidates.bases[b], candidates.factors[f]
@@ -160,7 +189,7 @@ def select(space: Space, rows: Rows, candidates: Candidates) -> SelectionPath:
         regularizers, terms = tried, found[b, f]
     else:
         regularizers = candidates.regularizers(len(rows.values))
-        terms = rows.losses(space, factor, (base,), regularizers)[0]
+        terms = rows.losses(space, (factor,), (base,), regularizers)[0, 0]
     allowed = np.full(len(regularizers), ALPHA_ERRORS)
     if candidates.alone:
         regularizers = (Tikhonov(ALONE, truncated=False), *regularizers)

@@ -1,0 +1,223 @@
+"""What KernelScore chooses where nothing is given."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from isopleth import InputError, KernelScore, NuIteration, SpectralCutoff, Tikhonov, load, save
+from isopleth.folds import held_out_parts
+from isopleth.kernels import IMQ
+from isopleth.score import held_out, selection, system
+from isopleth.score.held_out import held_out_terms
+from isopleth.score.selection import ALONE, FACTORS, FLOOR, Candidates, Rows, _strongest
+from isopleth.score.spaces import SPACES
+
+
+def normal(n=120, dim=2, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, dim))
+
+
+def modes(n=150, dim=2, seed=0):
+    """Two normal densities 6 apart in each column."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, dim)) + 6.0 * rng.integers(0, 2, size=(n, 1))
+
+
+def true_score(x):
+    """Of the density of `modes`."""
+    second = 1.0 / (1.0 + np.exp(-np.sum(6.0 * x - 18.0, axis=1)))
+    return 6.0 * second[:, None] - x
+
+
+@pytest.mark.parametrize("dense", [0, 10_000], ids=["krylov", "eigen"])
+@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize(
+    "regularizer", [Tikhonov(0.05, truncated=False), Tikhonov(0.05), NuIteration(steps=8)], ids=repr
+)
+def test_losses_are_those_of_estimators_fitted_without_the_rows(monkeypatch, dense, space, regularizer):
+    monkeypatch.setattr(held_out, "DENSE", dense)
+    monkeypatch.setattr(system, "DENSE", dense)
+    X, weights = modes(40), np.arange(40.0) % 3 + 1.0
+    for part in held_out_parts(40, 4):
+        got = held_out_terms(SPACES[space](IMQ(dim=2)), X / 2.0, weights, part, (None, "gaussian"), [regularizer])
+        for losses, base in zip(got, (None, "gaussian"), strict=True):
+            model = KernelScore("imq", space, regularizer, 2.0, base).fit(X[~part], sample_weight=weights[~part])
+            want = model.hyvarinen_loss(X[part]) * (2.0 / model.unit_[0]) ** 2
+            assert np.mean(losses[0]) == pytest.approx(want, rel=1e-7 if dense else 1e-2)
+
+
+def test_a_cut_off_by_count_sees_all_eigenvalues():
+    X = modes(8, 12)  # fewer rows than columns: the count is of all columns
+    space, way, part = SPACES["curl_free"](IMQ(dim=12)), SpectralCutoff(count=0.3), np.arange(8) < 2
+    got = held_out_terms(space, X / 9.0, np.ones(8), part, (None,), [way])[0, 0]
+    model = KernelScore("imq", regularizer=way, length_scale=9.0, base=None).fit(X[~part])
+    assert np.mean(got) == pytest.approx(model.hyvarinen_loss(X[part]) * (9.0 / model.unit_[0]) ** 2)
+
+
+def test_the_fit_is_that_of_what_was_chosen():
+    for X in (normal(), modes()):
+        chosen = KernelScore().fit(X)
+        path = chosen.search_path_
+        given = KernelScore(regularizer=path.regularizer, length_scale=path.length_scale, base=path.base).fit(X)
+        assert given.regularizer_ == chosen.regularizer_
+        np.testing.assert_array_equal(given.grad_log_density(X + 0.1), chosen.grad_log_density(X + 0.1))
+        np.testing.assert_array_equal(chosen.length_scale_, path.length_scale)
+        assert (chosen.base_ is None) == (path.base is None)
+        assert not hasattr(given, "search_path_")
+
+
+def test_normal_rows_are_left_to_the_gaussian():
+    X = normal()
+    model = KernelScore().fit(X)
+    assert model.search_path_.best_index == 0
+    assert model.regularizer_ == Tikhonov(ALONE, truncated=False)
+    at = (X - np.median(X, axis=0)) / model.length_scale_
+    np.testing.assert_allclose(model.grad_log_density_, model.base_.value(at) / model.length_scale_, atol=1e-4)
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_modes_are_found(space):
+    X, x = modes(), modes(500, seed=1)
+    model = KernelScore(space=space).fit(X)
+    alone = KernelScore(space=space, regularizer=Tikhonov(ALONE, truncated=False), base="gaussian").fit(X)
+    error, of_gaussian = (np.mean((m.grad_log_density(x) - true_score(x)) ** 2) for m in (model, alone))
+    assert model.search_path_.best_index > 0
+    assert error < 0.4 * of_gaussian
+
+
+def test_the_grid_is_searched_by_the_stated_rule():
+    """All fits one by one, and the choice made by hand."""
+    X = modes(60)
+    path = KernelScore(folds=3).fit(X).search_path_
+    order = np.lexsort(X.T[::-1])
+    rows, parts = X[order], held_out_parts(60, 3)
+    unit = np.exp(np.mean(np.log(X.std(axis=0))))
+
+    def losses(base, factor, way):
+        scale = factor * path.length_scale / best_factor
+        out = np.empty(60)
+        for part in parts:
+            model = KernelScore(regularizer=way, length_scale=scale, base=base).fit(rows[~part])
+            z = model._enter(rows[part])
+            out[part] = (unit / scale[0]) ** 2 * model._field().hyvarinen_terms(z)
+        return out
+
+    best = np.unravel_index(np.argmin(path.losses), path.losses.shape)
+    best_factor = path.factors[best[1]]
+    ways = [w for w in path.regularizers if w.alpha < ALONE]
+    for b, f in ((0, 1), best):
+        smallest = min(losses(path.bases[b], path.factors[f], w).mean() for w in ways)
+        assert path.losses[b, f] == pytest.approx(smallest, rel=1e-6)
+    terms = [losses("gaussian", 1.0, path.regularizers[0])] + [
+        losses(path.bases[best[0]], best_factor, w) for w in ways
+    ]
+    apart = np.array(terms) - terms[np.argmin(np.mean(terms, axis=1))]
+    errors = apart.std(axis=1, ddof=1) / np.sqrt(60)
+    np.testing.assert_allclose(path.path_losses, np.mean(terms, axis=1), rtol=1e-4)
+    np.testing.assert_allclose(path.path_errors, errors, rtol=1e-3, atol=1e-6)
+    allowed = np.where(np.arange(len(terms)) == 0, 1.5, 0.5) * errors
+    assert path.best_index == np.flatnonzero(apart.mean(axis=1) <= allowed)[0]
+
+
+def test_the_first_within_its_error_is_taken():
+    rows = Rows(np.zeros((4, 1)), np.ones(4), np.ones(1), 1.0, 2)
+    terms = np.array([[3.0, 1.0, 3.0, 1.0], [1.0, 1.1, 0.9, 1.0], [1.0, 1.0, 0.9, 0.9]])
+    losses, errors, best = _strongest(rows, terms, np.array([0.5, 0.5, 0.5]))
+    np.testing.assert_allclose(losses, [2.0, 1.0, 0.95])
+    np.testing.assert_allclose(errors[1:], [0.05 / np.sqrt(3.0) * np.sqrt(1.0), 0.0], rtol=1e-9)
+    assert best == 2  # 0.05 is above half of an error
+    assert _strongest(rows, terms, np.array([0.5, 2.0, 0.5]))[2] == 1
+    assert _strongest(rows, terms, np.array([9.0, 2.0, 0.5]))[2] == 0
+    terms[1] = np.inf
+    assert _strongest(rows, terms, np.array([0.5, 9.0, 0.5]))[2] == 2
+    assert _strongest(rows, np.full((3, 4), np.inf), np.ones(3))[2] == 0
+
+
+def test_strengths_fall_to_the_floor_and_no_further():
+    for n in (10, 333, 5000):
+        alphas = np.array([way.alpha for way in Candidates((None,), (1.0,)).regularizers(n)])
+        assert alphas[0] == 10.0
+        np.testing.assert_allclose(alphas[1:] / alphas[:-1], 10**-0.25)
+        assert FLOOR / n <= alphas[-1] < FLOOR / n * 10**0.25
+
+
+def test_what_is_given_is_left():
+    X = modes()
+    path = KernelScore(length_scale=2.0).fit(X).search_path_
+    assert path.factors.tolist() == [1.0]
+    assert path.length_scale.tolist() == [2.0, 2.0]
+    path = KernelScore(regularizer=NuIteration(steps=5)).fit(X).search_path_
+    assert path.regularizers == (NuIteration(steps=5),)
+    assert tuple(path.factors) == FACTORS
+    model = KernelScore(base=None).fit(X)
+    assert model.base_ is None
+    assert model.search_path_.bases == (None,)
+    assert model.regularizer_.alpha < ALONE
+    model.set_params(regularizer=Tikhonov(0.1), length_scale="median").fit(X)
+    assert not hasattr(model, "search_path_")
+
+
+def test_choices_follow_shifts_scales_the_order_of_rows_and_weights():
+    X = modes()
+    model = KernelScore().fit(X)
+    moved = KernelScore().fit(-3.0 + 0.01 * X)
+    assert moved.regularizer_ == model.regularizer_
+    np.testing.assert_allclose(moved.search_path_.path_losses, model.search_path_.path_losses, rtol=1e-7)
+    np.testing.assert_allclose(0.01 * moved.grad_log_density_, model.grad_log_density_, rtol=1e-7, atol=1e-9)
+    backwards = KernelScore().fit(X[::-1])
+    np.testing.assert_array_equal(backwards.grad_log_density_, model.grad_log_density_[::-1])
+    twice = KernelScore().fit(np.vstack([X, X[:30]]))
+    weighted = KernelScore().fit(X, sample_weight=np.where(np.arange(len(X)) < 30, 2.0, 1.0))
+    assert repr(twice.search_path_) == repr(weighted.search_path_)
+
+
+@pytest.mark.parametrize("n", [2, 9])
+def test_few_rows_say_nothing(n):
+    X = modes(n)
+    model = KernelScore().fit(X)
+    assert model.search_path_.best_index == 0
+    assert model.base_ is not None
+    assert np.isfinite(model.grad_log_density_).all()
+    alone = KernelScore(base=None).fit(X)
+    assert alone.regularizer_ == alone.search_path_.regularizers[0]
+
+
+def test_scales_are_compared_on_some_of_many_rows(monkeypatch):
+    monkeypatch.setattr(selection, "COMPARED_ROWS", 60)
+    X = modes(150)
+    path = KernelScore().fit(X).search_path_
+    assert path.n_compared == 60
+    smallest = [way.alpha for way in path.regularizers][-1]
+    assert FLOOR / 150 <= smallest < FLOOR / 60
+    assert path.best_index > 0
+    fixed = KernelScore(length_scale=path.length_scale, base=path.base).fit(X).search_path_
+    if path.base is not None:
+        np.testing.assert_allclose(fixed.path_losses, path.path_losses, rtol=1e-3)
+
+
+def test_the_path_tells_and_is_kept(tmp_path):
+    model = KernelScore().fit(modes())
+    told = repr(model.search_path_).splitlines()
+    assert sum("<- chosen" in line for line in told) == 1
+    assert repr(model.regularizer_) in next(line for line in told if "<- chosen" in line)
+    save(model, tmp_path / "score.skops")
+    for copy in (pickle.loads(pickle.dumps(model)), load(tmp_path / "score.skops")):
+        assert repr(copy.search_path_) == repr(model.search_path_)
+        np.testing.assert_array_equal(copy.grad_log_density([[1.0, 2.0]]), model.grad_log_density([[1.0, 2.0]]))
+
+
+def test_rough_kernels_and_extreme_units():
+    assert np.isfinite(KernelScore("matern32", "diagonal").fit(modes()).grad_log_density_).all()
+    X = modes(60)
+    want = KernelScore().fit(X).grad_log_density_
+    for unit in (1e-100, 1e100):
+        np.testing.assert_allclose(KernelScore().fit(unit * X).grad_log_density_ * unit, want, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize(("parameters", "message"), [({"folds": 1}, "folds"), ({"base": "normal"}, "base")])
+def test_parameters_are_checked(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        KernelScore(**parameters).fit(normal())
+    with pytest.raises(InputError, match="length_scale"):
+        KernelScore(length_scale="wide").fit(normal())

@@ -1,0 +1,92 @@
+"""The experiment on grids of modes, against estimators fitted one by one."""
+
+import numpy as np
+import pytest
+from experiments import score_grid
+from experiments.score_grid import Cell, Judge, gaussian_error, oracle_errors, published_errors, true_score, vertices
+from scipy.special import logsumexp
+
+from isopleth import KernelScore, Stein, Tikhonov
+
+
+def table(dim=2, n=40, seed=0):
+    rng = np.random.default_rng(seed)
+    modes = vertices("separated", dim)
+    X, x = score_grid.sample(modes, n, rng), score_grid.sample(modes, 200, rng)
+    return X, Judge(x, true_score(modes, x))
+
+
+@pytest.mark.parametrize("dim", [1, 2, 8])
+def test_modes_are_distinct_vertices(dim):
+    for target, side in (("grid", 1.0), ("separated", 4.0)):
+        modes = vertices(target, dim)
+        assert modes.shape == np.unique(modes, axis=0).shape == (dim, dim)
+        assert set(np.unique(modes)) <= {0.0, side}
+    np.testing.assert_array_equal(vertices("separated", dim), 4.0 * vertices("grid", dim))
+
+
+def test_the_true_score_is_the_gradient_of_the_log_density():
+    modes = vertices("grid", 3)
+    x = score_grid.sample(modes, 5, np.random.default_rng(0))
+
+    def log_density(at):
+        return logsumexp(-0.5 * np.sum((at[:, None] - modes) ** 2, axis=-1), axis=1)
+
+    steps = 1e-5 * np.eye(3)
+    slope = np.stack([log_density(x + step) - log_density(x - step) for step in steps], axis=1) / 2e-5
+    np.testing.assert_allclose(true_score(modes, x), slope, atol=1e-8)
+
+
+def test_the_oracle_is_the_best_of_estimators_fitted_one_by_one():
+    X, judge = table()
+    grid = oracle_errors(X, judge)
+    median = score_grid.typical_distance(X)
+    for (f, b, a), factor, base, alpha in (((2, 0, 5), 2.0, None, 10**-0.25), ((0, 1, 0), 0.5, "gaussian", 10.0)):
+        model = KernelScore(regularizer=Tikhonov(alpha, truncated=False), length_scale=factor * median, base=base).fit(
+            X
+        )
+        assert grid[f, b, a] == pytest.approx(judge.error(model.grad_log_density(judge.x)), rel=1e-6)
+    np.testing.assert_allclose(grid[:, 1, -1], gaussian_error(X, judge), rtol=1e-3)
+    default = KernelScore().fit(X)
+    assert grid.min() <= judge.error(default.grad_log_density(judge.x)) * (1.0 + 1e-9)
+
+
+def test_published_estimators_are_ours_at_their_settings():
+    X, judge = table()
+    found = published_errors(X, judge)
+    model = Stein("imq", alpha=1e-2).fit(X)
+    assert found["Stein"][2] == pytest.approx(judge.error(model.grad_log_density(judge.x)), rel=1e-6)
+    alpha = 1e-2 * score_grid.typical_distance(X) ** 2
+    model = KernelScore(regularizer=Tikhonov(alpha, truncated=False), length_scale="median", base=None).fit(X)
+    assert found["KEF-CG"][2] == pytest.approx(judge.error(model.grad_log_density(judge.x)), rel=1e-6)
+    assert found["nu"].shape == (9,)
+
+
+def test_the_command_writes_its_table(tmp_path, capsys):
+    out = tmp_path / "table.txt"
+    words = [
+        "--runs",
+        "2",
+        "--rows",
+        "32",
+        "--columns",
+        "2",
+        "--targets",
+        "separated",
+        "--workers",
+        "1",
+        "--out",
+        str(out),
+    ]
+    assert score_grid.main(words) == 0
+    written = out.read_text(encoding="utf-8")
+    assert written == capsys.readouterr().out
+    line = next(line for line in written.splitlines() if line.startswith("separated"))
+    default, gaussian, kde, ratio = (float(word) for word in line.split()[4:8])
+    assert ratio == pytest.approx(default / min(gaussian, kde), abs=0.02)
+    errors = [score_grid.run(Cell("separated", 2, 32), seed) for seed in range(2)]
+    assert default == pytest.approx(np.median([e.default for e in errors]), rel=0.01)
+    assert gaussian == pytest.approx(np.median([e.gaussian for e in errors]), rel=0.01)
+    for wrong in (["--runs", "0"], ["--rows", "5"], ["--targets", "cube"]):
+        with pytest.raises(SystemExit):
+            score_grid.main(wrong)
