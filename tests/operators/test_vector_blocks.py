@@ -150,11 +150,26 @@ def test_blocks_run_on_a_strict_array_api_library(name, block):
     np.testing.assert_allclose(np.asarray(got), want, atol=1e-12 * np.max(np.abs(want)))
 
 
-def test_the_stored_form_runs_on_a_strict_array_api_library():
+@pytest.mark.parametrize("block", [FLUX, FLUX_OF_LAPLACIAN], ids=repr)
+@pytest.mark.parametrize("name", ["imq", "matern52"])
+def test_a_stored_flux_is_the_streamed_one(block, name):
+    rng = np.random.default_rng(7)
+    x, y, v = rng.normal(size=(120, 4)), rng.normal(size=(300, 4)), rng.normal(size=(300, 4))
+    x[:30] = y[5:35]
+    stored = Operator(KERNELS[name], x, y, block=block).store()
+    assert stored.stored
+    close(stored.matvec(v), dense(KERNELS[name], x, y, v, block), tol=1e-9)
+    part = stored.part(slice(3, 9), slice(10, 200), 1e6).matvec(v[10:200])
+    close(part, dense(KERNELS[name], x[3:9], y[10:200], v[10:200], block), tol=1e-9)
+    assert not Operator(KERNELS[name], x + 1e4, y, block=block).store().stored
+
+
+@pytest.mark.parametrize("block", OF_VECTORS, ids=repr)
+def test_the_stored_form_runs_on_a_strict_array_api_library(block):
     rng = np.random.default_rng(3)
     x, v = rng.normal(size=(300, 5)), rng.normal(size=(300, 5))
-    op = Operator(IMQ(), array_api_strict.asarray(x), block=CURL_FREE)
-    want = Operator(IMQ(), x, block=CURL_FREE).matvec(v)
+    op = Operator(IMQ(), array_api_strict.asarray(x), block=block)
+    want = Operator(IMQ(), x, block=block).matvec(v)
     np.testing.assert_allclose(np.asarray(op.matvec(array_api_strict.asarray(v))), want, atol=1e-11)
     np.testing.assert_allclose(np.asarray(op.store().matvec(array_api_strict.asarray(v))), want, atol=1e-11)
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from isopleth._namespace import Array, namespace
 from isopleth.kernels import Kernel
-from isopleth.operators.blocks import VALUE, Block
+from isopleth.operators.blocks import VALUE, Block, Matrix
 from isopleth.operators.threads import effective_n_jobs
 from isopleth.operators.tiles import Points, Sweep, scratch, tile_within, workers_for
 
@@ -124,7 +124,7 @@ class Operator:
 
     def dense(self) -> Array:
         """The whole matrix of a scalar block, whatever the memory limit."""
-        if self.block.kept != 1:
+        if not isinstance(self.block, Matrix):
             raise TypeError(f"the {self.block!r} block has no matrix.")
         return self.parts()[0]
 

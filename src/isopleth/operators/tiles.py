@@ -12,7 +12,7 @@ from isopleth.kernels import Kernel, Workspace
 from isopleth.operators.blocks import Block, Tile, outer_difference
 from isopleth.operators.threads import map_threads
 
-TILE_ROWS, TILE_COLUMNS = 256, 1024  # 2 MiB of float64: the second-level cache of one core
+TILE_ROWS, TILE_COLUMNS = 256, 512  # 1 MiB of float64: a second-level cache of one core
 SCRATCH_TILES = 10  # the most that a tile takes with all that a kernel and a block keep beside it, in tiles
 SMALL = 2**18  # pairs below which a second thread costs more than it saves
 DIRECT_DIM = 3  # up to here differences cost no more than the matrix product and lose nothing

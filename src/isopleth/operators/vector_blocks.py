@@ -9,6 +9,7 @@ import numpy as np
 from isopleth._namespace import Array, add_at, namespace
 from isopleth.kernels import Kernel, Workspace
 from isopleth.operators.blocks import Block, Evaluate, EvaluateFor, Matrix, Tile
+from isopleth.operators.curvature import laplacian_slope, second_derivative, slope_and_bend
 
 # A rough kernel has infinite derivatives at 0, where the limit along every line is cancelled by its opposite: in all that
 # follows, pairs that coincide add nothing of a term that has a factor x - y.
@@ -83,6 +84,8 @@ class _OfVectors(Block):
 class Flux(_OfVectors):
     r"""Vectors to numbers: :math:`out_i = \sum_j q(s_{ij})\, (x_i - y_j)\cdot v_j` for a scalar function q of the kernel."""
 
+    kept = 1
+
     def __init__(self, name: str, evaluate: EvaluateFor) -> None:
         self._name = name
         self._evaluate = evaluate
@@ -94,6 +97,17 @@ class Flux(_OfVectors):
         """One zero a row; coefficients are vectors."""
         self._check(x, v)
         return namespace(x).zeros((x.shape[0],), dtype=x.dtype)
+
+    def parts(self, kernel: Kernel, tile: Tile) -> tuple[Array]:
+        """q, 0 where two points coincide."""
+        coincident = tile.s == 0.0
+        weights = self._evaluate(kernel)(tile.s, tile.work)
+        weights[coincident] = 0.0
+        return (weights,)
+
+    def assemble(self, parts: list[Array], x: Array, y: Array) -> Any:
+        """The stored form, or None for points so far from the origin that it would lose digits."""
+        return None if _far(x, y) else StoredFlux(parts[0], x, y)
 
     def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> None:
         """Far pairs by the product of points and coefficients, near ones by their differences."""
@@ -118,12 +132,19 @@ def _projection(tile: Tile, v: Array) -> Array:
     return out
 
 
+def _projection_back(tile: Tile, v: Array) -> Array:
+    """(y_j - x_i) . v_i, in scratch, in the layout of the tile: reading a tile across its rows costs more than a product."""
+    out = _matmul(v, tile.y.T, tile.work, "projection")
+    out -= namespace(v).sum(tile.x * v, axis=1)[:, None]
+    return out
+
+
 def _direct_projection(tile: Tile, v: Array) -> Array:
-    """(x_i - y_j) . v_j, in scratch, by differences."""
+    """(x_i - y_j) . v_j, in scratch, by differences; with v of shape (rows, 1, dim) it is (x_i - y_j) . v_i."""
     out: Array = None
     for j in range(tile.x.shape[1]):
         step = tile.difference(j)
-        step *= v[:, j]
+        step *= v[..., j]
         if out is None:
             out = tile.work.copy("projection", step)
         else:
@@ -153,64 +174,55 @@ class CurlFree(_OfVectors):
 
     def parts(self, kernel: Kernel, tile: Tile) -> tuple[Array, Array]:
         r""":math:`-2\varphi'` and :math:`-4\varphi''`, the second 0 where two points coincide."""
-        s, work = tile.s, tile.work
-        bend = _quotient(kernel._product(work.copy("bend of", s), 2, work), s, work)
-        bend *= -4.0
-        if tile.direct or tile.near is not None:
-            bend[s == 0.0] = 0.0
-        slope = kernel._product(s, 1, work)
-        slope *= -2.0
+        coincident = tile.s == 0.0 if tile.direct or tile.near is not None else None
+        slope, bend = slope_and_bend(kernel, tile.s, tile.work)
+        if coincident is not None:
+            bend[coincident] = 0.0
         return slope, bend
 
     def assemble(self, parts: list[Array], x: Array, y: Array) -> Any:
         """The stored form, or None for points so far from the origin that it would lose digits."""
-        xp = namespace(x)
-        farthest = max(float(xp.max(xp.sum(a * a, axis=1))) for a in (x, y))
-        if farthest > (5e4 if x.dtype == xp.float64 else 1e3):
-            return None
-        return StoredCurlFree(parts[0], parts[1], x, y)
+        return None if _far(x, y) else StoredCurlFree(parts[0], StoredBend(parts[1], x, y))
 
     def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> tuple[Array, Array]:
         """Answers with the two matrices, near pairs still in them."""
         slope, bend = self.parts(kernel, tile)
         out += slope @ v
-        self._add_bend(tile, bend, v, out)
-        return slope, bend
-
-    def add_transposed(self, kept: tuple[Array, Array], tile: Tile, v: Array, out: Array) -> None:
-        """The pairs of the tile the other way round: `v` belongs to its rows."""
-        slope, bend = kept
-        out += slope.T @ v
-        self._add_bend(_transposed(tile), bend.T, v, out)
-
-    def _add_bend(self, tile: Tile, bend: Array, v: Array, out: Array) -> None:
         if tile.direct:
             weights = _direct_projection(tile, v)
             weights *= bend
-            for j in range(tile.x.shape[1]):
-                step = tile.difference(j)
-                step *= weights
-                out[:, j] += namespace(step).sum(step, axis=1)
-            return
+            _add_direct_differences(tile, weights, 1, out)
+            return slope, bend
         weights = _projection(tile, v)
         weights *= bend
         if tile.near is not None:
-            self._add_near(tile, bend, weights, v, out)
+            self._add_near(tile, bend, weights, v, out, back=False)
         _add_differences(weights, tile.x, tile.y, out)
+        return slope, bend
+
+    def add_transposed(self, kept: tuple[Array, Array], tile: Tile, v: Array, out: Array) -> None:
+        """The pairs of the tile the other way round: `v` belongs to its rows. All stays in the layout of the tile."""
+        slope, bend = kept
+        out += slope.T @ v
+        if tile.direct:
+            weights = _direct_projection(tile, v[:, None, :])
+            weights *= bend
+            _add_direct_differences(tile, weights, 0, out)
+            return
+        weights = _projection_back(tile, v)
+        weights *= bend
+        if tile.near is not None:
+            self._add_near(tile, bend, weights, v, out, back=True)
+        _add_differences(weights.T, tile.y, tile.x, out)
 
     @staticmethod
-    def _add_near(tile: Tile, bend: Array, weights: Array, v: Array, out: Array) -> None:
+    def _add_near(tile: Tile, bend: Array, weights: Array, v: Array, out: Array, back: bool) -> None:
         xp = namespace(bend)
         rows, columns, difference = tile.near_differences()
-        exact = bend[tile.near] * xp.sum(difference * xp.take(v, columns, axis=0), axis=1)
+        giving, taking = (rows, columns) if back else (columns, rows)
+        exact = bend[tile.near] * xp.sum(difference * xp.take(v, giving, axis=0), axis=1)
         weights[tile.near] = 0.0
-        add_at(out, rows, exact[:, None] * difference)
-
-
-def _transposed(tile: Tile) -> Tile:
-    """The tile with rows and columns exchanged; its distances are spent."""
-    near = None if tile.near is None else tile.near.T
-    return Tile(tile.s, tile.y, tile.x, tile.work, near, tile.direct)
+        add_at(out, taking, exact[:, None] * difference)
 
 
 def _add_differences(weights: Array, x: Array, y: Array, out: Array) -> None:
@@ -219,11 +231,43 @@ def _add_differences(weights: Array, x: Array, y: Array, out: Array) -> None:
     out += x * namespace(weights).sum(weights, axis=1)[:, None]
 
 
-class StoredCurlFree:
-    """The curl-free kernel between points that do not change, for the many products of a solver."""
+def _add_direct_differences(tile: Tile, weights: Array, axis: int, out: Array) -> None:
+    """Add sums over an axis of the tile of weights_ij (x_i - y_j)."""
+    for j in range(tile.x.shape[1]):
+        step = tile.difference(j)
+        step *= weights
+        out[:, j] += namespace(step).sum(step, axis=axis)
 
-    def __init__(self, slope: Array, bend: Array, x: Array, y: Array) -> None:
-        self._slope, self._bend, self._x, self._y = slope, bend, x, y
+
+def _far(x: Array, y: Array) -> bool:
+    """Whether points are so far from the origin that products of coordinates lose the digits of differences."""
+    xp = namespace(x)
+    farthest = max(float(xp.max(xp.sum(a * a, axis=1))) for a in (x, y))
+    return farthest > (5e4 if x.dtype == xp.float64 else 1e3)
+
+
+class StoredFlux:
+    """A flux between points that do not change: one product with the matrix of q a call."""
+
+    def __init__(self, weights: Array, x: Array, y: Array) -> None:
+        self._weights, self._x, self._y = weights, x, y
+
+    def __matmul__(self, v: Array) -> Array:
+        xp = namespace(v)
+        own = xp.sum(self._y * v, axis=1)
+        sums = self._weights @ xp.concat([v, own[:, None]], axis=1)
+        return xp.sum(self._x * sums[:, :-1], axis=1) - sums[:, -1]
+
+    def __getitem__(self, part: tuple[slice, slice]) -> StoredFlux:
+        rows, columns = part
+        return StoredFlux(self._weights[part], self._x[rows, :], self._y[columns, :])
+
+
+class StoredBend:
+    r"""The part :math:`-4\varphi''\, u u^\top` of the curl-free kernel between points that do not change."""
+
+    def __init__(self, bend: Array, x: Array, y: Array) -> None:
+        self._bend, self._x, self._y = bend, x, y
         # A column of ones makes matrix products do what would be further passes over the pairs.
         self._left, self._right = _with_ones(x), _with_ones(y)
 
@@ -233,30 +277,29 @@ class StoredCurlFree:
         weights = self._left @ xp.concat([v, -own[:, None]], axis=1).T
         weights *= self._bend
         sums = weights @ self._right
-        return self._slope @ v + self._x * sums[:, -1:] - sums[:, :-1]
+        return self._x * sums[:, -1:] - sums[:, :-1]
+
+    def __getitem__(self, part: tuple[slice, slice]) -> StoredBend:
+        rows, columns = part
+        return StoredBend(self._bend[part], self._x[rows, :], self._y[columns, :])
+
+
+class StoredCurlFree:
+    """The curl-free kernel between points that do not change, for the many products of a solver."""
+
+    def __init__(self, slope: Array, bend: StoredBend) -> None:
+        self._slope, self._bend = slope, bend
+
+    def __matmul__(self, v: Array) -> Array:
+        return self._slope @ v + self._bend @ v
 
     def __getitem__(self, part: tuple[slice, slice]) -> StoredCurlFree:
-        rows, columns = part
-        return StoredCurlFree(self._slope[part], self._bend[part], self._x[rows, :], self._y[columns, :])
+        return StoredCurlFree(self._slope[part], self._bend[part])
 
 
 def _with_ones(x: Array) -> Array:
     xp = namespace(x)
     return xp.concat([x, xp.ones((x.shape[0], 1), dtype=x.dtype)], axis=1)
-
-
-def _quotient(a: Array, b: Array, work: Workspace) -> Array:
-    """a / b in scratch of its own."""
-    if not isinstance(a, np.ndarray):
-        return a / b
-    return np.divide(a, b, out=work.empty("quotient", a.shape, a.dtype))
-
-
-def _second(kernel: Kernel, s: Array, work: Workspace, at_zero: float) -> Array:
-    """phi'' itself, from the s phi'' that kernels give, in scratch of its own; `at_zero` where s is 0."""
-    out = _quotient(kernel._product(work.copy("second of", s), 2, work), s, work)
-    out[s == 0.0] = at_zero
-    return out
 
 
 def _times_slope(factor: float) -> EvaluateFor:
@@ -272,15 +315,7 @@ def _times_slope(factor: float) -> EvaluateFor:
 
 
 def _laplacian_slope(kernel: Kernel) -> Evaluate:
-    def evaluate(s: Array, work: Workspace) -> Array:
-        out = work.copy("third", kernel._product(work.copy("third of", s), 3, work))
-        out *= 8.0
-        second = _second(kernel, s, work, at_zero=0.0)
-        second *= 4.0 * (kernel.bound_dim + 2.0)
-        out += second
-        return out
-
-    return evaluate
+    return lambda s, work: laplacian_slope(kernel, s, work)
 
 
 def _bilaplacian(kernel: Kernel) -> Evaluate:
@@ -293,7 +328,7 @@ def _bilaplacian(kernel: Kernel) -> Evaluate:
         third = kernel._product(work.copy("third of", s), 3, work)
         third *= 16.0 * (dim + 2.0)
         out += third
-        second = _second(kernel, s, work, at_zero=limit)
+        second = second_derivative(kernel, s, work, at_zero=limit)
         second *= 4.0 * dim * (dim + 2.0)
         out += second
         return out
