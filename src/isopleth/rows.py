@@ -20,8 +20,14 @@ def merge_rows(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np
 
 
 def _unique_rows(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """np.unique over rows, without its slow comparison of structured rows: one stable sort a column."""
-    order = np.lexsort(X.T[::-1])
+    """np.unique over rows, without its slow comparison of structured rows: one stable sort a column.
+
+    Where the first column has no ties, it decides.
+    """
+    order = np.argsort(X[:, 0], kind="stable")
+    first = X[order, 0]
+    if (first[1:] == first[:-1]).any():
+        order = np.lexsort(X.T[::-1])
     ordered = X[order]
     starts = np.concatenate([[True], (ordered[1:] != ordered[:-1]).any(axis=1)])
     inverse = np.empty(len(X), dtype=np.intp)

@@ -75,7 +75,7 @@ def _refuse_kinds(X: Any) -> None:
         raise InputError("X is a lazy frame, which holds no rows yet; pass X.collect().")
     if _names(X) is None and not isinstance(X, np.ndarray):
         return
-    for name, column in _columns(X):
+    for name, column in _columns(X)[: 1 if isinstance(X, np.ndarray) else None]:  # an array is of one kind
         kind = str(getattr(column, "dtype", "")).lower()
         if kind.startswith("complex"):
             raise InputError(f"Complex data not supported: X has them in {name}; pass real and imaginary parts.")

@@ -51,3 +51,11 @@ def test_few_rows_leave_it_invertible(shape):
     assert (base.variances > 0).all()
     assert base.variances.max() < 1e3 * base.variances.min() * shape[0]
     assert np.isfinite(base.value(rows(3, shape[1], seed=1))).all()
+
+
+def test_rows_of_any_size_have_the_covariance_of_their_shape():
+    z = np.random.default_rng(3).normal(size=(40, 3))
+    want = GaussianBase.fit(z, np.ones(40))
+    for size in (2.0**480, 2.0**-480):
+        got = GaussianBase.fit(size * z, np.ones(40))
+        np.testing.assert_allclose(got.variances / size**2, want.variances, rtol=1e-12)

@@ -1,6 +1,7 @@
 """KernelScore and its named relatives: what the mathematics says of every fit."""
 
 import pickle
+import warnings
 from functools import partial
 
 import numpy as np
@@ -16,6 +17,7 @@ from isopleth import (
     KEF,
     SDO,
     SSGE,
+    DataWarning,
     InputError,
     KernelScore,
     Landweber,
@@ -400,3 +402,25 @@ def test_user_kernels_in_the_frame():
     one = KEF(kernel=Matern(nu=2.5), alpha=0.1).fit(X)
     two = KEF(kernel="matern52", alpha=0.1).fit(X)
     np.testing.assert_array_equal(one.grad_log_density_, two.grad_log_density_)
+
+
+@pytest.mark.parametrize("solver", ["eigen", "lanczos"])
+def test_a_threshold_above_all_eigenvalues_is_told(solver):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    with pytest.warns(DataWarning, match=r"threshold = 50 is above the largest eigenvalue, .*: nothing is fitted"):
+        model = SSGE(threshold=50.0, solver=solver).fit(X)
+    assert not model.grad_log_density_.any()
+
+
+def test_numbers_beyond_all_scales_make_no_noise():
+    """Neither an outlier whose square overflows nor kernels without a neighbour warn or fail."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    far = X.copy()
+    far[0, 0] = 1e160
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for model in (KernelScore(), KEF(), Stein()):
+            assert np.isfinite(model.fit(far).grad_log_density_).all()
+            assert not np.isnan(model.hyvarinen_loss(X))
+        for model in (KEF(length_scale=1e-300), KernelScore(length_scale=1e-300)):
+            assert not np.isnan(model.fit(X).hyvarinen_loss(X + 0.1))

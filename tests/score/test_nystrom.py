@@ -9,6 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from isopleth import (
     IMQ,
+    DataWarning,
     Gaussian,
     InputError,
     KernelScore,
@@ -312,4 +313,10 @@ def test_too_rough_kernels_are_refused_by_the_name_of_one_that_works():
 
 def test_more_landmarks_than_memory():
     with pytest.raises(InputError, match="use at most"):
-        NystromKEF(landmarks=100, memory_limit=1e6).fit(mixture(200, 4))
+        NystromKEF(regularizer=Tikhonov(), landmarks=100, memory_limit=1e6).fit(mixture(200, 4))
+
+
+def test_a_threshold_above_all_eigenvalues_is_told():
+    with pytest.warns(DataWarning, match="above the largest eigenvalue"):
+        model = NystromKEF(regularizer=SpectralCutoff(threshold=50.0), landmarks=10).fit(mixture(60, 2))
+    assert not model.grad_log_density_.any()

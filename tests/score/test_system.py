@@ -106,11 +106,11 @@ def test_solvers_that_do_not_fit_say_so():
         solve(s, SpectralCutoff(energy=0.9), "lanczos", ACCURACY)
 
 
-def test_the_preconditioner_saves_steps_in_many_columns():
+def test_the_splitting_saves_steps_in_many_columns():
     s = build(n=120, dim=32, base=False)
     with_it = solve(s, Tikhonov(1e-4), "cg", ACCURACY)
-    s.preconditioner = lambda alpha: None
+    s.splitting = lambda alpha: None
     without = solve(s, Tikhonov(1e-4), "cg", ACCURACY)
     assert with_it.n_iter < without.n_iter
     np.testing.assert_allclose(with_it.at_samples, without.at_samples, atol=1e-8 * np.abs(without.at_samples).max())
-    assert build(n=120, dim=8).preconditioner(1e-4) is None
+    assert build(n=120, dim=8).splitting(1e-4) is None

@@ -38,8 +38,11 @@ def median(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     chosen = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), MEDIAN_ROWS)).astype(int))
     largest = np.abs(rows).max()
     distances = largest * pdist(rows[chosen] / largest)
-    i, j = np.triu_indices(len(chosen), 1)
     share = weights[chosen] / weights[chosen].max()  # products of the weights themselves may over- or underflow
+    if (share == 1.0).all():
+        place = (len(distances) + 1) // 2 - 1
+        return np.full(rows.shape[1], np.partition(distances, place)[place])
+    i, j = np.triu_indices(len(chosen), 1)
     mass = share[i] * share[j]
     order = np.argsort(distances)
     cumulative = np.cumsum(mass[order])

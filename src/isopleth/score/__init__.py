@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from isopleth.score.estimator import KernelScore, Normalizer
+from isopleth.score.base import Normalizer
+from isopleth.score.estimator import KernelScore
 from isopleth.score.named import KEF, SSGE, Landweber, NuMethod, Stein
 from isopleth.score.nystrom import NystromKEF
 

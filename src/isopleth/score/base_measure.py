@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -52,13 +53,17 @@ class GaussianBase:
         count = max(float(weights.sum()), float(len(z)))
         mean = share @ z
         rows = z - mean
+        # In a unit in which fourth powers do not overflow; a power of two changes no digit.
+        unit = 2.0 ** math.floor(math.log2(max(float(np.abs(rows).max()), sys.float_info.min)))
+        rows /= unit
         variances, axes = np.linalg.eigh((rows * share[:, None]).T @ rows)
         size = float(variances.mean())
         spread = float(np.sum((variances - size) ** 2))
         noise = (float(share @ np.sum(rows * rows, axis=1) ** 2) - float(np.sum(variances**2))) / count
         shrinkage = min(1.0, noise / spread) if spread > 0.0 else 1.0
         shrinkage = max(shrinkage, 1.0 / count)
-        return cls(mean, axes, (1.0 - shrinkage) * np.clip(variances, 0.0, None) + shrinkage * size)
+        shrunk = (1.0 - shrinkage) * np.clip(variances, 0.0, None) + shrinkage * size
+        return cls(mean, axes, unit * (unit * shrunk))
 
     def value(self, x: np.ndarray) -> np.ndarray:
         """Its score, the gradient of its log density, at rows `x`."""

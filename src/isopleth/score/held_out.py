@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -83,8 +84,11 @@ class View:
     """Fitted scores seen at some rows `x`; what all fits to the same samples share is computed once."""
 
     def __init__(self, space: Space, path: FitPath, x: np.ndarray) -> None:
-        self._space, self._samples, self._x = space, path.samples, x
-        self._product = space.operator(x, path.samples).store()
+        # Each may keep its matrices: they share the memory limit.
+        half = replace(space, memory_limit=space.memory_limit / 2)
+        self._space, self._x = space, x
+        self._product = half.operator(x, path.samples).store()
+        self._flux = half.flux(x, path.samples).store()
         self._zeta = space.zeta(x, path.samples, path.share)
         self._zeta_divergence = space.zeta_divergence(x, path.samples, path.share)
 
@@ -95,9 +99,7 @@ class View:
 
     def hyvarinen_terms(self, fitted: Coefficients, base: GaussianBase | None) -> np.ndarray:
         r""":math:`\operatorname{div} s + |s|^2/2`, of shape (n,)."""
-        divergence = (
-            self._space.divergence(self._x, self._samples, fitted.kernels) + fitted.zeta * self._zeta_divergence
-        )
+        divergence = self._space.divergence_by(self._flux, fitted.kernels) + fitted.zeta * self._zeta_divergence
         if base is not None:
             divergence = divergence + base.divergence(self._x)
         return np.asarray(divergence + 0.5 * np.sum(self.value(fitted, base) ** 2, axis=1))

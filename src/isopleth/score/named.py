@@ -12,7 +12,7 @@ from isopleth.errors import InputError
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.score.augmented import AugmentedStein
-from isopleth.score.estimator import RegularizedScore
+from isopleth.score.regularized import RegularizedScore
 from isopleth.score.spaces import SPACES, Diagonal
 from isopleth.solvers.regularizers import LandweberIteration, NuIteration, Regularizer, SpectralCutoff, Tikhonov
 

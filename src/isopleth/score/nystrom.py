@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -9,13 +10,16 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth.errors import InputError
+from isopleth.folds import FOLDS, held_out_parts
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.rows import merge_rows
+from isopleth.score.base import FrameFit, ScoreEstimator
 from isopleth.score.base_measure import GaussianBase
-from isopleth.score.estimator import FrameFit, ScoreEstimator
+from isopleth.score.cut import warn_if_all_is_cut
 from isopleth.score.field import KernelTerm
 from isopleth.score.landmarks import METHODS, choose_landmarks
+from isopleth.score.nystrom_selection import choose_ridge, parts_within_memory
 from isopleth.score.spaces import SPACES, Space
 from isopleth.score.statistics import NystromStatistics
 from isopleth.solvers.regularizers import Regularizer, Tikhonov
@@ -29,8 +33,11 @@ class NystromKEF(ScoreEstimator):
     .. math:: \hat s(x) = -K_{xZ} \left(\tfrac1M K_{ZX} K_{XZ} + \alpha K_{ZZ}\right)^+ \hat\zeta(Z)
 
     and likewise for every other regulariser: :class:`~isopleth.score.nystrom_system.NystromSystem` has the formula. All distinct
-    rows as landmarks make it the truncated form of :class:`KernelScore`. It takes what it is given and tunes nothing. Data that
-    do not fit in memory go chunk by chunk through :class:`~isopleth.score.statistics.NystromStatistics`.
+    rows as landmarks make it the truncated form of :class:`KernelScore`. Data that do not fit in memory go chunk by chunk
+    through :class:`~isopleth.score.statistics.NystromStatistics`.
+
+    The ridge, if it is not given, is chosen by the mean Hyvarinen loss of rows held out, in parts that are always the same:
+    the sums that a fit rests on tell it, so that rows are gone through once. Nothing else is tuned.
 
     Parameters
     ----------
@@ -39,8 +46,8 @@ class NystromKEF(ScoreEstimator):
     space : {"curl_free", "diagonal"}, default="curl_free"
         As for :class:`KernelScore`; curl-free, the fit takes matrices of (m n_features) x (m n_features) numbers.
     regularizer : Regularizer, optional
-        As for :class:`KernelScore`, in truncated forms; None is ``Tikhonov()``, whose ridge is larger
-        than many samples need.
+        As for :class:`KernelScore`, in truncated forms. None is Tikhonov with the ridge that
+        :func:`~isopleth.score.nystrom_selection.choose_ridge` finds, or ``Tikhonov()`` for fewer than 10 distinct rows.
     landmarks : int or array-like of shape (m, n_features), default=300
         How many to choose among the rows, or the landmarks themselves. All distinct rows serve where there are not more.
     landmark_method : {"uniform", "kmeans++", "leverage"}, default="uniform"
@@ -64,6 +71,8 @@ class NystromKEF(ScoreEstimator):
         Summed weights of the distinct rows.
     regularizer_ : Regularizer
         What was used.
+    search_path_ : RidgePath
+        What was compared and chosen, if the ridge was.
     grad_log_density_ : ndarray of shape (n_samples, n_features)
         The score at the rows of `fit`. All others are those of :class:`KernelScore`.
 
@@ -128,14 +137,32 @@ class NystromKEF(ScoreEstimator):
         return self.space
 
     def _fit_frame(self, space: Space, z: np.ndarray, weights: np.ndarray, base: GaussianBase | None) -> FrameFit:
-        regularizer = Tikhonov() if self.regularizer is None else self.regularizer
         centers = self._choose(space, z, weights)
-        statistics = NystromStatistics(space, centers, base).accumulate(z, weights / weights.mean())
-        coefficients = statistics.solve(regularizer)
+        sums = self._sums(space, z, weights / weights.mean(), centers, base)
+        regularizer: Regularizer = Tikhonov() if self.regularizer is None else self.regularizer
+        if len(sums) > 1:
+            self.search_path_ = choose_ridge(sums)
+            regularizer = self.search_path_.regularizer
+        statistics = reduce(NystromStatistics.merge, sums)
+        del sums  # the solution has the memory to itself
+        system = statistics.system()
+        coefficients = np.asarray(space.unstack(system.solve(regularizer), z.shape[1]))
+        warn_if_all_is_cut(regularizer, coefficients, lambda: system.largest)
         at_samples = KernelTerm(space, centers, coefficients).value(z)
         if base is not None:
             at_samples = at_samples + base.value(z)
         return FrameFit(at_samples, centers, coefficients, 0.0, {"regularizer_": regularizer})
+
+    def _sums(
+        self, space: Space, z: np.ndarray, weights: np.ndarray, centers: np.ndarray, base: GaussianBase | None
+    ) -> list[NystromStatistics]:
+        """Sums over all rows, in parts if the ridge is to be chosen."""
+        if self.regularizer is not None or len(z) < 2 * FOLDS:
+            return [NystromStatistics(space, centers, base).accumulate(z, weights)]
+        parts = parts_within_memory(space, centers, base)
+        for part, rows in zip(parts, held_out_parts(len(z), len(parts)), strict=True):
+            part.accumulate(z[rows], weights[rows])
+        return parts
 
     def _choose(self, space: Space, z: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Landmarks in frame coordinates."""

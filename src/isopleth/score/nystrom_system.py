@@ -79,6 +79,11 @@ class NystromSystem:
             _refuse_full_form(regularizer)
         return [self._filtered(regularizer) for regularizer in regularizers]
 
+    @property
+    def largest(self) -> float:
+        """The largest eigenvalue of L."""
+        return self._compressed[1].largest
+
     def _filtered(self, regularizer: Regularizer) -> np.ndarray:
         basis, spectrum = self._compressed
         sigma = np.maximum(spectrum.values, 0.0)

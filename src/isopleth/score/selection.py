@@ -128,7 +128,7 @@ class Rows:
         def work(task: tuple[int, np.ndarray]) -> None:
             f, part = task
             terms = held_out_terms(alone, self._framed(factors[f]), self.weights, part, bases, regularizers)
-            out[:, f, :, part] = np.moveaxis((self.unit / factors[f]) ** 2 * terms, -1, 0)
+            out[:, f, :, part] = np.moveaxis(self._in_units(terms, factors[f]), -1, 0)
 
         map_threads(work, tasks, workers)
         return out
@@ -139,8 +139,14 @@ class Rows:
         if self.enough:
             z = self._framed(1.0)
             for part in self.parts:
-                out[part] = self.unit**2 * base_terms(z, self.weights, part)
+                out[part] = self._in_units(base_terms(z, self.weights, part), 1.0)
         return out
+
+    def _in_units(self, terms: np.ndarray, factor: float) -> np.ndarray:
+        """Losses in units of the data, inf where they are beyond all numbers."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            out = np.float64(self.unit / factor) ** 2 * terms
+        return np.where(np.isfinite(out), out, np.inf)
 
     def _framed(self, factor: float) -> np.ndarray:
         with np.errstate(over="ignore"):
@@ -153,9 +159,9 @@ class Rows:
     def error(self, losses: np.ndarray) -> np.ndarray:
         """Standard error of :meth:`mean`, copies of a row being one observation."""
         n, share = len(self.weights), self.weights / self.weights.sum()
-        with np.errstate(invalid="ignore"):  # of infinite losses there is none
+        with np.errstate(invalid="ignore", over="ignore"):  # of infinite losses there is none
             apart = losses - self.mean(losses)[..., None]
-        return np.asarray(np.sqrt(n / (n - 1) * (apart**2 @ share**2)))
+            return np.asarray(np.sqrt(n / (n - 1) * (apart**2 @ share**2)))
 
 
 def select(space: Space, rows: Rows, candidates: Candidates) -> SelectionPath:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -34,9 +33,10 @@ from isopleth.operators import (
     Block,
     Operator,
 )
+from isopleth.score.splitting import Splitting
 
 _MANY_COLUMNS, _FEW_ROWS = 16, 4096
-"""Below so many columns the preconditioner saves no steps; above so many rows its factor costs more than it saves."""
+"""Below so many columns a splitting saves no steps; above so many rows its factor costs more than it saves."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,8 @@ class Space(ABC):
     """Of kernels for which zeta is defined at the samples."""
 
     _product_block: ClassVar[Block]
+    _flux_block: ClassVar[Block]
+    _flux_sign: ClassVar[float]
 
     def __post_init__(self) -> None:
         if self.kernel.smoothness < self.least_smoothness:
@@ -115,9 +117,17 @@ class Space(ABC):
     def zeta_divergence(self, x: Array, samples: Array, weights: Array) -> Array:
         """Divergence of zeta at the rows of `x`, of shape (n,); infinite at samples for kernels barely smooth enough."""
 
-    @abstractmethod
     def divergence(self, x: Array, centers: Array, coefficients: Array) -> Array:
         """Divergence of the sum of kernels, of shape (n,)."""
+        return self.divergence_by(self.flux(x, centers), coefficients)
+
+    def flux(self, x: Array, centers: Array) -> Operator:
+        """What :meth:`divergence_by` takes, for the divergences of many sums at the same points."""
+        return self._operator(self._flux_block, x, centers)
+
+    def divergence_by(self, flux: Operator, coefficients: Array) -> Array:
+        """Divergence of the sum of kernels by a :meth:`flux`, perhaps stored."""
+        return self._flux_sign * flux.matvec(coefficients)
 
     def energy(self, x: Array, centers: Array, coefficients: Array) -> Array:
         """A function whose gradient is the sum of kernels, of shape (n,)."""
@@ -127,10 +137,11 @@ class Space(ABC):
         """A function whose gradient is zeta, of shape (n,)."""
         raise self._no_energy()
 
-    def preconditioner(self, operator: Operator, root: Array, alpha: float) -> Callable[[Array], Array] | None:
-        r"""For conjugate gradients on :math:`\sqrt{w} K \sqrt{w} + \alpha`, `root` being :math:`\sqrt{w}`; None if none helps.
+    def splitting(self, operator: Operator, points: Array, root: Array, alpha: float) -> Splitting | None:
+        r"""Of :math:`\sqrt{w} K \sqrt{w} + \alpha`, with a part that inverts with ease; None if none helps.
 
-        `operator` is the product K at the samples, as :meth:`operator` gives it, perhaps stored.
+        `operator` is the product K at the samples `points`, as :meth:`operator` gives it, perhaps stored; `root` is
+        :math:`\sqrt{w}`.
         """
         return None
 
@@ -143,11 +154,14 @@ class Space(ABC):
 
 
 class Diagonal(Space):
-    """Every component by itself, with the scalar kernel: a matrix of one number a pair, d right-hand sides."""
+    r"""Every component by itself, with the scalar kernel: a matrix of one number a pair, d right-hand sides.
+
+    Divergences are :math:`\sum_j \nabla k \cdot c_j`.
+    """
 
     name = "diagonal"
     least_smoothness = 1.0
-    _product_block = VALUE
+    _product_block, _flux_block, _flux_sign = VALUE, FLUX, 1.0
 
     def gram(self, x: Array, y: Array | None = None) -> Array:
         """Of shape (n, m)."""
@@ -173,20 +187,17 @@ class Diagonal(Space):
         r""":math:`-\sum_m w_m \Delta k`."""
         return -self._sum(LAPLACIAN, x, samples, weights)
 
-    def divergence(self, x: Array, centers: Array, coefficients: Array) -> Array:
-        r""":math:`\sum_j \nabla k \cdot c_j`."""
-        return self._sum(FLUX, x, centers, coefficients)
-
 
 class CurlFree(Space):
-    """Gradients, with minus the Hessian of the scalar kernel: a matrix of d x d numbers a pair, one right-hand side.
+    r"""Gradients, with minus the Hessian of the scalar kernel: a matrix of d x d numbers a pair, one right-hand side.
 
-    Stacked coefficients have all first components first, then all second ones, and so on.
+    Stacked coefficients have all first components first, then all second ones, and so on. Divergences are
+    :math:`-\sum_j \nabla\Delta k \cdot c_j`.
     """
 
     name = "curl-free"
     least_smoothness = 2.0
-    _product_block = CURL_FREE
+    _product_block, _flux_block, _flux_sign = CURL_FREE, FLUX_OF_LAPLACIAN, -1.0
 
     def gram(self, x: Array, y: Array | None = None) -> Array:
         """Of shape (n d, m d)."""
@@ -222,10 +233,6 @@ class CurlFree(Space):
         r""":math:`\sum_m w_m \Delta^2 k`."""
         return self._sum(BILAPLACIAN, x, samples, weights)
 
-    def divergence(self, x: Array, centers: Array, coefficients: Array) -> Array:
-        r""":math:`-\sum_j \nabla\Delta k \cdot c_j`."""
-        return -self._sum(FLUX_OF_LAPLACIAN, x, centers, coefficients)
-
     def energy(self, x: Array, centers: Array, coefficients: Array) -> Array:
         r""":math:`-\sum_j \nabla k \cdot c_j`."""
         return -self._sum(FLUX, x, centers, coefficients)
@@ -238,15 +245,12 @@ class CurlFree(Space):
         r""":math:`-2\varphi'`."""
         return operator.parts()[0]
 
-    def preconditioner(self, operator: Operator, root: Array, alpha: float) -> Callable[[Array], Array] | None:
-        r"""The part :math:`-2\varphi' I` of the kernel, inverted: in many columns it is most of it."""
+    def splitting(self, operator: Operator, points: Array, root: Array, alpha: float) -> Splitting | None:
+        r"""The part :math:`-2\varphi' I` of the kernel, and alpha: in many columns it is most of it."""
         if not operator.stored or operator.dim < _MANY_COLUMNS or operator.shape[0] > _FEW_ROWS:
             return None
-        xp = namespace(root)
-        shifted = operator.parts()[0] * (root @ root.T) + alpha * xp.eye(root.shape[0], dtype=root.dtype)
-        # The inverse, not a factor: its product is twice as quick as two triangular solves, and its rounding does no harm here.
-        inverse = xp.linalg.inv(shifted)
-        return lambda v: inverse @ v
+        slope, bend = operator.parts()
+        return Splitting(slope, bend, points, root, alpha)
 
 
 SPACES: dict[str, type[Space]] = {"diagonal": Diagonal, "curl_free": CurlFree}

@@ -13,7 +13,7 @@ from isopleth.score.spaces import Space
 from isopleth.score.squares import CHUNK, add_squares, empty_squares, stacked
 from isopleth.solvers.regularizers import Regularizer
 
-_MATRICES = 6
+MATRICES = 6
 """Matrices of all landmarks against all that a solution holds at once."""
 
 
@@ -74,7 +74,7 @@ class NystromStatistics:
 
     def _within_memory(self) -> np.ndarray:
         squares = empty_squares(self.space, self.landmarks[:1])
-        m, each = len(self.landmarks), _MATRICES * squares.nbytes
+        m, each = len(self.landmarks), MATRICES * squares.nbytes
         if m**2 * each > self.space.memory_limit:
             most = int((self.space.memory_limit / each) ** 0.5)
             raise InputError(

@@ -14,6 +14,7 @@ import numpy as np
 from isopleth._namespace import Array, namespace
 from isopleth.errors import InputError
 from isopleth.score.spaces import Space
+from isopleth.score.splitting import Splitting
 from isopleth.solvers import conjugate_gradients
 from isopleth.solvers.direct import Shifted
 from isopleth.solvers.eigen import Spectrum
@@ -126,9 +127,9 @@ class SampleSystem:
         bytes_each = math.prod(self.rhs.shape) * xp.finfo(self.rhs.dtype).bits // 8
         return max(10, int(self.space.memory_limit // (2 * bytes_each)))
 
-    def preconditioner(self, alpha: float) -> Callable[[Array], Array] | None:
-        """For A + alpha, or None."""
-        return self.space.preconditioner(self.operator, self.root, alpha)
+    def splitting(self, alpha: float) -> Splitting | None:
+        """Of A + alpha, or None."""
+        return self.space.splitting(self.operator, self._points, self.root, alpha)
 
     def on_eigenvectors(self, function: Callable[[Array], Array]) -> Array:
         """f(A) h, by the spectrum."""
@@ -220,13 +221,11 @@ def _cg(system: SampleSystem, regularizer: Regularizer, accuracy: Accuracy) -> S
     def product(v: Array) -> Array:
         return system.product(v) + ridge.alpha * v
 
-    y, n_iter = conjugate_gradients(
-        product,
-        system.rhs,
-        tol=accuracy.tol,
-        max_iter=accuracy.max_iter,
-        preconditioner=system.preconditioner(ridge.alpha),
-    )
+    splitting = system.splitting(ridge.alpha)
+    if splitting is None:
+        y, n_iter = conjugate_gradients(product, system.rhs, tol=accuracy.tol, max_iter=accuracy.max_iter)
+    else:
+        y, n_iter = splitting.solve(product, system.rhs, accuracy.tol, accuracy.max_iter)
     residual = _norm(system.rhs - product(y)) / (_norm(system.rhs) or 1.0)
     return _of_ridge(ridge, y, residual, n_iter)
 

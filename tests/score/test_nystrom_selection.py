@@ -1,0 +1,90 @@
+"""The ridge of a Nystrom form by rows held out: against fits and losses that look at the rows."""
+
+import numpy as np
+import pytest
+
+from isopleth import IMQ, InputError, NystromKEF, Tikhonov, load, save
+from isopleth.folds import held_out_parts
+from isopleth.score.base_measure import GaussianBase
+from isopleth.score.field import KernelTerm
+from isopleth.score.nystrom_selection import choose_ridge, parts_within_memory
+from isopleth.score.spaces import SPACES
+from isopleth.score.statistics import NystromStatistics
+
+
+def rows(n=300, d=2, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)) + 3.0 * rng.integers(0, 2, size=(n, 1))
+
+
+def statistics(space, z, w, landmarks, base):
+    return NystromStatistics(space, landmarks, base).accumulate(z, w)
+
+
+@pytest.mark.parametrize("name", SPACES)
+@pytest.mark.parametrize("with_base", [False, True])
+def test_losses_are_those_of_rows_held_out(name, with_base):
+    z, w = rows(), np.random.default_rng(1).uniform(0.5, 2.0, 300)
+    space, landmarks = SPACES[name](IMQ(dim=2)), z[:12]
+    base = GaussianBase.fit(z, w) if with_base else None
+    held = held_out_parts(300, 3)
+    path = choose_ridge([statistics(space, z[part], w[part], landmarks, base) for part in held])
+    for a in (0, 4, 7):
+        want = 0.0
+        for part in held:
+            c = statistics(space, z[~part], w[~part], landmarks, base).solve(Tikhonov(float(path.alphas[a])))
+            term = KernelTerm(space, landmarks, c)
+            value = term.value(z[part])
+            loss = term.divergence(z[part]) + 0.5 * np.sum(value**2, axis=1)
+            if base is not None:
+                loss += np.sum(value * base.value(z[part]), axis=1)
+            want += w[part] @ loss
+        assert path.losses[a] == pytest.approx(want / w.sum(), rel=1e-6, abs=1e-9)
+
+
+def test_the_choice_is_near_the_smallest_loss_and_falls_with_the_number_of_rows():
+    found = []
+    for n in (200, 5000):
+        path = NystromKEF(landmarks=40, random_state=0).fit(rows(n)).search_path_
+        assert path.losses[path.best_index] <= path.losses.min() + 0.5 * path.errors[path.best_index]
+        assert (path.alphas >= 0.3 / n).all()
+        found.append(path.regularizer.alpha)
+    assert found[1] < found[0]
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_the_choice_beats_a_fixed_ridge_where_there_are_many_rows(space):
+    X = np.random.default_rng(2).normal(size=(4000, 3))
+    chosen = NystromKEF(space=space, landmarks=60, random_state=0).fit(X)
+    fixed = NystromKEF(space=space, regularizer=Tikhonov(), landmarks=60, random_state=0).fit(X)
+    errors = [np.mean((model.grad_log_density_ + X) ** 2) for model in (chosen, fixed)]
+    assert errors[0] < 0.6 * errors[1]
+    same = NystromKEF(space=space, regularizer=chosen.regularizer_, landmarks=60, random_state=0).fit(X)
+    np.testing.assert_allclose(same.grad_log_density_, chosen.grad_log_density_, rtol=1e-6, atol=1e-8)
+    assert not hasattr(same, "search_path_")
+
+
+def test_the_choice_follows_shifts_and_scales_and_is_kept_by_a_file(tmp_path):
+    X = rows(400)
+    model = NystromKEF(landmarks=20, random_state=0).fit(X)
+    moved = NystromKEF(landmarks=20, random_state=0).fit(1e4 * X - 7.0)
+    assert moved.regularizer_ == model.regularizer_
+    save(model, tmp_path / "model.skops")
+    back = load(tmp_path / "model.skops")
+    assert repr(back.search_path_) == repr(model.search_path_)
+    assert "<- chosen" in repr(model.search_path_)
+
+
+def test_few_rows_take_the_ridge_that_there_was():
+    model = NystromKEF(landmarks=3, random_state=0).fit(rows(9))
+    assert model.regularizer_ == Tikhonov()
+    assert not hasattr(model, "search_path_")
+
+
+def test_memory_makes_fewer_parts_and_then_refuses():
+    z = rows(50, 2)
+    each = 8 * (20 * 2) ** 2
+    for limit, parts in ((1e6, 5), (8 * each, 3), (7 * each, 2)):
+        assert len(parts_within_memory(SPACES["curl_free"](IMQ(dim=2), memory_limit=limit), z[:20])) == parts
+    with pytest.raises(InputError, match=r"choosing a ridge for 20 landmarks .* give a regularizer"):
+        parts_within_memory(SPACES["curl_free"](IMQ(dim=2), memory_limit=6.5 * each), z[:20])
