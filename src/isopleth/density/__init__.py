@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from isopleth.density.feature_sosrep import RandomFeatureSOSREP
 from isopleth.density.kde import KDE
 from isopleth.density.search import Search
 from isopleth.density.search_path import SearchPath
 from isopleth.density.sosrep import SOSREP
 
-__all__ = ["KDE", "SOSREP", "Search", "SearchPath"]
+__all__ = ["KDE", "SOSREP", "RandomFeatureSOSREP", "Search", "SearchPath"]

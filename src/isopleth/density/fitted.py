@@ -14,17 +14,8 @@ from isopleth.expansion import KernelExpansion
 from isopleth.kernels import Gaussian
 
 
-@dataclass(frozen=True)
 class FrameDensity(ABC):
-    """A density p that an expansion f stands for.
-
-    Parameters
-    ----------
-    expansion : KernelExpansion
-        The function f, with positive coefficients.
-    """
-
-    expansion: KernelExpansion
+    """A density p in frame coordinates."""
 
     @cached_property
     @abstractmethod
@@ -48,6 +39,23 @@ class FrameDensity(ABC):
         r""":math:`\Delta \log p + |\nabla \log p|^2/2` at rows `z`; means something only where :meth:`positive`."""
 
     @abstractmethod
+    def positive(self, z: np.ndarray) -> np.ndarray:
+        """Whether the density is told from 0 at rows `z`."""
+
+
+@dataclass(frozen=True)
+class ExpansionDensity(FrameDensity):
+    """A density p that an expansion f stands for.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+        The function f, with positive coefficients.
+    """
+
+    expansion: KernelExpansion
+
+    @abstractmethod
     def sample(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
         """Independent rows from p, of shape (n_samples, d)."""
 
@@ -59,7 +67,7 @@ class FrameDensity(ABC):
 
 
 @dataclass(frozen=True)
-class RootDensity(FrameDensity):
+class RootDensity(ExpansionDensity):
     r"""The density :math:`p = f^2/Z`, :math:`Z = \int f^2`.
 
     Parameters
@@ -105,7 +113,7 @@ class RootDensity(FrameDensity):
 
 
 @dataclass(frozen=True)
-class MixtureDensity(FrameDensity):
+class MixtureDensity(ExpansionDensity):
     r"""The density :math:`p = f/\int f`, a mixture of one kernel a centre.
 
     Parameters

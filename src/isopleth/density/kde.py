@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from isopleth.density.base import KernelDensity
-from isopleth.density.fitted import FrameDensity, MixtureDensity
+from isopleth.density.fitted import ExpansionDensity, FrameDensity, MixtureDensity
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
@@ -99,7 +99,7 @@ class KDE(KernelDensity):
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
 
-    _density_type: ClassVar[type[FrameDensity]] = MixtureDensity
+    _density_type: ClassVar[type[ExpansionDensity]] = MixtureDensity
 
     def _refuse(self, kernel: Kernel) -> None:
         kernel.log_integral()

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth.density.base import KernelDensity
-from isopleth.density.fitted import FrameDensity, RootDensity
+from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
@@ -123,7 +123,7 @@ class SOSREP(KernelDensity):
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
 
-    _density_type: ClassVar[type[FrameDensity]] = RootDensity
+    _density_type: ClassVar[type[ExpansionDensity]] = RootDensity
 
     def _refuse(self, kernel: Kernel) -> None:
         kernel.self_convolution()

@@ -56,7 +56,7 @@ class Kernel(ABC):
     - ``_log(s, work)`` and ``_log_slope(s, work)``, log phi and its derivative, for densities where they underflow;
     - :meth:`self_convolution`, for densities :math:`f^2`;
     - :meth:`log_integral` and :meth:`sample`, for densities that are mixtures of the kernel itself;
-    - :meth:`sample_frequencies`, for random features.
+    - :meth:`sample_frequencies` and :meth:`log_spectral_density`, for random features.
 
     Parameters of its own are fields of a frozen dataclass, with defaults. A model that holds it can be pickled and
     cloned; :func:`isopleth.save` refuses it, as a file cannot hold its code.
@@ -267,6 +267,29 @@ class Kernel(ABC):
         raise InputError(
             f"{self!r} does not define sample_frequencies: define it, or use Gaussian(), Laplacian(), Matern(), IMQ(), SDO() or "
             "Sobolev()."
+        )
+
+    def log_spectral_density(self, omega: np.ndarray) -> np.ndarray:
+        r"""Logarithm of the density that :meth:`sample_frequencies` draws from.
+
+        Parameters
+        ----------
+        omega : ndarray of shape (n, dim)
+            Wave vectors, in radians a unit of length.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            log q, with :math:`\varphi(|x|^2) = \int q(\omega) \cos(\omega\cdot x)\, d\omega`.
+
+        Raises
+        ------
+        InputError
+            If a kernel of a user does not define it.
+        """
+        raise InputError(
+            f"{self!r} does not define log_spectral_density: define it, or use Gaussian(), Laplacian(), Matern(), IMQ(), SDO() "
+            "or Sobolev()."
         )
 
 

@@ -89,3 +89,7 @@ class Gaussian(Kernel):
     def sample_frequencies(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Standard normal draws: the kernel is its own spectrum."""
         return rng.standard_normal((n, self.bound_dim))
+
+    def log_spectral_density(self, omega: np.ndarray) -> np.ndarray:
+        """The standard normal density."""
+        return np.asarray(-0.5 * np.sum(omega**2, axis=1) - 0.5 * self.bound_dim * math.log(2.0 * math.pi))

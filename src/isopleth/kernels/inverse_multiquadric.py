@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import kve
 
 from isopleth._namespace import Array, namespace, overwrite
 from isopleth.errors import InputError
@@ -14,6 +15,9 @@ from isopleth.kernels.workspace import Workspace
 
 # s^floor(n/2) phi^(n) = c (s/(1+s))^floor(n/2) (1+s)^(-e/2); these are the (c, e).
 _FACTORS = ((1.0, 1), (-1 / 2, 3), (3 / 4, 3), (-15 / 8, 5), (105 / 16, 5))
+
+_ASYMPTOTIC = 1e8
+"""Beyond this wave number, what is left of a Bessel function is its leading term."""
 
 
 def _inverse(a: Array) -> Array:
@@ -132,3 +136,14 @@ class IMQ(Kernel):
         :math:`(1+s)^{-1/2} = \mathbb{E}\, e^{-g^2 s/2}` for a standard normal g, a mixture of Gaussian kernels.
         """
         return rng.standard_normal((n, 1)) * rng.standard_normal((n, self.bound_dim))
+
+    def log_spectral_density(self, omega: np.ndarray) -> np.ndarray:
+        r""":math:`\propto |\omega|^{-b} K_b(|\omega|)`, :math:`b = (d-1)/2`: infinite at 0."""
+        order, d = 0.5 * (self.bound_dim - 1), self.bound_dim
+        with np.errstate(divide="ignore", over="ignore"):
+            r = np.linalg.norm(omega, axis=1)
+            near = np.minimum(r, _ASYMPTOTIC)
+            # K_b(r) e^r falls like r^(-1/2) from there on.
+            log_bessel = np.log(kve(order, near)) - 0.5 * np.log(np.maximum(r / _ASYMPTOTIC, 1.0)) - r
+            at_one = -0.5 * d * math.log(2.0 * math.pi) - 0.5 * math.log(0.5 * math.pi)
+            return np.asarray(log_bessel - order * np.log(r) + at_one)

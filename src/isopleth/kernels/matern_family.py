@@ -93,6 +93,12 @@ class MaternFamily(Kernel):
         nu = self.smoothness
         return rng.standard_normal((n, self.bound_dim)) / np.sqrt(rng.gamma(nu, size=(n, 1)) / nu)
 
+    def log_spectral_density(self, omega: np.ndarray) -> np.ndarray:
+        r"""The multivariate t-density, :math:`\propto (1 + |\omega|^2/2\nu)^{-\nu - d/2}`."""
+        nu, d = self.smoothness, self.bound_dim
+        at_zero = gammaln(nu + 0.5 * d) - gammaln(nu) - 0.5 * d * math.log(2.0 * math.pi * nu)
+        return np.asarray(at_zero - (nu + 0.5 * d) * np.log1p(0.5 / nu * np.sum(omega**2, axis=1)))
+
 
 def _log_integral(mu: float, nu: float, dim: int) -> float:
     """log of the integral of M_mu(sqrt(2 nu) |x|)."""

@@ -116,3 +116,10 @@ class SDO(Kernel):
         direction = rng.standard_normal((n, d))
         direction /= np.linalg.norm(direction, axis=1, keepdims=True)
         return np.exp(0.5 * log_v / m)[:, None] * direction
+
+    def log_spectral_density(self, omega: np.ndarray) -> np.ndarray:
+        r""":math:`\propto 1/(1 + |\omega|^{2m})`."""
+        d, m = self.bound_dim, self.bound_order
+        with np.errstate(divide="ignore"):
+            log_radius = np.log(np.linalg.norm(omega, axis=1))
+        return np.asarray(-np.logaddexp(0.0, 2 * m * log_radius) - d * math.log(2.0 * math.pi) - log_k0(d, m))

@@ -125,6 +125,15 @@ class Sobolev(Kernel):
         radii = spectrum.sample(n, rng) * 2.0 ** (0.5 * shift)
         return directions * (radii / np.linalg.norm(directions, axis=1))[:, None]
 
+    def log_spectral_density(self, omega: np.ndarray) -> np.ndarray:
+        r""":math:`\propto 1/(1 + \sum_l a_l |\omega|^{2l})`."""
+        spectrum, shift = unit_spectrum(*self._norm)
+        d, octaves = self.bound_dim, 0.5 * shift * math.log(2.0)
+        log_sphere = math.log(2.0) + 0.5 * d * math.log(math.pi) - math.lgamma(0.5 * d)
+        log_radius = np.log(np.maximum(np.linalg.norm(omega, axis=1), 1e-300))
+        mass = log_sphere + spectrum.log_moment(d) + d * octaves
+        return np.asarray(-spectrum.log_polynomial(log_radius - octaves) - mass)
+
 
 def _checked(coefficients: Sequence[float]) -> tuple[float, ...]:
     """Coefficients as a tuple that ends with a positive one."""

@@ -1,0 +1,269 @@
+"""SOSREP in random features: for more rows than a kernel matrix can serve."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+
+from isopleth.density.feature_density import FeatureDensity
+from isopleth.density.feature_newton import newton
+from isopleth.density.feature_scale import scott_or_told
+from isopleth.density.feature_statistics import FeatureStatistics
+from isopleth.density.fitted import FrameDensity, RootDensity
+from isopleth.density.framed import FramedDensity
+from isopleth.density.length_scales import loss_units
+from isopleth.expansion import KernelExpansion
+from isopleth.kernels import Kernel
+from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
+from isopleth.operators.random_features import RandomFeatures
+from isopleth.solvers import auto
+from isopleth.validation import DataWarning
+
+CHECKED = 2000
+"""Rows of the subsample that is fitted exactly as well."""
+
+MANY = 0.1
+"""Share of the weight below the noise that is worth a warning."""
+
+
+class RandomFeatureSOSREP(FramedDensity):
+    r"""SOSREP in random features: time and memory that grow with the rows, not with their square.
+
+    The root f of the density :math:`p = f^2/Z` is a sum of T random features of the kernel [1]_ and minimises
+    :math:`-\sum_i w_i \log f(x_i)^2 + |f|^2` [2]_: a problem in T unknowns, each step of which is one pass over the rows. A
+    fitted model holds T numbers and T/2 wave vectors, and no rows.
+
+    Features are noise of the size :math:`1/\sqrt T` where the kernel is 0. So densities are told down to about 1/T of their
+    largest possible value and no further: rows where f is not above :math:`1/\sqrt T` have the log density minus infinity, no
+    gradient and an infinite Hyvarinen loss. In a fit, log f is continued there by a parabola (see
+    :func:`~isopleth.density.feature_statistics.continued_log`). ``share_below_noise_`` says how many rows there are,
+    ``approximation_error_`` how far the others are from :class:`~isopleth.SOSREP`. Both fall as length scales or T grow: in many
+    columns, where rows are far from each other, features pay with a wide kernel.
+
+    Parameters
+    ----------
+    kernel : {"gaussian", "laplacian", "matern32", "matern52", "matern72", "imq", "sdo"} or Kernel, default="gaussian"
+        The kernel; its square must integrate, which that of "imq" does for one column only.
+    length_scale : float, array of shape (n_features,), "auto", "scott", "median" or Search, default="auto"
+        Length scale, one for all columns or one a column, as for :class:`~isopleth.SOSREP`. "auto" is Scott's rule, or the
+        smallest scale at which T features of the Gaussian kernel tell 99 % of normal rows from noise, whichever is larger: it
+        is Scott's rule in one column, and in ten 1.5 standard deviations for T = 1,000.
+    bounds : None, dict or sequence, optional
+        Where columns end, as for :class:`~isopleth.SOSREP`.
+    n_frequencies : int, default=500
+        Number of wave vectors, T/2: each has two features, a cosine and a sine.
+    tol : float, default=1e-6
+        Largest :math:`|w - \sum_i w_i \phi(x_i)/f(x_i)|/|w|` to accept, w being the coefficients of the features.
+    memory_limit : float, default=2**30
+        Bytes that features of rows, matrices of T times T numbers and the kernel matrix of the subsample may take together.
+    n_jobs : int, optional
+        Threads; None is all processors.
+    random_state : int, RandomState or None, default=None
+        What the wave vectors are drawn from.
+
+    Attributes
+    ----------
+    frequencies_ : ndarray of shape (n_frequencies, n_kept)
+        Wave vectors of the columns that vary, in radians a length scale.
+    coef_ : ndarray of shape (2 * n_frequencies,)
+        Coefficients w, those of the cosines first, of the features whose product is a kernel that is 1 at 0.
+    log_normalizer_ : float
+        log Z in the units of the data (or of logarithms and logits, for columns with bounds), from the same features.
+    noise_level_ : float
+        :math:`1/\sqrt T`, what f must exceed.
+    share_below_noise_ : float
+        Share of the weight of the fitted rows where it does not.
+    approximation_error_ : float
+        Root mean squared difference, in nats, between the log density of a fit in these features and that of the exact fit of the
+        same kernel, both normalised, fitted to the same rows and compared at them, where f exceeds the noise: at most
+        2,000 distinct rows, evenly spaced in lexical order. NaN where there is no such row. Fewer rows have larger f, so
+        that it is too small for all of them where ``share_below_noise_`` is not.
+    length_scale_ : ndarray of shape (n_features,)
+        The length scale of each column; NaN for constant columns, which are dropped.
+    unit_ : ndarray of shape (n_features,)
+        The unit of each column in :meth:`hyvarinen_loss`, as for :class:`~isopleth.SOSREP`.
+    search_path_ : SearchPath
+        What a Search found, where `length_scale` is one.
+    residual_ : float
+        The :math:`|w - \sum_i w_i \phi(x_i)/f(x_i)|/|w|` reached.
+    n_iter_ : int
+        Passes over the rows taken.
+    n_features_in_ : int
+        Number of columns at fit.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the columns at fit, where they had any.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If `tol` was not reached.
+    DataWarning
+        If f does not exceed the noise at more than a tenth of the weight; for constant columns and for fewer distinct rows
+        than columns.
+
+    See Also
+    --------
+    SOSREP : The exact fit, for as many rows as time allows; it tells densities at any distance.
+
+    Notes
+    -----
+    There is no ``partial_fit``: every step needs all rows again, at the coefficients that the last one found. What adds are
+    the sums of a step, :class:`isopleth.density.feature_statistics.FeatureStatistics`.
+
+    No rows are kept, and a sum of waves has no sampler: there is no ``level_set``, ``plot`` or ``sample``. A quantile of
+    :meth:`score_samples` of rows that were not fitted serves as a level.
+
+    References
+    ----------
+    .. [1] A. Rahimi, B. Recht, "Random features for large-scale kernel machines", NIPS 2007.
+    .. [2] M. Kozdoba, B. Perets, S. Mannor, "Sobolev Space Regularised Pre Density Models", ICML 2024.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import RandomFeatureSOSREP
+    >>> X = np.random.default_rng(0).normal(size=(3000, 2))
+    >>> density = RandomFeatureSOSREP(n_frequencies=100, random_state=0).fit(X)
+    >>> density.score_samples([[0.0, 0.0], [9.0, 9.0]]).round(1)  # the normal density has -1.8
+    array([-2.1, -inf])
+    >>> density.approximation_error_ < 0.3
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **FramedDensity._parameter_constraints,
+        "n_frequencies": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        kernel: str | Kernel = "gaussian",
+        length_scale: Any = "auto",
+        bounds: Any = None,
+        n_frequencies: int = 500,
+        tol: float = 1e-6,
+        memory_limit: float = DEFAULT_MEMORY_LIMIT,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.length_scale = length_scale
+        self.bounds = bounds
+        self.n_frequencies = n_frequencies
+        self.tol = tol
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _refuse(self, kernel: Kernel) -> None:
+        kernel.self_convolution()
+
+    def _draw(self, kernel: Kernel) -> None:
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        self.frequencies_ = kernel.sample_frequencies(self.n_frequencies, rng)
+
+    def _choose_length_scale(
+        self, kernel: Kernel, rows: np.ndarray, weights: np.ndarray, keep: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        if not (isinstance(self.length_scale, str) and self.length_scale == "auto"):
+            return super()._choose_length_scale(kernel, rows, weights, keep)
+        scale = scott_or_told(rows, weights, 2 * self.n_frequencies)
+        return scale, loss_units(scale, rows, weights)
+
+    def _features(self) -> RandomFeatures:
+        return RandomFeatures(self.frequencies_, self.memory_limit, self.n_jobs)
+
+    def _fit_frame(self, kernel: Kernel, z: np.ndarray, weights: np.ndarray) -> tuple[FrameDensity, dict[str, Any]]:
+        features = self._features()
+        solution = newton(
+            lambda w: FeatureStatistics(features, w).accumulate(z, weights / weights.sum()),
+            np.zeros(features.size),
+            self.tol,
+        )
+        report = {
+            "residual_": solution.residual,
+            "n_iter_": solution.n_iter,
+            "share_below_noise_": solution.share_below,
+            "noise_level_": features.noise,
+        }
+        return FeatureDensity(kernel, features, solution.coefficients), report
+
+    def _keep(
+        self, density: FrameDensity, X: np.ndarray, place: np.ndarray, z: np.ndarray, weights: np.ndarray
+    ) -> None:
+        fitted = cast(FeatureDensity, density)
+        self.coef_ = fitted.coefficients
+        self.approximation_error_ = self._approximation_error(fitted, z, weights)
+        if self.residual_ > self.tol:
+            warnings.warn(
+                f"the residual {self.residual_:.1e} is above tol = {self.tol:g} after {self.n_iter_} passes; a larger tol or "
+                "weights of a smaller range may help.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        if self.share_below_noise_ > MANY:
+            warnings.warn(
+                f"{self.share_below_noise_:.0%} of the rows lie where the density is not told from the noise of "
+                f"{2 * self.n_frequencies} features; take a larger length_scale or more n_frequencies, or fit SOSREP, which has "
+                "none.",
+                DataWarning,
+                stacklevel=3,
+            )
+
+    def _approximation_error(self, fitted: FeatureDensity, z: np.ndarray, weights: np.ndarray) -> float:
+        if len(z) > CHECKED:
+            chosen = np.linspace(0, len(z) - 1, CHECKED).astype(int)
+            z, weights = z[chosen], weights[chosen]
+            fitted = cast(FeatureDensity, self._fit_frame(fitted.kernel, z, weights)[0])
+        told = fitted.positive(z)
+        if not told.any():
+            return float("nan")
+        share = weights / weights.sum()
+        op = Operator(fitted.kernel, z, memory_limit=self.memory_limit, n_jobs=self.n_jobs).store()
+        alpha = auto(op, share, self.tol).coefficients
+        exact = RootDensity(KernelExpansion(fitted.kernel, z, alpha, self.memory_limit, self.n_jobs))
+        difference = fitted.log_density(z[told]) - exact.log_density(z[told])
+        return float(np.sqrt(np.average(difference**2, weights=share[told])))
+
+    def _fitted(self) -> FeatureDensity:
+        return FeatureDensity(self._kernel, self._features(), self.coef_)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Log density of each row, normalised.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            log p, in nats, per unit of volume of the kept columns; minus infinity where f is not above `noise_level_`, and on and
+            beyond bounds. Far from all rows one place in six is above the noise by chance, most of them by less than 1.5 nats.
+        """
+        return super().score_samples(X)
+
+    def grad_log_density(self, X: Any) -> np.ndarray:
+        r"""Gradient of the log density, :math:`\nabla \log p`.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            In reciprocal units of the columns; 0 in constant columns. Rows where :meth:`score_samples` is minus infinity have
+            none: NaN.
+        """
+        return super().grad_log_density(X)

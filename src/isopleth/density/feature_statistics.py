@@ -1,0 +1,269 @@
+"""What Newton's method has to know of the rows for SOSREP in random features: sums, which add over chunks and machines."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+from isopleth._namespace import Array, namespace
+from isopleth.errors import InputError
+from isopleth.operators.random_features import RandomFeatures
+from isopleth.operators.threads import effective_n_jobs, map_threads
+
+_SOLVING = 3
+"""Matrices of all features against all that a solution holds beside the sums."""
+
+
+def continued_log(f: Array, noise: float) -> tuple[Array, Array, Array]:
+    r"""log f and its first two derivatives, the second with the sign changed, continued below `noise`.
+
+    Above it, :math:`\log f`; below, its Taylor polynomial of the second degree, which is finite, concave and rising for every
+    f, negative ones too:
+
+    .. math:: \log \varepsilon + (t - 1) - \tfrac12 (t - 1)^2, \qquad t = f/\varepsilon.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth.density.feature_statistics import continued_log
+    >>> continued_log(np.array([2.0, 0.5, -0.5]), 0.5)[1]  # slopes: 1/f, 1/f, and 3/noise - what is left of the barrier
+    array([0.5, 2. , 6. ])
+    """
+    xp = namespace(f)
+    t = f / noise
+    told = t > 1.0
+    safe = xp.where(told, t, xp.ones_like(t))
+    value = math.log(noise) + xp.where(told, xp.log(safe), (t - 1.0) - 0.5 * (t - 1.0) ** 2)
+    slope = xp.where(told, 1.0 / safe, 2.0 - t) / noise
+    curvature = 1.0 / (noise * safe) ** 2
+    return value, slope, curvature
+
+
+@dataclass
+class _Sums:
+    """Sums of weights times what a row adds."""
+
+    objective: float
+    slope: Array
+    curvature: Array
+    total: float = 0.0
+    below: float = 0.0
+    negative: float = 0.0
+    smallest: float = math.inf
+
+    def add(self, other: _Sums) -> None:
+        self.objective += other.objective
+        self.slope += other.slope
+        self.curvature += other.curvature
+        self.total += other.total
+        self.below += other.below
+        self.negative += other.negative
+        self.smallest = min(self.smallest, other.smallest)
+
+
+class FeatureStatistics:
+    r"""One pass of Newton's method over rows x with weights, for SOSREP in random features.
+
+    With :math:`f = w\cdot\phi`, weights :math:`v_i` of sum V and the logarithm continued below the noise of the features
+    (:func:`continued_log`), SOSREP minimises
+
+    .. math:: J(w) = \tfrac12 |w|^2 - \frac1V \sum_i v_i \log f(x_i).
+
+    The sums are :math:`\sum v \log f`, :math:`\sum v\,\phi/f`, :math:`\sum v\,\phi\phi^\top/f^2`, :math:`\sum v`, the weight
+    where f is not told from 0 and where it is not positive, and the smallest f: nothing of the size of the data is kept. Sums
+    of parts of the data, taken in any order, in other processes or on other machines, merge to those of all.
+
+    Parameters
+    ----------
+    features : RandomFeatures
+        The features. Their memory limit bounds these sums with all scratch, their threads share the work.
+    coefficients : array of shape (T,)
+        Where the pass is: w.
+
+    Attributes
+    ----------
+    total_weight : float
+        Sum of the weights.
+
+    Raises
+    ------
+    InputError
+        If there are so many features that a solution does not fit in the memory limit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import Gaussian
+    >>> from isopleth.density.feature_statistics import FeatureStatistics
+    >>> from isopleth.operators.random_features import RandomFeatures
+    >>> z = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> features = RandomFeatures.draw(Gaussian(dim=2), 25, np.random.default_rng(1))
+    >>> def sums():
+    ...     return FeatureStatistics(features, np.zeros(50))
+    >>> one, other = sums().accumulate(z[:300]), sums().accumulate(z[300:])
+    >>> bool(np.allclose(one.merge(other).solve(), sums().accumulate(z).solve()))
+    True
+    """
+
+    def __init__(self, features: RandomFeatures, coefficients: Array) -> None:
+        self.features = features
+        self.coefficients = coefficients
+        self._workers = effective_n_jobs(features.n_jobs)
+        matrices, each = self._workers + 1 + _SOLVING, 8 * features.size**2
+        if matrices * each > features.memory_limit:
+            most = int(math.sqrt(features.memory_limit / (8 * matrices))) // 2
+            raise InputError(
+                f"{features.size} features take {matrices * each / 2**20:.0f} MiB to solve for, and memory_limit is "
+                f"{features.memory_limit / 2**20:.0f} MiB; use {most} wave vectors at most, or raise memory_limit."
+            )
+        self._sums = self._empty()
+
+    def _empty(self) -> _Sums:
+        xp, size = namespace(self.coefficients), self.features.size
+        dtype = self.coefficients.dtype
+        return _Sums(0.0, xp.zeros((size,), dtype=dtype), xp.zeros((size, size), dtype=dtype))
+
+    def accumulate(self, chunk: Array, weights: Any = None) -> Self:
+        """Add rows.
+
+        Parameters
+        ----------
+        chunk : array of shape (n, d)
+            Rows in frame coordinates; as many as one likes.
+        weights : array of shape (n,), optional
+            Their weights, not negative; ones when left out. A weight counts repetitions.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            If the rows or weights are not of that kind.
+        """
+        weights = _checked(chunk, weights, int(self.features.frequencies.shape[1]))
+        parts = self.features.blocks(chunk.shape[0])
+        workers = max(1, min(self._workers, len(parts)))
+
+        def some(first: int) -> _Sums:
+            out = self._empty()
+            for part in parts[first::workers]:
+                self._add(chunk[part, :], weights[part], out)
+            return out
+
+        for sums in map_threads(some, range(workers), workers):
+            self._sums.add(sums)
+        return self
+
+    def _add(self, x: Array, v: Array, out: _Sums) -> None:
+        xp = namespace(x)
+        phi = self.features(x)
+        f = phi @ self.coefficients
+        value, slope, curvature = continued_log(f, self.features.noise)
+        out.objective += float(xp.sum(v * value))
+        out.slope += (v * slope) @ phi
+        phi *= xp.sqrt(v * curvature)[:, None]
+        out.curvature += phi.T @ phi
+        nothing = xp.zeros_like(v)
+        out.total += float(xp.sum(v))
+        out.below += float(xp.sum(xp.where(f > self.features.noise, nothing, v)))
+        out.negative += float(xp.sum(xp.where(f > 0.0, nothing, v)))
+        out.smallest = min(out.smallest, float(xp.min(xp.where(v > 0.0, f, xp.inf * xp.ones_like(f)))))
+
+    def merge(self, other: FeatureStatistics) -> Self:
+        """Add the rows that `other` has seen.
+
+        Parameters
+        ----------
+        other : FeatureStatistics
+            Of the same features and coefficients; left as it is.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            If it is of others.
+        """
+        for what, mine, theirs in (
+            ("features", self.features.frequencies, other.features.frequencies),
+            ("coefficients", self.coefficients, other.coefficients),
+        ):
+            if mine.shape != theirs.shape or not bool(namespace(mine).all(mine == theirs)):
+                raise InputError(f"sums of other {what} cannot be merged; accumulate with one and the same.")
+        self._sums.add(other._sums)
+        return self
+
+    def solve(self) -> Array:
+        """Newton's step: what to add to the coefficients, an array of shape (T,).
+
+        The matrix of second derivatives is the identity and more, so that there is always a solution.
+        """
+        xp = namespace(self.coefficients)
+        matrix = self._sums.curvature / self._weight()
+        matrix += xp.eye(self.features.size, dtype=matrix.dtype)
+        return xp.linalg.solve(matrix, -self.gradient)
+
+    @property
+    def total_weight(self) -> float:
+        """V."""
+        return self._sums.total
+
+    @property
+    def objective(self) -> float:
+        """J at the coefficients."""
+        return (
+            0.5 * float(namespace(self.coefficients).sum(self.coefficients**2)) - self._sums.objective / self._weight()
+        )
+
+    @property
+    def gradient(self) -> Array:
+        """Gradient of J at the coefficients, an array of shape (T,)."""
+        return self.coefficients - self._sums.slope / self._weight()
+
+    @property
+    def residual(self) -> float:
+        r""":math:`|w - \tfrac1V \sum v\,\phi/f| \,/\, |w|`, infinite where w is 0."""
+        xp = namespace(self.coefficients)
+        size = math.sqrt(float(xp.sum(self.coefficients**2)))
+        return math.sqrt(float(xp.sum(self.gradient**2))) / size if size > 0.0 else math.inf
+
+    @property
+    def share_below(self) -> float:
+        """Share of the weight where f is not above the noise of the features."""
+        return self._sums.below / self._weight()
+
+    @property
+    def share_negative(self) -> float:
+        """Share of the weight where f is not positive."""
+        return self._sums.negative / self._weight()
+
+    @property
+    def smallest(self) -> float:
+        """The smallest f at a row of positive weight."""
+        return self._sums.smallest
+
+    def _weight(self) -> float:
+        if not self._sums.total > 0.0:
+            raise InputError("no rows of positive weight have been accumulated; there is nothing to solve.")
+        return self._sums.total
+
+
+def _checked(chunk: Array, weights: Any, columns: int) -> Array:
+    xp = namespace(chunk)
+    if chunk.ndim != 2 or chunk.shape[1] != columns or chunk.dtype not in (xp.float32, xp.float64):
+        raise InputError(
+            f"chunk has shape {chunk.shape} and dtype {chunk.dtype}; expected {columns} columns, float64 or float32."
+        )
+    if not bool(xp.all(xp.isfinite(chunk))):
+        raise InputError("chunk has values that are not finite; drop their rows first.")
+    if weights is None:
+        return xp.ones((chunk.shape[0],), dtype=chunk.dtype)
+    weights = xp.asarray(weights, dtype=chunk.dtype)
+    if weights.shape != (chunk.shape[0],) or not bool(xp.all(xp.isfinite(weights) & (weights >= 0.0))):
+        raise InputError(f"weights: expected {chunk.shape[0]} finite numbers >= 0, one a row of the chunk.")
+    return weights

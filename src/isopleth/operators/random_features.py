@@ -1,0 +1,131 @@
+"""Random Fourier features: a kernel as a product of T numbers a row, so that sums over n rows cost n T."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from isopleth._namespace import Array, namespace, overwrite
+from isopleth.kernels import Kernel
+from isopleth.operators.operator import DEFAULT_MEMORY_LIMIT
+from isopleth.operators.threads import effective_n_jobs, map_threads
+
+_COPIES = 4
+"""Arrays of all features of a block of rows that a thread holds at most."""
+
+_LONGEST = 4096
+"""Rows of a block: more of them make no product faster."""
+
+
+@dataclass(frozen=True)
+class RandomFeatures:
+    r"""Paired features, a cosine and a sine of each of T/2 wave vectors drawn from the spectrum of a kernel [1]_:
+
+    .. math:: \phi(x) = \sqrt{2/T}\, (\cos \omega_1 x, \ldots, \cos \omega_{T/2} x, \sin \omega_1 x, \ldots, \sin\omega_{T/2} x),
+        \qquad \mathbb{E}\, \phi(x) \cdot \phi(y) = k(x, y), \quad |\phi(x)| = 1.
+
+    Functions :math:`f = w \cdot \phi` of all coefficients w are a reproducing kernel Hilbert space of norm \|w\|. The pairs
+    make it the same wherever the origin is.
+
+    Parameters
+    ----------
+    frequencies : array of shape (T/2, d)
+        Wave vectors, in radians a unit of length.
+    memory_limit : float, default=2**30
+        Bytes that the features of rows at hand may take together, those of all threads.
+    n_jobs : int, optional
+        Threads; None is all processors.
+
+    References
+    ----------
+    .. [1] A. Rahimi, B. Recht, "Random features for large-scale kernel machines", NIPS 2007.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import Gaussian
+    >>> from isopleth.operators.random_features import RandomFeatures
+    >>> features = RandomFeatures.draw(Gaussian(dim=2), 10_000, np.random.default_rng(0))
+    >>> phi = features(np.array([[0.0, 0.0], [1.0, 0.0]]))
+    >>> (phi @ phi.T).round(2)  # e^(-1/2) is 0.61
+    array([[1.  , 0.61],
+           [0.61, 1.  ]])
+    """
+
+    frequencies: Array
+    memory_limit: float = DEFAULT_MEMORY_LIMIT
+    n_jobs: int | None = None
+
+    @classmethod
+    def draw(
+        cls,
+        kernel: Kernel,
+        n_frequencies: int,
+        rng: np.random.Generator,
+        memory_limit: float = DEFAULT_MEMORY_LIMIT,
+        n_jobs: int | None = None,
+    ) -> Self:
+        """Features of `n_frequencies` wave vectors of a kernel that is bound to its dimension."""
+        return cls(kernel.sample_frequencies(n_frequencies, rng), memory_limit, n_jobs)
+
+    @property
+    def size(self) -> int:
+        """T."""
+        return 2 * int(self.frequencies.shape[0])
+
+    @property
+    def noise(self) -> float:
+        r""":math:`1/\sqrt T`: the root mean square of a function of norm 1 over places far from all that it was fitted to.
+
+        There phases are as good as uniform, and each feature has the mean square 1/T.
+        """
+        return 1.0 / math.sqrt(self.size)
+
+    def __call__(self, x: Array) -> Array:
+        """Features of rows `x` of shape (n, d), an array of shape (n, T)."""
+        xp = namespace(x)
+        half = self.size // 2
+        phases = x @ self.frequencies.T
+        out = xp.empty((x.shape[0], self.size), dtype=x.dtype)
+        out[:, :half] = xp.cos(phases)
+        out[:, half:] = overwrite(xp.sin, phases)
+        out *= math.sqrt(2.0) * self.noise
+        return out
+
+    def value(self, x: Array, w: Array) -> Array:
+        r""":math:`w\cdot\phi` at rows `x` of shape (n, d), an array of shape (n,)."""
+        return self._by_blocks(x, lambda rows: self(rows) @ w)
+
+    def gradient(self, x: Array, w: Array) -> Array:
+        r""":math:`\nabla (w\cdot\phi)`, an array of shape (n, d)."""
+        half = self.size // 2
+
+        def of(rows: Array) -> Array:
+            phi = self(rows)
+            slopes = phi[:, :half] * w[half:] - phi[:, half:] * w[:half]
+            return slopes @ self.frequencies
+
+        return self._by_blocks(x, of)
+
+    def laplacian(self, x: Array, w: Array) -> Array:
+        r""":math:`\Delta (w\cdot\phi)`, an array of shape (n,)."""
+        xp = namespace(x)
+        squares = xp.sum(self.frequencies**2, axis=1)
+        return self.value(x, -w * xp.concat([squares, squares]))
+
+    def blocks(self, n: int) -> list[slice]:
+        """Parts of n rows whose features fit in the memory of a thread."""
+        each = _COPIES * 8 * self.size * effective_n_jobs(self.n_jobs)
+        rows = min(max(int(self.memory_limit / each), 16), _LONGEST)
+        return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
+
+    def _by_blocks(self, x: Array, of: Callable[[Array], Array]) -> Array:
+        parts = self.blocks(x.shape[0])
+        if not parts:
+            return of(x)
+        workers = min(effective_n_jobs(self.n_jobs), len(parts))
+        return namespace(x).concat(map_threads(lambda part: of(x[part, :]), parts, workers))
