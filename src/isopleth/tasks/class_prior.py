@@ -1,0 +1,305 @@
+"""How large is the share of each class among rows without labels?"""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from isopleth.density.length_scales import deviations
+from isopleth.errors import InputError
+from isopleth.frame import Frame
+from isopleth.operators import DEFAULT_MEMORY_LIMIT
+from isopleth.operators.threads import ONE_BLAS_THREAD
+from isopleth.tasks.class_prior_moments import Shares, Squash, strangeness
+from isopleth.tasks.class_prior_result import ClassPriors
+from isopleth.tasks.class_prior_scores import Features, HeldOutScores, drawn_evenly, stratified_folds
+from isopleth.validation import DataWarning, check_rows, varying_columns
+
+_RIDGE = 0.2
+"""Over the root of the number of labelled rows, were all classes of one size."""
+_STRANGE = 6.0
+"""Standard deviations between the unlabelled rows and the mixture from which on a warning is due."""
+
+
+class ClassPriorEstimator(BaseEstimator):
+    r"""Shares of classes among unlabelled rows, when the shares differ from the labelled rows and nothing else does.
+
+    The unlabelled rows are a mixture :math:`\sum_k \pi_k p_k` of the densities of the classes. The task is that of section
+    4.2.1 of [1]_, :math:`\min_\pi \int (\sum_k \pi_k p_k - p)^2`, with two changes. The densities are compared by bounded scores
+    :math:`s(x)`, fitted to differences of the classes relative to the mixture of all,
+
+    .. math:: \theta_k = (C + \lambda I)^{-1} (\mu_k - \mu),
+
+    where C is the covariance, :math:`\mu_k, \mu` are the means of kernel features over the labelled rows, every class having
+    the same weight: the least-squares density difference with this mixture in place of Lebesgue's measure. A logistic function
+    bounds them, and they are adapted to the shares that were found, so that their noise is least there. And what the classes
+    score is measured on rows that the fit has not seen. Then
+
+    .. math:: \min_\pi\; (m - A \pi)^\top S^{-1} (m - A \pi) + K (K + 1)\, |\pi - \tfrac1K|^2,
+        \qquad \pi \ge 0, \quad \sum_k \pi_k = 1
+
+    for the mean m of the scores over the unlabelled rows, their held-out means A over the classes and the covariance S of
+    the noise of both. The second term is the precision of shares that are uniform on the simplex; it decides where rows are
+    few or classes alike and vanishes where they are not. Two classes have a closed form, more are a quadratic program.
+
+    Parameters
+    ----------
+    alpha : float, optional
+        The ridge :math:`\lambda` over the trace of C; None is :math:`0.2/\sqrt n`, where :math:`n = K^2 / \sum_k n_k^{-1}` is
+        the number of labelled rows that count, small classes weighing most.
+    centers : int, default=500
+        The scores are sums of kernels at no more than so many labelled rows, drawn at random from all classes alike.
+    memory_limit : float, default=2**30
+        Bytes that matrices and parts of the rows may take together.
+    random_state : int, RandomState or None
+        Seed of the folds and of the choice of centres.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The classes.
+    alpha_ : float
+        The ridge.
+    centers_ : ndarray of shape (b, n_features)
+        Where the kernels stand.
+    n_features_in_ : int
+        Number of columns at fit.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the columns at fit, where they had any.
+
+    Warns
+    -----
+    DataWarning
+        For constant columns, and for unlabelled rows that no mixture of the classes resembles.
+
+    See Also
+    --------
+    LSDD : The difference of two densities.
+
+    Notes
+    -----
+    The kernel is :math:`\exp(-\tfrac{1}{2d} \sum_j |x_j - y_j|)` of standardised columns. It is characteristic: the scores of two
+    different classes differ in the mean, whatever the ridge, so the shares are consistent as rows grow in number on both
+    sides, as far as `centers` can tell the classes apart. If a class was not labelled, or the densities of classes have
+    changed, no share is right; the warning finds what is far from the labelled rows, and not every such change.
+
+    References
+    ----------
+    .. [1] M. Sugiyama, T. Kanamori, T. Suzuki, M. C. du Plessis, S. Liu, I. Takeuchi, "Density-difference estimation", NIPS
+       2012.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import ClassPriorEstimator
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(["healthy", "ill"], 50)
+    >>> X = rng.normal(size=(100, 3)) + 2.0 * (y == "ill")[:, None]
+    >>> new = rng.normal(size=(200, 3)) + 2.0 * (np.arange(200) < 20)[:, None]  # 10 % of them are ill
+    >>> priors = ClassPriorEstimator(random_state=0).fit(X, y).estimate(new)
+    >>> bool(priors.lower[1] < 0.1 < priors.upper[1])
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "alpha": [None, Interval(Real, 0, None, closed="neither")],
+        "centers": [Interval(Integral, 1, None, closed="left")],
+        "memory_limit": [Interval(Real, 0, None, closed="neither")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        alpha: float | None = None,
+        centers: int = 500,
+        memory_limit: float = DEFAULT_MEMORY_LIMIT,
+        random_state: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.centers = centers
+        self.memory_limit = memory_limit
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn what tells the classes apart.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Labelled rows; computed in float64.
+        y : array-like of shape (n_samples,)
+            The class of each row: numbers or words, at least two classes of at least two rows.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            If rows, labels or parameters cannot be used; the sentence says which and what to do.
+        """
+        self._validate_params()
+        self.__dict__.pop("_held_out", None)  # a fit that fails leaves no mixture of two models
+        rows = check_rows(self, X, reset=True, min_samples=2)
+        self.classes_, labels, counts = _checked_labels(y, len(rows))
+        keep = varying_columns(self, rows)
+        balance = (1.0 / counts)[labels]
+        centred = Frame.centred(rows, keep)
+        self._frame = centred.scaled(deviations(centred.centre(rows), balance))
+        z = self._frame.enter(rows)
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        self.centers_ = np.unique(rows[drawn_evenly(labels, self.centers, seed)], axis=0)
+        self.alpha_ = (
+            _RIDGE * float(np.sqrt((1.0 / counts).sum())) / len(counts) if self.alpha is None else float(self.alpha)
+        )
+        with ONE_BLAS_THREAD:  # the systems of the folds are small
+            self._features = Features.of(self._frame.enter(self.centers_), self.memory_limit)
+            found = HeldOutScores.of(self._features, z, labels, stratified_folds(labels, seed), self.alpha_)
+        self._coefficients, self._offsets = found.coefficients, found.offsets
+        self._squash = Squash.of(found.scores[:, :-1], labels)
+        self._held_out, self._typical = self._squash(found.scores[:, :-1]), found.scores[:, -1]
+        self._rows, self._labels = rows, labels
+        return self
+
+    def estimate(self, X: Any, level: float = 0.95) -> ClassPriors:
+        """Shares of the classes among unlabelled rows.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, n_features)
+            Unlabelled rows, one or more.
+        level : float, default=0.95
+            Confidence of the interval of each share: for two classes the shares that a test does not reject, for more the
+            estimate without ridge, give or take its standard deviation by the delta method.
+
+        Returns
+        -------
+        ClassPriors
+            Shares with intervals.
+
+        Raises
+        ------
+        InputError
+            If the rows cannot be used, or `level` is not between 0 and 1.
+
+        Warns
+        -----
+        DataWarning
+            If these rows are less, or more, typical of the labelled rows than their mixture is, by the mean kernel value.
+        """
+        check_is_fitted(self, "_held_out")
+        if not isinstance(level, Real) or not 0.0 < level < 1.0:
+            raise InputError(f"level = {level!r}: expected a confidence between 0 and 1, such as 0.95.")
+        z = self._frame.enter(check_rows(self, X, reset=False))
+        with ONE_BLAS_THREAD:
+            parts = [self._features(z[part]) @ self._coefficients for part in self._features.parts(len(z))]
+        scores = np.vstack(parts) + self._offsets
+        found = Shares.of(self._held_out, self._labels, self._squash(scores[:, :-1]))
+        if strangeness(self._typical, self._labels, scores[:, -1], found.priors) > _STRANGE:
+            warnings.warn(
+                "these rows are no mixture of the labelled classes: a class may be missing among the labels, or the classes may "
+                "have changed; the shares are those of the nearest mixture.",
+                DataWarning,
+                stacklevel=2,
+            )
+        lower, upper = found.intervals(float(level)).T
+        return ClassPriors(self.classes_, found.priors, lower, upper, found.covariance, float(level), len(z))
+
+    def reweight(self, classifier: Any, priors: ClassPriors) -> Any:
+        r"""A classifier fitted to the labelled rows as if their classes had other shares.
+
+        A clone of `classifier` is fitted with the weight :math:`\pi_k / (n_k/n)` on each row of class k, as the paper does with
+        regularised least squares. Its probabilities are not adjusted instead: that would take probabilities, and good ones.
+
+        Parameters
+        ----------
+        classifier : scikit-learn classifier
+            One that takes `sample_weight`, or a pipeline that ends in one.
+        priors : ClassPriors
+            What :meth:`estimate` answered.
+
+        Returns
+        -------
+        classifier
+            The fitted clone.
+
+        Raises
+        ------
+        InputError
+            If the classifier takes no weights, or the classes are others than at fit.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import RidgeClassifier
+        >>> from isopleth import ClassPriorEstimator
+        >>> rng = np.random.default_rng(0)
+        >>> y = np.repeat([0, 1], 50)
+        >>> X, new = rng.normal(size=(100, 1)) + 2.0 * y[:, None], rng.normal(size=(200, 1))  # no row of class 1
+        >>> estimator = ClassPriorEstimator(random_state=0).fit(X, y)
+        >>> plain = RidgeClassifier().fit(X, y)
+        >>> weighted = estimator.reweight(plain, estimator.estimate(new))
+        >>> bool(weighted.predict(new).mean() < plain.predict(new).mean())
+        True
+        """
+        check_is_fitted(self, "_held_out")
+        if not np.array_equal(priors.classes, self.classes_):
+            raise InputError(
+                "priors has other classes than y had at fit; pass what estimate of this very estimator answered."
+            )
+        last = classifier.steps[-1] if isinstance(classifier, Pipeline) else ("", classifier)
+        if not has_fit_parameter(last[1], "sample_weight"):
+            raise InputError(
+                f"classifier: {type(last[1]).__name__} takes no sample_weight; use one that does, such as RidgeClassifier."
+            )
+        name = f"{last[0]}__sample_weight" if last[0] else "sample_weight"
+        weight = (priors.priors / (np.bincount(self._labels) / len(self._labels)))[self._labels]
+        return clone(classifier).fit(self._rows, self.classes_[self._labels], **{name: weight})
+
+
+def _checked_labels(y: Any, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Classes, the number of each row's class, and the sizes of the classes.
+
+    Raises
+    ------
+    InputError
+        If there is not one label a row, a label is missing, or a class is too small.
+    """
+    if y is None:
+        raise InputError("fit requires y to be passed, but the target y is None; give the class of each row.")
+    labels = np.asarray(y)
+    if labels.dtype == object and all(isinstance(label, str) for label in labels.flat):
+        labels = labels.astype(str)  # words in an array of their own kind can be saved
+    if labels.shape != (rows,):
+        raise InputError(f"y has shape {labels.shape}; expected one class a row, ({rows},).")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        row = int(np.argmax(~np.isfinite(labels)))
+        raise InputError(f"y has no class in row {row}; pass rows without one to estimate.")
+    try:
+        classes, numbers, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    except TypeError as error:
+        raise InputError(
+            "y mixes words and numbers or lacks some; expected one class a row, all of one kind."
+        ) from error
+    if len(classes) < 2:
+        raise InputError(f"y has one class only, {classes.tolist()[0]!r}; expected rows of at least two classes.")
+    if counts.min() < 2:
+        few = classes.tolist()[int(np.argmin(counts))]
+        raise InputError(
+            f"y has the class {few!r} in one row only; a class needs at least two, one to learn from and one to judge by."
+        )
+    return classes, numbers.ravel(), counts

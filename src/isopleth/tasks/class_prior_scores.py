@@ -1,0 +1,176 @@
+"""Scores that tell classes apart: the relative density difference of each class and the mixture of all, held out by folds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy.linalg import cholesky, solve, solve_triangular
+from scipy.spatial.distance import cdist
+
+from isopleth.errors import InputError
+
+FOLDS = 10
+LENGTH = 2.0
+"""Length scale of the kernel, in mean absolute differences of standardised columns."""
+_NUGGET = 1e-10
+_MATRICES = 6
+"""Matrices of the size of one fold's that are held besides those of all folds."""
+
+
+@dataclass(frozen=True)
+class Features:
+    r"""Coordinates in the space of :math:`k(x, y) = \exp(-\tfrac{1}{2d} \sum_j |x_j - y_j|)` spanned by the centres.
+
+    Parameters
+    ----------
+    centers : array of shape (b, d)
+        Points about which the functions stand.
+    factor : array of shape (b, b)
+        Lower Cholesky factor of the centres' kernel matrix.
+    memory_limit : float
+        Bytes for one part of the rows.
+    """
+
+    centers: np.ndarray
+    factor: np.ndarray
+    memory_limit: float
+
+    @classmethod
+    def of(cls, centers: np.ndarray, memory_limit: float) -> Self:
+        """Coordinates for these centres.
+
+        Raises
+        ------
+        InputError
+            If the matrices of all folds would not fit in `memory_limit`.
+        """
+        needed = 8 * (FOLDS + _MATRICES) * len(centers) ** 2
+        if needed > memory_limit:
+            raise InputError(
+                f"{len(centers)} centers need {needed / 1e9:.2g} GB, more than memory_limit; use fewer centers, or raise "
+                "memory_limit."
+            )
+        gram = _kernel(centers, centers)
+        gram[np.diag_indices_from(gram)] += _NUGGET
+        return cls(centers, np.asarray(cholesky(gram, lower=True)), memory_limit)
+
+    def __call__(self, z: np.ndarray) -> np.ndarray:
+        """Coordinates of shape (n, b) of the rows `z`."""
+        return np.asarray(solve_triangular(self.factor, _kernel(self.centers, z), lower=True)).T
+
+    def parts(self, n: int) -> Iterator[slice]:
+        """Parts of `n` rows whose coordinates fit in the memory limit."""
+        step = max(1, int(self.memory_limit / (48 * len(self.centers))))
+        return (slice(start, min(start + step, n)) for start in range(0, n, step))
+
+
+def _kernel(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.exp(cdist(x, y, "cityblock") / (-LENGTH * x.shape[1]))
+
+
+@dataclass(frozen=True)
+class FoldSums:
+    """Second moments of the features by fold, and their sums by fold and class.
+
+    Parameters
+    ----------
+    second : array of shape (folds, b, b)
+        Sums of the products of features over the rows of a fold, each class with weight 1/K in all.
+    first : array of shape (folds, K, b)
+        Sums of the features over the rows of a fold and class.
+    counts : array of shape (folds, K)
+        Rows of each fold and class.
+    """
+
+    second: np.ndarray
+    first: np.ndarray
+    counts: np.ndarray
+
+    @classmethod
+    def of(cls, features: Features, z: np.ndarray, labels: np.ndarray, folds: np.ndarray) -> Self:
+        """Sums over labelled rows."""
+        n_folds, classes, b = int(folds.max()) + 1, int(labels.max()) + 1, len(features.centers)
+        counts = np.zeros((n_folds, classes))
+        np.add.at(counts, (folds, labels), 1.0)
+        weight = 1.0 / (classes * counts.sum(axis=0))[labels]
+        second, first = np.zeros((n_folds, b, b)), np.zeros((n_folds, classes, b))
+        for part in features.parts(len(z)):
+            phi = features(z[part])
+            for fold in range(n_folds):
+                mine = folds[part] == fold
+                rows = phi[mine]
+                second[fold] += (rows * weight[part][mine][:, None]).T @ rows
+                first[fold] += (labels[part][mine] == np.arange(classes)[:, None]).astype(float) @ rows
+        return cls(second, first, counts)
+
+    def without(self, fold: int, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+        r"""Coefficients of shape (b, K + 1) and offsets of shape (K + 1,) of the scores fitted to the other folds.
+
+        :math:`(C + \alpha\,\mathrm{tr}(C)\,I)\,\theta_k = \mu_k - \mu`, with C the covariance of the features over the
+        mixture in which every class has the same share, and :math:`\mu_k, \mu` their means over a class and over it.
+        """
+        means = (self.first.sum(axis=0) - self.first[fold]) / (self.counts.sum(axis=0) - self.counts[fold])[:, None]
+        middle = means.mean(axis=0)
+        share = 1.0 - float((self.counts[fold] / self.counts.sum(axis=0)).mean())
+        system = (self.second.sum(axis=0) - self.second[fold]) / share - np.outer(middle, middle)
+        ridge = alpha * max(float(np.trace(system)), np.finfo(np.float64).eps)
+        system[np.diag_indices_from(system)] += ridge
+        coefficients = np.asarray(solve(system, (means - middle).T, assume_a="sym"))
+        return np.column_stack([coefficients, middle]), np.append(-middle @ coefficients, 0.0)
+
+
+def stratified_folds(labels: np.ndarray, seed: int) -> np.ndarray:
+    """Fold of each row: every class is spread evenly, so that no fold takes much more of one than of another."""
+    rng = np.random.default_rng(seed)
+    out = np.empty(len(labels), dtype=np.intp)
+    for label in range(int(labels.max()) + 1):
+        mine = rng.permutation(np.flatnonzero(labels == label))
+        out[mine] = np.arange(len(mine)) % FOLDS
+    return out
+
+
+def drawn_evenly(labels: np.ndarray, count: int, seed: int) -> np.ndarray:
+    """Places of at most `count` rows, from every class as many as it has or the others."""
+    rng = np.random.default_rng(seed)
+    rank = np.empty(len(labels), dtype=np.intp)
+    for label in range(int(labels.max()) + 1):
+        mine = np.flatnonzero(labels == label)
+        rank[mine] = rng.permutation(len(mine))
+    return np.sort(np.argsort(rank, kind="stable")[:count])
+
+
+@dataclass(frozen=True)
+class HeldOutScores:
+    """Scores of labelled rows by fits to the other folds, and the mean of these fits for new rows.
+
+    The last column is no class: it is the mean kernel value at the rows of the other folds, which says how typical a row is.
+
+    Parameters
+    ----------
+    scores : array of shape (n, K + 1)
+        Held-out scores.
+    coefficients : array of shape (b, K + 1)
+        Mean coefficients.
+    offsets : array of shape (K + 1,)
+        Mean offsets.
+    """
+
+    scores: np.ndarray
+    coefficients: np.ndarray
+    offsets: np.ndarray
+
+    @classmethod
+    def of(cls, features: Features, z: np.ndarray, labels: np.ndarray, folds: np.ndarray, alpha: float) -> Self:
+        """Fit without and score every fold."""
+        sums = FoldSums.of(features, z, labels, folds)
+        fits = [sums.without(fold, alpha) for fold in range(len(sums.counts))]
+        out = np.empty((len(z), sums.counts.shape[1] + 1))
+        for part in features.parts(len(z)):
+            phi, place = features(z[part]), np.arange(len(z))[part]
+            for fold, (theta, offset) in enumerate(fits):
+                mine = folds[part] == fold
+                out[place[mine]] = phi[mine] @ theta + offset
+        return cls(out, np.mean([theta for theta, _ in fits], axis=0), np.mean([offset for _, offset in fits], axis=0))

@@ -1,0 +1,151 @@
+"""``isopleth prior``: the table it prints, the files it writes, and one line for all that is wrong."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from isopleth import ClassPriorEstimator
+from isopleth.cli.program import program
+
+RNG = np.random.default_rng(0)
+Y = np.repeat(["good", "bad"], 30)
+X = RNG.normal(size=(60, 3)) + 2.0 * (Y == "good")[:, None]
+NEW = RNG.normal(size=(80, 3)) + 2.0 * (np.arange(80) < 60)[:, None]
+
+
+def run(*arguments):
+    return CliRunner().invoke(program, ["prior", *map(str, arguments)], prog_name="isopleth")
+
+
+def refused(*arguments) -> str:
+    """The one line that a wrong input gives."""
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("isopleth: ")
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+@pytest.fixture
+def train(tmp_path):
+    path = tmp_path / "train.csv"
+    rows = ["a,kind,b,c", *(f"{x[0]!r},{y},{x[1]!r},{x[2]!r}" for x, y in zip(X.tolist(), Y, strict=True))]
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+@pytest.fixture
+def test(tmp_path):
+    path = tmp_path / "test.csv"
+    np.savetxt(path, NEW[:, ::-1], delimiter=",", header="c,b,a", comments="", fmt="%.17g")
+    return path
+
+
+def test_shares_are_those_of_the_estimator_whatever_the_order_of_the_columns(train, test, tmp_path):
+    result = run(train, "--target", "kind", test, "--out", tmp_path / "out.csv")
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    expected = ClassPriorEstimator(random_state=0).fit(X, Y).estimate(NEW)
+    lines = result.stdout.splitlines()
+    assert lines[0] == "80 rows without labels, 60 with; 3 columns"
+    assert lines[2].split() == ["share", "95%", "interval", "class"]
+    assert lines[3].split() == [
+        f"{expected.priors[0]:.3f}",
+        f"{expected.lower[0]:.3f}",
+        "to",
+        f"{expected.upper[0]:.3f}",
+        "bad",
+    ]
+    with open(tmp_path / "out.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["class"] for row in rows] == ["bad", "good"]
+    np.testing.assert_allclose([float(row["prior"]) for row in rows], expected.priors)
+
+
+def test_a_picture_and_another_level(train, test, tmp_path):
+    pytest.importorskip("matplotlib")
+    result = run(train, test, "--target", "kind", "--level", "0.5", "--plot", tmp_path / "shares.png")
+    assert result.exit_code == 0, result.output
+    assert "50% interval" in result.stdout
+    assert (tmp_path / "shares.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_other_files(tmp_path):
+    np.save(tmp_path / "train.npy", np.column_stack([X, Y == "good"]))
+    np.save(tmp_path / "test.npy", NEW)
+    result = run(tmp_path / "train.npy", tmp_path / "test.npy", "--target", "x4")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[3].endswith("  0.0")
+    np.savetxt(tmp_path / "bare.tsv", np.column_stack([Y == "good", X]), delimiter="\t")
+    other = run(tmp_path / "bare.tsv", tmp_path / "test.npy", "--target", "x1")
+    assert other.stdout.splitlines()[3].split()[0] == result.stdout.splitlines()[3].split()[0]
+
+
+def test_parquet(tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = {name: X[:, j] for j, name in enumerate("abc")}
+    parquet.write_table(arrow.table({**columns, "kind": Y.tolist()}), tmp_path / "train.parquet")
+    parquet.write_table(arrow.table({name: NEW[:, j] for j, name in enumerate("abc")}), tmp_path / "test.parquet")
+    arguments = (tmp_path / "train.parquet", tmp_path / "test.parquet", "--target", "kind")
+    assert run(*arguments).stdout.splitlines()[4].endswith("  good")
+    parquet.write_table(arrow.table({**columns, "kind": [None, *Y.tolist()[1:]]}), tmp_path / "train.parquet")
+    assert "row 1: no class in column 'kind'; fill the cell or drop the row." in refused(*arguments)
+
+
+def test_chosen_columns_only(train, test):
+    result = run(train, test, "--target", "kind", "--columns", "b,a")
+    assert result.stdout.startswith("80 rows without labels, 60 with; 2 columns")
+
+
+def test_the_index_of_a_frame_is_no_column_to_learn_from(train, test):
+    expected = run(train, test, "--target", "kind").stdout
+    lines = train.read_text().splitlines()
+    train.write_text("\n".join(f"{'' if i == 0 else i - 1},{line}" for i, line in enumerate(lines)) + "\n")
+    result = run(train, test, "--target", "kind")
+    assert result.stdout == expected
+    assert "train.csv: the first column has no name and counts the rows; it is left out." in result.stderr
+
+
+class TestRefusals:
+    def test_no_such_target(self, train, test):
+        assert "has no column 'sort' (--target); it has 'a', 'kind', 'b', 'c'." in refused(
+            train, test, "--target", "sort"
+        )
+
+    def test_the_target_among_the_columns(self, train, test):
+        assert "--columns names the target 'kind' too" in refused(
+            train, test, "--target", "kind", "--columns", "a,kind"
+        )
+
+    def test_nothing_but_the_target(self, tmp_path, test):
+        path = tmp_path / "train.csv"
+        path.write_text("kind\n1\n2\n")
+        assert "there is nothing to learn from" in refused(path, test, "--target", "kind")
+
+    def test_a_row_without_class(self, train, test):
+        train.write_text(train.read_text().replace(",good,", ",,", 1))
+        assert "train.csv, line 2: no class in column 'kind'; fill the cell or drop the row." in refused(
+            train, test, "--target", "kind"
+        )
+
+    def test_one_class(self, train, test):
+        train.write_text(train.read_text().replace(",bad,", ",good,"))
+        assert "y has one class only, 'good'; expected rows of at least two classes." in refused(
+            train, test, "--target", "kind"
+        )
+
+    def test_other_columns(self, train, tmp_path):
+        path = tmp_path / "other.csv"
+        path.write_text("a,b\n1,2\n")
+        assert "lacks 'c' of the model's columns" in refused(train, path, "--target", "kind")
+
+    def test_level(self, train, test):
+        assert "expected a confidence between 0 and 1" in refused(train, test, "--target", "kind", "--level", "95")
+
+    def test_files_that_would_be_overwritten(self, train, test):
+        assert "is the same file as TEST" in refused(train, test, "--target", "kind", "--out", test)

@@ -1,0 +1,235 @@
+"""ClassPriorEstimator: right shares, honest intervals, and one sentence for what cannot be answered."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import RidgeClassifier
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from isopleth import ClassPriorEstimator, DataWarning, InputError, load, save
+
+CORNERS = 2.0 * np.eye(3)
+
+
+def draw(labels, seed=0, corners=CORNERS):
+    """Normal rows about the corner of their class."""
+    return np.random.default_rng(seed).normal(size=(len(labels), corners.shape[1])) + corners[labels]
+
+
+Y = np.repeat([0, 1], 20)
+X = draw(Y)
+NEW = draw(np.repeat([0, 1], [10, 40]), seed=1)
+
+
+def fitted(x=X, y=Y, **parameters):
+    return ClassPriorEstimator(random_state=0, **parameters).fit(x, y)
+
+
+@parametrize_with_checks([ClassPriorEstimator(random_state=0)])
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+class TestShares:
+    @pytest.mark.parametrize("true", [(0.9, 0.1), (0.0, 1.0), (0.5, 0.2, 0.3), (0.7, 0.3, 0.0)])
+    def test_many_rows_give_the_true_shares(self, true):
+        y = np.repeat(np.arange(len(true)), 300)
+        labels = np.repeat(np.arange(len(true)), np.rint(2000 * np.array(true)).astype(int))
+        priors = fitted(draw(y, corners=CORNERS[:, :2]), y).estimate(draw(labels, seed=1, corners=CORNERS[:, :2]))
+        np.testing.assert_allclose(priors.priors, true, atol=0.06)
+        assert (priors.lower <= priors.priors).all()
+        assert (priors.priors <= priors.upper).all()
+
+    def test_units_and_origins_of_columns_do_not_matter(self):
+        first = fitted().estimate(NEW).priors
+        second = fitted(X * [1.0, 1e6, 1e-3] + [5.0, 0.0, 1.0]).estimate(NEW * [1.0, 1e6, 1e-3] + [5.0, 0.0, 1.0])
+        np.testing.assert_allclose(first, second.priors, atol=1e-6)
+
+    def test_the_order_of_unlabelled_rows_and_copies_of_all_of_them_do_not_matter(self):
+        estimator = fitted()
+        expected = estimator.estimate(NEW)
+        np.testing.assert_allclose(estimator.estimate(NEW[::-1]).priors, expected.priors, atol=1e-12)
+        twice = estimator.estimate(np.vstack([NEW, NEW]))
+        np.testing.assert_allclose(twice.priors, expected.priors, atol=0.02)
+        assert np.ptp([twice.lower, twice.upper], axis=0)[0] < np.ptp([expected.lower, expected.upper], axis=0)[0]
+
+    def test_the_same_seed_gives_the_same_answer(self):
+        assert fitted().estimate(NEW).priors.tolist() == fitted().estimate(NEW).priors.tolist()
+
+    def test_classes_that_cannot_be_told_apart_leave_all_shares_possible(self):
+        rng = np.random.default_rng(0)
+        priors = fitted(rng.normal(size=(40, 3))).estimate(rng.normal(size=(50, 3)))
+        assert (priors.upper - priors.lower > 0.8).all()
+        assert abs(priors.priors[0] - 0.5) < 0.3
+
+    @pytest.mark.parametrize(("classes", "gap"), [(2, 0.7), (2, 2.0), (3, 1.0)])
+    def test_intervals_hold_the_share_as_often_as_they_say(self, classes, gap):
+        runs, held = 80, 0
+        shares = np.array([0.15, 0.85, 0.0] if classes == 2 else [0.2, 0.7, 0.1])[:classes]
+        for seed in range(runs):
+            rng = np.random.default_rng(seed)
+            y, labels = np.repeat(np.arange(classes), 20), rng.choice(classes, 50, p=shares)
+            corners = gap * CORNERS / 2.0
+            priors = fitted(draw(y, 2 * seed, corners), y).estimate(draw(labels, 2 * seed + 1, corners))
+            held += priors.lower[0] <= shares[0] <= priors.upper[0]
+        assert held / runs >= 0.95 - 3.0 * np.sqrt(0.95 * 0.05 / runs)
+
+    def test_a_higher_level_is_a_wider_interval(self):
+        estimator = fitted()
+        narrow, wide = estimator.estimate(NEW, level=0.5), estimator.estimate(NEW, level=0.99)
+        assert wide.lower[0] < narrow.lower[0] < narrow.upper[0] < wide.upper[0]
+
+
+class TestInput:
+    def test_one_row_is_answered(self):
+        priors = fitted().estimate(NEW[:1])
+        assert priors.priors.sum() == pytest.approx(1.0)
+        assert priors.upper[0] - priors.lower[0] > 0.5
+
+    def test_hundreds_of_columns(self):
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=(40, 300)) + 0.3 * Y[:, None]
+        new = rng.normal(size=(50, 300)) + 0.3 * (np.arange(50) < 40)[:, None]
+        assert fitted(x).estimate(new).priors[1] == pytest.approx(0.8, abs=0.15)
+
+    def test_classes_of_very_different_sizes(self):
+        y, labels = np.repeat([0, 1], [1500, 15]), np.repeat([0, 1], [95, 5])
+        priors = fitted(draw(y), y, centers=200).estimate(draw(labels, 1))
+        assert priors.lower[1] <= 0.05 <= priors.upper[1]
+        assert priors.priors[1] < 0.2
+
+    def test_few_unlabelled_and_many_labelled_rows(self):
+        y = np.repeat([0, 1], 500)
+        assert fitted(draw(y), y, centers=100).estimate(NEW[-10:]).priors[1] > 0.6
+
+    def test_discrete_and_repeated_rows(self):
+        x = np.repeat([[0.0, 1.0], [1.0, 0.0]], 20, axis=0)
+        priors = fitted(x).estimate(np.repeat(x[[0, -1]], [30, 10], axis=0))
+        np.testing.assert_allclose(priors.priors, [0.75, 0.25], atol=1e-6)
+        rng = np.random.default_rng(0)
+        counts = rng.poisson(1.0 + 2.0 * np.repeat([0, 1], 50)[:, None], size=(100, 4)).astype(float)
+        assert fitted(counts, np.repeat([0, 1], 50)).estimate(rng.poisson(3.0, size=(80, 4))).priors[1] > 0.85
+
+    def test_constant_columns_are_named_and_dropped(self):
+        wide = np.column_stack([X, np.ones(40)])
+        with pytest.warns(DataWarning, match="constant columns are dropped: column 3"):
+            estimator = fitted(wide)
+        found = estimator.estimate(np.column_stack([NEW, np.full(50, 7.0)]))
+        np.testing.assert_allclose(found.priors, fitted().estimate(NEW).priors, atol=1e-12)
+
+    def test_labels_may_be_words_or_truth_values(self):
+        words = fitted(y=np.where(Y == 1, "ill", "healthy")).estimate(NEW)
+        assert words.to_dict()["class"] == ["healthy", "ill"]
+        np.testing.assert_allclose(words.priors, fitted().estimate(NEW).priors)
+        assert fitted(y=Y == 1).estimate(NEW).to_dict()["class"] == [False, True]
+
+    def test_rows_of_a_class_that_was_not_labelled_are_noticed(self):
+        with pytest.warns(DataWarning, match="no mixture of the labelled classes: a class may be missing"):
+            fitted().estimate(NEW - 12.0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for seed in range(10):
+                fitted().estimate(draw(np.repeat([0, 1], [10, 40]), seed=seed))
+
+    @pytest.mark.parametrize(
+        ("y", "sentence"),
+        [
+            (np.zeros(40), "y has one class only, 0.0; expected rows of at least two classes."),
+            (np.arange(40) == 0, "y has the class True in one row only; a class needs at least two"),
+            (Y[1:], r"y has shape \(39,\); expected one class a row, \(40,\)."),
+            (np.where(Y == 1, np.nan, 0.0), "y has no class in row 20; pass rows without one to estimate."),
+            (np.array(["a"] * 20 + [None] * 20, dtype=object), "y mixes words and numbers or lacks some"),
+            (None, "requires y to be passed"),
+        ],
+    )
+    def test_labels_that_cannot_be_used(self, y, sentence):
+        with pytest.raises(InputError, match=sentence):
+            ClassPriorEstimator().fit(X, y)
+
+    def test_other_columns(self):
+        with pytest.raises(ValueError, match="X has 2 features, but ClassPriorEstimator is expecting 3"):
+            fitted().estimate(NEW[:, :2])
+
+    def test_unlabelled_rows_that_are_not_finite(self):
+        with pytest.raises(InputError, match="X contains NaN in column 1 \\(1 row\\)"):
+            fitted().estimate([[0.0, np.nan, 0.0]])
+
+    def test_all_rows_equal(self):
+        with pytest.raises(InputError, match="all rows of X are equal"):
+            fitted(np.ones((40, 3)))
+
+    @pytest.mark.parametrize("level", [0.0, 1.0, 95, "high"])
+    def test_levels(self, level):
+        with pytest.raises(InputError, match="expected a confidence between 0 and 1"):
+            fitted().estimate(NEW, level=level)
+
+    def test_a_fit_that_fails_leaves_nothing(self):
+        estimator = fitted()
+        with pytest.raises(InputError):
+            estimator.fit(X, np.zeros(40))
+        with pytest.raises(ValueError, match="not fitted"):
+            estimator.estimate(NEW)
+
+
+class TestReweight:
+    def test_the_weights_bring_the_classes_to_their_shares(self):
+        estimator = fitted(X[:30], Y[:30])  # 20 and 10 rows
+        priors = estimator.estimate(NEW)
+        weight = np.where(Y[:30] == 1, priors.priors[1] / (1 / 3), priors.priors[0] / (2 / 3))
+        expected = RidgeClassifier().fit(X[:30], Y[:30], sample_weight=weight)
+        np.testing.assert_allclose(estimator.reweight(RidgeClassifier(), priors).coef_, expected.coef_)
+
+    def test_the_last_step_of_a_pipeline_is_weighted_and_the_given_one_stays(self):
+        estimator = fitted(y=np.where(Y == 1, "ill", "healthy"))
+        given = make_pipeline(StandardScaler(), RidgeClassifier())
+        weighted = estimator.reweight(given, estimator.estimate(NEW))
+        assert set(weighted.predict(NEW)) <= {"ill", "healthy"}
+        assert not hasattr(given[-1], "coef_")
+
+    def test_a_classifier_without_weights_is_refused(self):
+        estimator = fitted()
+        with pytest.raises(InputError, match="KNeighborsClassifier takes no sample_weight; use one that does"):
+            estimator.reweight(KNeighborsClassifier(), estimator.estimate(NEW))
+
+    def test_priors_of_other_classes_are_refused(self):
+        estimator = fitted()
+        with pytest.raises(InputError, match="priors has other classes than y had at fit"):
+            estimator.reweight(RidgeClassifier(), replace(estimator.estimate(NEW), classes=np.array([0, 2])))
+
+
+class TestResult:
+    def test_text_and_table(self):
+        priors = fitted().estimate(NEW)
+        assert repr(priors).startswith("ClassPriors(0: 0.")
+        assert repr(priors).endswith("95% intervals)")
+        assert str(priors).count("\n") == 1
+        table = pd.DataFrame(priors.to_dict())
+        assert list(table.columns) == ["class", "prior", "lower", "upper"]
+        assert table["prior"].sum() == pytest.approx(1.0)
+        np.testing.assert_allclose(priors.covariance.sum(axis=0), 0.0, atol=1e-12)
+
+    def test_it_comes_back_from_a_file_with_its_names(self, tmp_path):
+        frame = pd.DataFrame(X, columns=["a", "b", "c"])
+        estimator = fitted(frame, pd.Series(np.where(Y == 1, "ill", "healthy")))
+        save(estimator, tmp_path / "model.isopleth")
+        again = load(tmp_path / "model.isopleth")
+        new = pd.DataFrame(NEW, columns=["a", "b", "c"])
+        assert again.estimate(new).to_dict() == estimator.estimate(new).to_dict()
+        assert again.feature_names_in_.tolist() == ["a", "b", "c"]
+
+    def test_plot(self):
+        pytest.importorskip("matplotlib")
+        priors = fitted(y=np.where(Y == 1, "ill $", "healthy")).estimate(NEW)
+        ax = priors.plot()
+        assert [label.get_text() for label in ax.get_yticklabels()] == ["healthy", r"ill \$"]
+        assert ax.get_title(loc="left") == "50 unlabelled rows, 95% intervals"
+        np.testing.assert_allclose(ax.lines[0].get_xdata(), priors.priors)
+        assert priors.plot(ax=ax) is ax
