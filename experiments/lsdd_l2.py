@@ -1,11 +1,12 @@
 """L2 distances of two normal densities: LSDD beside the difference of kernel density estimates (paper, Fig. 1 to 3).
 
-    python -m experiments.lsdd_l2 [--runs 100] [--out FIGURE] [--pictures FIGURE] [--jobs N]
+    python -m experiments.lsdd_l2 [--runs 100] [--seed 0] [--columns 1 5] [--means 0 0.2 ...] [--out FIGURE] [--pictures FIGURE]
 
 p and q are N((mu, 0, ..., 0), I/(4 pi)) and N(0, I/(4 pi)) in d columns, 200 rows of each. Their squared L2 distance is
 2 (1 - exp(-pi mu^2)) for every d. Printed are, over the runs, mean, standard error and root mean squared error of LSDD's
 estimates by name (`LSDD.squared_l2`) on its default grid, and of the difference of two kernel density estimates whose length
-scales maximise the held-out likelihood.
+scales maximise the held-out likelihood; and how often the distance lies within `LSDD.squared_l2_interval` at 95 %, how often the
+interval is below and above it, and the median width.
 
 What the paper proposes is "combined", its equation (11), with a grid of its own that it does not state. On a wide grid (11) is
 far too large where the search finds a small length scale; that is what the cross-fitted estimate is for.
@@ -14,6 +15,7 @@ far too large where the search finds a small length scale; that is what the cros
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -49,39 +51,52 @@ def estimates(task: tuple[float, int, int]) -> list[float]:
     mu, dim, seed = task
     x, y = draw(mu, dim, seed)
     fitted = LSDD(random_state=seed, n_jobs=1).fit(x, y)
-    return [*(fitted.squared_l2(kind) for kind in KINDS), KDEDifference(n_jobs=1).fit(x, y).squared_l2_]
+    baseline = KDEDifference(n_jobs=1).fit(x, y).squared_l2_
+    return [*(fitted.squared_l2(kind) for kind in KINDS), baseline, *fitted.squared_l2_interval()]
 
 
-def study(runs: int, jobs: int) -> dict[tuple[int, float], np.ndarray]:
-    """Estimates by dimension and mean, of shape (runs, 5), printed as they come."""
+def interval_line(ends: np.ndarray, true: float) -> str:
+    """Shares of intervals that hold the truth, lie below and above it, and the median width."""
+    low, high = ends.T
+    held = np.mean((low <= true) & (true <= high))
+    return f"{held:.2f} {np.mean(high < true):.2f} {np.mean(low > true):.2f} {np.median(high - low):.3f}"
+
+
+def study(
+    runs: int, jobs: int, seed: int, columns: Sequence[int], means: Sequence[float]
+) -> dict[tuple[int, float], np.ndarray]:
+    """Estimates and ends of intervals by dimension and mean, of shape (runs, 7), printed as they come."""
     out = {}
     with ProcessPoolExecutor(jobs) as pool:
-        for dim in DIMENSIONS:
-            print(f"d = {dim}\n{'mu':>5}{'true':>7}" + "".join(f"{name:>25}" for name in NAMES), flush=True)
-            for mu in MEANS:
-                found = np.array(list(pool.map(estimates, [(mu, dim, run) for run in range(runs)])))
+        for dim in columns:
+            heads = "".join(f"{name:>25}" for name in (*NAMES, "held below above width"))
+            print(f"d = {dim}\n{'mu':>5}{'true':>7}{heads}", flush=True)
+            for mu in means:
+                found = np.array(list(pool.map(estimates, [(mu, dim, seed + run) for run in range(runs)])))
                 out[dim, mu] = found
                 true = true_distance(mu)
                 cells = (
                     f"{c.mean():.3f}+-{c.std() / np.sqrt(len(c)):.3f} ({np.sqrt(np.mean((c - true) ** 2)):.3f})"
-                    for c in found.T
+                    for c in found[:, : len(NAMES)].T
                 )
-                print(f"{mu:>5}{true:>7.3f}" + "".join(f"{cell:>25}" for cell in cells), flush=True)
+                line = "".join(f"{cell:>25}" for cell in (*cells, interval_line(found[:, len(NAMES) :], true)))
+                print(f"{mu:>5}{true:>7.3f}{line}", flush=True)
     return out
 
 
 def draw_estimates(found: dict[tuple[int, float], np.ndarray], path: Path) -> None:
     """Means and standard errors against mu, as in the paper's Fig. 3."""
     figure = new_figure(9.0, 3.9)
-    panels = figure.subplots(1, len(DIMENSIONS), sharey=True)
-    mu = np.linspace(0.0, max(MEANS), 100)
-    for axes, dim in zip(panels, DIMENSIONS, strict=True):
+    dims, means = sorted({dim for dim, _ in found}), sorted({mu for _, mu in found})
+    panels = figure.subplots(1, len(dims), sharey=True, squeeze=False)[0]
+    mu = np.linspace(0.0, max(means), 100)
+    for axes, dim in zip(panels, dims, strict=True):
         axes.plot(mu, [true_distance(m) for m in mu], color=GREY, linestyle="--", label="true")
         for name, color, style in (("cross_fitted", BLUE, "o-"), ("combined", BLUE, "o:"), ("KDE", VERMILLION, "s-")):
-            columns = np.array([found[dim, m][:, NAMES.index(name)] for m in MEANS])
+            columns = np.array([found[dim, m][:, NAMES.index(name)] for m in means])
             error = columns.std(axis=1) / np.sqrt(columns.shape[1])
             label = name if name == "KDE" else f"LSDD, {name}"
-            axes.errorbar(MEANS, columns.mean(axis=1), error, fmt=style, color=color, label=label)
+            axes.errorbar(means, columns.mean(axis=1), error, fmt=style, color=color, label=label)
         axes.set(xlabel="mu", title=f"d = {dim}", ylim=(-0.1, 2.5))
         axes.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("squared L2 distance")
@@ -113,6 +128,9 @@ def main(arguments: list[str] | None = None) -> None:
     """Print the estimates and write the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=100, help="samples for each mean and dimension")
+    parser.add_argument("--seed", type=int, default=0, help="of the first run; the others follow")
+    parser.add_argument("--columns", type=int, nargs="+", default=DIMENSIONS, help="numbers of columns")
+    parser.add_argument("--means", type=float, nargs="+", default=MEANS, help="values of mu")
     parser.add_argument("--out", type=Path, help="figure of the estimates")
     parser.add_argument("--pictures", type=Path, help="figure of differences in one column")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
@@ -121,7 +139,7 @@ def main(arguments: list[str] | None = None) -> None:
         check_figure_target(path)
     if options.pictures:
         draw_pictures(options.pictures)
-    found = study(options.runs, options.jobs)
+    found = study(options.runs, options.jobs, options.seed, options.columns, options.means)
     if options.out:
         draw_estimates(found, options.out)
 

@@ -41,6 +41,19 @@ def test_folds_are_the_fits_to_their_training_rows():
     assert difference.squared_l2("lower_bound") == pytest.approx(-np.mean(losses), rel=1e-9)
 
 
+def test_folds_of_the_rkhs_form_are_fits_of_their_own(points):
+    x, y = two()
+    labels = (np.arange(40) % 2, np.arange(30) % 2)
+    difference = LSDD(**{**POINT, "cv": labels, "penalty": "rkhs"}).fit(x, y)
+    losses = []
+    for t in range(2):
+        parts = [[part[label == s] for part, label in zip((x, y), labels, strict=True)] for s in (1 - t, t)]
+        own = LSDD(**{**POINT, "penalty": "rkhs"}).fit(*parts[0])
+        means = [own.difference(part).mean() for part in parts[1]]
+        losses.append(own.squared_l2("quadratic") - 2.0 * (means[0] - means[1]))
+    np.testing.assert_allclose(difference.search_path_.fold_losses[:, 0, 0], losses, rtol=1e-7)
+
+
 def test_pairs_of_folds_choose_by_rows_that_the_fold_has_not():
     x, y = two()
     labels = (np.arange(40) % 3, np.arange(30) % 3)
@@ -200,6 +213,8 @@ def test_hundreds_of_columns():
     difference = LSDD(random_state=0, n_jobs=1, cv=3).fit(x, y)
     assert np.isfinite(difference.difference(x, relative=True)).all()
     assert np.isfinite(difference.squared_l2(relative=True))
+    low, high = difference.squared_l2_interval(relative=True)
+    assert 0.0 <= low < high
     assert (difference.predict(x + 0.01) == 1).mean() > 0.9
     assert difference.log_volume_ > 710  # V itself overflows
 
@@ -209,6 +224,7 @@ def test_samples_of_very_different_size(sizes):
     x, y = two(*sizes)
     difference = LSDD(**GRID, centers=50).fit(x, y)
     assert np.isfinite([difference.squared_l2_, *difference.difference(x), *difference.difference_std(y)]).all()
+    assert np.isfinite(difference.squared_l2_interval()).all()
     assert (difference.centers_[:, None] == (x if len(x) == 3 else y)).all(axis=2).any(axis=0).all()
 
 
@@ -237,6 +253,7 @@ def test_identical_samples_and_discrete_ones(points):
     rng = np.random.default_rng(0)
     dice = LSDD(random_state=0, n_jobs=1).fit(rng.integers(1, 7, (200, 1)), rng.integers(1, 5, (150, 1)))
     assert dice.predict([[6], [2]]).tolist() == [1, -1]
+    assert dice.squared_l2_interval()[0] > 0.0
 
 
 def test_constant_columns_are_dropped(points):
@@ -250,9 +267,9 @@ def test_constant_columns_are_dropped(points):
 
 def test_a_column_constant_in_one_sample_has_the_spread_of_the_other(recwarn):
     x, y = np.random.default_rng(0).normal(size=(60, 1)), np.zeros((40, 1))
-    smallest = LSDD(random_state=0).fit(x - np.median(x), y).search_path_.length_scales.min()
+    smallest = LSDD(random_state=0, alpha=1.0, cv=3).fit(x - np.median(x), y).search_path_.length_scales.min()
     assert smallest == pytest.approx(2.0**-3.5 * np.sqrt(0.6) * x.std())
-    apart = LSDD(random_state=0).fit(np.column_stack([x, x * 0]), np.column_stack([x[:40], y + 1]))
+    apart = LSDD(random_state=0, alpha=1.0, cv=3).fit(np.column_stack([x, x * 0]), np.column_stack([x[:40], y + 1]))
     assert np.isfinite(apart.length_scale_).all()
     assert not recwarn.list
 
@@ -264,8 +281,24 @@ def test_saved_cloned_and_shown(tmp_path, points):
     again = load(tmp_path / "difference.isopleth")
     assert np.array_equal(again.difference(points), difference.difference(points))
     assert again.squared_l2("corrected") == difference.squared_l2("corrected")
+    assert again.squared_l2_interval() == difference.squared_l2_interval()
+    assert again.level_set(0.5) == difference.level_set(0.5)
+    assert repr(again.search_path_) == repr(difference.search_path_)
     assert clone(difference).get_params() == difference.get_params()
     assert "3 length scales, 3 ridges, 3 folds" in repr(difference.search_path_)
+
+
+def test_columns_of_data_frames_go_by_name():
+    pandas = pytest.importorskip("pandas")
+    x, y = two()
+    before, after = pandas.DataFrame(x, columns=["age", "dose"]), pandas.DataFrame(y, columns=["age", "dose"])
+    difference = LSDD(**GRID).fit(before, after)
+    assert difference.feature_names_in_.tolist() == ["age", "dose"]
+    assert np.array_equal(difference.difference(before), LSDD(**GRID).fit(x, y).difference(x))
+    with pytest.raises(ValueError, match="feature names"):
+        LSDD(**GRID).fit(before, after.rename(columns={"dose": "mass"}))
+    with pytest.raises(InputError, match="Y contains NaN in 'age'"):
+        LSDD(**GRID).fit(before, after.where(after["dose"] < 1.0))
 
 
 def test_memory_limit_and_threads_change_nothing(points):

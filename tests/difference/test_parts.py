@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from isopleth import LSDD
+from isopleth.difference import DifferenceSearchPath
 from isopleth.difference.regions import upper_thresholds
 from isopleth.difference.samples import TwoSamples, split_at_random
 from isopleth.difference.volume import over_volume, smallest
@@ -49,3 +50,12 @@ def test_thresholds_by_counting():
         upper_thresholds(values, contrast, np.array([0.3, 0.5, 0.7, 0.99])), [5.0, 4.0, 3.0, 2.0]
     )
     assert upper_thresholds(values, -contrast, np.array(0.5)) == np.inf
+
+
+def test_steady_length_scale_is_the_largest_that_a_fold_chose():
+    scales = np.array([[0.5, 5.0], [1.0, 10.0], [2.0, 20.0]])
+    volumes = np.log(scales).sum(axis=1)
+    path = DifferenceSearchPath(
+        scales, np.ones(1), volumes, np.zeros((3, 3, 1)), (2, 0), np.array([[0, 0], [1, 0], [0, 0]])
+    )
+    assert path.steady_length_scale.tolist() == [1.0, 10.0]

@@ -1,14 +1,14 @@
-"""Fits to all but some folds, whose centres lie in the other folds, from one decomposition of the whole."""
+"""Fits to all but some folds, whose centres lie in the other folds."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import Self
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from isopleth.difference.gaussian_system import GaussianSystem
 from isopleth.difference.spectrum import PenalizedSpectrum
@@ -105,68 +105,97 @@ class FoldTables:
     paired: np.ndarray | None
 
 
-def _restrict(columns: np.ndarray, missing: np.ndarray) -> np.ndarray:
-    columns = columns.copy()
-    columns[missing] = 0.0
-    return columns
+@dataclass(frozen=True)
+class FoldFit:
+    """The system of the centres in some folds.
 
-
-def _solve_without(inverse: np.ndarray, solved: np.ndarray, missing: np.ndarray) -> np.ndarray:
-    """Solutions of the system without some centres, from `solved` = G b of all, b being 0 at those `missing`.
-
-    The inverse of a block of H + alpha P is a Schur complement of its inverse G, so folds need no decomposition of their own.
+    Parameters
+    ----------
+    spectrum : PenalizedSpectrum
+        Of their inner products and norm.
+    kept : array of int or None
+        Their places; None for all.
     """
-    if len(missing) == 0:
-        return solved
-    factor = cho_factor(inverse[np.ix_(missing, missing)], lower=True, check_finite=False)
-    out = solved - inverse[:, missing] @ cho_solve(factor, solved[missing], check_finite=False)
-    out[missing] = 0.0
-    return out
+
+    spectrum: PenalizedSpectrum
+    kept: np.ndarray | None
+
+    def coordinates(self, columns: list[np.ndarray]) -> np.ndarray:
+        """Right-hand sides in the eigenvectors, where all that is asked of their solutions is a sum."""
+        h = np.column_stack(columns)
+        return self.spectrum.vectors.T @ (h if self.kept is None else h[self.kept])
+
+    def coefficients(self, coordinates: np.ndarray, alpha: float, centers: int) -> np.ndarray:
+        """Of one right-hand side, 0 for centres that are not kept."""
+        solved = self.spectrum.vectors @ (coordinates / (self.spectrum.values + alpha))
+        if self.kept is None:
+            return solved
+        out = np.zeros(centers)
+        out[self.kept] = solved
+        return out
 
 
-class _Problem:
-    """Right-hand sides of a fit to all but the folds `out`, and the places of their solutions."""
+@dataclass(frozen=True)
+class FoldSystems:
+    """Fits to all but some folds: sums over folds, inner products of all centres and the penalised norm.
 
-    def __init__(self, sums: FoldSums, out: Sequence[int], columns: list[np.ndarray]) -> None:
-        self.out = out
-        self.missing = sums.split.missing(out)
-        self.columns = _restrict(np.column_stack(columns), self.missing)
+    A decomposition for each set of folds serves all ridges.
+    """
+
+    sums: FoldSums
+    gram: np.ndarray
+    norm: np.ndarray | None
+
+    @cached_property
+    def _whole(self) -> FoldFit:
+        return FoldFit(PenalizedSpectrum.of(self.gram, self.norm), None)
+
+    def fit(self, out: Sequence[int], least_alpha: float) -> FoldFit:
+        """The system without the folds `out`, which must be regular at the least ridge."""
+        missing = self.sums.split.missing(out)
+        if len(missing):
+            kept = np.delete(np.arange(len(self.gram)), missing)
+            block = np.ix_(kept, kept)
+            norm = None if self.norm is None else self.norm[block]
+            fit = FoldFit(PenalizedSpectrum.of(self.gram[block], norm), kept)
+        else:
+            fit = self._whole
+        fit.spectrum.check(least_alpha)
+        return fit
 
 
-def _solutions(spectrum: PenalizedSpectrum, alpha: float, problems: list[_Problem]) -> list[np.ndarray]:
-    """Coefficients for every right-hand side of every problem."""
-    solved = spectrum.solve(np.concatenate([problem.columns for problem in problems], axis=1), alpha)
-    widths = np.cumsum([problem.columns.shape[1] for problem in problems])[:-1]
-    inverse = spectrum.inverse(alpha) if any(len(problem.missing) for problem in problems) else solved
-    parts = np.split(solved, widths, axis=1)
-    return [_solve_without(inverse, part, p.missing) for p, part in zip(problems, parts, strict=True)]
-
-
-def fold_coefficients(sums: FoldSums, spectrum: PenalizedSpectrum, alpha: float) -> np.ndarray:
+def fold_coefficients(systems: FoldSystems, alpha: float) -> np.ndarray:
     """Coefficients of the fits without each fold, of shape (b, T)."""
-    problems = [_Problem(sums, (t,), [sums.trained((t,))]) for t in range(sums.split.folds)]
-    return np.concatenate(_solutions(spectrum, alpha, problems), axis=1)
+    columns = []
+    for t in range(systems.sums.split.folds):
+        fit = systems.fit((t,), alpha)
+        columns.append(fit.coefficients(fit.coordinates([systems.sums.trained((t,))])[:, 0], alpha, len(systems.gram)))
+    return np.column_stack(columns)
 
 
-def fold_tables(sums: FoldSums, spectrum: PenalizedSpectrum, alphas: np.ndarray, nested: bool) -> FoldTables:
+def fold_tables(systems: FoldSystems, alphas: np.ndarray, nested: bool) -> FoldTables:
     """Scores by fold and ridge, and with `nested` those of fits that leave out two folds."""
+    sums, least = systems.sums, float(alphas.min())
     folds = range(sums.split.folds)
     tests = [sums.held_out(t) for t in folds]
-    singles = [_Problem(sums, (t,), [sums.trained((t,)), sums.trained_without_self((t,)), tests[t]]) for t in folds]
-    pairs = [_Problem(sums, p, [sums.trained(p)]) for p in combinations(folds, 2)] if nested else []
-    losses, cross = np.empty((len(folds), len(alphas))), np.empty((len(folds), len(alphas)))
-    paired = np.full((len(folds), len(folds), len(alphas)), np.nan) if nested else None
-    for a, alpha in enumerate(alphas):
-        solved = _solutions(spectrum, float(alpha), [*singles, *pairs])
-        for t, theta in zip(folds, solved, strict=False):
-            product = spectrum.gram @ theta
-            losses[t, a] = theta[:, 0] @ product[:, 0] - 2.0 * tests[t] @ theta[:, 0]
-            # 2 h'Gk - h'GHGk, h over the held-out fold and k over the others
-            cross[t, a] = 2.0 * tests[t] @ theta[:, 1] - theta[:, 2] @ product[:, 1]
-        if paired is not None:
-            theta = np.concatenate(solved[len(folds) :], axis=1)
-            squares = np.einsum("bk,bk->k", theta, spectrum.gram @ theta)
-            for k, (s, t) in enumerate(combinations(folds, 2)):
-                paired[s, t, a] = squares[k] - 2.0 * tests[s] @ theta[:, k]
-                paired[t, s, a] = squares[k] - 2.0 * tests[t] @ theta[:, k]
+    losses, cross = np.empty((2, len(folds), len(alphas)))
+    for t in folds:
+        fit = systems.fit((t,), least)
+        h, alone, test = fit.coordinates([sums.trained((t,)), sums.trained_without_self((t,)), tests[t]]).T
+        losses[t] = _losses(fit, alphas, h, test)
+        # 2 h'Gk - h'GHGk, h over the held-out fold and k over the others
+        cross[t] = [(test * alone) @ fit.spectrum.dual_weights(alpha) for alpha in alphas]
+    if not nested:
+        return FoldTables(losses, cross, None)
+    paired = np.full((len(folds), len(folds), len(alphas)), np.nan)
+    for s, t in combinations(folds, 2):
+        fit = systems.fit((s, t), least)
+        h, test_s, test_t = fit.coordinates([sums.trained((s, t)), tests[s], tests[t]]).T
+        paired[s, t], paired[t, s] = _losses(fit, alphas, h, test_s), _losses(fit, alphas, h, test_t)
     return FoldTables(losses, cross, paired)
+
+
+def _losses(fit: FoldFit, alphas: np.ndarray, h: np.ndarray, test: np.ndarray) -> np.ndarray:
+    """theta'H theta - 2 test'theta of every ridge."""
+    solved = h[:, None] / (fit.spectrum.values[:, None] + alphas)
+    return np.asarray(fit.spectrum.values @ solved**2 - 2.0 * test @ solved)

@@ -19,12 +19,44 @@ def factors(dim: int) -> np.ndarray:
     return math.sqrt(dim) * 2.0 ** np.arange(-3.5, 1.75, 0.5)
 
 
-def _spread(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+TAILS = (0.25, 0.1, 0.025)
+REACH = 8.0
+"""Interquartile ranges beyond the quartiles; of a normal distribution that is 11 standard deviations, where nothing is."""
+
+
+def _without_wild_values(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Columns with values that are very far from the middle ones brought nearer, so that a few of them set no scale.
+
+    Where the quartiles are equal, as in columns of which most is one value, a wider range serves.
+    """
+    order = np.argsort(rows, axis=0)
+    ranked, mass = np.take_along_axis(rows, order, axis=0), weights[order]
+    lower = np.cumsum(mass, axis=0) / weights.sum()
+    upper = np.cumsum(mass[::-1], axis=0) / weights.sum()
+    low, high = np.full((2, rows.shape[1]), np.nan)
+    for tail in TAILS:
+        here = tail * (1.0 - 1e-12)
+        first = np.take_along_axis(ranked, np.argmax(lower >= here, axis=0)[None], axis=0)[0]
+        last = np.take_along_axis(ranked[::-1], np.argmax(upper >= here, axis=0)[None], axis=0)[0]
+        open_still = np.isnan(low) & (first < last)
+        with np.errstate(over="ignore"):
+            low = np.where(open_still, first - REACH * (last - first), low)
+            high = np.where(open_still, last + REACH * (last - first), high)
+    return np.clip(rows, np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high))
+
+
+def _deviations(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    counted = weights > 0
+    rows, weights = rows[counted], weights[counted]
+    return deviations(_without_wild_values(rows, weights), weights)
+
+
+def spread_within(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Standard deviations within the samples, pooled: those of all rows together would grow with the very difference.
 
     Columns that are constant in both samples have no other than the latter.
     """
-    within = np.array([deviations(rows[w > 0], w[w > 0]) for w in weights.T])
+    within = np.array([_deviations(rows, w) for w in weights.T])
     share = np.sqrt(weights.sum(axis=0) / weights.sum())
     pooled = np.hypot(*(within * share[:, None]))
     return np.where(pooled > 0, pooled, deviations(rows, weights.sum(axis=1)))
@@ -43,7 +75,7 @@ def length_scales(
         If `given` is not a number, one a column, or a table of candidates, all positive.
     """
     if given is None:
-        spread = _spread(rows, weights)
+        spread = spread_within(rows, weights)
         bad = ~(np.isfinite(spread) & (spread > 1e-150) & (spread < 1e150))
         if bad.any():
             name = names[np.flatnonzero(keep)[np.argmax(bad)]]

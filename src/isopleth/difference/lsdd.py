@@ -11,15 +11,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.difference.cross_validation import FoldSums, Split, fold_coefficients
+from isopleth.difference.cross_validation import Split, fold_coefficients
 from isopleth.difference.gaussian_system import GaussianSystem, fits_within
-from isopleth.difference.grids import length_scales, ridges
+from isopleth.difference.grids import length_scales, ridges, spread_within
+from isopleth.difference.interval import SquaredL2Law
 from isopleth.difference.limit_law import deviation_factor, deviations_at
 from isopleth.difference.regions import check_mass, upper_thresholds
 from isopleth.difference.samples import TwoSamples, split_as_given, split_at_random
 from isopleth.difference.search import CrossFitted, cross_validate
-from isopleth.difference.spectrum import PenalizedSpectrum
 from isopleth.difference.squared_l2 import checked, in_sample
+from isopleth.difference.statistics import SampleStatistics
 from isopleth.difference.volume import over_volume
 from isopleth.errors import InputError
 from isopleth.frame import Frame
@@ -37,15 +38,15 @@ class LSDD(BaseEstimator):
     .. math:: (H + \lambda I)\, \theta = h, \quad H_{lm} = \int \psi_l \psi_m, \quad
         h_l = \tfrac1n \sum_i \psi_l(x_i) - \tfrac1{n'} \sum_j \psi_l(y_j).
 
-    H is known in closed form, so nothing is sampled or iterated, and one eigendecomposition of it serves every ridge and every
-    fold of the cross-validation that chooses length scale and ridge. The fits to the training folds use the centres among
-    them only.
+    H is known in closed form, so nothing is sampled or iterated, and one eigendecomposition of it serves every ridge. Length
+    scale and ridge are chosen by cross-validation, whose fits to the training folds use the centres among them only.
 
     Parameters
     ----------
     length_scale : None, float, array of shape (n_features,) or of shape (k, 1) or (k, n_features), optional
         Length scale of the kernel, one for all columns or one a column, in the units of the data; a table is a grid of k
-        candidates. None is a grid of eleven multiples of the standard deviations within the samples.
+        candidates. None is a grid of eleven multiples of the standard deviations within the samples, values more than 8
+        interquartile ranges beyond the quartiles being brought to that distance first.
     alpha : None, float or sequence of float, optional
         The ridge :math:`\lambda` over the volume :math:`V = \pi^{d/2} \prod_j \sigma_j` of the kernel, so that it means the
         same at every length scale; a sequence is a grid. None is a grid from 0.001 to 10,000.
@@ -199,7 +200,16 @@ class LSDD(BaseEstimator):
             self._frame, self.centers_ = frame.scaled(scale), centers
             self.length_scale_ = np.full(len(keep), np.nan)
             self.length_scale_[keep] = scale
-            self._fit_at(*system_at(scale, self.n_jobs), samples, split, found)
+            system, z = system_at(scale, self.n_jobs)
+            at = SampleStatistics.of(system, z, samples, split, self.penalty)
+            self._fit_at(at, system, z, samples, found)
+            # A search that finds no difference may end at a length scale that would resolve none, or at a tiny one by luck.
+            steady = scale if found is None else found.path.steady_length_scale
+            near = np.fmin(steady, spread_within(rows, samples.weights))
+            if split is not None and not np.array_equal(near, scale):
+                del at, system, z  # which leaves room for as much again
+                at = SampleStatistics.of(*system_at(near, self.n_jobs), samples, split, self.penalty)
+            self._squared_l2_law = SquaredL2Law.of(at, self.alpha_)
         return self
 
     def _choose_centers(self, samples: TwoSamples, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
@@ -244,24 +254,25 @@ class LSDD(BaseEstimator):
         return Split(weights, None if chosen is None else weights[chosen])
 
     def _fit_at(
-        self, system: GaussianSystem, z: np.ndarray, samples: TwoSamples, split: Split | None, found: CrossFitted | None
+        self,
+        at: SampleStatistics,
+        system: GaussianSystem,
+        z: np.ndarray,
+        samples: TwoSamples,
+        found: CrossFitted | None,
     ) -> None:
         """Coefficients, and what else is to be known of the fit at the chosen length scale and ridge."""
-        spectrum = PenalizedSpectrum.of(system.gram(), system.norm(self.penalty))
-        spectrum.check(self.alpha_)
-        means = system.sums(z, samples.contrast)
-        covariances = [system.covariance(z, samples.weights[:, s], means[:, s]) for s in range(2)]
-        self._std_factor = deviation_factor(spectrum, self.alpha_, covariances, samples.counts)
-        h = means[:, 0] - means[:, 1]
-        self._estimates = in_sample(spectrum, self.alpha_, h, covariances, samples.counts)
+        at.spectrum.check(self.alpha_)
+        self._std_factor = deviation_factor(at, self.alpha_)
+        self._estimates = in_sample(at, self.alpha_)
         self._held_out = np.empty((2, 0))
-        if split is not None and found is not None:
+        if at.systems is not None and found is not None:
             self._estimates.update(cross_fitted=found.cross_fitted, lower_bound=found.lower_bound)
-            theta = fold_coefficients(FoldSums.of(system, z, split), spectrum, self.alpha_)
-            weights = split.weights / samples.counts[None, :, None]
+            theta = fold_coefficients(at.systems, self.alpha_)
+            weights = at.systems.sums.split.weights / samples.counts[None, :, None]
             drawn = weights.sum(axis=1) > 0
             self._held_out = np.array([system.values(z, theta)[drawn], (weights[:, 0] - weights[:, 1])[drawn]])
-        self._means_coef = spectrum.solve(means, self.alpha_)
+        self._means_coef = at.spectrum.solve(at.means, self.alpha_)
         self.log_volume_ = system.log_volume
         self.squared_l2_ = float(over_volume(self._estimates["cross_fitted"], self.log_volume_))
         self.dual_coef_ = self._means_coef[:, 0] - self._means_coef[:, 1]
@@ -368,6 +379,53 @@ class LSDD(BaseEstimator):
         check_is_fitted(self, "dual_coef_")
         return float(self._out(checked(self._estimates, kind), relative))
 
+    def squared_l2_interval(self, confidence_level: float = 0.95, relative: bool = False) -> tuple[float, float]:
+        r"""A confidence interval for the squared L2 distance :math:`\int (p - q)^2`.
+
+        All distances D with :math:`(\hat D - D)^2 \le z^2 \operatorname{var}(D)`, z the normal quantile, where
+        :math:`\hat D` is a cross-fitted estimate and its variance by the limit law depends on D, since the law is another one
+        where p = q. Its ridge is a hundredth of the chosen one and at most 0.1, its length scale the largest of those that
+        the folds choose each for itself, but no more than the standard deviations within the samples: ``squared_l2_`` has
+        the least error, but is smaller than the distance by about that error, and what finds no difference would bound none.
+
+        The expectation of :math:`\hat D` is :math:`\mu^\top M \mu`, what the form :math:`h^\top M h` is of the densities
+        themselves, at most the distance: so the lower end errs on the safe side, and the upper end covers as far as the
+        length scale resolves the difference. Without assumptions nothing can bound a distance from above.
+
+        Parameters
+        ----------
+        confidence_level : float, default=0.95
+            Between 0 and 1.
+        relative : bool, default=False
+            Whether to answer times V.
+
+        Returns
+        -------
+        low, high : float
+            In reciprocal units of volume; `low` is 0 where equal densities are not excluded.
+
+        Raises
+        ------
+        InputError
+            If the level is not between 0 and 1, or a sample has one row only.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from isopleth import LSDD
+        >>> rng = np.random.default_rng(0)
+        >>> change = LSDD(random_state=0).fit(rng.normal(size=(300, 1)), rng.normal(1.0, size=(200, 1)))
+        >>> low, high = change.squared_l2_interval()
+        >>> low < 0.125 < high  # of two normal densities one standard deviation apart
+        True
+        """
+        check_is_fitted(self, "dual_coef_")
+        if self._squared_l2_law is None:
+            raise InputError("an interval needs at least two rows in each sample.")
+        low, high = self._squared_l2_law.interval(confidence_level)
+        log_volume = self._squared_l2_law.log_volume - (self.log_volume_ if relative else 0.0)
+        return float(over_volume(low, log_volume)), float(over_volume(high, log_volume))
+
     def level_set(self, mass: Any, relative: bool = False) -> tuple[Any, Any]:
         r"""Thresholds of the regions where the samples differ most.
 
@@ -431,6 +489,35 @@ class LSDD(BaseEstimator):
             raise InputError(f"priors = {priors!r}: expected two numbers >= 0 with a positive sum.")
         coefficients = self._means_coef @ (given / given.sum() * [1.0, -1.0])
         return np.sign(system.values(z, coefficients[:, None])[:, 0]).astype(int)
+
+    def plot(self, masses: Any = (0.5, 0.8, 0.95), rows: Any = None, labels: Any = ("X", "Y"), ax: Any = None) -> Any:
+        """Draw the difference of one or two columns with its regions, by :func:`isopleth.plotting.plot_difference`.
+
+        Parameters
+        ----------
+        masses : sequence of float, default=(0.5, 0.8, 0.95)
+            Shares of the excess that the regions hold, as for :meth:`level_set`.
+        rows : tuple of two array-like or data frames, optional
+            Rows of both samples to draw as dots.
+        labels : sequence of two str, default=("X", "Y")
+            What the samples are called.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure when left out.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        InputError
+            If there are more than two columns, or a sample has one row only.
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from isopleth.plotting import plot_difference  # plotting stands above the estimators and is not needed by them
+
+        return plot_difference(self, masses=masses, rows=rows, labels=labels, ax=ax)
 
 
 def _drawn_evenly(member: np.ndarray, count: int, seed: int) -> np.ndarray:

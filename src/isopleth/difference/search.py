@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isopleth.difference.cross_validation import FoldSums, FoldTables, Split, fold_tables
+from isopleth.difference.cross_validation import FoldSums, FoldSystems, FoldTables, Split, fold_tables
 from isopleth.difference.gaussian_system import GaussianSystem
 from isopleth.difference.search_path import DifferenceSearchPath
-from isopleth.difference.spectrum import PenalizedSpectrum
 from isopleth.difference.volume import over_volume, smallest
 from isopleth.operators.threads import map_threads
 
@@ -51,9 +50,8 @@ def cross_validate(
 
     def tables(scale: np.ndarray) -> tuple[float, FoldTables]:
         system, z = system_at(scale, max(1, n_jobs // workers))
-        spectrum = PenalizedSpectrum.of(system.gram(), system.norm(penalty))
-        spectrum.check(float(alphas.min()))
-        return system.log_volume, fold_tables(FoldSums.of(system, z, split), spectrum, alphas, searched)
+        systems = FoldSystems(FoldSums.of(system, z, split), system.gram(), system.norm(penalty))
+        return system.log_volume, fold_tables(systems, alphas, searched)
 
     found = map_threads(tables, length_scales, workers)
     volumes = np.array([log_volume for log_volume, _ in found])

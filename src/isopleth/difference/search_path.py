@@ -79,6 +79,12 @@ class DifferenceSearchPath:
         """The chosen ridge."""
         return float(self.alphas[self.best_index[1]])
 
+    @property
+    def steady_length_scale(self) -> np.ndarray:
+        """The largest of the length scales in `nested_index`, of shape (d,): all folds agree on one as small or smaller."""
+        chosen = self.nested_index[:, 0]
+        return self.length_scales[chosen[np.argmax(self.log_volumes[chosen])]]
+
     def __repr__(self) -> str:
         """A line for each length scale, at its best ridge."""
         k, a = len(self.length_scales), len(self.alphas)

@@ -7,44 +7,37 @@ import math
 import numpy as np
 
 from isopleth.difference.spectrum import PenalizedSpectrum
+from isopleth.difference.statistics import SampleStatistics
 from isopleth.errors import InputError
 
 KINDS = ("cross_fitted", "lower_bound", "linear", "quadratic", "combined", "corrected", "inverse_corrected")
 
 
-def in_sample(
-    spectrum: PenalizedSpectrum, alpha: float, h: np.ndarray, covariances: list[np.ndarray], counts: np.ndarray
-) -> dict[str, float]:
+def in_sample(at: SampleStatistics, alpha: float) -> dict[str, float]:
     """The paper's (9), (10), (11) and (15), the last with its own and with the stable correction, over the volume.
 
     Parameters
     ----------
-    spectrum : PenalizedSpectrum
-        Of H.
+    at : SampleStatistics
+        Of the samples at the length scale.
     alpha : float
         The ridge.
-    h : array of shape (b,)
-        Mean of the functions over the first sample less that over the second.
-    covariances : list of two arrays of shape (b, b)
-        Covariances of the functions in each sample, divided by its size.
-    counts : array of shape (2,)
-        The sizes.
 
     Returns
     -------
     dict
         NaN for corrections that a sample of one row, or H, do not allow.
     """
+    spectrum, h, counts = at.spectrum, at.h, at.counts
     theta = spectrum.solve(h[:, None], alpha)[:, 0]
     linear, quadratic = float(h @ theta), float(theta @ spectrum.gram @ theta)
     combined = 2.0 * linear - quadratic
     out = dict.fromkeys(KINDS, math.nan)
     out.update(linear=linear, quadratic=quadratic, combined=combined)
     if (counts > 1.0).all():
-        unbiased = sum(v / (n - 1.0) for v, n in zip(covariances, counts, strict=True))
-        out["corrected"] = combined - _trace(spectrum, spectrum.dual_weights(alpha), unbiased)
+        out["corrected"] = combined - _trace(spectrum, spectrum.dual_weights(alpha), at.noise)
     if math.isfinite(spectrum.condition):
-        plain = sum(v / n for v, n in zip(covariances, counts, strict=True))
+        plain = sum(v / n for v, n in zip(at.covariances, counts, strict=True))
         out["inverse_corrected"] = combined - float(np.trace(np.linalg.solve(spectrum.gram, plain)))
     return out
 

@@ -1,0 +1,81 @@
+"""Confidence intervals for the squared L2 distance of two densities."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import ndtri
+
+from isopleth.difference.cross_validation import fold_tables
+from isopleth.difference.statistics import SampleStatistics
+from isopleth.errors import InputError
+
+UNDERSMOOTHING = 0.01
+"""The ridge of intervals over that of the fit: the best fit has a bias as large as its error, which an interval must not have."""
+
+MOST_ALPHA, LEAST_ALPHA = 0.1, 1e-3
+"""Ridges over the volume: searches that find nothing end at large ones, and smaller ones must be asked for."""
+
+
+@dataclass(frozen=True)
+class SquaredL2Law:
+    r"""An estimate of the squared L2 distance, and its variance as a function of what the distance is.
+
+    With h normal around :math:`\mu` with covariance :math:`\Sigma = V_p/n + V_q/n'`, the cross-fitted mean of
+    :math:`h_t^\top M h_{-t}` over T folds has expectation :math:`\mu^\top M \mu` and variance
+
+    .. math:: 4\, \mu^\top M \Sigma M \mu + \tfrac{2T}{T-1} \operatorname{tr} (M \Sigma)^2 .
+
+    The first term goes to 0 with the distance D and the second does not: the law degenerates where densities are equal. So
+    the variance is taken as :math:`c D + b` for every D that is asked about, with
+    :math:`c = 4\, h^\top M \Sigma M h / h^\top M h`, and the interval holds all :math:`D \ge 0` with
+    :math:`(\hat D - D)^2 \le z^2 (c D + b)`.
+
+    Parameters
+    ----------
+    estimate, slope, floor : float
+        :math:`\hat D`, c and b, over the volume (b over its square).
+    log_volume : float
+        Logarithm of that volume.
+    """
+
+    estimate: float
+    slope: float
+    floor: float
+    log_volume: float
+
+    @classmethod
+    def of(cls, at: SampleStatistics, alpha: float) -> Self | None:
+        """At a ridge far below `alpha`, that of a good fit; None if a sample has one row only."""
+        if at.systems is None or not (at.counts > 1.0).all():
+            return None
+        alpha = max(min(UNDERSMOOTHING * alpha, MOST_ALPHA), min(alpha, LEAST_ALPHA))
+        folds = at.systems.sums.split.folds
+        estimate = fold_tables(at.systems, np.array([alpha]), nested=False).cross.mean()
+        half = at.spectrum.vectors * np.sqrt(at.spectrum.dual_weights(alpha))
+        noise, h = half.T @ at.noise @ half, half.T @ at.h
+        dual = float(h @ h)
+        slope = 4.0 * float(h @ noise @ h) / dual if dual > 0.0 else 0.0
+        floor = 2.0 * folds / (folds - 1.0) * float(np.sum(noise**2))
+        return cls(float(estimate), slope, floor, at.log_volume)
+
+    def interval(self, confidence_level: Any) -> tuple[float, float]:
+        """Both ends, over the volume.
+
+        Raises
+        ------
+        InputError
+            If the level is not between 0 and 1.
+        """
+        level = np.asarray(confidence_level)
+        if level.ndim or level.dtype.kind not in "fi" or not 0.0 < level < 1.0:
+            raise InputError(f"confidence_level = {confidence_level!r}: expected a number between 0 and 1.")
+        z = float(ndtri(0.5 + 0.5 * float(level)))
+        # An estimate far below 0 is by chance: no distance is, and the upper end must not vanish with it.
+        estimate = max(self.estimate, 0.0)
+        shift = 0.5 * z**2 * self.slope
+        reach = math.sqrt(shift**2 + z**2 * (self.slope * estimate + self.floor))
+        return max(estimate + shift - reach, 0.0), estimate + shift + reach
