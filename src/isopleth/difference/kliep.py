@@ -1,0 +1,241 @@
+"""The ratio of two densities by the Kullback-Leibler importance estimation procedure, as a baseline."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from isopleth.difference.gaussian_system import GaussianSystem
+from isopleth.difference.grids import length_scales
+from isopleth.errors import InputError
+from isopleth.folds import folds_of
+from isopleth.frame import Frame
+from isopleth.operators import DEFAULT_MEMORY_LIMIT
+from isopleth.operators.threads import ONE_BLAS_THREAD
+from isopleth.validation import check_rows, column_names, varying_columns
+
+_UNSEEN = 1e-200
+"""A kernel of which the rows of Y see no more than this would be divided by next to nothing."""
+
+
+def mixture_weights(functions: np.ndarray, tol: float, max_iter: int) -> tuple[np.ndarray, int, float]:
+    r"""Weights on the simplex that maximise the mean log of a mixture.
+
+    Each step multiplies the weights by the gradient, which never lowers the mean log. The gradient also bounds what is left:
+    the objective is concave, so that no weights are better by more than its largest entry less 1.
+
+    Parameters
+    ----------
+    functions : array of shape (n, b)
+        Values of the functions at the rows; each row has a positive one.
+    tol : float
+        Bound on what is left at which to stop, in nats.
+    max_iter : int
+        Most steps.
+
+    Returns
+    -------
+    weights : array of shape (b,)
+    n_iter : int
+        Steps made.
+    residual : float
+        The bound on what is left.
+    """
+    n, b = functions.shape
+    functions = functions / functions.max(axis=1, keepdims=True)  # changes no weights, and nothing overflows
+    weights = np.full(b, 1.0 / b)
+    step = 0
+    while True:
+        gradient = (1.0 / (functions @ weights)) @ functions / n
+        residual = float(gradient.max() - 1.0)
+        if residual <= tol or step == max_iter:
+            return weights, step, residual
+        weights *= gradient
+        step += 1
+
+
+class KLIEP(BaseEstimator):
+    r"""Ratio of densities p/q for samples X of p and Y of q, and the Kullback-Leibler divergence that follows [1]_.
+
+    What :class:`LSDD` is compared with where rows are outlying. The ratio
+    :math:`w(x) = \sum_l a_l e^{-|x - c_l|^2/2}` with :math:`a_l \ge 0` and centres among the rows of X maximises
+    :math:`\tfrac1n \sum_i \log w(x_i)` subject to :math:`\tfrac1{n'} \sum_j w(y_j) = 1`; the maximum estimates the divergence.
+
+    Parameters
+    ----------
+    length_scale : None, float, array of shape (n_features,) or of shape (k, 1) or (k, n_features), optional
+        As for :class:`LSDD`; of several candidates the one of the largest held-out mean log ratio is taken.
+    centers : int, default=100
+        Most centres, drawn at random from X.
+    cv : int, default=5
+        Folds of X by which the length scale is chosen.
+    tol : float, default=1e-3
+        The mean log ratio is within so many nats of its maximum.
+    max_iter : int, default=2000
+        Most steps.
+    memory_limit : float, default=2**30
+        Bytes that tiles of the kernel matrix and scratch may take together.
+    n_jobs : int, optional
+        Threads; None is all processors.
+    random_state : int, RandomState or None
+        Seed of centres and folds.
+
+    Attributes
+    ----------
+    divergence_ : float
+        Mean log ratio over X, in nats.
+    centers_ : ndarray of shape (b, n_features)
+        The centres.
+    dual_coef_ : ndarray of shape (b,)
+        The a_l.
+    length_scale_ : ndarray of shape (n_features,)
+        The length scale of each column; NaN for constant columns, which are dropped.
+    n_iter_ : int
+        Steps made.
+    residual_ : float
+        Bound on how far from its maximum the mean log ratio is, in nats.
+
+    References
+    ----------
+    .. [1] M. Sugiyama, T. Suzuki, S. Nakajima, H. Kashima, P. von Buenau, M. Kawanabe, "Direct importance estimation for
+       covariate shift adaptation", Annals of the Institute of Statistical Mathematics 60, 2008.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth.difference import KLIEP
+    >>> rng = np.random.default_rng(0)
+    >>> baseline = KLIEP(random_state=0).fit(rng.normal(1.0, size=(200, 1)), rng.normal(size=(200, 1)))
+    >>> (baseline.ratio([[-1.0], [2.0]]) > 1).tolist()
+    [False, True]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "length_scale": [None, Real, "array-like"],
+        "centers": [Interval(Integral, 1, None, closed="left")],
+        "cv": [Interval(Integral, 2, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "memory_limit": [Interval(Real, 0, None, closed="neither")],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        length_scale: Any = None,
+        centers: int = 100,
+        cv: int = 5,
+        tol: float = 1e-3,
+        max_iter: int = 2000,
+        memory_limit: float = DEFAULT_MEMORY_LIMIT,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.length_scale = length_scale
+        self.centers = centers
+        self.cv = cv
+        self.tol = tol
+        self.max_iter = max_iter
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, Y: Any) -> Self:
+        """Fit the ratio.
+
+        Parameters
+        ----------
+        X, Y : array-like or data frame of shape (n, n_features) and (n', n_features)
+            Rows of the two samples.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            If a sample cannot be used, or a row of X lies so far from all rows of Y that no ratio is finite.
+        """
+        self._validate_params()
+        x, y = check_rows(self, X, reset=True, min_samples=2), check_rows(self, Y, reset=False, min_samples=2)
+        both = np.vstack([x, y])
+        keep = varying_columns(self, both)
+        frame = Frame.centred(both, keep)
+        member = np.repeat(np.eye(2), (len(x), len(y)), axis=0)
+        scales, _ = length_scales(self.length_scale, frame.centre(both), member, keep, column_names(self))
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        self.centers_ = x[np.sort(rng.permutation(len(x))[: self.centers])]
+        fold = folds_of(len(x), int(rng.integers(2**31)), min(int(self.cv), len(x)))
+        with ONE_BLAS_THREAD:
+            systems = [self._functions(frame.scaled(scale), x, y) for scale in scales]
+            held_out = [self._held_out(system, fold) for system in systems] if len(scales) > 1 else [0.0]
+            best = int(np.argmax(held_out))
+            functions, means = systems[best]
+            if not np.isfinite(held_out[best]) or not (functions.max(axis=1) > 0).all():
+                raise InputError(
+                    "some rows of X lie too far from all rows of Y for a ratio of densities; give length_scale."
+                )
+            weights, self.n_iter_, self.residual_ = mixture_weights(functions, self.tol, self.max_iter)
+        if self.residual_ > self.tol:
+            warnings.warn(
+                f"the mean log ratio may be {self.residual_:.2g} below its maximum after {self.n_iter_} steps; raise max_iter.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        self._frame = frame.scaled(scales[best])
+        self.dual_coef_ = weights / means
+        self.length_scale_ = np.full(len(keep), np.nan)
+        self.length_scale_[keep] = scales[best]
+        self.divergence_ = float(np.mean(np.log(functions @ weights)))
+        return self
+
+    def _system(self, frame: Frame) -> GaussianSystem:
+        return GaussianSystem(frame.enter(self.centers_), 0.0, self.memory_limit, self.n_jobs)
+
+    def _functions(self, frame: Frame, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Functions of mean 1 over Y at the rows of X, and their means before; 0 where Y does not see a centre."""
+        system = self._system(frame)
+        means = system.sums(frame.enter(y), np.full((len(y), 1), 1.0 / len(y)))[:, 0]
+        values = system.matrix(frame.enter(x))
+        seen = means > _UNSEEN
+        return np.where(seen, values / np.where(seen, means, 1.0), 0.0), np.where(seen, means, np.inf)
+
+    def _held_out(self, system: tuple[np.ndarray, np.ndarray], fold: np.ndarray) -> float:
+        """Mean log ratio over the rows of X, each under the ratio fitted without its fold."""
+        functions, _ = system
+        out = np.empty(len(functions))
+        for k in range(int(fold.max()) + 1):
+            inside = functions[fold != k]
+            if not (inside.max(axis=1) > 0).all():
+                return -np.inf
+            weights, _, _ = mixture_weights(inside, self.tol, self.max_iter)
+            with np.errstate(divide="ignore"):
+                out[fold == k] = np.log(functions[fold == k] @ weights)
+        return float(out.mean())
+
+    def ratio(self, X: Any) -> np.ndarray:
+        """The fitted ratio of densities at each row.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            p/q.
+        """
+        check_is_fitted(self, "dual_coef_")
+        rows = self._frame.enter(check_rows(self, X, reset=False))
+        return self._system(self._frame).values(rows, self.dual_coef_[:, None])[:, 0]

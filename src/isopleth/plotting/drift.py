@@ -1,0 +1,58 @@
+"""Pictures of a stream that is watched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from isopleth.plotting.style import BLUE, GREY, VERMILLION, given_or_new
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def plot_drift(alarms: Any, ax: Axes | None = None) -> Axes:
+    """Draw the statistic of a drift monitor along the rows of a stream.
+
+    The line breaks where no window is full: at the beginning and after alarms. Alarms are dots, and the threshold is a
+    dashed line.
+
+    Parameters
+    ----------
+    alarms : DriftAlarms
+        What :meth:`DriftMonitor.update` found.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None makes a figure without pyplot, so that no window opens and no display is needed.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes; their figure is ``ax.figure``, which :func:`save_figure` writes to a file.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth.plotting import plot_drift
+    >>> from isopleth.tasks.drift_alarms import DriftAlarms
+    >>> plot_drift(DriftAlarms(0, np.array([np.nan, 0.1, 0.4]), threshold=0.3, window=2)).get_xlabel()
+    'row'
+    """
+    ax = given_or_new(ax, 7.2, 3.0)
+    rows = alarms.first_row + np.arange(len(alarms.statistic))
+    ax.plot(rows, alarms.statistic, color=BLUE, linewidth=0.9)
+    ax.axhline(alarms.threshold, color=GREY, linewidth=0.9, linestyle="--", label="threshold")
+    raised = alarms.table()
+    count = len(alarms)
+    label = f"{count:,} alarm{'' if count == 1 else 's'}"
+    ax.plot(raised["row"], raised["statistic"], "o", color=VERMILLION, markersize=5, label=label, zorder=4)
+    ax.set(xlabel="row", ylabel=f"distance of the last {alarms.window} rows")
+    ax.set_ylim(bottom=0.0)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False, fontsize=8, loc="upper left")
+    return ax

@@ -1,0 +1,291 @@
+"""Has a stream of rows stopped looking like the reference, and since when?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from isopleth.errors import InputError
+from isopleth.frame import Frame
+from isopleth.operators import DEFAULT_MEMORY_LIMIT
+from isopleth.operators.threads import ONE_BLAS_THREAD
+from isopleth.rows import row_keys
+from isopleth.tasks.drift_alarms import DriftAlarms
+from isopleth.tasks.drift_calibration import calibrate
+from isopleth.tasks.drift_features import DriftFeatures, spread
+from isopleth.tasks.drift_window import DriftState, advance
+from isopleth.validation import check_rows, varying_columns
+
+_AT_ONCE = 1024
+"""Rows whose kernel values are computed together, so that memory does not grow with the rows of a call."""
+
+
+class DriftMonitor(BaseEstimator):
+    r"""Alarms when the last rows of a stream come from another distribution than a reference.
+
+    After every row, the last `window` rows are compared with the reference by the dual form of least-squares density
+    difference [1]_, :math:`h^\top M h` with :math:`h = \bar\psi_{\text{window}} - \bar\psi_{\text{reference}}` and
+    :math:`M = 2G - GHG`, :math:`G = (H + \alpha I)^{-1}`: an estimate of the squared L2 distance of the two densities, smoothed.
+    If it is above `threshold_`, an alarm is raised, the window is emptied and filled again by the rows that follow.
+
+    The threshold is the one for which, while nothing changes, `expected_run_length` rows pass until an alarm, counted from
+    the first row or from the row after the last alarm. That is a mean over streams **and over references**: see Notes.
+
+    Parameters
+    ----------
+    window : int, default=50
+        Rows that are compared with the reference at a time. Short windows find large changes soon, long ones small changes.
+    expected_run_length : float, default=10000
+        Mean number of rows until a false alarm; at least twice the window.
+    length_scale : float, array of shape (n_features,) or None, default=None
+        Of the Gaussian kernel, in the units of the columns. None is :math:`\sqrt d` standard deviations, taken from the
+        quartiles where these say less: wide, since a window holds few rows.
+    alpha : float, default=0.1
+        The ridge over the volume of the kernel, as in :class:`LSDD`.
+    centers : int, default=100
+        Centres of kernels, random rows of the reference; at most a quarter of them. These rows serve as nothing else.
+    memory_limit : float, default=2**30
+        Bytes that matrices of the centres and scratch may take at fit.
+    n_jobs : int, optional
+        Threads of kernel sums at fit; None is all processors.
+    random_state : int, RandomState or None
+        Seed of the choice of centres and of the simulations.
+
+    Attributes
+    ----------
+    threshold_ : float
+        Of the statistic, which is relative to the volume of the kernel.
+    run_lengths_ : ndarray of shape (simulations,)
+        Run lengths under no change, as simulated to find the threshold. Their mean is `expected_run_length`; their
+        quantiles say how much they spread. Those beyond 50 times the mean are cut there.
+    state_ : DriftState
+        Place in the stream. It is replaced and never changed: keep it and assign it later to go back to that row.
+    length_scale_ : ndarray of shape (n_features,)
+        The length scale of each column; NaN for constant columns, which are dropped.
+    n_features_in_ : int
+        Number of columns at fit.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the columns at fit, where they had any.
+
+    Warns
+    -----
+    DataWarning
+        For columns that are constant in the reference: they are left out, and what the stream has there is not looked at.
+
+    See Also
+    --------
+    LSDD : The difference of the densities of two samples.
+
+    Notes
+    -----
+    A reference is a sample too. Its mean misses the truth a little, by the same amount at every row, so that one reference
+    gives alarms more often and another more seldom than asked for. The threshold is set by simulation of many references
+    drawn from the given one, each with the threshold that it would have set for itself, and the mean over all of them is right;
+    it takes a reference of ten windows or more to make it nearly right for each. Run lengths are about exponential: half of
+    all false alarms come before 0.7 of the mean. Rows must be independent of each other while nothing changes.
+
+    How rows are cut into calls of :meth:`update` does not change any answer, not by a bit. The memory is that of two windows.
+
+    References
+    ----------
+    .. [1] M. Sugiyama, T. Kanamori, T. Suzuki, M. C. du Plessis, S. Liu, I. Takeuchi, "Density-difference estimation", NIPS
+       2012.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import DriftMonitor
+    >>> rng = np.random.default_rng(0)
+    >>> monitor = DriftMonitor(window=20, expected_run_length=500, random_state=0).fit(rng.normal(size=(300, 2)))
+    >>> monitor.update(rng.normal(size=(100, 2)))
+    DriftAlarms(0 alarms in rows 0 to 99)
+    >>> alarms = monitor.update(rng.normal(2.0, size=(15, 2)))
+    >>> [100 < row < 115 for row in alarms]
+    [True]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "window": [Interval(Integral, 2, None, closed="left")],
+        "expected_run_length": [Interval(Real, 0, None, closed="neither")],
+        "length_scale": [None, Interval(Real, 0, None, closed="neither"), "array-like"],
+        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "centers": [Interval(Integral, 1, None, closed="left")],
+        "memory_limit": [Interval(Real, 0, None, closed="neither")],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        window: int = 50,
+        expected_run_length: float = 10_000,
+        length_scale: Any = None,
+        alpha: float = 0.1,
+        centers: int = 100,
+        memory_limit: float = DEFAULT_MEMORY_LIMIT,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.window = window
+        self.expected_run_length = expected_run_length
+        self.length_scale = length_scale
+        self.alpha = alpha
+        self.centers = centers
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the reference, set the threshold and wait for the first row of the stream.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            The reference: rows as they are while nothing has changed, independent of each other.
+        y : ignored
+            Present for scikit-learn's interface.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            If the rows or parameters cannot be used, or there are fewer rows than in a window; the sentence says why and
+            what to do.
+        """
+        self._validate_params()
+        self.__dict__.pop("threshold_", None)  # a fit that fails leaves no mixture of two models
+        if not self.expected_run_length >= 2 * self.window:
+            raise InputError(
+                f"expected_run_length = {self.expected_run_length!r} is less than twice the window of {self.window} rows, which "
+                "the first decision waits for; raise it or take a shorter window."
+            )
+        X = check_rows(self, X, reset=True, min_samples=2)
+        if len(X) < self.window:
+            raise InputError(
+                f"the reference X has {len(X)} row{'s' if len(X) > 1 else ''}, fewer than the window of {self.window}; give a "
+                "longer reference, of ten windows or more, or a shorter window."
+            )
+        self._learn(X)
+        self.state_ = DriftState.empty(int(self.window), len(self._features.mean))
+        return self
+
+    def _learn(self, X: np.ndarray) -> None:
+        keep = varying_columns(self, X)
+        frame = Frame.centred(X, keep)
+        scale = self._scales(frame.centre(X), keep)
+        frame = frame.scaled(scale)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        with ONE_BLAS_THREAD:  # the matrices are small
+            limits = {"memory_limit": self.memory_limit, "n_jobs": self.n_jobs}
+            self._features, values = DriftFeatures.of(X, frame, int(self.centers), float(self.alpha), rng, **limits)
+            run_length = float(self.expected_run_length)
+            threshold, self.run_lengths_ = calibrate(values, int(self.window), run_length, rng)
+        # A saved monitor can be asked whether it knows this reference, without its rows.
+        self._reference_key = int(row_keys(X).sum())
+        self.length_scale_ = np.full(len(keep), np.nan)
+        self.length_scale_[keep] = scale
+        self.threshold_ = threshold
+
+    def _scales(self, rows: np.ndarray, keep: np.ndarray) -> np.ndarray:
+        """Length scales of the kept columns of the centred rows."""
+        if self.length_scale is None:
+            return math.sqrt(rows.shape[1]) * spread(rows)
+        try:
+            given = np.asarray(self.length_scale, dtype=np.float64)
+            scale = np.broadcast_to(given, (len(keep),))[keep]
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"length_scale = {self.length_scale!r}: expected None, a number, or one for each of {len(keep)} columns."
+            ) from error
+        if not (np.isfinite(scale) & (scale > 0.0)).all():
+            raise InputError(f"length_scale = {self.length_scale!r}: expected positive, finite numbers.")
+        return scale
+
+    def update(self, X: Any) -> DriftAlarms:
+        """Take in the next rows of the stream.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows in the order in which they came, one or many.
+
+        Returns
+        -------
+        DriftAlarms
+            The alarms among these rows, and the statistic at each.
+
+        Raises
+        ------
+        InputError
+            If rows cannot be used, NaN among them; then none of them is taken in.
+        """
+        check_is_fitted(self, "threshold_")
+        X = check_rows(self, X, reset=False)
+        state, first = self.state_, self.state_.rows
+        parts = []
+        with ONE_BLAS_THREAD:
+            for start in range(0, len(X), _AT_ONCE):
+                state, statistic = self._take_in(state, self._features(X[start : start + _AT_ONCE]))
+                parts.append(statistic)
+        self.state_ = state
+        return DriftAlarms(first, np.concatenate(parts), self.threshold_, len(state.block))
+
+    def _take_in(self, state: DriftState, values: np.ndarray) -> tuple[DriftState, np.ndarray]:
+        """The state after rows with these feature values, and the statistic at each."""
+        out = np.full(len(values), np.nan)
+        done = 0
+        while done < len(values):
+            after, sums = advance(state, values[done : done + state.room])
+            sums /= len(state.block)
+            statistic = (sums * sums).sum(axis=1)
+            raised = np.flatnonzero(statistic > self.threshold_)
+            if len(raised):
+                taken = int(raised[0]) + 1
+                after = DriftState.empty(len(state.block), len(state.prefix), state.rows + taken, state.alarms + 1)
+                statistic = statistic[:taken]
+            out[done : done + len(statistic)] = statistic
+            done += len(statistic)
+            state = after
+        return state, out
+
+    def update_reference(self, X: Any) -> Self:
+        """Compare with other rows from now on: what has been called a drift, say, and is the new normal.
+
+        The reference is replaced and the threshold set anew. The count of rows goes on; the window is emptied, since its rows
+        were compared with what is gone.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            The new reference, with the columns of the old one.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            As :meth:`fit`; the old reference then stays.
+        """
+        check_is_fitted(self, "threshold_")
+        rows = check_rows(self, X, reset=False, min_samples=2)
+        fresh = type(self)(**self.get_params(deep=False))
+        names = getattr(self, "feature_names_in_", None)
+        fresh.fit(rows)
+        state = replace(fresh.state_, rows=self.state_.rows, alarms=self.state_.alarms)
+        self.__dict__.update(vars(fresh) | {"state_": state, "_column_labels": self._column_labels})
+        if names is not None:
+            self.feature_names_in_ = names
+        return self

@@ -1,0 +1,103 @@
+"""What a drift monitor says of a batch of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DriftAlarms:
+    """Alarms in some rows of a stream, and the statistic that raised them.
+
+    It counts as true where there is an alarm, has their number as its length and gives their rows when iterated over.
+
+    Parameters
+    ----------
+    first_row : int
+        Number of the first of these rows in the stream, counted from 0.
+    statistic : ndarray of shape (m,)
+        Distance of the window that ends with each row from the reference; NaN where no window is full, which is so in the
+        first ``window - 1`` rows of the stream and after an alarm.
+    threshold : float
+        An alarm is a statistic above it.
+    window : int
+        Rows of a window.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth.tasks.drift_alarms import DriftAlarms
+    >>> alarms = DriftAlarms(100, np.array([0.1, 0.2, 0.4]), threshold=0.3, window=20)
+    >>> alarms
+    DriftAlarms(1 alarm in rows 100 to 102: 102)
+    >>> list(alarms), bool(alarms)
+    ([102], True)
+    """
+
+    first_row: int
+    statistic: np.ndarray
+    threshold: float
+    window: int
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Numbers in the stream of the rows at which an alarm was raised."""
+        return self.first_row + np.flatnonzero(self.statistic > self.threshold)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.rows.tolist())
+
+    def __repr__(self) -> str:
+        found = self.rows
+        some = ", ".join(map(str, found[:5])) + (", ..." if len(found) > 5 else "")
+        where = (
+            f"rows {self.first_row} to {self.first_row + len(self.statistic) - 1}" if len(self.statistic) else "no rows"
+        )
+        return f"DriftAlarms({len(found)} alarm{'' if len(found) == 1 else 's'} in {where}{': ' if some else ''}{some})"
+
+    def table(self) -> dict[str, np.ndarray]:
+        """The alarms as columns, for a data frame.
+
+        Returns
+        -------
+        dict of str to ndarray of shape (alarms,)
+            ``row``, the ``first_row`` of its window, ``statistic`` and ``threshold``.
+        """
+        rows = self.rows
+        return {
+            "row": rows,
+            "first_row": rows - self.window + 1,
+            "statistic": self.statistic[rows - self.first_row],
+            "threshold": np.full(len(rows), self.threshold),
+        }
+
+    def plot(self, ax: Axes | None = None) -> Any:
+        """Draw the statistic along the rows, the threshold and the alarms.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; None makes a figure without pyplot.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from isopleth.plotting.drift import plot_drift
+
+        return plot_drift(self, ax)

@@ -1,0 +1,215 @@
+"""``isopleth monitor``: alarms as they come, a state that survives kill -9, one line for all that is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from isopleth import DriftMonitor
+from isopleth.cli.program import program
+from isopleth.io import load, save
+from isopleth.tasks import drift_calibration
+
+RNG = np.random.default_rng(0)
+REFERENCE = RNG.normal(size=(200, 2))
+STREAM = np.concatenate([RNG.normal(size=(150, 2)), RNG.normal(3.0, size=(150, 2))])
+COMMON = ("--window", 20, "--run-length", 400)
+
+
+@pytest.fixture(autouse=True)
+def short_simulations(monkeypatch):
+    monkeypatch.setattr(drift_calibration, "FEWEST", 50)
+    monkeypatch.setattr(drift_calibration, "SIMULATED_ROWS", 1e4)
+
+
+@pytest.fixture
+def reference(tmp_path):
+    path = tmp_path / "reference.csv"
+    np.savetxt(path, REFERENCE, delimiter=",", header="a,b", comments="")
+    return path
+
+
+def text(rows, header="a,b\n"):
+    return header + "".join(",".join(map(repr, row)) + "\n" for row in rows.tolist())
+
+
+def run(*arguments, rows):
+    return CliRunner().invoke(program, ["monitor", *map(str, arguments)], input=rows, prog_name="isopleth")
+
+
+def alarms_of(output):
+    return [json.loads(line) for line in output.splitlines()]
+
+
+def expected_rows():
+    return [row + 1 for row in DriftMonitor(20, 400, random_state=0).fit(REFERENCE).update(STREAM)]
+
+
+def refused(*arguments, rows):
+    result = run(*arguments, rows=rows)
+    assert result.exit_code == 2, result.output
+    assert result.stderr.startswith("isopleth: ")
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def test_alarms_are_those_of_the_library(reference):
+    result = run("--reference", reference, *COMMON, "--json", rows=text(STREAM))
+    assert (result.exit_code, result.stderr) == (0, "")
+    found = alarms_of(result.stdout)
+    assert [alarm["row"] for alarm in found] == expected_rows()
+    assert found
+    for alarm in found:
+        assert alarm["first_row"] == alarm["row"] - 19
+        assert alarm["statistic"] > alarm["threshold"]
+
+
+def test_text_for_people(reference):
+    result = run("--reference", reference, *COMMON, rows=text(STREAM))
+    lines = result.stdout.splitlines()
+    row = expected_rows()[0]
+    assert lines[0].startswith(f"row {row}: rows {row - 19} to {row} differ from the reference (distance ")
+    assert lines[-1] == f"300 rows, {len(lines) - 1} alarms"
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        text(STREAM, header=""),
+        text(STREAM[:, ::-1], header="b,a\n"),
+        text(np.column_stack([STREAM[:, 1], RNG.normal(size=300), STREAM[:, 0]]), header="b,other,a\n"),
+        text(STREAM).replace(",", ";"),
+        "\ufeff" + text(STREAM).replace("\n", "\r\n"),
+        text(STREAM).replace("\n", "\n\n").rstrip("\n"),
+    ],
+    ids=["no header", "turned", "more columns", "semicolons", "windows", "blank lines, none at the end"],
+)
+def test_how_rows_may_be_written(reference, rows):
+    result = run("--reference", reference, *COMMON, "--json", rows=rows)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert [alarm["row"] for alarm in alarms_of(result.stdout)] == expected_rows()
+
+
+def test_a_stream_in_parts_goes_on_where_it_was(reference, tmp_path):
+    state = tmp_path / "state"
+    found = []
+    for part in (STREAM[:170], STREAM[170:171], STREAM[171:]):
+        result = run("--reference", reference, *COMMON, "--json", "--state", state, rows=text(part))
+        assert result.exit_code == 0
+        found += alarms_of(result.stdout)
+    assert [alarm["row"] for alarm in found] == expected_rows()
+    assert load(state).state_.rows == 300
+
+
+def test_replay_skips_what_is_counted(reference, tmp_path):
+    state = tmp_path / "state"
+    found = []
+    for part in (STREAM[:163], STREAM, STREAM):
+        result = run("--reference", reference, *COMMON, "--json", "--state", state, "--replay", rows=text(part))
+        found += alarms_of(result.stdout)
+    assert [alarm["row"] for alarm in found] == expected_rows()
+    assert load(state).state_.rows == 300
+
+
+def test_rows_before_a_bad_line_are_taken_in(reference, tmp_path):
+    state = tmp_path / "state"
+    words = refused("--reference", reference, *COMMON, "--state", state, rows=text(STREAM[:5]) + "nan,1\n" + "2,3\n")
+    assert "line 7: 'nan' in column 'a' is no finite number" in words
+    assert load(state).state_.rows == 5
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ("a,b\n1,2\n3\n", "line 3: 1 cell where the first line has 2"),
+        ("a,b\n1,x\n", "line 2: 'x' in column 'b' is no finite number"),
+        ("a,c\n1,2\n", "lacks 'b' of the reference's columns; it has 'a', 'c'"),
+        ("1,2,3\n", "3 columns where the reference has 2"),
+        (b"a,b\n1,\xff\n", "line 2: not UTF-8"),
+        ('a,b\n"1,2\n', "line 2: a quoted cell is not closed"),
+    ],
+)
+def test_lines_that_cannot_be_used(reference, rows, words):
+    assert words in refused("--reference", reference, *COMMON, rows=rows)
+
+
+def test_refusals(reference, tmp_path):
+    state = tmp_path / "state"
+    assert "fewer than the window of 300" in refused("--reference", reference, "--window", 300, rows="")
+    assert "--replay skips" in refused("--reference", reference, "--replay", rows="")
+    assert run("--reference", reference, *COMMON, "--state", state, rows=text(STREAM)).exit_code == 0
+    assert "made with --window 20 --run-length 400" in refused("--reference", reference, "--state", state, rows="")
+    other = tmp_path / "other.csv"
+    np.savetxt(other, REFERENCE + 1.0, delimiter=",", header="a,b", comments="")
+    assert "another reference" in refused("--reference", other, *COMMON, "--state", state, rows="")
+    save(DriftMonitor(), state)
+    assert "does not fit this version" in refused("--reference", reference, *COMMON, "--state", state, rows="")
+    folder = tmp_path / "no" / "state"
+    assert "does not exist" in refused("--reference", reference, *COMMON, "--state", folder, rows="")
+
+
+def start(reference, state, out):
+    command = [sys.executable, "-m", "isopleth.cli", "monitor", "--json", "--replay", *map(str, COMMON)]
+    command += ["--reference", str(reference), "--state", str(state)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.DEVNULL)
+
+
+def send(process, content, *, to_the_end):
+    """The stream in small pieces; only the last run is told that it ends."""
+    with suppress(BrokenPipeError):
+        for begin in range(0, len(content), 700):
+            process.stdin.write(content[begin : begin + 700])
+            process.stdin.flush()
+            time.sleep(0.001)
+        if to_the_end:
+            process.stdin.close()
+
+
+def kill_at_some_moment(process, state, rng):
+    """Every other time while it starts or idles, else soon after it has begun to write the state anew."""
+    if rng.random() < 0.5:
+        time.sleep(rng.uniform(0.0, 2.0))
+    else:
+        before, deadline = state.stat().st_mtime_ns, time.monotonic() + 8.0
+        while state.stat().st_mtime_ns == before and time.monotonic() < deadline:
+            time.sleep(0.001)
+        time.sleep(rng.uniform(0.0, 0.1))
+    os.kill(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("kills", [2, pytest.param(100, marks=pytest.mark.slow)])
+def test_killed_at_any_moment_it_gives_the_answers_of_an_unbroken_run(tmp_path, reference, kills):
+    rng = np.random.default_rng(kills)
+    length = 300 + 60 * kills
+    rows = rng.normal(size=(length, 2)) + 3.0 * (np.arange(length) > length // 3)[:, None]
+    whole = run("--reference", reference, *COMMON, "--json", rows=text(rows)).stdout
+    state, out = tmp_path / "state", tmp_path / "alarms"
+    # The threshold of a subprocess is simulated at full length, so the first state is made here.
+    assert run("--reference", reference, *COMMON, "--state", state, rows="").exit_code == 0
+    with open(out, "wb") as file:
+        for number in range(kills + 1):
+            process, last = start(reference, state, file), number == kills
+            sender = threading.Thread(target=send, args=(process, text(rows).encode()), kwargs={"to_the_end": last})
+            sender.start()
+            if last:
+                assert process.wait(timeout=120) == 0
+            else:
+                kill_at_some_moment(process, state, rng)
+            sender.join()
+            with suppress(BrokenPipeError):
+                process.stdin.close()
+    lines = out.read_text().splitlines()
+    assert list(dict.fromkeys(lines)) == whole.splitlines()
+    assert load(state).state_.rows == length
+    assert len(whole.splitlines()) > 5

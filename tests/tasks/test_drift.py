@@ -1,0 +1,237 @@
+"""The drift monitor: its contract, its arithmetic, its memory, what it refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import isopleth
+from isopleth import DriftMonitor, InputError
+from isopleth.tasks import drift_calibration
+from isopleth.tasks.drift_window import DriftState, advance
+from isopleth.validation import DataWarning
+
+
+@pytest.fixture(autouse=True)
+def short_simulations(monkeypatch):
+    """Thresholds are tested elsewhere."""
+    monkeypatch.setattr(drift_calibration, "FEWEST", 50)
+    monkeypatch.setattr(drift_calibration, "SIMULATED_ROWS", 1e4)
+
+
+def monitor(rows=300, dim=3, seed=0, **parameters):
+    rng = np.random.default_rng(seed)
+    parameters = {"window": 20, "expected_run_length": 2000, "random_state": 0} | parameters
+    return DriftMonitor(**parameters).fit(rng.normal(size=(rows, dim)) * np.arange(1, dim + 1))
+
+
+def stream(rows=400, dim=3, seed=1):
+    """No change in the first half, a shift in the second."""
+    X = np.random.default_rng(seed).normal(size=(rows, dim)) * np.arange(1, dim + 1)
+    X[rows // 2 :, 0] += 2.0
+    return X
+
+
+@parametrize_with_checks([DriftMonitor(window=3, expected_run_length=20)])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+def dense_statistic(fitted, window):
+    """h' M h with a dense inverse, from rows."""
+    features, alpha = fitted._features, fitted.alpha
+    z, centers = features.frame.enter(window), features.centers
+    psi = np.exp(-0.5 * ((z[:, None] - centers) ** 2).sum(-1)).mean(axis=0)
+    H = np.exp(-0.25 * ((centers[:, None] - centers) ** 2).sum(-1))
+    inverse = np.linalg.inv(H + alpha * np.eye(len(H)))
+    h = psi - fitted_mean(fitted, centers)
+    return h @ (2 * inverse - inverse @ H @ inverse) @ h
+
+
+def fitted_mean(fitted, centers):
+    """Mean of the kernels over the rows of the reference that are no centres."""
+    X = np.random.default_rng(0).normal(size=(300, 3)) * [1.0, 2.0, 3.0]
+    z = fitted._features.frame.enter(X)
+    squares = ((z[:, None] - centers) ** 2).sum(-1)
+    others = squares.min(axis=1) > 1e-20
+    assert (~others).sum() == len(centers) == 75
+    return np.exp(-0.5 * squares[others]).mean(axis=0)
+
+
+def test_statistic_is_the_dual_form_of_each_window():
+    fitted, X = monitor(expected_run_length=5000), stream()
+    found = fitted.update(X[:200])
+    assert not found
+    assert np.isnan(found.statistic[:19]).all()
+    expected = [dense_statistic(fitted, X[i - 19 : i + 1]) for i in range(19, 200, 7)]
+    np.testing.assert_allclose(found.statistic[19::7], expected, rtol=1e-4)  # directions below LOST are left out
+
+
+def test_change_is_found_and_the_window_starts_again():
+    fitted, X = monitor(), stream()
+    found = fitted.update(X)
+    assert 200 < found.rows[0] < 225
+    for row in found:
+        assert np.isnan(found.statistic[row + 1 : row + 20]).all()
+        assert np.isfinite(found.statistic[row + 20 : row + 21]).all()
+    assert fitted.state_.rows == 400
+    assert fitted.state_.alarms == len(found) > 3
+    table = found.table()
+    np.testing.assert_array_equal(table["first_row"], found.rows - 19)
+    assert (table["statistic"] > fitted.threshold_).all()
+    assert repr(found).startswith(f"DriftAlarms({len(found)} alarms in rows 0 to 399: {found.rows[0]}, ")
+
+
+@pytest.mark.parametrize("dim", [1, 3, 20])
+def test_how_rows_are_cut_changes_no_bit(dim):
+    fitted, X = monitor(dim=dim), stream(dim=dim)
+    start = fitted.state_
+    whole = fitted.update(X).statistic
+    for cuts in (range(1, 400), [1, 2, 3, 50, 61, 200, 399], np.arange(7, 400, 7)):
+        fitted.state_ = start
+        parts = [fitted.update(part).statistic for part in np.split(X, cuts)]
+        np.testing.assert_array_equal(np.concatenate(parts), whole)
+
+
+def test_a_saved_stream_goes_on_to_the_last_bit(tmp_path):
+    fitted, X = monitor(), stream()
+    whole = monitor().update(X)
+    first = fitted.update(X[:231])
+    kept = fitted.state_
+    isopleth.save(fitted, tmp_path / "monitor")
+    again = isopleth.load(tmp_path / "monitor")
+    second = again.update(X[231:])
+    np.testing.assert_array_equal(np.concatenate([first.statistic, second.statistic]), whole.statistic)
+    assert [*first, *second] == list(whole)
+    fitted.update(stream(seed=5))
+    fitted.state_ = kept
+    np.testing.assert_array_equal(fitted.update(X[231:]).statistic, second.statistic)
+
+
+def test_sums_are_those_of_the_rows():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(103, 2)) * 10.0 ** rng.integers(-3, 9, size=(103, 1))
+    state, sums = DriftState.empty(7, 2), []
+    while state.rows < 103:
+        step = min(state.room, int(rng.integers(1, 8)), 103 - state.rows)
+        state, found = advance(state, values[state.rows : state.rows + step])
+        sums.append(found)
+    sums = np.concatenate(sums)
+    assert np.isnan(sums[:6]).all()
+    expected = np.array([values[i - 6 : i + 1].sum(axis=0) for i in range(6, 103)])
+    # A giant row that has left the window leaves nothing behind.
+    np.testing.assert_allclose(sums[6:], expected, rtol=1e-12, atol=1e-9)
+
+
+def test_memory_is_that_of_two_windows():
+    fitted = monitor()
+    sizes = set()
+    for seed in range(3):
+        fitted.update(stream(1000, seed=seed))
+        sizes.add(fitted.state_.block.nbytes + fitted.state_.suffix.nbytes + fitted.state_.prefix.nbytes)
+    assert sizes == {8 * 41 * len(fitted._features.mean)}
+
+
+def test_answers_follow_the_units_of_the_columns():
+    X, reference = stream(), np.random.default_rng(0).normal(size=(300, 3))
+    scale, shift = np.array([2.0**20, 2.0**-9, 1.0]), np.array([4.0, -8.0, 0.5])
+    plain = DriftMonitor(20, 300, random_state=0).fit(reference)
+    other = DriftMonitor(20, 300, random_state=0).fit(reference * scale + shift)
+    assert other.threshold_ == pytest.approx(plain.threshold_, rel=1e-4)
+    found = other.update(X * scale + shift)
+    np.testing.assert_allclose(found.statistic[19:100], plain.update(X).statistic[19:100], rtol=1e-8)
+
+
+def test_new_reference_goes_on_counting():
+    fitted, X = monitor(), stream(dim=3)
+    assert fitted.update(X)
+    before = fitted.state_
+    assert fitted.update_reference(X[200:]) is fitted
+    assert (fitted.state_.rows, fitted.state_.alarms, fitted.state_.since) == (400, before.alarms, 0)
+    found = fitted.update(stream(seed=2)[200:])
+    assert found.first_row == 400
+    assert not found
+    fresh = DriftMonitor(20, 2000, random_state=0).fit(X[200:])
+    assert fresh.threshold_ == fitted.threshold_
+    with pytest.raises(InputError, match="fewer than the window"):
+        fitted.update_reference(X[:5])
+    assert fitted.threshold_ == fresh.threshold_
+
+
+def test_names_of_columns_are_kept():
+    frame = pd.DataFrame(stream(), columns=["a", "b", "c"])
+    fitted = DriftMonitor(20, 300, random_state=0).fit(frame[:200])
+    fitted.update_reference(frame[:150])
+    assert fitted.feature_names_in_.tolist() == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="feature names"):
+        fitted.update(frame[["b", "a", "c"]])
+
+
+def test_a_constant_stretch_is_a_change_and_no_error():
+    fitted = monitor()
+    found = fitted.update(np.zeros((60, 3)))
+    assert np.isfinite(found.statistic[19])
+    assert found
+    far = fitted.update(np.full((30, 3), 1e300))
+    assert far
+    assert not np.isinf(far.statistic).any()
+
+
+def test_heavy_tails_do_not_blur_the_rest():
+    rng = np.random.default_rng(0)
+    reference = rng.standard_t(1, size=(500, 1))
+    fitted = DriftMonitor(50, 500, random_state=0).fit(reference)
+    assert fitted.length_scale_[0] < 3.0 < reference.std()
+    assert fitted.update(rng.standard_t(1, size=(100, 1)) + 3.0)
+
+
+def test_constant_columns_are_left_out():
+    X = stream()
+    X[:, 1] = 7.0
+    with pytest.warns(DataWarning, match="column 1"):
+        fitted = DriftMonitor(20, 300, random_state=0).fit(X[:200])
+    assert np.isnan(fitted.length_scale_[1])
+    other = X[200:].copy()
+    other[:, 1] = 9.0
+    start = fitted.state_
+    first = fitted.update(X[200:]).statistic
+    fitted.state_ = start
+    np.testing.assert_array_equal(fitted.update(other).statistic, first)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "rows", "words"),
+    [
+        ({"window": 50}, 49, "49 rows, fewer than the window of 50"),
+        ({"window": 50, "expected_run_length": 99}, 300, "less than twice the window"),
+        ({"length_scale": [1.0, 2.0]}, 300, "one for each of 3 columns"),
+        ({"length_scale": [1.0, 2.0, np.inf]}, 300, "positive, finite"),
+        ({"window": 1}, 300, "window"),
+        ({"alpha": 0.0}, 300, "alpha"),
+    ],
+)
+def test_refusals(parameters, rows, words):
+    with pytest.raises(ValueError, match=words):
+        monitor(rows, **parameters)
+
+
+def test_rows_that_cannot_be_used_are_not_taken_in():
+    fitted, X = monitor(), stream()
+    X[30, 1] = np.nan
+    with pytest.raises(InputError, match=r"NaN in column 1 \(1 row\)"):
+        fitted.update(X)
+    assert fitted.state_.rows == 0
+    with pytest.raises(InputError, match="NaN"):
+        DriftMonitor().fit(X)
+
+
+def test_plot():
+    pytest.importorskip("matplotlib")
+    fitted = monitor()
+    ax = fitted.update(stream()).plot()
+    line = ax.lines[0]
+    assert len(line.get_xdata()) == 400
+    assert ax.lines[1].get_ydata()[0] == fitted.threshold_
+    assert len(ax.lines[2].get_xdata()) == fitted.state_.alarms

@@ -1,0 +1,86 @@
+"""The run length asked for is the one that comes, over references and streams."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from isopleth import DriftMonitor
+from isopleth.tasks import drift_calibration
+from isopleth.tasks.drift_calibration import Reference, _quantile, calibrate
+
+ASKED = 200
+
+
+def run_lengths(draw, references, streams, rows=300, window=20):
+    """Of fresh streams against fresh references, as shares of what was asked for."""
+    found = []
+    for i in range(references):
+        rng = np.random.default_rng(i)
+        monitor = DriftMonitor(window, ASKED, random_state=i, n_jobs=1).fit(draw(rng, rows))
+        start = monitor.state_
+        for _ in range(streams):
+            monitor.state_ = start
+            alarms = monitor.update(draw(rng, 5 * ASKED))
+            while not alarms:
+                alarms = monitor.update(draw(rng, 5 * ASKED))
+            found.append((alarms.rows[0] + 1) / ASKED)
+    return np.array(found)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        pytest.param(lambda rng, n: rng.normal(size=(n, 2)), id="normal"),
+        pytest.param(lambda rng, n: rng.poisson(1.0, size=(n, 3)).astype(float), id="counts", marks=pytest.mark.slow),
+    ],
+)
+def test_mean_run_length(draw, monkeypatch):
+    monkeypatch.setattr(drift_calibration, "FEWEST", 200)
+    monkeypatch.setattr(drift_calibration, "MOST", 200)
+    found = run_lengths(draw, references=60, streams=12)
+    assert found.mean() == pytest.approx(1.0, abs=0.15)
+    # No law of run lengths makes alarms every other time at once and never otherwise.
+    assert 0.4 < np.median(found) < 0.8
+
+
+def test_a_threshold_from_the_reference_alone_would_give_too_many_alarms():
+    """What the simulation of references is for: at this size its absence shows."""
+    values = np.random.default_rng(0).normal(size=(40, 1))
+    values -= values.mean()
+    threshold, lengths = calibrate(values, 20, 400.0, np.random.default_rng(0))
+    assert lengths.mean() == pytest.approx(400.0, rel=0.02)
+    many = np.repeat(values, 50, axis=0)
+    unaware, _ = calibrate(many, 20, 400.0, np.random.default_rng(0))
+    assert threshold > 1.03 * unaware
+
+
+def test_thresholds_grow_with_the_run_length_and_follow_the_units():
+    values = np.random.default_rng(0).normal(size=(200, 3)) * [3.0, 2.0, 1.0]
+    values -= values.mean(axis=0)
+    found = [calibrate(values, 20, length, np.random.default_rng(0))[0] for length in (100.0, 400.0, 1600.0)]
+    assert found == sorted(found)
+    doubled, _ = calibrate(2.0 * values, 20, 400.0, np.random.default_rng(0))
+    assert doubled == pytest.approx(4.0 * found[1], rel=1e-6)
+
+
+def test_quantiles_of_quadratic_forms():
+    equal = np.diag(np.full(3, 2.0))[None]
+    assert _quantile(equal, np.full((1, 2), 2.0), 0.01)[0] == pytest.approx(2.0 * chi2.isf(0.01, 5))
+    variances = np.array([3.0, 1.0, 0.5, 0.2])
+    draws = np.random.default_rng(0).normal(size=(200_000, 4)) ** 2 @ variances
+    found = _quantile(np.diag(variances[:2])[None], variances[None, 2:], 0.005)[0]
+    assert found == pytest.approx(np.quantile(draws, 0.995), rel=0.03)
+
+
+def test_references_drawn_again_have_the_moments_of_means():
+    values = np.random.default_rng(0).normal(size=(100, 20)) * np.linspace(3.0, 0.1, 20)
+    values -= values.mean(axis=0)
+    reference = Reference.of(values)
+    means, scale = reference.drawn_again(4000, 0.01, np.random.default_rng(1))
+    expected = reference.values.var(axis=0) / 100
+    np.testing.assert_allclose(means.var(axis=0), expected, rtol=0.12)
+    assert np.abs(means.mean(axis=0)).max() < 4.0 * np.sqrt(expected.max() / 4000)
+    assert np.median(scale) == pytest.approx(1.0, abs=0.05)
+    assert 0.02 < scale.std() < 0.3
