@@ -1,0 +1,79 @@
+"""Pictures of two samples: columns by p-value, rows by sample."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from isopleth import InputError, two_sample_test
+from isopleth.plotting import plot_two_samples
+from isopleth.plotting.style import BLUE, GREY
+
+pytest.importorskip("matplotlib")
+FEW = {"n_permutations": 99, "random_state": 0}
+
+
+def drawn(d, shift=3.0, **options):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(60, d)), rng.normal(size=(40, d))
+    Y[:, d - 1] += shift
+    result = two_sample_test(X, Y, **FEW)
+    return result, plot_two_samples(result, **options)
+
+
+def test_the_clearest_column_is_on_top_and_coloured():
+    from matplotlib.colors import to_hex
+
+    result, figure = drawn(3)
+    left, right = figure.axes
+    assert left.get_yticklabels()[0].get_text() == "column 2"
+    assert to_hex(left.patches[0].get_facecolor()).upper() == BLUE
+    assert to_hex(left.patches[1].get_facecolor()).upper() == GREY
+    assert left.texts[0].get_text() == f"p = {result.witness.pvalues.min():.3g}"
+    assert "column 2" in {right.get_xlabel(), right.get_ylabel()}
+    assert "p = 0.01" in left.get_title(loc="left")
+
+
+def test_all_rows_are_drawn_once_and_strong_where_their_sample_exceeds():
+    result, figure = drawn(2)
+    weak_x, strong_x, weak_y, strong_y = figure.axes[1].collections
+    assert len(weak_x.get_offsets()) + len(strong_x.get_offsets()) == 60
+    assert len(weak_y.get_offsets()) + len(strong_y.get_offsets()) == 40
+    strong = result.witness.x >= 0.5 * result.witness.x.max()
+    np.testing.assert_allclose(np.sort(strong_x.get_offsets()[:, 0]), np.sort(result.problem.given[0][strong, 0]))
+
+
+def test_one_column_is_drawn_as_histograms_of_area_1():
+    _, figure = drawn(1)
+    from matplotlib.patches import StepPatch
+
+    steps = [patch for patch in figure.axes[1].patches if isinstance(patch, StepPatch)]
+    for step in steps:
+        values, edges, _ = step.get_data()
+        assert (values * np.diff(edges)).sum() == pytest.approx(1.0)
+    assert len(steps) == 4
+
+
+def test_names_and_labels_of_the_user():
+    _, figure = drawn(2, names=["$ earned", "age"], labels=("before", "after"))
+    assert [text.get_text() for text in figure.axes[1].get_legend().get_texts()] == [
+        "before (60 rows)",
+        "after (40 rows)",
+    ]
+    assert figure.axes[0].get_yticklabels()[0].get_text() == "age"
+
+
+def test_ten_columns_at_most():
+    _, figure = drawn(15)
+    assert len(figure.axes[0].patches) == 10
+    assert "10 of 15 columns" in figure.axes[0].get_xlabel()
+
+
+def test_equal_rows_cannot_be_drawn():
+    with pytest.raises(InputError, match="all rows"):
+        two_sample_test(np.ones((3, 2)), np.ones((4, 2)), **FEW).plot()
+
+
+def test_the_method_draws_the_same():
+    result, figure = drawn(2)
+    assert len(result.plot().axes) == len(figure.axes)

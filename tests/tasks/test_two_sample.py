@@ -1,0 +1,254 @@
+"""The two-sample test: exactness, invariance, and the ways in which samples are odd."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from isopleth import InputError, two_sample_test
+from isopleth.tasks import two_sample
+from isopleth.tasks.permutation import Units
+
+FEW = {"n_permutations": 99, "random_state": 0, "n_jobs": 1}
+
+
+def normal(n, d, seed=0, **law):
+    return np.random.default_rng(seed).normal(size=(n, d), **law)
+
+
+@pytest.fixture(scope="module")
+def result():
+    Y = normal(60, 3, 1)
+    Y[:, 2] += 1.5
+    return two_sample_test(normal(80, 3), Y, **FEW)
+
+
+def test_a_clear_difference_has_the_smallest_p_value_and_its_column(result):
+    assert result.pvalue == 0.01
+    assert result.witness.columns() == ["column 2"]
+    assert repr(result) == f"TwoSampleResult(statistic={result.statistic:.4g}, pvalue=0.01)"
+    assert result.sizes == (80, 60)
+    assert result.n_permutations == 99
+
+
+def test_the_result_is_frozen(result):
+    with pytest.raises(AttributeError):
+        result.pvalue = 0.5
+
+
+def test_level_over_runs():
+    """Whole numbers alpha (1 + B) give the level itself; a share this far off has a chance of 1e-3."""
+    draws = np.random.default_rng(3)
+    found = [
+        two_sample_test(*draws.normal(size=(2, 8, 2)), n_permutations=19, centers=10, n_jobs=1, random_state=run).pvalue
+        for run in range(200)
+    ]
+    assert binomtest(int(np.sum(np.array(found) <= 0.1 + 1e-12)), 200, 0.1).pvalue > 1e-3
+    assert abs(np.mean(found) - 0.525) < 4 * 0.29 / 200**0.5
+
+
+def test_level_of_ties_and_of_uneven_samples():
+    draws = np.random.default_rng(4)
+    found = [
+        two_sample_test(
+            draws.integers(0, 2, (4, 2)), draws.integers(0, 2, (20, 2)), n_permutations=19, n_jobs=1, random_state=run
+        ).pvalue
+        for run in range(200)
+    ]
+    assert binomtest(int(np.sum(np.array(found) <= 0.1 + 1e-12)), 200, 0.1, "greater").pvalue > 1e-3
+
+
+def test_the_order_of_rows_and_of_samples_makes_no_difference(result):
+    X, Y = result.problem.given
+    again = two_sample_test(Y[::-1], np.random.default_rng(5).permutation(X), **FEW)
+    assert again.statistic == pytest.approx(result.statistic, rel=1e-9)
+    assert again.pvalue == result.pvalue
+    np.testing.assert_allclose(again.witness.pvalues, result.witness.pvalues)
+
+
+def test_units_of_columns_make_no_difference(result):
+    X, Y = result.problem.given
+    scale, shift = np.array([1e-3, 1e4, 7.0]), np.array([100.0, -2e5, 3.0])
+    again = two_sample_test(X * scale + shift, Y * scale + shift, **FEW)
+    assert again.statistic == pytest.approx(result.statistic, rel=1e-6)
+    np.testing.assert_allclose(again.length_scale, result.length_scale * scale, rtol=1e-9)
+
+
+def test_the_same_seed_gives_the_same_answer(result):
+    assert two_sample_test(*result.problem.given, **FEW).statistic == result.statistic
+    assert two_sample_test(*result.problem.given, **FEW | {"n_jobs": 2}).statistic == pytest.approx(
+        result.statistic, rel=1e-12
+    )
+
+
+def test_the_witness_is_the_difference_that_lsdd_fits(result):
+    """The same system, solved densely over all rows."""
+    problem, s = result.problem, result.best[0]
+    basis, alpha = problem.joint_bases[s], result.alpha
+    rows = [problem.enter(rows) / basis.length_scale for rows in problem.given]
+    centers = basis.centers / basis.length_scale
+
+    def kernel(z, half):
+        return np.exp(-half * ((z[:, None] - centers[None]) ** 2).sum(axis=-1))
+
+    h = kernel(rows[0], 0.5).mean(axis=0) - kernel(rows[1], 0.5).mean(axis=0)
+    theta = np.linalg.solve(kernel(centers, 0.25) + alpha * np.eye(len(centers)), h)
+    np.testing.assert_allclose(result.witness.x, kernel(rows[0], 0.5) @ theta, atol=1e-4)
+    np.testing.assert_allclose(result.witness.y, kernel(rows[1], 0.5) @ theta, atol=1e-4)
+    assert result.witness.x.mean() > result.witness.y.mean()
+
+
+def test_the_table_of_columns_begins_with_the_clearest(result):
+    table = result.witness.table()
+    assert table["column"][0] == "column 2"
+    assert (np.diff(table["pvalue"]) >= 0).all()
+    with pytest.raises(InputError, match="alpha"):
+        result.witness.columns(2.0)
+
+
+def test_the_interval_is_that_of_lsdd_and_holds_the_distance():
+    X, Y = normal(150, 1), normal(150, 1, 2) + 1.0
+    found = two_sample_test(X, Y, **FEW)
+    low, high = found.confidence_interval()
+    assert 0.0 < low < (1.0 - np.exp(-0.25)) / np.pi**0.5 < high
+    narrow = found.confidence_interval(confidence_level=0.5)
+    assert low < narrow.low < narrow.high < high
+    with pytest.raises(InputError, match="confidence_level"):
+        found.confidence_interval(95)
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 40), (2, 3)])
+def test_the_smallest_samples_can_be_tested(n, m):
+    found = two_sample_test(normal(n, 2), normal(m, 2, 1), **FEW)
+    assert 0.0 < found.pvalue <= 1.0
+    assert np.isfinite(found.witness.x).all()
+    with pytest.raises(InputError, match="three rows"):
+        found.confidence_interval()
+
+
+def test_identical_samples_have_p_value_1():
+    X = normal(50, 2)
+    assert two_sample_test(X, X, **FEW).pvalue == 1.0
+    assert two_sample_test([[1.0]], [[1.0], [1.0]], **FEW).pvalue == 1.0
+    assert two_sample_test([[1.0]], [[1.0]], **FEW).witness.columns() == []
+
+
+def test_discrete_rows():
+    draws = np.random.default_rng(0)
+    found = two_sample_test(draws.binomial(3, 0.3, (200, 2)), draws.binomial(3, 0.6, (150, 2)), **FEW)
+    assert found.pvalue == 0.01
+    assert found.problem.labels.members.shape[1] <= 16
+
+
+def test_hundreds_of_columns():
+    Y = normal(30, 300, 1)
+    Y[:, 0] += 3.0
+    found = two_sample_test(normal(30, 300), Y, **FEW)
+    assert found.witness.columns() == ["column 0"]
+
+
+def test_samples_a_hundredfold_apart():
+    found = two_sample_test(normal(30, 2), normal(3000, 2, 1) + 1.0, **FEW)
+    assert found.pvalue == 0.01
+    assert found.group == 1
+
+
+def test_groups_of_rows_are_permuted_where_there_are_many():
+    found = two_sample_test(normal(4000, 1), normal(4000, 1, 1), centers=20, **FEW)
+    assert found.group == 2
+    assert found.pvalue > 0.05
+    assert two_sample_test(normal(4000, 1), normal(4000, 1, 1) + 0.15, centers=20, **FEW).pvalue == 0.01
+
+
+@pytest.mark.parametrize(("n", "m"), [(10, 10), (3000, 3001), (100_000, 100_003), (450, 10**6), (3, 10**6)])
+def test_units_are_of_one_sample_each_and_of_equal_size(n, m):
+    units = Units.of(n, m, np.random.default_rng(0))
+    split = units.sizes[0] * units.group
+    assert len(units.rows) == sum(units.sizes) * units.group == len(np.unique(units.rows))
+    assert (units.rows[:split] < n).all()
+    assert (units.rows[split:] >= n).all()
+    assert sum(units.sizes) <= 250_000
+    assert units.sizes[0] >= min(n, 200)
+    assert n - split < max(1, n / 199)
+
+
+def test_constant_columns_say_nothing():
+    X, Y = np.c_[normal(40, 1), np.ones(40)], np.c_[normal(40, 1, 1) + 2.0, np.ones(40)]
+    found = two_sample_test(X, Y, **FEW)
+    assert found.pvalue == 0.01
+    assert np.isnan(found.length_scale).tolist() == [False, True]
+    assert found.witness.pvalues.tolist() == [0.01, 1.0]
+
+
+def test_a_single_varying_column_is_judged_by_the_joint_test():
+    found = two_sample_test(normal(40, 1), normal(30, 1, 1) + 0.4, **FEW)
+    assert found.witness.pvalues[0] == found.pvalue
+
+
+def test_names_of_columns_come_along():
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(normal(40, 2), columns=["age", "income"])
+    Y = X + [0.0, 9.0]
+    assert two_sample_test(X, Y, **FEW).witness.columns() == ["income"]
+    with pytest.raises(ValueError, match="feature names"):
+        two_sample_test(X, Y.rename(columns={"income": "height"}), **FEW)
+    Y.loc[3, "income"] = np.nan
+    with pytest.raises(InputError, match=r"Y contains NaN in 'income' \(1 row\)"):
+        two_sample_test(X, Y, **FEW)
+
+
+def test_one_wild_value_hides_nothing(result):
+    X, Y = (rows.copy() for rows in result.problem.given)
+    X[0, 2] = 1e12
+    assert two_sample_test(X, Y, **FEW).statistic > 0.8 * result.statistic
+
+
+def test_many_permutations_are_refused_where_memory_is_short():
+    with pytest.raises(InputError, match="n_permutations = 10000000 needs"):
+        two_sample_test(normal(50, 1), normal(50, 1, 1), n_permutations=10**7)
+
+
+def test_wild_numbers():
+    X = np.random.default_rng(0).standard_cauchy((100, 2)) * 1e20
+    X[0, 0] = 1e140
+    assert np.isfinite(two_sample_test(X[:50], X[50:], **FEW).statistic)
+    with pytest.raises(InputError, match="column 1 is of a size"):
+        two_sample_test(normal(9, 2) * [1.0, 1e-200], normal(9, 2, 1) * [1.0, 1e-200], **FEW)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"n_permutations": 0}, "n_permutations = 0"),
+        ({"n_permutations": 9.5}, "n_permutations"),
+        ({"centers": True}, "centers"),
+        ({"memory_limit": -1}, "memory_limit"),
+        ({"memory_limit": 1000}, "memory_limit"),
+        ({"n_jobs": 0}, "n_jobs"),
+    ],
+)
+def test_wrong_parameters(changed, message):
+    with pytest.raises(InputError, match=message):
+        two_sample_test(normal(9, 2), normal(9, 2, 1), **FEW | changed)
+
+
+def test_wrong_samples():
+    with pytest.raises(ValueError, match="features"):
+        two_sample_test(normal(9, 2), normal(9, 3), **FEW)
+    with pytest.raises(InputError, match="X contains NaN"):
+        two_sample_test([[np.nan]], [[1.0]], **FEW)
+
+
+def test_the_interval_uses_some_rows_of_many(monkeypatch):
+    monkeypatch.setattr(two_sample, "_ROWS_OF_INTERVAL", 30)
+    assert len(two_sample_test(normal(50, 1), normal(40, 1, 1), **FEW)._difference.centers_) == 60
+
+
+def test_scales_and_centres_do_not_depend_on_labels(result):
+    X, Y = result.problem.given
+    both = np.concatenate([X, Y])[np.random.default_rng(1).permutation(140)]
+    other = two_sample_test(both[:80], both[80:], **FEW).problem
+    for one, same in zip(result.problem.joint_bases, other.joint_bases, strict=True):
+        np.testing.assert_array_equal(one.centers, same.centers)
+        assert one.length_scale == same.length_scale

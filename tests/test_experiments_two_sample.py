@@ -1,0 +1,51 @@
+"""The studies of the two-sample test: their samples have the laws they say, and the bar is read where it stands."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("experiments", reason="the studies are not beside an installed package")
+
+from experiments import two_sample_level, two_sample_power
+
+
+def test_bumps_change_a_uniform_law_by_the_amplitude():
+    x = np.linspace(-1.0, 0.0, 4001)
+    wave = two_sample_power.bump(x)
+    assert np.trapezoid(wave, x) == pytest.approx(0.0, abs=1e-12)
+    assert np.abs(wave).max() * np.e == pytest.approx(1.0, abs=1e-6)
+    sample, plain = two_sample_power.perturbed(np.random.default_rng(0), 1, 0.9, 40_000)
+    cells = [np.histogram(part, 16, (0.0, 1.0))[0] / 2500 for part in (sample, plain)]
+    assert np.abs(cells[1] - 1.0).max() < 0.1
+    # Each of four quarters is up by the mean of a bump and the other down, in an order that is drawn.
+    mean = 0.9 * np.e * wave[x < -0.5].mean()
+    quarters = cells[0].reshape(4, 4).mean(axis=1)
+    np.testing.assert_allclose(np.sort(quarters), [1 - mean, 1 - mean, 1 + mean, 1 + mean], atol=0.05)
+
+
+def test_the_mixture_differs_in_one_cluster():
+    x, y = two_sample_power.mixture(np.random.default_rng(0), 0.5, 20_000)
+    for sample, last in ((x, 1.0), (y, 0.5)):
+        corner = sample[(sample < 0).all(axis=1)]
+        assert corner.std(axis=0) == pytest.approx([last, last], rel=0.05)
+        assert len(corner) == pytest.approx(5000, rel=0.1)
+
+
+def test_the_published_power_is_read_at_its_place(tmp_path):
+    (tmp_path / "power").mkdir()
+    np.save(tmp_path / "power/mixture_vary_dif.npy", np.arange(20).reshape(10, 2) / 20.0)
+    np.save(tmp_path / "power/mixture_vary_dif_x_axis.npy", np.array([0.5, 1.6]))
+    assert two_sample_power.published(tmp_path, "mixture, 1.6") == (0.05, 0.35)
+    assert np.isnan(two_sample_power.published(tmp_path, "mean, d = 1")).all()
+    with pytest.raises(SystemExit, match=r"perturbations_vary_dif_d1.npy is missing"):
+        two_sample_power.published(tmp_path, "bumps, d = 1, .3")
+    assert two_sample_power.bar(0.5) == pytest.approx(0.48 - (0.25 / 200) ** 0.5)
+
+
+def test_both_studies_print_their_tables(monkeypatch, tmp_path, capsys):
+    for study, name in ((two_sample_power, "mean, d = 1"), (two_sample_level, two_sample_level.NAMED)):
+        monkeypatch.setattr(study, "SETTINGS", {name: study.SETTINGS[name]})
+        study.main(["--runs", "2", "--out", str(tmp_path / "table.txt")])
+        assert (tmp_path / "table.txt").read_text() == capsys.readouterr().out
+        assert name in (tmp_path / "table.txt").read_text()
