@@ -13,7 +13,9 @@ from isopleth import (
     SDO,
     SOSREP,
     DataWarning,
+    Gaussian,
     InputError,
+    Kernel,
     RandomFeatureSOSREP,
     Search,
     Sobolev,
@@ -21,6 +23,12 @@ from isopleth import (
     save,
 )
 from isopleth.density import feature_sosrep
+from isopleth.density.feature_density import FeatureDensity
+from isopleth.density.feature_statistics import continued_log
+from isopleth.density.fitted import RootDensity
+from isopleth.expansion import KernelExpansion
+from isopleth.kernels import get_kernel
+from isopleth.operators.random_features import RandomFeatures
 
 KERNELS = ["gaussian", "laplacian", "matern32", "matern72", "sdo", Sobolev([0.5, 2.0, 1.0])]
 
@@ -44,14 +52,14 @@ def test_it_tends_to_the_exact_fit(kernel, d):
     X, Q = rows(60, d), 0.7 * rows(40, d, 1)
     exact = SOSREP(kernel, length_scale=1.2).fit(X)
     errors = []
-    for size in (30, 480):
+    for size in (20, 320):
         each = [
-            model(kernel=kernel, length_scale=1.2, n_frequencies=size, random_state=seed).fit(X) for seed in range(4)
+            model(kernel=kernel, length_scale=1.2, n_frequencies=size, random_state=seed).fit(X) for seed in range(6)
         ]
         errors.append(np.sqrt(np.mean([np.mean((one.score_samples(Q) - exact.score_samples(Q)) ** 2) for one in each])))
         shares = [one.log_normalizer_ - exact.log_normalizer_ for one in each]
         assert np.abs(shares).max() < 4.5 / np.sqrt(size)
-    assert errors[1] < 0.5 * errors[0]  # a quarter, but for chance
+    assert errors[1] < 0.6 * errors[0]  # a quarter, but for chance
     assert errors[1] < 0.2
 
 
@@ -70,6 +78,26 @@ def test_the_normaliser_by_quadrature(kernel):
     assert np.exp(log_z - exact.log_normalizer_).mean() == pytest.approx(1.0, abs=0.02)
 
 
+@pytest.mark.parametrize(("kernel", "d"), [("gaussian", 100), ("laplacian", 30), ("sdo", 10)])
+def test_the_normaliser_in_many_columns(kernel, d):
+    """Beside the double sum over rows of the function of the kernel with the same coefficients."""
+    X = rows(200, d)
+    fitted = model(kernel=kernel, length_scale="auto").fit(X)
+    features, z = fitted._fitted().features, fitted._enter(X)[2]
+    alpha = continued_log(features.value(z, fitted.coef_), features.noise)[1] / 200
+    square = RootDensity(KernelExpansion(fitted._kernel, z, alpha, 2**30, 1)).log_normalizer
+    assert fitted.log_normalizer_ - fitted._frame.log_volume == pytest.approx(square, abs=1.5)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_the_normaliser_of_one_row_is_exact(kernel):
+    """However few the features: then |A| is 1 everywhere."""
+    bound = get_kernel(kernel).bind(4)
+    features = RandomFeatures.draw(bound, 3, np.random.default_rng(0))
+    found = FeatureDensity(bound, features, features(np.zeros((1, 4)))[0]).log_normalizer
+    assert found == pytest.approx(bound.self_convolution().log_constant, rel=1e-12)
+
+
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_gradient_and_loss_by_differences(kernel):
     X, Q = rows(80) * [1.0, 50.0], 0.5 * rows(20, 2, 1) * [1.0, 50.0]
@@ -80,6 +108,10 @@ def test_gradient_and_loss_by_differences(kernel):
         up, down = fitted.score_samples(Q + step), fitted.score_samples(Q - step)
         np.testing.assert_allclose(gradient[:, j], (up - down) / (2 * step[j]), rtol=1e-4, atol=1e-6 / fitted.unit_[j])
     free = model(kernel=kernel, length_scale="median").fit(X)
+    if kernel == "laplacian":
+        with pytest.raises(InputError, match="no Hyvarinen loss to go by"):
+            free.hyvarinen_loss(Q)
+        return
     here = free.score_samples(Q)
     for j in range(2):
         step = np.eye(2)[j] * 1e-3 * free.unit_[j]
@@ -199,11 +231,18 @@ def test_bounds_and_constant_columns():
     assert (fitted.grad_log_density(grid[1:3])[:, 1] == 0.0).all()
 
 
-def test_warnings():
-    with pytest.warns(DataWarning, match=r"9\d% of the rows .* 100 features; take a larger length_scale"):
+def test_warnings(monkeypatch):
+    with pytest.warns(DataWarning, match=r"100 features are few .* 9\d% of the rows .*; take a larger length_scale"):
         model(length_scale=0.05, n_frequencies=50).fit(rows(500, 5))
     with pytest.warns(ConvergenceWarning, match="above tol = 1e-300"):
         model(tol=1e-300).fit(rows(30))
+    with pytest.warns(DataWarning, match=r"noise and log densities are [1-9]\.\d nats from the exact fit's"):
+        model(length_scale="auto", n_frequencies=10).fit(rows(40, 200))
+    monkeypatch.setattr(feature_sosrep, "APART", 0.01)
+    with pytest.warns(
+        DataWarning, match=r"few for these rows: log densities are 0\.\d nats from the exact fit's; take"
+    ):
+        model().fit(rows(30))
 
 
 @pytest.mark.parametrize(
@@ -211,10 +250,33 @@ def test_warnings():
     [
         ({"kernel": IMQ()}, "does not integrate"),
         ({"n_frequencies": 1000, "memory_limit": 2**20}, r"use \d+ wave vectors at most"),
+        ({"n_frequencies": 10**12}, r"use \d+ wave vectors at most"),  # before they are drawn
+        ({"memory_limit": 10.0}, "raise memory_limit"),
         ({"length_scale": -1.0}, "length_scale"),
+        ({"length_scale": "silverman"}, "'auto', 'scott' or 'median'"),
     ],
 )
 def test_refusals(options, words):
     with pytest.raises(InputError, match=words) as caught:
         model(**options).fit(rows(20))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("scale", ["auto", "scott"])
+def test_columns_of_a_size_without_a_length_scale(scale):
+    X = np.c_[rows(50)[:, 0], np.where(np.arange(50) % 3, 1.7e308, -1.7e308)]
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(InputError, match="column 1 is of a size that leaves no length scale"),
+    ):
+        model(length_scale=scale).fit(X)
+
+
+def test_a_kernel_without_a_spectral_density_is_refused_before_any_work():
+    class Mine(Gaussian):
+        log_spectral_density = Kernel.log_spectral_density
+
+    estimator = model(kernel=Mine())
+    with pytest.raises(InputError, match="does not define log_spectral_density"):
+        estimator.fit(rows(20))
+    assert not hasattr(estimator, "frequencies_")

@@ -60,6 +60,16 @@ def test_it_is_finite_where_its_powers_overflow(kernel):
     assert along(kernel.bind(2), 0.0) > along(kernel.bind(2), 1.0)
 
 
+@pytest.mark.parametrize("dim", [1, 2, 9, 500])
+def test_that_of_imq_is_a_mixture_of_normal_ones(dim):
+    g = np.exp(np.linspace(-40.0, 6.0, 40_001))  # (1 + s)^(-1/2) is the mean of exp(-g^2 s/2)
+    for r in (1e-3, 1.0, 3.0 * math.sqrt(dim)):
+        logs = -0.5 * (r / g) ** 2 - dim * np.log(g) - 0.5 * g**2 + np.log(g)
+        mean = logs.max() + math.log(np.trapezoid(np.exp(logs - logs.max()), np.log(g)))
+        want = mean + math.log(2.0) - 0.5 * (dim + 1) * math.log(2.0 * math.pi)
+        assert along(IMQ(dim=dim), r) == pytest.approx(want, abs=1e-10)
+
+
 def test_a_kernel_without_one_says_so():
     class Flat(Kernel):
         smoothness = 1.0

@@ -66,8 +66,8 @@ def test_blocks_and_threads_change_nothing():
     x, w = rows(500, 2), rows(20, 1, 2)[:, 0]
     kernel = KERNELS["laplacian"].bind(2)
     whole, small = draw(kernel, 20, n_jobs=1), draw(kernel, 20, memory_limit=1.0, n_jobs=2)
-    assert len(whole.blocks(500)) == 1
-    assert [part.stop - part.start for part in small.blocks(500)] == [16] * 31 + [4]
+    assert len(whole.blocks(500, whole.memory_limit)) == 1
+    assert [part.stop - part.start for part in small.blocks(500, 1.0)] == [16] * 31 + [4]
     for ask in ("value", "gradient", "laplacian"):
         np.testing.assert_allclose(getattr(small, ask)(x, w), getattr(whole, ask)(x, w), rtol=1e-12, atol=1e-12)
     assert small.value(x[:0], w).shape == (0,)
@@ -75,8 +75,8 @@ def test_blocks_and_threads_change_nothing():
 
 
 def test_memory_of_a_block_is_within_the_limit():
-    features = RandomFeatures(np.zeros((500, 2)), memory_limit=2**24, n_jobs=2)
-    longest = max(part.stop - part.start for part in features.blocks(10**6))
+    features = RandomFeatures(np.zeros((500, 2)), n_jobs=2)
+    longest = max(part.stop - part.start for part in features.blocks(10**6, 2**24))
     assert 2 * longest * 1000 * 8 * 4 <= 2**24
 
 

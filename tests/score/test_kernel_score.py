@@ -25,6 +25,7 @@ from isopleth import (
     Matern,
     NuIteration,
     NuMethod,
+    NystromKEF,
     SpectralCutoff,
     Stein,
     Tikhonov,
@@ -363,6 +364,8 @@ X3 = rows(20)
         (lambda: KEF().fit(np.repeat(X3[:1], 5, axis=0)), "1 distinct row"),
         (lambda: KEF().fit(np.c_[X3, np.ones(20)]), "constant columns have no score: column 3"),
         (lambda: KEF().fit(X3, sample_weight=np.eye(20)[0]), "1 distinct row"),
+        (lambda: KernelScore().fit(1e-310 * X3), r"column 0 spans twice \d.\de-310, .*; rescale it"),
+        (lambda: KernelScore().fit(3e307 * X3 / np.abs(X3).max()), "column 0 spans .*; rescale it"),
         (lambda: KEF(length_scale=0.0).fit(X3), "length_scale"),
         (lambda: KEF(length_scale=[1.0, -1.0, 1.0]).fit(X3), "length_scale"),
         (lambda: KEF(alpha=0.0).fit(X3), "alpha"),
@@ -404,6 +407,20 @@ def test_user_kernels_in_the_frame():
     np.testing.assert_array_equal(one.grad_log_density_, two.grad_log_density_)
 
 
+@pytest.mark.parametrize("make", [KernelScore, KEF, NystromKEF])
+def test_columns_of_unlike_units_are_told_where_they_share_a_length_scale(make):
+    X = rows(60)
+    with pytest.warns(DataWarning, match=r"column 1 spreads [\d.]+ times as far as column 2, .*; standardise"):
+        make().fit(X * [1.0, 3.0, 0.1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make().fit(X)
+        make(length_scale=[1.0, 3.0, 0.1]).fit(X * [1.0, 3.0, 0.1])
+        make(length_scale="scott").fit(X * [1.0, 3.0, 0.1])
+        make().fit(X[:9] * [1.0, 100.0, 0.1])  # of few rows it may be chance
+        make().fit(np.c_[X, np.arange(60) < 9])  # what is mostly one value has no spread to compare
+
+
 @pytest.mark.parametrize("solver", ["eigen", "lanczos"])
 def test_a_threshold_above_all_eigenvalues_is_told(solver):
     X = np.random.default_rng(0).normal(size=(40, 2))
@@ -424,3 +441,8 @@ def test_numbers_beyond_all_scales_make_no_noise():
             assert not np.isnan(model.hyvarinen_loss(X))
         for model in (KEF(length_scale=1e-300), KernelScore(length_scale=1e-300)):
             assert not np.isnan(model.fit(X).hyvarinen_loss(X + 0.1))
+        whole = KEF().fit(X)
+        for size in (1e-300, 1e300):  # of these units the divergence is beyond all numbers
+            model = KEF().fit(size * X)
+            np.testing.assert_allclose(size * model.grad_log_density_, whole.grad_log_density_, rtol=1e-9, atol=1e-12)
+            assert model.divergence(size * X[:1]) == whole.divergence(X[:1]) * (0.0 if size > 1.0 else np.inf)

@@ -49,7 +49,7 @@ def test_the_nu_method_takes_the_root_of_the_steps_of_landweber():
     assert error(NuIteration(steps=20)) < error(LandweberIteration(steps=150))
     assert NuIteration(1e-4).steps_for(1.0) == 100
     assert NuIteration(1e-4).steps_for(4.0) == 200
-    assert NuIteration(1e-4, largest=0.25).steps_for(4.0) == 50
+    assert NuIteration(1e-4, largest=9.0).steps_for(4.0) == 300
 
 
 @pytest.mark.parametrize("r", ALL, ids=repr)
@@ -136,6 +136,7 @@ def test_filters_on_a_strict_array_api_library(r):
         (lambda: NuIteration(0.1, steps=3), "either alpha or steps"),
         (lambda: NuIteration(steps=0), "steps = 0"),
         (lambda: NuIteration(steps=3, nu=0.0), "nu = 0.0"),
+        (lambda: NuIteration(steps=3, largest=0.5).filter(SIGMA, 1.0), "largest = 0.5: .* the largest eigenvalue, 1;"),
         (lambda: LandweberIteration(steps=3, step_size=-1.0), "step_size = -1.0"),
         (lambda: LandweberIteration(5e-324).filter(SIGMA, 1.0), "alpha = .* stands for .* steps; use a larger alpha"),
         (lambda: NuIteration(1e-300).filter(SIGMA, 1.0), "alpha = 1e-300 stands for 1.0e\\+150 steps"),

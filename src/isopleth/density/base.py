@@ -9,14 +9,14 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from isopleth.density.estimator import DensityEstimator
 from isopleth.density.fitted import ExpansionDensity, FrameDensity
-from isopleth.density.framed import FramedDensity
 from isopleth.density.levels import cross_fitted, weighted_quantile
 from isopleth.errors import InputError
 from isopleth.expansion import KernelExpansion
 
 
-class KernelDensity(FramedDensity):
+class KernelDensity(DensityEstimator):
     """A density made of one kernel a distinct row.
 
     A subclass has the parameters `kernel`, `length_scale`, `bounds`, `memory_limit` and `n_jobs`, and defines

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,6 +9,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from isopleth.density.fitted import FrameDensity
+from isopleth.errors import InputError
 from isopleth.kernels import Kernel
 from isopleth.operators.random_features import RandomFeatures
 
@@ -36,7 +36,7 @@ class FeatureDensity(FrameDensity):
     >>> from isopleth import Gaussian
     >>> from isopleth.density.feature_density import FeatureDensity
     >>> from isopleth.operators.random_features import RandomFeatures
-    >>> features = RandomFeatures.draw(Gaussian(dim=1), 50_000, np.random.default_rng(0))
+    >>> features = RandomFeatures.draw(Gaussian(dim=1), 5000, np.random.default_rng(0))
     >>> p = FeatureDensity(Gaussian(dim=1), features, features(np.zeros((1, 1)))[0])  # as if there were one row, at 0
     >>> round(float(p.log_normalizer), 2)  # the integral of exp(-z^2) is the square root of pi
     0.57
@@ -50,15 +50,17 @@ class FeatureDensity(FrameDensity):
 
     @cached_property
     def log_normalizer(self) -> float:
-        r"""log Z, from the features: with q the spectral density of the kernel, which the wave vectors were drawn from,
+        r"""log Z, from the features: with q the spectral density of the kernel k, which the wave vectors were drawn from,
 
-        .. math:: Z = \int f^2 = (2\pi)^d \int q(\omega)^2 |A(\omega)|^2\, d\omega
-            \approx (2\pi)^d \sum_t q(\omega_t)\,(w_{\cos,t}^2 + w_{\sin,t}^2).
+        .. math:: Z = \int f^2 = (2\pi)^d \int q^2 |A|^2\, d\omega \approx \int k^2 \cdot
+            \frac{\sum_t q(\omega_t)\,|A(\omega_t)|^2}{\sum_t q(\omega_t)},
+            \qquad |A(\omega_t)|^2 = \tfrac T2\,(w_{\cos,t}^2 + w_{\sin,t}^2).
         """
         half = self.features.size // 2
         squares = self.coefficients[:half] ** 2 + self.coefficients[half:] ** 2
         log_q = self.kernel.log_spectral_density(self.features.frequencies)
-        return self.kernel.bound_dim * math.log(2.0 * math.pi) + float(logsumexp(log_q, b=squares))
+        mean = logsumexp(log_q, b=half * squares) - logsumexp(log_q)
+        return self.kernel.self_convolution().log_constant + float(mean)
 
     def positive(self, z: np.ndarray) -> np.ndarray:
         """Whether f is above the noise of the features at rows `z`."""
@@ -75,7 +77,19 @@ class FeatureDensity(FrameDensity):
         return 2.0 * self.features.gradient(z, self.coefficients) / self._told(z)[:, None]
 
     def hyvarinen_terms(self, z: np.ndarray) -> np.ndarray:
-        r""":math:`2\,\Delta f/f`, NaN where f is not above the noise."""
+        r""":math:`2\,\Delta f/f`, NaN where f is not above the noise.
+
+        Raises
+        ------
+        InputError
+            For kernels of smoothness 1 and less: squares of their wave numbers have no mean, and the loss would be that of the
+            shortest few waves that were drawn.
+        """
+        if self.kernel.smoothness <= 1.0:
+            raise InputError(
+                f"random features of {self.kernel!r} have no Hyvarinen loss to go by, only that of their shortest waves; use a "
+                "smoother kernel, such as 'matern52' or 'gaussian', or judge by the likelihood."
+            )
         return 2.0 * self.features.laplacian(z, self.coefficients) / self._told(z)
 
     def _told(self, z: np.ndarray) -> np.ndarray:

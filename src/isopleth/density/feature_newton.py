@@ -24,18 +24,14 @@ class FeatureSolution:
         How far the equations are from being met, relative to \\|w\\|.
     n_iter : int
         Passes over the rows.
-    share_below, share_negative : float
-        Shares of the weight where f is not above the noise of the features, and where it is not positive.
-    smallest : float
-        The smallest f at a row.
+    share_below : float
+        Share of the weight where f is not above the noise of the features.
     """
 
     coefficients: Array
     residual: float
     n_iter: int
     share_below: float
-    share_negative: float
-    smallest: float
 
 
 def newton(sums_at: Pass, start: Array, tol: float = 1e-6, max_iter: int = 50) -> FeatureSolution:
@@ -74,11 +70,12 @@ def newton(sums_at: Pass, start: Array, tol: float = 1e-6, max_iter: int = 50) -
     True
     """
     xp = namespace(start)
+    digits = 500.0 * float(xp.finfo(start.dtype).eps)
     at, n_iter = sums_at(start), 1
     while at.residual > tol and n_iter < max_iter:
         direction = at.solve()
         slope = float(xp.sum(at.gradient * direction))
-        rounding = 1e-13 * (1.0 + abs(at.objective))
+        rounding = digits * (1.0 + abs(at.objective))
         step, found = 1.0, None
         while found is None and n_iter < max_iter:
             there = sums_at(at.coefficients + step * direction)
@@ -89,4 +86,4 @@ def newton(sums_at: Pass, start: Array, tol: float = 1e-6, max_iter: int = 50) -
         if found is None or (-slope <= rounding and found.residual >= at.residual):  # rounding is all that is left
             break
         at = found
-    return FeatureSolution(at.coefficients, at.residual, n_iter, at.share_below, at.share_negative, at.smallest)
+    return FeatureSolution(at.coefficients, at.residual, n_iter, at.share_below)

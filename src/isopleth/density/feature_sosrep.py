@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar, cast
 
@@ -11,13 +12,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
+from isopleth.density.estimator import DensityEstimator
 from isopleth.density.feature_density import FeatureDensity
 from isopleth.density.feature_newton import newton
 from isopleth.density.feature_scale import scott_or_told
-from isopleth.density.feature_statistics import FeatureStatistics
+from isopleth.density.feature_statistics import FeatureStatistics, check_memory
 from isopleth.density.fitted import FrameDensity, RootDensity
-from isopleth.density.framed import FramedDensity
-from isopleth.density.length_scales import loss_units
+from isopleth.density.length_scales import RULES, Rule
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
@@ -31,8 +32,11 @@ CHECKED = 2000
 MANY = 0.1
 """Share of the weight below the noise that is worth a warning."""
 
+APART = 1.0
+"""Difference from the exact fit, in nats, that is worth one as well."""
 
-class RandomFeatureSOSREP(FramedDensity):
+
+class RandomFeatureSOSREP(DensityEstimator):
     r"""SOSREP in random features: time and memory that grow with the rows, not with their square.
 
     The root f of the density :math:`p = f^2/Z` is a sum of T random features of the kernel [1]_ and minimises
@@ -41,10 +45,13 @@ class RandomFeatureSOSREP(FramedDensity):
 
     Features are noise of the size :math:`1/\sqrt T` where the kernel is 0. So densities are told down to about 1/T of their
     largest possible value and no further: rows where f is not above :math:`1/\sqrt T` have the log density minus infinity, no
-    gradient and an infinite Hyvarinen loss. In a fit, log f is continued there by a parabola (see
+    gradient and an infinite Hyvarinen loss. Far from all rows one place in six is above it by chance, most of them by less than
+    1.5 nats. In a fit, log f is continued below the noise by a parabola (see
     :func:`~isopleth.density.feature_statistics.continued_log`). ``share_below_noise_`` says how many rows there are,
     ``approximation_error_`` how far the others are from :class:`~isopleth.SOSREP`. Both fall as length scales or T grow: in many
-    columns, where rows are far from each other, features pay with a wide kernel.
+    columns, where rows are far from each other, features pay with a wide kernel. Gradients of rough kernels are not near the
+    exact ones: for the Laplacian, squares of wave numbers have no mean, and the shortest few waves make up the gradient; its
+    Hyvarinen loss is refused.
 
     Parameters
     ----------
@@ -53,13 +60,15 @@ class RandomFeatureSOSREP(FramedDensity):
     length_scale : float, array of shape (n_features,), "auto", "scott", "median" or Search, default="auto"
         Length scale, one for all columns or one a column, as for :class:`~isopleth.SOSREP`. "auto" is Scott's rule, or the
         smallest scale at which T features of the Gaussian kernel tell 99 % of normal rows from noise, whichever is larger: it
-        is Scott's rule in one column, and in ten 1.5 standard deviations for T = 1,000.
+        is Scott's rule in one column, and in ten 1.5 standard deviations for T = 1,000. A Search takes a scale at which every
+        row held out is above the noise: one row far from the others makes it wide.
     bounds : None, dict or sequence, optional
         Where columns end, as for :class:`~isopleth.SOSREP`.
     n_frequencies : int, default=500
         Number of wave vectors, T/2: each has two features, a cosine and a sine.
     tol : float, default=1e-6
-        Largest :math:`|w - \sum_i w_i \phi(x_i)/f(x_i)|/|w|` to accept, w being the coefficients of the features.
+        Largest :math:`|w - \sum_i w_i \phi(x_i)/f(x_i)|/|w|` to accept, w being the coefficients of the features and 1/f the
+        slope of the continued logarithm below the noise.
     memory_limit : float, default=2**30
         Bytes that features of rows, matrices of T times T numbers and the kernel matrix of the subsample may take together.
     n_jobs : int, optional
@@ -91,7 +100,7 @@ class RandomFeatureSOSREP(FramedDensity):
     search_path_ : SearchPath
         What a Search found, where `length_scale` is one.
     residual_ : float
-        The :math:`|w - \sum_i w_i \phi(x_i)/f(x_i)|/|w|` reached.
+        What `tol` bounds, as reached.
     n_iter_ : int
         Passes over the rows taken.
     n_features_in_ : int
@@ -104,8 +113,8 @@ class RandomFeatureSOSREP(FramedDensity):
     ConvergenceWarning
         If `tol` was not reached.
     DataWarning
-        If f does not exceed the noise at more than a tenth of the weight; for constant columns and for fewer distinct rows
-        than columns.
+        If f does not exceed the noise at more than a tenth of the weight, or ``approximation_error_`` is above 1; for constant
+        columns and for fewer distinct rows than columns.
 
     See Also
     --------
@@ -137,7 +146,7 @@ class RandomFeatureSOSREP(FramedDensity):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **FramedDensity._parameter_constraints,
+        **DensityEstimator._parameter_constraints,
         "n_frequencies": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state"],
@@ -166,17 +175,15 @@ class RandomFeatureSOSREP(FramedDensity):
     def _refuse(self, kernel: Kernel) -> None:
         kernel.self_convolution()
 
+        kernel.log_spectral_density(np.ones((1, kernel.bound_dim)))
+        check_memory(2 * self.n_frequencies, self.memory_limit)
+
     def _draw(self, kernel: Kernel) -> None:
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         self.frequencies_ = kernel.sample_frequencies(self.n_frequencies, rng)
 
-    def _choose_length_scale(
-        self, kernel: Kernel, rows: np.ndarray, weights: np.ndarray, keep: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        if not (isinstance(self.length_scale, str) and self.length_scale == "auto"):
-            return super()._choose_length_scale(kernel, rows, weights, keep)
-        scale = scott_or_told(rows, weights, 2 * self.n_frequencies)
-        return scale, loss_units(scale, rows, weights)
+    def _rules(self) -> Mapping[str, Rule]:
+        return {"auto": lambda rows, weights: scott_or_told(rows, weights, 2 * self.n_frequencies), **RULES}
 
     def _features(self) -> RandomFeatures:
         return RandomFeatures(self.frequencies_, self.memory_limit, self.n_jobs)
@@ -202,20 +209,30 @@ class RandomFeatureSOSREP(FramedDensity):
         fitted = cast(FeatureDensity, density)
         self.coef_ = fitted.coefficients
         self.approximation_error_ = self._approximation_error(fitted, z, weights)
+        self._warn()
+
+    def _warn(self) -> None:
+        level = 4  # to the caller of fit
         if self.residual_ > self.tol:
             warnings.warn(
                 f"the residual {self.residual_:.1e} is above tol = {self.tol:g} after {self.n_iter_} passes; a larger tol or "
                 "weights of a smaller range may help.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=level,
             )
+        found = []
         if self.share_below_noise_ > MANY:
+            found.append(
+                f"{self.share_below_noise_:.0%} of the rows lie where the density is not told from their noise"
+            )
+        if self.approximation_error_ > APART:
+            found.append(f"log densities are {self.approximation_error_:.1f} nats from the exact fit's")
+        if found:
             warnings.warn(
-                f"{self.share_below_noise_:.0%} of the rows lie where the density is not told from the noise of "
-                f"{2 * self.n_frequencies} features; take a larger length_scale or more n_frequencies, or fit SOSREP, which has "
-                "none.",
+                f"{2 * self.n_frequencies} features are few for these rows: {' and '.join(found)}; take a larger length_scale or "
+                "more n_frequencies, or fit SOSREP, which has no such errors.",
                 DataWarning,
-                stacklevel=3,
+                stacklevel=level,
             )
 
     def _approximation_error(self, fitted: FeatureDensity, z: np.ndarray, weights: np.ndarray) -> float:
@@ -235,35 +252,3 @@ class RandomFeatureSOSREP(FramedDensity):
 
     def _fitted(self) -> FeatureDensity:
         return FeatureDensity(self._kernel, self._features(), self.coef_)
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Log density of each row, normalised.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            log p, in nats, per unit of volume of the kept columns; minus infinity where f is not above `noise_level_`, and on and
-            beyond bounds. Far from all rows one place in six is above the noise by chance, most of them by less than 1.5 nats.
-        """
-        return super().score_samples(X)
-
-    def grad_log_density(self, X: Any) -> np.ndarray:
-        r"""Gradient of the log density, :math:`\nabla \log p`.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-            In reciprocal units of the columns; 0 in constant columns. Rows where :meth:`score_samples` is minus infinity have
-            none: NaN.
-        """
-        return super().grad_log_density(X)

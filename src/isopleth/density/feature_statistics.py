@@ -11,8 +11,25 @@ from isopleth.errors import InputError
 from isopleth.operators.random_features import RandomFeatures
 from isopleth.operators.threads import effective_n_jobs, map_threads
 
-_SOLVING = 3
-"""Matrices of all features against all that a solution holds beside the sums."""
+_MATRICES = 4
+"""Matrices of all features against all that a solution holds, the sums included."""
+
+
+def check_memory(size: int, memory_limit: float) -> None:
+    """Refuse more features than can be solved for, which takes a matrix of theirs for one thread beside those of the solution.
+
+    Raises
+    ------
+    InputError
+        Naming how many features can be.
+    """
+    needed = (_MATRICES + 1) * 8 * size**2
+    if needed > memory_limit:
+        most = int((memory_limit / (8 * (_MATRICES + 1))) ** 0.5) // 2
+        raise InputError(
+            f"{size} features take {needed / 2**20:.1f} MiB to solve for, and memory_limit is {memory_limit / 2**20:.1f} MiB; "
+            + (f"use {most} wave vectors at most, or raise memory_limit." if most else "raise memory_limit.")
+        )
 
 
 def continued_log(f: Array, noise: float) -> tuple[Array, Array, Array]:
@@ -49,8 +66,6 @@ class _Sums:
     curvature: Array
     total: float = 0.0
     below: float = 0.0
-    negative: float = 0.0
-    smallest: float = math.inf
 
     def add(self, other: _Sums) -> None:
         self.objective += other.objective
@@ -58,8 +73,6 @@ class _Sums:
         self.curvature += other.curvature
         self.total += other.total
         self.below += other.below
-        self.negative += other.negative
-        self.smallest = min(self.smallest, other.smallest)
 
 
 class FeatureStatistics:
@@ -70,9 +83,9 @@ class FeatureStatistics:
 
     .. math:: J(w) = \tfrac12 |w|^2 - \frac1V \sum_i v_i \log f(x_i).
 
-    The sums are :math:`\sum v \log f`, :math:`\sum v\,\phi/f`, :math:`\sum v\,\phi\phi^\top/f^2`, :math:`\sum v`, the weight
-    where f is not told from 0 and where it is not positive, and the smallest f: nothing of the size of the data is kept. Sums
-    of parts of the data, taken in any order, in other processes or on other machines, merge to those of all.
+    The sums are :math:`\sum v \log f`, :math:`\sum v\,\phi/f`, :math:`\sum v\,\phi\phi^\top/f^2`, with the continued logarithm
+    and its derivatives, :math:`\sum v`, and the weight where f is not told from 0: nothing of the size of the data is kept.
+    Sums of parts of the data, taken in any order, in other processes or on other machines, merge to those of all.
 
     Parameters
     ----------
@@ -109,14 +122,12 @@ class FeatureStatistics:
     def __init__(self, features: RandomFeatures, coefficients: Array) -> None:
         self.features = features
         self.coefficients = coefficients
-        self._workers = effective_n_jobs(features.n_jobs)
-        matrices, each = self._workers + 1 + _SOLVING, 8 * features.size**2
-        if matrices * each > features.memory_limit:
-            most = int(math.sqrt(features.memory_limit / (8 * matrices))) // 2
-            raise InputError(
-                f"{features.size} features take {matrices * each / 2**20:.0f} MiB to solve for, and memory_limit is "
-                f"{features.memory_limit / 2**20:.0f} MiB; use {most} wave vectors at most, or raise memory_limit."
-            )
+        check_memory(features.size, features.memory_limit)
+        each = 8 * features.size**2
+        # Each thread has a matrix of its own; half of the memory is for the features of rows.
+        spare = int(0.5 * features.memory_limit / each) - _MATRICES
+        self._workers = min(effective_n_jobs(features.n_jobs), max(spare, 1))
+        self._free = features.memory_limit - (_MATRICES + self._workers) * each
         self._sums = self._empty()
 
     def _empty(self) -> _Sums:
@@ -144,7 +155,7 @@ class FeatureStatistics:
             If the rows or weights are not of that kind.
         """
         weights = _checked(chunk, weights, int(self.features.frequencies.shape[1]))
-        parts = self.features.blocks(chunk.shape[0])
+        parts = self.features.blocks(chunk.shape[0], self._free)
         workers = max(1, min(self._workers, len(parts)))
 
         def some(first: int) -> _Sums:
@@ -166,11 +177,8 @@ class FeatureStatistics:
         out.slope += (v * slope) @ phi
         phi *= xp.sqrt(v * curvature)[:, None]
         out.curvature += phi.T @ phi
-        nothing = xp.zeros_like(v)
         out.total += float(xp.sum(v))
-        out.below += float(xp.sum(xp.where(f > self.features.noise, nothing, v)))
-        out.negative += float(xp.sum(xp.where(f > 0.0, nothing, v)))
-        out.smallest = min(out.smallest, float(xp.min(xp.where(v > 0.0, f, xp.inf * xp.ones_like(f)))))
+        out.below += float(xp.sum(xp.where(f > self.features.noise, xp.zeros_like(v), v)))
 
     def merge(self, other: FeatureStatistics) -> Self:
         """Add the rows that `other` has seen.
@@ -227,7 +235,7 @@ class FeatureStatistics:
 
     @property
     def residual(self) -> float:
-        r""":math:`|w - \tfrac1V \sum v\,\phi/f| \,/\, |w|`, infinite where w is 0."""
+        r""":math:`|w - \tfrac1V \sum v\,\phi/f| \,/\, |w|`, 1/f being the continued slope; infinite at w = 0."""
         xp = namespace(self.coefficients)
         size = math.sqrt(float(xp.sum(self.coefficients**2)))
         return math.sqrt(float(xp.sum(self.gradient**2))) / size if size > 0.0 else math.inf
@@ -236,16 +244,6 @@ class FeatureStatistics:
     def share_below(self) -> float:
         """Share of the weight where f is not above the noise of the features."""
         return self._sums.below / self._weight()
-
-    @property
-    def share_negative(self) -> float:
-        """Share of the weight where f is not positive."""
-        return self._sums.negative / self._weight()
-
-    @property
-    def smallest(self) -> float:
-        """The smallest f at a row of positive weight."""
-        return self._sums.smallest
 
     def _weight(self) -> float:
         if not self._sums.total > 0.0:

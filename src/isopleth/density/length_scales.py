@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ from scipy.spatial.distance import pdist
 from isopleth.errors import InputError
 
 MEDIAN_ROWS = 1000
-RULES = ("scott", "median")
+
+Rule = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""The length scale of each column of rows and weights."""
 
 
 def deviations(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -50,6 +53,9 @@ def median(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.full(rows.shape[1], middle)
 
 
+RULES: Mapping[str, Rule] = {"scott": scott, "median": median}
+
+
 def loss_units(scale: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Unit of each column in Hyvarinen losses: its length scale times a factor that brings their geometric mean to that of
     the standard deviations.
@@ -69,12 +75,13 @@ def resolve_length_scale(
     names: list[str],
     keep: np.ndarray,
     what: str = "length_scale",
+    rules: Mapping[str, Rule] = RULES,
 ) -> np.ndarray:
     """Length scale of each kept column of the centred, distinct `rows`.
 
     Parameters
     ----------
-    length_scale : float, array of shape (n_features,), "scott" or "median"
+    length_scale : float, array of shape (n_features,) or name of a rule
         What the user asked for. NaN serves for columns that are not kept, as in the attribute ``length_scale_``.
     rows : array of shape (n, d)
         Kept columns of the distinct rows.
@@ -86,16 +93,20 @@ def resolve_length_scale(
         Which of them `rows` has.
     what : str
         What messages call `length_scale`.
+    rules : mapping
+        Rules by name, at least two.
 
     Raises
     ------
     InputError
         If it is no rule that is known, has not one number a column, or is not positive.
     """
+    *others, last = map(repr, rules)
+    expected = f"a number, one a column, {', '.join(others)} or {last}"
     if isinstance(length_scale, str):
-        if length_scale not in RULES:
-            raise InputError(f"{what} = {length_scale!r}: expected a number, one a column, 'scott' or 'median'.")
-        scale = (scott if length_scale == "scott" else median)(rows, weights)
+        if length_scale not in rules:
+            raise InputError(f"{what} = {length_scale!r}: expected {expected}.")
+        scale = rules[length_scale](rows, weights)
         bad = ~(np.isfinite(scale) & (scale > 0))
         if bad.any():
             name = names[np.flatnonzero(keep)[np.argmax(bad)]]
@@ -104,7 +115,7 @@ def resolve_length_scale(
     try:
         given = np.asarray(length_scale, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{what} = {length_scale!r}: expected a number, one a column, 'scott' or 'median'.") from error
+        raise InputError(f"{what} = {length_scale!r}: expected {expected}.") from error
     if given.ndim > 1 or (given.ndim == 1 and given.shape != keep.shape):
         raise InputError(
             f"{what} has shape {given.shape}; expected one number, or one for each of {len(keep)} columns."

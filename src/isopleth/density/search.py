@@ -303,7 +303,7 @@ def _smallest(losses: np.ndarray, criterion: str, changes_sign: bool) -> int:
             )
         raise InputError(
             "the held-out Hyvarinen loss is infinite at every scale of the grid, since f is not positive at some rows; take "
-            "criterion='likelihood'."
+            "criterion='likelihood', or add larger factors."
         )
     return int(np.argmin(losses))
 

@@ -11,6 +11,7 @@ from scipy.special import kve
 from isopleth._namespace import Array, namespace, overwrite
 from isopleth.errors import InputError
 from isopleth.kernels.base import DENSITIES, SQUARES, Kernel, SelfConvolution
+from isopleth.kernels.matern_function import matern_function
 from isopleth.kernels.workspace import Workspace
 
 # s^floor(n/2) phi^(n) = c (s/(1+s))^floor(n/2) (1+s)^(-e/2); these are the (c, e).
@@ -145,5 +146,9 @@ class IMQ(Kernel):
             near = np.minimum(r, _ASYMPTOTIC)
             # K_b(r) e^r falls like r^(-1/2) from there on.
             log_bessel = np.log(kve(order, near)) - 0.5 * np.log(np.maximum(r / _ASYMPTOTIC, 1.0)) - r
+            high = np.isposinf(log_bessel) & (r > 0.0)  # K_b of high orders overflows; r^b K_b does not
+            if high.any() and order > 0.0:
+                size = (order - 1.0) * math.log(2.0) + math.lgamma(order)
+                log_bessel[high] = size - order * np.log(r[high]) + np.log(matern_function(r[high], order))
             at_one = -0.5 * d * math.log(2.0 * math.pi) - 0.5 * math.log(0.5 * math.pi)
             return np.asarray(log_bessel - order * np.log(r) + at_one)

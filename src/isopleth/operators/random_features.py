@@ -117,14 +117,14 @@ class RandomFeatures:
         squares = xp.sum(self.frequencies**2, axis=1)
         return self.value(x, -w * xp.concat([squares, squares]))
 
-    def blocks(self, n: int) -> list[slice]:
-        """Parts of n rows whose features fit in the memory of a thread."""
+    def blocks(self, n: int, memory: float) -> list[slice]:
+        """Parts of n rows; the features of one part for each thread fit in `memory`, in bytes, unless it is tiny."""
         each = _COPIES * 8 * self.size * effective_n_jobs(self.n_jobs)
-        rows = min(max(int(self.memory_limit / each), 16), _LONGEST)
+        rows = min(max(int(memory / each), 16), _LONGEST)
         return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
 
     def _by_blocks(self, x: Array, of: Callable[[Array], Array]) -> Array:
-        parts = self.blocks(x.shape[0])
+        parts = self.blocks(x.shape[0], self.memory_limit)
         if not parts:
             return of(x)
         workers = min(effective_n_jobs(self.n_jobs), len(parts))

@@ -21,6 +21,7 @@ from isopleth.kernels import Kernel, get_kernel
 from isopleth.rows import merge_rows
 from isopleth.score.base_measure import GaussianBase
 from isopleth.score.field import KernelTerm, ScoreField, Term, ZetaTerm
+from isopleth.score.rows import refuse_without_score, warn_of_unlike_columns
 from isopleth.score.spaces import SPACES, Space
 from isopleth.validation import check_rows, check_weights, column_names
 
@@ -55,19 +56,6 @@ class FrameFit(NamedTuple):
     coefficients: np.ndarray | None
     factor: float
     report: dict[str, Any]
-
-
-def _varying(estimator: BaseEstimator, rows: np.ndarray) -> None:
-    """Refuse rows whose score is not defined."""
-    if len(rows) < 2:
-        raise InputError(
-            f"X has {len(rows)} distinct row of positive weight (n_samples = 1 once merged); a score needs at least two."
-        )
-    constant = rows.min(axis=0) == rows.max(axis=0)
-    if constant.any():
-        names = column_names(estimator)
-        listed = ", ".join(names[j] for j in np.flatnonzero(constant)[:8])
-        raise InputError(f"constant columns have no score: {listed}; drop them first.")
 
 
 class ScoreEstimator(BaseEstimator, ABC):
@@ -122,6 +110,11 @@ class ScoreEstimator(BaseEstimator, ABC):
         InputError
             If there are fewer than two distinct rows, a column is constant, the kernel is too rough, or rows, weights or
             parameters cannot be used; the sentence says which and what to do.
+
+        Warns
+        -----
+        DataWarning
+            If columns are of unlike spread, and the rule for the length scale gives one to all.
         """
         self._validate_params()
         for name in (
@@ -133,7 +126,7 @@ class ScoreEstimator(BaseEstimator, ABC):
         X = check_rows(self, X, reset=True, min_samples=2)
         weights = check_weights(sample_weight, len(X))
         rows, weights, place = merge_rows(X, weights)
-        _varying(self, rows)
+        refuse_without_score(self, rows)
         frame = Frame.centred(rows, np.ones(X.shape[1], dtype=bool))
         space = SPACES[self._space_name()](get_kernel(self.kernel).bind(frame.dim), self.memory_limit, self.n_jobs)
         scale, base_name = self._scale_and_base(space, frame.centre(rows), weights)
@@ -157,6 +150,8 @@ class ScoreEstimator(BaseEstimator, ABC):
         return self._resolved(self.length_scale, rows, weights), getattr(self, "base", None)
 
     def _resolved(self, length_scale: Any, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        if isinstance(length_scale, str) and length_scale == "median":
+            warn_of_unlike_columns(self, rows)
         keep = np.ones(rows.shape[1], dtype=bool)
         return resolve_length_scale(length_scale, rows, weights, column_names(self), keep)
 
@@ -241,7 +236,8 @@ class ScoreEstimator(BaseEstimator, ABC):
                 "the divergence has a closed form for one length scale that all columns share; standardise the columns, or use "
                 "hyvarinen_loss, which takes each in its own unit."
             )
-        return np.asarray(self._field().divergence(z) / scale[0] ** 2)
+        with np.errstate(over="ignore", under="ignore"):  # of data of size 1e-160 it is beyond all numbers
+            return np.asarray(self._field().divergence(z) / scale[0] / scale[0])
 
     def hyvarinen_loss(self, X: Any) -> float:
         r"""Mean Hyvarinen loss of rows, :math:`\operatorname{div} s + |s|^2/2`, in closed form.

@@ -27,7 +27,7 @@ class KernelScore(RegularizedScore):
         \hat\zeta = \sum_m w_m \operatorname{div}_{x_m} K(x_m, \cdot)
 
     Everything is computed with columns divided by their length scales, so that fits follow shifts and scales of the data, and
-    rotations where there is one length scale.
+    rotations where there is one length scale, as by default. Then columns of unlike units want to be standardised first.
 
     What is not given is chosen by the mean Hyvarinen loss of rows held out, in `folds` parts that are always the same: the
     base, the length scale, and the strength of full Tikhonov, with a floor of 0.3 over the number of rows. Beyond 512 rows,
@@ -101,6 +101,8 @@ class KernelScore(RegularizedScore):
     -----
     ConvergenceWarning
         If `tol` was not reached.
+    DataWarning
+        If columns are of unlike spread, and the rule for the length scale gives one to all.
 
     References
     ----------

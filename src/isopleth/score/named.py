@@ -172,7 +172,7 @@ class SSGE(RegularizedScore):
     kernel : str or Kernel, default="imq"
         As for :class:`KernelScore`.
     space : {"diagonal", "curl_free"}, default="diagonal"
-        Curl-free kernels need a far smaller share of the eigenvalues.
+        Of many columns, curl-free kernels need a smaller share of the eigenvalues; of few, diagonal ones do better.
     energy : float, default=0.95
         Share of the sum of eigenvalues to keep, unless `threshold` or `count` is given.
     threshold : float, optional

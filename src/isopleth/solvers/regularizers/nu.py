@@ -7,7 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from isopleth._namespace import Array, namespace
+from isopleth.errors import InputError
 from isopleth.solvers.regularizers.base import IterativeRegularizer, check_positive
+
+_ROUNDING = 1e-6
+"""By which a largest eigenvalue that was computed elsewhere may be off."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,13 @@ class NuIteration(IterativeRegularizer):
         return float(self.nu)
 
     def _kappa2(self, bound: float) -> float:
-        return bound if self.largest is None else self.largest
+        if self.largest is None:
+            return bound
+        if self.largest < (1.0 - _ROUNDING) * bound:
+            raise InputError(
+                f"largest = {self.largest:g}: expected at least the largest eigenvalue, {bound:.6g}; leave it out to have that."
+            )
+        return self.largest
 
     def steps_for(self, bound: float) -> int:
         r""":math:`\kappa/\sqrt\alpha`, rounded up."""

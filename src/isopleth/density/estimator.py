@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from isopleth.density.bounds import Bounds
 from isopleth.density.fitted import FrameDensity
-from isopleth.density.length_scales import loss_units, resolve_length_scale
+from isopleth.density.length_scales import RULES, Rule, loss_units, resolve_length_scale
 from isopleth.density.search import Search, run_search
 from isopleth.errors import InputError
 from isopleth.frame import Frame
@@ -22,7 +23,7 @@ from isopleth.rows import merge_rows
 from isopleth.validation import check_rows, check_weights, column_names, varying_columns, warn_few_rows
 
 
-class FramedDensity(DensityMixin, BaseEstimator, ABC):
+class DensityEstimator(DensityMixin, BaseEstimator, ABC):
     """A density that is fitted and evaluated in frame coordinates.
 
     A subclass has the parameters `kernel`, `length_scale`, `bounds`, `memory_limit` and `n_jobs`, and defines
@@ -45,7 +46,7 @@ class FramedDensity(DensityMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _refuse(self, kernel: Kernel) -> None:
-        """Raise InputError for a bound kernel whose density has no normaliser, before any work is done."""
+        """Raise InputError for a bound kernel that cannot serve, and for more than memory holds, before any work is done."""
 
     @abstractmethod
     def _fit_frame(self, kernel: Kernel, z: np.ndarray, weights: np.ndarray) -> tuple[FrameDensity, dict[str, Any]]:
@@ -65,6 +66,10 @@ class FramedDensity(DensityMixin, BaseEstimator, ABC):
     def _draw(self, kernel: Kernel) -> None:
         """Draw what a fit draws at random, once for all the densities that it makes; there is nothing of this kind in most."""
         return
+
+    def _rules(self) -> Mapping[str, Rule]:
+        """The rules that `length_scale` may name."""
+        return RULES
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the density.
@@ -121,7 +126,7 @@ class FramedDensity(DensityMixin, BaseEstimator, ABC):
         """Length scale and unit of each kept column."""
         search = self.length_scale if isinstance(self.length_scale, Search) else None
         asked, what = (search.base, "base of the Search") if search else (self.length_scale, "length_scale")
-        scale = resolve_length_scale(asked, rows, weights, column_names(self), keep, what)
+        scale = resolve_length_scale(asked, rows, weights, column_names(self), keep, what, self._rules())
         unit = loss_units(scale, rows, weights)
         if search is not None:
             self.search_path_ = run_search(
@@ -153,9 +158,10 @@ class FramedDensity(DensityMixin, BaseEstimator, ABC):
         -------
         ndarray of shape (n_samples,)
             log p, in nats, per unit of volume of the kept columns; minus infinity on and beyond bounds. Far from the data,
-            where p underflows, it is computed in the log domain for kernels that are nowhere negative. Other kernels (SDO)
-            are exact to about 1e-12 of their peak and 0 where they fall below 1e-17 of it: the log density of rows that far
-            from every centre is noise, then minus infinity.
+            where p underflows, sums of kernels that are nowhere negative are computed in the log domain. Other kernels
+            (SDO) are exact to about 1e-12 of their peak and 0 where they fall below 1e-17 of it: the log density of rows
+            that far from every centre is noise, then minus infinity. Random features are noise much sooner, and minus
+            infinity where they are not above it.
         """
         X, inside, z = self._enter(X)
         out = np.full(len(X), -np.inf)
@@ -191,7 +197,8 @@ class FramedDensity(DensityMixin, BaseEstimator, ABC):
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            In reciprocal units of the columns; 0 in constant columns. Rows on or beyond a bound have none: NaN.
+            In reciprocal units of the columns; 0 in constant columns. Rows on or beyond a bound have none, nor have those
+            where random features are not above their noise: NaN.
         """
         X, inside, z = self._enter(X)
         out = np.full((len(X), self.n_features_in_), np.nan)
@@ -221,13 +228,14 @@ class FramedDensity(DensityMixin, BaseEstimator, ABC):
         -------
         float
             Without a unit. Infinite if the sum of kernels is not positive at some row, as sums of kernels with negative
-            values (SDO) need not be, or if a row is on or beyond a bound.
+            values (SDO) need not be, if random features are not above their noise there, or if a row is on or beyond a
+            bound.
 
         Raises
         ------
         InputError
             In one column, for kernels that are as rough as the Laplacian: the loss has atoms at the centres, which other
-            rows never see. If no row is left.
+            rows never see. For random features of kernels of smoothness 1 and less. If no row is left.
 
         References
         ----------
