@@ -6,9 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+ROOM = 4 * 2**30
+"""Bytes above which a rival's arrays are not tried."""
+
 
 def _nothing(problem: Any) -> Any:
     return problem
+
+
+def _small(rows: int, columns: int) -> float:
+    return 0.0
 
 
 @dataclass(frozen=True)
@@ -29,6 +36,9 @@ class Rival:
         Numbers of columns that it can do.
     in_process : bool
         Whether its memory is that of one process; the memory of others is not measured.
+    room : callable
+        Bytes that its arrays take at a number of rows and of columns, for those that may take more than there is: sizes
+        above `ROOM` are left out.
     """
 
     run: Callable[[Any], Any]
@@ -37,6 +47,7 @@ class Rival:
     times: float = 1.0
     dims: Sequence[int] | None = None
     in_process: bool = True
+    room: Callable[[int, int], float] = _small
 
 
 @dataclass(frozen=True)
@@ -67,6 +78,10 @@ class Comparison:
         See `column_range`.
     higher_is_better : bool
         Whether a rival with the higher accuracy number is ahead.
+    quick_rows : sequence of int
+        Numbers of rows for a quick run; left out, they are made of `rows`.
+    slowest : float
+        Seconds that a turn may be expected to take, where that is more than usual.
     """
 
     name: str
@@ -80,14 +95,22 @@ class Comparison:
     column_range: Sequence[int] = ()
     column_rows: int = 0
     higher_is_better: bool = False
+    quick_rows: Sequence[int] = ()
+    slowest: float = 0.0
 
     def sizes(self, quick: bool) -> tuple[list[int], list[int], int]:
         """Numbers of rows, numbers of columns, and the rows that go with these; small ones for a quick run."""
         if not quick:
             return list(self.rows), list(self.column_range), self.column_rows
+        if self.quick_rows:
+            return list(self.quick_rows), list(self.column_range[:2]), self.quick_rows[0]
         largest = max(240, self.rows[-1] // 20)
         return [largest // 2, largest], list(self.column_range[:2]), 120
 
-    def able(self, columns: int) -> dict[str, Rival]:
-        """The rivals that can do a number of columns."""
-        return {name: rival for name, rival in self.rivals.items() if rival.dims is None or columns in rival.dims}
+    def able(self, rows: int, columns: int) -> dict[str, Rival]:
+        """The rivals that can do a number of rows and of columns."""
+        return {
+            name: rival
+            for name, rival in self.rivals.items()
+            if (rival.dims is None or columns in rival.dims) and rival.room(rows, columns) <= ROOM
+        }

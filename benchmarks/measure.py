@@ -113,9 +113,9 @@ def _one_size(
     problem = comparison.problem(*shape)
     runs: dict[str, Callable[[], Any]] = {}
     answers: dict[str, tuple[Any, Any]] = {}
-    for name, rival in comparison.able(shape[1]).items():
+    for name, rival in comparison.able(*shape).items():
         mine = figures[name]
-        if mine.note or expected(costs[name], size) / rival.times > limits.slowest:
+        if mine.note or expected(costs[name], size) / rival.times > max(limits.slowest, comparison.slowest):
             continue
         try:
             state = _quietly(rival.setup, problem)

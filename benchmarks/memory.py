@@ -22,7 +22,7 @@ from pathlib import Path
 from benchmarks.comparison import Comparison, Rival
 
 SMALL = 64
-"""Rows of the problem that loads libraries."""
+"""Rows of the problem that loads libraries, or as many as are measured."""
 
 _MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of glibc's malloc.h
 
@@ -68,7 +68,7 @@ def _report(pipe: Connection, subject: str, comparison: str, rival: str, sizes: 
 
 
 def _peak(task: Comparison, rival: Rival, n: int, d: int) -> float:
-    small, problem = task.problem(SMALL, d), task.problem(n, d)
+    small, problem = task.problem(min(SMALL, n), d), task.problem(n, d)
     rival.run(rival.setup(small))
     gc.collect()
     Path("/proc/self/clear_refs").write_text("5")

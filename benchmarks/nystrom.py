@@ -86,6 +86,17 @@ def literal(space: str) -> Callable[[Rows], Answer]:
     return run
 
 
+@lru_cache(maxsize=1)
+def _float64(n: int, d: int) -> np.ndarray:
+    return _score(problem(n, d), ours("curl_free", np.float64)(problem(n, d)))
+
+
+def distance(p: Rows, answer: Answer) -> float:
+    """Of the score from that of float64 sums, where the literal form would take too long."""
+    want = _float64(*p.x.shape)
+    return float(np.linalg.norm(_score(p, answer) - want) / np.linalg.norm(want))
+
+
 @lru_cache(maxsize=2)
 def _expected(space: str, n: int, d: int) -> np.ndarray:
     return _score(problem(n, d), literal(space)(problem(n, d)))
@@ -136,5 +147,17 @@ COMPARISONS = [
         "relative error of the score",
         rows=(12_500, 25_000, 50_000, 100_000),
         columns=8,
+    ),
+    Comparison(
+        "nystrom-large",
+        "Sums over many rows for a curl-free Nystrom score of 300 landmarks, n = {n:,}, d = {d}",
+        problem,
+        {name: rival for name, rival in _rivals("curl_free").items() if name.startswith("isopleth")},
+        distance,
+        "distance of the score from that of float64",
+        rows=(25_000, 100_000),
+        columns=8,
+        quick_rows=(240, 480),
+        slowest=300.0,
     ),
 ]

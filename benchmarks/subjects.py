@@ -2,10 +2,38 @@
 
 from __future__ import annotations
 
-from benchmarks import anomalies, fisher, grids, nystrom, products, sampled_kernel, scoring, searching, sosrep
+from benchmarks import (
+    anomalies,
+    differences,
+    fisher,
+    grids,
+    large_n,
+    nystrom,
+    products,
+    sampled_kernel,
+    scores,
+    scoring,
+    searching,
+    sosrep,
+    two_samples,
+)
 from benchmarks.comparison import Comparison
 
 SUBJECTS: dict[str, list[Comparison]] = {
     module.__name__: module.COMPARISONS
-    for module in (products, sampled_kernel, sosrep, fisher, scoring, grids, searching, nystrom, anomalies)
+    for module in (
+        products,
+        sampled_kernel,
+        sosrep,
+        fisher,
+        scoring,
+        grids,
+        searching,
+        scores,
+        nystrom,
+        large_n,
+        anomalies,
+        differences,
+        two_samples,
+    )
 }

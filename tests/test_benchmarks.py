@@ -12,11 +12,12 @@ import pytest
 
 pytest.importorskip("benchmarks", reason="the benchmarks are not beside an installed package")
 
-from benchmarks import exact, memory, timing
+from benchmarks import comparison, difference_tensor, exact, memory, scores, timing
 from benchmarks.__main__ import main, names
 from benchmarks.comparison import Comparison, Rival
 from benchmarks.growth import expected, fitted
 from benchmarks.measure import measured
+from benchmarks.nystrom import curl_free_block
 from benchmarks.report import Section, duration, number, section, size
 from benchmarks.tables_with_anomalies import KINDS, table
 
@@ -108,6 +109,20 @@ def test_missing_and_failing_rivals_are_told(monkeypatch):
     assert "n = 240, d = 2" in text
 
 
+def test_sizes_that_take_too_much_room_are_left_out(monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda: False)
+    monkeypatch.setattr(comparison, "ROOM", 1000.0)
+    task = _comparison(large=Rival(_double, room=lambda n, d: 2.0 * n * d))
+    figures = measured(task, "", quick=True)
+    assert list(figures["large"].seconds) == [120, 240]
+    assert list(figures["isopleth"].column_seconds) == [1, 2]
+    monkeypatch.setattr(comparison, "ROOM", 500.0)
+    figures = measured(task, "", quick=True)
+    assert list(figures["large"].seconds) == [120]
+    assert math.isnan(figures["large"].accuracy)
+    assert section(task, figures, quick=True).rows[1][:3] == ["large", "–", "–"]
+
+
 def test_a_part_of_the_work_counts_for_the_whole(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: False)
     task = _comparison(part=Rival(lambda x: time.sleep(0.002) or 2.0 * x, times=1000.0))
@@ -155,6 +170,32 @@ def test_the_slow_form_of_the_sdo_kernel(d, m):
     assert np.allclose(exact.sdo(r, d, m), want, atol=1e-5)
 
 
+def test_the_literal_curl_free_forms_are_the_product_with_the_matrix():
+    p = scores.product_problem(21, 5)
+    want = (curl_free_block(p.x, p.x) @ p.v.T.ravel()).reshape(5, 21).T
+    for form in (difference_tensor.whole, difference_tensor.in_chunks, difference_tensor.row_by_row):
+        np.testing.assert_allclose(form(p.x, p.v), want, rtol=1e-11, atol=1e-11)
+    contracted = difference_tensor.Differences.of(p.x, p.x).contracted(p.v)
+    np.testing.assert_allclose(contracted, want, rtol=1e-11, atol=1e-11)
+    assert scores.product_error(p, want) < 1e-13
+    assert scores.product_error(p, want + 1e-3) > 1e-5
+
+
+def test_all_who_fit_a_score_reach_the_same_one():
+    X = scores.rows(30, 6)
+    task = next(one for one in scores.COMPARISONS if one.name == "kef-512")
+    found = {name: rival.run(rival.setup(X)) for name, rival in task.rivals.items()}
+    assert len(found) == 4
+    exactly = found["SciPy, whole matrix, Cholesky"]
+    assert task.accuracy(X, exactly) < 1e-12
+    bound = scores.TOL / scores.ALPHA * np.linalg.norm(difference_tensor.zeta(X / exactly.length_scale))
+    for one in found.values():
+        assert task.accuracy(X, one) < scores.TOL
+        assert np.linalg.norm(one.values - exactly.values) < bound
+    wrong = scores.Score(exactly.length_scale, 1.001 * exactly.values)
+    assert task.accuracy(X, wrong) > 1e-4
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_tables_have_their_share_of_anomalies(kind):
     one, again = table(200, 4, kind, seed=3), table(200, 4, kind, seed=3)
@@ -173,6 +214,15 @@ def test_the_command_writes_what_it_prints(tmp_path, capsys):
     found = json.loads(figures.read_text(encoding="utf-8"))
     assert found["figures"]["kernels"]["isopleth gaussian"]["accuracy"] < 1e-14
     assert any("processors" in line for line in found["machine"])
+
+
+def test_scores_have_a_quick_run(capsys, monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda: False)
+    main(["--quick", "--only", "curl-free", "kef-64"])
+    printed = capsys.readouterr().out
+    assert "n = 120, d = 128" in printed
+    assert "NumPy, tensor of differences, 8 rows at a time" in printed
+    assert "isopleth KEF" in printed
 
 
 def test_an_unknown_name_is_refused(capsys):

@@ -1,10 +1,10 @@
-"""Exact kernel densities: how likely is this row, which rows are least likely, and how sure is that?"""
+"""Kernel densities, scores and differences, exact: how likely is a row, where does the density rise, what differs?"""
 
 from __future__ import annotations
 
 from importlib.metadata import version
 
-from isopleth.density import KDE, SOSREP
+from isopleth.density import KDE, SOSREP, RandomFeatureSOSREP
 from isopleth.density.hutchinson import hutchinson_loss
 from isopleth.density.search import Search
 from isopleth.difference import LSDD
@@ -13,7 +13,14 @@ from isopleth.io import load, save
 from isopleth.kernels import IMQ, SDO, Gaussian, Kernel, Laplacian, Matern, Sobolev
 from isopleth.score import KEF, SSGE, KernelScore, Landweber, NuMethod, NystromKEF, Stein
 from isopleth.solvers.regularizers import LandweberIteration, NuIteration, SpectralCutoff, Tikhonov
-from isopleth.tasks import AnomalyDetector, PyODAdapter
+from isopleth.tasks import (
+    AnomalyDetector,
+    ChangePointDetector,
+    ClassPriorEstimator,
+    DriftMonitor,
+    PyODAdapter,
+    two_sample_test,
+)
 from isopleth.validation import DataWarning
 
 __version__ = version("isopleth")
@@ -27,7 +34,10 @@ __all__ = [
     "SOSREP",
     "SSGE",
     "AnomalyDetector",
+    "ChangePointDetector",
+    "ClassPriorEstimator",
     "DataWarning",
+    "DriftMonitor",
     "Gaussian",
     "InputError",
     "Kernel",
@@ -41,6 +51,7 @@ __all__ = [
     "NuMethod",
     "NystromKEF",
     "PyODAdapter",
+    "RandomFeatureSOSREP",
     "Search",
     "Sobolev",
     "SpectralCutoff",
@@ -49,4 +60,5 @@ __all__ = [
     "hutchinson_loss",
     "load",
     "save",
+    "two_sample_test",
 ]

@@ -11,8 +11,12 @@ import click
 
 import isopleth
 from isopleth.cli.anomalies import anomalies
+from isopleth.cli.changes import changes
+from isopleth.cli.compare import compare
 from isopleth.cli.demo import demo
 from isopleth.cli.messages import one_line_warnings, say
+from isopleth.cli.monitor import monitor
+from isopleth.cli.prior import prior
 from isopleth.cli.process import INTERRUPTED, INTERRUPTED_CODE
 from isopleth.errors import InputError, MissingExtraError
 
@@ -79,10 +83,14 @@ def _sentence(error: OSError) -> str:
 @click.version_option(isopleth.__version__, prog_name="isopleth", message="%(prog)s %(version)s")
 @click.pass_context
 def program(ctx: click.Context) -> None:
-    """Kernel densities of tables: which rows are unlikely, and how sure is that?"""
+    """Questions to tables without a model: which rows are unlikely, what differs, since when, and how sure is that?"""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
 
 program.add_command(anomalies)
+program.add_command(changes)
+program.add_command(compare)
 program.add_command(demo)
+program.add_command(monitor)
+program.add_command(prior)

@@ -1,0 +1,57 @@
+"""
+Where a series changes
+======================
+
+A made-up series whose level and scatter change, on top of a season and of correlated noise. Which of the ups and downs are
+changes?
+"""
+
+# %%
+# The level rises at step 150, and the scatter at 300.
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from isopleth import ChangePointDetector
+
+rng = np.random.default_rng(3)
+noise = rng.normal(size=450)
+for t in range(1, 300):
+    noise[t] += 0.4 * noise[t - 1]
+noise[300:] *= 2.5
+season = 2.0 * np.sin(2.0 * np.pi * np.arange(450) / 12)
+series = 4.0 * (np.arange(450) >= 150) + season + noise
+
+# %%
+# Nothing is told about season, noise or number of changes.
+
+detector = ChangePointDetector(random_state=0).fit(series)
+print(detector.result_)
+for name, column in detector.result_.table().items():
+    print(f"{name:>8}", column if column.dtype.kind in "iU" else column.round(2))
+
+# %%
+# Lines mark the first step of what is new. Below is the score curve, the distance between the densities of what comes before and
+# after each step.
+
+figure = detector.plot()
+figure.set_size_inches(9.0, 4.0)
+print(f"{len(figure.axes)} panels")
+
+# %%
+# A random walk wanders far and changes nothing in its law: every step is like every other.
+
+walk = np.cumsum(np.random.default_rng(0).normal(size=400))
+print(ChangePointDetector(random_state=0).fit(walk).result_)
+
+# %%
+# A single jump that is out of proportion is a change of the walk.
+
+walk[250:] += 12.0
+jump = ChangePointDetector(random_state=0).fit(walk)
+print(jump.result_)
+figure, axes = plt.subplots(figsize=(7.0, 2.5), layout="constrained")
+axes.plot(walk, color="#7A7A7A", linewidth=0.8)
+for place in jump.change_points_:
+    axes.axvline(place - 0.5, color="#D55E00")
+_ = axes.set(xlabel="step", ylabel="value")

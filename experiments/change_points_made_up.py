@@ -1,0 +1,264 @@
+"""Made-up series of many kinds whose changes are known: on these the rules of the detector were settled.
+
+    python -m experiments.change_points_made_up [--runs 20] [--kinds NAME,...] [--jobs 1]
+
+Each kind draws a length, a size of noise and places of changes; printed are F1 and cover against the true changes, the mean
+number of changes found beside the true one and, for the kinds without a change, the share of series with a false alarm.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+from scipy.signal import lfilter
+
+from experiments.series_data import cover, f1
+from isopleth import ChangePointDetector
+
+Series = tuple[np.ndarray, list[int]]
+Rng = np.random.Generator
+
+
+def _places(rng: Rng, length: int, count: int, gap: int) -> list[int]:
+    """Changes at least `gap` steps from each other and from the ends."""
+    free = length - (count + 1) * gap
+    return [int(p) + (i + 1) * gap for i, p in enumerate(np.sort(rng.integers(0, free + 1, count)))]
+
+
+def _autoregressive(rng: Rng, length: int, phi: float) -> np.ndarray:
+    """Noise of standard deviation 1."""
+    innovations = rng.normal(size=length + 200) * np.sqrt(1.0 - phi**2)
+    return lfilter([1.0], [1.0, -phi], innovations)[200:]
+
+
+def _levels(rng: Rng, places: list[int], length: int, size: float) -> np.ndarray:
+    """Steps of at least `size` standard deviations, up or down."""
+    out = np.zeros(length)
+    for place in places:
+        out[place:] += rng.choice([-1.0, 1.0]) * size * rng.uniform(1.0, 2.0)
+    return out
+
+
+def _steps(rng: Rng, noise: Callable[[Rng, int], np.ndarray], size: float, most: int = 6) -> Series:
+    length = int(rng.integers(60, 900))
+    places = _places(rng, length, int(rng.integers(1, 2 + min(most - 1, length // 60))), 15)
+    return _levels(rng, places, length, size) + noise(rng, length), places
+
+
+def _normal(rng: Rng, length: int) -> np.ndarray:
+    return rng.normal(size=length)
+
+
+def steps_small(rng: Rng) -> Series:
+    return _steps(rng, _normal, 1.5)
+
+
+def steps_large(rng: Rng) -> Series:
+    return _steps(rng, _normal, 4.0)
+
+
+def steps_heavy_tails(rng: Rng) -> Series:
+    return _steps(rng, lambda r, n: r.standard_t(3, size=n) / np.sqrt(3.0), 2.5)
+
+
+def steps_outliers(rng: Rng) -> Series:
+    def noise(r: Rng, n: int) -> np.ndarray:
+        wild = r.random(n) < 0.015
+        return r.normal(size=n) + wild * r.choice([-1.0, 1.0], n) * r.uniform(6.0, 12.0, n)
+
+    return _steps(rng, noise, 2.5)
+
+
+def steps_correlated(rng: Rng) -> Series:
+    phi = rng.uniform(0.3, 0.7)
+    return _steps(rng, lambda r, n: _autoregressive(r, n, phi), 3.0, 4)
+
+
+def counts(rng: Rng) -> Series:
+    length = int(rng.integers(60, 400))
+    places = _places(rng, length, int(rng.integers(1, 3)), 15)
+    rate = rng.uniform(2.0, 20.0) * np.exp(np.cumsum(np.isin(np.arange(length), places) * rng.choice([-0.8, 0.8])))
+    return rng.poisson(rate).astype(float), places
+
+
+def scatter(rng: Rng) -> Series:
+    length = int(rng.integers(120, 900))
+    places = _places(rng, length, int(rng.integers(1, 3)), 40)
+    log_size = np.zeros(length)
+    for place in places:
+        log_size[place:] += rng.choice([-1.0, 1.0]) * rng.uniform(0.9, 1.5)
+    return rng.normal(size=length) * np.exp(log_size), places
+
+
+def slopes(rng: Rng) -> Series:
+    length = int(rng.integers(60, 500))
+    places = _places(rng, length, int(rng.integers(1, 4)), length // 6)
+    slope = np.full(length, rng.normal())
+    for place in places:
+        slope[place:] += rng.choice([-1.0, 1.0]) * rng.uniform(1.0, 2.0)
+    line = np.cumsum(slope)
+    return line + 0.02 * np.ptp(line) * rng.uniform(0.2, 1.5) * rng.normal(size=length), places
+
+
+def slopes_correlated(rng: Rng) -> Series:
+    values, places = slopes(rng)
+    return values + 0.02 * np.ptp(values) * _autoregressive(rng, len(values), 0.8), places
+
+
+def seasonal_steps(rng: Rng) -> Series:
+    length, period = int(rng.integers(96, 480)), int(rng.choice([4, 7, 12]))
+    places = _places(rng, length, int(rng.integers(1, 3)), 24)
+    season = np.tile(rng.normal(size=period), length)[:length]
+    slope = rng.normal() * 3.0 * np.linspace(0.0, 1.0, length)
+    return _levels(rng, places, length, 1.8) + season + slope + 0.4 * rng.normal(size=length), places
+
+
+def jump_in_walk(rng: Rng) -> Series:
+    length = int(rng.integers(60, 600))
+    places = _places(rng, length, 1, 20)
+    return np.cumsum(rng.normal(size=length)) + _levels(rng, places, length, 7.0), places
+
+
+def short_steps(rng: Rng) -> Series:
+    length = int(rng.integers(15, 60))
+    places = _places(rng, length, int(rng.integers(1, 2 + length // 30)), 6)
+    return _levels(rng, places, length, 3.5) + rng.normal(size=length), places
+
+
+def short_slopes(rng: Rng) -> Series:
+    length = int(rng.integers(20, 60))
+    place = _places(rng, length, 1, 8)[0]
+    slope = np.where(np.arange(length) < place, rng.normal(), rng.normal() + rng.choice([-2.5, 2.5]))
+    line = np.cumsum(slope)
+    return line + 0.03 * np.ptp(line) * rng.normal(size=length), [place]
+
+
+def collapse(rng: Rng) -> Series:
+    """A slow trend that falls at once and then grows again, with noise that is correlated."""
+    length = int(rng.integers(60, 400))
+    place = _places(rng, length, 1, 20)[0]
+    t = np.arange(length)
+    noise = _autoregressive(rng, length, rng.uniform(0.3, 0.9))
+    return 8.0 * t / length - rng.uniform(5.0, 9.0) * (t >= place) + noise, [place]
+
+
+def none_normal(rng: Rng) -> Series:
+    return rng.normal(size=int(rng.integers(40, 900))), []
+
+
+def none_correlated(rng: Rng) -> Series:
+    return _autoregressive(rng, int(rng.integers(60, 900)), rng.uniform(0.2, 0.8)), []
+
+
+def none_heavy_tails(rng: Rng) -> Series:
+    return rng.standard_t(3, size=int(rng.integers(40, 900))), []
+
+
+def none_trend(rng: Rng) -> Series:
+    length = int(rng.integers(40, 600))
+    noise = _autoregressive(rng, length, rng.uniform(0.0, 0.8))
+    return rng.uniform(5.0, 40.0) * np.linspace(0.0, 1.0, length) + noise, []
+
+
+def none_growth(rng: Rng) -> Series:
+    """Exponential growth with noise that grows along."""
+    length = int(rng.integers(40, 600))
+    logs = rng.uniform(0.5, 3.0) * np.linspace(0.0, 1.0, length) + 0.02 * np.cumsum(rng.normal(size=length))
+    return np.exp(logs), []
+
+
+def none_walk(rng: Rng) -> Series:
+    length = int(rng.integers(40, 600))
+    return np.cumsum(rng.normal(size=length) + rng.normal() * 0.2), []
+
+
+def none_smooth(rng: Rng) -> Series:
+    """A trend whose slope wanders: differences that are strongly correlated."""
+    length = int(rng.integers(60, 600))
+    return np.cumsum(0.5 + _autoregressive(rng, length, rng.uniform(0.7, 0.95))), []
+
+
+def none_shocks(rng: Rng) -> Series:
+    """Rare shocks that fade again and again: a stationary process, however abrupt."""
+    length = int(rng.integers(100, 700))
+    shocks = (rng.random(length) < rng.uniform(0.02, 0.08)) * rng.uniform(5.0, 20.0, length)
+    fades = lfilter([1.0], [1.0, -rng.uniform(0.7, 0.97)], shocks + rng.normal(size=length))
+    return fades, []
+
+
+def none_seasonal(rng: Rng) -> Series:
+    length, period = int(rng.integers(96, 480)), int(rng.choice([4, 7, 12, 52]))
+    season = np.tile(rng.normal(size=period), length)[:length] * np.linspace(1.0, rng.uniform(1.0, 3.0), length)
+    return season + rng.normal() * 5.0 * np.linspace(0.0, 1.0, length) + 0.3 * rng.normal(size=length), []
+
+
+KINDS: tuple[Callable[[Rng], Series], ...] = (
+    steps_small,
+    steps_large,
+    steps_heavy_tails,
+    steps_outliers,
+    steps_correlated,
+    counts,
+    scatter,
+    slopes,
+    slopes_correlated,
+    seasonal_steps,
+    jump_in_walk,
+    short_steps,
+    short_slopes,
+    collapse,
+    none_normal,
+    none_correlated,
+    none_heavy_tails,
+    none_trend,
+    none_growth,
+    none_walk,
+    none_smooth,
+    none_shocks,
+    none_seasonal,
+)
+
+
+def measured(task: tuple[int, int]) -> tuple[float, float, int, int]:
+    """F1, cover, and the numbers of changes found and true, of one series of a kind."""
+    kind, seed = task
+    values, places = KINDS[kind](np.random.default_rng([seed, kind]))
+    found = ChangePointDetector(random_state=0).fit_predict(values)
+    marks = {"true": places}
+    return f1(marks, found), cover(marks, found, len(values)), len(found), len(places)
+
+
+def study(kinds: list[int], runs: int, jobs: int) -> dict[str, np.ndarray]:
+    """What is measured of each kind, of shape (runs, 4), printed as it comes."""
+    out = {}
+    print(f"{'kind':<20}{'F1':>7}{'cover':>7}{'found':>7}{'true':>6}{'false alarms':>14}", flush=True)
+    with ProcessPoolExecutor(jobs) as pool:
+        for kind in kinds:
+            name = KINDS[kind].__name__
+            out[name] = np.array(list(pool.map(measured, [(kind, run) for run in range(runs)])))
+            means = out[name].mean(axis=0)
+            alarms = "" if means[3] else f"{np.mean(out[name][:, 2] > 0):.3f}"
+            print(f"{name:<20}{means[0]:>7.3f}{means[1]:>7.3f}{means[2]:>7.2f}{means[3]:>6.2f}{alarms:>14}", flush=True)
+    return out
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=20, help="series of each kind")
+    parser.add_argument("--kinds", help="names of kinds; all of them without")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    options = parser.parse_args(arguments)
+    names = [kind.__name__ for kind in KINDS]
+    chosen = names if options.kinds is None else options.kinds.split(",")
+    for name in chosen:
+        if name not in names:
+            parser.error(f"there is no kind {name!r}; there are {', '.join(names)}.")
+    study([names.index(name) for name in chosen], options.runs, options.jobs)
+
+
+if __name__ == "__main__":
+    main()

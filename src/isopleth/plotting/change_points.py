@@ -1,0 +1,114 @@
+"""Pictures of series with their changes and score curves."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from isopleth.plotting.style import BLACK, BLUE, GREY, VERMILLION, column_label, new_figure, write_note
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_MOST_PANELS = 6
+_MOST_POINTS = 4000
+_STYLES = {"level": "-", "line": "-", "scatter": "--", "shape": ":"}
+_MEANINGS = {"level": "level", "line": "level or slope", "scatter": "scatter", "shape": "shape or dependence"}
+
+
+def plot_change_points(changes: Any, names: list[str] | None = None) -> Figure:
+    """Draw a series with its changes, and below it the score curve.
+
+    A line marks the first step of what is new; its style says what changed. Segments carry their mean where only levels,
+    scatter or shape change. Of long series each point of the curves is the extreme of the steps that it stands for.
+
+    Parameters
+    ----------
+    changes : ChangePoints
+        What :class:`~isopleth.ChangePointDetector` found.
+    names : list of str, optional
+        One a column of the series.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Made without pyplot: no window opens, and no display is needed.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import ChangePointDetector
+    >>> from isopleth.plotting import plot_change_points
+    >>> series = np.repeat([0.0, 3.0], 40) + np.random.default_rng(0).normal(size=80)
+    >>> len(plot_change_points(ChangePointDetector(random_state=0).fit(series).result_).axes)
+    2
+    """
+    dim = changes.series.shape[1]
+    panels = min(dim, _MOST_PANELS)
+    figure = new_figure(9.0, 1.6 * panels + 2.2)
+    heights = [1.6] * panels + [1.2]
+    *above, below = figure.subplots(panels + 1, 1, sharex=True, height_ratios=heights)
+    labels = [f"column {j}" for j in range(dim)] if names is None else names
+    for j, axes in enumerate(above):
+        _draw_series(axes, changes, j)
+        axes.set_ylabel("value" if dim == 1 and names is None else column_label(labels[j], 30))
+    if dim > panels:
+        write_note(above[-1], [f"{panels} of {dim} columns shown"])
+    _draw_curve(below, changes.scores)
+    for axes in (*above, below):
+        _mark(axes, changes)
+        axes.spines[["top", "right"]].set_visible(False)
+    count = len(changes)
+    above[0].set_title(f"{count or 'no'} change{'' if count == 1 else 's'}", loc="left")
+    if count:
+        handles, shown = above[0].get_legend_handles_labels()
+        figure.legend(handles, shown, loc="outside upper right", ncols=len(shown), frameon=False, fontsize=8)
+    return figure
+
+
+def _draw_series(axes: Axes, changes: Any, j: int) -> None:
+    column = changes.series[:, j]
+    axes.plot(*_thinned(column), color=GREY, linewidth=0.8, zorder=2)
+    if not len(changes) or "line" in changes.kinds:
+        return
+    bounds = [0, *map(int, changes.places), len(column)]
+    means = [column[a:b].mean() for a, b in pairwise(bounds)]
+    axes.hlines(means, np.array(bounds[:-1]) - 0.5, np.array(bounds[1:]) - 0.5, color=BLACK, linewidth=1.2, zorder=3)
+
+
+def _draw_curve(axes: Axes, scores: np.ndarray) -> None:
+    axes.axhline(0.0, color=GREY, linewidth=0.6)
+    axes.plot(*_thinned(scores), color=BLUE, linewidth=1.0, zorder=3)
+    axes.set(xlabel="step", ylabel="score")
+
+
+def _mark(axes: Axes, changes: Any) -> None:
+    for kind in dict.fromkeys(changes.kinds):
+        for place in changes.places[changes.kinds == kind]:
+            axes.axvline(place - 0.5, color=VERMILLION, linestyle=_STYLES[kind], linewidth=1.0, zorder=4)
+        axes.plot([], [], color=VERMILLION, linestyle=_STYLES[kind], linewidth=1.0, label=_MEANINGS[kind])
+
+
+def _thinned(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Steps and values; of long series the least and the largest value of each of many parts."""
+    n = len(values)
+    if n <= _MOST_POINTS:
+        return np.arange(n), values
+    parts = np.array_split(np.arange(n), _MOST_POINTS // 2)
+    kept = []
+    for part in parts:
+        inside = values[part]
+        if np.isnan(inside).any():
+            kept += [part[0], part[-1]]
+        else:
+            kept += sorted([part[inside.argmin()], part[inside.argmax()]])
+    steps = np.unique(kept)
+    return steps, values[steps]

@@ -1,0 +1,301 @@
+"""Where a series changes: levels, slopes, scatter and shape, at a stated level of false alarms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from isopleth.difference.samples import speaking_of
+from isopleth.errors import InputError
+from isopleth.operators import DEFAULT_MEMORY_LIMIT
+from isopleth.tasks.change_points_curve import along_series, score_curve
+from isopleth.tasks.change_points_levels import surcharge
+from isopleth.tasks.change_points_shape import ShapeTest
+from isopleth.tasks.segmentation_stages import SHORTEST_SCATTER, Description, describe, in_stages, unbroken
+from isopleth.validation import check_rows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_SUBSEQUENCE, _WINDOW = 5, 50
+"""Those of the paper, for series that are long enough for them."""
+_LEAST_WINDOW = 3
+_WINDOWS = 6
+_ROWS_A_STEP = 5
+
+
+@dataclass(frozen=True, eq=False)
+class ChangePoints:
+    """Changes of a series.
+
+    Parameters
+    ----------
+    places : ndarray of shape (m,), int
+        First steps of what is new, ascending; the first step of the series is number 0.
+    kinds : ndarray of shape (m,), str
+        What changed: "level", "line" (level or slope), "scatter", or "shape" for what is none of these.
+    scores : ndarray of shape (T,)
+        The score curve; NaN at the ends, where a window would leave the series.
+    series : ndarray of shape (T, d)
+        The series.
+    """
+
+    places: np.ndarray
+    kinds: np.ndarray
+    scores: np.ndarray = field(repr=False)
+    series: np.ndarray = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __repr__(self) -> str:
+        found = ", ".join(f"{place} ({kind})" for place, kind in zip(self.places, self.kinds, strict=True))
+        return f"ChangePoints({found or 'none'})"
+
+    def table(self) -> dict[str, np.ndarray]:
+        """Columns ``change``, ``kind``, ``score``, and ``before`` and ``after``, means of the segments beside each change.
+
+        The means have a column a column of the series, numbered if these are several.
+        """
+        bounds = np.concatenate([[0], self.places, [len(self.series)]]).astype(int)
+        means = np.array([self.series[a:b].mean(axis=0) for a, b in pairwise(bounds)])
+        out = {"change": self.places, "kind": self.kinds, "score": self.scores[self.places]}
+        for j in range(self.series.shape[1]):
+            label = "" if self.series.shape[1] == 1 else f"_{j}"
+            out |= {f"before{label}": means[:-1, j], f"after{label}": means[1:, j]}
+        return out
+
+    def plot(self) -> Figure:
+        """Draw the series with its changes, and the score curve; see :func:`isopleth.plotting.plot_change_points`."""
+        from isopleth.plotting import plot_change_points
+
+        return plot_change_points(self)
+
+
+class ChangePointDetector(BaseEstimator):
+    r"""Change points of a time series, without a setting to choose.
+
+    Two things are computed. The **score curve** is the one of Sugiyama et al. (2013, section 4.2.2): the squared L2 distance,
+    by LSDD, between the densities of r subsequences of length k before a step and r after it, with centres, length scale and
+    ridge the same for all windows. The **change points** come from a description of the series by segments: a constant or a
+    line in each, plus autoregressive noise, as many segments as make the description shortest when every coefficient is
+    paid for at the precision that the noise allows and every change by :math:`2 \log T` and a surcharge. Then come changes of
+    the scatter of what is left, and changes of its shape or dependence, by LSDD between windows.
+
+    Parameters
+    ----------
+    subsequence : int, optional
+        k, the length of the subsequences that are compared; as in the paper 5, less for short series.
+    window : int, optional
+        r, the number of subsequences in a window; as in the paper 50, less for short series.
+    false_alarm_rate : float, default=0.05
+        Probability with which a series without a change may show one. A third each goes to levels and slopes, to scatter and
+        to shape. Held by bootstrap: the surcharge is the quantile of what a change saves in series with the noise that was
+        found. That is an approximation for correlated noise, and takes the prepared series and its model as given.
+    centers : int, default=100
+        How many subsequences, drawn at random, are centres.
+    memory_limit : float, default=1e9
+        Bytes that a block of windows may take.
+    random_state : int, RandomState or None, default=None
+        For the centres and the bootstrap.
+
+    Attributes
+    ----------
+    change_points_ : ndarray of shape (m,), int
+        First steps of what is new.
+    kinds_ : ndarray of shape (m,), str
+        "level", "line", "scatter" or "shape".
+    scores_ : ndarray of shape (T,)
+        The score curve, relative to the volume of the kernel; corrected for the variance of windows, so that it is around 0
+        without a change. NaN where a window would leave the series.
+    shape_scores_ : ndarray of shape (T,)
+        The curve of what segments and scatter leave unexplained.
+    shape_threshold_ : float
+        What that curve exceeds anywhere with a third of the false-alarm rate.
+    penalties_ : ndarray of shape (2,)
+        Twice the nats that a change of location and one of scatter must save, beyond paying for their own coefficients.
+    subsequence_, window_ : int
+        k and r.
+    length_scale_ : float
+        Length scale of the score curve, in standard deviations of the columns: the median distance between centres.
+    result_ : ChangePoints
+        All of it, with a table and a picture.
+    n_features_in_ : int
+        Columns of the series.
+
+    References
+    ----------
+    .. [1] M. Sugiyama, T. Kanamori, T. Suzuki, M. C. du Plessis, S. Liu and I. Takeuchi, "Density-difference estimation",
+       Neural Computation 25 (2013).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import ChangePointDetector
+    >>> rng = np.random.default_rng(0)
+    >>> series = np.concatenate([rng.normal(size=100), rng.normal(2.0, size=80), rng.normal(2.0, 4.0, size=120)])
+    >>> ChangePointDetector(random_state=0).fit(series).result_
+    ChangePoints(100 (level), 181 (scatter))
+    """
+
+    change_points_: np.ndarray
+    scores_: np.ndarray
+    window_: int
+    subsequence_: int
+
+    def __init__(
+        self,
+        subsequence: int | None = None,
+        window: int | None = None,
+        false_alarm_rate: float = 0.05,
+        centers: int = 100,
+        memory_limit: float = DEFAULT_MEMORY_LIMIT,
+        random_state: Any = None,
+    ) -> None:
+        self.subsequence = subsequence
+        self.window = window
+        self.false_alarm_rate = false_alarm_rate
+        self.centers = centers
+        self.memory_limit = memory_limit
+        self.random_state = random_state
+
+    def fit_predict(self, series: Any, y: Any = None, *, reference: Any = None) -> np.ndarray:
+        """Change points of `series`; as :meth:`fit`, of which this returns ``change_points_``."""
+        return self.fit(series, reference=reference).change_points_
+
+    def fit(self, series: Any, y: Any = None, *, reference: Any = None) -> Self:
+        """Find the changes of a series.
+
+        Parameters
+        ----------
+        series : array-like of shape (T,) or (T, d)
+            Values at steps of equal length, in their order.
+        y : Ignored
+            For pipelines.
+        reference : array-like of shape (T', d), optional
+            A stretch known to have no change: the false-alarm rate is then held for noise like its.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            If the series is shorter than its windows, the reference shorter than a window, values are missing, or a
+            parameter cannot be used.
+        """
+        values = self._checked("series", series, reset=True)
+        self._set_lengths(len(values))
+        known = None if reference is None else self._checked("reference", reference, reset=False)
+        if known is not None and len(known) < self.window_:
+            raise InputError(f"reference has {len(known)} rows, fewer than window = {self.window_}; give a longer one.")
+        if known is not None and (np.ptp(known, axis=0) <= 0.0).any():
+            raise InputError(
+                "reference has a column that is constant, so that there is no noise to learn from it; leave it out."
+            )
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        varying = np.ptp(values, axis=0) > 0.0
+        if varying.any():
+            largest = np.abs(values).max(axis=0)[varying]
+            self._fit_varying(values[:, varying] / largest, None if known is None else known[:, varying] / largest, rng)
+        else:
+            self._set_nothing(len(values))
+        self.result_ = ChangePoints(self.change_points_, self.kinds_, self.scores_, values)
+        return self
+
+    def plot(self) -> Figure:
+        """Draw the series with its changes, and the score curve; see :func:`isopleth.plotting.plot_change_points`."""
+        check_is_fitted(self, "result_")
+        return self.result_.plot()
+
+    def _checked(self, name: str, given: Any, reset: bool) -> np.ndarray:
+        if not hasattr(given, "columns") and np.ndim(given) == 1:
+            given = np.asarray(given).reshape(-1, 1)
+        return speaking_of(name, "X", lambda: check_rows(self, given, reset=reset))
+
+    def _set_lengths(self, length: int) -> None:
+        """k and r, those of the paper as far as the series has room for them."""
+        rate = self.false_alarm_rate
+        if not isinstance(rate, Real) or not 0.0 < rate < 1.0:
+            raise InputError(f"false_alarm_rate = {rate!r}: expected a probability between 0 and 1, such as 0.05.")
+        for name in ("subsequence", "window", "centers"):
+            value, least = getattr(self, name), 2 if name == "window" else 1
+            optional = name != "centers"
+            if not (optional and value is None) and (not isinstance(value, Integral) or value < least):
+                raise InputError(f"{name} = {value!r}: expected a whole number >= {least}{' or None' * optional}.")
+        auto = min(_WINDOW, max(_LEAST_WINDOW, length // _WINDOWS))
+        self.window_ = int(auto if self.window is None else self.window)
+        short = min(_SUBSEQUENCE, max(1, self.window_ // _ROWS_A_STEP))
+        self.subsequence_ = int(short if self.subsequence is None else self.subsequence)
+        needed = 2 * self.window_ + self.subsequence_ - 1
+        if length < needed:
+            advice = (
+                "." if self.window is None and self.subsequence is None else "; give smaller window or subsequence."
+            )
+            raise InputError(
+                f"series has {length} rows, fewer than the {needed} of two windows of {self.window_} subsequences of length "
+                f"{self.subsequence_}{advice}"
+            )
+
+    def _set_nothing(self, length: int) -> None:
+        """A constant series: no change, and nothing that could have been one."""
+        self.change_points_ = np.empty(0, dtype=int)
+        self.kinds_ = np.empty(0, dtype="<U7")
+        flat = along_series(np.zeros(length - self._reach + 1), length, self.subsequence_, self.window_)
+        self.scores_, self.shape_scores_ = flat, flat.copy()
+        self.shape_threshold_ = float("inf")
+        self.penalties_ = np.full(2, 2.0 * np.log(length))
+        self.length_scale_ = float("nan")
+
+    @property
+    def _reach(self) -> int:
+        """Rows that a score looks at."""
+        return 2 * self.window_ + self.subsequence_ - 1
+
+    def _fit_varying(self, values: np.ndarray, known: np.ndarray | None, rng: np.random.Generator) -> None:
+        self.scores_, sliding = score_curve(
+            values, self.subsequence_, self.window_, self.centers, self.memory_limit, rng
+        )
+        self.length_scale_ = sliding.length_scale
+        share = float(self.false_alarm_rate) / 3.0
+        found = describe(values)
+        calm = found if known is None else unbroken(known)
+        surcharges = self._surcharges(calm, share, rng)
+        if max(surcharges) > 0.0 and (len(found.location.changes) or len(found.scatter_changes)):
+            found = in_stages(found.prepared, (np.inf if found.shocks else surcharges[0], surcharges[1]))
+        self.penalties_ = 2.0 * np.log(len(values)) + np.array(surcharges)
+        changes = self._plain_changes(found)
+        bounds = np.array([0, *sorted(changes), len(values)])
+        test = ShapeTest(
+            found.innovations, bounds, self.subsequence_, self.window_, self.centers, self.memory_limit, rng
+        )
+        self.shape_scores_ = test.curve
+        self.shape_threshold_ = test.threshold(share, None if known is None else calm.innovations)
+        changes |= dict.fromkeys(map(int, test.changes(self.shape_threshold_)), "shape")
+        self.change_points_ = np.array(sorted(changes), dtype=int)
+        self.kinds_ = np.array([changes[place] for place in sorted(changes)], dtype="<U7")
+
+    def _surcharges(self, calm: Description, share: float, rng: np.random.Generator) -> tuple[float, float]:
+        location = surcharge(calm.location, calm.precision, 0, share, rng)
+        if calm.scatter is None:
+            return location, 0.0
+        return location, surcharge(calm.scatter, np.ones(len(calm.precision)), SHORTEST_SCATTER, share, rng)
+
+    @staticmethod
+    def _plain_changes(found: Description) -> dict[int, str]:
+        """Changes of location and scatter by place; of scatter those alone that are not changes of location as well."""
+        changes = {int(place): "line" if found.location.degree else "level" for place in found.location.changes}
+        near = [
+            place
+            for place in found.scatter_changes
+            if np.any(np.abs(found.location.changes - place) <= SHORTEST_SCATTER)
+        ]
+        return changes | {int(place): "scatter" for place in found.scatter_changes if place not in near}

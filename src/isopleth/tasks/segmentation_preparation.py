@@ -1,0 +1,88 @@
+"""What is taken off a column before it is segmented: growth in proportion, a season, single wild values."""
+
+from __future__ import annotations
+
+import numpy as np
+
+_LONGEST_SEASON = 400
+_CYCLES = 4
+"""Of a season, seen at least: what comes back fewer times is no season yet."""
+_WILD_DIFFERENCES = 6.0
+_WILD_VALUES = 3.5
+_TO_SIGMA = 1.4826
+_GROWN = 1.5
+
+
+def grows_in_proportion(column: np.ndarray) -> bool:
+    """Whether the logarithm makes the steps of a positive column more alike, by their Laplace likelihoods.
+
+    Absolute values are what counts in it, so that a few steps that are changes weigh little.
+    """
+    if column.min() <= 0.0 or column.max() < _GROWN * column.min():
+        return False
+    logs = np.log(column)
+    n = len(column) - 1
+
+    def minus_twice_likelihood(values: np.ndarray) -> float:
+        steps = np.diff(values)
+        with np.errstate(divide="ignore"):
+            return float(2.0 * n * np.log(np.mean(np.abs(steps - np.median(steps)))))
+
+    return minus_twice_likelihood(logs) + 2.0 * logs[1:].sum() + np.log(n) < minus_twice_likelihood(column)
+
+
+def season(column: np.ndarray) -> tuple[np.ndarray, int]:
+    """The season that most of the variance of first or second differences comes back with, and its period; 1 for none.
+
+    Differences know nothing of levels, and second ones nothing of slopes; medians by phase, nothing of a few changes.
+    """
+    found = [(*_best_period(np.diff(column, order)), order) for order in (1, 2)]
+    gain, period, order = min(found)
+    if gain >= 0.0:
+        return np.zeros(len(column)), 1
+    steps = np.diff(column, order)
+    cycle = np.array([np.median(steps[phase::period]) for phase in range(period)])
+    for _ in range(order):
+        cycle = np.append(0.0, np.cumsum(cycle - cycle.mean())[:-1])
+    return _growing(column, np.resize(cycle - cycle.mean(), len(column))), period
+
+
+def _growing(column: np.ndarray, cycles: np.ndarray) -> np.ndarray:
+    """Cycles that grow or shrink on a line, where that explains the differences better."""
+    n = len(column)
+    growing = cycles * np.linspace(-1.0, 1.0, n)
+    terms, steps = np.diff(np.column_stack([cycles, growing]), axis=0), np.diff(column)
+    factors = np.linalg.lstsq(terms, steps - steps.mean(), rcond=None)[0]
+    straight, bent = steps - terms[:, 0], steps - terms @ factors
+    if bent.var() <= 0.0 or (n - 1) * np.log(bent.var() / max(straight.var(), 1e-300)) + np.log(n) >= 0.0:
+        return cycles
+    return np.asarray(factors[0] * cycles + factors[1] * growing)
+
+
+def _best_period(steps: np.ndarray) -> tuple[float, int]:
+    """Bayesian criterion, negative where a period pays for itself, and the period."""
+    n = len(steps)
+    spread = _TO_SIGMA * np.median(np.abs(steps - np.median(steps)))
+    if spread > 0.0:
+        steps = np.clip(steps, *(np.median(steps) + spread * _WILD_DIFFERENCES * np.array([-1.0, 1.0])))
+    steps = steps - steps.mean()
+    total = float(steps @ steps)
+    best = (0.0, 1)
+    for period in range(2, min((n + 1) // _CYCLES, _LONGEST_SEASON) + 1 if total > 0.0 else 2):
+        phase = np.arange(n) % period
+        explained = np.sum(np.bincount(phase, steps) ** 2 / np.bincount(phase))
+        left = max(1.0 - explained / total, 1e-12)
+        best = min(best, (float(n * np.log(left) + (period + 1) * np.log(n)), period))
+    return best
+
+
+def without_wild_values(column: np.ndarray) -> np.ndarray:
+    """The column with one or two wild values in a row brought nearer to the median of five that they stand in."""
+    padded = np.pad(column, 2, mode="edge")
+    middle = np.median(np.lib.stride_tricks.sliding_window_view(padded, 5), axis=1)
+    off = column - middle
+    moving = np.abs(off[off != 0.0])
+    if 2 * len(moving) <= len(column):  # most values stand still: there is no noise to tell wild ones by
+        return column
+    most = _WILD_VALUES * _TO_SIGMA * np.median(moving)
+    return np.asarray(middle + np.clip(off, -most, most))

@@ -1,0 +1,154 @@
+"""The whole description of a series: its level and slope, then its scatter, with what may be taken off beforehand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from isopleth.tasks.segmentation import Segmentation, segment
+from isopleth.tasks.segmentation_preparation import grows_in_proportion, season, without_wild_values
+from isopleth.tasks.segmentation_shocks import price_of_shocks, tail_gain
+
+SHORTEST_SCATTER = 8
+"""Steps in which a scatter can be told from another."""
+MOST_LAGS = 2
+_MOST_EVEN = 100.0
+"""A scatter no smaller than this part of the largest: a stretch that stands still must not decide about all others."""
+_ALIKE = 1e-9
+_LEAST_FOR_SEASON = 16
+_LEAST_FOR_SHOCKS = 30
+
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """A series told by segments.
+
+    Parameters
+    ----------
+    location : Segmentation
+        Of levels and slopes.
+    scatter : Segmentation or None
+        Of the roots of the absolute innovations; None where these are all alike.
+    precision : array of shape (n,)
+        One over the relative standard deviation of the innovations that the location was segmented with.
+    prepared : array of shape (n, d)
+        What was segmented.
+    price : float
+        Of location and scatter.
+    shocks : bool
+        Whether shocks tell the series cheaper than changes of location.
+    """
+
+    location: Segmentation
+    scatter: Segmentation | None
+    precision: np.ndarray
+    prepared: np.ndarray
+    price: float
+    shocks: bool = False
+
+    @property
+    def scatter_changes(self) -> np.ndarray:
+        """First steps of another scatter."""
+        return np.empty(0, dtype=np.intp) if self.scatter is None else self.scatter.changes
+
+    @property
+    def innovations(self) -> np.ndarray:
+        """What is left unpredicted, each over the scatter of its segment."""
+        return self.location.innovations
+
+
+def roots(innovations: np.ndarray) -> np.ndarray:
+    """Roots of absolute values: levels of these are scatters, and wild innovations do not dominate them."""
+    return np.sqrt(np.abs(innovations))
+
+
+def _scatter(innovations: np.ndarray, surcharge: float) -> Segmentation | None:
+    """Segments of alike scatter; None where there is nothing to tell apart."""
+    sizes = roots(innovations)
+    varying = np.ptp(sizes, axis=0) > _ALIKE
+    if not varying.any() or len(sizes) < 2 * SHORTEST_SCATTER:
+        return None
+    return segment(sizes[:, varying], degrees=(0,), most_lags=1, shortest=SHORTEST_SCATTER, surcharge=surcharge)
+
+
+def _precision(innovations: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, int]:
+    """One over the scatter of the segment of each step, and how many steps do not stand still."""
+    lengths = np.diff(bounds)
+    scatter = (np.add.reduceat(roots(innovations).mean(axis=1), bounds[:-1]) / lengths) ** 2
+    least = scatter.max() / _MOST_EVEN
+    precision = np.repeat(1.0 / np.maximum(scatter, least), lengths)
+    return precision / np.exp(np.mean(np.log(precision))), int(lengths[scatter > least].sum())
+
+
+def in_stages(values: np.ndarray, surcharges: tuple[float, float] = (0.0, 0.0)) -> Description:
+    """Levels first, and again where their innovations turn out to change in scatter; the scatter of the differences is
+    another start, which levels that were mistaken do not mislead."""
+    n = len(values)
+    steps = np.diff(values, axis=0, prepend=values[:1])
+    scatter = _scatter(steps / np.maximum(steps.std(axis=0), 1e-300), surcharges[1])
+    if scatter is None or not len(scatter.changes):
+        return _from_precision(values, np.ones(n), n, surcharges)
+    precision, moving = _precision(steps, scatter.bounds)
+    aware = _from_precision(values, precision, moving, surcharges)
+    if moving < n:  # a stretch that stands still would make the whole look less noisy than the rest is
+        return aware
+    return min(aware, _from_precision(values, np.ones(n), n, surcharges), key=lambda one: one.price)
+
+
+def _from_precision(
+    values: np.ndarray, precision: np.ndarray, moving: int, surcharges: tuple[float, float]
+) -> Description:
+    """Location and scatter in turn."""
+    n = len(values)
+    location = segment(values, most_lags=MOST_LAGS, precision=precision, surcharge=surcharges[0], moving=moving)
+    scatter = _scatter(location.innovations / precision[:, None], surcharges[1])
+    if scatter is not None and len(scatter.changes):
+        precision, moving = _precision(location.innovations / precision[:, None], scatter.bounds)
+        location = segment(values, most_lags=MOST_LAGS, precision=precision, surcharge=surcharges[0], moving=moving)
+        scatter = _scatter(location.innovations / precision[:, None], surcharges[1])
+    # A place and a coefficient for each.
+    price = location.price + 3.0 * np.log(n) * (0 if scatter is None else len(scatter.changes))
+    return Description(location, scatter, precision, values, float(price))
+
+
+def describe(values: np.ndarray) -> Description:
+    """The cheaper of the descriptions with and without a season; a single segment where shocks tell the series cheaper.
+
+    Parameters
+    ----------
+    values : array of shape (n, d)
+        No column constant.
+    """
+    n = len(values)
+    taken = np.column_stack([np.log(c) if grows_in_proportion(c) else c for c in values.T])
+    best = in_stages(_cleaned(taken))
+    seasons = [season(column) if n >= _LEAST_FOR_SEASON else (np.zeros(n), 1) for column in taken.T]
+    periods = [period for _, period in seasons if period > 1]
+    if periods:
+        rest = _cleaned(taken - np.column_stack([part for part, _ in seasons]))
+        if (np.ptp(rest, axis=0) > 0.0).all():
+            other = in_stages(rest)
+            if other.price + sum(period + 1 for period in periods) * np.log(n) < best.price:
+                best = other
+    if not len(best.location.changes) or n < _LEAST_FOR_SHOCKS or not _shocks_are_cheaper(best):
+        return best
+    return replace(in_stages(best.prepared, (np.inf, 0.0)), shocks=True)
+
+
+def unbroken(values: np.ndarray) -> Description:
+    """A series told without a change."""
+    return in_stages(_cleaned(values), (np.inf, np.inf))
+
+
+def _cleaned(values: np.ndarray) -> np.ndarray:
+    cleaned = np.column_stack([without_wild_values(column) for column in values.T])
+    return np.where(np.ptp(cleaned, axis=0) > 0.0, cleaned, values)
+
+
+def _shocks_are_cheaper(found: Description) -> bool:
+    """Whether one autoregression with heavy tails tells the series cheaper than the segments do, with tails as heavy."""
+    n, dim = found.prepared.shape
+    segments = found.location.price + n * dim * np.log(2.0 * np.pi)
+    segments += sum(tail_gain(column) for column in found.location.innovations.T)
+    return bool(sum(price_of_shocks(column, MOST_LAGS) for column in found.prepared.T) < segments)

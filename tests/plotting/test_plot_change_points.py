@@ -1,0 +1,66 @@
+"""Pictures of change points: what is marked, and what is left out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from isopleth.plotting import plot_change_points, save_figure
+from isopleth.tasks import ChangePoints
+
+
+def made_up(kinds, length=60, dim=1):
+    places = np.arange(1, len(kinds) + 1) * (length // (len(kinds) + 1))
+    scores = np.full(length, np.nan)
+    scores[5:-5] = np.linspace(0.0, 1.0, length - 10)
+    return ChangePoints(
+        places, np.array(kinds, dtype="<U7"), scores, np.arange(length * dim, dtype=float).reshape(-1, dim)
+    )
+
+
+def test_every_change_is_marked_in_every_panel_in_the_style_of_its_kind():
+    changes = made_up(["level", "scatter", "level"], dim=2)
+    figure = plot_change_points(changes)
+    assert len(figure.axes) == 3
+    for axes in figure.axes:
+        marks = {
+            float(line.get_xdata()[0])
+            for line in axes.lines
+            if len(line.get_xdata()) == 2 and not line.get_label().startswith("level")
+        }
+        assert {place - 0.5 for place in changes.places} <= marks
+    assert figure.axes[0].get_title(loc="left") == "3 changes"
+
+
+def test_segments_carry_their_means_unless_they_are_lines():
+    flat, sloped = (plot_change_points(made_up([kind])).axes[0] for kind in ("level", "line"))
+    assert len(flat.collections) == 1
+    assert [segment[0, 1] for segment in flat.collections[0].get_segments()] == [14.5, 44.5]
+    assert len(sloped.collections) == 0
+
+
+def test_without_a_change_there_is_no_legend():
+    figure = plot_change_points(made_up([]))
+    assert figure.axes[0].get_title(loc="left") == "no changes"
+    assert not figure.legends
+
+
+def test_many_columns_are_shown_in_part_and_that_is_said():
+    figure = plot_change_points(made_up(["level"], dim=9))
+    assert len(figure.axes) == 7
+    assert "6 of 9 columns shown" in [text.get_text() for text in figure.axes[5].texts]
+
+
+def test_long_series_keep_their_extremes():
+    changes = made_up(["level"], length=50_000)
+    changes.series[12_345] = 1e9
+    line = plot_change_points(changes).axes[0].lines[0]
+    assert len(line.get_xdata()) <= 4000
+    assert line.get_ydata().max() == 1e9
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_the_figure_can_be_saved(tmp_path, suffix):
+    path = tmp_path / f"changes.{suffix}"
+    save_figure(plot_change_points(made_up(["shape"]), ["price in $"]), path)
+    assert path.stat().st_size > 2000

@@ -1,0 +1,217 @@
+"""The detector: what it finds, how often it is wrong, what it refuses, and its curve against a slow form."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import isopleth
+from isopleth import ChangePointDetector, InputError
+from isopleth.tasks.change_points_curve import SlidingLSDD, drawn_centers, subsequences
+from isopleth.tasks.change_points_shape import ShapeTest
+
+
+def detected(series, **extra):
+    return ChangePointDetector(random_state=0, **extra).fit(series)
+
+
+def test_subsequences_stack_the_columns_of_consecutive_steps():
+    y = np.arange(10.0).reshape(5, 2)
+    np.testing.assert_array_equal(subsequences(y, 2)[1], [2.0, 3.0, 4.0, 5.0])
+    assert subsequences(y, 2).shape == (4, 4)
+
+
+def test_the_curve_is_the_corrected_dual_estimate_of_each_pair_of_windows():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(40, 2))
+    sliding = SlidingLSDD.at(rows[::4], 1e9, 1.3)
+    scores = sliding.scores(rows, 7)
+    centers = rows[::4]
+    psi = np.exp(-((rows[:, None] - centers[None]) ** 2).sum(axis=2) / (2 * 1.3**2))
+    gram = np.exp(-((centers[:, None] - centers[None]) ** 2).sum(axis=2) / (4 * 1.3**2))
+    inverse = np.linalg.inv(gram + 0.1 * np.eye(len(centers)))
+    dual = 2 * inverse - inverse @ gram @ inverse
+    assert len(scores) == 40 - 14 + 1
+    for t in (0, 11, 26):
+        first, second = psi[t : t + 7], psi[t + 7 : t + 14]
+        h = first.mean(axis=0) - second.mean(axis=0)
+        noise = sum(np.trace(dual @ np.cov(part.T)) / 7 for part in (first, second))
+        assert scores[t] == pytest.approx(h @ dual @ h - noise, abs=1e-10)
+
+
+def test_the_curve_does_not_depend_on_the_memory_limit():
+    rows = np.random.default_rng(1).normal(size=(300, 2))
+    centers = drawn_centers(rows, 20, np.random.default_rng(0))
+    whole, parts = (SlidingLSDD.at(centers, limit, 1.0).scores(rows, 20) for limit in (1e9, 64 * 20 * 37))
+    np.testing.assert_allclose(parts, whole, atol=1e-12)
+
+
+def test_the_curve_is_around_zero_without_and_peaks_at_a_change():
+    rng = np.random.default_rng(2)
+    y = rng.normal(size=400)
+    curve = detected(y).scores_
+    assert np.isnan(curve[:50]).all()
+    assert np.isfinite(curve[52:348]).all()
+    y[200:] += 3.0
+    found = detected(y)
+    assert abs(int(np.nanargmax(found.scores_)) - 200) <= 5
+    assert np.nanmax(found.scores_) > 20 * np.abs(np.nanmean(curve))
+
+
+def test_the_paper_s_lengths_where_there_is_room_and_shorter_ones_where_not():
+    rng = np.random.default_rng(3)
+    long, short = detected(rng.normal(size=300)), detected(rng.normal(size=15))
+    assert (long.subsequence_, long.window_) == (5, 50)
+    assert (short.subsequence_, short.window_) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "series"),
+    [
+        ("level", lambda r: np.concatenate([r.normal(size=90), r.normal(2.5, size=90)])),
+        ("line", lambda r: np.abs(np.arange(180) - 90.0) + r.normal(size=180)),
+        ("scatter", lambda r: np.concatenate([r.normal(size=90), r.normal(0.0, 4.0, size=90)])),
+    ],
+)
+def test_each_kind_of_change_is_found_and_named(kind, series):
+    found = detected(series(np.random.default_rng(4)))
+    assert found.kinds_.tolist() == [kind]
+    assert abs(found.change_points_[0] - 90) <= 5
+
+
+def test_a_change_of_shape_alone_is_found():
+    rng = np.random.default_rng(5)
+    coin = rng.choice([-1.0, 1.0], 200) + 0.1 * rng.normal(size=200)
+    found = detected(np.concatenate([rng.normal(size=200), coin]))
+    assert len(found.change_points_) >= 1
+    assert np.abs(found.change_points_ - 200).min() <= 25
+
+
+def test_shuffled_innovations_exceed_the_threshold_as_often_as_asked():
+    raised = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        innovations = rng.normal(size=(40, 1))
+        test = ShapeTest(innovations, np.array([0, 40]), 1, 6, 20, 1e9, rng)
+        raised += len(test.changes(test.threshold(0.1))) > 0
+    assert raised <= 11  # a binomial law at 0.1 is above that with a probability below 0.001
+
+
+def test_correlated_noise_a_trend_and_a_season_are_no_changes():
+    rng = np.random.default_rng(6)
+    noise = np.zeros(240)
+    for t in range(1, 240):
+        noise[t] = 0.6 * noise[t - 1] + rng.normal()
+    season = 4.0 * np.sin(2 * np.pi * np.arange(240) / 12)
+    assert len(detected(noise).change_points_) == 0
+    assert len(detected(0.1 * np.arange(240) + season + noise).change_points_) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("phi", [0.0, 0.5])
+def test_the_rate_of_false_alarms(phi):
+    alarms = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        noise = rng.normal(size=170)
+        for t in range(1, 170):
+            noise[t] += phi * noise[t - 1]
+        alarms += len(detected(noise[50:]).change_points_) > 0
+    assert alarms <= 20  # of 200 at 0.05, more has a probability below 0.004
+
+
+def test_a_false_alarm_rate_near_one_lets_no_more_than_the_penalty_decide():
+    rng = np.random.default_rng(7)
+    series = np.cumsum(rng.normal(size=60))
+    strict, lax = detected(series, false_alarm_rate=1e-3), detected(series, false_alarm_rate=0.9)
+    assert (strict.penalties_ >= lax.penalties_).all()
+    np.testing.assert_allclose(lax.penalties_, 2 * np.log(60))
+
+
+def test_a_constant_series_and_a_constant_stretch_work():
+    flat = detected(np.full(40, 3.0))
+    assert len(flat.change_points_) == 0
+    assert np.nanmax(np.abs(flat.scores_)) == 0.0
+    rng = np.random.default_rng(1)
+    assert detected(np.concatenate([np.zeros(60), rng.normal(size=60)])).change_points_.tolist() == [60]
+    assert detected(np.repeat([0.0, 1.0], 40)).change_points_.tolist() == [40]
+    with_constant = np.column_stack([np.ones(80), np.repeat([0.0, 4.0], 40) + rng.normal(size=80)])
+    assert detected(with_constant).change_points_.tolist() == [40]
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_numbers_of_any_size_work(scale):
+    rng = np.random.default_rng(8)
+    series = np.concatenate([rng.normal(size=50), rng.normal(4.0, size=50)])
+    assert detected(series * scale).change_points_.tolist() == detected(series).change_points_.tolist() == [50]
+
+
+def test_float32_a_list_and_a_column_are_the_same_series():
+    series = np.repeat([0.0, 3.0], 30).astype(np.float32) + np.random.default_rng(9).normal(size=60).astype(np.float32)
+    wanted = detected(series).change_points_.tolist()
+    assert wanted == [30]
+    assert detected(series.astype(float).tolist()).change_points_.tolist() == wanted
+    assert ChangePointDetector(random_state=0).fit_predict(series[:, None]).tolist() == wanted
+
+
+def test_a_reference_without_change_sets_the_level():
+    rng = np.random.default_rng(10)
+    series, calm = rng.normal(size=100), rng.normal(size=200)
+    series[60:] += 3.0
+    assert detected(series).fit(series, reference=calm).change_points_.tolist() == [60]
+
+
+@pytest.mark.parametrize(
+    ("series", "extra", "message"),
+    [
+        (np.arange(5.0), {}, "series has 5 rows, fewer than the 6"),
+        (np.arange(50.0), {"window": 30}, "series has 50 rows, fewer than the 64"),
+        ([1.0, np.nan, 2.0] * 10, {}, "series contains NaN in column 0"),
+        (np.arange(30.0), {"false_alarm_rate": 0.0}, "false_alarm_rate = 0.0"),
+        (np.arange(30.0), {"window": 1}, "window = 1"),
+        (np.arange(30.0), {"subsequence": 0}, "subsequence = 0"),
+        (np.arange(30.0), {"centers": None}, "centers = None"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_in_a_sentence(series, extra, message):
+    with pytest.raises(InputError, match=message):
+        detected(series, **extra)
+
+
+@pytest.mark.parametrize("calm", [np.arange(3.0), np.ones(30)])
+def test_a_reference_that_is_too_short_or_constant_is_refused(calm):
+    with pytest.raises(InputError, match="reference"):
+        detected(np.arange(60.0)).fit(np.arange(60.0), reference=calm)
+
+
+def test_parameters_stay_as_they_are_and_a_fit_can_be_saved(tmp_path):
+    series = np.repeat([0.0, 3.0], 30) + np.random.default_rng(11).normal(size=60)
+    detector = ChangePointDetector(window=8, random_state=0)
+    assert clone(detector).get_params() == detector.get_params()
+    detector.fit(series)
+    isopleth.save(detector, tmp_path / "changes.isopleth")
+    loaded = isopleth.load(tmp_path / "changes.isopleth")
+    assert repr(loaded.result_) == repr(detector.result_) == "ChangePoints(30 (line))"
+    np.testing.assert_array_equal(loaded.scores_, detector.scores_)
+
+
+def test_the_table_has_the_means_beside_each_change():
+    series = np.repeat([0.0, 3.0], 30) + np.random.default_rng(11).normal(size=60)
+    table = detected(series).result_.table()
+    assert table["before"][0] == pytest.approx(series[:30].mean())
+    assert table["after"][0] == pytest.approx(series[30:].mean())
+    assert set(detected(np.column_stack([series, series])).result_.table()) >= {"before_0", "after_1"}
+
+
+@pytest.mark.slow
+def test_a_long_series_is_quick():
+    rng = np.random.default_rng(12)
+    series = rng.normal(size=(100_000, 3))
+    series[40_000:] += 1.0
+    start = time.perf_counter()
+    found = detected(series)
+    assert time.perf_counter() - start < 60.0
+    assert np.abs(found.change_points_ - 40_000).min() <= 5

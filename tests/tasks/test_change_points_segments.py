@@ -1,0 +1,216 @@
+"""The algebra of segments, against dense covariances, brute force and quadrature."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy.integrate import dblquad
+from scipy.linalg import toeplitz
+from scipy.stats import multivariate_normal
+
+from isopleth.tasks.segmentation import Pricing, segment
+from isopleth.tasks.segmentation_costs import ColumnCosts
+from isopleth.tasks.segmentation_noise import Noise, fitted_noise
+from isopleth.tasks.segmentation_preparation import grows_in_proportion, season, without_wild_values
+from isopleth.tasks.segmentation_shocks import price_of_shocks, tail_gain
+from isopleth.tasks.segmentation_stages import describe
+
+NOISES = [Noise(), Noise((0.6,)), Noise((0.7, -0.4)), Noise((-0.3, 0.5, 0.2))]
+
+
+def covariance(noise: Noise, n: int) -> np.ndarray:
+    """Of a stationary process with innovations of variance 1, from its impulse response."""
+    response = np.zeros(4000)
+    coefficients = -noise.predictors[-1][1:]
+    response[0] = 1.0
+    for t in range(1, len(response)):
+        lags = min(t, noise.order)
+        response[t] = coefficients[:lags] @ response[t - lags : t][::-1]
+    return toeplitz([response[lag:] @ response[: len(response) - lag] for lag in range(n)])
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_the_determinant_and_the_innovations_are_those_of_the_dense_covariance(noise):
+    n = 9
+    dense = covariance(noise, n)
+    assert noise.log_det == pytest.approx(np.linalg.slogdet(dense)[1], abs=1e-9)
+    x = np.random.default_rng(0).normal(size=n)
+    left = noise.innovations(x, np.array([0, n]))
+    np.testing.assert_allclose(left @ left, x @ np.linalg.solve(dense, x), rtol=1e-9)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_a_series_has_the_innovations_it_was_made_of(noise):
+    innovations = np.random.default_rng(1).normal(size=30)
+    series = noise.series(innovations)
+    np.testing.assert_allclose(noise.innovations(series, np.array([0, 30])), innovations, atol=1e-10)
+
+
+@pytest.mark.parametrize("true", [Noise((0.8,)), Noise((0.6, -0.5))])
+def test_the_noise_of_long_segments_is_found(true):
+    rng = np.random.default_rng(2)
+    parts = [true.series(rng.normal(size=3000)) + level for level in (0.0, 0.0)]
+    found = fitted_noise(np.concatenate(parts), np.array([0, 3000, 6000]), 3)
+    assert found.order >= true.order
+    np.testing.assert_allclose(found.reflections[: true.order], true.reflections, atol=0.05)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("bounds", [(0, 12), (5, 17), (11, 30)])
+def test_prices_are_those_of_dense_generalised_least_squares(noise, degree, bounds):
+    rng = np.random.default_rng(3)
+    y = np.cumsum(rng.normal(size=30))
+    start, end = bounds
+    costs = ColumnCosts(y, noise, degree, np.ones(30))
+    rss, price = costs.parts(np.array([start]), np.array([end]))
+    time = (np.arange(30) - 14.5) / 30
+    design = np.column_stack([np.ones(30), time][: degree + 1])[start:end]
+    weight = np.linalg.inv(covariance(noise, end - start))
+    information = design.T @ weight @ design
+    left = y[start:end] - design @ np.linalg.solve(information, design.T @ weight @ y[start:end])
+    floor = costs.floor * (end - start)
+    assert rss[0] - floor == pytest.approx(left @ weight @ left, rel=1e-7)
+    volume = np.ptp(y) if degree == 0 else np.ptp(y) ** 2 * 30 / (end - start)
+    expected = np.linalg.slogdet(information / (2 * np.pi))[1] + 2 * np.log(volume) + noise.log_det
+    assert price[0] == pytest.approx(expected, rel=1e-7)
+    whole = np.unique([0, start, end, 30])
+    np.testing.assert_allclose(costs.residuals(whole)[start:end], left, atol=1e-8)
+
+
+def test_the_price_is_the_marginal_likelihood_under_uniform_coefficients():
+    rng = np.random.default_rng(4)
+    n, noise, variance = 14, Noise((0.4,)), 0.3
+    time = (np.arange(n) - 6.5) / n
+    y = 1.0 + 2.0 * time + np.sqrt(variance) * noise.series(rng.normal(size=n))
+    law = multivariate_normal(np.zeros(n), variance * covariance(noise, n))
+    extent = np.ptp(y)
+    integral = dblquad(
+        lambda slope, level: np.exp(law.logpdf(y - level - slope * time)) / extent**2, -3, 5, -8, 12, epsabs=1e-14
+    )[0]
+    costs = ColumnCosts(y, noise, 1, np.ones(n))
+    pricing = Pricing([costs], 3)
+    price = pricing.of_segments(np.array([0]), np.array([n]), np.array([[variance]]))[0, 0]
+    price += n * np.log(2 * np.pi * variance) - n * costs.floor / variance
+    assert price == pytest.approx(-2 * np.log(integral), rel=1e-6)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+def test_dynamic_programming_finds_what_trying_all_finds(degree):
+    rng = np.random.default_rng(5)
+    y = np.repeat([0.0, 4.0, 1.0], 5) + rng.normal(size=15)
+    pricing = Pricing([ColumnCosts(y, Noise((0.3,)), degree, np.ones(15))], 3)
+    variance = np.array([[0.5], [3.0]])
+    found = pricing.cheapest(np.arange(16), variance)
+    for bounds, own in zip(found, variance, strict=True):
+
+        def price(inner, own=own):
+            whole = np.array([0, *inner, 15])
+            if np.diff(whole).min() < 3:
+                return np.inf
+            return pricing.of_segments(whole[:-1], whole[1:], own[None])[0].sum() + len(inner) * pricing.per_change
+
+        everything = [inner for count in range(5) for inner in combinations(range(1, 15), count)]
+        assert tuple(bounds[1:-1]) == min(everything, key=price)
+
+
+def test_the_gain_of_one_change_is_that_of_the_totals():
+    y = np.random.default_rng(6).normal(size=40)
+    pricing = Pricing([ColumnCosts(y, Noise(), 0, np.ones(40))], 4, surcharge=1.5)
+    totals = [pricing.total(np.array([0, place, 40])) for place in range(4, 37)]
+    assert pricing.gain_of_one_change() == pytest.approx(pricing.total(np.array([0, 40])) - min(totals), rel=1e-9)
+
+
+def test_the_totals_without_each_change_are_those_of_shorter_segmentations():
+    y = np.random.default_rng(6).normal(size=40)
+    pricing = Pricing([ColumnCosts(y, Noise((0.2,)), 1, np.ones(40))], 4, surcharge=1.5)
+    for inner in ([9], [9, 21], [9, 21, 30]):
+        bounds = np.array([0, *inner, 40])
+        expected = [pricing.total(np.delete(bounds, j)) for j in range(1, len(bounds) - 1)]
+        np.testing.assert_allclose(pricing.totals_without_each(bounds), expected, rtol=1e-12)
+
+
+def test_weights_are_as_good_as_a_scaled_column_for_constants_without_correlation():
+    """A weight of 2 at a step counts as two independent copies of half the information each: four times the square."""
+    y = np.array([1.0, 4.0, 2.0, 8.0, 5.0, 7.0])
+    weights = np.array([1.0, 2.0, 1.0, 0.5, 1.0, 1.0])
+    costs = ColumnCosts(y, Noise(), 0, weights)
+    (level, _), rss, _ = costs.fit(np.array([0]), np.array([6]))
+    mean = np.average(y, weights=weights**2)
+    assert level[0] == pytest.approx(mean)
+    assert rss[0] == pytest.approx(np.sum(weights**2 * (y - mean) ** 2))
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+def test_segments_do_not_depend_on_unit_and_origin(scale):
+    rng = np.random.default_rng(7)
+    y = (np.repeat([0.0, 3.0], 40) + rng.normal(size=80))[:, None]
+    assert segment(y * scale).bounds.tolist() == segment(y).bounds.tolist()
+    assert segment(y + 100.0).bounds.tolist() == segment(y).bounds.tolist()
+    np.testing.assert_allclose(segment(y * scale).price, segment(y).price + 160 * np.log(scale), rtol=1e-6)
+
+
+def test_columns_are_exchangeable_and_a_change_in_any_counts():
+    rng = np.random.default_rng(8)
+    y = rng.normal(size=(120, 3))
+    y[70:, 1] += 3.0
+    assert segment(y).changes.tolist() == segment(y[:, ::-1]).changes.tolist()
+    assert abs(segment(y).changes[0] - 70) <= 1
+
+
+def test_a_season_is_found_and_grows():
+    rng = np.random.default_rng(9)
+    cycle = np.array([0.0, 3.0, -1.0, -2.0, 2.0, -2.0])
+    t = np.arange(120)
+    growth = np.linspace(0.5, 1.5, 120)
+    y = np.tile(cycle, 20) * growth + 0.02 * t + (t >= 50) * 4.0 + 0.1 * rng.normal(size=120)
+    part, period = season(y)
+    assert period == 6
+    np.testing.assert_allclose(part, np.tile(cycle, 20) * growth, atol=0.4)
+
+
+def test_noise_alone_seldom_has_a_season_that_stays():
+    rng = np.random.default_rng(10)
+    found = [describe(rng.normal(size=(80, 1))) for _ in range(5)]
+    assert sum(np.abs(one.prepared).max() < 2.0 for one in found) == 0
+
+
+def test_growth_in_proportion_is_told_from_a_line():
+    rng = np.random.default_rng(11)
+    t = np.arange(100)
+    assert grows_in_proportion(np.exp(0.03 * t + 0.05 * rng.normal(size=100)))
+    assert not grows_in_proportion(10.0 + 0.3 * t + rng.normal(size=100))
+    assert not grows_in_proportion(rng.normal(size=100))
+
+
+def test_single_wild_values_go_and_steps_stay():
+    rng = np.random.default_rng(12)
+    y = np.repeat([0.0, 5.0], 30) + 0.5 * rng.normal(size=60)
+    wild = y.copy()
+    wild[[10, 40]] = 50.0, -50.0
+    cleaned = without_wild_values(wild)
+    assert np.abs(cleaned[[10, 40]] - [0.0, 5.0]).max() < 4.0
+    np.testing.assert_allclose(np.mean(cleaned[30:]) - np.mean(cleaned[:30]), 5.0, atol=0.5)
+    np.testing.assert_array_equal(without_wild_values(np.repeat([0.0, 5.0], 30)), np.repeat([0.0, 5.0], 30))
+
+
+def test_the_price_of_shocks_at_many_degrees_of_freedom_is_near_the_normal_one():
+    """Student's law with 10 degrees of freedom is the closest here; the normal price is not beaten by much on normal noise."""
+    y = np.random.default_rng(13).normal(size=400)
+    normal = 400 * (np.log(2 * np.pi * y.var()) + 1.0)
+    assert normal - 5.0 < price_of_shocks(y, 2) < normal + 40.0
+    assert tail_gain(y / np.sqrt(np.mean(y**2))) > -10.0
+    heavy = np.random.default_rng(14).standard_t(2, size=400)
+    assert tail_gain(heavy / np.sqrt(np.mean(heavy**2))) < -100.0
+
+
+def test_shocks_that_fade_are_no_changes_and_lasting_ones_are():
+    rng = np.random.default_rng(15)
+    shocks = (rng.random(300) < 0.05) * rng.uniform(5.0, 20.0, 300) + 0.3 * rng.normal(size=300)
+    fading = Noise((0.85,)).series(shocks)[:, None]
+    assert len(segment(fading).changes) > 0
+    assert len(describe(fading).location.changes) == 0
+    steps = (np.repeat([0.0, 6.0, 1.0], 100) + rng.normal(size=300))[:, None]
+    assert len(describe(steps).location.changes) == 2

@@ -1,0 +1,90 @@
+"""The measures of the benchmarks on examples worked out by hand, and the studies on what is made up."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from experiments import change_points, change_points_made_up
+from experiments.series_data import cover, f1, filled, klcpd, turing
+
+
+def test_f1_of_nothing_found_is_that_of_the_start_alone():
+    """Recall is 1/1 for who marked nothing and 1/2 for who marked one change: precision 1, recall 3/4."""
+    assert f1({"a": [], "b": [40]}, []) == pytest.approx(2 * 0.75 / 1.75)
+    assert f1({"a": []}, []) == 1.0
+
+
+def test_precision_is_over_the_union_and_recall_over_each_annotator():
+    """Found 0, 12, 70. The union 0, 10, 40 matches 0 and 12: precision 2/3. Recalls 2/2 and 1/2: 3/4."""
+    assert f1({"a": [10], "b": [40]}, [12, 70]) == pytest.approx(2 * (2 / 3) * 0.75 / (2 / 3 + 0.75))
+
+
+def test_the_margin_is_inclusive_and_a_point_serves_one_mark():
+    assert f1({"a": [20]}, [25]) == 1.0
+    assert f1({"a": [20]}, [26]) == pytest.approx(0.5)
+    # Marks 20 and 22 and one point: precision 2/2, recall 2/3.
+    assert f1({"a": [20, 22]}, [21]) == pytest.approx(2 * (2 / 3) / (5 / 3))
+    # The start itself is within the margin of a mark, but it is taken by the mark at 0.
+    assert f1({"a": [3]}, []) == pytest.approx(2 * 0.5 / 1.5)
+
+
+def test_of_two_points_within_the_margin_one_is_too_many():
+    """Precision 2/3, recall 1."""
+    assert f1({"a": [20]}, [19, 23]) == pytest.approx(2 * (2 / 3) / (5 / 3))
+
+
+def test_cover_weighs_the_best_overlaps_by_length():
+    """Marked [0, 4) and [4, 10), found [0, 6) and [6, 10): 4/6 and, of [4, 10), the larger of 2/10 and 4/6."""
+    assert cover({"a": [4]}, [6], 10) == pytest.approx(0.4 * 4 / 6 + 0.6 * 4 / 6)
+    assert cover({"a": [4]}, [], 10) == pytest.approx(0.4 * 0.4 + 0.6 * 0.6)
+    assert cover({"a": [], "b": [4]}, [4], 10) == pytest.approx((0.6 + 1.0) / 2)
+
+
+def test_gaps_are_filled_on_lines():
+    values = np.array([[1.0], [np.nan], [3.0], [np.nan]])
+    np.testing.assert_allclose(filled(values)[:, 0], [1.0, 2.0, 3.0, 3.0])
+
+
+def test_no_change_scores_what_is_known_on_the_dataset(shared):
+    many = turing(shared / "data")
+    assert len(many) == 31
+    assert np.mean([f1(one.marks, []) for one in many]) == pytest.approx(0.663, abs=5e-4)
+    assert np.mean([cover(one.marks, [], len(one.values)) for one in many]) == pytest.approx(0.568, abs=6e-4)
+    assert len(klcpd(shared / "data", "beedance")) == 6
+
+
+def test_the_table_has_the_default_above_no_change(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(change_points, "PICTURED", ("made_up",))
+    folder = tmp_path / "cpd" / "tcpd"
+    folder.mkdir(parents=True)
+    raw = (np.repeat([0.0, 5.0], 30) + np.random.default_rng(0).normal(size=60)).tolist()
+    (folder / "made_up.json").write_text(json.dumps({"series": [{"raw": raw}]}))
+    (folder / "annotations.json").write_text(json.dumps({"made_up": {"1": [30], "2": [31]}}))
+    figure = tmp_path / "curves.png"
+    change_points.main(["--data", str(tmp_path), "--parts", "turing", "--out", str(figure)])
+    last = capsys.readouterr().out.splitlines()[-1].replace("/", " ").split()
+    assert last[0] == "mean"
+    assert float(last[3]) == 1.0 > float(last[1])
+    assert figure.stat().st_size > 10_000
+
+
+def test_a_folder_without_the_files_is_named(tmp_path):
+    with pytest.raises(SystemExit, match=r"annotations\.json"):
+        change_points.main(["--data", str(tmp_path)])
+
+
+@pytest.mark.parametrize("kind", change_points_made_up.KINDS, ids=lambda kind: kind.__name__)
+def test_made_up_series_have_their_changes_inside(kind):
+    for seed in range(20):
+        values, places = kind(np.random.default_rng(seed))
+        assert np.isfinite(values).all()
+        assert sorted(set(places)) == places
+        assert all(5 < place < len(values) - 5 for place in places)
+        assert bool(places) != kind.__name__.startswith("none")
+
+
+def test_the_study_of_made_up_series(capsys):
+    change_points_made_up.main(["--runs", "2", "--kinds", "short_steps"])
+    assert "short_steps" in capsys.readouterr().out
