@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import quad
 from sklearn.base import clone
 
-from isopleth import KDE, InputError
+from isopleth import KDE, InputError, load, save
 from isopleth.difference import KDEDifference
 
 
@@ -25,3 +25,19 @@ def test_difference_is_that_of_the_densities():
     np.testing.assert_allclose(baseline.difference(x), np.exp(p.score_samples(x)) - np.exp(q.score_samples(x)))
     with pytest.raises(InputError, match="Y has constant columns"):
         KDEDifference().fit(x, np.ones((4, 2)))
+    with pytest.raises(InputError, match="Y contains NaN"):
+        KDEDifference().fit(x, np.full((4, 2), np.nan))
+    with pytest.raises(InputError, match="all rows of Y are equal"):
+        KDEDifference().fit(x, y, sample_weight_y=np.arange(50) == 3)
+
+
+def test_numbers_whose_squares_are_not_numbers(tmp_path, recwarn):
+    x, y = np.random.default_rng(2).normal(size=(2, 30, 1))
+    baseline = KDEDifference(length_scale="scott")
+    plain = baseline.fit(x, y).squared_l2_
+    assert baseline.fit(1e200 * x, 1e200 * y).squared_l2_ * 1e200 == pytest.approx(plain)
+    two = KDEDifference(length_scale="scott").fit(np.tile(1e-200 * x, 2), np.tile(1e-200 * y, 2))
+    assert two.squared_l2_ == np.inf  # 1e398 or so
+    save(baseline, tmp_path / "baseline.isopleth")
+    assert load(tmp_path / "baseline.isopleth").squared_l2_ == baseline.squared_l2_
+    assert not recwarn.list

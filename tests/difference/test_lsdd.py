@@ -54,6 +54,39 @@ def test_folds_of_the_rkhs_form_are_fits_of_their_own(points):
     np.testing.assert_allclose(difference.search_path_.fold_losses[:, 0, 0], losses, rtol=1e-7)
 
 
+@pytest.mark.parametrize(("penalty", "alpha"), [("rkhs", 0.3), ("l2", 1e-5)])
+def test_nearly_singular_systems_are_cross_fitted_with_all_draws(penalty, alpha):
+    x, y = two(dim=1)
+    labels = (np.arange(40) % 3, np.arange(30) % 3)
+    params = {**POINT, "penalty": penalty, "alpha": alpha, "cv": labels}
+    difference = LSDD(**params).fit(x, y)
+    estimates = []
+    for t in range(3):
+        train, test = (x[labels[0] != t], y[labels[1] != t]), (x[labels[0] == t], y[labels[1] == t])
+        centers, ridge = np.concatenate(train), alpha * oracle.volume(1, 0.7)
+        norm_matrix = np.eye(len(centers))
+        if penalty == "rkhs":
+            norm_matrix = oracle.psi(centers, centers, 0.7) + 1e-8 * norm_matrix
+        inverse = np.linalg.inv(oracle.gram(centers, 0.7) + ridge * norm_matrix)
+        fit = inverse @ oracle.h_of(*train, centers, 0.7)
+        doubled = 2.0 * fit - inverse @ oracle.gram(centers, 0.7) @ fit
+        estimates.append(oracle.h_of(*test, centers, 0.7) @ doubled)
+    assert difference.squared_l2_ == pytest.approx(np.mean(estimates), rel=1e-4)
+    low, high = difference.squared_l2_interval()
+    assert low <= difference.squared_l2_ <= high
+    assert high < 1.0  # the distance is 0.08
+
+
+@pytest.mark.parametrize("centers", [1, 2])
+def test_folds_without_a_center_say_that_there_is_no_difference(centers):
+    x, y = two()
+    difference = LSDD(**GRID, centers=centers).fit(x, y)
+    losses = difference.search_path_.fold_losses
+    without = (losses == 0.0).all(axis=(1, 2))
+    assert without.sum() == 1 if centers == 1 else without.sum() < 2
+    assert np.isfinite([difference.squared_l2_, *difference.squared_l2_interval()]).all()
+
+
 def test_pairs_of_folds_choose_by_rows_that_the_fold_has_not():
     x, y = two()
     labels = (np.arange(40) % 3, np.arange(30) % 3)
@@ -192,6 +225,7 @@ def test_priors_are_those_of_the_bayes_rule():
         cut = grid[np.argmax(difference.predict(grid, priors=(prior, 1 - prior)) > 0), 0]
         assert cut == pytest.approx(np.log((1 - prior) / prior) / 2, abs=0.2)
     assert difference.predict([[1e6]]).tolist() == [0]
+    assert np.array_equal(difference.predict(grid, priors=(1e308, 1e308)), difference.predict(grid))
 
 
 def test_regions_hold_the_mass_they_name():
@@ -217,6 +251,7 @@ def test_hundreds_of_columns():
     assert 0.0 <= low < high
     assert (difference.predict(x + 0.01) == 1).mean() > 0.9
     assert difference.log_volume_ > 710  # V itself overflows
+    assert "e-" in repr(difference.search_path_).split("<- best")[0].splitlines()[-1]  # and so would the losses
 
 
 @pytest.mark.parametrize("sizes", [(3, 300), (300, 3)])
@@ -269,8 +304,10 @@ def test_a_column_constant_in_one_sample_has_the_spread_of_the_other(recwarn):
     x, y = np.random.default_rng(0).normal(size=(60, 1)), np.zeros((40, 1))
     smallest = LSDD(random_state=0, alpha=1.0, cv=3).fit(x - np.median(x), y).search_path_.length_scales.min()
     assert smallest == pytest.approx(2.0**-3.5 * np.sqrt(0.6) * x.std())
-    apart = LSDD(random_state=0, alpha=1.0, cv=3).fit(np.column_stack([x, x * 0]), np.column_stack([x[:40], y + 1]))
-    assert np.isfinite(apart.length_scale_).all()
+    apart = LSDD(random_state=0, alpha=1.0, cv=3)
+    apart.fit(np.column_stack([x, x * 0 + 0.3]), np.column_stack([x[:40], y + 0.1]))
+    smallest = apart.search_path_.length_scales[:, 1].min()
+    assert smallest == pytest.approx(np.sqrt(2.0) * 2.0**-3.5 * 0.2 * np.sqrt(0.24))  # the only spread there is
     assert not recwarn.list
 
 
@@ -319,6 +356,8 @@ def test_memory_limit_and_threads_change_nothing(points):
         ({}, {"X": np.ones((4, 2)), "Y": np.ones((3, 2))}, "all rows of X are equal"),
         ({"length_scale": [1.0, 2.0, 3.0]}, {}, r"length_scale has shape \(3,\)"),
         ({"length_scale": [[1.0], [-2.0]]}, {}, "expected positive, finite numbers"),
+        ({"length_scale": 1e-200}, {}, "length_scale = 1e-200: too small for the columns"),
+        ({}, {"Y": [0.0, 1.0]}, "Y: Expected 2D array"),
         ({"alpha": [0.1, -1.0]}, {}, "alpha = .* finite and >= 0"),
         ({"alpha": 0.0, "length_scale": 5.0}, {}, "alpha = 0 leaves a system that is singular"),
         ({"centers": np.zeros((3, 1))}, {}, r"centers has shape \(3, 1\)"),
@@ -340,7 +379,8 @@ def test_questions_that_cannot_be_answered():
         difference.squared_l2("best")
     with pytest.raises(InputError, match="priors"):
         difference.predict([[0.0, 0.0]], priors=(0.0, 0.0))
-    with pytest.raises(InputError, match="priors = 'ab': expected two numbers"):
-        difference.predict([[0.0, 0.0]], priors="ab")
+    for priors in ("ab", (1, [2, 3])):
+        with pytest.raises(InputError, match=r"priors = .*: expected two numbers"):
+            difference.predict([[0.0, 0.0]], priors=priors)
     with pytest.raises(InputError, match="mass"):
         difference.level_set(1.0)

@@ -56,5 +56,10 @@ def test_bias_correction_of_few_centers(reference, ridge):
     difference.fit(reference[f"{case}_x"], reference[f"{case}_y"])
     theta, expected = difference.dual_coef_ / volume(1, sigma), reference[f"{case}_mp_theta"]
     assert np.linalg.norm(theta - expected) <= 1e-11 * np.linalg.norm(expected)
-    for kind, number in (("combined", 11), ("inverse_corrected", 15)):
-        assert difference.squared_l2(kind) == pytest.approx(float(reference[f"{case}_mp_l2_{number}"]), rel=1e-11)
+    for kind, number in (
+        ("combined", "mp_l2_11"),
+        ("inverse_corrected", "mp_l2_15"),
+        ("linear", "l2_9"),
+        ("quadratic", "l2_10"),
+    ):
+        assert difference.squared_l2(kind) == pytest.approx(float(reference[f"{case}_{number}"]), rel=1e-11)

@@ -3,11 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isopleth import LSDD
+from isopleth import LSDD, InputError
 from isopleth.difference import DifferenceSearchPath
 from isopleth.difference.regions import upper_thresholds
-from isopleth.difference.samples import TwoSamples, split_at_random
-from isopleth.difference.volume import over_volume, smallest
+from isopleth.difference.samples import TwoSamples, speaking_of, split_at_random
+from isopleth.difference.spectrum import PenalizedSpectrum
+from isopleth.difference.volume import over_volume, quotient, smallest
 
 
 def test_random_folds_share_out_every_draw():
@@ -41,6 +42,39 @@ def test_quotients_by_volumes_that_overflow():
     assert over_volume(-1.0, -900.0) == -np.inf
     assert smallest(np.array([[1.0, -1e-3], [-1.0, 2.0]]), np.array([-2000.0, 0.0])) == (0, 1)
     assert smallest(np.array([[1.0, 2.0], [1.0, 2.0]]), np.array([0.0, 2000.0])) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("relative", "log_volume", "said"),
+    [
+        (-0.25, 0.0, "-0.25"),
+        (0.0, 5.0, "0"),
+        (-3.0, 800.0 * np.log(10.0), "-3.0000e-800"),
+        (20.0, -1000.0, "3.9401e+435"),
+    ],
+)
+def test_quotients_in_digits(relative, log_volume, said):
+    assert quotient(relative, log_volume) == said
+
+
+def test_refusals_bear_the_name_of_the_sample_and_leave_columns_theirs():
+    def refuse(sentence):
+        def check():
+            raise InputError(sentence)
+
+        return check
+
+    with pytest.raises(InputError, match=r"^Y contains NaN in 'X'$"):
+        speaking_of("Y", "X", refuse("X contains NaN in 'X'"))
+    with pytest.raises(InputError, match=r"^Y: no rows$"):
+        speaking_of("Y", "X", refuse("no rows"))
+
+
+def test_dual_weights_of_any_ridge():
+    spectrum = PenalizedSpectrum.of(np.diag([1.0, 3.0]))
+    np.testing.assert_allclose(spectrum.dual_weights(0.5), [2.0 / 1.5**2, 4.0 / 3.5**2])
+    with np.errstate(all="raise"):
+        np.testing.assert_allclose(spectrum.dual_weights(1e300), 2e-300)
 
 
 def test_thresholds_by_counting():

@@ -7,6 +7,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from isopleth import LSDD, InputError
+from isopleth.difference import KDEDifference
 from isopleth.plotting import plot_difference
 
 contour = pytest.importorskip("matplotlib.contour")
@@ -117,6 +118,9 @@ def test_many_rows_are_thinned():
         ({"rows": np.zeros((2, 1))}, "expected a tuple of two"),
         ({"labels": ["X"]}, "expected two names"),
         ({"confidence_level": 2.0}, "expected a number between 0 and 1"),
+        ({"confidence_level": [0.5, 0.9]}, "expected a number between 0 and 1"),
+        ({"masses": "half"}, "expected numbers between 0 and 1"),
+        ({"labels": None}, "expected two names"),
     ],
 )
 def test_what_cannot_be_drawn_is_said(change, message):
@@ -129,3 +133,5 @@ def test_three_columns_and_no_fit():
         LSDD(**SETTINGS).fit(*two(3)).plot()
     with pytest.raises(NotFittedError):
         plot_difference(LSDD())
+    with pytest.raises(InputError, match="of type KDEDifference; expected a fitted LSDD"):
+        plot_difference(KDEDifference())

@@ -13,6 +13,9 @@ import numpy as np
 from isopleth.difference.gaussian_system import GaussianSystem
 from isopleth.difference.spectrum import PenalizedSpectrum
 
+LEAST_ALPHA = 1e-3
+"""Ridge over the volume below which systems count as nearly singular."""
+
 
 @dataclass(frozen=True)
 class Split:
@@ -150,6 +153,13 @@ class FoldSystems:
     def _whole(self) -> FoldFit:
         return FoldFit(PenalizedSpectrum.of(self.gram, self.norm), None)
 
+    def leaves_out_self(self, alpha: float) -> bool:
+        """Whether cross-fitted estimates leave out what a centre adds to its own mean.
+
+        Such means are not those of any smooth function of the centre. Nearly singular systems blow that up.
+        """
+        return self.norm is None and alpha >= LEAST_ALPHA * (1.0 - 1e-12)
+
     def fit(self, out: Sequence[int], least_alpha: float) -> FoldFit:
         """The system without the folds `out`, which must be regular at the least ridge."""
         missing = self.sums.split.missing(out)
@@ -184,7 +194,8 @@ def fold_tables(systems: FoldSystems, alphas: np.ndarray, nested: bool) -> FoldT
         h, alone, test = fit.coordinates([sums.trained((t,)), sums.trained_without_self((t,)), tests[t]]).T
         losses[t] = _losses(fit, alphas, h, test)
         # 2 h'Gk - h'GHGk, h over the held-out fold and k over the others
-        cross[t] = [(test * alone) @ fit.spectrum.dual_weights(alpha) for alpha in alphas]
+        k = [alone if systems.leaves_out_self(alpha) else h for alpha in alphas]
+        cross[t] = [(test * k[a]) @ fit.spectrum.dual_weights(alpha) for a, alpha in enumerate(alphas)]
     if not nested:
         return FoldTables(losses, cross, None)
     paired = np.full((len(folds), len(folds), len(alphas)), np.nan)

@@ -23,6 +23,9 @@ TAILS = (0.25, 0.1, 0.025)
 REACH = 8.0
 """Interquartile ranges beyond the quartiles; of a normal distribution that is 11 standard deviations, where nothing is."""
 
+LEAST = 1e-100
+"""Least length scale over the standard deviation: coordinates in units of it are bounded, and rows must not meet there."""
+
 
 def _without_wild_values(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Columns with values that are very far from the middle ones brought nearer, so that a few of them set no scale.
@@ -47,8 +50,9 @@ def _without_wild_values(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 def _deviations(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     counted = weights > 0
-    rows, weights = rows[counted], weights[counted]
-    return deviations(_without_wild_values(rows, weights), weights)
+    calm = _without_wild_values(rows[counted], weights[counted])
+    varying = calm.min(axis=0) < calm.max(axis=0)  # a mean may differ from equal values by rounding
+    return np.where(varying, deviations(calm, weights[counted]), 0.0)
 
 
 def spread_within(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -72,7 +76,7 @@ def length_scales(
     Raises
     ------
     InputError
-        If `given` is not a number, one a column, or a table of candidates, all positive.
+        If `given` is not a number, one a column, or a table of candidates, all positive and none vanishingly small.
     """
     if given is None:
         spread = spread_within(rows, weights)
@@ -96,7 +100,12 @@ def length_scales(
     table = np.broadcast_to(np.atleast_2d(table), (shape[0] if table.ndim == 2 else 1, len(keep)))
     if not ((np.isfinite(table) & (table > 0)) | (np.isnan(table) & ~keep)).all():
         raise InputError(f"length_scale = {given!r}: expected positive, finite numbers in the units of the columns.")
-    return table[:, keep], len(table) > 1
+    table = table[:, keep]
+    if (table < LEAST * spread_within(rows, weights)).any():
+        raise InputError(
+            f"length_scale = {given!r}: too small for the columns, whose rows it sets apart beyond all numbers."
+        )
+    return table, len(table) > 1
 
 
 def ridges(given: Any) -> tuple[np.ndarray, bool]:

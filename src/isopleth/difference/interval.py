@@ -9,15 +9,29 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import ndtri
 
-from isopleth.difference.cross_validation import fold_tables
+from isopleth.difference.cross_validation import LEAST_ALPHA, fold_tables
 from isopleth.difference.statistics import SampleStatistics
 from isopleth.errors import InputError
 
 UNDERSMOOTHING = 0.01
 """The ridge of intervals over that of the fit: the best fit has a bias as large as its error, which an interval must not have."""
 
-MOST_ALPHA, LEAST_ALPHA = 0.1, 1e-3
-"""Ridges over the volume: searches that find nothing end at large ones, and smaller ones must be asked for."""
+MOST_ALPHA = 0.1
+"""Of a ridge over the volume: searches that find nothing end at large ones."""
+
+
+def normal_quantile(confidence_level: Any) -> float:
+    """How many standard deviations to either side hold a normal variable with this probability.
+
+    Raises
+    ------
+    InputError
+        If the level is not between 0 and 1.
+    """
+    level = np.asarray(confidence_level)
+    if level.ndim or level.dtype.kind not in "fi" or not 0.0 < level < 1.0:
+        raise InputError(f"confidence_level = {confidence_level!r}: expected a number between 0 and 1.")
+    return float(ndtri(0.5 + 0.5 * float(level)))
 
 
 @dataclass(frozen=True)
@@ -49,7 +63,7 @@ class SquaredL2Law:
 
     @classmethod
     def of(cls, at: SampleStatistics, alpha: float) -> Self | None:
-        """At a ridge far below `alpha`, that of a good fit; None if a sample has one row only."""
+        """At a ridge far below `alpha`, that of a good fit, but not nearly singular; None if a sample has one row only."""
         if at.systems is None or not (at.counts > 1.0).all():
             return None
         alpha = max(min(UNDERSMOOTHING * alpha, MOST_ALPHA), min(alpha, LEAST_ALPHA))
@@ -70,10 +84,7 @@ class SquaredL2Law:
         InputError
             If the level is not between 0 and 1.
         """
-        level = np.asarray(confidence_level)
-        if level.ndim or level.dtype.kind not in "fi" or not 0.0 < level < 1.0:
-            raise InputError(f"confidence_level = {confidence_level!r}: expected a number between 0 and 1.")
-        z = float(ndtri(0.5 + 0.5 * float(level)))
+        z = normal_quantile(confidence_level)
         # An estimate far below 0 is by chance: no distance is, and the upper end must not vanish with it.
         estimate = max(self.estimate, 0.0)
         shift = 0.5 * z**2 * self.slope

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from isopleth.density import KDE
 from isopleth.density.search import Search
+from isopleth.difference.samples import speaking_of
 from isopleth.difference.volume import over_volume
 from isopleth.errors import InputError
 from isopleth.kernels import Gaussian
@@ -92,29 +93,32 @@ class KDEDifference(BaseEstimator):
             If a sample cannot be used, or a column is constant in one of them.
         """
         self._validate_params()
-        x, y = check_rows(self, X, reset=True, min_samples=2), check_rows(self, Y, reset=False, min_samples=2)
-        for name, rows in (("X", x), ("Y", y)):
-            if (rows.min(axis=0) == rows.max(axis=0)).any():
-                raise InputError(
-                    f"{name} has constant columns, which have no density; drop them from both samples first."
-                )
-        scale = Search(criterion="likelihood") if self.length_scale is None else self.length_scale
-        self.densities_ = tuple(
-            KDE(length_scale=scale, memory_limit=self.memory_limit, n_jobs=self.n_jobs).fit(rows, sample_weight=weights)
-            for rows, weights in ((x, sample_weight_x), (y, sample_weight_y))
-        )
-        p, q = self.densities_
-        self.squared_l2_ = self._inner(p, p) - 2.0 * self._inner(p, q) + self._inner(q, q)
+        p = speaking_of("X", "X", lambda: self._density(X, sample_weight_x, reset=True))
+        q = speaking_of("Y", "X", lambda: self._density(Y, sample_weight_y, reset=False))
+        self.densities_ = (p, q)
+        sums, log_volumes = np.array([self._inner(p, p), self._inner(p, q), self._inner(q, q)]).T
+        unit = log_volumes.min()  # reciprocal volumes may overflow, and their difference would be lost
+        self.squared_l2_ = float(over_volume(np.array([1.0, -2.0, 1.0]) * sums @ np.exp(unit - log_volumes), unit))
         return self
 
-    def _inner(self, one: KDE, other: KDE) -> float:
-        """Integral of the product of two densities: Gaussians of the summed variances between all centres."""
-        scale = np.sqrt(one.length_scale_**2 + other.length_scale_**2)
+    def _density(self, given: Any, weights: Any, reset: bool) -> KDE:
+        rows = check_rows(self, given, reset=reset, min_samples=2)
+        if (rows.min(axis=0) == rows.max(axis=0)).any():
+            raise InputError("X has constant columns, which have no density; drop them from both samples first.")
+        scale = Search(criterion="likelihood") if self.length_scale is None else self.length_scale
+        return KDE(length_scale=scale, memory_limit=self.memory_limit, n_jobs=self.n_jobs).fit(rows, None, weights)
+
+    def _inner(self, one: KDE, other: KDE) -> tuple[float, float]:
+        """Integral of the product of two densities, Gaussians of the summed variances between all centres.
+
+        Answers with the sum times a volume, and the logarithm of the volume.
+        """
+        scale = np.hypot(one.length_scale_, other.length_scale_)
         shift = np.median(one.centers_, axis=0)
         x, y = ((density.centers_ - shift) / scale for density in (one, other))
         sums = Operator(Gaussian(), x, y, memory_limit=self.memory_limit, n_jobs=self.n_jobs).matvec(other.dual_coef_)
         log_volume = 0.5 * x.shape[1] * math.log(2.0 * math.pi) + math.fsum(np.log(scale))
-        return float(over_volume(float(one.dual_coef_ @ sums), log_volume))
+        return float(one.dual_coef_ @ sums), log_volume
 
     def difference(self, X: Any) -> np.ndarray:
         """Difference of the densities at each row.

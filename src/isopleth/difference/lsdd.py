@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from isopleth.difference.centers import choose_centers
 from isopleth.difference.cross_validation import Split, fold_coefficients
 from isopleth.difference.gaussian_system import GaussianSystem, fits_within
 from isopleth.difference.grids import length_scales, ridges, spread_within
@@ -182,7 +183,7 @@ class LSDD(BaseEstimator):
         scales, many = length_scales(self.length_scale, rows, samples.weights, keep, column_names(self))
         alphas, several = ridges(self.alpha)
         seed = int(check_random_state(self.random_state).randint(2**31))
-        centers, chosen = self._choose_centers(samples, seed)
+        centers, chosen = choose_centers(self.centers, samples, seed)
         workers = min(effective_n_jobs(self.n_jobs), fits_within(len(centers), self.memory_limit))
 
         def system_at(scale: np.ndarray, n_jobs: int | None) -> tuple[GaussianSystem, np.ndarray]:
@@ -211,27 +212,6 @@ class LSDD(BaseEstimator):
                 at = SampleStatistics.of(*system_at(near, self.n_jobs), samples, split, self.penalty)
             self._squared_l2_law = SquaredL2Law.of(at, self.alpha_)
         return self
-
-    def _choose_centers(self, samples: TwoSamples, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
-        """Centres in the units of the data, and which of the distinct rows they are; None for those of the user."""
-        if self.centers is not None and not isinstance(self.centers, Integral):
-            try:
-                centers = np.asarray(self.centers, dtype=np.float64)
-            except (TypeError, ValueError) as error:
-                raise InputError(
-                    "centers holds something other than numbers; expected a number of centers, or points."
-                ) from error
-            if centers.ndim != 2 or centers.shape[1] != samples.rows.shape[1] or not len(centers):
-                raise InputError(
-                    f"centers has shape {centers.shape}; expected a number of centers, or points of {samples.rows.shape[1]} "
-                    "columns as the samples have."
-                )
-            if not np.isfinite(centers).all():
-                raise InputError("centers contains NaN or inf; expected finite coordinates.")
-            return centers, None
-        count = len(samples.rows) if self.centers is None else min(int(self.centers), len(samples.rows))
-        chosen = _drawn_evenly(samples.weights > 0, count, seed)
-        return samples.rows[chosen], chosen
 
     def _split(self, samples: TwoSamples, chosen: np.ndarray | None, searched: bool, seed: int) -> Split | None:
         """The folds, or None where a sample has a single row, which cannot be split and needs not where nothing is chosen."""
@@ -342,9 +322,10 @@ class LSDD(BaseEstimator):
 
         "cross_fitted"
             :math:`h_t^\top M h_{-t}`, the mean over folds t of the dual form with one h of the held-out fold and the other of
-            the training folds, without what a centre adds to its own mean. Length scale and ridge are chosen for each fold by
-            cross-validation within the others (smallest mean loss plus standard error). Its expectation is
-            :math:`\int (p - q)\, g` for the g of the training folds, and 0 if p = q. It can be negative.
+            the training folds, the latter without what a centre adds to its own mean, unless the penalty is "rkhs" or
+            :math:`\alpha < 0.001`. Length scale and ridge are chosen for each fold by cross-validation within the others
+            (smallest mean loss plus standard error). Its expectation is :math:`\int (p - q)\, g` for the g of the training
+            folds, and 0 if p = q. It can be negative.
         "lower_bound"
             Minus the cross-validation loss, chosen in the same way: unbiased for
             :math:`\int (p - q)^2 - \int (g - (p - q))^2`, which is never above the distance.
@@ -483,11 +464,7 @@ class LSDD(BaseEstimator):
             If `priors` are not two numbers >= 0 with a positive sum.
         """
         system, z = self._enter(X)
-        given = np.asarray(priors)
-        numbers = given.shape == (2,) and given.dtype.kind in "iuf"
-        if not numbers or not (np.isfinite(given) & (given >= 0)).all() or not given.sum() > 0:
-            raise InputError(f"priors = {priors!r}: expected two numbers >= 0 with a positive sum.")
-        coefficients = self._means_coef @ (given / given.sum() * [1.0, -1.0])
+        coefficients = self._means_coef @ (_shares(priors) * [1.0, -1.0])
         return np.sign(system.values(z, coefficients[:, None])[:, 0]).astype(int)
 
     def plot(self, masses: Any = (0.5, 0.8, 0.95), rows: Any = None, labels: Any = ("X", "Y"), ax: Any = None) -> Any:
@@ -520,14 +497,15 @@ class LSDD(BaseEstimator):
         return plot_difference(self, masses=masses, rows=rows, labels=labels, ax=ax)
 
 
-def _drawn_evenly(member: np.ndarray, count: int, seed: int) -> np.ndarray:
-    """Places of `count` rows drawn at random, half from each sample as far as it has them, whichever is called X."""
-    priority = np.random.default_rng(seed).permutation(len(member))
-    if count == len(member):
-        return np.arange(count)
-    rank = np.full(member.shape, np.inf)
-    for sample in range(2):
-        rows = np.flatnonzero(member[:, sample])
-        rank[rows[np.argsort(priority[rows])], sample] = np.arange(len(rows))
-    order = np.lexsort([priority, rank.min(axis=1)])
-    return np.sort(order[:count])
+def _shares(priors: Any) -> np.ndarray:
+    """Priors of sum 1."""
+    expected = f"priors = {priors!r}: expected two numbers >= 0 with a positive sum."
+    try:
+        given = np.asarray(priors)
+    except ValueError as error:
+        raise InputError(expected) from error
+    numbers = given.shape == (2,) and given.dtype.kind in "iuf"
+    if not numbers or not (np.isfinite(given) & (given >= 0)).all() or not given.any():
+        raise InputError(expected)
+    share = given / given.max()  # a sum of large numbers may overflow
+    return np.asarray(share / share.sum())

@@ -18,12 +18,17 @@ _T = TypeVar("_T")
 _MOST_UNITS = 1e8
 
 
-def _speaking_of(name: str, instead_of: str, check: Callable[[], _T]) -> _T:
-    """What `check` answers; where it refuses, its sentence calls `instead_of` by the `name` that the user knows."""
+def speaking_of(name: str, instead_of: str, check: Callable[[], _T]) -> _T:
+    """What `check` answers; where it refuses, its sentence calls `instead_of` by the `name` that the user knows.
+
+    A sentence that speaks of neither begins with the name.
+    """
     try:
         return check()
     except (ValueError, TypeError) as error:
-        message = re.sub(rf"\b{instead_of}\b", name, str(error))
+        message, found = re.subn(rf"\b{instead_of}\b", name, str(error), count=1)  # columns may have that name too
+        if not found:
+            message = f"{name}: {message}"
         raise (InputError if isinstance(error, ValueError) else TypeError)(message) from error
 
 
@@ -60,10 +65,10 @@ class TwoSamples:
         InputError, TypeError
             For rows and weights that cannot be used, by the name of the sample, and for samples with different columns.
         """
-        x = check_rows(estimator, X, reset=True)
-        y = _speaking_of("Y", "X", lambda: check_rows(estimator, Y, reset=False))
-        given_x = _speaking_of("sample_weight_x", "sample_weight", lambda: check_weights(weight_x, len(x)))
-        given_y = _speaking_of("sample_weight_y", "sample_weight", lambda: check_weights(weight_y, len(y)))
+        x = speaking_of("X", "X", lambda: check_rows(estimator, X, reset=True))
+        y = speaking_of("Y", "X", lambda: check_rows(estimator, Y, reset=False))
+        given_x = speaking_of("sample_weight_x", "sample_weight", lambda: check_weights(weight_x, len(x)))
+        given_y = speaking_of("sample_weight_y", "sample_weight", lambda: check_weights(weight_y, len(y)))
         together = np.concatenate([given_x, given_y])
         rows, _, place = merge_rows(np.vstack([x, y]), together)
         weights = np.zeros((len(rows), 2))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isopleth.difference.volume import over_volume
+from isopleth.difference.volume import over_volume, quotient
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,10 +90,11 @@ class DifferenceSearchPath:
         k, a = len(self.length_scales), len(self.alphas)
         lines = [f"DifferenceSearchPath: {k} length scales, {a} ridges, {len(self.relative_losses)} folds"]
         lines += [f"{'length scale':>14} {'best alpha':>12} {'loss':>12} {'std. error':>12}"]
-        losses, errors = self.losses, self.standard_errors
+        losses, errors = self.relative_losses.mean(axis=0), self.standard_errors
         for i, scale in enumerate(self.length_scales):
             j = int(np.argmin(losses[i]))
+            loss = quotient(losses[i, j], self.log_volumes[i])
             best = "  <- best" if i == self.best_index[0] else ""
             size = float(np.exp(np.mean(np.log(scale))))
-            lines += [f"{size:>14.4g} {self.alphas[j]:>12.3g} {losses[i, j]:>12.5g} {errors[i, j]:>12.2g}{best}"]
+            lines += [f"{size:>14.4g} {self.alphas[j]:>12.3g} {loss:>12} {errors[i, j]:>12.2g}{best}"]
         return "\n".join(lines)

@@ -50,8 +50,8 @@ class PenalizedSpectrum:
         return len(self.values) * float(np.finfo(np.float64).eps) * float(self.values[-1])
 
     def check(self, alpha: float) -> None:
-        """Refuse a ridge that leaves a system which double precision cannot solve."""
-        if self.values[0] + alpha <= self._rounding:
+        """Refuse a ridge that leaves a system which double precision cannot solve; one without centres is solved."""
+        if len(self.values) and self.values[0] + alpha <= self._rounding:
             raise InputError(
                 f"alpha = {alpha:.3g} leaves a system that is singular to working precision; use alpha >= "
                 f"{10 * self._rounding:.0e}, fewer centers or a smaller length_scale."
@@ -63,4 +63,5 @@ class PenalizedSpectrum:
 
     def dual_weights(self, alpha: float) -> np.ndarray:
         """Eigenvalues of M = 2G - GHG, the form of the dual estimate h'Mh."""
-        return (self.values + 2.0 * alpha) / (self.values + alpha) ** 2
+        inverse = 1.0 / (self.values + alpha)
+        return (1.0 + alpha * inverse) * inverse

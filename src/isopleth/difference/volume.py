@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 
@@ -20,3 +22,12 @@ def smallest(relative: np.ndarray, log_volumes: np.ndarray) -> tuple[int, ...]:
     sign = np.sign(relative)
     place = np.argmax(np.where(sign < 0, sizes, -np.inf)) if (sign < 0).any() else np.argmin(sizes)
     return tuple(int(i) for i in np.unravel_index(place, relative.shape))
+
+
+def quotient(relative: float, log_volume: float) -> str:
+    """`relative` / V in digits, with an exponent that need not fit in double precision."""
+    value = float(over_volume(relative, log_volume))
+    if relative == 0.0 or 0.0 < abs(value) < math.inf:
+        return f"{value:.5g}"
+    power, rest = divmod((math.log(abs(relative)) - log_volume) / math.log(10.0), 1.0)
+    return f"{math.copysign(10.0**rest, relative):.4f}e{power:+.0f}"

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
+from isopleth.difference import LSDD
+from isopleth.difference.interval import normal_quantile
+from isopleth.difference.regions import check_mass
 from isopleth.errors import InputError
 from isopleth.io.deviations import robust_z
 from isopleth.plotting.labels import label_places
@@ -50,7 +52,7 @@ class _Picture:
     from the outermost region to the innermost.
     """
 
-    difference: Any
+    difference: LSDD
     columns: np.ndarray
     names: list[str]
     low: np.ndarray
@@ -73,7 +75,7 @@ def _quietly(evaluate: Callable[[np.ndarray], np.ndarray], rows: np.ndarray) -> 
 
 
 def plot_difference(
-    difference: Any,
+    difference: LSDD,
     masses: Sequence[float] = (0.5, 0.8, 0.95),
     rows: Any = None,
     labels: Sequence[str] = ("X", "Y"),
@@ -111,7 +113,7 @@ def plot_difference(
     Raises
     ------
     InputError
-        If there are more than two columns, or `masses`, `rows`, `labels` or `confidence_level` cannot be used.
+        If there are more than two columns, or `difference`, `masses`, `rows`, `labels` or `confidence_level` cannot be used.
     MissingExtraError
         If matplotlib is not installed.
     sklearn.exceptions.NotFittedError
@@ -128,11 +130,12 @@ def plot_difference(
     >>> ax.get_ylabel()
     'density of before - density of after'
     """
+    if not isinstance(difference, LSDD):
+        raise InputError(f"difference is of type {type(difference).__name__}; expected a fitted LSDD.")
     check_is_fitted(difference, "dual_coef_")
-    if len(labels) != 2:
+    if labels is None or len(labels) != 2:
         raise InputError(f"labels = {labels!r}: expected two names, one a sample.")
-    if not 0.0 < confidence_level < 1.0:
-        raise InputError(f"confidence_level = {confidence_level!r}: expected a number between 0 and 1.")
+    quantile = normal_quantile(confidence_level)
     names = [column_label(str(label)) for label in labels]
     columns = np.flatnonzero(~np.isnan(difference.length_scale_))
     if len(columns) > 2:
@@ -143,7 +146,7 @@ def plot_difference(
     picture = _picture(difference, columns, masses)
     ax = given_or_new(ax, 6.4, 4.8)
     if len(columns) == 1:
-        _draw_line(ax, picture, names, float(ndtri(0.5 + 0.5 * confidence_level)))
+        _draw_line(ax, picture, names, quantile)
     else:
         _draw_plane(ax, picture)
     ax.set_title(_title(picture, names), loc="left", fontsize=10)
@@ -152,7 +155,7 @@ def plot_difference(
     return ax
 
 
-def _dots(difference: Any, rows: Any, columns: np.ndarray) -> list[np.ndarray]:
+def _dots(difference: LSDD, rows: Any, columns: np.ndarray) -> list[np.ndarray]:
     if rows is None:
         return [np.empty((0, len(columns)))] * 2
     if isinstance(rows, np.ndarray) or len(rows) != 2:
@@ -172,8 +175,8 @@ def _frame(centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.maximum(low, centers[shown].min(axis=0)), np.minimum(high, centers[shown].max(axis=0))
 
 
-def _picture(difference: Any, columns: np.ndarray, masses: Sequence[float]) -> _Picture:
-    asked = -np.sort(-np.atleast_1d(np.asarray(masses)))
+def _picture(difference: LSDD, columns: np.ndarray, masses: Sequence[float]) -> _Picture:
+    asked = -np.sort(-np.atleast_1d(check_mass(masses)))
     if not 1 <= asked.size <= len(_REDS):
         raise InputError(f"masses = {masses!r}: expected one to {len(_REDS)} numbers between 0 and 1.")
     below, above = difference.level_set(asked)
@@ -236,7 +239,7 @@ def _title(picture: _Picture, names: list[str]) -> str:
     return f"Regions with {shares} of the excess\nof {names[0]} (blue) and of {names[1]} (vermillion)"
 
 
-def _distance_note(difference: Any, level: float) -> str:
+def _distance_note(difference: LSDD, level: float) -> str:
     low, high = difference.squared_l2_interval(level)
     doubt = ": equal densities are not excluded" if low == 0.0 else ""
     return f"squared L2 distance {low:.3g} to {high:.3g} ({percent(level)}){doubt}"
