@@ -38,6 +38,8 @@ WEIGHTS = (*METHODS, "none", "true")
 MADE_UP = (
     (1.0, 20, 50, (0.1, 0.9)),
     (2.0, 20, 50, (0.1, 0.9)),
+    (1.5, 20, 500, (0.2, 0.8)),
+    (1.5, 5, 500, (0.2, 0.8)),
     (1.0, 100, 500, (0.3, 0.7)),
     (1.0, 20, 50, (0.2, 0.7, 0.1)),
     (2.0, 20, 50, (0.2, 0.8, 0.0)),
@@ -98,8 +100,7 @@ def one_run(task: tuple[str, float, int], data: Path) -> np.ndarray:
     shares = [float(found.priors[1]), *rivals(scaler.transform(x), classes, scaler.transform(new)), 0.5, prior]
     wrong = []
     for share in shares:
-        # No class gets a weight of 0: there would be nothing left to learn.
-        priors = replace(found, priors=np.clip([1.0 - share, share], 1e-3, 1.0))
+        priors = replace(found, priors=np.array([1.0 - share, share]))
         fitted = estimator.reweight(make_pipeline(StandardScaler(), RidgeClassifier(alpha=1.0)), priors)
         wrong.append(float(np.mean(fitted.predict(new) != y[unlabelled])))
     errors = [(share - prior) ** 2 for share in shares[: len(METHODS)]]

@@ -133,6 +133,16 @@ class TestRefusals:
             train, test, "--target", "kind"
         )
 
+    def test_numbers_with_a_missing_one(self, train, test):
+        train.write_text(train.read_text().replace(",good,", ",1,").replace(",bad,", ",0,").replace(",1,", ",NaN,", 1))
+        assert "train.csv, line 2: no class in column 'kind'" in refused(train, test, "--target", "kind")
+
+    def test_words_besides_the_target(self, train, test):
+        train.write_text(train.read_text().replace("a,kind", "name,a,kind").replace("\n", "\nx,")[:-2])
+        assert "no numbers in column 'name'; choose those to use with --columns a,b,c." in refused(
+            train, test, "--target", "kind"
+        )
+
     def test_one_class(self, train, test):
         train.write_text(train.read_text().replace(",bad,", ",good,"))
         assert "y has one class only, 'good'; expected rows of at least two classes." in refused(

@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.linear_model import RidgeClassifier
+from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from isopleth import ClassPriorEstimator, DataWarning, InputError, load, save
@@ -106,6 +107,30 @@ class TestInput:
         assert priors.lower[1] <= 0.05 <= priors.upper[1]
         assert priors.priors[1] < 0.2
 
+    def test_a_class_of_two_rows_beside_hundreds(self):
+        y, found, held = np.repeat([0, 1], [300, 2]), [], 0
+        for seed in range(20):
+            priors = fitted(draw(y, 2 * seed), y, centers=100).estimate(draw(np.repeat([0, 1], [50, 50]), 2 * seed + 1))
+            found.append(priors.priors[1])
+            held += priors.lower[1] <= 0.5 <= priors.upper[1]
+        assert 0.35 < np.mean(found) < 0.65
+        assert held >= 16
+
+    def test_rows_that_stand_in_both_classes_leave_all_shares_possible(self):
+        with pytest.warns(DataWarning, match="no mixture"):
+            priors = fitted(np.vstack([X[:20], X[:20]])).estimate(NEW)
+        assert [priors.lower.tolist(), priors.upper.tolist()] == [[0.0, 0.0], [1.0, 1.0]]
+
+    @pytest.mark.parametrize("size", [1e-300, 1e160, 1e300])
+    def test_numbers_of_any_size(self, size):
+        np.testing.assert_allclose(
+            fitted(X * size).estimate(NEW * size).priors, fitted().estimate(NEW).priors, atol=1e-6
+        )
+
+    def test_columns_without_a_scale_are_named(self):
+        with pytest.raises(InputError, match="column 0 is of a size that leaves no scale; rescale it"):
+            fitted(np.array([[0.0]] * 39 + [[5e-324]]))
+
     def test_few_unlabelled_and_many_labelled_rows(self):
         y = np.repeat([0, 1], 500)
         assert fitted(draw(y), y, centers=100).estimate(NEW[-10:]).priors[1] > 0.6
@@ -130,6 +155,7 @@ class TestInput:
         assert words.to_dict()["class"] == ["healthy", "ill"]
         np.testing.assert_allclose(words.priors, fitted().estimate(NEW).priors)
         assert fitted(y=Y == 1).estimate(NEW).to_dict()["class"] == [False, True]
+        assert fitted(y=pd.Categorical(np.where(Y == 1, "ill", "healthy"))).classes_.tolist() == ["healthy", "ill"]
 
     def test_rows_of_a_class_that_was_not_labelled_are_noticed(self):
         with pytest.warns(DataWarning, match="no mixture of the labelled classes: a class may be missing"):
@@ -146,7 +172,13 @@ class TestInput:
             (np.arange(40) == 0, "y has the class True in one row only; a class needs at least two"),
             (Y[1:], r"y has shape \(39,\); expected one class a row, \(40,\)."),
             (np.where(Y == 1, np.nan, 0.0), "y has no class in row 20; pass rows without one to estimate."),
-            (np.array(["a"] * 20 + [None] * 20, dtype=object), "y mixes words and numbers or lacks some"),
+            (np.array(["a"] * 20 + [None] * 20, dtype=object), "y has no class in row 20"),
+            (["a"] * 20 + ["b"] * 19 + [np.nan], "y has no class in row 39"),
+            (np.array([0] * 20 + [1] * 18 + [np.nan] * 2, dtype=object), "y has no class in row 38"),
+            (pd.Series(["a"] * 39 + [None], dtype="string"), "y has no class in row 39"),
+            (np.array(["2020-01-01"] * 30 + ["NaT"] * 10, dtype="M8[D]"), "y has no class in row 30"),
+            (np.ma.array(Y, mask=Y == 1), "y has no class in row 20"),
+            ([1] * 20 + ["a"] * 20, "y mixes words and numbers; expected one class a row, all of one kind."),
             (None, "requires y to be passed"),
         ],
     )
@@ -196,13 +228,27 @@ class TestReweight:
 
     def test_a_classifier_without_weights_is_refused(self):
         estimator = fitted()
-        with pytest.raises(InputError, match="KNeighborsClassifier takes no sample_weight; use one that does"):
+        with pytest.raises(
+            InputError, match="KNeighborsClassifier is no classifier that takes sample_weight; pass one"
+        ):
             estimator.reweight(KNeighborsClassifier(), estimator.estimate(NEW))
+        with pytest.raises(InputError, match="Ridge is no classifier"):
+            estimator.reweight(Ridge(), estimator.estimate(NEW))
+
+    def test_a_class_that_is_not_there_keeps_some_weight(self):
+        estimator = fitted()
+        none = replace(estimator.estimate(NEW), priors=np.array([0.0, 1.0]))
+        few = replace(none, priors=np.array([1e-3, 1.0]))
+        weighted = estimator.reweight(SVC(), none)  # refuses a class without weight
+        np.testing.assert_array_equal(weighted.dual_coef_, estimator.reweight(SVC(), few).dual_coef_)
 
     def test_priors_of_other_classes_are_refused(self):
         estimator = fitted()
-        with pytest.raises(InputError, match="priors has other classes than y had at fit"):
-            estimator.reweight(RidgeClassifier(), replace(estimator.estimate(NEW), classes=np.array([0, 2])))
+        for priors in (replace(estimator.estimate(NEW), classes=np.array([0, 2])), [0.5, 0.5]):
+            with pytest.raises(
+                InputError, match="priors is no estimate of the shares of the classes that y had at fit"
+            ):
+                estimator.reweight(RidgeClassifier(), priors)
 
 
 class TestResult:
@@ -210,6 +256,7 @@ class TestResult:
         priors = fitted().estimate(NEW)
         assert repr(priors).startswith("ClassPriors(0: 0.")
         assert repr(priors).endswith("95% intervals)")
+        assert repr(replace(priors, level=0.999)).endswith("99.9% intervals)")
         assert str(priors).count("\n") == 1
         table = pd.DataFrame(priors.to_dict())
         assert list(table.columns) == ["class", "prior", "lower", "upper"]

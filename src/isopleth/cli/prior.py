@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import click
 import numpy as np
@@ -12,13 +13,15 @@ from isopleth.cli.messages import Stages, naming_columns, printable
 from isopleth.cli.outputs import Outputs
 from isopleth.errors import InputError
 from isopleth.io import Table, read_names, read_table
+from isopleth.io.labels import read_labels
 from isopleth.io.selection import listed
-from isopleth.io.text_cells import names_without_index, read_cells
 from isopleth.io.writing import write_table
 from isopleth.plotting import plot_class_priors, save_figure
-from isopleth.plotting.style import new_figure
 from isopleth.tasks.class_prior import ClassPriorEstimator
 from isopleth.tasks.class_prior_result import ClassPriors
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _PATH = click.Path(path_type=Path, readable=False)
 
@@ -51,11 +54,11 @@ def prior(
         stage("estimating")
         priors = estimator.estimate(table.values, level)
         stage("writing")
-        figure = new_figure(6.0, 1.4 + 0.35 * len(priors.classes)) if plot else None
+        # Drawn first: what cannot be drawn leaves no other file behind an error.
+        figure = cast("Figure", plot_class_priors(priors).figure) if plot else None
         if out:
             write_table(out, {name: np.array(column) for name, column in priors.to_dict().items()})
         if plot and figure is not None:
-            plot_class_priors(priors, figure.subplots())
             save_figure(figure, plot)
     click.echo(report(priors, len(classes), labelled))
 
@@ -77,10 +80,9 @@ def read_labelled(path: Path, target: str, columns: list[str] | None) -> tuple[T
         raise InputError(
             f"--columns names the target {target!r} too; the classes are not to be learned from themselves."
         )
-    wanted = [n for n in names_without_index(path, names) if n != target] if columns is None else columns
-    if not wanted:
+    if len(names) == 1:
         raise InputError(f"{path} has no column besides the target {target!r}; there is nothing to learn from.")
-    return read_table(path, wanted), read_cells(path, target)
+    return read_table(path, columns, but=target), read_labels(path, target)
 
 
 def report(priors: ClassPriors, labelled_rows: int, labelled: Table) -> str:

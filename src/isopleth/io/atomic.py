@@ -6,14 +6,19 @@ import errno
 import os
 import secrets
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
+from zlib import crc32
 
 from isopleth.errors import InputError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_ABANDONED = 60.0
+"""Seconds after which no writer can still be at work on a temporary file."""
+
 _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
@@ -50,6 +55,20 @@ def check_target(path: str | os.PathLike[str]) -> Path:
     return target
 
 
+def _beginning(target: Path) -> str:
+    """Of the names of temporary files; a hash, since a name at the length limit must not fail by an addition."""
+    return f".isopleth-{crc32(os.fsencode(target.name)):08x}-"
+
+
+def remove_leftovers(path: str | os.PathLike[str]) -> None:
+    """Remove temporary files for `path` of writers that were killed: those that nobody has written to for a minute."""
+    target = Path(os.path.realpath(path))
+    for temporary in target.parent.glob(f"{_beginning(target)}*.tmp"):
+        with suppress(OSError):  # it was another run's, and has its name now
+            if time.time() - temporary.stat().st_mtime > _ABANDONED:
+                temporary.unlink()
+
+
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open `path` for writing so that it appears whole or stays as it was.
@@ -84,8 +103,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     >>> folder.cleanup()
     """
     target = check_target(path)
-    # Not named after the target: a name at the length limit must not fail by the addition.
-    temporary = target.with_name(f".isopleth-{secrets.token_hex(8)}.tmp")
+    temporary = target.with_name(f"{_beginning(target)}{secrets.token_hex(8)}.tmp")
     try:
         with open(temporary, "xb") as file:
             yield file

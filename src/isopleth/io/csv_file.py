@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
@@ -16,7 +16,7 @@ from isopleth.errors import InputError
 from isopleth.io.header import header_names, warn_of_numbered_header, without_row_numbers
 from isopleth.io.raw import Raw
 from isopleth.io.selection import listed, positions, refuse_text
-from isopleth.io.text_column import Column, cut, has_decimal_comma
+from isopleth.io.text_column import Column, Labels, cut, has_decimal_comma
 from isopleth.validation import DataWarning
 
 if TYPE_CHECKING:
@@ -37,29 +37,45 @@ def read_csv_names(path: Path, delimiter: str | None) -> list[str] | None:
         return header_names(path, first)
 
 
-def read_csv(path: Path, delimiter: str | None, columns: Sequence[str] | None) -> Raw:
+def read_csv(path: Path, delimiter: str | None, columns: Sequence[str] | None, but: str | None) -> Raw:
     """Read the chosen columns of a text file; `delimiter` None means: find out."""
     with _opened(path) as file:
-        records = _records(_reader(file, path, delimiter))
-        try:
-            line, first = next(records)
-        except StopIteration:
-            raise InputError(f"{path} is empty; a table of numbers is needed.") from None
-        found = header_names(path, first)
-        names = found or [f"x{j + 1}" for j in range(len(first))]
-        where = positions(path, names, columns)
-        rows = records if found else chain([(line, first)], records)
+        first, found, names, rows = _begun(path, file, delimiter)
+        where = positions(path, names, columns, but)
         parsed = [Column(names[j]) for j in where]
         lines = _parse(path, rows, len(names), dict(zip(where, parsed, strict=True)))
     if not len(lines):
         raise InputError(f"{path} has a header but no rows; a table of numbers is needed.")
     if found:
         warn_of_numbered_header(path, first)
-        parsed = parsed if columns is not None else without_row_numbers(path, first, parsed)
+        parsed = parsed if columns is not None else without_row_numbers(path, [first[j] for j in where], parsed)
     _refuse_words(path, parsed, chosen=columns is not None)
     _warn_of_rounding(path, parsed)
     values = np.stack([column.values for column in parsed], axis=1)
     return Raw(values, [column.name for column in parsed], named=found is not None, lines=lines)
+
+
+def read_csv_labels(path: Path, delimiter: str | None, column: str) -> tuple[list[str], list[int]]:
+    """Cells of one column as they stand there, and the line on which the row of each begins."""
+    with _opened(path) as file:
+        _, _, names, rows = _begun(path, file, delimiter)
+        labels = Labels()
+        lines = _parse(path, rows, len(names), {positions(path, names, [column])[0]: labels})
+    return labels.cells, lines.tolist()
+
+
+def _begun(
+    path: Path, file: TextIO, delimiter: str | None
+) -> tuple[list[str], list[str] | None, list[str], Iterator[tuple[int, list[str]]]]:
+    """The first line, the names in it or None, the names to go by, and the rows."""
+    records = _records(_reader(file, path, delimiter))
+    try:
+        line, first = next(records)
+    except StopIteration:
+        raise InputError(f"{path} is empty; a table of numbers is needed.") from None
+    found = header_names(path, first)
+    names = found or [f"x{j + 1}" for j in range(len(first))]
+    return first, found, names, records if found else chain([(line, first)], records)
 
 
 @contextmanager
@@ -123,7 +139,9 @@ def _records(reader: Reader) -> Iterator[tuple[int, list[str]]]:
         line = reader.line_num + 1
 
 
-def _parse(path: Path, rows: Iterator[tuple[int, list[str]]], width: int, wanted: dict[int, Column]) -> np.ndarray:
+def _parse(
+    path: Path, rows: Iterator[tuple[int, list[str]]], width: int, wanted: Mapping[int, Column | Labels]
+) -> np.ndarray:
     """Fill the wanted columns and return the line number of every row."""
     lines = []
     while chunk := list(islice(rows, _CHUNK)):

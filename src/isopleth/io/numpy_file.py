@@ -15,16 +15,17 @@ from isopleth.io.selection import positions
 _T = TypeVar("_T")
 
 
-def read_npy(path: Path, columns: Sequence[str] | None) -> Raw:
+def read_npy(path: Path, columns: Sequence[str] | None, but: str | None) -> Raw:
     """Read the two-dimensional array of an .npy file."""
-    return _table(path, "the array", _loaded(path, "the array", lambda: np.load(path, allow_pickle=False)), columns)
+    array = _loaded(path, "the array", lambda: np.load(path, allow_pickle=False))
+    return _table(path, "the array", array, columns, but)
 
 
-def read_npz(path: Path, columns: Sequence[str] | None) -> Raw:
+def read_npz(path: Path, columns: Sequence[str] | None, but: str | None) -> Raw:
     """Read the array X of an .npz file, or its only two-dimensional one."""
     with _loaded(path, "the archive", lambda: np.load(path, allow_pickle=False)) as archive:
         key = "X" if "X" in archive.files else _only_table(path, archive)
-        return _table(path, f"array {key!r}", _loaded(path, f"array {key!r}", lambda: archive[key]), columns)
+        return _table(path, f"array {key!r}", _loaded(path, f"array {key!r}", lambda: archive[key]), columns, but)
 
 
 def _loaded(path: Path, what: str, load: Callable[[], _T]) -> _T:
@@ -62,11 +63,11 @@ def _shape(path: Path, archive: Any, key: str) -> tuple[int, ...] | None:
         raise
 
 
-def _table(path: Path, what: str, array: Any, columns: Sequence[str] | None) -> Raw:
+def _table(path: Path, what: str, array: Any, columns: Sequence[str] | None, but: str | None) -> Raw:
     if array.ndim != 2:
         raise InputError(f"{path}: {what} has shape {array.shape}; a table has two axes, rows and columns.")
     if array.dtype.kind not in "biuf":
         raise InputError(f"{path}: {what} holds {array.dtype}, not real numbers; convert it before saving.")
     names = [f"x{j + 1}" for j in range(array.shape[1])]
-    where = positions(path, names, columns)
+    where = positions(path, names, columns, but)
     return Raw(np.array(array[:, where], dtype=np.float64, order="C"), [names[j] for j in where], named=False)

@@ -23,12 +23,12 @@ def read_parquet_names(path: Path) -> list[str]:
         return _names(file)
 
 
-def read_parquet(path: Path, columns: Sequence[str] | None) -> Raw:
+def read_parquet(path: Path, columns: Sequence[str] | None, but: str | None) -> Raw:
     """Read the chosen columns of a Parquet file."""
     types = require("pyarrow", "parquet", "Reading Parquet").types
     with _opened(path) as file:
         names = _names(file)
-        chosen = [names[j] for j in positions(path, names, columns)]
+        chosen = [names[j] for j in positions(path, names, columns, but)]
         schema = file.schema_arrow
         text = [name for name in chosen if not _is_numeric(types, schema.field(name).type)]
         refuse_text(path, text, [name for name in chosen if name not in text], chosen=columns is not None)
@@ -37,6 +37,16 @@ def read_parquet(path: Path, columns: Sequence[str] | None) -> Raw:
         for j, name in enumerate(chosen):
             values[:, j] = _floats(table.column(name))
     return Raw(values, chosen, named=True)
+
+
+def read_parquet_labels(path: Path, column: str) -> list[Any]:
+    """One column as it stands there: words, numbers, truth values or dates, and None for what is missing."""
+    types = require("pyarrow", "parquet", "Reading Parquet").types
+    with _opened(path) as file:
+        positions(path, _names(file), [column])
+        if types.is_nested(file.schema_arrow.field(column).type):
+            raise InputError(f"{path}: column {column!r} holds lists or records; expected one word or number a row.")
+        return list(file.read(columns=[column]).column(column).to_pylist())
 
 
 @contextmanager

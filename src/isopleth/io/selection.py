@@ -18,8 +18,8 @@ def listed(names: Sequence[str]) -> str:
     return shown if len(names) <= _MANY else f"{shown} and {len(names) - _MANY} more"
 
 
-def positions(path: Path, names: Sequence[str], columns: Sequence[str] | None) -> list[int]:
-    """Where the chosen columns stand among `names`, in the order they were asked for; all of them for None.
+def positions(path: Path, names: Sequence[str], columns: Sequence[str] | None, but: str | None = None) -> list[int]:
+    """Where the chosen columns stand among `names`, in the order they were asked for; for None all of them but `but`.
 
     Raises
     ------
@@ -28,7 +28,7 @@ def positions(path: Path, names: Sequence[str], columns: Sequence[str] | None) -
     """
     _refuse_repeated(f"{path}: the column name", names, "give every column its own name.")
     if columns is None:
-        return list(range(len(names)))
+        return [j for j, name in enumerate(names) if name != but]
     if not columns:
         raise InputError("--columns: no column is named; name at least one, or leave it out to use all of them.")
     _refuse_repeated("--columns: the column", columns, "name every column once.")

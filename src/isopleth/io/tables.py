@@ -47,7 +47,7 @@ class _Format:
     """How a kind of file is recognised and read."""
 
     magic: tuple[bytes, ...]
-    read: Callable[[Path, Sequence[str] | None], Raw]
+    read: Callable[[Path, Sequence[str] | None, str | None], Raw]
     names: Callable[[Path], list[str] | None]
 
 
@@ -58,7 +58,7 @@ def _no_names(path: Path) -> None:
 def _delimited(delimiter: str | None) -> _Format:
     return _Format(
         (),
-        lambda path, columns: read_csv(path, delimiter, columns),
+        lambda path, columns, but: read_csv(path, delimiter, columns, but),
         partial(read_csv_names, delimiter=delimiter),
     )
 
@@ -81,7 +81,9 @@ _BINARY = {
 }
 
 
-def read_table(path: str | os.PathLike[str], columns: Sequence[str] | None = None, *, min_rows: int = 2) -> Table:
+def read_table(
+    path: str | os.PathLike[str], columns: Sequence[str] | None = None, *, but: str | None = None, min_rows: int = 2
+) -> Table:
     """Read a table of numbers.
 
     The suffix decides the format: .csv (comma, semicolon or tab; a first line without numbers is the header), .tsv,
@@ -95,6 +97,8 @@ def read_table(path: str | os.PathLike[str], columns: Sequence[str] | None = Non
         The file.
     columns : sequence of str, optional
         Columns to read, in this order; all by default. Files without names have ``x1``, ``x2``, ...
+    but : str, optional
+        The column that "all" leaves out, as the classes of the rows.
     min_rows : int, default=2
         Fewer rows than this are refused.
 
@@ -122,7 +126,7 @@ def read_table(path: str | os.PathLike[str], columns: Sequence[str] | None = Non
     >>> folder.cleanup()
     """
     source, kind = _recognised(path)
-    raw = kind.read(source, columns)
+    raw = kind.read(source, columns, but)
     _check_shape(source, raw, min_rows)
     _refuse_missing(source, raw)
     return Table(raw.values, raw.names, raw.named, source, raw.lines)

@@ -92,5 +92,16 @@ class Column:
         return min(self.first[kind] for kind in ("text", "boolean") if kind in self.first)
 
 
+@dataclass(eq=False)
+class Labels:
+    """One column as it stands there: words or numbers, for the classes of rows."""
+
+    cells: list[str] = field(default_factory=list)
+
+    def add(self, cells: Sequence[str], lines: Sequence[int]) -> None:
+        """Append the cells of some rows."""
+        self.cells += [cell.strip() for cell in cells]
+
+
 def _is_other_integer(cell: str, value: float) -> bool:
     return re.fullmatch(r"\s*[-+]?\d+\s*", cell) is not None and int(cell) != int(value)

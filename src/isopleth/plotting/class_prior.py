@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _LONGEST_NAME = 32
+_TALLEST = 60.0
+"""Inches; pictures of very many classes could not be written."""
 
 
 def plot_class_priors(priors: Any, ax: Axes | None = None) -> Axes:
@@ -45,7 +47,7 @@ def plot_class_priors(priors: Any, ax: Axes | None = None) -> Axes:
     ['a', 'b']
     """
     count = len(priors.classes)
-    ax = given_or_new(ax, 6.0, 1.4 + 0.35 * count)
+    ax = given_or_new(ax, 6.0, min(1.4 + 0.35 * count, _TALLEST))
     places = np.arange(count)
     ax.hlines(places, priors.lower, priors.upper, color=BLUE, linewidth=2.0, alpha=0.5)
     ax.plot(priors.priors, places, "o", color=BLUE, clip_on=False)

@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
@@ -18,15 +18,17 @@ from isopleth.errors import InputError
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import ONE_BLAS_THREAD
-from isopleth.tasks.class_prior_moments import Shares, Squash, strangeness
+from isopleth.tasks.class_prior_moments import Shares, Squash, check_class_count, strangeness
 from isopleth.tasks.class_prior_result import ClassPriors
-from isopleth.tasks.class_prior_scores import Features, HeldOutScores, drawn_evenly, stratified_folds
-from isopleth.validation import DataWarning, check_rows, varying_columns
+from isopleth.tasks.class_prior_scores import Features, Fits, drawn_evenly, stratified_folds
+from isopleth.validation import DataWarning, check_rows, column_names, varying_columns
 
 _RIDGE = 0.2
 """Over the root of the number of labelled rows, were all classes of one size."""
 _STRANGE = 6.0
 """Standard deviations between the unlabelled rows and the mixture from which on a warning is due."""
+_LEAST_SHARE = 1e-3
+"""A classifier would learn nothing of a class of weight 0, and some fail or take the other classes for it."""
 
 
 class ClassPriorEstimator(BaseEstimator):
@@ -48,7 +50,8 @@ class ClassPriorEstimator(BaseEstimator):
 
     for the mean m of the scores over the unlabelled rows, their held-out means A over the classes and the covariance S of
     the noise of both. The second term is the precision of shares that are uniform on the simplex; it decides where rows are
-    few or classes alike and vanishes where they are not. Two classes have a closed form, more are a quadratic program.
+    few or classes alike and vanishes where they are not. Unlabelled rows are scored by all the fits that score the held-out
+    ones. Two classes have a closed form, more are a quadratic program.
 
     Parameters
     ----------
@@ -58,7 +61,7 @@ class ClassPriorEstimator(BaseEstimator):
     centers : int, default=500
         The scores are sums of kernels at no more than so many labelled rows, drawn at random from all classes alike.
     memory_limit : float, default=2**30
-        Bytes that matrices and parts of the rows may take together.
+        Bytes that matrices and parts of the rows may take together; scores of ten fits for every unlabelled row come on top.
     random_state : int, RandomState or None
         Seed of the folds and of the choice of centres.
 
@@ -141,7 +144,7 @@ class ClassPriorEstimator(BaseEstimator):
         X : array-like or data frame of shape (n_samples, n_features)
             Labelled rows; computed in float64.
         y : array-like of shape (n_samples,)
-            The class of each row: numbers or words, at least two classes of at least two rows.
+            The class of each row: numbers, words, truth values or dates, at least two classes of at least two rows.
 
         Returns
         -------
@@ -156,10 +159,11 @@ class ClassPriorEstimator(BaseEstimator):
         self.__dict__.pop("_held_out", None)  # a fit that fails leaves no mixture of two models
         rows = check_rows(self, X, reset=True, min_samples=2)
         self.classes_, labels, counts = _checked_labels(y, len(rows))
+        check_class_count(len(counts), self.memory_limit)
         keep = varying_columns(self, rows)
         balance = (1.0 / counts)[labels]
         centred = Frame.centred(rows, keep)
-        self._frame = centred.scaled(deviations(centred.centre(rows), balance))
+        self._frame = centred.scaled(self._column_scale(centred.centre(rows), balance, keep))
         z = self._frame.enter(rows)
         seed = int(check_random_state(self.random_state).randint(2**31))
         self.centers_ = np.unique(rows[drawn_evenly(labels, self.centers, seed)], axis=0)
@@ -167,13 +171,23 @@ class ClassPriorEstimator(BaseEstimator):
             _RIDGE * float(np.sqrt((1.0 / counts).sum())) / len(counts) if self.alpha is None else float(self.alpha)
         )
         with ONE_BLAS_THREAD:  # the systems of the folds are small
-            self._features = Features.of(self._frame.enter(self.centers_), self.memory_limit)
-            found = HeldOutScores.of(self._features, z, labels, stratified_folds(labels, seed), self.alpha_)
-        self._coefficients, self._offsets = found.coefficients, found.offsets
-        self._squash = Squash.of(found.scores[:, :-1], labels)
-        self._held_out, self._typical = self._squash(found.scores[:, :-1]), found.scores[:, -1]
+            features = Features.of(self._frame.enter(self.centers_), self.memory_limit)
+            folds = stratified_folds(labels, seed)
+            self._fits = Fits.of(features, z, labels, folds, self.alpha_)
+            scores = self._fits.held_out(z, folds)
+        self._squash = Squash.of(scores[:, :-1], labels)
+        self._held_out, self._typical = self._squash(scores[:, :-1]), scores[:, -1]
         self._rows, self._labels = rows, labels
         return self
+
+    def _column_scale(self, rows: np.ndarray, balance: np.ndarray, keep: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            scale = deviations(rows, balance)
+        bad = ~(np.isfinite(scale) & (scale > 0.0))
+        if bad.any():
+            name = column_names(self)[np.flatnonzero(keep)[np.argmax(bad)]]
+            raise InputError(f"{name} is of a size that leaves no scale; rescale it to numbers nearer to 1.")
+        return scale
 
     def estimate(self, X: Any, level: float = 0.95) -> ClassPriors:
         """Shares of the classes among unlabelled rows.
@@ -184,7 +198,8 @@ class ClassPriorEstimator(BaseEstimator):
             Unlabelled rows, one or more.
         level : float, default=0.95
             Confidence of the interval of each share: for two classes the shares that a test does not reject, for more the
-            estimate without ridge, give or take its standard deviation by the delta method.
+            estimate without ridge, give or take so many of its standard deviations by the delta method as Student's law asks
+            for, with the degrees of freedom of Welch and Satterthwaite.
 
         Returns
         -------
@@ -206,10 +221,10 @@ class ClassPriorEstimator(BaseEstimator):
             raise InputError(f"level = {level!r}: expected a confidence between 0 and 1, such as 0.95.")
         z = self._frame.enter(check_rows(self, X, reset=False))
         with ONE_BLAS_THREAD:
-            parts = [self._features(z[part]) @ self._coefficients for part in self._features.parts(len(z))]
-        scores = np.vstack(parts) + self._offsets
-        found = Shares.of(self._held_out, self._labels, self._squash(scores[:, :-1]))
-        if strangeness(self._typical, self._labels, scores[:, -1], found.priors) > _STRANGE:
+            scores = self._fits(z)
+        found = Shares.of(self._held_out, self._labels, self._squash(scores[..., :-1]))
+        typical = scores[..., -1].mean(axis=1)
+        if strangeness(self._typical, self._labels, typical, found.priors) > _STRANGE:
             warnings.warn(
                 "these rows are no mixture of the labelled classes: a class may be missing among the labels, or the classes may "
                 "have changed; the shares are those of the nearest mixture.",
@@ -223,7 +238,8 @@ class ClassPriorEstimator(BaseEstimator):
         r"""A classifier fitted to the labelled rows as if their classes had other shares.
 
         A clone of `classifier` is fitted with the weight :math:`\pi_k / (n_k/n)` on each row of class k, as the paper does with
-        regularised least squares. Its probabilities are not adjusted instead: that would take probabilities, and good ones.
+        regularised least squares; shares below 0.001 count as 0.001. Its probabilities are not adjusted instead: that would
+        take probabilities, and good ones. The rows are an array without names of columns, in the order at :meth:`fit`.
 
         Parameters
         ----------
@@ -240,7 +256,7 @@ class ClassPriorEstimator(BaseEstimator):
         Raises
         ------
         InputError
-            If the classifier takes no weights, or the classes are others than at fit.
+            If `classifier` is none that takes weights, or `priors` is not what :meth:`estimate` answered.
 
         Examples
         --------
@@ -257,17 +273,18 @@ class ClassPriorEstimator(BaseEstimator):
         True
         """
         check_is_fitted(self, "_held_out")
-        if not np.array_equal(priors.classes, self.classes_):
+        if not isinstance(priors, ClassPriors) or not np.array_equal(priors.classes, self.classes_):
             raise InputError(
-                "priors has other classes than y had at fit; pass what estimate of this very estimator answered."
+                "priors is no estimate of the shares of the classes that y had at fit; pass what estimate answered."
             )
         last = classifier.steps[-1] if isinstance(classifier, Pipeline) else ("", classifier)
-        if not has_fit_parameter(last[1], "sample_weight"):
+        if not (hasattr(last[1], "predict") and is_classifier(last[1]) and has_fit_parameter(last[1], "sample_weight")):
             raise InputError(
-                f"classifier: {type(last[1]).__name__} takes no sample_weight; use one that does, such as RidgeClassifier."
+                f"{type(last[1]).__name__} is no classifier that takes sample_weight; pass one, such as RidgeClassifier()."
             )
         name = f"{last[0]}__sample_weight" if last[0] else "sample_weight"
-        weight = (priors.priors / (np.bincount(self._labels) / len(self._labels)))[self._labels]
+        shares = np.maximum(priors.priors, _LEAST_SHARE)
+        weight = (shares / (np.bincount(self._labels) / len(self._labels)))[self._labels]
         return clone(classifier).fit(self._rows, self.classes_[self._labels], **{name: weight})
 
 
@@ -281,20 +298,16 @@ def _checked_labels(y: Any, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
     """
     if y is None:
         raise InputError("fit requires y to be passed, but the target y is None; give the class of each row.")
-    labels = np.asarray(y)
-    if labels.dtype == object and all(isinstance(label, str) for label in labels.flat):
-        labels = labels.astype(str)  # words in an array of their own kind can be saved
+    labels = _as_array(y)
     if labels.shape != (rows,):
         raise InputError(f"y has shape {labels.shape}; expected one class a row, ({rows},).")
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        row = int(np.argmax(~np.isfinite(labels)))
-        raise InputError(f"y has no class in row {row}; pass rows without one to estimate.")
+    missing = np.ma.getmaskarray(y) if np.ma.isMaskedArray(y) else [_is_missing(label) for label in labels]
+    if np.any(missing):
+        raise InputError(f"y has no class in row {int(np.argmax(missing))}; pass rows without one to estimate.")
     try:
         classes, numbers, counts = np.unique(labels, return_inverse=True, return_counts=True)
     except TypeError as error:
-        raise InputError(
-            "y mixes words and numbers or lacks some; expected one class a row, all of one kind."
-        ) from error
+        raise InputError("y mixes words and numbers; expected one class a row, all of one kind.") from error
     if len(classes) < 2:
         raise InputError(f"y has one class only, {classes.tolist()[0]!r}; expected rows of at least two classes.")
     if counts.min() < 2:
@@ -303,3 +316,21 @@ def _checked_labels(y: Any, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
             f"y has the class {few!r} in one row only; a class needs at least two, one to learn from and one to judge by."
         )
     return classes, numbers.ravel(), counts
+
+
+def _as_array(y: Any) -> np.ndarray:
+    """Labels of the kind they are of: NumPy makes words of all that stands beside a word, and objects of words in a frame."""
+    labels = np.asarray(y)
+    if labels.dtype.kind == "U" and not hasattr(y, "dtype"):
+        labels = np.asarray(y, dtype=object)
+    if labels.dtype == object and all(isinstance(label, str) for label in labels.flat):
+        labels = labels.astype(str)  # words in an array of their own kind can be saved
+    return labels
+
+
+def _is_missing(label: Any) -> bool:
+    """None, NaN, an infinity, or what is not even equal to itself."""
+    try:
+        return label is None or bool(label != label) or label in (np.inf, -np.inf)
+    except TypeError:  # of pandas.NA nothing is true or false
+        return True

@@ -7,16 +7,37 @@ from typing import Self
 
 import numpy as np
 from scipy.optimize import nnls
-from scipy.special import log_ndtr, softmax, stdtrit
+from scipy.special import erfcx, softmax, stdtrit
+
+from isopleth.errors import InputError
 
 _POOLED_ROWS = 2.0
 """The covariance of a class counts the covariance within all classes as so many rows of its own."""
 _SHRINKAGE = 1e-3
 """Share of its mean variance that is added to every covariance: a few rows of many classes leave it singular."""
 _ROUNDS = 4
+_ARRAYS = 3
+"""Arrays with a covariance for each class that are held at once."""
 _AWAY = 0.02
 """Scores are made for shares drawn by so much to equal ones: at a share of zero they would be unbounded."""
 _GRID = 1001
+_FAR = -1e4
+
+
+def check_class_count(classes: int, memory_limit: float) -> None:
+    """Refuse more classes than memory holds covariances of.
+
+    Raises
+    ------
+    InputError
+        If there are.
+    """
+    needed = 8 * _ARRAYS * classes**3
+    if needed > memory_limit:
+        raise InputError(
+            f"y has {classes} classes, whose covariances need {needed / 1e9:.2g} GB, more than memory_limit; merge classes, or "
+            "raise memory_limit."
+        )
 
 
 def sum_zero_basis(classes: int) -> np.ndarray:
@@ -69,22 +90,40 @@ class ClassMoments:
         basis = sum_zero_basis(len(self.counts))
         inner = basis.T @ self.means
         values, vectors = np.linalg.eigh(0.5 * (inner + inner.T))
-        spread = np.einsum("ij,kil,lj->kj", vectors, self.covariances, vectors) / self.counts[:, None]
+        spread = np.einsum("ij,kil,lj->kj", vectors, self.covariances, vectors, optimize=True) / self.counts[:, None]
         error = np.sqrt(np.einsum("kj,kj->j", np.square(basis @ vectors), spread))
-        ratio = values / error
-        hazard = np.exp(-0.5 * ratio**2 - 0.5 * np.log(2.0 * np.pi) - log_ndtr(ratio))
-        return self.means.mean(axis=0) + basis @ (vectors * (values + error * hazard)) @ vectors.T
+        return self.means.mean(axis=0) + basis @ (vectors * (error * _mean_if_positive(values / error))) @ vectors.T
 
     def noise(self, priors: np.ndarray, rows: int, *, drawn: bool) -> np.ndarray:
-        """Covariance of the mean over `rows` unlabelled rows less the mixture of the class means.
+        """Covariance of the mean over `rows` unlabelled rows less the mixture of the class means, for shares of shape (..., K).
 
         With `drawn`, the classes of these rows vary too, as they do when rows are drawn from the mixture.
         """
-        out = np.einsum("k,kij->ij", priors**2 / self.counts + priors / rows, self.covariances)
+        out = np.einsum("...k,kij->...ij", self._amounts(priors, rows), self.covariances)
         if drawn:
-            centred = self.means - priors @ self.means
-            out += (centred * priors[:, None]).T @ centred / rows
-        return out
+            centred = self.means - (priors @ self.means)[..., None, :]
+            out += np.einsum("...k,...ki,...kj->...ij", priors, centred, centred) / rows
+        return np.asarray(out)
+
+    def degrees(self, priors: np.ndarray, rows: int, directions: np.ndarray) -> np.ndarray:
+        """Degrees of freedom of the noise in `directions` of shape (..., K - 1), after Welch and Satterthwaite.
+
+        Where most of the noise is that of a class of few rows, its variance is known from these only.
+        """
+        spread = np.einsum("...i,kij,...j->...k", directions, self.covariances, directions, optimize=True)
+        parts = self._amounts(priors, rows) * spread
+        return np.asarray(1.0 / np.sum((parts / parts.sum(axis=-1, keepdims=True)) ** 2 / (self.counts - 1.0), axis=-1))
+
+    def _amounts(self, priors: np.ndarray, rows: int) -> np.ndarray:
+        """How much of the covariance of each class is in the noise: of its labelled rows, and of its unlabelled ones."""
+        return np.asarray(priors**2 / self.counts + priors / rows)
+
+
+def _mean_if_positive(mean: np.ndarray) -> np.ndarray:
+    """Mean of a normal variable of deviation 1 given that it is positive."""
+    # Of large negative means the sum would cancel, and the first term of its series is as exact.
+    far = -1.0 / np.minimum(mean, _FAR)
+    return np.where(mean < _FAR, far, mean + np.sqrt(2.0 / np.pi) / erfcx(-np.maximum(mean, _FAR) / np.sqrt(2.0)))
 
 
 @dataclass(frozen=True)
@@ -115,8 +154,8 @@ class Squash:
         return cls(basis @ slopes, -0.5 * np.einsum("kj,jk->k", means + middle, slopes))
 
     def __call__(self, scores: np.ndarray) -> np.ndarray:
-        """Probabilities of shape (n, K)."""
-        return np.asarray(softmax(scores @ self.slopes + self.offsets, axis=1))
+        """Probabilities, of the shape of the scores, (..., K)."""
+        return np.asarray(softmax(scores @ self.slopes + self.offsets, axis=-1))
 
 
 @dataclass(frozen=True)
@@ -133,63 +172,86 @@ class Shares:
         Mean of the scores over the unlabelled rows.
     rows : int
         How many these are.
+    unstable : array of shape (K - 1, K - 1)
+        Covariance of a score by the choice of the labelled rows, which the fits without one fold each tell.
     """
 
     priors: np.ndarray
     moments: ClassMoments
     target: np.ndarray
     rows: int
+    unstable: np.ndarray
 
     @classmethod
     def of(cls, held_out: np.ndarray, labels: np.ndarray, new: np.ndarray) -> Self:
-        """From the probabilities of labelled rows and of unlabelled ones, first by scores for equal shares, then for theirs."""
+        """From the probabilities of labelled rows and of unlabelled ones, first by scores for equal shares, then for theirs.
+
+        Those of labelled rows have shape (n, K), those of unlabelled ones (rows, fits, K).
+        """
         classes = held_out.shape[1]
         solve = two_shares if classes == 2 else mixture
         priors = np.full(classes, 1.0 / classes)
         for _ in range(_ROUNDS):
             near = (1.0 - _AWAY) * priors + _AWAY / classes
             moments = ClassMoments.of(_relative(held_out, near), labels)
-            target = _relative(new, near).mean(axis=0)
+            scores = _relative(new, near)
+            target = scores.mean(axis=(0, 1))
             priors = solve(moments.positive_means, target, moments.noise(near, len(new), drawn=False))
-        return cls(priors, moments, target, len(new))
+        return cls(priors, moments, target, len(new), _jackknife(scores))
 
     @property
     def covariance(self) -> np.ndarray:
         """Covariance of unconstrained shares of sum 1 by the delta method, of shape (K, K)."""
+        directions = self._directions
+        return np.asarray(directions @ self._noise(self._near) @ directions.T)
+
+    def _noise(self, priors: np.ndarray) -> np.ndarray:
+        """What :meth:`ClassMoments.noise` says of drawn rows, and that the labelled rows are judged by fits to one another.
+
+        Of two rows of one class, what one adds to the score of the other is what the other adds to its own: it counts twice.
+        """
+        twice = np.einsum("...k,ij->...ij", priors**2 / self.moments.counts, self.unstable)
+        return np.asarray(self.moments.noise(priors, self.rows, drawn=True) + twice)
+
+    @property
+    def _near(self) -> np.ndarray:
+        """Shares with one row more of each class: none among few rows does not mean none at all."""
+        return (self.priors * self.rows + 1.0) / (self.rows + len(self.priors))
+
+    @property
+    def _directions(self) -> np.ndarray:
+        """How unconstrained shares move with the mean of the scores, of shape (K, K - 1)."""
         basis = sum_zero_basis(len(self.priors))
-        gap = basis.T @ self.moments.positive_means
-        # One row more of each class: none among few rows does not mean none at all.
-        near = (self.priors * self.rows + 1.0) / (self.rows + len(self.priors))
-        half = np.linalg.solve(gap.T, np.linalg.cholesky(self.moments.noise(near, self.rows, drawn=True)))
-        return np.asarray(basis @ half @ half.T @ basis.T)
+        return np.asarray(np.linalg.solve(basis.T @ self.moments.positive_means, basis.T).T)
 
     def intervals(self, level: float) -> np.ndarray:
         """Ends of an interval for each share, of shape (K, 2), within [0, 1]."""
-        degrees = float(self.moments.counts.sum() - len(self.moments.counts))
-        width = float(stdtrit(degrees, 0.5 + 0.5 * level))
         if len(self.priors) == 2:
-            low, high = self._not_rejected(width)
+            low, high = self._not_rejected(level)
             ends = np.array([[1.0 - high, 1.0 - low], [low, high]])
         else:
             noise = self.moments.noise(self.priors, self.rows, drawn=False)
             middle = mixture(self.moments.positive_means, self.target, noise, shrink=False)
-            half = width * np.sqrt(np.diag(self.covariance))
+            degrees = self.moments.degrees(self._near, self.rows, self._directions)
+            half = stdtrit(degrees, 0.5 + 0.5 * level) * np.sqrt(np.diag(self.covariance))
             ends = np.clip(np.stack([middle - half, middle + half], axis=1), 0.0, 1.0)
         return np.stack([np.minimum(ends[:, 0], self.priors), np.maximum(ends[:, 1], self.priors)], axis=1)
 
-    def _not_rejected(self, width: float) -> tuple[float, float]:
+    def _not_rejected(self, level: float) -> tuple[float, float]:
         """Ends of the shares of the second of two classes that a test of each one does not reject.
 
         The tested share enters the noise: where classes are hard to tell apart this interval is wide, while a ratio and its
-        standard error would both be wild.
+        standard error would both be wild. Held-out scores that are higher in the other class tell nothing of the shares.
         """
-        first, second = self.moments.means[:, 0]
+        means = self.moments.means
+        if (sum_zero_basis(2).T @ means)[0, 0] <= 0.0:
+            return 0.0, 1.0
         grid = np.linspace(0.0, 1.0, _GRID)
-        # The noise is a polynomial of degree 2 in the share, so three values give all of it.
-        known = [self.moments.noise(np.array([1.0 - g, g]), self.rows, drawn=True)[0, 0] for g in (0.0, 0.5, 1.0)]
-        noise = np.polyval(np.polyfit([0.0, 0.5, 1.0], known, 2), grid)
-        distance = np.abs(self.target[0] - first - grid * (second - first)) / np.sqrt(noise)
-        kept = grid[distance <= max(width, float(distance.min()))]
+        shares = np.stack([1.0 - grid, grid], axis=1)
+        noise = self._noise(shares)[:, 0, 0]
+        distance = np.abs(self.target - shares @ means)[:, 0] / np.sqrt(noise)
+        width = stdtrit(self.moments.degrees(shares, self.rows, np.ones(1)), 0.5 + 0.5 * level)
+        kept = grid[distance <= np.maximum(width, distance.min())]
         return float(kept.min()), float(kept.max())
 
 
@@ -207,7 +269,14 @@ def strangeness(held_out: np.ndarray, labels: np.ndarray, new: np.ndarray, prior
 
 def _relative(probabilities: np.ndarray, priors: np.ndarray) -> np.ndarray:
     """Densities of the classes over that of the mixture with these shares: the scores of least variance there."""
-    return probabilities / (probabilities @ priors)[:, None] @ sum_zero_basis(len(priors))
+    return probabilities / (probabilities @ priors)[..., None] @ sum_zero_basis(len(priors))
+
+
+def _jackknife(scores: np.ndarray) -> np.ndarray:
+    """Covariance of scores of shape (rows, fits, m) over samples of labelled rows, in the mean over the rows."""
+    rows, fits, _ = scores.shape
+    away = scores - scores.mean(axis=1, keepdims=True)
+    return np.asarray(np.einsum("nfi,nfj->ij", away, away, optimize=True) * (fits - 1.0) / (fits * rows))
 
 
 def mixture(means: np.ndarray, target: np.ndarray, noise: np.ndarray, *, shrink: bool = True) -> np.ndarray:

@@ -49,7 +49,7 @@ class ClassPriors:
     rows: int
 
     def __repr__(self) -> str:
-        return f"ClassPriors({', '.join(self._lines(', '))}; {self.level:.0%} intervals)"
+        return f"ClassPriors({', '.join(self._lines(', '))}; {100.0 * self.level:.6g}% intervals)"
 
     def __str__(self) -> str:
         return "\n".join(self._lines(" "))

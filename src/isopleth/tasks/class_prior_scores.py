@@ -123,12 +123,16 @@ class FoldSums:
 
 
 def stratified_folds(labels: np.ndarray, seed: int) -> np.ndarray:
-    """Fold of each row: every class is spread evenly, so that no fold takes much more of one than of another."""
+    """Fold of each row: every class is spread evenly, and every fold has rows of every class.
+
+    A class that some folds lack would be judged by fits that have fewer of its rows than those of the other folds.
+    """
     rng = np.random.default_rng(seed)
+    folds = min(FOLDS, int(np.bincount(labels).min()))
     out = np.empty(len(labels), dtype=np.intp)
     for label in range(int(labels.max()) + 1):
         mine = rng.permutation(np.flatnonzero(labels == label))
-        out[mine] = np.arange(len(mine)) % FOLDS
+        out[mine] = np.arange(len(mine)) % folds
     return out
 
 
@@ -143,34 +147,48 @@ def drawn_evenly(labels: np.ndarray, count: int, seed: int) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class HeldOutScores:
-    """Scores of labelled rows by fits to the other folds, and the mean of these fits for new rows.
+class Fits:
+    """Scores fitted without each fold.
 
     The last column is no class: it is the mean kernel value at the rows of the other folds, which says how typical a row is.
 
     Parameters
     ----------
-    scores : array of shape (n, K + 1)
-        Held-out scores.
-    coefficients : array of shape (b, K + 1)
-        Mean coefficients.
-    offsets : array of shape (K + 1,)
-        Mean offsets.
+    features : Features
+        Where the scores are linear.
+    coefficients : array of shape (b, folds, K + 1)
+        Coefficients.
+    offsets : array of shape (folds, K + 1)
+        Offsets.
     """
 
-    scores: np.ndarray
+    features: Features
     coefficients: np.ndarray
     offsets: np.ndarray
 
     @classmethod
     def of(cls, features: Features, z: np.ndarray, labels: np.ndarray, folds: np.ndarray, alpha: float) -> Self:
-        """Fit without and score every fold."""
+        """Fit without every fold."""
         sums = FoldSums.of(features, z, labels, folds)
-        fits = [sums.without(fold, alpha) for fold in range(len(sums.counts))]
-        out = np.empty((len(z), sums.counts.shape[1] + 1))
-        for part in features.parts(len(z)):
-            phi, place = features(z[part]), np.arange(len(z))[part]
-            for fold, (theta, offset) in enumerate(fits):
+        coefficients, offsets = zip(*(sums.without(fold, alpha) for fold in range(len(sums.counts))), strict=True)
+        return cls(features, np.stack(coefficients, axis=1), np.stack(offsets))
+
+    def held_out(self, z: np.ndarray, folds: np.ndarray) -> np.ndarray:
+        """Scores of shape (n, K + 1) of labelled rows, each by the fit without its fold."""
+        out = np.empty((len(z), self.offsets.shape[1]))
+        for part in self.features.parts(len(z)):
+            phi, place = self.features(z[part]), np.arange(len(z))[part]
+            for fold, offset in enumerate(self.offsets):
                 mine = folds[part] == fold
-                out[place[mine]] = phi[mine] @ theta + offset
-        return cls(out, np.mean([theta for theta, _ in fits], axis=0), np.mean([offset for _, offset in fits], axis=0))
+                out[place[mine]] = phi[mine] @ self.coefficients[:, fold] + offset
+        return out
+
+    def __call__(self, z: np.ndarray) -> np.ndarray:
+        """Scores of shape (n, folds, K + 1) of new rows by all fits.
+
+        Their mean would not do: a bounded function of it has another mean than over the single fits, by which the labelled
+        rows are judged.
+        """
+        flat = self.coefficients.reshape(len(self.coefficients), -1)
+        scores = np.vstack([self.features(z[part]) @ flat for part in self.features.parts(len(z))])
+        return scores.reshape(len(z), *self.offsets.shape) + self.offsets
