@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from click.testing import CliRunner
 from isopleth import DriftMonitor
 from isopleth.cli.program import program
 from isopleth.io import load, save
+from isopleth.io.atomic import atomic_write
 from isopleth.tasks import drift_calibration
 
 RNG = np.random.default_rng(0)
@@ -90,14 +93,81 @@ def test_text_for_people(reference):
         text(np.column_stack([STREAM[:, 1], RNG.normal(size=300), STREAM[:, 0]]), header="b,other,a\n"),
         text(STREAM).replace(",", ";"),
         "\ufeff" + text(STREAM).replace("\n", "\r\n"),
-        text(STREAM).replace("\n", "\n\n").rstrip("\n"),
+        text(STREAM).replace("\n", "\n  \n\n").rstrip(),
+        re.sub(r"([^,\n]+)", r'"\1"', text(STREAM)),
     ],
-    ids=["no header", "turned", "more columns", "semicolons", "windows", "blank lines, none at the end"],
+    ids=["no header", "turned", "more columns", "semicolons", "windows", "blank lines, none at the end", "quoted"],
 )
 def test_how_rows_may_be_written(reference, rows):
     result = run("--reference", reference, *COMMON, "--json", rows=rows)
     assert (result.exit_code, result.stderr) == (0, "")
     assert [alarm["row"] for alarm in alarms_of(result.stdout)] == expected_rows()
+
+
+@pytest.mark.parametrize(("header", "rows"), [("", 2), ("a,b\n", 2), ("0,1\n", 1)])
+def test_a_row_that_counts_the_columns_is_a_header_only_if_the_reference_has_it(tmp_path, header, rows):
+    path = tmp_path / "numbers.csv"
+    path.write_text(text(REFERENCE.round(1), header=header))
+    assert run("--reference", path, *COMMON, rows="0,1\n3,4\n").stdout == f"{rows} row{'s' * (rows > 1)}, 0 alarms\n"
+
+
+def test_leftovers_of_killed_runs_are_removed(reference, tmp_path):
+    state = tmp_path / "state"
+    with suppress(KeyError), atomic_write(state) as file:
+        left = Path(file.name)
+        raise KeyError
+    other = left.with_name(left.name.replace("isopleth-", "isopleth-0"))
+    fresh = left.with_name(left.stem + "0.tmp")
+    for path in (left, other, fresh):
+        path.write_bytes(b"")
+    for path in (left, other):
+        os.utime(path, (0, 0))
+    assert run("--reference", reference, *COMMON, "--state", state, rows="").exit_code == 0
+    assert (left.exists(), other.exists(), fresh.exists()) == (False, True, True)
+
+
+def test_a_damaged_state_is_refused(reference, tmp_path):
+    state = tmp_path / "state"
+    assert run("--reference", reference, *COMMON, "--state", state, rows=text(STREAM[:30])).exit_code == 0
+    content = state.read_bytes()
+    for broken in (content[: len(content) // 2], content[:-1], b"", b"rows: 3", _flipped(content, len(content) // 3)):
+        state.write_bytes(broken)
+        words = refused("--reference", reference, *COMMON, "--state", state, rows=text(STREAM))
+        assert str(state) in words
+        assert state.read_bytes() == broken
+
+
+def _flipped(content, place):
+    return content[:place] + bytes([content[place] ^ 255]) + content[place + 1 :]
+
+
+def test_a_state_of_another_version_is_refused(reference, tmp_path):
+    state = tmp_path / "state"
+    fitted = DriftMonitor(20, 400, random_state=0).fit(REFERENCE)
+    for name in ("_key", "_features", "threshold_"):
+        broken = DriftMonitor(20, 400, random_state=0)
+        broken.__dict__.update({key: value for key, value in vars(fitted).items() if key != name})
+        save(broken, state)
+        assert str(state) in refused("--reference", reference, *COMMON, "--state", state, rows=text(STREAM)), name
+
+
+def test_who_reads_may_go(reference):
+    """A pipe that is closed ends the command quietly."""
+    command = [sys.executable, "-m", "isopleth.cli", "monitor", "--json", "--reference", str(reference)]
+    # A short run length: a subprocess simulates in full.
+    process = subprocess.Popen(
+        [*command, "--window", "20", "--run-length", "40"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    process.stdout.close()
+    with suppress(BrokenPipeError):
+        process.stdin.write(text(STREAM + 5.0).encode())
+        process.stdin.close()
+    assert process.stderr.read() == b""
+    assert process.wait() == 1
+    process.stderr.close()
 
 
 def test_a_stream_in_parts_goes_on_where_it_was(reference, tmp_path):
@@ -136,7 +206,10 @@ def test_rows_before_a_bad_line_are_taken_in(reference, tmp_path):
         ("a,c\n1,2\n", "lacks 'b' of the reference's columns; it has 'a', 'c'"),
         ("1,2,3\n", "3 columns where the reference has 2"),
         (b"a,b\n1,\xff\n", "line 2: not UTF-8"),
-        ('a,b\n"1,2\n', "line 2: a quoted cell is not closed"),
+        ('a,b\n"1,2\n', "line 2: no row of CSV (unexpected end of data)"),
+        ("a,b\r1,2\r", "line 1: no row of CSV"),
+        ("a,b\n1," + "2" * 200_000 + "\n", "line 2: no row of CSV (field larger"),
+        ("a,b\n1," + "2" * (2**24 + 2**17), "line 2: more than 16,777,216 bytes without an end of line"),
     ],
 )
 def test_lines_that_cannot_be_used(reference, rows, words):

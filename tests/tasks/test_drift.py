@@ -34,7 +34,7 @@ def stream(rows=400, dim=3, seed=1):
     return X
 
 
-@parametrize_with_checks([DriftMonitor(window=3, expected_run_length=20)])
+@parametrize_with_checks([DriftMonitor(window=8, expected_run_length=20)])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
@@ -210,6 +210,10 @@ def test_constant_columns_are_left_out():
         ({"length_scale": [1.0, 2.0, np.inf]}, 300, "positive, finite"),
         ({"window": 1}, 300, "window"),
         ({"alpha": 0.0}, 300, "alpha"),
+        ({"expected_run_length": 1e8}, 300, "more than can be simulated"),
+        ({"length_scale": 1e-9}, 300, "look the same"),
+        ({"length_scale": 1e9}, 300, "look the same"),
+        ({"window": 2}, 2, "look the same"),
     ],
 )
 def test_refusals(parameters, rows, words):
@@ -225,6 +229,54 @@ def test_rows_that_cannot_be_used_are_not_taken_in():
     assert fitted.state_.rows == 0
     with pytest.raises(InputError, match="NaN"):
         DriftMonitor().fit(X)
+
+
+def test_states_of_others_are_refused():
+    fitted, X = monitor(), stream()
+    kept = fitted.state_
+    for other in (monitor(seed=1), monitor(window=30), monitor(random_state=1), None):
+        fitted.state_ = other and other.state_
+        with pytest.raises(InputError, match="not of this monitor"):
+            fitted.update(X)
+    fitted.state_ = kept
+    fitted.update_reference(X[:200])
+    fitted.state_ = kept
+    with pytest.raises(InputError, match="not of this monitor"):
+        fitted.update(X)
+
+
+def test_nan_leaves_the_place_in_the_stream():
+    fitted, X = monitor(), stream()
+    whole = monitor().update(X).statistic
+    fitted.update(X[:90])
+    bad = X[90:].copy()
+    bad[55, 2] = np.nan
+    with pytest.raises(InputError, match="NaN"):
+        fitted.update(bad)
+    np.testing.assert_array_equal(fitted.update(X[90:]).statistic, whole[90:])
+
+
+def test_a_reference_that_hardly_varies():
+    rare = np.zeros((200, 1))
+    rare[::40] = 1.0
+    fitted = DriftMonitor(20, 200, random_state=0).fit(rare)
+    assert fitted.threshold_ > 0.0
+    assert not fitted.update(np.zeros((60, 1)))
+    assert fitted.update(np.ones((20, 1)))
+    with pytest.warns(DataWarning, match="no threshold has a mean run length of 20 rows"):
+        DriftMonitor(2, 20, random_state=0).fit([[0.0], [1.0], [3.0]])
+
+
+@pytest.mark.parametrize("window", [5, 20])
+def test_windows_too_short_for_any_alarm_are_told(window, recwarn):
+    fitted = monitor(rows=500, dim=1, window=window, expected_run_length=1000)
+    told = any("raise no alarm" in str(warning.message) for warning in recwarn)
+    assert told == (window == 5)
+    assert bool(fitted.update(np.full((window, 1), 1e6))) == (not told)
+
+
+def test_no_ridge_is_too_large():
+    assert monitor(alpha=1e300).update(stream()[200:])
 
 
 def test_plot():

@@ -12,6 +12,8 @@ from typing import Any, Self
 
 import click
 
+from isopleth.errors import InputError
+
 _ERASE = "\r\x1b[K"
 
 
@@ -41,12 +43,18 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 
 @contextmanager
 def naming_columns(names: Sequence[str]) -> Iterator[None]:
-    """Pass on the warnings of the block with names for the numbers by which arrays make columns be called."""
+    """Pass on the warnings and refusals of the block with names for the numbers by which arrays make columns be called."""
+
+    def named(message: object) -> str:
+        return re.sub(r"\bcolumn (\d+)\b", lambda found: repr(names[int(found[1])]), str(message))
+
     with warnings.catch_warnings(record=True) as caught:
-        yield
+        try:
+            yield
+        except InputError as error:
+            raise InputError(named(error)) from error
     for warning in caught:
-        text = re.sub(r"\bcolumn (\d+)\b", lambda found: repr(names[int(found[1])]), str(warning.message))
-        warnings.warn(text, warning.category, stacklevel=3)
+        warnings.warn(named(warning.message), warning.category, stacklevel=3)
 
 
 class Stages:

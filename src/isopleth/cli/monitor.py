@@ -15,6 +15,7 @@ from isopleth.cli.model_file import matched_columns, of_this_version
 from isopleth.cli.stream import RowReader
 from isopleth.errors import InputError
 from isopleth.io import Table, check_target, load, read_table, save
+from isopleth.io.atomic import remove_leftovers
 from isopleth.rows import row_keys
 from isopleth.tasks.drift import DriftMonitor
 from isopleth.tasks.drift_alarms import DriftAlarms
@@ -57,6 +58,7 @@ def monitor(
         raise InputError("--replay skips the rows that a state file has counted: name it with --state.")
     if state is not None:
         check_target(state)
+        remove_leftovers(state)  # of runs that were killed
     with Stages(["reading", "fitting"]) as stage:
         stage("reading")
         table = read_table(reference, columns)
@@ -104,15 +106,19 @@ def _known(state: Path, table: Table, window: int, run_length: float) -> DriftMo
     with of_this_version(state):
         had = (watching.window, watching.expected_run_length)
         same = watching._reference_key == int(row_keys(table.values).sum())
-        _ = watching.state_.rows
     if had != (window, run_length):
         raise InputError(
             f"{state} was made with --window {had[0]} --run-length {had[1]:g}; give the same ones, or another file."
         )
     if not same:
         raise InputError(
-            f"{state} was made with another reference than {table.source}; name that one, or another file."
+            f"{state} was made with another reference than {table.source}, or with other columns of it; give the same ones, "
+            "or another file."
         )
+    with of_this_version(state):  # what does not fit shows at the first row, and not in the midst of a stream
+        place = watching.state_
+        watching.update(table.values[:1])
+        watching.state_ = place
     return watching
 
 

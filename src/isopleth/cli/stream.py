@@ -13,10 +13,13 @@ import numpy as np
 from isopleth.errors import InputError
 from isopleth.io.header import header_names
 from isopleth.io.selection import listed
-from isopleth.io.text_column import Column, cut
+from isopleth.io.text_column import Column, cut, kind_of
 
 _SOURCE = Path("standard input")
 _BYTES = 2**16
+_LONGEST = 2**24
+"""Bytes of a line: more is no row, and would fill the memory."""
+
 _DELIMITERS = ("\t", ";", ",")
 
 
@@ -63,6 +66,11 @@ class RowReader:
             *lines, left = (left + chunk).split(b"\n")
             if lines:
                 yield self._batch(lines)
+            if len(left) > _LONGEST:
+                self._line += 1
+                raise InputError(
+                    f"{self._here}: more than {_LONGEST:,} bytes without an end of line; send one row a line."
+                )
         if left.strip():
             yield self._batch([left])
 
@@ -79,6 +87,8 @@ class RowReader:
         numbers: list[int] = []
         for raw in lines:
             self._line += 1
+            if not raw.strip():
+                continue
             try:
                 cells = self._cells(raw)
                 if cells and not self._where and not self._begin(cells):
@@ -110,12 +120,14 @@ class RowReader:
         try:
             return next(csv.reader([text], delimiter=self._delimiter, skipinitialspace=True, strict=True), [])
         except csv.Error as error:
-            raise InputError(f"{self._here}: a quoted cell is not closed properly ({error}).") from None
+            raise InputError(f"{self._here}: no row of CSV ({error}); send one row a line, quotes closed.") from None
 
     def _begin(self, first: list[str]) -> bool:
         """Find the columns by the first line; whether that line is a row."""
         found = header_names(_SOURCE, first)
         self._width = len(first)
+        if found is not None and not set(self.names) <= set(found) and all(kind_of(cell) == "number" for cell in first):
+            found = None  # 0, 1, 2, ... is a header only where the reference has that one
         if found is None or not self.named:
             if len(first) != len(self.names):
                 raise InputError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -22,7 +23,13 @@ from isopleth.tasks.drift_alarms import DriftAlarms
 from isopleth.tasks.drift_calibration import calibrate
 from isopleth.tasks.drift_features import DriftFeatures, spread
 from isopleth.tasks.drift_window import DriftState, advance
-from isopleth.validation import check_rows, varying_columns
+from isopleth.validation import DataWarning, check_rows, varying_columns
+
+_LONGEST = 1e7
+"""Rows of a mean run length: simulations of more would take hours."""
+
+_ALIKE = 1e-10
+"""Features that vary by less than this share of their size vary by rounding alone."""
 
 _AT_ONCE = 1024
 """Rows whose kernel values are computed together, so that memory does not grow with the rows of a call."""
@@ -44,7 +51,8 @@ class DriftMonitor(BaseEstimator):
     window : int, default=50
         Rows that are compared with the reference at a time. Short windows find large changes soon, long ones small changes.
     expected_run_length : float, default=10000
-        Mean number of rows until a false alarm; at least twice the window.
+        Mean number of rows until a false alarm; at least twice the window and at most 10 million. The time of a fit grows with
+        it: some seconds for 10,000 rows, ten times as long for 100,000.
     length_scale : float, array of shape (n_features,) or None, default=None
         Of the Gaussian kernel, in the units of the columns. None is :math:`\sqrt d` standard deviations, taken from the
         quartiles where these say less: wide, since a window holds few rows.
@@ -79,6 +87,8 @@ class DriftMonitor(BaseEstimator):
     -----
     DataWarning
         For columns that are constant in the reference: they are left out, and what the stream has there is not looked at.
+        Also where no threshold has the run length asked for, since the reference is poor, and where a window is so short that
+        not even rows far from all of the reference would raise an alarm.
 
     See Also
     --------
@@ -170,6 +180,10 @@ class DriftMonitor(BaseEstimator):
                 f"expected_run_length = {self.expected_run_length!r} is less than twice the window of {self.window} rows, which "
                 "the first decision waits for; raise it or take a shorter window."
             )
+        if self.expected_run_length > _LONGEST:
+            raise InputError(
+                f"expected_run_length = {self.expected_run_length!r} is more than can be simulated; take at most {_LONGEST:,.0f}."
+            )
         X = check_rows(self, X, reset=True, min_samples=2)
         if len(X) < self.window:
             raise InputError(
@@ -177,7 +191,7 @@ class DriftMonitor(BaseEstimator):
                 "longer reference, of ten windows or more, or a shorter window."
             )
         self._learn(X)
-        self.state_ = DriftState.empty(int(self.window), len(self._features.mean))
+        self.state_ = DriftState.empty(int(self.window), len(self._features.mean), self._key)
         return self
 
     def _learn(self, X: np.ndarray) -> None:
@@ -189,13 +203,38 @@ class DriftMonitor(BaseEstimator):
         with ONE_BLAS_THREAD:  # the matrices are small
             limits = {"memory_limit": self.memory_limit, "n_jobs": self.n_jobs}
             self._features, values = DriftFeatures.of(X, frame, int(self.centers), float(self.alpha), rng, **limits)
+            if np.sqrt((values**2).mean(axis=0).sum()) <= _ALIKE * np.linalg.norm(self._features.mean):
+                raise InputError(
+                    "to the kernels all rows of the reference X that are no centres look the same, so that nothing says how "
+                    "much a window varies; give a reference with more rows that differ, or another length_scale."
+                )
             run_length = float(self.expected_run_length)
             threshold, self.run_lengths_ = calibrate(values, int(self.window), run_length, rng)
+        self._warn_of_limits(threshold, run_length)
         # A saved monitor can be asked whether it knows this reference, without its rows.
         self._reference_key = int(row_keys(X).sum())
+        self._key = int(row_keys(np.append(self._features.mean, self.window)[None])[0])
         self.length_scale_ = np.full(len(keep), np.nan)
         self.length_scale_[keep] = scale
         self.threshold_ = threshold
+
+    def _warn_of_limits(self, threshold: float, run_length: float) -> None:
+        reached = float(self.run_lengths_.mean())
+        if reached > 1.1 * run_length:
+            warnings.warn(
+                f"by simulation no threshold has a mean run length of {run_length:g} rows, and the nearest has {reached:.0f}: "
+                "the reference has too few rows that differ.",
+                DataWarning,
+                stacklevel=4,
+            )
+        # All kernels are 0 far away, so that more than this cannot come from there.
+        if self._features.mean @ self._features.mean <= threshold:
+            warnings.warn(
+                f"a window of {self.window} rows is so short that rows far from all of the reference would raise no alarm: by "
+                "chance it differs as much. Take a longer window or a shorter run length.",
+                DataWarning,
+                stacklevel=4,
+            )
 
     def _scales(self, rows: np.ndarray, keep: np.ndarray) -> np.ndarray:
         """Length scales of the kept columns of the centred rows."""
@@ -228,11 +267,13 @@ class DriftMonitor(BaseEstimator):
         Raises
         ------
         InputError
-            If rows cannot be used, NaN among them; then none of them is taken in.
+            If rows cannot be used, NaN among them; then none of them is taken in. Also if `state_` was assigned and is not
+            one that this monitor has had since its reference was set.
         """
         check_is_fitted(self, "threshold_")
         X = check_rows(self, X, reset=False)
-        state, first = self.state_, self.state_.rows
+        state = self._own_state()
+        first = state.rows
         parts = []
         with ONE_BLAS_THREAD:
             for start in range(0, len(X), _AT_ONCE):
@@ -240,6 +281,13 @@ class DriftMonitor(BaseEstimator):
                 parts.append(statistic)
         self.state_ = state
         return DriftAlarms(first, np.concatenate(parts), self.threshold_, len(state.block))
+
+    def _own_state(self) -> DriftState:
+        if not isinstance(self.state_, DriftState) or self.state_.key != self._key:
+            raise InputError(
+                "state_ is not of this monitor with this reference; assign one that it has had since fit or update_reference."
+            )
+        return self.state_
 
     def _take_in(self, state: DriftState, values: np.ndarray) -> tuple[DriftState, np.ndarray]:
         """The state after rows with these feature values, and the statistic at each."""
@@ -252,7 +300,7 @@ class DriftMonitor(BaseEstimator):
             raised = np.flatnonzero(statistic > self.threshold_)
             if len(raised):
                 taken = int(raised[0]) + 1
-                after = DriftState.empty(len(state.block), len(state.prefix), state.rows + taken, state.alarms + 1)
+                after = state.after_alarm(taken)
                 statistic = statistic[:taken]
             out[done : done + len(statistic)] = statistic
             done += len(statistic)

@@ -24,6 +24,9 @@ AHEAD = 1.7
 """Simulations go on until a threshold is crossed that has this many times the mean run length asked for, by a first guess:
 the one that is looked for then lies below."""
 
+LEAST = 1e-6
+"""A reference of a few equal rows would set a threshold of 0."""
+
 _TOGETHER = 64
 """Monitors simulated side by side, so that their rows stay in the processor's cache."""
 
@@ -72,7 +75,8 @@ class Reference:
         others = np.hstack([moments[:, len(i) :] - means[:, turned:] ** 2, np.tile(self.rest, (count, 1))])
         own = np.hstack([np.mean(self.values[:, turned:] ** 2.0, axis=0), self.rest])
         here = np.cov(self.values[:, :turned].astype(np.float64), rowvar=False, bias=True).reshape(1, turned, turned)
-        return means, _quantile(covariance, others, level) / _quantile(here, own[None], level)
+        scale = _quantile(covariance, others, level) / _quantile(here, own[None], level)
+        return means, np.maximum(scale, LEAST)
 
 
 def _quantile(covariance: np.ndarray, others: np.ndarray, level: float) -> np.ndarray:
@@ -81,7 +85,8 @@ def _quantile(covariance: np.ndarray, others: np.ndarray, level: float) -> np.nd
     first = np.trace(covariance, axis1=1, axis2=2) + others.sum(axis=1)
     second = np.trace(square, axis1=1, axis2=2) + (others**2).sum(axis=1)
     third = (square * covariance).sum(axis=(1, 2)) + (others**3).sum(axis=1)
-    freedom = second**3 / np.maximum(third**2, np.finfo(np.float64).tiny)
+    # Never below 1, but for a reference of which all rows were the same one: there all is 0.
+    freedom = np.maximum(second**3 / np.maximum(third**2, np.finfo(np.float64).tiny), 1.0)
     return first + np.sqrt(second / freedom) * (chi2.isf(level, freedom) - freedom)
 
 
@@ -158,7 +163,8 @@ def calibrate(values: np.ndarray, window: int, run_length: float, rng: np.random
     run_lengths : array of shape (simulations,)
         Simulated ones, ended at 50 times their mean.
     """
-    reference = Reference.of(values)
+    size = float(np.mean(values**2, axis=0).sum())
+    reference = Reference.of(values / np.sqrt(size))  # single precision holds it, whatever the ridge
     count = int(np.clip(SIMULATED_ROWS / run_length, FEWEST, MOST))
     # An excursion above the threshold lasts a few rows, and there is one in a run length.
     means, scale = reference.drawn_again(count, min(0.1, 3.0 / run_length), rng)
@@ -176,7 +182,9 @@ def calibrate(values: np.ndarray, window: int, run_length: float, rng: np.random
         while len(walk) and walk.rows < HORIZON * run_length:
             walk.advance(rng)
             walk.drop(ceiling)
-    return _solve(np.concatenate([r for walk in walks for r in walk.records]), count, run_length, ceiling)
+    records = np.concatenate([r for walk in walks for r in walk.records])
+    threshold, run_lengths = _solve(records, count, run_length, ceiling)
+    return size * threshold, run_lengths
 
 
 def _solve(records: np.ndarray, count: int, run_length: float, ceiling: float) -> tuple[float, np.ndarray]:

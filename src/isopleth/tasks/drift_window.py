@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -30,6 +30,8 @@ class DriftState:
         Their sum.
     suffix : array of shape (window, r)
         Sums over the last rows of the block before: row k is the sum without its first k rows.
+    key : int
+        Of the fitted monitor in whose coordinates these values are.
     """
 
     rows: int
@@ -38,11 +40,17 @@ class DriftState:
     block: np.ndarray
     prefix: np.ndarray
     suffix: np.ndarray
+    key: int
 
     @classmethod
-    def empty(cls, window: int, width: int, rows: int = 0, alarms: int = 0) -> Self:
-        """No rows since the start, or since the last alarm."""
-        return cls(rows, alarms, 0, np.zeros((window, width)), np.zeros(width), np.zeros((window, width)))
+    def empty(cls, window: int, width: int, key: int = 0) -> Self:
+        """Before the first row."""
+        return cls(0, 0, 0, np.zeros((window, width)), np.zeros(width), np.zeros((window, width)), key)
+
+    def after_alarm(self, taken: int) -> Self:
+        """With an alarm at the last of so many rows more, and an empty window."""
+        empty = self.empty(len(self.block), len(self.prefix), self.key)
+        return replace(empty, rows=self.rows + taken, alarms=self.alarms + 1)
 
     @property
     def room(self) -> int:
@@ -84,5 +92,5 @@ def advance(state: DriftState, values: np.ndarray) -> tuple[DriftState, np.ndarr
     if end == window:
         suffix = np.add.accumulate(block[::-1], axis=0)[::-1]
         block, prefix = np.zeros_like(block), np.zeros_like(prefix)
-    rows = state.rows + len(values)
-    return DriftState(rows, state.alarms, state.since + len(values), block, prefix, suffix), sums
+    rows, since = state.rows + len(values), state.since + len(values)
+    return replace(state, rows=rows, since=since, block=block, prefix=prefix, suffix=suffix), sums
