@@ -99,12 +99,24 @@ def test_single_rows_have_no_interval(tmp_path):
     assert "squared L2" not in result.stdout
 
 
+def test_a_table_does_not_differ_from_itself(files):
+    assert "p-value 1 (9 permutations): no difference is shown" in run(files[0], files[0], "--permutations", 9).stdout
+
+
+def test_columns_of_a_size_that_cannot_be_used_are_named(files, tmp_path):
+    huge = [
+        write(tmp_path / f"{name}.csv", rows * [1.0, 1e160, 1.0], "age,income,height")
+        for name, rows in zip("pq", (A, B), strict=True)
+    ]
+    assert "'income' is of a size" in refused(*huge)
+
+
 def test_wrong_input_is_one_line(files, tmp_path):
     other = write(tmp_path / "c.csv", B[:, :2], "age,weight")
     line = refused(files[0], other)
-    assert "c.csv lacks 'income'" in line or "c.csv lacks" in line
-    assert "--columns" in line
-    assert "lacks" in refused(other, files[0])
+    assert "c.csv lacks 'income', 'height' and " in line
+    assert "a.csv lacks 'weight'; choose columns that both have with --columns" in line
+    assert "c.csv lacks 'income', 'height'; choose" in refused(files[0], write(other, B[:, :1], "age"))
     np.save(tmp_path / "d.npy", B[:, :2])
     assert "has 3 columns" in refused(files[0], tmp_path / "d.npy")
     assert "does not exist" in refused(files[0], tmp_path / "none.csv")

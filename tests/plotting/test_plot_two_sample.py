@@ -63,6 +63,11 @@ def test_names_and_labels_of_the_user():
     assert figure.axes[0].get_yticklabels()[0].get_text() == "age"
 
 
+def test_one_name_a_column_is_needed():
+    with pytest.raises(InputError, match="names has 1 entries"):
+        drawn(2, names=["age"])
+
+
 def test_ten_columns_at_most():
     _, figure = drawn(15)
     assert len(figure.axes[0].patches) == 10

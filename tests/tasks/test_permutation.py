@@ -10,7 +10,15 @@ from scipy.spatial.distance import cdist
 from scipy.stats import chi2, norm
 
 from isopleth.tasks.permutation import Labels, adjusted_p_values, p_value
-from isopleth.tasks.permutation_scores import ALPHAS, Basis, normal_scores, quadratic_forms, unit_features
+from isopleth.tasks.permutation_scores import (
+    ALPHAS,
+    Basis,
+    drawn_in,
+    frame_of,
+    normal_scores,
+    quadratic_forms,
+    unit_features,
+)
 
 RNG = np.random.default_rng(0)
 
@@ -29,6 +37,24 @@ def test_each_label_vector_has_the_size_of_the_smaller_sample(sizes):
     assert (members <= labels.counts).all()
     own = place[: sizes[0]] if sizes[0] <= sizes[1] else place[sizes[0] :]
     np.testing.assert_array_equal(members[0], np.bincount(own, minlength=6))
+
+
+@pytest.mark.parametrize("sizes", [(40, 60), (5, 200)])
+def test_label_vectors_take_no_more_than_is_announced(sizes):
+    members = labels_of(np.arange(sum(sizes)), sizes, 9).members
+    parts = [members] if isinstance(members, np.ndarray) else [members.data, members.indices, members.indptr]
+    assert isinstance(members, np.ndarray) == (sizes == (40, 60))
+    assert sum(part.nbytes for part in parts) <= 8 * 10 * Labels.floats(sizes)
+
+
+def test_far_values_are_brought_nearer_in_their_order():
+    column = np.concatenate([np.linspace(-1.0, 1.0, 101), [1e3, 1e6, -1e9, 1e300]])
+    middle, spread, far = frame_of(column[:, None])
+    z = drawn_in((column[:, None] - middle) / spread, far)[:, 0]
+    assert (np.argsort(z) == np.argsort(column)).all()
+    np.testing.assert_allclose(z[:101], (column[:101] - middle) / spread)
+    assert z[-1] < far[0] + 800.0
+    assert far[0] * spread[0] == pytest.approx(20.0 * 0.53, rel=0.02)
 
 
 def test_all_labels_are_as_likely():

@@ -9,6 +9,7 @@ from scipy.stats import binomtest
 from isopleth import InputError, two_sample_test
 from isopleth.tasks import two_sample
 from isopleth.tasks.permutation import Units
+from isopleth.validation import DataWarning
 
 FEW = {"n_permutations": 99, "random_state": 0, "n_jobs": 1}
 
@@ -191,8 +192,12 @@ def test_names_of_columns_come_along():
     X = pandas.DataFrame(normal(40, 2), columns=["age", "income"])
     Y = X + [0.0, 9.0]
     assert two_sample_test(X, Y, **FEW).witness.columns() == ["income"]
-    with pytest.raises(ValueError, match="feature names"):
+    with pytest.raises(InputError, match="Y lacks 'income' and X lacks 'height'; choose columns that both have"):
         two_sample_test(X, Y.rename(columns={"income": "height"}), **FEW)
+    with pytest.raises(InputError, match="same columns in another order"):
+        two_sample_test(X, Y[["income", "age"]], **FEW)
+    with pytest.raises(InputError, match="X lacks '2'"):
+        two_sample_test(X.set_axis([0, 1], axis=1), Y.set_axis([0, 2], axis=1), **FEW)
     Y.loc[3, "income"] = np.nan
     with pytest.raises(InputError, match=r"Y contains NaN in 'income' \(1 row\)"):
         two_sample_test(X, Y, **FEW)
@@ -204,15 +209,68 @@ def test_one_wild_value_hides_nothing(result):
     assert two_sample_test(X, Y, **FEW).statistic > 0.8 * result.statistic
 
 
+@pytest.mark.parametrize("code", [-999.0, -999999.0, 1e12])
+def test_codes_for_what_is_missing_hide_nothing(code):
+    """A tenth of the rows or more has such a value, in both samples alike."""
+    draws = np.random.default_rng(6)
+    X, Y = draws.normal(size=(2, 150, 5))
+    Y[:, 0] += 1.0
+    X[draws.random(X.shape) < 0.05], Y[draws.random(Y.shape) < 0.05] = code, code
+    found = two_sample_test(X, Y, **FEW)
+    assert found.pvalue == 0.01
+    assert found.witness.columns() == ["column 0"]
+
+
+def test_far_values_that_differ_are_found():
+    draws = np.random.default_rng(7)
+    X, Y = draws.normal(size=(2, 150, 1))
+    X[:30], Y[:30] = 1e6, 1e9
+    assert two_sample_test(X, Y, **FEW).pvalue == 0.01
+
+
+def test_wild_values_among_zeros_hide_nothing():
+    draws = np.random.default_rng(8)
+    X, Y = np.where(draws.random((2, 80, 3)) < 0.7, 0.0, draws.normal(size=(2, 80, 3)) + [[[0.0]], [[2.0]]])
+    X[0], Y[0] = 1e140, -1e140
+    assert two_sample_test(X, Y, **FEW).pvalue == 0.01
+
+
+def test_a_column_is_judged_as_it_is_alone():
+    """Nothing of other columns enters: not even which rows are equal."""
+    draws = np.random.default_rng(9)
+    X, Y = draws.standard_t(1, (40, 1)).round(), draws.standard_t(1, (40, 1)).round()
+    scores = [
+        two_sample_test(np.c_[X, other[:40]], np.c_[Y, other[40:]], **FEW).problem.column_scores()[0, 0]
+        for other in (np.repeat([[0.0], [1.0]], 40, axis=0), draws.normal(size=(80, 1)))
+    ]
+    assert scores[0] == pytest.approx(scores[1], rel=1e-9)
+
+
+def test_names_of_one_sample_only_are_no_cause_for_a_warning(recwarn):
+    pandas = pytest.importorskip("pandas")
+    X, Y = normal(20, 2), pandas.DataFrame(normal(20, 2, 1), columns=["a", "b"])
+    assert two_sample_test(X, Y, **FEW).pvalue == two_sample_test(Y, X, **FEW).pvalue
+    assert not recwarn.list
+
+
+def test_an_interval_of_repeated_rows_comes_with_a_warning():
+    draws = np.random.default_rng(0)
+    found = two_sample_test(draws.binomial(3, 0.3, (50, 1)), draws.binomial(3, 0.6, (50, 1)), **FEW)
+    with pytest.warns(DataWarning, match="no densities"):
+        found.confidence_interval()
+
+
 def test_many_permutations_are_refused_where_memory_is_short():
     with pytest.raises(InputError, match="n_permutations = 10000000 needs"):
         two_sample_test(normal(50, 1), normal(50, 1, 1), n_permutations=10**7)
 
 
 def test_wild_numbers():
-    X = np.random.default_rng(0).standard_cauchy((100, 2)) * 1e20
-    X[0, 0] = 1e140
-    assert np.isfinite(two_sample_test(X[:50], X[50:], **FEW).statistic)
+    X = np.random.default_rng(0).standard_cauchy((100, 2))
+    X[50:] += 2.0
+    X *= 1e20
+    X[0] = 1e140, 1.7e308
+    assert two_sample_test(X[:50], X[50:], **FEW).pvalue == 0.01
     with pytest.raises(InputError, match="column 1 is of a size"):
         two_sample_test(normal(9, 2) * [1.0, 1e-200], normal(9, 2, 1) * [1.0, 1e-200], **FEW)
 

@@ -41,7 +41,8 @@ def compare(
     Columns are matched by name where both files have names, and by position otherwise.
     """
     outputs = Outputs(rows=out, figure=plot)
-    outputs.check({"A": a, "B": b})
+    for name, path in (("A", a), ("B", b)):  # one after the other: a table may be compared with itself
+        outputs.check({name: path})
     with Stages(["reading", "testing", "columns", "interval", "writing"]) as stage:
         stage("reading")
         first, second = read_both(a, b, columns)

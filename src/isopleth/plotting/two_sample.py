@@ -52,7 +52,7 @@ def plot_two_samples(result: Any, names: Any = None, labels: Any = ("X", "Y")) -
     Raises
     ------
     InputError
-        If all rows of both samples are equal.
+        If all rows of both samples are equal, or there is not one name a column.
     MissingExtraError
         If matplotlib is not installed.
 
@@ -70,6 +70,8 @@ def plot_two_samples(result: Any, names: Any = None, labels: Any = ("X", "Y")) -
     if not len(varying):
         raise InputError("all rows of both samples are equal, so there is nothing to draw.")
     names = list(result.names if names is None else names)
+    if len(names) != len(result.names):
+        raise InputError(f"names has {len(names)} entries; expected one a column, {len(result.names)}.")
     samples = _samples(result, labels)
     figure = new_figure(11.0, 4.8)
     left, right = figure.subplots(1, 2, width_ratios=(1.0, 1.25))
@@ -106,9 +108,13 @@ def _samples(result: Any, labels: Any) -> _Samples:
     X, Y = result.problem.given
     first, second = (column_label(str(label), _LONGEST_NAME) for label in labels)
     return [
-        (X, result.witness.x, BLUE, f"{first} ({len(X):,} rows)"),
-        (Y, -result.witness.y, VERMILLION, f"{second} ({len(Y):,} rows)"),
+        (X, result.witness.x, BLUE, f"{first} ({_rows(X)})"),
+        (Y, -result.witness.y, VERMILLION, f"{second} ({_rows(Y)})"),
     ]
+
+
+def _rows(rows: np.ndarray) -> str:
+    return "1 row" if len(rows) == 1 else f"{len(rows):,} rows"
 
 
 def _draw_histograms(axes: Axes, samples: _Samples, column: int, names: list[str]) -> None:

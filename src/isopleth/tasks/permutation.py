@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import csr_array
 
-_MOST_UNITS = 5000
-"""Beyond so many rows in both samples, groups of rows are permuted and not single ones."""
 _GROUPS = 4000
+"""From twice as many rows in both samples on, so many groups of rows are permuted and not single ones."""
 _LEAST_GROUPS = 200
 """Groups that the smaller sample keeps, at the least: its permutations must not run out."""
 _MOST_AGAINST_ONE = 100
@@ -49,14 +49,17 @@ class Units:
         # The variance goes with 1/n + 1/m: beyond a hundred to one, more rows do not change it by one percent.
         most = max(_ENOUGH, _MOST_AGAINST_ONE * smaller)
         kept = min(n, most), min(m, most)
-        group = 1
-        if sum(kept) > _MOST_UNITS:
-            group = max(1, min(sum(kept) // _GROUPS, smaller // _LEAST_GROUPS))
+        group = max(1, min(sum(kept) // _GROUPS, smaller // _LEAST_GROUPS))
         sizes = (kept[0] // group, kept[1] // group)
         if (sizes[0] * group, sizes[1] * group) == (n, m) and group == 1:
             return cls(np.arange(n + m), sizes, 1)
         parts = [rng.permutation(n)[: sizes[0] * group], n + rng.permutation(m)[: sizes[1] * group]]
         return cls(np.concatenate(parts), sizes, group)
+
+
+def is_sparse(sizes: tuple[int, int]) -> bool:
+    """Whether label vectors of samples of these sizes hold little but zeros."""
+    return sum(sizes) > _SPARSE * min(sizes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,13 +90,25 @@ class Labels:
         total, smaller = sum(sizes), min(sizes)
         sorted_place = np.sort(place)
         own = place[: sizes[0]] if sizes[0] <= sizes[1] else place[sizes[0] :]
-        drawn = [rng.choice(total, smaller, replace=False, shuffle=False) for _ in range(permutations)]
-        columns = np.concatenate([own, sorted_place[np.concatenate(drawn)]])
-        starts = smaller * np.arange(permutations + 2)
-        counts = np.bincount(place)
-        sparse = csr_array((np.ones(len(columns)), columns, starts), shape=(permutations + 1, len(counts)))
-        members = sparse if total > _SPARSE * smaller else sparse.toarray()
-        return cls(members, counts.astype(np.float64), (smaller, total - smaller))
+        drawn = (rng.choice(total, smaller, replace=False, shuffle=False) for _ in range(permutations))
+        lines = chain([own], (sorted_place[chosen] for chosen in drawn))
+        counts = np.bincount(place).astype(np.float64)
+        shape = permutations + 1, len(counts)
+        if is_sparse(sizes):
+            columns = np.concatenate(list(lines))
+            members: Any = csr_array(
+                (np.ones(len(columns)), columns, smaller * np.arange(permutations + 2)), shape=shape
+            )
+        else:
+            members = np.empty(shape)
+            for member, line in zip(members, lines, strict=True):
+                member[:] = np.bincount(line, minlength=len(counts))
+        return cls(members, counts, (smaller, total - smaller))
+
+    @staticmethod
+    def floats(sizes: tuple[int, int]) -> int:
+        """Numbers of eight bytes that a label vector takes, those on the way to it counted in."""
+        return 5 * min(sizes) if is_sparse(sizes) else sum(sizes)
 
     def contrasts(self, features: np.ndarray) -> np.ndarray:
         """Mean over the smaller sample less mean over the other, for `features` of mean 0, of shape (1 + B, k)."""

@@ -33,11 +33,20 @@ _LEAST_SKEW = 0.02
 _NO_SPREAD = 1e-9
 
 
-def spreads(rows: np.ndarray) -> np.ndarray:
-    """Mean absolute deviation of each column from its median, very far values brought nearer so that few set no scale."""
-    deviation = np.abs(rows - np.median(rows, axis=0))
-    typical = np.median(deviation, axis=0)
-    return np.asarray(np.minimum(deviation, np.where(typical > 0.0, _FARTHEST * typical, np.inf)).mean(axis=0))
+def frame_of(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of columns that vary: median, mean absolute deviation with far values at the bound, and in that unit the bound itself."""
+    middle = np.median(rows, axis=0)
+    deviation = np.abs(rows - middle)
+    # Of the rows that deviate: where most rows are equal the median of all deviations is 0.
+    far = _FARTHEST * np.array([np.median(column[column > 0.0]) for column in deviation.T])
+    spread = np.minimum(deviation, far).mean(axis=0)
+    return middle, spread, far / spread
+
+
+def drawn_in(z: np.ndarray, far: np.ndarray) -> np.ndarray:
+    """Coordinates beyond `far` brought nearer, in their order: codes like -999999 must not set the scales for all others."""
+    size = np.abs(z)
+    return np.asarray(np.copysign(np.minimum(size, far + np.log1p(np.maximum(size - far, 0.0))), z))
 
 
 def length_scales(rows: np.ndarray, count: int) -> np.ndarray:

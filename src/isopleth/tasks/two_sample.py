@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral, Real
@@ -21,13 +22,14 @@ from isopleth.tasks.permutation import p_value
 from isopleth.tasks.permutation_scores import ALPHAS
 from isopleth.tasks.two_sample_problem import TwoSampleProblem
 from isopleth.tasks.two_sample_witness import Witness
-from isopleth.validation import column_names
+from isopleth.validation import DataWarning, _listed, _names, column_names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 _ROWS_OF_INTERVAL, _CENTERS_OF_INTERVAL = 5000, 200
+_MOST_REPEATED = 0.5
 
 
 class ConfidenceInterval(NamedTuple):
@@ -37,8 +39,27 @@ class ConfidenceInterval(NamedTuple):
     high: float
 
 
-class _Columns(BaseEstimator):
-    """Bears the names and the number of columns while rows are checked."""
+class TwoSampleTest(BaseEstimator):
+    """Bears the names and the number of columns while rows are checked; scikit-learn's messages call it by its name."""
+
+
+def _samples(columns: BaseEstimator, X: Any, Y: Any) -> TwoSamples:
+    """Checked rows; their columns have the same names in the same order, or one of the samples has no names.
+
+    scikit-learn would say so of a fit and what was seen later, would not look at names that are numbers, and would warn where
+    one has no names.
+    """
+    x, y = _names(X), _names(Y)
+    if x is not None and y is not None and x != y:
+        lacks = [(name, [n for n in one if n not in other]) for name, one, other in (("Y", x, y), ("X", y, x))]
+        missing = [f"{name} lacks {_listed([repr(str(n)) for n in names])}" for name, names in lacks if names]
+        if missing:
+            raise InputError(f"{' and '.join(missing)}; choose columns that both have.")
+        if len(x) == len(y):
+            raise InputError("X and Y have the same columns in another order; pass Y[list(X.columns)].")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X (has|does not have valid) feature names")
+        return TwoSamples.of(columns, X, Y, None, None)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,7 +115,8 @@ class TwoSampleResult:
         It is that of :meth:`LSDD.squared_l2_interval`, fitted with 200 centres to at most 5,000 rows of each sample, drawn at
         random. It is for a distance that Gaussian sums of one length scale resolve, which is never above the one of the
         densities: the lower end errs on the safe side, and the upper end does not cover differences in finer detail. Where it
-        holds 0 the interval does not tell the samples apart; the test is the sharper judge of that.
+        holds 0 the interval does not tell the samples apart; the test is the sharper judge of that. Where most rows of a sample
+        repeat others there is no density, and a ``DataWarning`` says so.
 
         Parameters
         ----------
@@ -111,6 +133,13 @@ class TwoSampleResult:
         InputError
             If the level is not between 0 and 1, a sample has fewer than three rows, or all rows are equal.
         """
+        weights = self.problem.samples.weights
+        if (np.where(weights > 1.0, weights, 0.0).sum(axis=0) > _MOST_REPEATED * weights.sum(axis=0)).any():
+            warnings.warn(
+                "most rows of a sample repeat others: such samples have no densities, and the interval means nothing.",
+                DataWarning,
+                stacklevel=2,
+            )
         return ConfidenceInterval(*self._difference.squared_l2_interval(confidence_level))
 
     @cached_property
@@ -174,7 +203,8 @@ def two_sample_test(
     Parameters
     ----------
     X, Y : array-like or data frame of shape (n, n_features) and (n', n_features)
-        Rows of the two samples, independent of each other; at least one each.
+        Rows of the two samples, independent of each other; at least one each. Columns are matched by position; where both have
+        names, these must be the same in the same order.
     n_permutations : int, default=999
         Random permutations of the labels. The smallest p-value is 1 / (1 + n_permutations).
     centers : int, default=150
@@ -198,7 +228,7 @@ def two_sample_test(
 
     Notes
     -----
-    Beyond 5,000 rows in both samples together, groups of equal size within each sample, drawn at random, are permuted and not
+    From 8,000 rows in both samples together, groups of equal size within each sample, drawn at random, are permuted and not
     single rows: about 4,000 groups, more where the smaller sample would have fewer than 200 otherwise. Groups are as exchangeable
     as rows, so the p-value stays exact. Fewer than one row in 200 is left out because it fills no group. Of a larger sample at
     most 20,000 rows, or a hundred times as many as the other one has, are used, drawn at random: more do not add one percent.
@@ -225,8 +255,8 @@ def two_sample_test(
     if isinstance(memory_limit, bool) or not isinstance(memory_limit, Real) or not memory_limit > 0:
         raise InputError(f"memory_limit = {memory_limit!r}: expected a number of bytes > 0.")
     effective_n_jobs(n_jobs)
-    columns = _Columns()
-    samples = TwoSamples.of(columns, X, Y, None, None)
+    columns = TwoSampleTest()
+    samples = _samples(columns, X, Y)
     seed = int(check_random_state(random_state).randint(2**31))
     labels = column_names(columns)
     problem = TwoSampleProblem(samples, labels, permutations, most, seed, memory_limit, n_jobs)
@@ -237,7 +267,7 @@ def two_sample_test(
     scores = problem.joint_scores()
     statistics = scores.reshape(-1, 1 + permutations).max(axis=0)
     s, a = np.unravel_index(np.argmax(scores[:, :, 0]), scores.shape[:2])
-    keep, _, spread = problem.frame
+    keep, _, spread, _ = problem.frame
     scale[keep] = spread * problem.joint_bases[s].length_scale
     group = problem.units.group
     best = (int(s), int(a))

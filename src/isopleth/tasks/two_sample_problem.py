@@ -12,7 +12,7 @@ from isopleth.errors import InputError
 from isopleth.frame import bounded
 from isopleth.operators.threads import effective_n_jobs
 from isopleth.tasks.permutation import Labels, Units
-from isopleth.tasks.permutation_scores import Basis, bases, length_scales, score_table, spreads
+from isopleth.tasks.permutation_scores import Basis, bases, drawn_in, frame_of, length_scales, score_table
 
 _SCALES, _SCALES_OF_COLUMNS = 12, 6
 _CENTERS_OF_COLUMNS = 40
@@ -61,25 +61,27 @@ class TwoSampleProblem:
         return Units.of(*self.sizes, np.random.default_rng(self.seed))
 
     @cached_property
-    def frame(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Columns that vary, as a mask, their medians, and their mean absolute deviations over both samples.
+    def frame(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Columns that vary, as a mask, and over all rows of both samples what :func:`frame_of` says of each.
+
+        Rows count as often as they come: if equal ones were merged, a column's frame would depend on the other columns.
 
         Raises
         ------
         InputError
             If a column is of a size at which these cannot be formed.
         """
-        rows = self.samples.rows
-        keep = rows.min(axis=0) < rows.max(axis=0)
-        kept = rows[:, keep]
-        middle = np.median(kept, axis=0)
-        with np.errstate(over="ignore"):
-            spread = spreads(kept)
+        keep = self.samples.rows.min(axis=0) < self.samples.rows.max(axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            # In lexical order: sums round by order, and which row came first must not matter.
+            middle, spread, far = frame_of(
+                np.repeat(self.samples.rows[:, keep], np.bincount(self.samples.place), axis=0)
+            )
         bad = ~(np.isfinite(spread) & (spread > 1e-150) & (spread < 1e150))
         if bad.any():
             name = self.names[np.flatnonzero(keep)[np.argmax(bad)]]
             raise InputError(f"{name} is of a size that leaves no length scale; rescale it to numbers nearer to 1.")
-        return keep, middle, spread
+        return keep, middle, spread, far
 
     @cached_property
     def rows(self) -> np.ndarray:
@@ -88,8 +90,9 @@ class TwoSampleProblem:
 
     def enter(self, X: np.ndarray) -> np.ndarray:
         """Rows in the frame."""
-        keep, middle, spread = self.frame
-        return bounded((X[:, keep] - middle) / spread)
+        keep, middle, spread, far = self.frame
+        with np.errstate(over="ignore"):
+            return drawn_in(bounded((X[:, keep] - middle) / spread), far)
 
     @cached_property
     def _distinct_units(self) -> tuple[np.ndarray, np.ndarray]:
@@ -97,16 +100,21 @@ class TwoSampleProblem:
         used, place = np.unique(self.samples.place[self.units.rows], return_inverse=True)
         return used, place.ravel()
 
+    @property
+    def _bytes_of_labels(self) -> float:
+        """Of all label vectors, and of their differences of means at the length scales in work."""
+        scratch = 2 * min(self.centers, len(self.rows)) * min(self.workers, _SCALES)
+        return 8.0 * (1 + self.permutations) * (Labels.floats(self.units.sizes) + scratch)
+
     @cached_property
     def labels(self) -> Labels:
         """Which units are in the smaller sample, observed and permuted."""
         rng = np.random.default_rng([self.seed, 1])
         grouped = self.units.group > 1
-        needed = 8.0 * (1 + self.permutations) * (sum(self.units.sizes) + 2 * self.centers)
-        if needed > self.memory_limit:
+        if self._bytes_of_labels > self.memory_limit:
             raise InputError(
-                f"n_permutations = {self.permutations} needs {needed / 1e9:.2g} GB for these samples, more than memory_limit; "
-                "use fewer or raise memory_limit."
+                f"n_permutations = {self.permutations} needs {self._bytes_of_labels / 1e9:.2g} GB for these samples, more than "
+                "memory_limit; use fewer or raise memory_limit."
             )
         place = np.arange(sum(self.units.sizes)) if grouped else self._distinct_units[1]
         return Labels.draw(place, self.units.sizes, self.permutations, rng)
@@ -131,7 +139,8 @@ class TwoSampleProblem:
         return bases(self.rows[chosen], length_scales(self.rows, _SCALES), self.workers)
 
     def _scores(self, found: list[Basis], rows: np.ndarray) -> np.ndarray:
-        return score_table(found, rows, self.units.group, self.labels, self.memory_limit, self.workers)
+        left = self.memory_limit - self._bytes_of_labels
+        return score_table(found, rows, self.units.group, self.labels, left, self.workers)
 
     def joint_scores(self) -> np.ndarray:
         """Normal scores of all columns together, by length scale, ridge and label vector."""
