@@ -149,6 +149,43 @@ def test_numbers_of_any_size_work(scale):
     assert detected(series * scale).change_points_.tolist() == detected(series).change_points_.tolist() == [50]
 
 
+def test_a_series_upside_down_or_in_other_units_has_the_same_changes_and_curve():
+    rng = np.random.default_rng(13)
+    series = np.concatenate([rng.normal(size=60), rng.normal(3.0, size=60)])
+    found, other = detected(series), detected(-37.5 * series + 1e4)
+    assert other.change_points_.tolist() == found.change_points_.tolist() == [60]
+    np.testing.assert_allclose(other.scores_, found.scores_, atol=1e-8)
+    np.testing.assert_allclose(other.shape_threshold_, found.shape_threshold_, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "cycle", [np.arange(10.0), np.sin(2 * np.pi * np.arange(50) / 50)], ids=["saw tooth", "whole sine"]
+)
+def test_a_cycle_that_repeats_exactly_is_no_change_and_does_not_hide_one_beside_it(cycle):
+    repeated = np.tile(cycle, 200 // len(cycle))
+    assert len(detected(repeated).change_points_) == 0
+    beside = np.repeat([0.0, 4.0], 100) + np.random.default_rng(14).normal(size=200)
+    assert (
+        detected(np.column_stack([repeated, beside])).change_points_.tolist()
+        == detected(beside).change_points_.tolist()
+    )
+    assert detected(beside).change_points_.tolist() == [100]
+
+
+@pytest.mark.filterwarnings("error")
+def test_one_value_that_dwarfs_all_others_hides_no_change():
+    rng = np.random.default_rng(15)
+    series = np.concatenate([rng.normal(size=60), rng.normal(4.0, size=60)])
+    series[20] = 1e300
+    assert np.abs(detected(series).change_points_ - 60).tolist() == [0]
+
+
+def test_rates_that_the_runs_are_too_few_for_cost_more():
+    series = np.random.default_rng(7).normal(size=60)
+    rare, rarer = (detected(series, false_alarm_rate=rate).penalties_[0] for rate in (1e-6, 1e-9))
+    assert rarer - rare == pytest.approx(2.0 * np.log(1e3))
+
+
 def test_float32_a_list_and_a_column_are_the_same_series():
     series = np.repeat([0.0, 3.0], 30).astype(np.float32) + np.random.default_rng(9).normal(size=60).astype(np.float32)
     wanted = detected(series).change_points_.tolist()
@@ -174,6 +211,10 @@ def test_a_reference_without_change_sets_the_level():
         (np.arange(30.0), {"window": 1}, "window = 1"),
         (np.arange(30.0), {"subsequence": 0}, "subsequence = 0"),
         (np.arange(30.0), {"centers": None}, "centers = None"),
+        (np.arange(30.0), {"memory_limit": -1.0}, "memory_limit = -1.0"),
+        (np.arange(30.0), {"memory_limit": None}, "memory_limit = None"),
+        (None, {}, "series has 0 dimensions"),
+        ([[1.0, 2.0], [3.0]], {}, "series has rows of different lengths"),
     ],
 )
 def test_what_cannot_be_used_is_refused_in_a_sentence(series, extra, message):

@@ -18,6 +18,7 @@ from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.tasks.change_points_curve import along_series, score_curve
 from isopleth.tasks.change_points_levels import surcharge
 from isopleth.tasks.change_points_shape import ShapeTest
+from isopleth.tasks.segmentation_preparation import repeats_exactly, without_absurd_values
 from isopleth.tasks.segmentation_stages import SHORTEST_SCATTER, Description, describe, in_stages, unbroken
 from isopleth.validation import check_rows
 
@@ -86,7 +87,7 @@ class ChangePointDetector(BaseEstimator):
     by LSDD, between the densities of r subsequences of length k before a step and r after it, with centres, length scale and
     ridge the same for all windows. The **change points** come from a description of the series by segments: a constant or a
     line in each, plus autoregressive noise, as many segments as make the description shortest when every coefficient is
-    paid for at the precision that the noise allows and every change by :math:`2 \log T` and a surcharge. Then come changes of
+    paid for at the precision that the noise allows and every change by :math:`\log T` nats and a surcharge. Then come changes of
     the scatter of what is left, and changes of its shape or dependence, by LSDD between windows.
 
     Parameters
@@ -101,7 +102,7 @@ class ChangePointDetector(BaseEstimator):
         found. That is an approximation for correlated noise, and takes the prepared series and its model as given.
     centers : int, default=100
         How many subsequences, drawn at random, are centres.
-    memory_limit : float, default=1e9
+    memory_limit : float, default=2**30
         Bytes that a block of windows may take.
     random_state : int, RandomState or None, default=None
         For the centres and the bootstrap.
@@ -197,15 +198,17 @@ class ChangePointDetector(BaseEstimator):
         known = None if reference is None else self._checked("reference", reference, reset=False)
         if known is not None and len(known) < self.window_:
             raise InputError(f"reference has {len(known)} rows, fewer than window = {self.window_}; give a longer one.")
-        if known is not None and (np.ptp(known, axis=0) <= 0.0).any():
+        if known is not None and (known.min(axis=0) == known.max(axis=0)).any():
             raise InputError(
                 "reference has a column that is constant, so that there is no noise to learn from it; leave it out."
             )
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        varying = np.ptp(values, axis=0) > 0.0
-        if varying.any():
-            largest = np.abs(values).max(axis=0)[varying]
-            self._fit_varying(values[:, varying] / largest, None if known is None else known[:, varying] / largest, rng)
+        # A column that repeats itself exactly leaves nothing that could change, as a constant one does.
+        telling = np.array([not repeats_exactly(column) for column in values.T])
+        if telling.any():
+            largest = np.abs(values).max(axis=0)[telling]
+            scaled = without_absurd_values(values[:, telling] / largest)
+            self._fit_telling(scaled, None if known is None else known[:, telling] / largest, rng)
         else:
             self._set_nothing(len(values))
         self.result_ = ChangePoints(self.change_points_, self.kinds_, self.scores_, values)
@@ -217,8 +220,14 @@ class ChangePointDetector(BaseEstimator):
         return self.result_.plot()
 
     def _checked(self, name: str, given: Any, reset: bool) -> np.ndarray:
-        if not hasattr(given, "columns") and np.ndim(given) == 1:
-            given = np.asarray(given).reshape(-1, 1)
+        if not hasattr(given, "columns"):
+            try:
+                dim = np.ndim(given)
+            except ValueError as error:
+                raise InputError(f"{name} has rows of different lengths; expected as many values in each.") from error
+            if dim not in (1, 2):
+                raise InputError(f"{name} has {dim} dimensions; expected values of shape (T,) or (T, d).")
+            given = np.asarray(given).reshape(-1, 1) if dim == 1 else given
         return speaking_of(name, "X", lambda: check_rows(self, given, reset=reset))
 
     def _set_lengths(self, length: int) -> None:
@@ -231,6 +240,8 @@ class ChangePointDetector(BaseEstimator):
             optional = name != "centers"
             if not (optional and value is None) and (not isinstance(value, Integral) or value < least):
                 raise InputError(f"{name} = {value!r}: expected a whole number >= {least}{' or None' * optional}.")
+        if isinstance(self.memory_limit, bool) or not isinstance(self.memory_limit, Real) or not self.memory_limit > 0:
+            raise InputError(f"memory_limit = {self.memory_limit!r}: expected a number of bytes > 0.")
         auto = min(_WINDOW, max(_LEAST_WINDOW, length // _WINDOWS))
         self.window_ = int(auto if self.window is None else self.window)
         short = min(_SUBSEQUENCE, max(1, self.window_ // _ROWS_A_STEP))
@@ -241,12 +252,12 @@ class ChangePointDetector(BaseEstimator):
                 "." if self.window is None and self.subsequence is None else "; give smaller window or subsequence."
             )
             raise InputError(
-                f"series has {length} rows, fewer than the {needed} of two windows of {self.window_} subsequences of length "
-                f"{self.subsequence_}{advice}"
+                f"series has {length} row{'s' * (length != 1)}, fewer than the {needed} of two windows of "
+                f"{self.window_} subsequences of length {self.subsequence_}{advice}"
             )
 
     def _set_nothing(self, length: int) -> None:
-        """A constant series: no change, and nothing that could have been one."""
+        """A series that is constant or repeats itself exactly: no change, and nothing that could have been one."""
         self.change_points_ = np.empty(0, dtype=int)
         self.kinds_ = np.empty(0, dtype="<U7")
         flat = along_series(np.zeros(length - self._reach + 1), length, self.subsequence_, self.window_)
@@ -260,7 +271,7 @@ class ChangePointDetector(BaseEstimator):
         """Rows that a score looks at."""
         return 2 * self.window_ + self.subsequence_ - 1
 
-    def _fit_varying(self, values: np.ndarray, known: np.ndarray | None, rng: np.random.Generator) -> None:
+    def _fit_telling(self, values: np.ndarray, known: np.ndarray | None, rng: np.random.Generator) -> None:
         self.scores_, sliding = score_curve(
             values, self.subsequence_, self.window_, self.centers, self.memory_limit, rng
         )
@@ -268,7 +279,7 @@ class ChangePointDetector(BaseEstimator):
         share = float(self.false_alarm_rate) / 3.0
         found = describe(values)
         calm = found if known is None else unbroken(known)
-        surcharges = self._surcharges(calm, share, rng)
+        surcharges = self._surcharges(calm, len(values), share, rng)
         if max(surcharges) > 0.0 and (len(found.location.changes) or len(found.scatter_changes)):
             found = in_stages(found.prepared, (np.inf if found.shocks else surcharges[0], surcharges[1]))
         self.penalties_ = 2.0 * np.log(len(values)) + np.array(surcharges)
@@ -283,11 +294,14 @@ class ChangePointDetector(BaseEstimator):
         self.change_points_ = np.array(sorted(changes), dtype=int)
         self.kinds_ = np.array([changes[place] for place in sorted(changes)], dtype="<U7")
 
-    def _surcharges(self, calm: Description, share: float, rng: np.random.Generator) -> tuple[float, float]:
-        location = surcharge(calm.location, calm.precision, 0, share, rng)
+    def _surcharges(
+        self, calm: Description, length: int, share: float, rng: np.random.Generator
+    ) -> tuple[float, float]:
+        location = surcharge(calm.location, calm.precision, length, 0, share, rng)
         if calm.scatter is None:
             return location, 0.0
-        return location, surcharge(calm.scatter, np.ones(len(calm.precision)), SHORTEST_SCATTER, share, rng)
+        even = np.ones(len(calm.precision))
+        return location, surcharge(calm.scatter, even, length, SHORTEST_SCATTER, share, rng)
 
     @staticmethod
     def _plain_changes(found: Description) -> dict[int, str]:

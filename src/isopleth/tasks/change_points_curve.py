@@ -82,9 +82,14 @@ def _contrasts(features: np.ndarray, window: int) -> np.ndarray:
 
 
 def drawn_centers(rows: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """At most `count` distinct rows, drawn at random."""
-    distinct = np.unique(rows[rng.permutation(len(rows))[: 4 * count]], axis=0)
-    return distinct[rng.permutation(len(distinct))[:count]]
+    """At most `count` distinct rows, drawn at random; two at least where there are two."""
+    drawn = rows[rng.permutation(len(rows))]
+    for some in (drawn[: 4 * count], drawn):  # sorting all of a long series takes long, and is seldom needed
+        # In the order drawn, not sorted: a series upside down has the same centres, upside down.
+        first = np.sort(np.unique(some, axis=0, return_index=True)[1])
+        if len(first) > 1:
+            break
+    return np.asarray(some[first[: max(count, 2)]])
 
 
 def along_series(scores: np.ndarray, length: int, subsequence: int, window: int) -> np.ndarray:

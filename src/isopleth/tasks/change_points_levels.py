@@ -10,16 +10,19 @@ from isopleth.tasks.segmentation_noise import Noise, fitted_noise
 from isopleth.tasks.segmentation_stages import MOST_LAGS
 
 RUNS = 199
+_LEAST_EXCEEDING = 4
+"""Of the runs, for a quantile that is not the accident of one of them."""
 _LONGEST = 2000
 """Steps of a made-up series: a price of 2 log n a change falls faster than longer series find more by chance."""
 
 
 def surcharge(
-    found: Segmentation, precision: np.ndarray, shortest: int, rate: float, rng: np.random.Generator
+    found: Segmentation, precision: np.ndarray, length: int, shortest: int, rate: float, rng: np.random.Generator
 ) -> float:
-    """The (1 - rate) quantile of what the best change saves in series without changes, at least 0.
+    """What the best change saves in a share `rate` of series without changes, at least 0.
 
     The series have the noise that was found: its correlation, its innovations drawn anew with replacement, and its scatter.
+    Rates below a few runs are reached by the tail of a likelihood ratio, of which twice the logarithm falls like exp(-g/2).
 
     Parameters
     ----------
@@ -27,6 +30,8 @@ def surcharge(
         Whose noise it is.
     precision : array of shape (n,)
         One over the relative standard deviation of the innovations.
+    length : int
+        Steps of the series that is judged, which may be longer than a reference.
     shortest : int
         Least length of a segment.
     rate : float
@@ -34,10 +39,12 @@ def surcharge(
     rng : Generator
         Where the draws come from.
     """
-    n = min(len(found.innovations), _LONGEST)
+    n = min(length, _LONGEST)
     places = np.linspace(0, len(precision) - 1, n).astype(int)
     gains = [_gain(found, precision[places], shortest, rng) for _ in range(RUNS)]
-    return max(0.0, float(np.quantile(gains, 1.0 - rate, method="higher")))
+    seen = max(rate, _LEAST_EXCEEDING / (RUNS + 1))
+    place = int(np.ceil((RUNS + 1) * (1.0 - seen))) - 1
+    return max(0.0, float(np.sort(gains)[place]) + 2.0 * float(np.log(seen / rate)))
 
 
 def _gain(found: Segmentation, precision: np.ndarray, shortest: int, rng: np.random.Generator) -> float:

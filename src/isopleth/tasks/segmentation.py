@@ -81,7 +81,7 @@ class Pricing:
         self._fixed = sum(column.noise.order for column in columns) * float(np.log(self.n))
 
     def total(self, bounds: np.ndarray) -> float:
-        """Price of a segmentation, the variances integrated out up to what all share; infinite where nothing is left."""
+        """Price of a segmentation at the variances that make it least; infinite where no freedom is left."""
         changes = len(bounds) - 2
         out = (changes * self.per_change if changes else 0.0) + self._fixed
         for column in self.columns:

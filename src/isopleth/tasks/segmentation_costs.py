@@ -54,8 +54,9 @@ class ColumnCosts:
         self._log_range = float(np.log(np.ptp(column) if extent is None else extent))
         time = (np.arange(n) - 0.5 * (n - 1)) / n
         self._terms = [np.ones(n), time, column] if degree else [np.ones(n), column]
-        self._first = self._first_steps(precision)
-        self._sums = self._later_steps(precision)
+        self._until_end = self._later_steps(precision)
+        after = np.minimum(np.arange(n + 1) + noise.order, n)
+        self._from_start = self._first_steps(precision) - self._until_end[:, after]
 
     def _pairs(self, rows: list[np.ndarray]) -> np.ndarray:
         """Products in the order 11, 1t, 1y, tt, ty, yy."""
@@ -84,8 +85,7 @@ class ColumnCosts:
         return np.concatenate([np.zeros((len(products), 1)), np.cumsum(products, axis=1)], axis=1)
 
     def _moments(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-        after = np.minimum(start + self.noise.order, self.n)
-        return self._first[:, start] + self._sums[:, end] - self._sums[:, after]
+        return self._from_start[:, start] + self._until_end[:, end]
 
     def fit(self, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Level at time 0 and slope, residual sum of squares, and log det of the normal equations, of segments."""

@@ -11,6 +11,36 @@ _WILD_DIFFERENCES = 6.0
 _WILD_VALUES = 3.5
 _TO_SIGMA = 1.4826
 _GROWN = 1.5
+_ROUNDING = 1e-9
+_ABSURD = 1e9
+"""Sizes of all else: what is farther away tells no more, but takes the digits of all else."""
+
+
+def repeats_exactly(column: np.ndarray) -> bool:
+    """Whether a column is constant, or one cycle over and over up to rounding: no noise is left to hold a change against."""
+    low, high = column.min(), column.max()
+    if low == high:
+        return True
+    z = column / max(abs(low), abs(high))
+    most = _ROUNDING * float(np.ptp(z))
+    start = z[:_CYCLES]
+    return any(
+        np.abs(z[period : period + _CYCLES] - start).max() <= most and np.abs(z[period:] - z[:-period]).max() <= most
+        for period in range(2, min(len(z) // _CYCLES, _LONGEST_SEASON) + 1)
+    )
+
+
+def without_absurd_values(values: np.ndarray) -> np.ndarray:
+    """Columns with values that dwarf all others brought nearer, and the scale that this leaves."""
+    out = []
+    for column in values.T:
+        calm = without_wild_values(column)
+        size = float(np.ptp(calm))
+        if 0.0 < size < float(np.ptp(column)) / _ABSURD:
+            column = np.clip(column, calm.min() - _ABSURD * size, calm.max() + _ABSURD * size)
+            column = column / np.abs(column).max()
+        out.append(column)
+    return np.column_stack(out)
 
 
 def grows_in_proportion(column: np.ndarray) -> bool:

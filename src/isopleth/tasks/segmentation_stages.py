@@ -112,23 +112,25 @@ def _from_precision(
     return Description(location, scatter, precision, values, float(price))
 
 
-def describe(values: np.ndarray) -> Description:
+def describe(values: np.ndarray, surcharges: tuple[float, float] = (0.0, 0.0)) -> Description:
     """The cheaper of the descriptions with and without a season; a single segment where shocks tell the series cheaper.
 
     Parameters
     ----------
     values : array of shape (n, d)
         No column constant.
+    surcharges : tuple of float
+        What a change of location, and one of scatter, costs on top of its description.
     """
     n = len(values)
     taken = np.column_stack([np.log(c) if grows_in_proportion(c) else c for c in values.T])
-    best = in_stages(_cleaned(taken))
+    best = in_stages(_cleaned(taken), surcharges)
     seasons = [season(column) if n >= _LEAST_FOR_SEASON else (np.zeros(n), 1) for column in taken.T]
     periods = [period for _, period in seasons if period > 1]
     if periods:
         rest = _cleaned(taken - np.column_stack([part for part, _ in seasons]))
         if (np.ptp(rest, axis=0) > 0.0).all():
-            other = in_stages(rest)
+            other = in_stages(rest, surcharges)
             if other.price + sum(period + 1 for period in periods) * np.log(n) < best.price:
                 best = other
     if not len(best.location.changes) or n < _LEAST_FOR_SHOCKS or not _shocks_are_cheaper(best):
@@ -138,7 +140,7 @@ def describe(values: np.ndarray) -> Description:
 
 def unbroken(values: np.ndarray) -> Description:
     """A series told without a change."""
-    return in_stages(_cleaned(values), (np.inf, np.inf))
+    return describe(values, (np.inf, np.inf))
 
 
 def _cleaned(values: np.ndarray) -> np.ndarray:
