@@ -9,16 +9,16 @@ import numpy as np
 
 from isopleth.cli.columns import ColumnList
 from isopleth.cli.messages import Stages, naming_columns, printable
-from isopleth.cli.outputs import _refuse_same as refuse_same
-from isopleth.cli.report import _aligned as aligned
+from isopleth.cli.outputs import refuse_same
+from isopleth.cli.report import aligned
 from isopleth.io import Table, read_table
 from isopleth.io.writing import check_table_target, write_table
 from isopleth.plotting import check_figure_target, plot_change_points, save_figure
+from isopleth.plotting.change_points import MEANINGS
 from isopleth.tasks.change_points import ChangePointDetector, ChangePoints
 
 # Without click's own test of readability, which would speak before the sentences of the library.
 _PATH = click.Path(path_type=Path, readable=False)
-_MEANINGS = {"level": "level", "line": "level or slope", "scatter": "scatter", "shape": "shape or dependence"}
 
 
 @click.command(short_help="Show where a series changes.")
@@ -76,6 +76,6 @@ def _report(found: ChangePoints, table: Table, rate: float) -> str:
     for place, kind in zip(found.places, found.kinds, strict=True):
         score = found.scores[place]
         where = [str(place + 1), *([] if lines is None else [str(lines[place])])]
-        cells.append([*where, "-" if np.isnan(score) else f"{score:.4g}", _MEANINGS[kind]])
+        cells.append([*where, "-" if np.isnan(score) else f"{score:.4g}", MEANINGS[kind]])
     meaning = "row: the first one of what is new. score: - where a window would leave the series."
     return f"{header}\n\n{aligned(cells)}\n\n{meaning}"

@@ -36,7 +36,7 @@ class Outputs:
         InputError, MissingExtraError
             If any file cannot be written.
         """
-        _refuse_same({**inputs, "--out": self.rows, "--save": self.model, "--plot": self.figure})
+        refuse_same({**inputs, "--out": self.rows, "--save": self.model, "--plot": self.figure})
         if self.rows:
             check_table_target(self.rows)
         if self.model:
@@ -58,7 +58,8 @@ class Outputs:
             save_figure(figure, self.figure)
 
 
-def _refuse_same(files: dict[str, Path | None]) -> None:
+def refuse_same(files: dict[str, Path | None]) -> None:
+    """Refuse two options that name one file."""
     seen: dict[str, str] = {}
     for name, path in files.items():
         if path is None:

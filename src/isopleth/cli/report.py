@@ -41,7 +41,7 @@ def report(findings: Findings, top: int, rule: str, meaning: str) -> str:
     shown = findings.order[:top]
     parts = [_header(findings, rule)]
     if len(shown):
-        parts.append(_aligned(_cells(findings, shown)))
+        parts.append(aligned(_cells(findings, shown)))
     parts.append(meaning)
     if findings.explanation is not None and len(shown):
         parts[-1] += "\n" + _MEANING_OF_RISE
@@ -88,7 +88,7 @@ def _described(explanation: Explanation, shown: np.ndarray) -> list[str]:
     return [printable(explanation.describe(k, _COLUMNS_A_ROW)) for k in range(len(shown))]
 
 
-def _aligned(cells: Sequence[Sequence[str]]) -> str:
+def aligned(cells: Sequence[Sequence[str]]) -> str:
     """Columns two spaces apart: numbers to the right, the last one to the left."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return "\n".join(

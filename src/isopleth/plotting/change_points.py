@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 _MOST_PANELS = 6
 _MOST_POINTS = 4000
 _STYLES = {"level": "-", "line": "-", "scatter": "--", "shape": ":"}
-_MEANINGS = {"level": "level", "line": "level or slope", "scatter": "scatter", "shape": "shape or dependence"}
+MEANINGS = {"level": "level", "line": "level or slope", "scatter": "scatter", "shape": "shape or dependence"}
+"""What may have changed, by the kind of a change, in words for people."""
 
 
 def plot_change_points(changes: Any, names: list[str] | None = None) -> Figure:
@@ -94,7 +95,7 @@ def _mark(axes: Axes, changes: Any) -> None:
     for kind in dict.fromkeys(changes.kinds):
         for place in changes.places[changes.kinds == kind]:
             axes.axvline(place - 0.5, color=VERMILLION, linestyle=_STYLES[kind], linewidth=1.0, zorder=4)
-        axes.plot([], [], color=VERMILLION, linestyle=_STYLES[kind], linewidth=1.0, label=_MEANINGS[kind])
+        axes.plot([], [], color=VERMILLION, linestyle=_STYLES[kind], linewidth=1.0, label=MEANINGS[kind])
 
 
 def _thinned(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
