@@ -30,7 +30,7 @@ from experiments.series_data import Annotated, cover, f1, klcpd, speech, turing
 from isopleth import ChangePointDetector
 from isopleth.plotting import check_figure_target, save_figure
 from isopleth.plotting.style import BLUE, GREY, VERMILLION, new_figure
-from isopleth.tasks.change_points_curve import score_curve
+from isopleth.tasks.change_points.curve import score_curve
 
 METHODS = ("none", "default", "LSDD score", "kernel rbf", "kernel linear")
 PICTURED = ("nile", "quality_control_1", "well_log", "seatbelts")

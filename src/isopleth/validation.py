@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import warnings
 from typing import Any
 
@@ -20,6 +21,15 @@ class DataWarning(UserWarning):
 def column_names(estimator: BaseEstimator) -> list[str]:
     """What messages call the columns: their names at fit, in quotes, or their numbers."""
     return estimator._column_labels
+
+
+def plain_names(estimator: BaseEstimator) -> list[str]:
+    """What a person calls the columns at fit: their names, or "column 0" and so on where they had none."""
+    given = getattr(estimator, "feature_names_in_", None)
+    if given is not None:
+        return [str(name) for name in given]
+    # Messages quote the names of a frame, which scikit-learn does not keep where they are numbers.
+    return [name if name.startswith("column ") else ast.literal_eval(name) for name in column_names(estimator)]
 
 
 def _names(X: Any) -> list[Any] | None:

@@ -7,7 +7,7 @@ import pytest
 
 from isopleth.errors import InputError
 from isopleth.plotting import plot_explanation
-from isopleth.tasks.explanation import Explanation
+from isopleth.tasks.anomaly.explanation import Explanation
 
 pytest.importorskip("matplotlib")
 

@@ -10,7 +10,7 @@ import pytest
 from isopleth import SOSREP, DataWarning
 from isopleth.errors import InputError, MissingExtraError
 from isopleth.plotting import check_figure_target, plot_anomalies, plot_density, plot_explanation, save_figure
-from isopleth.tasks.explanation import Explanation
+from isopleth.tasks.anomaly.explanation import Explanation
 
 pytest.importorskip("matplotlib")
 

@@ -14,8 +14,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from isopleth import AnomalyDetector, PyODAdapter
 from isopleth.datasets import load_breast
-from isopleth.tasks.anomaly import folds_of_distinct
-from isopleth.tasks.committee import Committee, Member, discounted, sample_sizes, some_columns
+from isopleth.tasks.anomaly.committee import Committee, Member, discounted, sample_sizes, some_columns
+from isopleth.tasks.anomaly.detector import folds_of_distinct
 from isopleth.validation import DataWarning
 
 

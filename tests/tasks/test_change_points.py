@@ -10,8 +10,8 @@ from sklearn.base import clone
 
 import isopleth
 from isopleth import ChangePointDetector, InputError
-from isopleth.tasks.change_points_curve import SlidingLSDD, drawn_centers, subsequences
-from isopleth.tasks.change_points_shape import ShapeTest
+from isopleth.tasks.change_points.curve import SlidingLSDD, drawn_centers, subsequences
+from isopleth.tasks.change_points.shape import ShapeTest
 
 
 def detected(series, **extra):

@@ -10,12 +10,12 @@ from scipy.integrate import dblquad
 from scipy.linalg import toeplitz
 from scipy.stats import multivariate_normal
 
-from isopleth.tasks.segmentation import Pricing, segment
-from isopleth.tasks.segmentation_costs import ColumnCosts
-from isopleth.tasks.segmentation_noise import Noise, fitted_noise
-from isopleth.tasks.segmentation_preparation import grows_in_proportion, season, without_wild_values
-from isopleth.tasks.segmentation_shocks import price_of_shocks, tail_gain
-from isopleth.tasks.segmentation_stages import describe
+from isopleth.tasks.segmentation.costs import ColumnCosts
+from isopleth.tasks.segmentation.dynamic import Pricing, segment
+from isopleth.tasks.segmentation.noise import Noise, fitted_noise
+from isopleth.tasks.segmentation.preparation import grows_in_proportion, season, without_wild_values
+from isopleth.tasks.segmentation.shocks import price_of_shocks, tail_gain
+from isopleth.tasks.segmentation.stages import describe
 
 NOISES = [Noise(), Noise((0.6,)), Noise((0.7, -0.4)), Noise((-0.3, 0.5, 0.2))]
 

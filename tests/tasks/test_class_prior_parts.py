@@ -11,7 +11,7 @@ from scipy.special import softmax
 from scipy.stats import multivariate_normal, norm, t
 
 from isopleth.errors import InputError
-from isopleth.tasks.class_prior_moments import (
+from isopleth.tasks.class_prior.moments import (
     ClassMoments,
     Shares,
     Squash,
@@ -23,7 +23,7 @@ from isopleth.tasks.class_prior_moments import (
     sum_zero_basis,
     two_shares,
 )
-from isopleth.tasks.class_prior_scores import Features, Fits, drawn_evenly, stratified_folds
+from isopleth.tasks.class_prior.scores import Features, Fits, drawn_evenly, stratified_folds
 
 LIMIT = 2.0**30
 

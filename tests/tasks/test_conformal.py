@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
 
-from isopleth.tasks.conformal import benjamini_hochberg, cross_conformal, tail_p_values
+from isopleth.tasks.anomaly.conformal import benjamini_hochberg, cross_conformal, tail_p_values
 
 
 @given(st.lists(st.floats(1e-9, 1.0), min_size=1, max_size=60), st.floats(0.01, 0.5))

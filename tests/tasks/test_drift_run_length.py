@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import chi2
 
 from isopleth import DriftMonitor
-from isopleth.tasks import drift_calibration
-from isopleth.tasks.drift_calibration import Reference, _quantile, calibrate
+from isopleth.tasks.drift import calibration as drift_calibration
+from isopleth.tasks.drift.calibration import Reference, _quantile, calibrate
 
 ASKED = 200
 

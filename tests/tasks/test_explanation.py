@@ -12,8 +12,8 @@ from sklearn.exceptions import NotFittedError
 
 from isopleth import AnomalyDetector, load, save
 from isopleth.errors import InputError
-from isopleth.tasks.explanation import Explanation
-from isopleth.tasks.moves import MOST_VALUES, _sums_of_others, parted, values_to_try
+from isopleth.tasks.anomaly.explanation import Explanation
+from isopleth.tasks.anomaly.moves import MOST_VALUES, _sums_of_others, parted, values_to_try
 from isopleth.validation import DataWarning
 
 

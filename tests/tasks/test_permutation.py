@@ -9,8 +9,8 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import chi2, norm
 
-from isopleth.tasks.permutation import Labels, adjusted_p_values, p_value
-from isopleth.tasks.permutation_scores import (
+from isopleth.tasks.two_sample.permutation import Labels, adjusted_p_values, p_value
+from isopleth.tasks.two_sample.permutation_scores import (
     ALPHAS,
     Basis,
     drawn_in,

@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import binomtest
 
 from isopleth import InputError, two_sample_test
-from isopleth.tasks import two_sample
-from isopleth.tasks.permutation import Units
+from isopleth.tasks.two_sample import testing as two_sample
+from isopleth.tasks.two_sample.permutation import Units
 from isopleth.validation import DataWarning
 
 FEW = {"n_permutations": 99, "random_state": 0, "n_jobs": 1}

@@ -17,7 +17,7 @@ from isopleth.cli.outputs import Outputs
 from isopleth.cli.report import report
 from isopleth.errors import InputError
 from isopleth.io import Table, read_table
-from isopleth.tasks.anomaly import AnomalyDetector
+from isopleth.tasks.anomaly.detector import AnomalyDetector
 
 # Without click's own test of readability, which would speak before the sentences of the library.
 _PATH = click.Path(path_type=Path, readable=False)

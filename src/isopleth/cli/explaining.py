@@ -7,7 +7,7 @@ from dataclasses import replace
 from isopleth.cli.findings import Findings
 from isopleth.cli.messages import say
 from isopleth.cli.model_file import matched_columns
-from isopleth.tasks.anomaly import AnomalyDetector
+from isopleth.tasks.anomaly.detector import AnomalyDetector
 
 MOST_FLAGGED = 1000
 """A model can flag every row of a large file, which would take hours to explain."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from isopleth.io.tables import Table
-from isopleth.tasks.explanation import Explanation
+from isopleth.tasks.anomaly.explanation import Explanation
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from isopleth.errors import InputError
 from isopleth.io import load
-from isopleth.tasks.anomaly import AnomalyDetector
+from isopleth.tasks.anomaly.detector import AnomalyDetector
 
 
 def load_detector(path: Path) -> AnomalyDetector:

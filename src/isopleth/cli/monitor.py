@@ -17,8 +17,8 @@ from isopleth.errors import InputError
 from isopleth.io import Table, check_target, load, read_table, save
 from isopleth.io.atomic import remove_leftovers
 from isopleth.rows import row_keys
-from isopleth.tasks.drift import DriftMonitor
-from isopleth.tasks.drift_alarms import DriftAlarms
+from isopleth.tasks.drift.alarms import DriftAlarms
+from isopleth.tasks.drift.monitor import DriftMonitor
 
 # Without click's own test of readability, which would speak before the sentences of the library.
 _PATH = click.Path(path_type=Path, readable=False)

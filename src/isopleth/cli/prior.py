@@ -17,8 +17,8 @@ from isopleth.io.labels import read_labels
 from isopleth.io.selection import listed
 from isopleth.io.writing import write_table
 from isopleth.plotting import plot_class_priors, save_figure
-from isopleth.tasks.class_prior import ClassPriorEstimator
-from isopleth.tasks.class_prior_result import ClassPriors
+from isopleth.tasks.class_prior.estimator import ClassPriorEstimator
+from isopleth.tasks.class_prior.result import ClassPriors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,7 @@ import numpy as np
 from isopleth.cli.findings import Findings
 from isopleth.cli.messages import printable
 from isopleth.io.deviations import robust_z
-from isopleth.tasks.explanation import Explanation
+from isopleth.tasks.anomaly.explanation import Explanation
 
 _COLUMNS_A_ROW = 3
 _COLUMNS_IN_HEADER = 6

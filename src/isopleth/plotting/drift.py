@@ -39,7 +39,7 @@ def plot_drift(alarms: Any, ax: Axes | None = None) -> Axes:
     --------
     >>> import numpy as np
     >>> from isopleth.plotting import plot_drift
-    >>> from isopleth.tasks.drift_alarms import DriftAlarms
+    >>> from isopleth.tasks.drift.alarms import DriftAlarms
     >>> plot_drift(DriftAlarms(0, np.array([np.nan, 0.1, 0.4]), threshold=0.3, window=2)).get_xlabel()
     'row'
     """

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from isopleth.tasks.segmentation import Segmentation, segment
-from isopleth.tasks.segmentation_preparation import grows_in_proportion, season, without_wild_values
-from isopleth.tasks.segmentation_shocks import price_of_shocks, tail_gain
+from isopleth.tasks.segmentation.dynamic import Segmentation, segment
+from isopleth.tasks.segmentation.preparation import grows_in_proportion, season, without_wild_values
+from isopleth.tasks.segmentation.shocks import price_of_shocks, tail_gain
 
 SHORTEST_SCATTER = 8
 """Steps in which a scatter can be told from another."""

@@ -17,7 +17,7 @@ from scipy.spatial.distance import cdist, pdist
 from isopleth.difference.spectrum import PenalizedSpectrum
 from isopleth.errors import InputError
 from isopleth.operators.threads import map_threads
-from isopleth.tasks.permutation import Labels
+from isopleth.tasks.two_sample.permutation import Labels
 
 ALPHAS = np.array([0.1, 10.0, 1000.0])
 """Ridges over the volume of the kernel: from nearly flat over all directions to the largest ones alone."""

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from isopleth.tasks.change_points_curve import SlidingLSDD, along_series, drawn_centers, subsequences
+from isopleth.tasks.change_points.curve import SlidingLSDD, along_series, drawn_centers, subsequences
 
 _RUNS = 79
 _LONGEST = 2000

@@ -10,7 +10,7 @@ import numpy as np
 
 from isopleth.kernels.workspace import Workspace
 from isopleth.operators.threads import map_threads
-from isopleth.tasks.committee import COMMON_VALUE, Committee, Member
+from isopleth.tasks.anomaly.committee import COMMON_VALUE, Committee, Member
 
 MOST_VALUES = 64  # of a column are tried
 MOST_ROWS = 16  # at once: what is in work for them stays in the processor's cache

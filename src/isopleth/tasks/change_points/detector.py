@@ -15,11 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 from isopleth.difference.samples import speaking_of
 from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.tasks.change_points_curve import along_series, score_curve
-from isopleth.tasks.change_points_levels import surcharge
-from isopleth.tasks.change_points_shape import ShapeTest
-from isopleth.tasks.segmentation_preparation import repeats_exactly, without_absurd_values
-from isopleth.tasks.segmentation_stages import SHORTEST_SCATTER, Description, describe, in_stages, unbroken
+from isopleth.tasks.change_points.curve import along_series, score_curve
+from isopleth.tasks.change_points.levels import surcharge
+from isopleth.tasks.change_points.shape import ShapeTest
+from isopleth.tasks.segmentation.preparation import repeats_exactly, without_absurd_values
+from isopleth.tasks.segmentation.stages import SHORTEST_SCATTER, Description, describe, in_stages, unbroken
 from isopleth.validation import check_rows
 
 if TYPE_CHECKING:

@@ -17,12 +17,11 @@ from isopleth.difference.samples import TwoSamples
 from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import effective_n_jobs
-from isopleth.tasks.explanation import plain_names
-from isopleth.tasks.permutation import p_value
-from isopleth.tasks.permutation_scores import ALPHAS
-from isopleth.tasks.two_sample_problem import TwoSampleProblem
-from isopleth.tasks.two_sample_witness import Witness
-from isopleth.validation import DataWarning, _listed, _names, column_names
+from isopleth.tasks.two_sample.permutation import p_value
+from isopleth.tasks.two_sample.permutation_scores import ALPHAS
+from isopleth.tasks.two_sample.problem import TwoSampleProblem
+from isopleth.tasks.two_sample.witness import Witness
+from isopleth.validation import DataWarning, _listed, _names, column_names, plain_names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

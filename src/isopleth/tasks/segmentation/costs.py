@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from isopleth.tasks.segmentation_noise import Noise
+from isopleth.tasks.segmentation.noise import Noise
 
 _LOG_TWO_PI = float(np.log(2.0 * np.pi))
 _LEAST_SPREAD = 1e-4

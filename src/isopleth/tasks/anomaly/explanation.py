@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from isopleth.errors import InputError
-from isopleth.validation import column_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MOST_PRINTED = 10
-
-
-def plain_names(estimator: BaseEstimator) -> list[str]:
-    """What a person calls the columns at fit: their names, or "column 0" and so on where they had none."""
-    given = getattr(estimator, "feature_names_in_", None)
-    if given is not None:
-        return [str(name) for name in given]
-    # Messages quote the names of a frame, which scikit-learn does not keep where they are numbers.
-    return [name if name.startswith("column ") else ast.literal_eval(name) for name in column_names(estimator)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -17,11 +17,11 @@ from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import effective_n_jobs, map_threads
 from isopleth.rows import merge_rows, row_keys
-from isopleth.tasks.committee import COMMON, COMMON_VALUE, Committee
-from isopleth.tasks.conformal import benjamini_hochberg, cross_conformal, tail_p_values
-from isopleth.tasks.explanation import Explanation, plain_names
-from isopleth.tasks.moves import Moves, best_moves, values_to_try
-from isopleth.validation import check_rows, varying_columns, warn_few_rows
+from isopleth.tasks.anomaly.committee import COMMON, COMMON_VALUE, Committee
+from isopleth.tasks.anomaly.conformal import benjamini_hochberg, cross_conformal, tail_p_values
+from isopleth.tasks.anomaly.explanation import Explanation
+from isopleth.tasks.anomaly.moves import Moves, best_moves, values_to_try
+from isopleth.validation import check_rows, plain_names, varying_columns, warn_few_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,8 +11,8 @@ from isopleth.difference.samples import TwoSamples
 from isopleth.errors import InputError
 from isopleth.frame import bounded
 from isopleth.operators.threads import effective_n_jobs
-from isopleth.tasks.permutation import Labels, Units
-from isopleth.tasks.permutation_scores import Basis, bases, drawn_in, frame_of, length_scales, score_table
+from isopleth.tasks.two_sample.permutation import Labels, Units
+from isopleth.tasks.two_sample.permutation_scores import Basis, bases, drawn_in, frame_of, length_scales, score_table
 
 _SCALES, _SCALES_OF_COLUMNS = 12, 6
 _CENTERS_OF_COLUMNS = 40

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln
 
-from isopleth.tasks.segmentation_costs import rounding_variance
+from isopleth.tasks.segmentation.costs import rounding_variance
 
 FREEDOMS = (1.5, 2.0, 3.0, 5.0, 10.0)
 _STEPS = 15

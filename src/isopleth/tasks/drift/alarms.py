@@ -33,7 +33,7 @@ class DriftAlarms:
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth.tasks.drift_alarms import DriftAlarms
+    >>> from isopleth.tasks.drift.alarms import DriftAlarms
     >>> alarms = DriftAlarms(100, np.array([0.1, 0.2, 0.4]), threshold=0.3, window=20)
     >>> alarms
     DriftAlarms(1 alarm in rows 100 to 102: 102)

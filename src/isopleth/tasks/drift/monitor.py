@@ -19,10 +19,10 @@ from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import ONE_BLAS_THREAD
 from isopleth.rows import row_keys
-from isopleth.tasks.drift_alarms import DriftAlarms
-from isopleth.tasks.drift_calibration import calibrate
-from isopleth.tasks.drift_features import DriftFeatures, spread
-from isopleth.tasks.drift_window import DriftState, advance
+from isopleth.tasks.drift.alarms import DriftAlarms
+from isopleth.tasks.drift.calibration import calibrate
+from isopleth.tasks.drift.features import DriftFeatures, spread
+from isopleth.tasks.drift.window import DriftState, advance
 from isopleth.validation import DataWarning, check_rows, varying_columns
 
 _LONGEST = 1e7

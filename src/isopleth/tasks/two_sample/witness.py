@@ -10,9 +10,9 @@ from scipy.spatial.distance import cdist
 
 from isopleth.errors import InputError
 from isopleth.operators.threads import map_threads
-from isopleth.tasks.permutation import adjusted_p_values
-from isopleth.tasks.permutation_scores import ALPHAS, Basis, tiles
-from isopleth.tasks.two_sample_problem import TwoSampleProblem
+from isopleth.tasks.two_sample.permutation import adjusted_p_values
+from isopleth.tasks.two_sample.permutation_scores import ALPHAS, Basis, tiles
+from isopleth.tasks.two_sample.problem import TwoSampleProblem
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isopleth.tasks.segmentation_costs import ColumnCosts
-from isopleth.tasks.segmentation_noise import Noise, fitted_noise
+from isopleth.tasks.segmentation.costs import ColumnCosts
+from isopleth.tasks.segmentation.noise import Noise, fitted_noise
 
 STARTS = (0.0, 0.5, 0.9)
 """First correlations from which noise and segments are fitted in turn, besides that of a series without changes."""

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.tasks.anomaly import AnomalyDetector
+from isopleth.tasks.anomaly.detector import AnomalyDetector
 
 
 class PyODAdapter(BaseEstimator):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from isopleth.tasks.segmentation import Pricing, Segmentation
-from isopleth.tasks.segmentation_costs import ColumnCosts
-from isopleth.tasks.segmentation_noise import Noise, fitted_noise
-from isopleth.tasks.segmentation_stages import MOST_LAGS
+from isopleth.tasks.segmentation.costs import ColumnCosts
+from isopleth.tasks.segmentation.dynamic import Pricing, Segmentation
+from isopleth.tasks.segmentation.noise import Noise, fitted_noise
+from isopleth.tasks.segmentation.stages import MOST_LAGS
 
 RUNS = 199
 _LEAST_EXCEEDING = 4

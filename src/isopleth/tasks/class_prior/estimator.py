@@ -18,9 +18,9 @@ from isopleth.errors import InputError
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import ONE_BLAS_THREAD
-from isopleth.tasks.class_prior_moments import Shares, Squash, check_class_count, strangeness
-from isopleth.tasks.class_prior_result import ClassPriors
-from isopleth.tasks.class_prior_scores import Features, Fits, drawn_evenly, stratified_folds
+from isopleth.tasks.class_prior.moments import Shares, Squash, check_class_count, strangeness
+from isopleth.tasks.class_prior.result import ClassPriors
+from isopleth.tasks.class_prior.scores import Features, Fits, drawn_evenly, stratified_folds
 from isopleth.validation import DataWarning, check_rows, column_names, varying_columns
 
 _RIDGE = 0.2

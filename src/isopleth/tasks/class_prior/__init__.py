@@ -1,0 +1,1 @@
+"""What share each class has among rows without labels."""

@@ -1,0 +1,1 @@
+"""When the rows of a stream stop looking like those of a reference."""

@@ -1,0 +1,1 @@
+"""Series cut into stretches that are alike, at the least price."""
