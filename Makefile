@@ -31,12 +31,14 @@ docs: .venv-docs/ready
 
 .venv-test/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-test
-	.venv-test/bin/python -m pip install -q -e ".[plot,parquet,test]"
+	.venv-test/bin/python -m pip install -q torch==2.13.0  # by itself: large, and the same whatever else changes
+	.venv-test/bin/python -m pip install -q -e ".[plot,parquet,dask,torch,test]"
 	touch $@
 
 .venv-docs/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-docs
-	.venv-docs/bin/python -m pip install -q -e ".[plot,parquet,docs]"
+	.venv-docs/bin/python -m pip install -q torch==2.13.0
+	.venv-docs/bin/python -m pip install -q -e ".[plot,parquet,dask,torch,docs]"
 	touch $@
 
 clean:

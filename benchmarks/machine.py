@@ -7,7 +7,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-PACKAGES = ("isopleth", "numpy", "scipy", "scikit-learn", "pyod", "KDEpy", "pykeops")
+PACKAGES = ("isopleth", "numpy", "scipy", "scikit-learn", "torch", "pyod", "KDEpy", "pykeops")
 
 
 def description() -> list[str]:

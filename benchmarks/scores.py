@@ -15,8 +15,9 @@ from benchmarks.difference_tensor import Differences, tensors
 from benchmarks.nystrom import curl_free_block
 from isopleth import IMQ, KEF, Tikhonov
 from isopleth.operators import CURL_FREE, Operator
+from isopleth.score.solution import Accuracy, solve
 from isopleth.score.spaces import SPACES
-from isopleth.score.system import Accuracy, SampleSystem, solve
+from isopleth.score.system import SampleSystem
 
 ALPHA, TOL = 1e-3, 1e-6
 """Ridge, in units of the eigenvalues of K/n for a kernel that is 1 at 0, and relative residual."""
@@ -93,7 +94,9 @@ def ready(X: np.ndarray) -> Ready:
 def solution(ready: Ready) -> Score:
     """By the solver that `solver="auto"` takes."""
     system = ready.system
-    return Score(ready.length_scale, system.fitted(solve(system, Tikhonov(ALPHA), "auto", Accuracy(TOL, 2000))))
+    return Score(
+        ready.length_scale, system.fitted(solve(system, Tikhonov(ALPHA), "auto", Accuracy(TOL, 2000)).at_samples)
+    )
 
 
 def literal(solver: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], Score]:

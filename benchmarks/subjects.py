@@ -6,6 +6,7 @@ from benchmarks import (
     anomalies,
     differences,
     fisher,
+    gradients,
     grids,
     large_n,
     nystrom,
@@ -23,6 +24,7 @@ SUBJECTS: dict[str, list[Comparison]] = {
     module.__name__: module.COMPARISONS
     for module in (
         products,
+        gradients,
         sampled_kernel,
         sosrep,
         fisher,

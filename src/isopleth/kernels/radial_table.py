@@ -124,4 +124,4 @@ class RadialTable:
 @lru_cache(maxsize=64)
 def _cells_as(table: RadialTable, xp: Any, dtype: Any, device: Any) -> Array:
     """Cells of `table` as an array of another library: moved to its device once, not with every tile."""
-    return xp.asarray(table.cells, dtype=dtype, device=device)
+    return xp.asarray(table.cells, dtype=dtype, device=device, copy=True)

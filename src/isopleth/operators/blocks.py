@@ -97,7 +97,7 @@ class Matrix(Block):
 
     def zeros(self, x: Array, v: Array) -> Array:
         """Zeros of one row a point and the columns of `v`."""
-        return namespace(x).zeros((x.shape[0], *v.shape[1:]), dtype=x.dtype)
+        return namespace(x).zeros((x.shape[0], *v.shape[1:]), dtype=x.dtype, device=x.device)
 
     def parts(self, kernel: Kernel, tile: Tile) -> tuple[Array]:
         """The values m(s) of a tile, in its own memory or in scratch."""
@@ -130,7 +130,7 @@ class LogSum(Block):
     def zeros(self, x: Array, v: Array) -> Array:
         """Maximum minus infinity, sum 0."""
         xp = namespace(x)
-        out = xp.zeros((x.shape[0], 2), dtype=x.dtype)
+        out = xp.zeros((x.shape[0], 2), dtype=x.dtype, device=x.device)
         out[:, 0] = -xp.inf
         return out
 
@@ -144,9 +144,10 @@ class LogSum(Block):
         terms = kernel._log(tile.s, tile.work)
         terms += v
         top = xp.maximum(out[:, 0], xp.max(terms, axis=1))
-        terms -= top[:, None]
+        shift = xp.where(top == -xp.inf, xp.zeros_like(top), top)  # a row so far that every logarithm overflows
+        terms -= shift[:, None]
         terms = overwrite(xp.exp, terms)
-        out[:, 1:] *= xp.exp(out[:, 0] - top)[:, None]
+        out[:, 1:] *= xp.exp(out[:, 0] - shift)[:, None]
         out[:, 1] += xp.sum(terms, axis=1)
         out[:, 0] = top
         return terms
@@ -161,14 +162,16 @@ class LogGradient(LogSum):
     def zeros(self, x: Array, v: Array) -> Array:
         """Those of the log sum, and d columns of 0."""
         xp = namespace(x)
-        return xp.concat([super().zeros(x, v), xp.zeros(x.shape, dtype=x.dtype)], axis=1)
+        return xp.concat([super().zeros(x, v), xp.zeros(x.shape, dtype=x.dtype, device=x.device)], axis=1)
 
     def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> None:
         """The streaming soft maximum of grad_x log phi = 2 (log phi)' (x - y)."""
         xp = namespace(tile.s)
         slopes = kernel._log_slope(tile.work.copy("log slope", tile.s), tile.work)
         slopes *= self._terms(kernel, tile, v, out)
-        sums = slopes @ xp.concat([tile.y, xp.ones((tile.y.shape[0], 1), dtype=tile.y.dtype)], axis=1)
+        sums = slopes @ xp.concat(
+            [tile.y, xp.ones((tile.y.shape[0], 1), dtype=tile.y.dtype, device=tile.y.device)], axis=1
+        )
         out[:, 2:] += 2.0 * (tile.x * sums[:, -1:] - sums[:, :-1])
 
 
@@ -185,7 +188,7 @@ class LogLaplacian(LogSum):
     def zeros(self, x: Array, v: Array) -> Array:
         """Those of the log sum, and a column of 0."""
         xp = namespace(x)
-        return xp.concat([super().zeros(x, v), xp.zeros((x.shape[0], 1), dtype=x.dtype)], axis=1)
+        return xp.concat([super().zeros(x, v), xp.zeros((x.shape[0], 1), dtype=x.dtype, device=x.device)], axis=1)
 
     def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> None:
         """The streaming soft maximum of the ratio."""

@@ -5,11 +5,15 @@ from __future__ import annotations
 from copy import copy
 from typing import Any, Self
 
-from isopleth._namespace import Array, namespace
+import numpy as np
+
+from isopleth._namespace import Array, namespace, refuse_gradient
 from isopleth.kernels import Kernel
+from isopleth.operators import devices
 from isopleth.operators.blocks import VALUE, Block, Matrix
+from isopleth.operators.layout import Layout
 from isopleth.operators.threads import effective_n_jobs
-from isopleth.operators.tiles import Points, Sweep, scratch, tile_within, workers_for
+from isopleth.operators.tiles import Points, Sweep
 
 DEFAULT_MEMORY_LIMIT = 2**30
 
@@ -28,7 +32,8 @@ class Operator:
     r"""The sums :math:`\sum_j B(x_i, y_j)\, v_j` over points, B being a kernel or what a block makes of it.
 
     Points are taken as they are, at unit length scale and best centred. Sums are streamed in tiles unless :meth:`store`
-    has kept the matrix.
+    has kept the matrix. Arrays of any array-API library will do, and answers are of the library and on the device of `x`; for
+    tensors in the processor's memory NumPy does the work, in that memory.
 
     Parameters
     ----------
@@ -43,7 +48,7 @@ class Operator:
     memory_limit : float, default=2**30
         Bytes that the matrix and the scratch of all threads may take together, beside the points themselves.
     n_jobs : int, optional
-        Threads; None is all processors.
+        Threads; None is all processors. Other devices take one.
     dim : int, optional
         Dimension that the kernel is bound to, where the columns are coordinates in a subspace that holds all points.
 
@@ -69,29 +74,35 @@ class Operator:
         dim: int | None = None,
     ) -> None:
         _check_points(x, y)
+        for name, points in (("x", x), ("y", y)):
+            refuse_gradient(points, name)
         self.kernel = kernel.bind(x.shape[1] if dim is None else dim)
         self.block = block
         self.memory_limit = memory_limit
         self._n_jobs = n_jobs
-        self._itemsize = 8 if x.dtype == namespace(x).float64 else 4
+        self._library = namespace(x)
         self._matrix: Any = None
         self._parts: list[Array] | None = None
-        left = Points.of(x)
-        self._sum_over(left, left if y is None else Points.of(y))
+        left = Points.of(devices.host_view(x))
+        self._sum_over(left, left if y is None else Points.of(devices.host_view(y)))
 
     def _sum_over(self, x: Points, y: Points) -> None:
         self.shape = (x.x.shape[0], y.x.shape[0])
-        workers = workers_for(*self.shape, effective_n_jobs(self._n_jobs))
-        tile = tile_within(self.memory_limit / (self._itemsize * workers), x.x.shape[1])
-        self._sweep = Sweep(self.kernel, self.block, x, y, workers, tile)
+        layout = Layout.of(x.x, self.shape, self.memory_limit, effective_n_jobs(self._n_jobs))
+        self._sweep = Sweep(self.kernel, self.block, x, y, layout)
+
+    def _home(self, a: Array) -> Array:
+        """An array of the caller's library in the memory of `a`."""
+        return self._library.asarray(a, device="cpu") if isinstance(a, np.ndarray) and self._library is not np else a
 
     def store(self) -> Self:
         """Keep the matrix for the products to come if it fits in the memory limit beside a tile; else go on streaming."""
         sweep, kept = self._sweep, self.block.kept
-        numbers = kept * self.shape[0] * self.shape[1] + sweep.workers * scratch(sweep.tile, sweep.x.x.shape[1])
-        if kept and numbers * self._itemsize <= self.memory_limit:
+        x = sweep.x.x
+        numbers = kept * self.shape[0] * self.shape[1] + sweep.layout.numbers
+        if kept and numbers * (8 if x.dtype == namespace(x).float64 else 4) <= self.memory_limit:
             parts = sweep.parts()
-            self._matrix = self.block.assemble(parts, sweep.x.x, sweep.y.x)
+            self._matrix = self.block.assemble(parts, x, sweep.y.x)
             self._parts = None if self._matrix is None else parts
         return self
 
@@ -120,7 +131,9 @@ class Operator:
             raise ValueError(
                 f"v has {v.shape[0]} rows; expected one for each of the {self.shape[1]} points summed over."
             )
-        return self._sweep.run(v) if self._matrix is None else self._matrix @ v
+        refuse_gradient(v, "v")
+        v = devices.host_view(v)
+        return self._home(self._sweep.run(v) if self._matrix is None else self._matrix @ v)
 
     def dense(self) -> Array:
         """The whole matrix of a scalar block, whatever the memory limit."""
@@ -130,4 +143,4 @@ class Operator:
 
     def parts(self) -> list[Array]:
         """The matrices that the stored form is made of, whatever the memory limit; those kept are not to be written to."""
-        return self._sweep.parts() if self._parts is None else self._parts
+        return [self._home(part) for part in (self._sweep.parts() if self._parts is None else self._parts)]

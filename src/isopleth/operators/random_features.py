@@ -90,7 +90,7 @@ class RandomFeatures:
         xp = namespace(x)
         half = self.size // 2
         phases = x @ self.frequencies.T
-        out = xp.empty((x.shape[0], self.size), dtype=x.dtype)
+        out = xp.empty((x.shape[0], self.size), dtype=x.dtype, device=x.device)
         out[:, :half] = xp.cos(phases)
         out[:, half:] = overwrite(xp.sin, phases)
         out *= math.sqrt(2.0) * self.noise

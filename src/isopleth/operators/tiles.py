@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
 
 import numpy as np
 
 from isopleth._namespace import Array, namespace
 from isopleth.kernels import Kernel, Workspace
+from isopleth.operators import devices
 from isopleth.operators.blocks import Block, Tile, outer_difference
+from isopleth.operators.layout import Layout
 from isopleth.operators.threads import map_threads
 
-TILE_ROWS, TILE_COLUMNS = 256, 512  # 1 MiB of float64: a second-level cache of one core
-SCRATCH_TILES = 10  # the most that a tile takes with all that a kernel and a block keep beside it, in tiles
-SMALL = 2**18  # pairs below which a second thread costs more than it saves
 DIRECT_DIM = 3  # up to here differences cost no more than the matrix product and lose nothing
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class Points:
         """|x - y|^2 = (-2x, |x|^2, 1) . (y, 1, |y|^2): one matrix product and no further pass over the tile."""
         xp = namespace(x)
         norms = xp.sum(x * x, axis=1)
-        ones = xp.ones((x.shape[0], 1), dtype=x.dtype)
+        ones = xp.ones((x.shape[0], 1), dtype=x.dtype, device=x.device)
         left = xp.concat([-2.0 * x, norms[:, None], ones], axis=1)
         right = xp.asarray(xp.concat([x, ones, norms[:, None]], axis=1).T, copy=True)
         return cls(x, norms, left, right)
@@ -62,17 +65,31 @@ def _product(x: Points, rows: slice, y: Points, columns: slice, work: Workspace)
     return np.matmul(left, right, out=work.empty("distances", (left.shape[0], right.shape[1]), left.dtype))
 
 
-def _tile(x: Points, rows: slice, y: Points, columns: slice, work: Workspace) -> Tile:
-    """Tile of exact squared distances: those for which the matrix product cancels are taken again by their differences."""
+def _begin(x: Points, rows: slice, y: Points, columns: slice, work: Workspace) -> Callable[[], Tile]:
+    """Begin a tile of exact squared distances; what is answered ends it.
+
+    Only the end asks for a number, which on a device means to wait for all that was begun.
+    """
     xp = namespace(x.x)
     a, b = x.x[rows, :], y.x[columns, :]
     if a.shape[1] <= DIRECT_DIM:
-        return Tile(_direct(a, b, work), a, b, work, direct=True)
+        tile = Tile(_direct(a, b, work), a, b, work, direct=True)
+        return lambda: tile
     s = _product(x, rows, y, columns, work)
     nearness = 1e-5 if x.x.dtype == xp.float64 else 1e-3
-    if float(xp.min(s)) > nearness * (float(xp.max(x.norms[rows])) + float(xp.max(y.norms[columns]))):
-        return Tile(s, a, b, work)
-    near = s <= nearness * (x.norms[rows][:, None] + y.norms[columns][None, :])
+    clear = xp.min(s) > nearness * (xp.max(x.norms[rows]) + xp.max(y.norms[columns]))
+
+    def end() -> Tile:
+        if bool(clear):
+            return Tile(s, a, b, work)
+        return _corrected(s, s <= nearness * (x.norms[rows][:, None] + y.norms[columns][None, :]), a, b, work)
+
+    return end
+
+
+def _corrected(s: Array, near: Array, a: Array, b: Array, work: Workspace) -> Tile:
+    """Distances for which the matrix product cancels, the `near` ones, taken again by their differences."""
+    xp = namespace(s)
     count = int(xp.sum(xp.astype(near, xp.int64)))
     if count == 0:
         return Tile(s, a, b, work)
@@ -81,27 +98,6 @@ def _tile(x: Points, rows: slice, y: Points, columns: slice, work: Workspace) ->
     tile = Tile(s, a, b, work, near)
     s[near] = xp.sum(tile.near_differences()[2] ** 2, axis=1)
     return tile
-
-
-def workers_for(n: int, m: int, n_jobs: int) -> int:
-    """Threads that a pass over n x m pairs is worth."""
-    return 1 if n * m < SMALL else min(n_jobs, -(-n // TILE_ROWS))
-
-
-def scratch(tile: tuple[int, int], dim: int) -> int:
-    """Numbers that one thread keeps for a tile and for copies of its points."""
-    return SCRATCH_TILES * tile[0] * tile[1] + 4 * (tile[0] + tile[1]) * (dim + 1)
-
-
-def tile_within(numbers: float, dim: int) -> tuple[int, int]:
-    """The largest tile, up to the usual one, whose scratch is within `numbers`, as far as a tile of one pair can be."""
-    rows, columns = TILE_ROWS, TILE_COLUMNS
-    while scratch((rows, columns), dim) > numbers and max(rows, columns) > 1:
-        if columns >= rows:
-            columns = -(-columns // 2)
-        else:
-            rows = -(-rows // 2)
-    return rows, columns
 
 
 def _slices(size: int, step: int) -> list[slice]:
@@ -124,8 +120,7 @@ class Sweep:
     block: Block
     x: Points
     y: Points
-    workers: int
-    tile: tuple[int, int]
+    layout: Layout
 
     def run(self, v: Array) -> Array:
         """The block's sum over all columns, for coefficients `v` of the columns."""
@@ -137,7 +132,7 @@ class Sweep:
 
             self._each(add, half=False)
             return out
-        mirrors = [self.block.zeros(self.x.x, v) for _ in range(self.workers)]
+        mirrors = [self.block.zeros(self.x.x, v) for _ in range(self.layout.workers)]
 
         def add_both(tile: Tile, row: slice, column: slice, worker: int) -> None:
             kept = self.block.add(self.kernel, tile, v[column, ...], out[row, ...])
@@ -151,7 +146,7 @@ class Sweep:
         """The matrices of the block's stored form, filled by the same tiles."""
         x = self.x.x
         shape = (x.shape[0], self.y.x.shape[0])
-        out = [namespace(x).empty(shape, dtype=x.dtype) for _ in range(self.block.kept)]
+        out = [namespace(x).empty(shape, dtype=x.dtype, device=x.device) for _ in range(self.block.kept)]
 
         def fill(tile: Tile, row: slice, column: slice, worker: int) -> None:
             for whole, part in zip(out, self.block.parts(self.kernel, tile), strict=True):
@@ -162,16 +157,32 @@ class Sweep:
 
     def _each(self, visit: Callable[[Tile, slice, slice, int], None], half: bool) -> None:
         """Visit every tile, or with `half` those on and right of the diagonal; a row of tiles stays with one worker."""
-        rows, columns = _slices(self.x.x.shape[0], self.tile[0]), _slices(self.y.x.shape[0], self.tile[1])
+        workers, tile = self.layout.workers, self.layout.tile
+        rows, columns = _slices(self.x.x.shape[0], tile[0]), _slices(self.y.x.shape[0], tile[1])
+
+        def begun(worker: int) -> Iterator[tuple[Callable[[], Tile], slice, slice]]:
+            scratch = Workspace()
+            for row in (rows[i] for i in _share(len(rows), worker, workers)):
+                for column in [row, *_behind(row.stop, columns)] if half else columns:
+                    yield _begin(self.x, row, self.y, column, scratch), row, column
 
         def work(worker: int) -> None:
-            scratch = Workspace()
+            tiles = begun(worker)
             with np.errstate(all="ignore"):  # limits at 0 and underflow far away are meant
-                for row in (rows[i] for i in _share(len(rows), worker, self.workers)):
-                    for column in [row, *_behind(row.stop, columns)] if half else columns:
-                        visit(_tile(self.x, row, self.y, column, scratch), row, column, worker)
+                for end, row, column in tiles if devices.on_processor(self.x.x) else _one_ahead(tiles):
+                    visit(end(), row, column, worker)
 
-        map_threads(work, range(self.workers), self.workers)
+        with devices.full_precision(self.x.x):
+            map_threads(work, range(workers), workers)
+
+
+def _one_ahead(items: Iterator[T]) -> Iterator[T]:
+    """The same items, each once the next one is there too: a device works on that while the host waits for this one."""
+    last = list(islice(items, 1))
+    for item in items:
+        yield last.pop()
+        last.append(item)
+    yield from last
 
 
 def _behind(start: int, columns: list[slice]) -> Iterator[slice]:

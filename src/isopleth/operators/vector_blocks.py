@@ -4,31 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from isopleth._namespace import Array, add_at, namespace
 from isopleth.kernels import Kernel, Workspace
 from isopleth.operators.blocks import Block, Evaluate, EvaluateFor, Matrix, Tile
 from isopleth.operators.curvature import laplacian_slope, second_derivative, slope_and_bend
+from isopleth.operators.differences import (
+    add_differences,
+    add_direct_differences,
+    clear_near,
+    direct_projection,
+    projection,
+    projection_back,
+)
 
 # A rough kernel has infinite derivatives at 0, where the limit along every line is cancelled by its opposite: in all that
 # follows, pairs that coincide add nothing of a term that has a factor x - y.
-
-
-def _matmul(a: Array, b: Array, work: Workspace, slot: str) -> Array:
-    if not isinstance(a, np.ndarray):
-        return namespace(a).matmul(a, b)
-    return np.matmul(a, b, out=work.empty(slot, (a.shape[0], b.shape[1]), a.dtype))
-
-
-def _clear_near(tile: Tile, weights: Array) -> tuple[Array, Array, Array, Array]:
-    """Take the near pairs out of `weights`: row, column, x - y and weight of each, 0 where the two coincide."""
-    xp = namespace(weights)
-    rows, columns, difference = tile.near_differences()
-    taken = weights[tile.near]
-    taken = xp.where(xp.sum(difference * difference, axis=1) > 0.0, taken, xp.zeros_like(taken))
-    weights[tile.near] = 0.0
-    return rows, columns, difference, taken
 
 
 class Radial(Block):
@@ -45,7 +35,7 @@ class Radial(Block):
         """Zeros of the shape of the points; coefficients have one column."""
         if v.ndim != 1:
             raise ValueError(f"the {self!r} block takes one column of coefficients, not an array of shape {v.shape}.")
-        return namespace(x).zeros(x.shape, dtype=x.dtype)
+        return namespace(x).zeros(x.shape, dtype=x.dtype, device=x.device)
 
     def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> None:
         """Far pairs as one product with the columns (v y, v), near ones by their differences."""
@@ -55,7 +45,7 @@ class Radial(Block):
         xp = namespace(tile.s)
         weights = self._evaluate(kernel)(tile.s, tile.work)
         if tile.near is not None:
-            rows, columns, difference, near = _clear_near(tile, weights)
+            rows, columns, difference, near = clear_near(tile, weights)
             add_at(out, rows, (near * xp.take(v, columns, axis=0))[:, None] * difference)
         v = xp.reshape(v, (-1, 1))
         sums = weights @ xp.concat([tile.y * v, v], axis=1)
@@ -96,7 +86,7 @@ class Flux(_OfVectors):
     def zeros(self, x: Array, v: Array) -> Array:
         """One zero a row; coefficients are vectors."""
         self._check(x, v)
-        return namespace(x).zeros((x.shape[0],), dtype=x.dtype)
+        return namespace(x).zeros((x.shape[0],), dtype=x.dtype, device=x.device)
 
     def parts(self, kernel: Kernel, tile: Tile) -> tuple[Array]:
         """q, 0 where two points coincide."""
@@ -116,40 +106,13 @@ class Flux(_OfVectors):
         weights = self._evaluate(kernel)(tile.s, tile.work)
         if tile.direct:
             weights[coincident] = 0.0
-            weights *= _direct_projection(tile, v)
+            weights *= direct_projection(tile, v)
         else:
             if tile.near is not None:
-                rows, columns, difference, near = _clear_near(tile, weights)
+                rows, columns, difference, near = clear_near(tile, weights)
                 add_at(out, rows, near * xp.sum(difference * xp.take(v, columns, axis=0), axis=1))
-            weights *= _projection(tile, v)
+            weights *= projection(tile, v)
         out += xp.sum(weights, axis=1)
-
-
-def _projection(tile: Tile, v: Array) -> Array:
-    """(x_i - y_j) . v_j, in scratch, by a matrix product that loses digits for near pairs."""
-    out = _matmul(tile.x, v.T, tile.work, "projection")
-    out -= namespace(v).sum(tile.y * v, axis=1)
-    return out
-
-
-def _projection_back(tile: Tile, v: Array) -> Array:
-    """(y_j - x_i) . v_i, in scratch, in the layout of the tile: reading a tile across its rows costs more than a product."""
-    out = _matmul(v, tile.y.T, tile.work, "projection")
-    out -= namespace(v).sum(tile.x * v, axis=1)[:, None]
-    return out
-
-
-def _direct_projection(tile: Tile, v: Array) -> Array:
-    """(x_i - y_j) . v_j, in scratch, by differences; with v of shape (rows, 1, dim) it is (x_i - y_j) . v_i."""
-    out: Array = None
-    for j in range(tile.x.shape[1]):
-        step = tile.difference(j)
-        step *= v[..., j]
-        if out is None:
-            out = tile.work.copy("projection", step)
-        else:
-            out += step
-    return out
 
 
 class CurlFree(_OfVectors):
@@ -170,7 +133,7 @@ class CurlFree(_OfVectors):
     def zeros(self, x: Array, v: Array) -> Array:
         """Zeros of the shape of the points; coefficients are vectors."""
         self._check(x, v)
-        return namespace(x).zeros(x.shape, dtype=x.dtype)
+        return namespace(x).zeros(x.shape, dtype=x.dtype, device=x.device)
 
     def parts(self, kernel: Kernel, tile: Tile) -> tuple[Array, Array]:
         r""":math:`-2\varphi'` and :math:`-4\varphi''`, the second 0 where two points coincide."""
@@ -189,15 +152,15 @@ class CurlFree(_OfVectors):
         slope, bend = self.parts(kernel, tile)
         out += slope @ v
         if tile.direct:
-            weights = _direct_projection(tile, v)
+            weights = direct_projection(tile, v)
             weights *= bend
-            _add_direct_differences(tile, weights, 1, out)
+            add_direct_differences(tile, weights, 1, out)
             return slope, bend
-        weights = _projection(tile, v)
+        weights = projection(tile, v)
         weights *= bend
         if tile.near is not None:
             self._add_near(tile, bend, weights, v, out, back=False)
-        _add_differences(weights, tile.x, tile.y, out)
+        add_differences(weights, tile.x, tile.y, out)
         return slope, bend
 
     def add_transposed(self, kept: tuple[Array, Array], tile: Tile, v: Array, out: Array) -> None:
@@ -205,15 +168,15 @@ class CurlFree(_OfVectors):
         slope, bend = kept
         out += slope.T @ v
         if tile.direct:
-            weights = _direct_projection(tile, v[:, None, :])
+            weights = direct_projection(tile, v[:, None, :])
             weights *= bend
-            _add_direct_differences(tile, weights, 0, out)
+            add_direct_differences(tile, weights, 0, out)
             return
-        weights = _projection_back(tile, v)
+        weights = projection_back(tile, v)
         weights *= bend
         if tile.near is not None:
             self._add_near(tile, bend, weights, v, out, back=True)
-        _add_differences(weights.T, tile.y, tile.x, out)
+        add_differences(weights.T, tile.y, tile.x, out)
 
     @staticmethod
     def _add_near(tile: Tile, bend: Array, weights: Array, v: Array, out: Array, back: bool) -> None:
@@ -223,20 +186,6 @@ class CurlFree(_OfVectors):
         exact = bend[tile.near] * xp.sum(difference * xp.take(v, giving, axis=0), axis=1)
         weights[tile.near] = 0.0
         add_at(out, taking, exact[:, None] * difference)
-
-
-def _add_differences(weights: Array, x: Array, y: Array, out: Array) -> None:
-    """Add sum_j weights_ij (x_i - y_j)."""
-    out -= weights @ y
-    out += x * namespace(weights).sum(weights, axis=1)[:, None]
-
-
-def _add_direct_differences(tile: Tile, weights: Array, axis: int, out: Array) -> None:
-    """Add sums over an axis of the tile of weights_ij (x_i - y_j)."""
-    for j in range(tile.x.shape[1]):
-        step = tile.difference(j)
-        step *= weights
-        out[:, j] += namespace(step).sum(step, axis=axis)
 
 
 def _far(x: Array, y: Array) -> bool:
@@ -269,7 +218,8 @@ class StoredBend:
     def __init__(self, bend: Array, x: Array, y: Array) -> None:
         self._bend, self._x, self._y = bend, x, y
         # A column of ones makes matrix products do what would be further passes over the pairs.
-        self._left, self._right = _with_ones(x), _with_ones(y)
+        self._left = _with_ones(x)
+        self._right = self._left if y is x else _with_ones(y)
 
     def __matmul__(self, v: Array) -> Array:
         xp = namespace(v)
@@ -299,7 +249,7 @@ class StoredCurlFree:
 
 def _with_ones(x: Array) -> Array:
     xp = namespace(x)
-    return xp.concat([x, xp.ones((x.shape[0], 1), dtype=x.dtype)], axis=1)
+    return xp.concat([x, xp.ones((x.shape[0], 1), dtype=x.dtype, device=x.device)], axis=1)
 
 
 def _times_slope(factor: float) -> EvaluateFor:

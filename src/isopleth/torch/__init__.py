@@ -1,0 +1,14 @@
+"""Differentiable sums of kernels, and losses made of them, for tensors of torch on any device."""
+
+from __future__ import annotations
+
+from isopleth.errors import require
+
+require("torch", "torch", "isopleth.torch")
+
+from isopleth.torch.distances import squared_l2  # noqa: E402  (a missing extra is said first)
+from isopleth.torch.entropy import entropy_surrogate  # noqa: E402
+from isopleth.torch.log_sums import log_kernel_sum  # noqa: E402
+from isopleth.torch.products import gradient_product, kernel_product  # noqa: E402
+
+__all__ = ["entropy_surrogate", "gradient_product", "kernel_product", "log_kernel_sum", "squared_l2"]

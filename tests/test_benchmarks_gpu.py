@@ -1,0 +1,44 @@
+"""The command that measures on a GPU: its logic, on the processor."""
+
+import pytest
+
+pytest.importorskip("benchmarks", reason="the benchmarks are not beside an installed package")
+torch = pytest.importorskip("torch")
+
+from benchmarks import gpu, gpu_products  # noqa: E402
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_without_a_device_it_says_so_and_nothing_else(tmp_path, capsys):
+    gpu.main(["--out", str(tmp_path / "results.txt")])
+    assert capsys.readouterr().out == "not measured: no CUDA device\n"
+    assert (tmp_path / "results.txt").read_text() == "| not measured: no CUDA device\n"
+
+
+def test_each_part_measures_and_holds_against_literal_sums():
+    head, (products, fit, scores) = gpu.measured("cpu", quick=True)
+    assert "Quick run" in head[-1]
+    told = {row[0]: row for row in products.rows}
+    for name in ("isopleth", "isopleth, two sets of points", "torch, whole matrix", "torch, differences (b, m, d)"):
+        assert float(told[name][3]) < 1e-6
+        assert float(told[name][2]) > 0.0
+    assert float(fit.rows[0][3]) <= 1e-6
+    assert float(fit.rows[0][4]) <= 2e-6
+    assert float(scores.rows[0][2]) < 1e-9
+
+
+def test_a_wrong_answer_has_a_large_error():
+    problem = gpu_products.problem(100, 5, torch.device("cpu"))
+    right = gpu_products.operator(problem)
+    assert gpu_products.error(problem, right) < 1e-6
+    assert gpu_products.error(problem, 1.01 * right) > 1e-4
+
+
+def test_a_rival_that_fails_is_told_and_the_others_go_on(monkeypatch):
+    def fails(problem):
+        raise MemoryError("149 GiB wanted, 130 GiB free")
+
+    monkeypatch.setattr(gpu_products, "RIVALS", {"one": fails, "isopleth": gpu_products.operator})
+    rows = gpu.products(gpu.QUICK, torch.device("cpu")).rows
+    assert rows[1][:2] == ["one", "MemoryError: 149 GiB wanted, 130 GiB free"]
+    assert float(rows[2][3]) < 1e-6
