@@ -54,6 +54,12 @@ class Frame:
         """What log densities pay for the scaling."""
         return math.fsum(np.log(self.scale))
 
+    def by_column(self, values: np.ndarray) -> np.ndarray:
+        """`values` of the kept columns as one a column of the data, NaN for those that were dropped."""
+        out = np.full(len(self.keep), np.nan)
+        out[self.keep] = values
+        return out
+
     def centre(self, X: np.ndarray) -> np.ndarray:
         """Kept columns about their centre, in the units of the data."""
         return X[:, self.keep] - self.shift

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import warnings
+from numbers import Real
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_torch_array
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from isopleth._namespace import is_foreign, refuse_gradient, to_numpy
 from isopleth.errors import InputError
 
 
@@ -32,7 +35,7 @@ def plain_names(estimator: BaseEstimator) -> list[str]:
     return [name if name.startswith("column ") else ast.literal_eval(name) for name in column_names(estimator)]
 
 
-def _names(X: Any) -> list[Any] | None:
+def frame_names(X: Any) -> list[Any] | None:
     """Names of the columns of a frame, whatever it is called there; None for what is no frame."""
     names = getattr(X, "column_names", None)
     if names is None:
@@ -40,14 +43,15 @@ def _names(X: Any) -> list[Any] | None:
     return None if names is None else list(names)
 
 
-def _listed(parts: list[str], most: int = 8) -> str:
+def listed(parts: list[str], most: int = 8) -> str:
+    """The first of `parts`, and how many more there are."""
     more = f" and {len(parts) - most} more" if len(parts) > most else ""
     return ", ".join(parts[:most]) + more
 
 
 def _columns(X: Any) -> list[tuple[str, Any]]:
     """Name and content of the columns of a frame or of a two-dimensional array; empty for anything else."""
-    names = _names(X)
+    names = frame_names(X)
     if names is not None:
         return [(f"column {str(name)!r}", X[name]) for name in names]
     table = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
@@ -56,7 +60,7 @@ def _columns(X: Any) -> list[tuple[str, Any]]:
 
 def _refuse_names(X: Any) -> None:
     """Refuse frames whose columns cannot be told apart, or that have none."""
-    names = _names(X)
+    names = frame_names(X)
     if names is None:
         if isinstance(X, np.ndarray) and X.dtype.names is not None:
             raise InputError("X is a structured array; pass a plain array of numbers or a data frame.")
@@ -66,7 +70,7 @@ def _refuse_names(X: Any) -> None:
     twice = sorted({str(name) for name in names if names.count(name) > 1})
     if twice:
         raise InputError(
-            f"X has several columns named {_listed([repr(name) for name in twice])}; give each a name of its own."
+            f"X has several columns named {listed([repr(name) for name in twice])}; give each a name of its own."
         )
 
 
@@ -83,9 +87,10 @@ def _refuse_kinds(X: Any) -> None:
         raise InputError(f"X has {np.ma.getmaskarray(X).sum()} masked cells; fill them or drop their rows first.")
     if hasattr(X, "collect") and hasattr(X, "lazy"):
         raise InputError("X is a lazy frame, which holds no rows yet; pass X.collect().")
-    if _names(X) is None and not isinstance(X, np.ndarray):
+    if frame_names(X) is None and not isinstance(X, np.ndarray):
         return
-    for name, column in _columns(X)[: 1 if isinstance(X, np.ndarray) else None]:  # an array is of one kind
+    of_one_kind = isinstance(X, np.ndarray) and X.ndim == 2
+    for name, column in _columns(X[:, :1] if of_one_kind else X):
         kind = str(getattr(column, "dtype", "")).lower()
         if kind.startswith("complex"):
             raise InputError(f"Complex data not supported: X has them in {name}; pass real and imaginary parts.")
@@ -121,19 +126,53 @@ def _refuse_not_finite(estimator: BaseEstimator, X: np.ndarray) -> None:
     names = column_names(estimator)
     parts = [f"{names[j]} ({counts[j]} row{'s' if counts[j] > 1 else ''})" for j in np.flatnonzero(counts)]
     kinds = " and ".join(k for k, found in (("NaN", np.isnan(X).any()), ("inf", np.isinf(X).any())) if found)
-    raise InputError(f"X contains {kinds} in {_listed(parts)}; drop those rows or fill them first.")
+    raise InputError(f"X contains {kinds} in {listed(parts)}; drop those rows or fill them first.")
 
 
-def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool, min_samples: int = 1) -> np.ndarray:
-    """Rows as a float64 array, names and number of columns set on (`reset`) or held against `estimator`.
+def on_host(x: Any, name: str) -> Any:
+    """`x` as it is, or, where it is an array of another library than NumPy, as a NumPy array.
+
+    Parameters
+    ----------
+    x : object
+        What a user gave.
+    name : str
+        What messages call it.
 
     Raises
     ------
     InputError
-        For text, dates, masked cells and values that are not finite, with the column or how many rows.
+        For a tensor that requires a gradient, or that does not hold its numbers one by one, as sparse ones do not.
+    """
+    if not is_foreign(x):
+        return x
+    refuse_gradient(x, name)
+    if is_torch_array(x):
+        _refuse_layout(x, name)
+    return to_numpy(x)
+
+
+def _refuse_layout(x: Any, name: str) -> None:
+    if str(x.layout).startswith("torch.sparse"):
+        raise InputError(f"{name} is a sparse tensor; pass {name}.to_dense() if it fits in memory.")
+    if x.is_meta or x.is_quantized or x.is_nested or str(x.layout) != "torch.strided":
+        raise InputError(f"{name} is a tensor of a kind that does not hold its numbers one by one; pass a plain one.")
+
+
+def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool, min_samples: int = 1) -> np.ndarray:
+    """Rows as a NumPy array of float64, names and number of columns set on (`reset`) or held against `estimator`.
+
+    Arrays of any array-API library are taken, on any device; :class:`isopleth._namespace.Home` says where they came from.
+
+    Raises
+    ------
+    InputError
+        For text, dates, masked cells and values that are not finite, with the column or how many rows; for tensors that
+        require a gradient.
     ValueError, TypeError
         For empty or sparse input and for columns other than at fit.
     """
+    X = on_host(X, "X")
     _refuse_kinds(X)
     _refuse_names(X)
     try:
@@ -145,7 +184,7 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool, min_samples: in
             _refuse_text(X, error)
         raise
     if reset:
-        names = _names(X)
+        names = frame_names(X)
         labels = range(checked.shape[1]) if names is None else names
         estimator._column_labels = [f"column {j}" if names is None else repr(str(j)) for j in labels]
     _refuse_not_finite(estimator, checked)
@@ -153,7 +192,7 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool, min_samples: in
 
 
 def check_weights(sample_weight: Any, n: int) -> np.ndarray:
-    """Weights as float64, ones when None.
+    """Weights as float64 of NumPy, ones when None; arrays of any array-API library are taken.
 
     Raises
     ------
@@ -162,6 +201,7 @@ def check_weights(sample_weight: Any, n: int) -> np.ndarray:
     """
     if sample_weight is None:
         return np.ones(n)
+    sample_weight = on_host(sample_weight, "sample_weight")
     try:
         w = np.asarray(sample_weight)
         w = w.astype(np.float64, casting="unsafe" if w.dtype == object else "same_kind")
@@ -206,9 +246,21 @@ def varying_columns(estimator: BaseEstimator, X: np.ndarray) -> np.ndarray:
         )
     if not keep.all():
         names = column_names(estimator)
-        constant = _listed([names[j] for j in np.flatnonzero(~keep)])
+        constant = listed([names[j] for j in np.flatnonzero(~keep)])
         warnings.warn(f"constant columns are dropped: {constant}.", DataWarning, stacklevel=3)
     return keep
+
+
+def check_memory_limit(memory_limit: Any) -> None:
+    """Refuse what is no number of bytes, where no estimator's own constraints do.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    """
+    if isinstance(memory_limit, bool) or not isinstance(memory_limit, Real) or not float(memory_limit) > 0:
+        raise InputError(f"memory_limit = {memory_limit!r}: expected a number of bytes > 0.")
 
 
 def warn_few_rows(n: int, dim: int) -> None:
@@ -219,3 +271,13 @@ def warn_few_rows(n: int, dim: int) -> None:
             DataWarning,
             stacklevel=3,
         )
+
+
+def warn_of_new_beginning() -> None:
+    """Warn that a model fitted at once cannot be added to."""
+    warnings.warn(
+        "fit keeps no sums that rows could be added to, so partial_fit begins anew and forgets the rows of fit; call it on a new "
+        "model, from the first rows on.",
+        DataWarning,
+        stacklevel=3,
+    )

@@ -153,7 +153,7 @@ def test_all_samples_as_landmarks_are_the_truncated_form(space, regularizer):
 
 def truncated(model, regularizer, Q):
     """-K_QX A^+ g(A) h / M for the samples of `model`, by the eigenvectors of its matrix."""
-    space, z = model._space, model._frame.enter(model._samples)
+    space, z = model._space, model._centers
     h = space.zeta(z, z, np.full(len(z), 1 / len(z)))
     if model.base_ is not None:
         h = h + space.operator(z).matvec(model.base_.value(z) / len(z))

@@ -9,11 +9,13 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from isopleth._namespace import Home, to_numpy
 from isopleth.density.estimator import DensityEstimator
 from isopleth.density.fitted import ExpansionDensity, FrameDensity
 from isopleth.density.levels import cross_fitted, weighted_quantile
 from isopleth.errors import InputError
 from isopleth.expansion import KernelExpansion
+from isopleth.validation import on_host
 
 
 class KernelDensity(DensityEstimator):
@@ -35,7 +37,7 @@ class KernelDensity(DensityEstimator):
         self.dual_coef_ = cast(ExpansionDensity, density).expansion.coefficients
 
     def _fitted(self) -> ExpansionDensity:
-        z = self._frame.enter(self._bounds.enter(self.centers_))
+        z = Home.of(self.dual_coef_).send(self._frame.enter(self._bounds.enter(to_numpy(self.centers_))))
         expansion = KernelExpansion(self._kernel, z, self.dual_coef_, self.memory_limit, self.n_jobs)
         return self._density_type(expansion)
 
@@ -54,7 +56,7 @@ class KernelDensity(DensityEstimator):
         Returns
         -------
         float or ndarray of the shape of `mass`
-            Thresholds for :meth:`score_samples`.
+            Thresholds for :meth:`score_samples`; a tensor where `mass` is one with an axis.
 
         Raises
         ------
@@ -62,18 +64,20 @@ class KernelDensity(DensityEstimator):
             If `mass` is not between 0 and 1.
         """
         check_is_fitted(self, "log_normalizer_")
-        asked = np.asarray(mass)
+        home = Home.of(mass, "mass")
+        asked = np.asarray(on_host(mass, "mass"))
         if asked.dtype.kind not in "fi" or not ((asked > 0) & (asked < 1)).all():
             raise InputError(f"mass = {mass!r}: expected numbers between 0 and 1, both left out.")
-        z = self._frame.enter(self._bounds.enter(self.centers_))
+        centers, weights = to_numpy(self.centers_), to_numpy(self.weights_)
+        fit = self._fitting_at(Home.of(self.dual_coef_))
         held_out = cross_fitted(
-            z,
-            self.weights_,
-            lambda rows, weights, test: self._fit_frame(self._kernel, rows, weights)[0].log_density(test),
+            self._frame.enter(self._bounds.enter(centers)),
+            weights,
+            lambda rows, weights, test: fit(self._kernel, rows, weights).log_density(test),
         )
-        held_out += self._log_slope(self.centers_) - self._frame.log_volume
-        levels = weighted_quantile(held_out, self.weights_, 1.0 - asked)
-        return levels if asked.ndim else float(levels)
+        held_out += self._log_slope(centers) - self._frame.log_volume
+        levels = weighted_quantile(held_out, weights, 1.0 - asked)
+        return home.send(levels) if asked.ndim else float(levels)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
         """Draw independent rows from the density, exactly.
@@ -88,7 +92,7 @@ class KernelDensity(DensityEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            Constant columns keep their value.
+            Constant columns keep their value. A tensor on the device of the fitted attributes where these are tensors.
 
         Raises
         ------
@@ -101,10 +105,10 @@ class KernelDensity(DensityEstimator):
             raise InputError(f"n_samples = {n_samples!r}: expected a whole number of rows, at least 1.")
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         z = self._fitted().sample(int(n_samples), rng)
-        some = self.centers_[:1]
+        some = to_numpy(self.centers_[:1, ...])
         rows = self._bounds.leave(self._frame.leave(z, self._bounds.enter(some)[0]))
         rows[:, ~self._frame.keep] = some[:, ~self._frame.keep]
-        return rows
+        return Home.of(self.dual_coef_).send(rows)
 
     def plot(self, columns: Any = None, masses: Any = (0.5, 0.8, 0.95, 0.99), rows: Any = None, ax: Any = None) -> Any:
         """Draw the regions that hold stated masses, by :func:`isopleth.plotting.plot_density`.

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import expit
 
 from isopleth.errors import InputError
+from isopleth.validation import on_host
 
 _LARGEST = 1e300  # so that the distance to a bound does not overflow
 _LEAST_DIGITS = 1e4  # steps of double precision that a column must span as a logarithm
@@ -53,7 +54,7 @@ class Bounds:
             If a column does not exist, a pair is none, or its ends are not in order.
         """
         low, high = np.full(len(labels), -np.inf), np.full(len(labels), np.inf)
-        for j, pair in _by_column(bounds, labels, names):
+        for j, pair in _by_column(on_host(bounds, "bounds"), labels, names):
             low[j], high[j] = _ends(pair, labels[j])
         return cls(low, high)
 
@@ -204,6 +205,7 @@ def _column(key: Any, labels: list[str], names: list[str] | None) -> int:
 
 
 def _ends(pair: Any, label: str) -> tuple[float, float]:
+    pair = on_host(pair, f"bounds of {label}")
     try:
         low, high = pair
     except (TypeError, ValueError) as error:

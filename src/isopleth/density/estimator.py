@@ -12,12 +12,14 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from isopleth._namespace import Array, Home, to_numpy
 from isopleth.density.bounds import Bounds
 from isopleth.density.fitted import FrameDensity
 from isopleth.density.length_scales import RULES, Rule, loss_units, resolve_length_scale
-from isopleth.density.search import Search, run_search
+from isopleth.density.search import Fit, Search, run_search
 from isopleth.errors import InputError
 from isopleth.frame import Frame
+from isopleth.home import settle
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.rows import merge_rows
 from isopleth.validation import check_rows, check_weights, column_names, varying_columns, warn_few_rows
@@ -49,8 +51,10 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         """Raise InputError for a bound kernel that cannot serve, and for more than memory holds, before any work is done."""
 
     @abstractmethod
-    def _fit_frame(self, kernel: Kernel, z: np.ndarray, weights: np.ndarray) -> tuple[FrameDensity, dict[str, Any]]:
-        """The density of distinct rows `z` in frame coordinates, and what else is to be known of this fit, by attribute."""
+    def _fit_frame(self, kernel: Kernel, z: Array, weights: Array) -> tuple[FrameDensity, dict[str, Any]]:
+        """The density of distinct rows `z` in frame coordinates, and what else is to be known of this fit, by attribute.
+
+        Rows and weights are at the home that the density is to have."""
 
     @abstractmethod
     def _keep(
@@ -62,6 +66,11 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
     @abstractmethod
     def _fitted(self) -> FrameDensity:
         """The density from the attributes that :meth:`_keep` set."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = True
+        return tags
 
     def _draw(self, kernel: Kernel) -> None:
         """Draw what a fit draws at random, once for all the densities that it makes; there is nothing of this kind in most."""
@@ -76,8 +85,9 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Rows; computed in float64.
+        X : array-like, tensor or data frame of shape (n_samples, n_features)
+            Rows; computed in float64. The fit of a tensor, or of another array of the array API, runs on its device, and the
+            fitted attributes are arrays there.
         y : ignored
             Present for scikit-learn's interface.
         sample_weight : array-like of shape (n_samples,), optional
@@ -92,6 +102,7 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         InputError
             If the rows, weights, kernel, length scale or bounds cannot be used; the sentence says which and what to do.
         """
+        home = Home.of(X)
         self._validate_params()
         self.__dict__.pop("log_normalizer_", None)  # a fit that fails leaves no mixture of two models
         self.__dict__.pop("search_path_", None)
@@ -107,21 +118,26 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         self._refuse(kernel)
         self._draw(kernel)
         warn_few_rows(len(rows), frame.dim)
-        scale, unit = self._choose_length_scale(kernel, frame.centre(rows), weights, keep)
+        scale, unit = self._choose_length_scale(kernel, frame.centre(rows), weights, keep, home)
         frame = frame.scaled(scale)
         z = frame.enter(rows)
-        density, report = self._fit_frame(kernel, z, weights)
-        self._kernel, self._frame, self._bounds = kernel, frame, bounds
-        self.length_scale_ = _spread(scale, keep)
-        self.unit_ = _spread(unit, keep)
-        for name, value in report.items():
-            setattr(self, name, value)
+        density, report = self._fit_frame(kernel, home.send(z), home.send(weights))
+        self._set_fit(kernel, frame, bounds, unit, report)
         self._keep(density, X, place, z, weights)
         self.log_normalizer_ = density.log_normalizer + frame.log_volume
+        settle(self, home)
         return self
 
+    def _set_fit(self, kernel: Kernel, frame: Frame, bounds: Bounds, unit: np.ndarray, report: dict[str, Any]) -> None:
+        """Set what every density is known by but its normaliser, which comes last: it says that all is there."""
+        self._kernel, self._frame, self._bounds = kernel, frame, bounds
+        self.length_scale_ = frame.by_column(frame.scale)
+        self.unit_ = frame.by_column(unit)
+        for name, value in report.items():
+            setattr(self, name, value)
+
     def _choose_length_scale(
-        self, kernel: Kernel, rows: np.ndarray, weights: np.ndarray, keep: np.ndarray
+        self, kernel: Kernel, rows: np.ndarray, weights: np.ndarray, keep: np.ndarray, home: Home
     ) -> tuple[np.ndarray, np.ndarray]:
         """Length scale and unit of each kept column."""
         search = self.length_scale if isinstance(self.length_scale, Search) else None
@@ -129,11 +145,13 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         scale = resolve_length_scale(asked, rows, weights, column_names(self), keep, what, self._rules())
         unit = loss_units(scale, rows, weights)
         if search is not None:
-            self.search_path_ = run_search(
-                search, kernel, rows, weights, scale, unit, lambda *held_in: self._fit_frame(*held_in)[0]
-            )
+            self.search_path_ = run_search(search, kernel, rows, weights, scale, unit, self._fitting_at(home))
             scale = self.search_path_.best_factor * scale
         return scale, unit
+
+    def _fitting_at(self, home: Home) -> Fit:
+        """The density of rows and weights that are on the host, at `home`."""
+        return lambda kernel, z, weights: self._fit_frame(kernel, home.send(z), home.send(weights))[0]
 
     def _enter(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Checked rows, which of them are inside the bounds, and those in frame coordinates."""
@@ -151,23 +169,25 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Rows.
+        X : array-like, tensor or data frame of shape (n_samples, n_features)
+            Rows, of any array library and on any device.
 
         Returns
         -------
         ndarray of shape (n_samples,)
+            A tensor on the device of `X`, where that is one.
             log p, in nats, per unit of volume of the kept columns; minus infinity on and beyond bounds. Far from the data,
             where p underflows, sums of kernels that are nowhere negative are computed in the log domain. Other kernels
             (SDO) are exact to about 1e-12 of their peak and 0 where they fall below 1e-17 of it: the log density of rows
             that far from every centre is noise, then minus infinity. Random features are noise much sooner, and minus
             infinity where they are not above it.
         """
+        home = Home.of(X)
         X, inside, z = self._enter(X)
         out = np.full(len(X), -np.inf)
         if len(z):
             out[inside] = self._fitted().log_unnormalized(z) - self.log_normalizer_ + self._log_slope(X[inside])
-        return out
+        return home.send(out)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Sum of the log densities of rows.
@@ -184,22 +204,24 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         float
             In nats.
         """
-        return float(np.sum(self.score_samples(X)))
+        return float(np.sum(to_numpy(self.score_samples(X))))
 
     def grad_log_density(self, X: Any) -> np.ndarray:
         r"""Gradient of the log density, :math:`\nabla \log p`.
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Rows.
+        X : array-like, tensor or data frame of shape (n_samples, n_features)
+            Rows, of any array library and on any device.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features)
+            A tensor on the device of `X`, where that is one.
             In reciprocal units of the columns; 0 in constant columns. Rows on or beyond a bound have none, nor have those
             where random features are not above their noise: NaN.
         """
+        home = Home.of(X)
         X, inside, z = self._enter(X)
         out = np.full((len(X), self.n_features_in_), np.nan)
         if len(z):
@@ -208,7 +230,7 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
             gradient = self._bounds.gradient(X[inside], gradient)
             gradient[:, ~self._frame.keep] = 0.0
             out[inside] = gradient
-        return out
+        return home.send(out)
 
     def hyvarinen_loss(self, X: Any) -> float:
         r"""Mean Hyvarinen loss of rows, :math:`\operatorname{tr} \nabla^2 \log p + |\nabla \log p|^2/2`, exactly.
@@ -269,18 +291,12 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
                 "rows, or fit with a smoother kernel, such as 'matern52' or 'gaussian'."
             )
         kept = int(np.argmax(self._frame.keep))
-        return float((self.unit_[kept] / self.length_scale_[kept]) ** 2 * np.mean(terms))
+        ratio = float(self.unit_[kept]) / float(self.length_scale_[kept])
+        return float(ratio**2 * np.mean(terms))
 
 
 def _on_the_line(bounds: Bounds, X: np.ndarray, counted: np.ndarray) -> np.ndarray:
     """Rows of positive weight with their bounded columns on the whole line; the others as they are."""
     out = X.copy()
     out[counted] = bounds.enter(X[counted])
-    return out
-
-
-def _spread(values: np.ndarray, keep: np.ndarray) -> np.ndarray:
-    """One value a column, NaN for those that were dropped."""
-    out = np.full(len(keep), np.nan)
-    out[keep] = values
     return out

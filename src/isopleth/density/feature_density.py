@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import logsumexp
 
+from isopleth._namespace import Array, Home, to_numpy
 from isopleth.density.fitted import FrameDensity
 from isopleth.errors import InputError
 from isopleth.kernels import Kernel
@@ -46,7 +47,7 @@ class FeatureDensity(FrameDensity):
 
     kernel: Kernel
     features: RandomFeatures
-    coefficients: np.ndarray
+    coefficients: Array
 
     @cached_property
     def log_normalizer(self) -> float:
@@ -56,25 +57,25 @@ class FeatureDensity(FrameDensity):
             \frac{\sum_t q(\omega_t)\,|A(\omega_t)|^2}{\sum_t q(\omega_t)},
             \qquad |A(\omega_t)|^2 = \tfrac T2\,(w_{\cos,t}^2 + w_{\sin,t}^2).
         """
-        half = self.features.size // 2
-        squares = self.coefficients[:half] ** 2 + self.coefficients[half:] ** 2
-        log_q = self.kernel.log_spectral_density(self.features.frequencies)
+        half, w = self.features.size // 2, to_numpy(self.coefficients)
+        squares = w[:half] ** 2 + w[half:] ** 2
+        log_q = self.kernel.log_spectral_density(to_numpy(self.features.frequencies))
         mean = logsumexp(log_q, b=half * squares) - logsumexp(log_q)
         return self.kernel.self_convolution().log_constant + float(mean)
 
     def positive(self, z: np.ndarray) -> np.ndarray:
         """Whether f is above the noise of the features at rows `z`."""
-        return np.asarray(self.features.value(z, self.coefficients) > self.features.noise)
+        return self._root(z) > self.features.noise
 
     def log_unnormalized(self, z: np.ndarray) -> np.ndarray:
         """log f^2, minus infinity where f is not above the noise."""
-        f = self.features.value(z, self.coefficients)
+        f = self._root(z)
         told = f > self.features.noise
         return np.where(told, 2.0 * np.log(np.where(told, f, 1.0)), -np.inf)
 
     def grad_log_density(self, z: np.ndarray) -> np.ndarray:
         r""":math:`2\,\nabla f/f`, NaN where f is not above the noise."""
-        return 2.0 * self.features.gradient(z, self.coefficients) / self._told(z)[:, None]
+        return 2.0 * self._answer(lambda x: self.features.gradient(x, self.coefficients), z) / self._told(z)[:, None]
 
     def hyvarinen_terms(self, z: np.ndarray) -> np.ndarray:
         r""":math:`2\,\Delta f/f`, NaN where f is not above the noise.
@@ -90,8 +91,16 @@ class FeatureDensity(FrameDensity):
                 f"random features of {self.kernel!r} have no Hyvarinen loss to go by, only that of their shortest waves; use a "
                 "smoother kernel, such as 'matern52' or 'gaussian', or judge by the likelihood."
             )
-        return 2.0 * self.features.laplacian(z, self.coefficients) / self._told(z)
+        return 2.0 * self._answer(lambda x: self.features.laplacian(x, self.coefficients), z) / self._told(z)
+
+    @property
+    def _home(self) -> Home:
+        return Home.of(self.coefficients)
+
+    def _root(self, z: np.ndarray) -> np.ndarray:
+        """f at rows `z`."""
+        return self._answer(lambda x: self.features.value(x, self.coefficients), z)
 
     def _told(self, z: np.ndarray) -> np.ndarray:
-        f = self.features.value(z, self.coefficients)
+        f = self._root(z)
         return np.where(f > self.features.noise, f, np.nan)

@@ -33,6 +33,11 @@ class FeatureSolution:
     n_iter: int
     share_below: float
 
+    @property
+    def report(self) -> dict[str, float]:
+        """What an estimator says of it, by attribute."""
+        return {"residual_": self.residual, "n_iter_": self.n_iter, "share_below_noise_": self.share_below}
+
 
 def newton(sums_at: Pass, start: Array, tol: float = 1e-6, max_iter: int = 50) -> FeatureSolution:
     r"""Minimise J of :class:`FeatureStatistics` by Newton's method.

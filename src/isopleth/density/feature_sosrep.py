@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
+from isopleth._namespace import Array, Home, namespace
 from isopleth.density.estimator import DensityEstimator
 from isopleth.density.feature_density import FeatureDensity
 from isopleth.density.feature_newton import newton
@@ -123,7 +124,8 @@ class RandomFeatureSOSREP(DensityEstimator):
     Notes
     -----
     There is no ``partial_fit``: every step needs all rows again, at the coefficients that the last one found. What adds are
-    the sums of a step, :class:`isopleth.density.feature_statistics.FeatureStatistics`.
+    the sums of a step, :class:`isopleth.density.feature_statistics.FeatureStatistics`, by which :func:`isopleth.distributed.fit`
+    goes over rows that do not fit in memory.
 
     No rows are kept, and a sum of waves has no sampler: there is no ``level_set``, ``plot`` or ``sample``. A quantile of
     :meth:`score_samples` of rows that were not fitted serves as a level.
@@ -174,7 +176,6 @@ class RandomFeatureSOSREP(DensityEstimator):
 
     def _refuse(self, kernel: Kernel) -> None:
         kernel.self_convolution()
-
         kernel.log_spectral_density(np.ones((1, kernel.bound_dim)))
         check_memory(2 * self.n_frequencies, self.memory_limit)
 
@@ -185,22 +186,17 @@ class RandomFeatureSOSREP(DensityEstimator):
     def _rules(self) -> Mapping[str, Rule]:
         return {"auto": lambda rows, weights: scott_or_told(rows, weights, 2 * self.n_frequencies), **RULES}
 
-    def _features(self) -> RandomFeatures:
-        return RandomFeatures(self.frequencies_, self.memory_limit, self.n_jobs)
+    def _features(self, home: Home) -> RandomFeatures:
+        return RandomFeatures(home.send(self.frequencies_), self.memory_limit, self.n_jobs)
 
-    def _fit_frame(self, kernel: Kernel, z: np.ndarray, weights: np.ndarray) -> tuple[FrameDensity, dict[str, Any]]:
-        features = self._features()
+    def _fit_frame(self, kernel: Kernel, z: Array, weights: Array) -> tuple[FrameDensity, dict[str, Any]]:
+        home = Home.of(z)
+        features = self._features(home)
+        shares = weights / namespace(weights).sum(weights)
         solution = newton(
-            lambda w: FeatureStatistics(features, w).accumulate(z, weights / weights.sum()),
-            np.zeros(features.size),
-            self.tol,
+            lambda w: FeatureStatistics(features, w).accumulate(z, shares), home.send(np.zeros(features.size)), self.tol
         )
-        report = {
-            "residual_": solution.residual,
-            "n_iter_": solution.n_iter,
-            "share_below_noise_": solution.share_below,
-            "noise_level_": features.noise,
-        }
+        report = {**solution.report, "noise_level_": features.noise}
         return FeatureDensity(kernel, features, solution.coefficients), report
 
     def _keep(
@@ -239,16 +235,19 @@ class RandomFeatureSOSREP(DensityEstimator):
         if len(z) > CHECKED:
             chosen = np.linspace(0, len(z) - 1, CHECKED).astype(int)
             z, weights = z[chosen], weights[chosen]
-            fitted = cast(FeatureDensity, self._fit_frame(fitted.kernel, z, weights)[0])
+            fit = self._fitting_at(Home.of(fitted.coefficients))
+            fitted = cast(FeatureDensity, fit(fitted.kernel, z, weights))
         told = fitted.positive(z)
         if not told.any():
             return float("nan")
         share = weights / weights.sum()
-        op = Operator(fitted.kernel, z, memory_limit=self.memory_limit, n_jobs=self.n_jobs).store()
-        alpha = auto(op, share, self.tol).coefficients
-        exact = RootDensity(KernelExpansion(fitted.kernel, z, alpha, self.memory_limit, self.n_jobs))
+        home = Home.of(fitted.coefficients)
+        centers = home.send(z)
+        op = Operator(fitted.kernel, centers, memory_limit=self.memory_limit, n_jobs=self.n_jobs).store()
+        alpha = auto(op, home.send(share), self.tol).coefficients
+        exact = RootDensity(KernelExpansion(fitted.kernel, centers, alpha, self.memory_limit, self.n_jobs))
         difference = fitted.log_density(z[told]) - exact.log_density(z[told])
         return float(np.sqrt(np.average(difference**2, weights=share[told])))
 
     def _fitted(self) -> FeatureDensity:
-        return FeatureDensity(self._kernel, self._features(), self.coef_)
+        return FeatureDensity(self._kernel, self._features(Home.of(self.coef_)), self.coef_)

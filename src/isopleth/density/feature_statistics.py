@@ -131,9 +131,10 @@ class FeatureStatistics:
         self._sums = self._empty()
 
     def _empty(self) -> _Sums:
-        xp, size = namespace(self.coefficients), self.features.size
-        dtype = self.coefficients.dtype
-        return _Sums(0.0, xp.zeros((size,), dtype=dtype), xp.zeros((size, size), dtype=dtype))
+        w, size = self.coefficients, self.features.size
+        xp = namespace(w)
+        square = xp.zeros((size, size), dtype=w.dtype, device=w.device)
+        return _Sums(0.0, xp.zeros_like(w), square)
 
     def accumulate(self, chunk: Array, weights: Any = None) -> Self:
         """Add rows.
@@ -213,7 +214,7 @@ class FeatureStatistics:
         """
         xp = namespace(self.coefficients)
         matrix = self._sums.curvature / self._weight()
-        matrix += xp.eye(self.features.size, dtype=matrix.dtype)
+        matrix += xp.eye(self.features.size, dtype=matrix.dtype, device=matrix.device)
         return xp.linalg.solve(matrix, -self.gradient)
 
     @property
@@ -260,8 +261,8 @@ def _checked(chunk: Array, weights: Any, columns: int) -> Array:
     if not bool(xp.all(xp.isfinite(chunk))):
         raise InputError("chunk has values that are not finite; drop their rows first.")
     if weights is None:
-        return xp.ones((chunk.shape[0],), dtype=chunk.dtype)
-    weights = xp.asarray(weights, dtype=chunk.dtype)
+        return xp.ones((chunk.shape[0],), dtype=chunk.dtype, device=chunk.device)
+    weights = xp.asarray(weights, dtype=chunk.dtype, device=chunk.device)
     if weights.shape != (chunk.shape[0],) or not bool(xp.all(xp.isfinite(weights) & (weights >= 0.0))):
         raise InputError(f"weights: expected {chunk.shape[0]} finite numbers >= 0, one a row of the chunk.")
     return weights

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from isopleth._namespace import Array, Home, to_numpy
 from isopleth.density.gaussian_pairs import sample_pairs
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import Gaussian
 
 
 class FrameDensity(ABC):
-    """A density p in frame coordinates."""
+    """A density p in frame coordinates.
+
+    Rows and answers are NumPy arrays; what is summed to answer may live elsewhere."""
+
+    @property
+    @abstractmethod
+    def _home(self) -> Home:
+        """Where that is."""
+
+    def _answer(self, function: Callable[[Array], Array], z: np.ndarray) -> np.ndarray:
+        """`function` at rows `z`, taken at home."""
+        return np.asarray(to_numpy(function(self._home.send(z))))
 
     @cached_property
     @abstractmethod
@@ -55,6 +68,10 @@ class ExpansionDensity(FrameDensity):
 
     expansion: KernelExpansion
 
+    @property
+    def _home(self) -> Home:
+        return Home.of(self.expansion.centers)
+
     @abstractmethod
     def sample(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
         """Independent rows from p, of shape (n_samples, d)."""
@@ -63,7 +80,7 @@ class ExpansionDensity(FrameDensity):
         """Whether f > 0 at rows `z`, which sums of kernels with negative values need not be."""
         if self.expansion.kernel.nonnegative:
             return np.ones(len(z), dtype=bool)
-        return np.asarray(self.expansion.value(z) > 0.0)
+        return np.asarray(self._answer(self.expansion.value, z) > 0.0)
 
 
 @dataclass(frozen=True)
@@ -93,15 +110,15 @@ class RootDensity(ExpansionDensity):
 
     def log_unnormalized(self, z: np.ndarray) -> np.ndarray:
         """log f^2."""
-        return 2.0 * self.expansion.log_abs(z)
+        return 2.0 * self._answer(self.expansion.log_abs, z)
 
     def grad_log_density(self, z: np.ndarray) -> np.ndarray:
         r""":math:`2\,\nabla f/f`."""
-        return 2.0 * self.expansion.grad_log_abs(z)
+        return 2.0 * self._answer(self.expansion.grad_log_abs, z)
 
     def hyvarinen_terms(self, z: np.ndarray) -> np.ndarray:
         r""":math:`2\,\Delta f/f`: what the gradients add and what they take cancel."""
-        return 2.0 * self.expansion.laplacian_over_value(z)
+        return 2.0 * self._answer(self.expansion.laplacian_over_value, z)
 
     def sample(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
         """Rows by pairs of centres; raises NotImplementedError for kernels other than the Gaussian."""
@@ -135,23 +152,25 @@ class MixtureDensity(ExpansionDensity):
     @cached_property
     def log_normalizer(self) -> float:
         r""":math:`\log \int f = \log \sum_i \alpha_i + \log \int k`."""
-        return math.log(float(np.sum(self.expansion.coefficients))) + self.expansion.kernel.log_integral()
+        return math.log(float(np.sum(to_numpy(self.expansion.coefficients)))) + self.expansion.kernel.log_integral()
 
     def log_unnormalized(self, z: np.ndarray) -> np.ndarray:
         """log f."""
-        return np.asarray(self.expansion.log_abs(z))
+        return self._answer(self.expansion.log_abs, z)
 
     def grad_log_density(self, z: np.ndarray) -> np.ndarray:
         r""":math:`\nabla f/f`."""
-        return np.asarray(self.expansion.grad_log_abs(z))
+        return self._answer(self.expansion.grad_log_abs, z)
 
     def hyvarinen_terms(self, z: np.ndarray) -> np.ndarray:
         r""":math:`\Delta f/f - |\nabla f/f|^2/2`."""
-        gradient = self.expansion.grad_log_abs(z)
-        return np.asarray(self.expansion.laplacian_over_value(z) - 0.5 * np.sum(gradient * gradient, axis=1))
+        gradient = self._answer(self.expansion.grad_log_abs, z)
+        return np.asarray(
+            self._answer(self.expansion.laplacian_over_value, z) - 0.5 * np.sum(gradient * gradient, axis=1)
+        )
 
     def sample(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
         """A centre by its share of the coefficients, and a draw from the kernel about it."""
-        alpha, centers = self.expansion.coefficients, self.expansion.centers
+        alpha, centers = to_numpy(self.expansion.coefficients), to_numpy(self.expansion.centers)
         chosen = rng.choice(len(alpha), size=n_samples, p=alpha / alpha.sum())
         return np.asarray(centers[chosen] + self.expansion.kernel.sample(n_samples, rng))

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from isopleth._namespace import Home, to_numpy
 from isopleth.errors import InputError
+from isopleth.validation import on_host
 
 # Rounding in second differences, eps/h^2, and their error, h^2/12 times a fourth derivative, balance here.
 STEP = float(np.finfo(np.float64).eps) ** 0.25
@@ -34,7 +36,7 @@ class HutchinsonLoss:
 
 
 def hutchinson_loss(
-    log_density: Callable[[np.ndarray], np.ndarray],
+    log_density: Callable[[Any], Any],
     X: Any,
     unit: Any = 1.0,
     n_probes: int = 100,
@@ -58,8 +60,8 @@ def hutchinson_loss(
     ----------
     log_density : callable
         Log density, up to a constant, of an array of shape (n, d): an array of shape (n,). For example the ``score_samples`` of
-        a fitted density.
-    X : array-like of shape (n_samples, n_features)
+        a fitted density. It is given tensors of float64 on the device of `X` where that is a tensor.
+    X : array-like or tensor of shape (n_samples, n_features)
         Rows.
     unit : float or array-like of shape (n_features,), default=1.0
         The unit of each column. A column whose unit is NaN is held still, so that ``unit_`` of a fitted density serves.
@@ -94,6 +96,7 @@ def hutchinson_loss(
     >>> round(hutchinson_loss(standard_normal, X, random_state=0).value, 5)
     -0.75
     """
+    home = Home.of(X)
     X = _rows(X)
     unit = _units(unit, X.shape[1])
     if isinstance(n_probes, bool) or not isinstance(n_probes, Integral) or n_probes < 2:
@@ -103,13 +106,13 @@ def hutchinson_loss(
     d = int(moves.sum())
     step = np.where(moves, STEP / math.sqrt(d) * unit, 0.0)
     _check_digits(X, step)
-    middle = _finite(log_density, X)
+    middle = _finite(log_density, X, home)
     terms = np.empty((n_probes, len(X)))
     for row in terms:
         shift = (
             X + step * rng.choice([-1.0, 1.0], size=X.shape)
         ) - X  # what rounding leaves, so that both sides are as far
-        ahead, behind = _finite(log_density, X + shift), _finite(log_density, X - shift)
+        ahead, behind = _finite(log_density, X + shift, home), _finite(log_density, X - shift, home)
         slope = (ahead - behind) / (2.0 * STEP)
         row[:] = d * ((ahead - middle) + (behind - middle)) / STEP**2 + 0.5 * d * slope**2
     error = math.sqrt(float(np.sum(terms.var(axis=0, ddof=1))) / n_probes) / len(X)
@@ -117,6 +120,7 @@ def hutchinson_loss(
 
 
 def _rows(X: Any) -> np.ndarray:
+    X = on_host(X, "X")
     try:
         X = np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -129,6 +133,7 @@ def _rows(X: Any) -> np.ndarray:
 
 
 def _units(unit: Any, columns: int) -> np.ndarray:
+    unit = on_host(unit, "unit")
     try:
         units = np.broadcast_to(np.asarray(unit, dtype=np.float64), (columns,))
     except (TypeError, ValueError) as error:
@@ -151,8 +156,8 @@ def _check_digits(X: np.ndarray, step: np.ndarray) -> None:
         )
 
 
-def _finite(log_density: Callable[[np.ndarray], np.ndarray], X: np.ndarray) -> np.ndarray:
-    values = np.asarray(log_density(X), dtype=np.float64)
+def _finite(log_density: Callable[[Any], Any], X: np.ndarray, home: Home) -> np.ndarray:
+    values = np.asarray(to_numpy(log_density(home.send(X))), dtype=np.float64)
     if values.shape != (len(X),):
         raise InputError(f"log_density gave shape {values.shape}; expected one number for each of {len(X)} rows.")
     bad = ~np.isfinite(values)

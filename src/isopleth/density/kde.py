@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
+from isopleth._namespace import Array, namespace
 from isopleth.density.base import KernelDensity
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, MixtureDensity
 from isopleth.expansion import KernelExpansion
@@ -104,5 +103,6 @@ class KDE(KernelDensity):
     def _refuse(self, kernel: Kernel) -> None:
         kernel.log_integral()
 
-    def _fit_frame(self, kernel: Kernel, z: np.ndarray, weights: np.ndarray) -> tuple[FrameDensity, dict[str, Any]]:
-        return MixtureDensity(KernelExpansion(kernel, z, weights / weights.sum(), self.memory_limit, self.n_jobs)), {}
+    def _fit_frame(self, kernel: Kernel, z: Array, weights: Array) -> tuple[FrameDensity, dict[str, Any]]:
+        shares = weights / namespace(weights).sum(weights)
+        return MixtureDensity(KernelExpansion(kernel, z, shares, self.memory_limit, self.n_jobs)), {}

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from isopleth.errors import InputError
+from isopleth.validation import on_host
 
 MEDIAN_ROWS = 1000
 
@@ -112,6 +113,7 @@ def resolve_length_scale(
             name = names[np.flatnonzero(keep)[np.argmax(bad)]]
             raise InputError(f"{name} is of a size that leaves no length scale; rescale it to numbers nearer to 1.")
         return scale
+    length_scale = on_host(length_scale, what)
     try:
         given = np.asarray(length_scale, dtype=np.float64)
     except (TypeError, ValueError) as error:

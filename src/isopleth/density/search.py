@@ -17,7 +17,7 @@ from isopleth.errors import InputError
 from isopleth.folds import held_out_parts
 from isopleth.frame import bounded
 from isopleth.kernels import Kernel
-from isopleth.validation import DataWarning
+from isopleth.validation import DataWarning, on_host
 
 CRITERIA = ("hyvarinen", "likelihood", "stable_minimum")
 _LARGEST = float(np.finfo(np.float64).max)
@@ -162,7 +162,7 @@ def _numbers(values: Any) -> np.ndarray | None:
 
 
 def _checked_grid(grid: Any) -> tuple[float, ...]:
-    factors = _numbers(grid)
+    factors = _numbers(on_host(grid, "grid"))
     if factors is None or factors.ndim == 0 or len(np.unique(factors)) < 2:
         raise InputError(f"grid = {grid!r}: expected at least two different positive factors of the base scale.")
     return tuple(factors.tolist())
@@ -171,7 +171,7 @@ def _checked_grid(grid: Any) -> tuple[float, ...]:
 def _checked_base(base: Any) -> Any:
     if isinstance(base, str) and base in RULES:
         return base
-    scales = _numbers(base)
+    scales = _numbers(on_host(base, "base"))
     if scales is None or scales.size == 0:
         raise InputError(f"base = {base!r}: expected 'scott', 'median', a positive number or one a column.")
     return tuple(scales.tolist()) if scales.ndim else float(scales)

@@ -6,10 +6,10 @@ import warnings
 from numbers import Real
 from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from isopleth._namespace import Array, namespace
 from isopleth.density.base import KernelDensity
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
 from isopleth.expansion import KernelExpansion
@@ -128,9 +128,9 @@ class SOSREP(KernelDensity):
     def _refuse(self, kernel: Kernel) -> None:
         kernel.self_convolution()
 
-    def _fit_frame(self, kernel: Kernel, z: np.ndarray, weights: np.ndarray) -> tuple[FrameDensity, dict[str, Any]]:
+    def _fit_frame(self, kernel: Kernel, z: Array, weights: Array) -> tuple[FrameDensity, dict[str, Any]]:
         op = Operator(kernel, z, memory_limit=self.memory_limit, n_jobs=self.n_jobs).store()
-        solution = SCALING_SOLVERS[self.solver](op, weights / weights.sum(), self.tol)
+        solution = SCALING_SOLVERS[self.solver](op, weights / namespace(weights).sum(weights), self.tol)
         if not solution.converged(self.tol):
             warnings.warn(
                 f"the residual {solution.residual:.1e} is above tol = {self.tol:g} after {solution.n_iter} products; a smaller "

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from isopleth._namespace import to_numpy
 from isopleth.difference.samples import TwoSamples
 from isopleth.errors import InputError
 
@@ -24,7 +25,7 @@ def choose_centers(given: Any, samples: TwoSamples, seed: int) -> tuple[np.ndarr
         chosen = _drawn_evenly(samples.weights > 0, count, seed)
         return samples.rows[chosen], chosen
     try:
-        centers = np.asarray(given, dtype=np.float64)
+        centers = np.asarray(to_numpy(given), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(
             "centers holds something other than numbers; expected a number of centers, or points."

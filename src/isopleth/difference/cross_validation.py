@@ -10,6 +10,7 @@ from typing import Self
 
 import numpy as np
 
+from isopleth._namespace import Array, Home, namespace
 from isopleth.difference.gaussian_system import GaussianSystem
 from isopleth.difference.spectrum import PenalizedSpectrum
 
@@ -43,30 +44,51 @@ class Split:
         """Sizes by sample and fold."""
         return self.weights.sum(axis=0)
 
+
+@dataclass(frozen=True)
+class FoldSums:
+    """Sums of the functions over the rows of each sample and fold; sums over other rows add to them.
+
+    Parameters
+    ----------
+    sums : array of shape (b, 2, T)
+        Of each function, by sample and fold.
+    counts : array of shape (2, T)
+        Of the weights: the sizes.
+    units : array of shape (b, 2, T) or None
+        Of the weights of the rows that are centres, to know which centres the training folds have; None if all of them may
+        always be used.
+    """
+
+    sums: np.ndarray
+    counts: np.ndarray
+    units: np.ndarray | None
+
+    @classmethod
+    def of(cls, system: GaussianSystem, z: Array, split: Split) -> Self:
+        """One pass over the rows."""
+        flat = split.weights.reshape(len(split.weights), -1)
+        return cls(system.sums(z, flat).reshape(-1, 2, split.folds), split.counts, split.units)
+
+    def __add__(self, other: FoldSums) -> FoldSums:
+        """Sums over the rows of both."""
+        units = None if self.units is None or other.units is None else self.units + other.units
+        return FoldSums(self.sums + other.sums, self.counts + other.counts, units)
+
+    @property
+    def folds(self) -> int:
+        """How many."""
+        return int(self.counts.shape[1])
+
     def missing(self, out: Sequence[int]) -> np.ndarray:
         """Places of the centres that are not in the training folds."""
         if self.units is None:
             return np.empty(0, dtype=np.intp)
-        kept = np.delete(self.units, list(out), axis=2).sum(axis=(1, 2))
-        return np.flatnonzero(kept == 0)
-
-
-@dataclass(frozen=True)
-class FoldSums:
-    """Sums of the functions over each sample and fold, of shape (b, 2, T), and what they are sums over."""
-
-    split: Split
-    sums: np.ndarray
-
-    @classmethod
-    def of(cls, system: GaussianSystem, z: np.ndarray, split: Split) -> Self:
-        """One pass over the rows."""
-        flat = split.weights.reshape(len(z), -1)
-        return cls(split, system.sums(z, flat).reshape(-1, 2, split.folds))
+        return np.flatnonzero(self._train(self.units, out).sum(axis=1) == 0)
 
     def held_out(self, fold: int) -> np.ndarray:
         """Mean over the first sample less mean over the second, in one fold."""
-        means = self.sums[:, :, fold] / self.split.counts[:, fold]
+        means = self.sums[:, :, fold] / self.counts[:, fold]
         return means[:, 0] - means[:, 1]
 
     def _train(self, array: np.ndarray, out: Sequence[int]) -> np.ndarray:
@@ -74,16 +96,16 @@ class FoldSums:
 
     def trained(self, out: Sequence[int]) -> np.ndarray:
         """The same over all folds but those `out`."""
-        means = self._train(self.sums, out) / self._train(self.split.counts, out)
+        means = self._train(self.sums, out) / self._train(self.counts, out)
         return means[:, 0] - means[:, 1]
 
     def trained_without_self(self, out: Sequence[int]) -> np.ndarray:
         """The same where each centre leaves out the one draw that it is itself."""
-        if self.split.units is None:
+        if self.units is None:
             return self.trained(out)
-        own = self._train(self.split.units, out)
+        own = self._train(self.units, out)
         own = own / np.maximum(np.ceil(own * (1.0 - 1e-12)), 1.0)
-        total = self._train(self.split.counts, out)
+        total = self._train(self.counts, out)
         own[:, total - own.max(axis=0) <= 1e-9 * total] = 0.0  # a single draw cannot be left out
         means = (self._train(self.sums, out) - own) / (total - own)
         return means[:, 0] - means[:, 1]
@@ -126,11 +148,11 @@ class FoldFit:
     def coordinates(self, columns: list[np.ndarray]) -> np.ndarray:
         """Right-hand sides in the eigenvectors, where all that is asked of their solutions is a sum."""
         h = np.column_stack(columns)
-        return self.spectrum.vectors.T @ (h if self.kept is None else h[self.kept])
+        return self.spectrum.coordinates(h if self.kept is None else h[self.kept])
 
     def coefficients(self, coordinates: np.ndarray, alpha: float, centers: int) -> np.ndarray:
         """Of one right-hand side, 0 for centres that are not kept."""
-        solved = self.spectrum.vectors @ (coordinates / (self.spectrum.values + alpha))
+        solved = self.spectrum.combined(coordinates / (self.spectrum.values + alpha))
         if self.kept is None:
             return solved
         out = np.zeros(centers)
@@ -142,12 +164,13 @@ class FoldFit:
 class FoldSystems:
     """Fits to all but some folds: sums over folds, inner products of all centres and the penalised norm.
 
-    A decomposition for each set of folds serves all ridges.
+    A decomposition for each set of folds serves all ridges. The matrices of the centres stay where these are; what is a number
+    a centre is of NumPy.
     """
 
     sums: FoldSums
-    gram: np.ndarray
-    norm: np.ndarray | None
+    gram: Array
+    norm: Array | None
 
     @cached_property
     def _whole(self) -> FoldFit:
@@ -162,31 +185,38 @@ class FoldSystems:
 
     def fit(self, out: Sequence[int], least_alpha: float) -> FoldFit:
         """The system without the folds `out`, which must be regular at the least ridge."""
-        missing = self.sums.split.missing(out)
+        missing = self.sums.missing(out)
         if len(missing):
-            kept = np.delete(np.arange(len(self.gram)), missing)
-            block = np.ix_(kept, kept)
-            norm = None if self.norm is None else self.norm[block]
-            fit = FoldFit(PenalizedSpectrum.of(self.gram[block], norm), kept)
+            kept = np.delete(np.arange(self.gram.shape[0]), missing)
+            norm = None if self.norm is None else _block(self.norm, kept)
+            fit = FoldFit(PenalizedSpectrum.of(_block(self.gram, kept), norm), kept)
         else:
             fit = self._whole
         fit.spectrum.check(least_alpha)
         return fit
 
 
+def _block(matrix: Array, kept: np.ndarray) -> Array:
+    """Rows and columns that are kept."""
+    xp, places = namespace(matrix), Home.of(matrix).send(kept)
+    return xp.take(xp.take(matrix, places, axis=0), places, axis=1)
+
+
 def fold_coefficients(systems: FoldSystems, alpha: float) -> np.ndarray:
     """Coefficients of the fits without each fold, of shape (b, T)."""
     columns = []
-    for t in range(systems.sums.split.folds):
+    for t in range(systems.sums.folds):
         fit = systems.fit((t,), alpha)
-        columns.append(fit.coefficients(fit.coordinates([systems.sums.trained((t,))])[:, 0], alpha, len(systems.gram)))
+        columns.append(
+            fit.coefficients(fit.coordinates([systems.sums.trained((t,))])[:, 0], alpha, systems.gram.shape[0])
+        )
     return np.column_stack(columns)
 
 
 def fold_tables(systems: FoldSystems, alphas: np.ndarray, nested: bool) -> FoldTables:
     """Scores by fold and ridge, and with `nested` those of fits that leave out two folds."""
     sums, least = systems.sums, float(alphas.min())
-    folds = range(sums.split.folds)
+    folds = range(sums.folds)
     tests = [sums.held_out(t) for t in folds]
     losses, cross = np.empty((2, len(folds), len(alphas)))
     for t in folds:

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from isopleth._namespace import HOST, Array, Home
 from isopleth.errors import InputError
+from isopleth.frame import Frame
 from isopleth.kernels import Gaussian
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.blocks import Matrix
@@ -46,9 +48,12 @@ class GaussianSystem:
     Whatever integrates over x is relative to the volume :math:`V = \pi^{d/2} \prod_j \sigma_j`, in which the inner product
     of a function with itself is 1; its logarithm is all that is ever formed of it.
 
+    What is of the size of the rows, and the matrices of the centres, is computed where the centres are; sums over rows, values
+    at rows, their weights and coefficients are arrays of NumPy.
+
     Parameters
     ----------
-    centers : array of shape (b, d)
+    centers : array of any library, of shape (b, d)
         The c_l in frame coordinates.
     log_volume : float
         log V, in the units of the data.
@@ -56,56 +61,67 @@ class GaussianSystem:
         As for :class:`~isopleth.operators.Operator`.
     """
 
-    centers: np.ndarray
+    centers: Array
     log_volume: float
     memory_limit: float = DEFAULT_MEMORY_LIMIT
     n_jobs: int | None = None
 
-    def _operator(self, x: np.ndarray, y: np.ndarray, **block: Any) -> Operator:
+    @property
+    def home(self) -> Home:
+        """Where the centres are."""
+        return Home.of(self.centers)
+
+    def _operator(self, x: Array, y: Array, **block: Any) -> Operator:
+        x, y = self.home.send(x), self.home.send(y)
         kernel = Gaussian(dim=x.shape[1])
         return Operator(kernel, x, y, memory_limit=self.memory_limit, n_jobs=self.n_jobs, **block)
 
-    def gram(self) -> np.ndarray:
+    def gram(self) -> Array:
         r"""Inner products over V, :math:`H_{lm} = e^{-|c_l - c_m|^2/4}`."""
         convolution = Gaussian(dim=self.centers.shape[1]).self_convolution()
         block = Matrix("inner products", lambda kernel: convolution.psi)
         return self._symmetric(self._operator(self.centers, self.centers, block=block).dense())
 
-    def norm(self, penalty: str) -> np.ndarray | None:
+    def norm(self, penalty: str) -> Array | None:
         """Matrix of the squared norm that is penalised; None for the coefficients' own."""
         if penalty == "l2":
             return None
         matrix = self._symmetric(self._operator(self.centers, self.centers).dense())
-        matrix[np.diag_indices_from(matrix)] += NUGGET
-        return matrix
+        return matrix + self.home.send(NUGGET * np.eye(matrix.shape[0]))
 
     @staticmethod
-    def _symmetric(matrix: np.ndarray) -> np.ndarray:
+    def _symmetric(matrix: Array) -> Array:
         return 0.5 * (matrix + matrix.T)
 
-    def sums(self, z: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def sums(self, z: Array, weights: np.ndarray) -> np.ndarray:
         """Sums of each function over the rows `z` for `weights` of shape (n, k), of shape (b, k)."""
-        return self._operator(self.centers, z).matvec(weights)
+        sums: np.ndarray = self.home.fetch(self._operator(self.centers, z).matvec(self.home.send(weights)))
+        return sums
 
-    def values(self, z: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    def values(self, z: Array, coefficients: np.ndarray) -> np.ndarray:
         """Sums over the centres at the rows `z` for `coefficients` of shape (b, k), of shape (n, k)."""
-        return self._operator(z, self.centers).matvec(coefficients)
+        values: np.ndarray = self.home.fetch(self._operator(z, self.centers).matvec(self.home.send(coefficients)))
+        return values
 
     def chunks(self, n: int) -> Iterator[slice]:
         """Parts of `n` rows whose values at all functions fit in the memory limit."""
-        step = max(1, int(self.memory_limit / (32 * len(self.centers))))
+        step = max(1, int(self.memory_limit / (32 * self.centers.shape[0])))
         return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
-    def matrix(self, z: np.ndarray) -> np.ndarray:
+    def matrix(self, z: Array) -> Array:
         """Values of all functions at the rows `z`, of shape (n, b)."""
         return self._operator(z, self.centers).dense()
 
-    def covariance(self, z: np.ndarray, weights: np.ndarray, mean: np.ndarray) -> np.ndarray:
-        """Weighted covariance of the functions over rows, divided by the sum of the weights."""
-        out = np.zeros((len(self.centers), len(self.centers)))
-        counted = weights > 0
-        z, share = z[counted], weights[counted] / weights.sum()
-        for part in self.chunks(len(z)):
-            centred = (self.matrix(z[part]) - mean) * np.sqrt(share[part])[:, None]
-            out += centred.T @ centred
-        return out
+
+def system_of(
+    frame: Frame,
+    scale: np.ndarray,
+    centers: np.ndarray,
+    memory_limit: float = DEFAULT_MEMORY_LIMIT,
+    n_jobs: int | None = None,
+    home: Home = HOST,
+) -> GaussianSystem:
+    """The functions around `centers` in the units of the data, at a length scale of each column that `frame` keeps."""
+    scaled = frame.scaled(scale)
+    log_volume = 0.5 * scaled.dim * float(np.log(np.pi)) + scaled.log_volume
+    return GaussianSystem(home.send(scaled.enter(centers)), log_volume, memory_limit, n_jobs)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from isopleth._namespace import to_numpy
 from isopleth.density.length_scales import deviations
 from isopleth.errors import InputError
 
@@ -87,7 +88,7 @@ def length_scales(
         return factors(rows.shape[1])[:, None] * spread, True
     expected = f"expected None, a number, one for each of {len(keep)} columns, or a table with one candidate a row"
     try:
-        table = np.asarray(given, dtype=np.float64)
+        table = np.asarray(to_numpy(given), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"length_scale = {given!r}: {expected}.") from error
     shape = table.shape
@@ -119,7 +120,7 @@ def ridges(given: Any) -> tuple[np.ndarray, bool]:
     if given is None:
         return ALPHAS, True
     try:
-        alphas = np.atleast_1d(np.asarray(given, dtype=np.float64))
+        alphas = np.atleast_1d(np.asarray(to_numpy(given), dtype=np.float64))
     except (TypeError, ValueError) as error:
         raise InputError(f"alpha = {given!r}: expected None, a number or a sequence of numbers.") from error
     if alphas.ndim != 1 or not alphas.size or not (np.isfinite(alphas) & (alphas >= 0)).all():

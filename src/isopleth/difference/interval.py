@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import ndtri
 
+from isopleth._namespace import namespace
 from isopleth.difference.cross_validation import LEAST_ALPHA, fold_tables
 from isopleth.difference.statistics import SampleStatistics
 from isopleth.errors import InputError
@@ -67,13 +68,14 @@ class SquaredL2Law:
         if at.systems is None or not (at.counts > 1.0).all():
             return None
         alpha = max(min(UNDERSMOOTHING * alpha, MOST_ALPHA), min(alpha, LEAST_ALPHA))
-        folds = at.systems.sums.split.folds
+        folds = at.systems.sums.folds
         estimate = fold_tables(at.systems, np.array([alpha]), nested=False).cross.mean()
-        half = at.spectrum.vectors * np.sqrt(at.spectrum.dual_weights(alpha))
-        noise, h = half.T @ at.noise @ half, half.T @ at.h
+        home = at.spectrum.home
+        half = at.spectrum.vectors * home.send(np.sqrt(at.spectrum.dual_weights(alpha)))
+        noise, h = half.T @ at.noise @ half, half.T @ home.send(at.h)
         dual = float(h @ h)
         slope = 4.0 * float(h @ noise @ h) / dual if dual > 0.0 else 0.0
-        floor = 2.0 * folds / (folds - 1.0) * float(np.sum(noise**2))
+        floor = 2.0 * folds / (folds - 1.0) * float(namespace(noise).sum(noise**2))
         return cls(float(estimate), slope, floor, at.log_volume)
 
     def interval(self, confidence_level: Any) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from isopleth._namespace import Array, Home, to_numpy
 from isopleth.density import KDE
 from isopleth.density.search import Search
 from isopleth.difference.samples import speaking_of
@@ -18,7 +19,7 @@ from isopleth.difference.volume import over_volume
 from isopleth.errors import InputError
 from isopleth.kernels import Gaussian
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
-from isopleth.validation import check_rows
+from isopleth.validation import check_rows, on_host
 
 
 class KDEDifference(BaseEstimator):
@@ -79,7 +80,8 @@ class KDEDifference(BaseEstimator):
         Parameters
         ----------
         X, Y : array-like or data frame of shape (n, n_features) and (n', n_features)
-            Rows of the two samples.
+            Rows of the two samples; where X is an array of another library than NumPy, the densities live in that library and
+            on its device.
         sample_weight_x, sample_weight_y : array-like of shape (n,) and (n',), optional
             Weights, not negative.
 
@@ -93,47 +95,53 @@ class KDEDifference(BaseEstimator):
             If a sample cannot be used, or a column is constant in one of them.
         """
         self._validate_params()
-        p = speaking_of("X", "X", lambda: self._density(X, sample_weight_x, reset=True))
-        q = speaking_of("Y", "X", lambda: self._density(Y, sample_weight_y, reset=False))
+        home, X, Y = Home.of(X), on_host(X, "X"), on_host(Y, "Y")
+        sample_weight_x = on_host(sample_weight_x, "sample_weight_x")
+        sample_weight_y = on_host(sample_weight_y, "sample_weight_y")
+        p = speaking_of("X", "X", lambda: self._density(X, sample_weight_x, home, reset=True))
+        q = speaking_of("Y", "X", lambda: self._density(Y, sample_weight_y, home, reset=False))
         self.densities_ = (p, q)
         sums, log_volumes = np.array([self._inner(p, p), self._inner(p, q), self._inner(q, q)]).T
         unit = log_volumes.min()  # reciprocal volumes may overflow, and their difference would be lost
         self.squared_l2_ = float(over_volume(np.array([1.0, -2.0, 1.0]) * sums @ np.exp(unit - log_volumes), unit))
         return self
 
-    def _density(self, given: Any, weights: Any, reset: bool) -> KDE:
+    def _density(self, given: Any, weights: Any, home: Home, reset: bool) -> KDE:
         rows = check_rows(self, given, reset=reset, min_samples=2)
         if (rows.min(axis=0) == rows.max(axis=0)).any():
             raise InputError("X has constant columns, which have no density; drop them from both samples first.")
         scale = Search(criterion="likelihood") if self.length_scale is None else self.length_scale
-        return KDE(length_scale=scale, memory_limit=self.memory_limit, n_jobs=self.n_jobs).fit(rows, None, weights)
+        return KDE(length_scale=scale, memory_limit=self.memory_limit, n_jobs=self.n_jobs).fit(
+            home.send(rows), None, weights
+        )
 
     def _inner(self, one: KDE, other: KDE) -> tuple[float, float]:
         """Integral of the product of two densities, Gaussians of the summed variances between all centres.
 
         Answers with the sum times a volume, and the logarithm of the volume.
         """
-        scale = np.hypot(one.length_scale_, other.length_scale_)
-        shift = np.median(one.centers_, axis=0)
-        x, y = ((density.centers_ - shift) / scale for density in (one, other))
+        home, of_one, of_other = Home.of(one.centers_), to_numpy(one.centers_), to_numpy(other.centers_)
+        scale = np.hypot(to_numpy(one.length_scale_), to_numpy(other.length_scale_))
+        shift = np.median(of_one, axis=0)
+        x, y = (home.send((centers - shift) / scale) for centers in (of_one, of_other))
         sums = Operator(Gaussian(), x, y, memory_limit=self.memory_limit, n_jobs=self.n_jobs).matvec(other.dual_coef_)
         log_volume = 0.5 * x.shape[1] * math.log(2.0 * math.pi) + math.fsum(np.log(scale))
         return float(one.dual_coef_ @ sums), log_volume
 
-    def difference(self, X: Any) -> np.ndarray:
+    def difference(self, X: Any) -> Array:
         """Difference of the densities at each row.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            Rows.
+            Rows; their library and device are those of the answer.
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        array of shape (n_samples,)
             p - q, per unit of volume.
         """
         check_is_fitted(self, "densities_")
-        rows = check_rows(self, X, reset=False)
+        home, rows = Home.of(X), check_rows(self, X, reset=False)
         p, q = (np.exp(density.score_samples(rows)) for density in self.densities_)
-        return np.asarray(p - q)
+        return home.send(p - q)

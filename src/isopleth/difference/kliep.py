@@ -13,53 +13,20 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from isopleth._namespace import Array, Home, namespace, to_numpy
 from isopleth.difference.gaussian_system import GaussianSystem
 from isopleth.difference.grids import length_scales
+from isopleth.difference.mixture_weights import mixture_weights
 from isopleth.errors import InputError
 from isopleth.folds import folds_of
 from isopleth.frame import Frame
+from isopleth.home import settle
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import ONE_BLAS_THREAD
-from isopleth.validation import check_rows, column_names, varying_columns
+from isopleth.validation import check_rows, column_names, on_host, varying_columns
 
 _UNSEEN = 1e-200
 """A kernel of which the rows of Y see no more than this would be divided by next to nothing."""
-
-
-def mixture_weights(functions: np.ndarray, tol: float, max_iter: int) -> tuple[np.ndarray, int, float]:
-    r"""Weights on the simplex that maximise the mean log of a mixture.
-
-    Each step multiplies the weights by the gradient, which never lowers the mean log. The gradient also bounds what is left:
-    the objective is concave, so that no weights are better by more than its largest entry less 1.
-
-    Parameters
-    ----------
-    functions : array of shape (n, b)
-        Values of the functions at the rows; each row has a positive one.
-    tol : float
-        Bound on what is left at which to stop, in nats.
-    max_iter : int
-        Most steps.
-
-    Returns
-    -------
-    weights : array of shape (b,)
-    n_iter : int
-        Steps made.
-    residual : float
-        The bound on what is left.
-    """
-    n, b = functions.shape
-    functions = functions / functions.max(axis=1, keepdims=True)  # changes no weights, and nothing overflows
-    weights = np.full(b, 1.0 / b)
-    step = 0
-    while True:
-        gradient = (1.0 / (functions @ weights)) @ functions / n
-        residual = float(gradient.max() - 1.0)
-        if residual <= tol or step == max_iter:
-            return weights, step, residual
-        weights *= gradient
-        step += 1
 
 
 class KLIEP(BaseEstimator):
@@ -92,11 +59,11 @@ class KLIEP(BaseEstimator):
     ----------
     divergence_ : float
         Mean log ratio over X, in nats.
-    centers_ : ndarray of shape (b, n_features)
-        The centres.
-    dual_coef_ : ndarray of shape (b,)
+    centers_ : array of shape (b, n_features)
+        The centres. This and other arrays are in the library and on the device of X.
+    dual_coef_ : array of shape (b,)
         The a_l.
-    length_scale_ : ndarray of shape (n_features,)
+    length_scale_ : array of shape (n_features,)
         The length scale of each column; NaN for constant columns, which are dropped.
     n_iter_ : int
         Steps made.
@@ -155,7 +122,8 @@ class KLIEP(BaseEstimator):
         Parameters
         ----------
         X, Y : array-like or data frame of shape (n, n_features) and (n', n_features)
-            Rows of the two samples.
+            Rows of the two samples; where X is an array of another library than NumPy, the kernel and the weights are computed
+            in that library and on its device.
 
         Returns
         -------
@@ -167,6 +135,8 @@ class KLIEP(BaseEstimator):
             If a sample cannot be used, or a row of X lies so far from all rows of Y that no ratio is finite.
         """
         self._validate_params()
+        home = Home.of(X)
+        X, Y = on_host(X, "X"), on_host(Y, "Y")
         x, y = check_rows(self, X, reset=True, min_samples=2), check_rows(self, Y, reset=False, min_samples=2)
         both = np.vstack([x, y])
         keep = varying_columns(self, both)
@@ -177,11 +147,11 @@ class KLIEP(BaseEstimator):
         self.centers_ = x[np.sort(rng.permutation(len(x))[: self.centers])]
         fold = folds_of(len(x), int(rng.integers(2**31)), min(int(self.cv), len(x)))
         with ONE_BLAS_THREAD:
-            systems = [self._functions(frame.scaled(scale), x, y) for scale in scales]
+            systems = [self._functions(frame.scaled(scale), x, y, home) for scale in scales]
             held_out = [self._held_out(system, fold) for system in systems] if len(scales) > 1 else [0.0]
             best = int(np.argmax(held_out))
             functions, means = systems[best]
-            if not np.isfinite(held_out[best]) or not (functions.max(axis=1) > 0).all():
+            if not np.isfinite(held_out[best]) or not _all_seen(functions):
                 raise InputError(
                     "some rows of X lie too far from all rows of Y for a ratio of densities; give length_scale."
                 )
@@ -193,49 +163,60 @@ class KLIEP(BaseEstimator):
                 stacklevel=2,
             )
         self._frame = frame.scaled(scales[best])
-        self.dual_coef_ = weights / means
-        self.length_scale_ = np.full(len(keep), np.nan)
-        self.length_scale_[keep] = scales[best]
-        self.divergence_ = float(np.mean(np.log(functions @ weights)))
+        self.dual_coef_ = to_numpy(weights) / means
+        self.length_scale_ = frame.by_column(scales[best])
+        self.divergence_ = float(np.mean(np.log(to_numpy(functions @ weights))))
+        settle(self, home)
         return self
 
-    def _system(self, frame: Frame) -> GaussianSystem:
-        return GaussianSystem(frame.enter(self.centers_), 0.0, self.memory_limit, self.n_jobs)
+    def _system(self, frame: Frame, home: Home) -> GaussianSystem:
+        centers = home.send(frame.enter(to_numpy(self.centers_)))
+        return GaussianSystem(centers, 0.0, self.memory_limit, self.n_jobs)
 
-    def _functions(self, frame: Frame, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _functions(self, frame: Frame, x: np.ndarray, y: np.ndarray, home: Home) -> tuple[Array, np.ndarray]:
         """Functions of mean 1 over Y at the rows of X, and their means before; 0 where Y does not see a centre."""
-        system = self._system(frame)
+        system = self._system(frame, home)
         means = system.sums(frame.enter(y), np.full((len(y), 1), 1.0 / len(y)))[:, 0]
-        values = system.matrix(frame.enter(x))
         seen = means > _UNSEEN
-        return np.where(seen, values / np.where(seen, means, 1.0), 0.0), np.where(seen, means, np.inf)
+        values = system.matrix(frame.enter(x)) / home.send(np.where(seen, means, 1.0))
+        return values * home.send(seen.astype(np.float64)), np.where(seen, means, np.inf)
 
-    def _held_out(self, system: tuple[np.ndarray, np.ndarray], fold: np.ndarray) -> float:
+    def _held_out(self, system: tuple[Array, np.ndarray], fold: np.ndarray) -> float:
         """Mean log ratio over the rows of X, each under the ratio fitted without its fold."""
         functions, _ = system
-        out = np.empty(len(functions))
+        xp, home = namespace(functions), Home.of(functions)
+        out = np.empty(len(fold))
         for k in range(int(fold.max()) + 1):
-            inside = functions[fold != k]
-            if not (inside.max(axis=1) > 0).all():
+            inside = xp.take(functions, home.send(np.flatnonzero(fold != k)), axis=0)
+            if not _all_seen(inside):
                 return -np.inf
             weights, _, _ = mixture_weights(inside, self.tol, self.max_iter)
+            own = xp.take(functions, home.send(np.flatnonzero(fold == k)), axis=0)
             with np.errstate(divide="ignore"):
-                out[fold == k] = np.log(functions[fold == k] @ weights)
+                out[fold == k] = np.log(to_numpy(own @ weights))
         return float(out.mean())
 
-    def ratio(self, X: Any) -> np.ndarray:
+    def ratio(self, X: Any) -> Array:
         """The fitted ratio of densities at each row.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            Rows.
+            Rows; their library and device are those of the answer.
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        array of shape (n_samples,)
             p/q.
         """
         check_is_fitted(self, "dual_coef_")
+        home = Home.of(X)
         rows = self._frame.enter(check_rows(self, X, reset=False))
-        return self._system(self._frame).values(rows, self.dual_coef_[:, None])[:, 0]
+        system = self._system(self._frame, Home.of(self.centers_))
+        return home.send(system.values(rows, to_numpy(self.dual_coef_)[:, None])[:, 0])
+
+
+def _all_seen(functions: Array) -> bool:
+    """Whether each row has a function that is positive there."""
+    xp = namespace(functions)
+    return bool(xp.all(xp.max(functions, axis=1) > 0))

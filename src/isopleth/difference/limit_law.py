@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from isopleth._namespace import Array, Home, namespace
 from isopleth.difference.gaussian_system import GaussianSystem
 from isopleth.difference.statistics import SampleStatistics
 
@@ -15,12 +16,12 @@ def deviation_factor(at: SampleStatistics, alpha: float) -> np.ndarray | None:
     """
     if not (at.counts > 1.0).all():
         return None
-    values, vectors = np.linalg.eigh(at.noise)
+    values, vectors = map(Home.fetch, namespace(at.noise).linalg.eigh(at.noise))
     kept = values > len(values) * np.finfo(np.float64).eps * max(float(values[-1]), 0.0)
     return at.spectrum.solve(vectors[:, kept] * np.sqrt(values[kept]), alpha)
 
 
-def deviations_at(system: GaussianSystem, z: np.ndarray, factor: np.ndarray) -> np.ndarray:
+def deviations_at(system: GaussianSystem, z: Array, factor: np.ndarray) -> np.ndarray:
     """Standard deviations at the rows `z`, over the volume."""
     out = np.zeros(len(z))
     for part in system.chunks(len(z)):

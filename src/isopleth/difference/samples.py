@@ -10,9 +10,10 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from isopleth._namespace import to_numpy
 from isopleth.errors import InputError
 from isopleth.rows import merge_rows
-from isopleth.validation import check_rows, check_weights
+from isopleth.validation import check_rows, check_weights, on_host
 
 _T = TypeVar("_T")
 _MOST_UNITS = 1e8
@@ -65,6 +66,8 @@ class TwoSamples:
         InputError, TypeError
             For rows and weights that cannot be used, by the name of the sample, and for samples with different columns.
         """
+        X, Y = on_host(X, "X"), on_host(Y, "Y")
+        weight_x, weight_y = on_host(weight_x, "sample_weight_x"), on_host(weight_y, "sample_weight_y")
         x = speaking_of("X", "X", lambda: check_rows(estimator, X, reset=True))
         y = speaking_of("Y", "X", lambda: check_rows(estimator, Y, reset=False))
         given_x = speaking_of("sample_weight_x", "sample_weight", lambda: check_weights(weight_x, len(x)))
@@ -133,7 +136,7 @@ def split_as_given(samples: TwoSamples, cv: Any) -> np.ndarray:
         If there is not one label a row, or a fold lacks one of the samples.
     """
     sizes = (samples.split, len(samples.place) - samples.split)
-    labels = [np.asarray(part) for part in cv]
+    labels = [np.asarray(to_numpy(part)) for part in cv]
     if len(labels) != 2 or any(part.shape != (size,) for part, size in zip(labels, sizes, strict=True)):
         raise InputError(
             f"cv: expected a number of folds, or two arrays with the fold of each row of X ({sizes[0]},) and Y ({sizes[1]},)."

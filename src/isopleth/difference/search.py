@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isopleth.difference.cross_validation import FoldSums, FoldSystems, FoldTables, Split, fold_tables
-from isopleth.difference.gaussian_system import GaussianSystem
+from isopleth.difference.cross_validation import FoldSystems, FoldTables, fold_tables
 from isopleth.difference.search_path import DifferenceSearchPath
 from isopleth.difference.volume import over_volume, smallest
 from isopleth.operators.threads import map_threads
@@ -34,36 +33,34 @@ def _nested_choice(paired: np.ndarray, log_volumes: np.ndarray, fold: int) -> tu
 
 
 def cross_validate(
-    system_at: Callable[[np.ndarray, int], tuple[GaussianSystem, np.ndarray]],
+    systems_at: Callable[[int, int], tuple[float, FoldSystems]],
     length_scales: np.ndarray,
     alphas: np.ndarray,
-    penalty: str,
-    split: Split,
     n_jobs: int,
 ) -> CrossFitted:
     """Losses over the grid, its best point, and the estimates whose grid points were chosen without their fold.
 
-    `system_at` answers with the system of a length scale, to be summed by so many threads, and the rows in its frame.
+    `systems_at` answers with the log volume and the fits to folds at the length scale of a place, summed by so many threads.
     """
     searched = len(length_scales) * len(alphas) > 1
     workers = min(n_jobs, len(length_scales))
 
-    def tables(scale: np.ndarray) -> tuple[float, FoldTables]:
-        system, z = system_at(scale, max(1, n_jobs // workers))
-        systems = FoldSystems(FoldSums.of(system, z, split), system.gram(), system.norm(penalty))
-        return system.log_volume, fold_tables(systems, alphas, searched)
+    def tables(place: int) -> tuple[float, FoldTables]:
+        log_volume, systems = systems_at(place, max(1, n_jobs // workers))
+        return log_volume, fold_tables(systems, alphas, searched)
 
-    found = map_threads(tables, length_scales, workers)
+    found = map_threads(tables, range(len(length_scales)), workers)
     volumes = np.array([log_volume for log_volume, _ in found])
     loss_table = np.stack([table.losses for _, table in found], axis=1)
     cross_table = np.stack([table.cross for _, table in found], axis=1)
     best = smallest(loss_table.mean(axis=0), volumes)
-    nested = np.zeros((split.folds, 2), dtype=int)
+    folds = len(loss_table)
+    nested = np.zeros((folds, 2), dtype=int)
     if searched:
         pairs = np.stack([table.paired for _, table in found if table.paired is not None], axis=2)
-        nested[:] = [_nested_choice(pairs, volumes, fold) for fold in range(split.folds)]
+        nested[:] = [_nested_choice(pairs, volumes, fold) for fold in range(folds)]
     path = DifferenceSearchPath(length_scales, alphas, volumes, loss_table, (best[0], best[1]), nested)
-    at = (np.arange(split.folds), nested[:, 0], nested[:, 1])
+    at = (np.arange(folds), nested[:, 0], nested[:, 1])
     relative_volumes = volumes[nested[:, 0]] - volumes[best[0]]
     return CrossFitted(
         path,

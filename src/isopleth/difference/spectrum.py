@@ -8,7 +8,28 @@ from typing import Self
 import numpy as np
 from scipy.linalg import eigh
 
+from isopleth._namespace import Array, Home, namespace
 from isopleth.errors import InputError
+
+
+def eigenpairs(matrix: Array, norm: Array | None) -> tuple[np.ndarray, Array]:
+    r"""Eigenvalues, ascending, and vectors :math:`V` with :math:`V^\top P V = I` for a norm P, the identity when left out.
+
+    The vectors are where the matrix is, the values are of NumPy.
+    """
+    if isinstance(matrix, np.ndarray):
+        # Divide and conquer: the default driver takes twice as long where eigenvalues lie close together.
+        values, vectors = eigh(matrix, norm, driver="evd" if norm is None else "gvd", check_finite=False)
+        return values, vectors
+    xp = namespace(matrix)
+    if norm is None:
+        values, vectors = xp.linalg.eigh(matrix)
+        return Home.fetch(values), vectors
+    # The array API has no problem of two matrices: the one of L^-1 H L^-T is the same, P = L L'.
+    factor = xp.linalg.cholesky(norm)
+    reduced = xp.linalg.solve(factor, xp.linalg.solve(factor, matrix).T)
+    values, vectors = xp.linalg.eigh(0.5 * (reduced + reduced.T))
+    return Home.fetch(values), xp.linalg.solve(factor.T, vectors)
 
 
 @dataclass(frozen=True)
@@ -18,26 +39,32 @@ class PenalizedSpectrum:
     :math:`V^\top H V = \operatorname{diag}(D)` and :math:`V^\top P V = I`, so that
     :math:`G = (H + \alpha P)^{-1} = V (D + \alpha)^{-1} V^\top` for every :math:`\alpha`.
 
+    Matrices stay in the array library and on the device of H. Vectors come and go as arrays of NumPy.
+
     Parameters
     ----------
-    gram : array of shape (b, b)
+    gram : array of any library, of shape (b, b)
         H.
     values : array of shape (b,)
         D, ascending, none negative.
     vectors : array of shape (b, b)
-        V.
+        V, where H is.
     """
 
-    gram: np.ndarray
+    gram: Array
     values: np.ndarray
-    vectors: np.ndarray
+    vectors: Array
 
     @classmethod
-    def of(cls, gram: np.ndarray, norm: np.ndarray | None = None) -> Self:
+    def of(cls, gram: Array, norm: Array | None = None) -> Self:
         """Of inner products and a norm, the identity when left out."""
-        # Divide and conquer: the default driver takes twice as long where eigenvalues lie close together.
-        values, vectors = eigh(gram, norm, driver="evd" if norm is None else "gvd", check_finite=False)
+        values, vectors = eigenpairs(gram, norm)
         return cls(gram, np.maximum(values, 0.0), vectors)
+
+    @property
+    def home(self) -> Home:
+        """Where the matrices are."""
+        return Home.of(self.vectors)
 
     @property
     def condition(self) -> float:
@@ -57,9 +84,28 @@ class PenalizedSpectrum:
                 f"{10 * self._rounding:.0e}, fewer centers or a smaller length_scale."
             )
 
+    def coordinates(self, b: np.ndarray) -> np.ndarray:
+        """V'b for `b` of shape (b, k)."""
+        coordinates: np.ndarray = self.home.fetch(self.vectors.T @ self.home.send(b))
+        return coordinates
+
+    def combined(self, coordinates: np.ndarray) -> np.ndarray:
+        """V times `coordinates`, of shape (b,) or (b, k)."""
+        combined: np.ndarray = self.home.fetch(self.vectors @ self.home.send(coordinates))
+        return combined
+
     def solve(self, b: np.ndarray, alpha: float) -> np.ndarray:
         """G b for `b` of shape (b, k)."""
-        return self.vectors @ ((self.vectors.T @ b) / (self.values + alpha)[:, None])
+        return self.combined(self.coordinates(b) / (self.values + alpha)[:, None])
+
+    def squared_size(self, theta: np.ndarray) -> float:
+        """theta'H theta."""
+        return float(self.home.fetch(self.home.send(theta) @ self.gram) @ theta)
+
+    def diagonal(self, matrix: Array) -> np.ndarray:
+        """Diagonal of V' `matrix` V."""
+        diagonal: np.ndarray = self.home.fetch(namespace(matrix).sum(self.vectors * (matrix @ self.vectors), axis=0))
+        return diagonal
 
     def dual_weights(self, alpha: float) -> np.ndarray:
         """Eigenvalues of M = 2G - GHG, the form of the dual estimate h'Mh."""

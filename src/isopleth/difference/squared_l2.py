@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from isopleth.difference.spectrum import PenalizedSpectrum
+from isopleth._namespace import namespace
 from isopleth.difference.statistics import SampleStatistics
 from isopleth.errors import InputError
 
@@ -30,21 +28,17 @@ def in_sample(at: SampleStatistics, alpha: float) -> dict[str, float]:
     """
     spectrum, h, counts = at.spectrum, at.h, at.counts
     theta = spectrum.solve(h[:, None], alpha)[:, 0]
-    linear, quadratic = float(h @ theta), float(theta @ spectrum.gram @ theta)
+    linear, quadratic = float(h @ theta), spectrum.squared_size(theta)
     combined = 2.0 * linear - quadratic
     out = dict.fromkeys(KINDS, math.nan)
     out.update(linear=linear, quadratic=quadratic, combined=combined)
     if (counts > 1.0).all():
-        out["corrected"] = combined - _trace(spectrum, spectrum.dual_weights(alpha), at.noise)
+        out["corrected"] = combined - float(spectrum.dual_weights(alpha) @ spectrum.diagonal(at.noise))
     if math.isfinite(spectrum.condition):
-        plain = sum(v / n for v, n in zip(at.covariances, counts, strict=True))
-        out["inverse_corrected"] = combined - float(np.trace(np.linalg.solve(spectrum.gram, plain)))
+        xp = namespace(spectrum.gram)
+        plain = sum(v / float(n) for v, n in zip(at.covariances, counts, strict=True))
+        out["inverse_corrected"] = combined - float(xp.linalg.trace(xp.linalg.solve(spectrum.gram, plain)))
     return out
-
-
-def _trace(spectrum: PenalizedSpectrum, weights: np.ndarray, matrix: np.ndarray) -> float:
-    """tr(V diag(weights) V' matrix)."""
-    return float(weights @ np.einsum("ij,ij->j", spectrum.vectors, matrix @ spectrum.vectors))
 
 
 def checked(estimates: dict[str, float], kind: str) -> float:

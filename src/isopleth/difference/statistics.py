@@ -7,10 +7,10 @@ from typing import Self
 
 import numpy as np
 
-from isopleth.difference.cross_validation import FoldSums, FoldSystems, Split
-from isopleth.difference.gaussian_system import GaussianSystem
-from isopleth.difference.samples import TwoSamples
+from isopleth._namespace import Array
+from isopleth.difference.cross_validation import FoldSystems
 from isopleth.difference.spectrum import PenalizedSpectrum
+from isopleth.difference.sums import SampleSums
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class SampleStatistics:
     means : array of shape (b, 2)
         Over each sample.
     covariances : list of two arrays of shape (b, b)
-        In each sample, divided by its size.
+        In each sample, divided by its size; where the centres are.
     counts : array of shape (2,)
         The sizes.
     systems : FoldSystems or None
@@ -36,22 +36,22 @@ class SampleStatistics:
     log_volume: float
     spectrum: PenalizedSpectrum
     means: np.ndarray
-    covariances: list[np.ndarray]
+    covariances: list[Array]
     counts: np.ndarray
     systems: FoldSystems | None
 
     @classmethod
-    def of(cls, system: GaussianSystem, z: np.ndarray, samples: TwoSamples, split: Split | None, penalty: str) -> Self:
-        """One pass over the rows for each of them."""
-        gram, norm = system.gram(), system.norm(penalty)
-        means = system.sums(z, samples.contrast)
+    def of(cls, sums: SampleSums, penalty: str) -> Self:
+        """From sums with moments; of one fold there are no fits without it."""
+        log_volume, systems = sums.systems(penalty)
+        moments = sums.moments or []
         return cls(
-            system.log_volume,
-            PenalizedSpectrum.of(gram, norm),
-            means,
-            [system.covariance(z, samples.weights[:, s], means[:, s]) for s in range(2)],
-            samples.counts,
-            None if split is None else FoldSystems(FoldSums.of(system, z, split), gram, norm),
+            log_volume,
+            PenalizedSpectrum.of(systems.gram, systems.norm),
+            np.column_stack([each.mean for each in moments]),
+            [each.scatter / each.count for each in moments],
+            np.array([each.count for each in moments]),
+            systems if sums.folds.folds > 1 else None,
         )
 
     @property
@@ -60,6 +60,6 @@ class SampleStatistics:
         return np.asarray(self.means[:, 0] - self.means[:, 1])
 
     @property
-    def noise(self) -> np.ndarray:
+    def noise(self) -> Array:
         """Covariance of h, without bias; there is none where a sample has one row only."""
-        return np.asarray(sum(v / (n - 1.0) for v, n in zip(self.covariances, self.counts, strict=True)))
+        return sum(v / (float(n) - 1.0) for v, n in zip(self.covariances, self.counts, strict=True))

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from isopleth._namespace import to_numpy
 from isopleth.density.bounds import Bounds
 from isopleth.density.search import Search
 from isopleth.errors import InputError
@@ -45,7 +46,7 @@ class Section:
         names = _names(density)
         chosen = _chosen(columns, names)
         for j in chosen:
-            if np.ptp(density.centers_[:, j]) == 0:
+            if np.ptp(to_numpy(density.centers_)[:, j]) == 0:
                 raise InputError(f"{names[j]} is constant, so there is no density of it to draw; choose other columns.")
         bounds = Bounds.of(density.get_params(deep=False).get("bounds"), names, names)
         low, high = bounds.low[chosen], bounds.high[chosen]
@@ -55,7 +56,7 @@ class Section:
 
     @property
     def centers(self) -> np.ndarray:
-        return self.whole.centers_[:, self.columns]
+        return np.asarray(to_numpy(self.whole.centers_)[:, self.columns])
 
     def rows(self, rows: Any) -> np.ndarray:
         """The chosen columns of rows of all the columns; no rows at all for None."""
@@ -120,7 +121,7 @@ def _refitted(density: Any, columns: list[int], bounds: list[tuple[float, float]
     settings = density.get_params(deep=False)
     own = {"length_scale": _own(settings["length_scale"], columns), "bounds": bounds}
     fresh = clone(density).set_params(**{name: own[name] for name in own if settings.get(name) is not None})
-    return fresh.fit(density.centers_[:, columns], sample_weight=density.weights_)
+    return fresh.fit(to_numpy(density.centers_)[:, columns], sample_weight=density.weights_)
 
 
 def _own(length_scale: Any, columns: list[int]) -> Any:
@@ -128,4 +129,4 @@ def _own(length_scale: Any, columns: list[int]) -> Any:
     if isinstance(length_scale, Search):
         return replace(length_scale, base=_own(length_scale.base, columns))
     one_for_all = isinstance(length_scale, str) or np.ndim(length_scale) == 0
-    return length_scale if one_for_all else np.asarray(length_scale)[columns]
+    return length_scale if one_for_all else np.asarray(to_numpy(length_scale))[columns]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from isopleth._namespace import to_numpy
 from isopleth.difference import LSDD
 from isopleth.difference.interval import normal_quantile
 from isopleth.difference.regions import check_mass
@@ -62,7 +63,7 @@ class _Picture:
 
     def at(self, evaluate: Callable[[np.ndarray], np.ndarray], points: np.ndarray) -> np.ndarray:
         """A method of the difference at points of the columns that vary."""
-        rows = np.tile(self.difference.centers_[0], (len(points), 1))
+        rows = np.tile(to_numpy(self.difference.centers_)[0], (len(points), 1))
         rows[:, self.columns] = points
         return _quietly(evaluate, rows)
 
@@ -137,7 +138,7 @@ def plot_difference(
         raise InputError(f"labels = {labels!r}: expected two names, one a sample.")
     quantile = normal_quantile(confidence_level)
     names = [column_label(str(label)) for label in labels]
-    columns = np.flatnonzero(~np.isnan(difference.length_scale_))
+    columns = np.flatnonzero(~np.isnan(to_numpy(difference.length_scale_)))
     if len(columns) > 2:
         raise InputError(
             f"the difference has {len(columns)} columns; fit it to the one or two of them that are to be drawn."
@@ -180,8 +181,8 @@ def _picture(difference: LSDD, columns: np.ndarray, masses: Sequence[float]) -> 
     if not 1 <= asked.size <= len(_REDS):
         raise InputError(f"masses = {masses!r}: expected one to {len(_REDS)} numbers between 0 and 1.")
     below, above = difference.level_set(asked)
-    low, high = _frame(difference.centers_[:, columns])
-    rim = np.minimum(difference.length_scale_[columns], _MARGIN * (high - low))
+    low, high = _frame(to_numpy(difference.centers_)[:, columns])
+    rim = np.minimum(to_numpy(difference.length_scale_)[columns], _MARGIN * (high - low))
     given = getattr(difference, "feature_names_in_", None)
     names = [f"column {j}" if given is None else str(given[j]) for j in columns]
     return _Picture(difference, columns, names, low - rim, high + rim, asked, np.array([above, below]))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from isopleth.score.base import Normalizer
 from isopleth.score.estimator import KernelScore
-from isopleth.score.named import KEF, SSGE, Landweber, NuMethod, Stein
+from isopleth.score.iterations import Landweber, NuMethod
+from isopleth.score.kef import KEF
+from isopleth.score.normalizer import Normalizer
 from isopleth.score.nystrom import NystromKEF
+from isopleth.score.ssge import SSGE
+from isopleth.score.stein import Stein
 
 __all__ = ["KEF", "SSGE", "KernelScore", "Landweber", "Normalizer", "NuMethod", "NystromKEF", "Stein"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from isopleth._namespace import Array, namespace
 from isopleth.score.spaces import Diagonal
 from isopleth.solvers.direct import Shifted
 
@@ -22,36 +21,40 @@ class AugmentedStein:
     ----------
     space : Diagonal
         The space.
-    z : ndarray of shape (n, d)
+    z : array of shape (n, d)
         Distinct samples in frame coordinates.
-    weights : ndarray of shape (n,)
+    weights : array of shape (n,)
         Repetitions of each; N is their sum, but at least n.
     alpha : float
         The ridge.
     """
 
-    def __init__(self, space: Diagonal, z: np.ndarray, weights: np.ndarray, alpha: float) -> None:
+    def __init__(self, space: Diagonal, z: Array, weights: Array, alpha: float) -> None:
         self.space, self.z = space, z
-        share = weights / weights.sum()
-        self.count = max(float(weights.sum()), float(len(z)))
+        xp = namespace(z)
+        total = float(xp.sum(weights))
+        share = weights / total
+        self.count = max(total, float(z.shape[0]))
         self.share, self.ridge = share, self.count * alpha
-        self.root = np.sqrt(self.count * share)
+        self.root = xp.sqrt(self.count * share)
         self.factor = Shifted(self.root[:, None] * space.gram(z) * self.root, self.ridge)
         self.data = self.count * space.zeta(z, z, share)
 
-    def value(self, x: np.ndarray) -> np.ndarray:
+    def value(self, x: Array) -> Array:
         """The score at each of the rows `x`, in frame coordinates."""
-        bytes_a_row = 6 * 8 * len(self.z)
+        bytes_a_row = 6 * 8 * self.z.shape[0]
         step = max(1, int(self.space.memory_limit // bytes_a_row))
-        return np.concatenate([self._some(x[start : start + step]) for start in range(0, len(x), step)])
+        count = x.shape[0]
+        parts = [self._some(x[start : min(start + step, count), :]) for start in range(0, count, step)]
+        return namespace(x).concat(parts)
 
-    def _some(self, x: np.ndarray) -> np.ndarray:
-        kernel = self.space.kernel
+    def _some(self, x: Array) -> Array:
+        xp = namespace(x)
         k = self.space.gram(x, self.z) * self.root
         solved = self.factor.solve(k.T).T
         own = self.count * self.space.zeta(x, self.z, self.share)
         # What the row adds to the data at sample m is -2 phi' (z_m - x).
         pairs = solved * self.root * self.space.slopes(x, self.z)
-        added = pairs @ self.z - pairs.sum(axis=1, keepdims=True) * x
-        schur = float(kernel(0.0)) + self.ridge - np.sum(k * solved, axis=1)
+        added = pairs @ self.z - xp.sum(pairs, axis=1, keepdims=True) * x
+        schur = float(self.space.kernel(0.0)) + self.ridge - xp.sum(k * solved, axis=1)
         return -(own - (solved * self.root) @ self.data - added) / schur[:, None]

@@ -3,57 +3,38 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from isopleth._namespace import Array, Home
 from isopleth.density.length_scales import loss_units, resolve_length_scale
 from isopleth.errors import InputError
 from isopleth.frame import Frame
+from isopleth.home import settle
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.rows import merge_rows
 from isopleth.score.base_measure import GaussianBase
 from isopleth.score.field import KernelTerm, ScoreField, Term, ZetaTerm
+from isopleth.score.normalizer import Normalizer
 from isopleth.score.rows import refuse_without_score, warn_of_unlike_columns
 from isopleth.score.spaces import SPACES, Space
 from isopleth.validation import check_rows, check_weights, column_names
 
 
-@dataclass(frozen=True)
-class Normalizer:
-    """The integral of a density known up to a constant, by importance sampling.
-
-    Parameters
-    ----------
-    log_value : float
-        Its logarithm: what to subtract from log densities.
-    effective_sample_size : float
-        How many draws of equal weight those taken are worth; of few, `log_value` says little.
-    n_samples : int
-        Draws taken.
-    """
-
-    log_value: float
-    effective_sample_size: float
-    n_samples: int
-
-
 class FrameFit(NamedTuple):
-    """A fit in frame coordinates.
+    """A fit in frame coordinates, of arrays at the home of the rows or on the host.
 
     `at_samples` is the score at the samples; `coefficients` may be None until somebody asks for the score elsewhere.
     """
 
-    at_samples: np.ndarray
-    centers: np.ndarray
-    coefficients: np.ndarray | None
+    at_samples: Array
+    centers: Array
+    coefficients: Array | None
     factor: float
     report: dict[str, Any]
 
@@ -82,10 +63,12 @@ class ScoreEstimator(BaseEstimator, ABC):
         """Which of SPACES."""
 
     @abstractmethod
-    def _fit_frame(self, space: Space, z: np.ndarray, weights: np.ndarray, base: GaussianBase | None) -> FrameFit:
-        """The fit to distinct rows `z` with `weights` that count repetitions."""
+    def _fit_frame(
+        self, space: Space, z: np.ndarray, weights: np.ndarray, base: GaussianBase | None, home: Home
+    ) -> FrameFit:
+        """The fit to distinct rows `z` with `weights` that count repetitions, for rows that came from `home`."""
 
-    def _solve_coefficients(self, space: Space, z: np.ndarray, weights: np.ndarray, base: GaussianBase | None) -> Any:
+    def _solve_coefficients(self, z: np.ndarray, weights: np.ndarray, home: Home) -> Array:
         """Coefficients that :meth:`_fit_frame` has left for later."""
         raise NotImplementedError
 
@@ -115,37 +98,53 @@ class ScoreEstimator(BaseEstimator, ABC):
         -----
         DataWarning
             If columns are of unlike spread, and the rule for the length scale gives one to all.
+
+        Notes
+        -----
+        Of tensors, fitted arrays are tensors on the same device, and what grows with pairs of rows is computed there. What one
+        core does in some milliseconds, less than it takes to tell a device, is computed on the host, as are landmarks, folds
+        and the base measure. ``search_path_`` and ``base_`` hold arrays of NumPy.
         """
         self._validate_params()
-        for name in (
-            "grad_log_density_",
-            "weights_",
-            "search_path_",
-        ):  # a fit that fails leaves no mixture of two models
-            self.__dict__.pop(name, None)
+        self._forget()
+        home = Home.of(X)
         X = check_rows(self, X, reset=True, min_samples=2)
         weights = check_weights(sample_weight, len(X))
         rows, weights, place = merge_rows(X, weights)
-        refuse_without_score(self, rows)
-        frame = Frame.centred(rows, np.ones(X.shape[1], dtype=bool))
-        space = SPACES[self._space_name()](get_kernel(self.kernel).bind(frame.dim), self.memory_limit, self.n_jobs)
-        scale, base_name = self._scale_and_base(space, frame.centre(rows), weights)
-        frame = frame.scaled(scale)
-        z = frame.enter(rows)
-        base = GaussianBase.fit(z, weights) if base_name == "gaussian" else None
-        self._frame = frame
-        fitted = self._fit_frame(space, z, weights, base)
-        self._space, self._samples, self._centers = space, rows, fitted.centers
-        self._dual_coef = fitted.coefficients
-        self.base_, self.zeta_factor_, self.weights_ = base, fitted.factor, weights
-        self.length_scale_ = scale
-        self.unit_ = loss_units(scale, frame.centre(rows), weights)
+        space, z, base = self._settle_frame(rows, weights, home)
+        fitted = self._fit_frame(space, z, weights, base, home)
+        self._centers, self._dual_coef = home.send(fitted.centers), home.send(fitted.coefficients)
+        self.zeta_factor_, self.weights_ = fitted.factor, weights
         for name, value in fitted.report.items():
             setattr(self, name, value)
-        self.grad_log_density_ = self._at_rows(X, place, fitted.at_samples)
+        self.grad_log_density_ = self._at_rows(X, place, home.fetch(fitted.at_samples))
+        settle(self, home)
         return self
 
-    def _scale_and_base(self, space: Space, rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, str | None]:
+    def _forget(self) -> None:
+        """Leave nothing of another fit: one that fails is to leave no mixture of two models."""
+        for name in ("grad_log_density_", "weights_", "search_path_", "_centers"):
+            self.__dict__.pop(name, None)
+
+    def _settle_frame(
+        self, rows: np.ndarray, weights: np.ndarray, home: Home
+    ) -> tuple[Space, np.ndarray, GaussianBase | None]:
+        """What distinct rows decide: the space, these rows in its frame, and the base measure there."""
+        refuse_without_score(self, rows)
+        frame = Frame.centred(rows, np.ones(rows.shape[1], dtype=bool))
+        space = SPACES[self._space_name()](get_kernel(self.kernel).bind(frame.dim), self.memory_limit, self.n_jobs)
+        centred = frame.centre(rows)
+        scale, base_name = self._scale_and_base(space, centred, weights, home)
+        self.length_scale_ = scale
+        self.unit_ = loss_units(scale, centred, weights)
+        self._frame, self._space = frame.scaled(scale), space
+        z = self._frame.enter(rows)
+        self.base_ = GaussianBase.fit(z, weights) if base_name == "gaussian" else None
+        return space, z, self.base_
+
+    def _scale_and_base(
+        self, space: Space, rows: np.ndarray, weights: np.ndarray, home: Home
+    ) -> tuple[np.ndarray, str | None]:
         """Length scale of each column and the base, for centred rows."""
         return self._resolved(self.length_scale, rows, weights), getattr(self, "base", None)
 
@@ -160,38 +159,46 @@ class ScoreEstimator(BaseEstimator, ABC):
         out = at_samples[place] / self._frame.scale
         without = place < 0
         if without.any():
-            out[without] = self._field().value(self._frame.enter(X[without])) / self._frame.scale
+            z = self._frame.enter(X[without])
+            out[without] = Home.fetch(self._field().value(self._home.send(z))) / self._frame.scale
         return out
 
     @property
-    def centers_(self) -> np.ndarray:
-        """Centres of the kernels, in the units of the data."""
-        check_is_fitted(self, "weights_")
-        return self._frame.leave(self._centers, np.zeros((1, self.n_features_in_)))
+    def _home(self) -> Home:
+        """Where the model lives: that of the rows at fit, the host after `load`."""
+        return Home.of(self._centers)
 
     @property
-    def dual_coef_(self) -> np.ndarray:
+    def centers_(self) -> Array:
+        """Centres of the kernels, in the units of the data."""
+        check_is_fitted(self, "_centers")
+        return self._home.send(self._frame.leave(Home.fetch(self._centers), np.zeros((1, self.n_features_in_))))
+
+    @property
+    def dual_coef_(self) -> Array:
         """The vector of each centre, in frame coordinates; truncated forms solve for them when they are first asked for."""
-        check_is_fitted(self, "weights_")
+        check_is_fitted(self, "_centers")
         if self._dual_coef is None:
-            z = self._frame.enter(self._samples)
-            self._dual_coef = self._solve_coefficients(self._space, z, self.weights_, self.base_)
+            found = self._solve_coefficients(Home.fetch(self._centers), Home.fetch(self.weights_), self._home)
+            self._dual_coef = self._home.send(found)
         return self._dual_coef
 
     def _field(self) -> ScoreField:
         terms: list[Term] = [KernelTerm(self._space, self._centers, self.dual_coef_)]
-        if self.zeta_factor_:
-            share = self.weights_ / self.weights_.sum()
-            terms.append(ZetaTerm(self._space, self._frame.enter(self._samples), share, self.zeta_factor_))
+        if self.zeta_factor_:  # full forms, whose centres are the samples
+            weights = Home.fetch(self.weights_)
+            share = self._home.send(weights / weights.sum())
+            terms.append(ZetaTerm(self._space, self._centers, share, self.zeta_factor_))
         if self.base_ is not None:
-            terms.append(self.base_)
+            terms.append(self.base_.at(self._home))
         return ScoreField(tuple(terms))
 
-    def _enter(self, X: Any) -> np.ndarray:
-        check_is_fitted(self, "grad_log_density_")
-        return self._frame.enter(check_rows(self, X, reset=False))
+    def _enter(self, X: Any) -> Array:
+        """Rows in frame coordinates, where the model lives."""
+        check_is_fitted(self, "_centers")
+        return self._home.send(self._frame.enter(check_rows(self, X, reset=False)))
 
-    def grad_log_density(self, X: Any) -> np.ndarray:
+    def grad_log_density(self, X: Any) -> Array:
         r"""The score, :math:`\nabla \log p`.
 
         Parameters
@@ -204,13 +211,14 @@ class ScoreEstimator(BaseEstimator, ABC):
         ndarray of shape (n_samples, n_features)
             In reciprocal units of the columns.
         """
-        return np.asarray(self._field_at(X) / self._frame.scale)
+        home, z = Home.of(X), self._enter(X)
+        return home.send(home.fetch(self._value(z)) / self._frame.scale)
 
-    def _field_at(self, X: Any) -> np.ndarray:
-        z = self._enter(X)
-        return np.asarray(self._field().value(z))
+    def _value(self, z: Array) -> Array:
+        """The score at rows in frame coordinates, in these."""
+        return self._field().value(z)
 
-    def divergence(self, X: Any) -> np.ndarray:
+    def divergence(self, X: Any) -> Array:
         r"""Divergence of the score, :math:`\sum_j \partial s_j/\partial x_j`, in closed form.
 
         Parameters
@@ -229,7 +237,7 @@ class ScoreEstimator(BaseEstimator, ABC):
             If the columns have length scales of their own: then it has a closed form only in units of these, which
             :meth:`hyvarinen_loss` uses.
         """
-        z = self._enter(X)
+        home, z = Home.of(X), self._enter(X)
         scale = self._frame.scale
         if (scale != scale[0]).any():
             raise InputError(
@@ -237,7 +245,7 @@ class ScoreEstimator(BaseEstimator, ABC):
                 "hyvarinen_loss, which takes each in its own unit."
             )
         with np.errstate(over="ignore", under="ignore"):  # of data of size 1e-160 it is beyond all numbers
-            return np.asarray(self._field().divergence(z) / scale[0] / scale[0])
+            return home.send(home.fetch(self._field().divergence(z)) / scale[0] / scale[0])
 
     def hyvarinen_loss(self, X: Any) -> float:
         r"""Mean Hyvarinen loss of rows, :math:`\operatorname{div} s + |s|^2/2`, in closed form.
@@ -261,9 +269,9 @@ class ScoreEstimator(BaseEstimator, ABC):
         .. [1] A. Hyvarinen, "Estimation of non-normalized statistical models by score matching", JMLR 6, 2005.
         """
         z = self._enter(X)
-        loss = np.mean(self._field().hyvarinen_terms(z))
+        loss = np.mean(Home.fetch(self._field().hyvarinen_terms(z)))
         with np.errstate(over="ignore"):  # of kernels far narrower than the data it may be infinite
-            unit = self.unit_[0] / self._frame.scale[0]
+            unit = float(self.unit_[0]) / self._frame.scale[0]
             return float(unit * (unit * loss)) if loss else 0.0
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -283,7 +291,7 @@ class ScoreEstimator(BaseEstimator, ABC):
         """
         return -self.hyvarinen_loss(X)
 
-    def log_density(self, X: Any) -> np.ndarray:
+    def log_density(self, X: Any) -> Array:
         """Log density up to a constant: its gradient is the score. Curl-free scores have one.
 
         Parameters
@@ -302,9 +310,9 @@ class ScoreEstimator(BaseEstimator, ABC):
         InputError
             If the space is diagonal, whose scores are no gradients.
         """
-        z = self._enter(X)
+        home, z = Home.of(X), self._enter(X)
         volume = 0.0 if self.base_ is None else self._frame.log_volume
-        return np.asarray(self._field().energy(z) - volume)
+        return home.send(home.fetch(self._field().energy(z)) - volume)
 
     def log_normalizer(self, n_samples: int = 10_000, random_state: Any = None) -> Normalizer:
         """Logarithm of the integral of exp(:meth:`log_density`), by importance sampling from the base measure.
@@ -326,14 +334,7 @@ class ScoreEstimator(BaseEstimator, ABC):
         InputError
             If there is no base measure, or the space is diagonal.
         """
-        check_is_fitted(self, "grad_log_density_")
+        check_is_fitted(self, "_centers")
         if self.base_ is None:
             raise InputError("a log density without a base measure need not integrate; fit with base='gaussian'.")
-        if isinstance(n_samples, bool) or not isinstance(n_samples, Integral) or n_samples < 1:
-            raise InputError(f"n_samples = {n_samples!r}: expected a whole number of draws, at least 1.")
-        rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
-        z = self.base_.sample(int(n_samples), rng)
-        log_ratio = self._field().energy(z) - self.base_.energy(z)
-        total = float(logsumexp(log_ratio))
-        effective = float(np.exp(2.0 * total - logsumexp(2.0 * log_ratio)))
-        return Normalizer(total - float(np.log(n_samples)), effective, int(n_samples))
+        return Normalizer.of(self._field(), self.base_, n_samples, random_state, self._home)

@@ -10,6 +10,8 @@ from typing import Self
 
 import numpy as np
 
+from isopleth._namespace import Array, Home, namespace, to_numpy
+
 
 @dataclass(frozen=True)
 class GaussianBase:
@@ -17,11 +19,11 @@ class GaussianBase:
 
     Parameters
     ----------
-    mean : ndarray of shape (d,)
+    mean : array of shape (d,)
         Its mean.
-    axes : ndarray of shape (d, d)
+    axes : array of shape (d, d)
         Eigenvectors of the covariance, as columns.
-    variances : ndarray of shape (d,)
+    variances : array of shape (d,)
         Its eigenvalues, all positive.
 
     Examples
@@ -33,9 +35,9 @@ class GaussianBase:
     array([[-1. , -0.5]])
     """
 
-    mean: np.ndarray
-    axes: np.ndarray
-    variances: np.ndarray
+    mean: Array
+    axes: Array
+    variances: Array
 
     @classmethod
     def fit(cls, z: np.ndarray, weights: np.ndarray) -> Self:
@@ -65,23 +67,28 @@ class GaussianBase:
         shrunk = (1.0 - shrinkage) * np.clip(variances, 0.0, None) + shrinkage * size
         return cls(mean, axes, unit * (unit * shrunk))
 
-    def value(self, x: np.ndarray) -> np.ndarray:
+    def at(self, home: Home) -> GaussianBase:
+        """The same, for rows that live elsewhere."""
+        return GaussianBase(home.send(self.mean), home.send(self.axes), home.send(self.variances))
+
+    def value(self, x: Array) -> Array:
         """Its score, the gradient of its log density, at rows `x`."""
         return -(((x - self.mean) @ self.axes) / self.variances) @ self.axes.T
 
-    def divergence(self, x: np.ndarray) -> np.ndarray:
+    def divergence(self, x: Array) -> Array:
         """Of its score: a constant."""
-        return np.full(len(x), -float(np.sum(1.0 / self.variances)))
+        xp = namespace(x)
+        return xp.full_like(x[:, 0], -float(xp.sum(1.0 / self.variances)))
 
     @cached_property
     def _log_peak(self) -> float:
-        return -0.5 * (len(self.mean) * math.log(2.0 * math.pi) + math.fsum(np.log(self.variances)))
+        return -0.5 * (self.mean.shape[0] * math.log(2.0 * math.pi) + math.fsum(np.log(to_numpy(self.variances))))
 
-    def energy(self, x: np.ndarray) -> np.ndarray:
+    def energy(self, x: Array) -> Array:
         """Its log density, normalised."""
         z = (x - self.mean) @ self.axes
-        return np.asarray(self._log_peak - 0.5 * np.sum(z * z / self.variances, axis=1))
+        return self._log_peak - 0.5 * namespace(x).sum(z * z / self.variances, axis=1)
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Independent rows of it, of shape (n, d)."""
-        return self.mean + (rng.standard_normal((n, len(self.mean))) * np.sqrt(self.variances)) @ self.axes.T
+        """Independent rows of it, of shape (n, d), for arrays of NumPy."""
+        return self.mean + (rng.standard_normal((n, self.mean.shape[0])) * np.sqrt(self.variances)) @ self.axes.T

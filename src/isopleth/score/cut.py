@@ -5,15 +5,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 
-import numpy as np
-
+from isopleth._namespace import Array, namespace
 from isopleth.solvers.regularizers import Regularizer, SpectralCutoff
 from isopleth.validation import DataWarning
 
 
-def warn_if_all_is_cut(regularizer: Regularizer, fitted: np.ndarray, largest: Callable[[], float]) -> None:
+def warn_if_all_is_cut(regularizer: Regularizer, fitted: Array, largest: Callable[[], float]) -> None:
     """Warn that a threshold is above all eigenvalues, of which `largest` tells the largest: what was `fitted` is 0."""
-    if not isinstance(regularizer, SpectralCutoff) or regularizer.threshold is None or fitted.any():
+    if not isinstance(regularizer, SpectralCutoff) or regularizer.threshold is None:
+        return
+    if bool(namespace(fitted).any(fitted != 0.0)):
         return
     top = largest()
     if top < regularizer.threshold:

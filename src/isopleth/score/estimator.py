@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from isopleth._namespace import Home
 from isopleth.density.length_scales import loss_units
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
@@ -154,7 +155,9 @@ class KernelScore(RegularizedScore):
     def _space_name(self) -> str:
         return self.space
 
-    def _scale_and_base(self, space: Space, rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, str | None]:
+    def _scale_and_base(
+        self, space: Space, rows: np.ndarray, weights: np.ndarray, home: Home
+    ) -> tuple[np.ndarray, str | None]:
         free = isinstance(self.length_scale, str) and self.length_scale == "auto"
         scale = self._resolved("median" if free else self.length_scale, rows, weights)
         if not free and self.base != "auto" and self.regularizer is not None:
@@ -162,7 +165,7 @@ class KernelScore(RegularizedScore):
         bases = (None, "gaussian") if self.base == "auto" else (self.base,)
         candidates = Candidates(bases, FACTORS if free else (1.0,), self.regularizer)
         unit = float(loss_units(scale, rows, weights)[0] / scale[0])
-        self.search_path_ = select(space, Rows(rows, weights, scale, unit, self.folds), candidates)
+        self.search_path_ = select(space, Rows(rows, weights, scale, unit, self.folds, home), candidates)
         return self.search_path_.length_scale, self.search_path_.base
 
     def _regularizer(self) -> Regularizer:

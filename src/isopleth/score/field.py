@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from isopleth._namespace import Array
+from isopleth._namespace import Array, namespace
 from isopleth.score.spaces import Space
 
 
@@ -112,4 +112,4 @@ class ScoreField:
     def hyvarinen_terms(self, x: Array) -> Array:
         r""":math:`\operatorname{div} s + |s|^2/2` at rows `x`."""
         value = self.value(x)
-        return self.divergence(x) + 0.5 * (value * value).sum(axis=1)
+        return self.divergence(x) + 0.5 * namespace(value).sum(value * value, axis=1)

@@ -8,9 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from isopleth._namespace import HOST, Array, Home, namespace
 from isopleth.score.base_measure import GaussianBase
+from isopleth.score.solution import Accuracy, lanczos_path, solve_path
 from isopleth.score.spaces import Space
-from isopleth.score.system import Accuracy, SampleSystem, lanczos_path, solve_path
+from isopleth.score.system import SampleSystem
 from isopleth.solvers.regularizers import IterativeRegularizer, Regularizer, SpectralCutoff, Tikhonov
 
 ACCURACY = Accuracy(tol=1e-4, max_iter=300)
@@ -23,7 +25,7 @@ DENSE = 600
 class Coefficients(NamedTuple):
     """Of a fitted score: those of the kernels at the samples, of shape (m, d), and the factor of zeta."""
 
-    kernels: np.ndarray
+    kernels: Array
     zeta: float
 
 
@@ -34,9 +36,9 @@ class FitPath:
     ----------
     space : Space
         Where scores are sought.
-    samples : ndarray of shape (m, d)
+    samples : array of shape (m, d)
         Distinct rows.
-    weights : ndarray of shape (m,)
+    weights : array of shape (m,)
         Repetitions of each.
     regularizers : sequence of Regularizer
         What to fit with.
@@ -47,13 +49,13 @@ class FitPath:
     def __init__(
         self,
         space: Space,
-        samples: np.ndarray,
-        weights: np.ndarray,
+        samples: Array,
+        weights: Array,
         regularizers: Sequence[Regularizer],
         accuracy: Accuracy = ACCURACY,
     ) -> None:
         self._regularizers = regularizers
-        self.samples, self.share = samples, weights / weights.sum()
+        self.samples, self.share = samples, weights / namespace(weights).sum(weights)
         sees_all = any(isinstance(r, SpectralCutoff) and r.needs_all_eigenvalues for r in regularizers)
         self._plain = SampleSystem(space, samples, self.share, whole=sees_all)
         # Sums of kernels that interpolate the values at the samples want far more of a Krylov basis.
@@ -65,7 +67,7 @@ class FitPath:
 
     def on(self, base: GaussianBase | None) -> list[Coefficients]:
         """The fit by each regulariser, on top of a base."""
-        at_base = np.zeros_like(self.samples) if base is None else base.value(self.samples)
+        at_base = namespace(self.samples).zeros_like(self.samples) if base is None else base.value(self.samples)
         system = self._plain if base is None else self._plain.on(at_base)
         solver = solve_path if self._dense else lanczos_path
         return [
@@ -83,7 +85,7 @@ def _has_zeta(regularizer: Regularizer) -> bool:
 class View:
     """Fitted scores seen at some rows `x`; what all fits to the same samples share is computed once."""
 
-    def __init__(self, space: Space, path: FitPath, x: np.ndarray) -> None:
+    def __init__(self, space: Space, path: FitPath, x: Array) -> None:
         # Each may keep its matrices: they share the memory limit.
         half = replace(space, memory_limit=space.memory_limit / 2)
         self._space, self._x = space, x
@@ -92,17 +94,18 @@ class View:
         self._zeta = space.zeta(x, path.samples, path.share)
         self._zeta_divergence = space.zeta_divergence(x, path.samples, path.share)
 
-    def value(self, fitted: Coefficients, base: GaussianBase | None) -> np.ndarray:
+    def value(self, fitted: Coefficients, base: GaussianBase | None) -> Array:
         """The score, of shape (n, d)."""
         value = self._product.matvec(fitted.kernels) + fitted.zeta * self._zeta
-        return np.asarray(value if base is None else value + base.value(self._x))
+        return value if base is None else value + base.value(self._x)
 
-    def hyvarinen_terms(self, fitted: Coefficients, base: GaussianBase | None) -> np.ndarray:
+    def hyvarinen_terms(self, fitted: Coefficients, base: GaussianBase | None) -> Array:
         r""":math:`\operatorname{div} s + |s|^2/2`, of shape (n,)."""
         divergence = self._space.divergence_by(self._flux, fitted.kernels) + fitted.zeta * self._zeta_divergence
         if base is not None:
             divergence = divergence + base.divergence(self._x)
-        return np.asarray(divergence + 0.5 * np.sum(self.value(fitted, base) ** 2, axis=1))
+        value = self.value(fitted, base)
+        return divergence + 0.5 * namespace(value).sum(value**2, axis=1)
 
 
 def held_out_terms(
@@ -112,6 +115,7 @@ def held_out_terms(
     part: np.ndarray,
     bases: Sequence[str | None],
     regularizers: Sequence[Regularizer],
+    home: Home = HOST,
 ) -> np.ndarray:
     """Loss of each row of a part by fits without it, of shape (bases, regularisers, rows); inf where it is not finite.
 
@@ -127,13 +131,15 @@ def held_out_terms(
         The rows held out.
     bases, regularizers : sequences
         What to try.
+    home : Home
+        Where to.
     """
-    path = FitPath(space, z[~part], weights[~part], regularizers)
-    view = View(space, path, z[part])
+    path = FitPath(space, home.send(z[~part]), home.send(weights[~part]), regularizers)
+    view = View(space, path, home.send(z[part]))
 
     def terms(name: str | None) -> list[np.ndarray]:
-        base = GaussianBase.fit(z[~part], weights[~part]) if name == "gaussian" else None
-        return [view.hyvarinen_terms(fitted, base) for fitted in path.on(base)]
+        base = GaussianBase.fit(z[~part], weights[~part]).at(home) if name == "gaussian" else None
+        return [home.fetch(view.hyvarinen_terms(fitted, base)) for fitted in path.on(base)]
 
     out = np.array([terms(name) for name in bases])
     return np.where(np.isfinite(out), out, np.inf)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from collections.abc import Callable
+from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from isopleth._namespace import HOST, Home
 from isopleth.errors import InputError
 from isopleth.folds import FOLDS, held_out_parts
+from isopleth.home import settle
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.rows import merge_rows
@@ -19,10 +22,12 @@ from isopleth.score.base_measure import GaussianBase
 from isopleth.score.cut import warn_if_all_is_cut
 from isopleth.score.field import KernelTerm
 from isopleth.score.landmarks import METHODS, choose_landmarks
-from isopleth.score.nystrom_selection import choose_ridge, parts_within_memory
+from isopleth.score.nystrom_running import RunningStatistics, path_of
+from isopleth.score.nystrom_selection import parts_within_memory
 from isopleth.score.spaces import SPACES, Space
-from isopleth.score.statistics import NystromStatistics
+from isopleth.score.statistics import NystromStatistics, pooled_system
 from isopleth.solvers.regularizers import Regularizer, Tikhonov
+from isopleth.validation import check_rows, check_weights, warn_of_new_beginning
 
 
 class NystromKEF(ScoreEstimator):
@@ -34,7 +39,7 @@ class NystromKEF(ScoreEstimator):
 
     and likewise for every other regulariser: :class:`~isopleth.score.nystrom_system.NystromSystem` has the formula. All distinct
     rows as landmarks make it the truncated form of :class:`KernelScore`. Data that do not fit in memory go chunk by chunk
-    through :class:`~isopleth.score.statistics.NystromStatistics`.
+    through :meth:`partial_fit`, or part by part through :func:`isopleth.distributed.fit`.
 
     The ridge, if it is not given, is chosen by the mean Hyvarinen loss of rows held out, in parts that are always the same:
     the sums that a fit rests on tell it, so that rows are gone through once. Nothing else is tuned.
@@ -68,13 +73,13 @@ class NystromKEF(ScoreEstimator):
     dual_coef_ : ndarray of shape (m, n_features)
         The vector of each, in frame coordinates.
     weights_ : ndarray of shape (n_distinct,)
-        Summed weights of the distinct rows.
+        Summed weights of the distinct rows of `fit`.
     regularizer_ : Regularizer
         What was used.
     search_path_ : RidgePath
         What was compared and chosen, if the ridge was.
     grad_log_density_ : ndarray of shape (n_samples, n_features)
-        The score at the rows of `fit`. All others are those of :class:`KernelScore`.
+        The score at the rows of `fit`, or of the last `partial_fit`. All others are those of :class:`KernelScore`.
 
     See Also
     --------
@@ -136,30 +141,126 @@ class NystromKEF(ScoreEstimator):
     def _space_name(self) -> str:
         return self.space
 
-    def _fit_frame(self, space: Space, z: np.ndarray, weights: np.ndarray, base: GaussianBase | None) -> FrameFit:
+    def _fit_frame(
+        self, space: Space, z: np.ndarray, weights: np.ndarray, base: GaussianBase | None, home: Home
+    ) -> FrameFit:
         centers = self._choose(space, z, weights)
-        sums = self._sums(space, z, weights / weights.mean(), centers, base)
-        regularizer: Regularizer = Tikhonov() if self.regularizer is None else self.regularizer
-        if len(sums) > 1:
-            self.search_path_ = choose_ridge(sums)
-            regularizer = self.search_path_.regularizer
-        statistics = reduce(NystromStatistics.merge, sums)
+        sums = self._sums(space, z, weights / weights.mean(), centers, base, home)
+        regularizer = self._chosen(sums)
+        system = pooled_system(sums)
         del sums  # the solution has the memory to itself
-        system = statistics.system()
-        coefficients = np.asarray(space.unstack(system.solve(regularizer), z.shape[1]))
+        coefficients = space.unstack(system.solve(regularizer), z.shape[1])
         warn_if_all_is_cut(regularizer, coefficients, lambda: system.largest)
-        at_samples = KernelTerm(space, centers, coefficients).value(z)
+        at_samples = home.fetch(KernelTerm(space, home.send(centers), coefficients).value(home.send(z)))
         if base is not None:
             at_samples = at_samples + base.value(z)
         return FrameFit(at_samples, centers, coefficients, 0.0, {"regularizer_": regularizer})
 
+    def _chosen(self, sums: list[NystromStatistics]) -> Regularizer:
+        """The regulariser for these sums, by `search_path_` if they are in parts."""
+        path = path_of(sums)
+        if path is None:
+            return Tikhonov() if self.regularizer is None else self.regularizer
+        self.search_path_ = path
+        return path.regularizer
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add rows to those of earlier calls. No rows are kept.
+
+        The first call settles, by its rows, the landmarks (chosen among them, where `landmarks` is no array), the length
+        scale, the base measure and the unit of losses. So it takes rows that are like those to come, some hundreds for each
+        number that matters. Whatever rows come later, and in whatever batches and order, the score at a ridge is that of one
+        fit to all rows with these landmarks, length scale and base. A ridge that is chosen depends on the order of the rows as
+        it would on a seed; it is chosen anew with each call.
+
+        Each call ends with a solve, which takes as long for one row as for many. Sums are on the host, for tensors too.
+        ``grad_log_density_`` is the score at the rows of the last call, and there are no ``weights_``.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows; computed in float64.
+        y : ignored
+            Present for scikit-learn's interface.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights, not negative. A row of weight 2 counts as two rows.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            If rows, weights or parameters cannot be used, as :meth:`fit` says of the rows of the first call.
+
+        Warns
+        -----
+        DataWarning
+            If the model was fitted by :meth:`fit`, which keeps no sums: its rows are forgotten.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from isopleth import NystromKEF
+        >>> rng = np.random.default_rng(0)
+        >>> score = NystromKEF(landmarks=50, random_state=0)
+        >>> for day in range(5):
+        ...     score = score.partial_fit(rng.normal(size=(400, 2)))
+        >>> bool(abs(score.grad_log_density([[1.0, 0.0]])[0, 0] + 1.0) < 0.2)  # of a normal density: minus the row
+        True
+        """
+        self._validate_params()
+        running: RunningStatistics | None = self.__dict__.get("_running")
+        if running is None and hasattr(self, "_centers"):
+            warn_of_new_beginning()
+            self._forget()
+        home = Home.of(X)
+        X = check_rows(self, X, reset=running is None, min_samples=2 if running is None else 1)
+        weights = check_weights(sample_weight, len(X))
+        if running is None:
+            rows, merged, _ = merge_rows(X, weights)
+            running = self._sums_of_none(*self._settle_frame(rows, merged, HOST), merged)()
+        z = self._frame.enter(X)
+        self._finish(running.accumulate(z, weights), home)
+        self._running = running
+        self.grad_log_density_ = np.asarray(home.fetch(self._value(home.send(z))) / self._frame.scale)
+        settle(self, home)
+        return self
+
+    def _forget(self) -> None:
+        super()._forget()
+        self.__dict__.pop("_running", None)
+
+    def _sums_of_none(
+        self, space: Space, z: np.ndarray, base: GaussianBase | None, weights: np.ndarray
+    ) -> Callable[..., RunningStatistics]:
+        """What makes sums over no rows, landmarks being chosen among distinct ones: all there are or some."""
+        landmarks = self._choose(space, z, weights)
+        return partial(RunningStatistics.empty, space, landmarks, base, choosing=self.regularizer is None)
+
+    def _finish(self, running: RunningStatistics, home: Home = HOST) -> None:
+        """The fit to sums."""
+        self.__dict__.pop("search_path_", None)
+        self.regularizer_, system = self._chosen(running.parts), pooled_system(running.parts)
+        coefficients = self._space.unstack(system.solve(self.regularizer_), self._frame.dim)
+        warn_if_all_is_cut(self.regularizer_, coefficients, lambda: system.largest)
+        self._centers, self._dual_coef = home.send(running.parts[0].landmarks), home.send(coefficients)
+        self.zeta_factor_ = 0.0
+
     def _sums(
-        self, space: Space, z: np.ndarray, weights: np.ndarray, centers: np.ndarray, base: GaussianBase | None
+        self,
+        space: Space,
+        z: np.ndarray,
+        weights: np.ndarray,
+        centers: np.ndarray,
+        base: GaussianBase | None,
+        home: Home,
     ) -> list[NystromStatistics]:
         """Sums over all rows, in parts if the ridge is to be chosen."""
         if self.regularizer is not None or len(z) < 2 * FOLDS:
-            return [NystromStatistics(space, centers, base).accumulate(z, weights)]
-        parts = parts_within_memory(space, centers, base)
+            return [NystromStatistics(space, centers, base, home).accumulate(z, weights)]
+        parts = parts_within_memory(space, centers, base, home)
         for part, rows in zip(parts, held_out_parts(len(z), len(parts)), strict=True):
             part.accumulate(z[rows], weights[rows])
         return parts

@@ -15,16 +15,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
+from isopleth._namespace import HOST, Home, namespace
 from isopleth.errors import InputError
 from isopleth.folds import FOLDS
 from isopleth.score.base_measure import GaussianBase
 from isopleth.score.nystrom_system import NystromSystem
 from isopleth.score.selection import ALPHA_ERRORS, FLOOR, LARGEST_ALPHA
 from isopleth.score.spaces import Space
-from isopleth.score.squares import empty_squares
-from isopleth.score.statistics import MATRICES, NystromStatistics
+from isopleth.score.squares import bytes_of_squares
+from isopleth.score.statistics import MATRICES, NystromStatistics, pooled_system
+from isopleth.solvers.direct import factorised, plus_identity, singular
+from isopleth.solvers.inner import inner
 from isopleth.solvers.regularizers import Tikhonov
 
 STEPS_A_DECADE = 2
@@ -104,7 +106,7 @@ def choose_ridge(parts: Sequence[NystromStatistics]) -> RidgePath:
     share = weights / weights.sum()
     decades = math.log10(LARGEST_ALPHA * sum(part.n_samples for part in parts) / FLOOR)
     alphas = LARGEST_ALPHA * 10.0 ** (-np.arange(int(STEPS_A_DECADE * decades) + 1) / STEPS_A_DECADE)
-    losses = _losses(parts, share, alphas)
+    losses = _losses(parts, share.tolist(), alphas.tolist())
     means = share @ losses
     best = int(np.argmin(means))
     with np.errstate(invalid="ignore"):  # of infinite losses there is none
@@ -116,7 +118,7 @@ def choose_ridge(parts: Sequence[NystromStatistics]) -> RidgePath:
 
 
 def parts_within_memory(
-    space: Space, landmarks: np.ndarray, base: GaussianBase | None = None
+    space: Space, landmarks: np.ndarray, base: GaussianBase | None = None, home: Home = HOST
 ) -> list[NystromStatistics]:
     """Empty statistics for FOLDS parts, or for as many as the memory limit of the space has room for.
 
@@ -125,7 +127,7 @@ def parts_within_memory(
     InputError
         If it has room for less than two.
     """
-    each = empty_squares(space, landmarks[:1]).nbytes * len(landmarks) ** 2
+    each = bytes_of_squares(space, *landmarks.shape)
     folds = min(FOLDS, int(space.memory_limit // each) - MATRICES + 1)
     if folds < 2:
         raise InputError(
@@ -134,23 +136,18 @@ def parts_within_memory(
             f"regularizer, use fewer landmarks, or raise memory_limit."
         )
     beside = replace(space, memory_limit=space.memory_limit - (folds - 1) * each)
-    return [NystromStatistics(beside, landmarks, base) for _ in range(folds)]
+    return [NystromStatistics(beside, landmarks, base, home) for _ in range(folds)]
 
 
-def _losses(parts: Sequence[NystromStatistics], share: np.ndarray, alphas: np.ndarray) -> np.ndarray:
+def _losses(parts: Sequence[NystromStatistics], share: list[float], alphas: list[float]) -> np.ndarray:
     """Loss of each part by fits to the others, of shape (parts, ridges); inf where rounding leaves no solution."""
-    whole = parts[0].system()
-    squares, rhs = share[0] * whole.squares, share[0] * whole.rhs
-    for w, part in zip(share[1:], parts[1:], strict=True):
-        system = part.system()
-        squares += w * system.squares
-        rhs += w * system.rhs
+    whole = pooled_system(parts)
     out = np.full((len(parts), len(alphas)), np.inf)
     for f, (w, part) in enumerate(zip(share, parts, strict=True)):
-        held = part.system()
-        others = NystromSystem(
-            held.gram, (squares - w * held.squares) / (1.0 - w), (rhs - w * held.rhs) / (1.0 - w), held.eps
-        )
+        held = pooled_system([part], whole.gram)
+        squares = whole.squares - w * held.squares
+        squares /= 1.0 - w
+        others = NystromSystem(whole.gram, squares, (whole.rhs - w * held.rhs) / (1.0 - w), held.eps)
         out[f] = [_loss(others, alpha, held) for alpha in alphas]
     return np.where(np.isfinite(out), out, np.inf)
 
@@ -159,10 +156,11 @@ def _loss(others: NystromSystem, alpha: float, held: NystromSystem) -> float:
     """Of a part by the fit to the others, without the decomposition that the final fit takes."""
     matrix = others.squares + alpha * others.gram
     # What the fit leaves out as rounding is damped here.
-    least = max(others.eps, len(matrix) * float(np.finfo(np.float64).eps))
-    matrix.flat[:: len(matrix) + 1] += least * np.linalg.norm(matrix)
+    least = max(others.eps, matrix.shape[0] * float(np.finfo(np.float64).eps))
+    entries = namespace(matrix).reshape(matrix, (-1,))
+    ridge = least * math.sqrt(float(entries @ entries))
     try:
-        c = -cho_solve(cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False), others.rhs)
-    except np.linalg.LinAlgError:
+        c = -factorised(plus_identity(matrix, ridge, overwrite=True))(others.rhs)
+    except singular(matrix):
         return math.inf
-    return float(np.sum(held.rhs * c) + 0.5 * np.sum(c * (held.squares @ c)))
+    return inner(held.rhs, c) + 0.5 * inner(c, held.squares @ c)

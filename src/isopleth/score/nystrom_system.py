@@ -17,9 +17,11 @@ from functools import cached_property
 
 import numpy as np
 
+from isopleth._namespace import Array, namespace
 from isopleth.errors import InputError
 from isopleth.solvers.eigen import Spectrum
 from isopleth.solvers.regularizers import Regularizer, Tikhonov
+from isopleth.solvers.regularizers.base import divided
 
 
 def rank_tolerance(eps: float) -> float:
@@ -37,22 +39,22 @@ class NystromSystem:
 
     Parameters
     ----------
-    gram : ndarray of shape (n, n)
+    gram : array of shape (n, n)
         :math:`K_{ZZ}`.
-    squares : ndarray of shape (n, n)
+    squares : array of shape (n, n)
         A.
-    rhs : ndarray of shape (n, k)
+    rhs : array of shape (n, k)
         h.
     eps : float
         Relative rounding error of A.
     """
 
-    gram: np.ndarray
-    squares: np.ndarray
-    rhs: np.ndarray
+    gram: Array
+    squares: Array
+    rhs: Array
     eps: float
 
-    def solve(self, regularizer: Regularizer) -> np.ndarray:
+    def solve(self, regularizer: Regularizer) -> Array:
         r"""Stacked coefficients c, of shape (n, k).
 
         Tikhonov's are the least-squares solution of least norm: eigenvalues of :math:`A + \alpha K_{ZZ}` count as 0 if,
@@ -68,12 +70,12 @@ class NystromSystem:
         if not isinstance(regularizer, Tikhonov):
             return self._filtered(regularizer)
         spectrum = Spectrum.of(self.squares + regularizer.alpha * self.gram)
-        least = max(self.eps, len(self.gram) * float(np.finfo(np.float64).eps))
-        counts = spectrum.values > least * spectrum.largest
-        inverse = np.where(counts, 1.0 / np.where(counts, spectrum.values, 1.0), 0.0)
+        least = max(self.eps, self.gram.shape[0] * float(np.finfo(np.float64).eps))
+        ones = namespace(spectrum.values).ones_like(spectrum.values)
+        inverse = divided(ones, spectrum.values, spectrum.values > least * spectrum.largest)
         return -spectrum.apply(lambda _: inverse, self.rhs)
 
-    def solve_path(self, regularizers: Sequence[Regularizer]) -> list[np.ndarray]:
+    def solve_path(self, regularizers: Sequence[Regularizer]) -> list[Array]:
         """The same for several regularisers by one decomposition of L; Tikhonov's then rest on its rank tolerance too."""
         for regularizer in regularizers:
             _refuse_full_form(regularizer)
@@ -84,18 +86,20 @@ class NystromSystem:
         """The largest eigenvalue of L."""
         return self._compressed[1].largest
 
-    def _filtered(self, regularizer: Regularizer) -> np.ndarray:
+    def _filtered(self, regularizer: Regularizer) -> Array:
         basis, spectrum = self._compressed
-        sigma = np.maximum(spectrum.values, 0.0)
+        sigma = namespace(spectrum.values).clip(spectrum.values, 0.0, None)
         g = regularizer.filter(sigma, spectrum.largest)
         return -(basis @ (spectrum.vectors @ (g[:, None] * (spectrum.vectors.T @ (basis.T @ self.rhs)))))
 
     @cached_property
-    def _compressed(self) -> tuple[np.ndarray, Spectrum]:
+    def _compressed(self) -> tuple[Array, Spectrum]:
         r"""An inverse square root of :math:`K_{ZZ}` on what counts of it, as columns, and the spectrum of L."""
         gram = Spectrum.of(self.gram)
-        counts = gram.values > rank_tolerance(self.eps) * gram.largest
-        basis = gram.vectors[:, counts] / np.sqrt(gram.values[counts])
+        xp = namespace(gram.values)
+        (counts,) = xp.nonzero(gram.values > rank_tolerance(self.eps) * gram.largest)
+        root = xp.sqrt(xp.take(gram.values, counts, axis=0))
+        basis = (xp.take(gram.vectors.T, counts, axis=0) / root[:, None]).T
         return basis, Spectrum.of(basis.T @ self.squares @ basis)
 
 

@@ -30,11 +30,12 @@ def refuse_without_score(estimator: BaseEstimator, rows: np.ndarray) -> None:
             f"X has {len(rows)} distinct row of positive weight (n_samples = 1 once merged); a score needs at least two."
         )
     names = column_names(estimator)
-    constant = rows.min(axis=0) == rows.max(axis=0)
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    constant = low == high
     if constant.any():
         listed = ", ".join(names[j] for j in np.flatnonzero(constant)[:8])
         raise InputError(f"constant columns have no score: {listed}; drop them first.")
-    half = 0.5 * rows.max(axis=0) - 0.5 * rows.min(axis=0)
+    half = 0.5 * high - 0.5 * low
     wild = (half < SMALLEST) | (half > 1.0 / SMALLEST)
     if wild.any():
         j = int(np.argmax(wild))
@@ -57,5 +58,5 @@ def warn_of_unlike_columns(estimator: BaseEstimator, rows: np.ndarray) -> None:
             f"{names[most]} spreads {spread[most] / spread[least]:.3g} times as far as {names[least]}, and all columns get one "
             f"length scale; standardise the columns, or give length_scale one number a column.",
             DataWarning,
-            stacklevel=5,
+            stacklevel=6,
         )

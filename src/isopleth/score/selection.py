@@ -9,12 +9,14 @@ from itertools import product
 
 import numpy as np
 
+from isopleth._namespace import HOST, Home
 from isopleth.folds import held_out_parts
 from isopleth.frame import bounded
 from isopleth.operators.threads import effective_n_jobs, map_threads
 from isopleth.score.held_out import base_terms, held_out_terms
 from isopleth.score.selection_path import SelectionPath
 from isopleth.score.spaces import Space
+from isopleth.score.system import solving_home
 from isopleth.solvers.regularizers import Regularizer, Tikhonov
 
 FACTORS = (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -84,6 +86,8 @@ class Rows:
         Units of the loss in base scales, the same for all columns.
     folds : int
         The number of folds.
+    home : Home
+        Where fits are made that the host has not done at once.
     """
 
     values: np.ndarray
@@ -91,13 +95,14 @@ class Rows:
     base_scale: np.ndarray
     unit: float
     folds: int
+    home: Home = HOST
 
     def some(self, n: int) -> Rows:
         """At most `n` of them, at random and always the same."""
         if len(self.values) <= n:
             return self
         chosen = np.sort(np.random.default_rng(0).permutation(len(self.values))[:n])
-        return Rows(self.values[chosen], self.weights[chosen], self.base_scale, self.unit, self.folds)
+        return replace(self, values=self.values[chosen], weights=self.weights[chosen])
 
     @property
     def enough(self) -> bool:
@@ -121,13 +126,15 @@ class Rows:
         if not self.enough:
             return out
         tasks = list(product(range(len(factors)), self.parts))
-        workers = min(effective_n_jobs(space.n_jobs), len(tasks))
+        home = solving_home(space, self.values, self.home)
+        # A device, or a library with threads of its own, is kept busy by one fit.
+        workers = min(effective_n_jobs(space.n_jobs), len(tasks)) if home == HOST else 1
         # Fits beside one another keep more processors busy than the small matrices of one fit do.
         alone = replace(space, n_jobs=1, memory_limit=space.memory_limit / workers)
 
         def work(task: tuple[int, np.ndarray]) -> None:
             f, part = task
-            terms = held_out_terms(alone, self._framed(factors[f]), self.weights, part, bases, regularizers)
+            terms = held_out_terms(alone, self._framed(factors[f]), self.weights, part, bases, regularizers, home)
             out[:, f, :, part] = np.moveaxis(self._in_units(terms, factors[f]), -1, 0)
 
         map_threads(work, tasks, workers)

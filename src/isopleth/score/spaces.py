@@ -110,6 +110,10 @@ class Space(ABC):
         """The inverse of :meth:`stack`, for vectors of `dim` columns."""
 
     @abstractmethod
+    def unknowns(self, rows: int, columns: int) -> int:
+        """Rows of the matrix of so many distinct points, in coordinates of their span."""
+
+    @abstractmethod
     def zeta(self, x: Array, samples: Array, weights: Array) -> Array:
         """zeta at the rows of `x`, of shape (n, d), for samples with weights of sum 1."""
 
@@ -175,6 +179,10 @@ class Diagonal(Space):
         """As they are."""
         return v
 
+    def unknowns(self, rows: int, columns: int) -> int:
+        """One a point: columns share the matrix."""
+        return rows
+
     def slopes(self, x: Array, y: Array) -> Array:
         r""":math:`-2\varphi'` of all pairs, of shape (n, m): minus the gradient of k over x - y."""
         return self._operator(SLOPE, x, y).dense()
@@ -205,7 +213,7 @@ class CurlFree(Space):
         slope, bend = self.operator(x, y).parts()
         y = x if y is None else y
         n, m, dim = x.shape[0], y.shape[0], x.shape[1]
-        out = xp.empty((dim, n, dim, m), dtype=x.dtype)
+        out = xp.empty((dim, n, dim, m), dtype=x.dtype, device=x.device)
         steps = [x[:, a][:, None] - y[:, a][None, :] for a in range(dim)]
         for a in range(dim):
             bent = bend * steps[a]
@@ -224,6 +232,10 @@ class CurlFree(Space):
     def unstack(self, v: Array, dim: int) -> Array:
         """Back to one row a point."""
         return namespace(v).reshape(v, (dim, -1)).T
+
+    def unknowns(self, rows: int, columns: int) -> int:
+        """One a point and column."""
+        return rows * min(columns, max(rows - 1, 1))
 
     def zeta(self, x: Array, samples: Array, weights: Array) -> Array:
         r""":math:`\sum_m w_m \nabla\Delta k`."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
-
-import numpy as np
 
 from isopleth._namespace import Array, namespace
 from isopleth.operators.vector_blocks import StoredBend
 from isopleth.solvers import conjugate_gradients
+from isopleth.solvers.direct import plus_identity, singular
+from isopleth.solvers.inner import norm
 
 _SINGLE_ROWS = 256
 """Below so many rows products cost little but their call, in any precision."""
@@ -51,10 +50,10 @@ class Splitting:
         to stop.
         """
         y, residual, n_iter = namespace(b).zeros_like(b), b, 0
-        goal = tol * _norm(b)
-        if isinstance(b, np.ndarray) and b.dtype == np.float64 and len(b) >= _SINGLE_ROWS:
+        goal = tol * norm(b)
+        if b.dtype == namespace(b).float64 and b.shape[0] >= _SINGLE_ROWS:
             y, residual, n_iter = self._in_single(product, b, goal, max_iter)
-        size = _norm(residual)
+        size = norm(residual)
         if not size > goal:
             return y, n_iter
         steps = self._steps() or (lambda b, tol, most: conjugate_gradients(product, b, tol=tol, max_iter=most))
@@ -62,24 +61,26 @@ class Splitting:
         return y + step, n_iter + more
 
     def _in_single(
-        self, product: Callable[[Array], Array], b: np.ndarray, goal: float, max_iter: int
-    ) -> tuple[np.ndarray, np.ndarray, int]:
+        self, product: Callable[[Array], Array], b: Array, goal: float, max_iter: int
+    ) -> tuple[Array, Array, int]:
         """Solution, its true residual and the products taken, as far as single precision gets."""
-        slope, bend, points, root = (a.astype(np.float32) for a in (self.slope, self.bend, self.points, self.root))
+        xp = namespace(b)
+        parts = (self.slope, self.bend, self.points, self.root)
+        slope, bend, points, root = (xp.astype(a, xp.float32) for a in parts)
         low = Splitting(slope, bend, points, root, self.alpha)
         steps = low._steps()
-        y, residual, size, n_iter = np.zeros_like(b), b, _norm(b), 0
+        y, residual, size, n_iter = xp.zeros_like(b), b, norm(b), 0
         while steps is not None and size > goal and n_iter < max_iter:
             # A hair below the goal: the residual of single precision is not quite the true one.
             aim = max(0.7 * goal / size, _SINGLE_TOL)
-            step, more = steps((residual / size).astype(np.float32), aim, max_iter - n_iter)
+            step, more = steps(xp.astype(residual / size, xp.float32), aim, max_iter - n_iter)
             n_iter += more
-            tried = y + size * step.astype(np.float64)
+            tried = y + size * xp.astype(step, xp.float64)
             left = b - product(tried)
-            if not _norm(left) < size:
+            if not norm(left) < size:
                 break
-            worth = _norm(left) < _WORTH * size
-            y, residual, size = tried, left, _norm(left)
+            worth = norm(left) < _WORTH * size
+            y, residual, size = tried, left, norm(left)
             if not worth:
                 break
         return y, residual, n_iter
@@ -87,11 +88,11 @@ class Splitting:
     def _steps(self) -> Callable[[Array, float, int], tuple[Array, int]] | None:
         """Conjugate gradients with S for a preconditioner, in the precision of the parts; None if S is singular in it."""
         xp = namespace(self.slope)
-        part = self.slope * (self.root @ self.root.T) + self.alpha * xp.eye(self.slope.shape[0], dtype=self.slope.dtype)
+        part = plus_identity(self.slope * (self.root @ self.root.T), self.alpha, overwrite=True)
         # The inverse, not a factor: its product is twice as quick as two triangular solves, and its rounding does no harm here.
         try:
             inverse = xp.linalg.inv(part)
-        except np.linalg.LinAlgError:
+        except singular(part):
             return None
         rest = StoredBend(self.bend, self.points, self.points)
 
@@ -106,7 +107,3 @@ class Splitting:
             )
 
         return steps
-
-
-def _norm(a: Array) -> float:
-    return math.sqrt(float(namespace(a).sum(a * a)))

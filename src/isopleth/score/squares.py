@@ -22,7 +22,9 @@ from typing import Self
 
 import numpy as np
 
+from isopleth._namespace import Array, Home, namespace, to_numpy
 from isopleth.kernels import Kernel, Workspace
+from isopleth.operators.devices import host_view
 from isopleth.operators.threads import effective_n_jobs, map_threads
 from isopleth.score.spaces import CurlFree, Space
 
@@ -35,22 +37,47 @@ def _slices(size: int, step: int) -> Iterator[slice]:
     return (slice(start, min(start + step, size)) for start in range(0, size, step))
 
 
-def empty_squares(space: Space, z: np.ndarray) -> np.ndarray:
+def _components(space: Space, columns: int) -> int:
+    return columns if isinstance(space, CurlFree) else 1
+
+
+def empty_squares(space: Space, z: Array) -> Array:
     """Zeros of shape (c, c, m, m) for m landmarks: c is 1 in the diagonal space and the number of columns in the other."""
-    components = z.shape[1] if isinstance(space, CurlFree) else 1
-    return np.zeros((components, components, len(z), len(z)))
+    (m, d), xp = z.shape, namespace(z)
+    components = _components(space, d)
+    return xp.zeros((components, components, m, m), dtype=xp.float64, device=z.device)
 
 
-def add_squares(
+def bytes_of_squares(space: Space, rows: int, columns: int) -> int:
+    """What these zeros take."""
+    return 8 * (rows * _components(space, columns)) ** 2
+
+
+def add_squares(space: Space, z: Array, x: Array, w: Array, out: Array, memory_limit: float) -> None:
+    """Add the sums over samples `x` of weights `w` to `out`, at least where z' is not before z."""
+    z, x, w, out = (host_view(a) for a in (z, x, w, out))
+    if isinstance(space, CurlFree) and isinstance(z, np.ndarray):
+        _add_by_profiles(space, z, x, w, out, memory_limit)
+    else:
+        _add_by_matrices(space, z, x, w, out, memory_limit)
+
+
+def _add_by_matrices(space: Space, z: Array, x: Array, w: Array, out: Array, memory_limit: float) -> None:
+    """By products of whole blocks: more operations than need be where blocks are matrices, and few calls."""
+    (m, d), xp = z.shape, namespace(z)
+    components = _components(space, d)
+    itemsize = 8 if z.dtype == xp.float64 else 4
+    for rows in _slices(x.shape[0], _fitting(memory_limit / (4 * itemsize * m * components**2))):
+        k = space.gram(z, x[rows, :])
+        k *= xp.tile(xp.sqrt(w[rows]), (components,))
+        squares = xp.reshape(k @ k.T, (components, m, components, m))
+        out += xp.permute_dims(squares, (0, 2, 1, 3))
+
+
+def _add_by_profiles(
     space: Space, z: np.ndarray, x: np.ndarray, w: np.ndarray, out: np.ndarray, memory_limit: float
 ) -> None:
-    """Add the sums over samples `x` of weights `w` to `out`, at least where z' is not before z."""
-    if not isinstance(space, CurlFree):
-        for rows in _slices(len(x), _fitting(memory_limit / (4 * z.itemsize * len(z)))):
-            k = space.gram(z, x[rows])
-            k *= np.sqrt(w[rows])
-            out[0, 0] += k @ k.T
-        return
+    """By the formula of the module."""
     m, d = z.shape
     workers = min(effective_n_jobs(space.n_jobs), -(-m // LANDMARKS))
     terms = d * (d + 3) // 2
@@ -60,8 +87,12 @@ def add_squares(
             _add_chunk(_Profiles.of(space.kernel, z, x[rows], w[rows]), out, workers)
 
 
-def stacked(squares: np.ndarray) -> np.ndarray:
+def stacked(squares: Array) -> Array:
     """The whole symmetric matrix, in the order in which a space stacks coefficients."""
+    return Home.of(squares).send(_stacked(to_numpy(squares)))
+
+
+def _stacked(squares: np.ndarray) -> np.ndarray:
     components, _, m, _ = squares.shape
     matrix = squares.transpose(0, 2, 1, 3).copy()
     # z' before z is the transpose of z before z'

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import InitVar, dataclass
 from typing import Any, Self
 
 import numpy as np
 
+from isopleth._namespace import HOST, Array, Home
 from isopleth.errors import InputError
 from isopleth.score.base_measure import GaussianBase
 from isopleth.score.nystrom_system import NystromSystem
 from isopleth.score.spaces import Space
-from isopleth.score.squares import CHUNK, add_squares, empty_squares, stacked
+from isopleth.score.squares import CHUNK, add_squares, bytes_of_squares, empty_squares, stacked
 from isopleth.solvers.regularizers import Regularizer
 
 MATRICES = 6
 """Matrices of all landmarks against all that a solution holds at once."""
 
 
+@dataclass(eq=False, repr=False)
 class NystromStatistics:
     r"""The sums over samples x with weights w that the scores at landmarks Z are solved from.
 
@@ -33,6 +37,8 @@ class NystromStatistics:
         float64.
     base : GaussianBase, optional
         Base measure, whose score is not fitted again.
+    home : Home
+        Where the sums are taken and kept; samples come from the host.
 
     Attributes
     ----------
@@ -62,26 +68,29 @@ class NystromStatistics:
     True
     """
 
-    def __init__(self, space: Space, landmarks: np.ndarray, base: GaussianBase | None = None) -> None:
-        self.space = space
-        landmarks = _checked("landmarks", landmarks, space.kernel.bound_dim)
+    space: Space
+    landmarks: np.ndarray
+    base: GaussianBase | None = None
+    home: InitVar[Home] = HOST
+
+    def __post_init__(self, home: Home) -> None:
+        landmarks = _checked("landmarks", self.landmarks, self.space.kernel.bound_dim)
         self.landmarks = _squarable(landmarks, landmarks.dtype)
-        self.base = base
+        self._points = home.send(self.landmarks)
         self._squares = self._within_memory()
-        self._rhs = np.zeros(self.landmarks.shape)
+        self._rhs = home.send(np.zeros(self.landmarks.shape))
         self.total_weight = 0.0
         self.n_samples = 0
 
-    def _within_memory(self) -> np.ndarray:
-        squares = empty_squares(self.space, self.landmarks[:1])
-        m, each = len(self.landmarks), MATRICES * squares.nbytes
+    def _within_memory(self) -> Array:
+        m, each = len(self.landmarks), MATRICES * bytes_of_squares(self.space, 1, self.landmarks.shape[1])
         if m**2 * each > self.space.memory_limit:
             most = int((self.space.memory_limit / each) ** 0.5)
             raise InputError(
                 f"{m} landmarks in {self.landmarks.shape[1]} columns take {m**2 * each / 2**20:.0f} MiB to solve for, and "
                 f"memory_limit is {self.space.memory_limit / 2**20:.0f} MiB; use at most {most}, or raise memory_limit."
             )
-        return empty_squares(self.space, self.landmarks)
+        return empty_squares(self.space, self._points)
 
     def accumulate(self, chunk: np.ndarray, weights: Any = None) -> Self:
         """Add samples.
@@ -114,12 +123,14 @@ class NystromStatistics:
     def _add(self, x: np.ndarray, w: np.ndarray) -> None:
         if not len(x):
             return
-        z, weights = self.landmarks, w.astype(x.dtype)
-        add_squares(self.space, z, x, weights, self._squares, self.space.memory_limit - self._squares.nbytes)
-        self._rhs += self.space.zeta(z, x, weights)
+        z, home = self._points, Home.of(self._points)
+        points, weights = home.send(x), home.send(w.astype(x.dtype))
+        left = self.space.memory_limit - bytes_of_squares(self.space, *self.landmarks.shape)
+        add_squares(self.space, z, points, weights, self._squares, left)
+        self._rhs += self.space.zeta(z, points, weights)
         if self.base is not None:
-            at_base = self.base.value(x).astype(x.dtype, copy=False)
-            self._rhs += self.space.operator(z, x).matvec(weights[:, None] * at_base)
+            at_base = home.send(self.base.value(x).astype(x.dtype, copy=False))
+            self._rhs += self.space.operator(z, points).matvec(weights[:, None] * at_base)
 
     def merge(self, other: NystromStatistics) -> Self:
         """Add the samples that `other` has seen.
@@ -159,15 +170,9 @@ class NystromStatistics:
         InputError
             If no samples have been accumulated.
         """
-        if not self.total_weight > 0.0:
-            raise InputError("no samples of positive weight have been accumulated; there is nothing to solve.")
-        squares = stacked(self._squares)
-        squares /= self.total_weight
-        gram = self.space.gram(self.landmarks.astype(np.float64, copy=False))
-        rhs = self.space.stack(self._rhs / self.total_weight)
-        return NystromSystem(gram, squares, rhs, float(np.finfo(self.landmarks.dtype).eps))
+        return pooled_system([self])
 
-    def solve(self, regularizer: Regularizer) -> np.ndarray:
+    def solve(self, regularizer: Regularizer) -> Array:
         """Coefficients of the kernels at the landmarks.
 
         Parameters
@@ -185,7 +190,30 @@ class NystromStatistics:
         InputError
             If no samples have been accumulated, or for the full form of Tikhonov.
         """
-        return np.asarray(self.space.unstack(self.system().solve(regularizer), self.landmarks.shape[1]))
+        return self.space.unstack(self.system().solve(regularizer), self.landmarks.shape[1])
+
+
+def pooled_system(parts: Sequence[NystromStatistics], gram: Array | None = None) -> NystromSystem:
+    """The matrices of the samples of all parts, over the same landmarks; the parts stay as they are.
+
+    `gram` is that of the landmarks, where it is known.
+
+    Raises
+    ------
+    InputError
+        If no samples have been accumulated.
+    """
+    first, total = parts[0], sum(part.total_weight for part in parts)
+    if not total > 0.0:
+        raise InputError("no samples of positive weight have been accumulated; there is nothing to solve.")
+    squares, rhs = stacked(first._squares), first._rhs
+    for part in parts[1:]:
+        squares += stacked(part._squares)
+        rhs = rhs + part._rhs
+    squares /= total
+    if gram is None:
+        gram = first.space.gram(Home.of(first._points).send(first.landmarks.astype(np.float64, copy=False)))
+    return NystromSystem(gram, squares, first.space.stack(rhs / total), float(np.finfo(first.landmarks.dtype).eps))
 
 
 def _checked(what: str, rows: np.ndarray, columns: int) -> np.ndarray:

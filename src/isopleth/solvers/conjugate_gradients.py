@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from isopleth._namespace import Array, namespace
+from isopleth.solvers.inner import inner
 
 
 def conjugate_gradients(
@@ -46,18 +47,22 @@ def conjugate_gradients(
     xp = namespace(b)
     x = xp.zeros_like(b)
     residual = xp.asarray(b, copy=True)
-    goal = tol**2 * float(xp.sum(b * b))
+    goal = tol**2 * inner(b, b)
     direction, image_of_part, previous, n_iter = None, None, 1.0, 0
-    while n_iter < max_iter and _square(residual) > goal and not (enough is not None and enough(residual)):
-        ready = residual if preconditioner is None else preconditioner(residual)
-        reduction = float(xp.sum(residual * ready))
+    while n_iter < max_iter and (size := inner(residual, residual)) > goal:
+        if enough is not None and enough(residual):
+            break
+        ready, reduction = residual, size
+        if preconditioner is not None:
+            ready = preconditioner(residual)
+            reduction = inner(residual, ready)
         ratio = reduction / previous
         direction = ready if direction is None else ready + ratio * direction
         image = product(direction)
         if split:
             image_of_part = residual if image_of_part is None else residual + ratio * image_of_part
             image = image + image_of_part
-        curvature = float(xp.sum(direction * image))
+        curvature = inner(direction, image)
         if not curvature > 0.0:  # rounding has used up what the matrix had to give
             break
         step, previous = reduction / curvature, reduction
@@ -65,7 +70,3 @@ def conjugate_gradients(
         residual = residual - step * image
         n_iter += 1
     return x, n_iter
-
-
-def _square(a: Array) -> float:
-    return float(namespace(a).sum(a * a))

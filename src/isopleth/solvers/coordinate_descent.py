@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 
-from isopleth._namespace import Array, namespace
+import numpy as np
+
+from isopleth._namespace import Array, Home, namespace, to_numpy
 from isopleth.operators import Operator
 from isopleth.solvers.scaling import ScalingSolution, equal_start, measure
 
@@ -44,7 +46,8 @@ def coordinate_descent(op: Operator, w: Array, tol: float = 1e-8, max_iter: int 
     array([0.25, 0.75])
     """
     start = equal_start(op, w)
-    alpha, n_iter, before = start.coefficients, start.n_iter, math.inf
+    # One number after another is work for the host, wherever the matrix is.
+    alpha, n_iter, before = np.array(to_numpy(start.coefficients)), start.n_iter, math.inf
     for _ in range(max_iter):
         violation = _sweep(op, w, alpha)
         n_iter += 1
@@ -53,11 +56,13 @@ def coordinate_descent(op: Operator, w: Array, tol: float = 1e-8, max_iter: int 
         if violation <= tol or before <= violation < 1e-6:
             break
         before = violation
-    return measure(alpha, op.matvec(alpha), w, n_iter + 1)
+    found = Home.of(w).send(alpha)
+    return measure(found, op.matvec(found), w, n_iter + 1)
 
 
-def _sweep(op: Operator, w: Array, alpha: Array) -> float:
+def _sweep(op: Operator, w: Array, alpha: np.ndarray) -> float:
     """Set every coefficient once, in place; the largest residual of a row on its turn."""
+    home, weights = Home.of(w), to_numpy(w)
     n = w.shape[0]
     half = 0.5 * op.memory_limit  # one half for the square, one for the product
     itemsize = namespace(w).finfo(w.dtype).bits // 8
@@ -65,13 +70,13 @@ def _sweep(op: Operator, w: Array, alpha: Array) -> float:
     worst = 0.0
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
-        values = op.part(rows, slice(0, n), half).matvec(alpha)
+        values = to_numpy(op.part(rows, slice(0, n), half).matvec(home.send(alpha)))
         # Passed on without a name: a square must be gone before the next one is made.
-        worst = max(worst, _sweep_block(op.part(rows, rows, half).dense(), values, alpha, w, start))
+        worst = max(worst, _sweep_block(to_numpy(op.part(rows, rows, half).dense()), values, alpha, weights, start))
     return worst
 
 
-def _sweep_block(square: Array, values: Array, alpha: Array, w: Array, start: int) -> float:
+def _sweep_block(square: np.ndarray, values: np.ndarray, alpha: np.ndarray, w: np.ndarray, start: int) -> float:
     """The sweep over the rows of one block, whose `values` are K alpha and are kept so."""
     worst = 0.0
     for i in range(square.shape[0]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -35,21 +35,48 @@ class Shifted:
     """
 
     def __init__(self, matrix: Array, alpha: float) -> None:
-        xp = namespace(matrix)
-        shifted = matrix + alpha * xp.eye(matrix.shape[0], dtype=matrix.dtype)
-        self._factor: Any = None
-        if isinstance(shifted, np.ndarray):
-            try:
-                self._factor = cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
-            except np.linalg.LinAlgError as error:
-                raise InputError(
-                    f"alpha = {alpha:g} is lost in the rounding of {matrix.dtype} eigenvalues; use a larger alpha."
-                ) from error
-        else:
-            self._matrix = shifted  # the standard has no triangular solve
+        try:
+            self._solve = factorised(plus_identity(matrix, alpha))
+        except singular(matrix) as error:
+            raise InputError(
+                f"alpha = {alpha:g} is lost in the rounding of {matrix.dtype} eigenvalues; use a larger alpha."
+            ) from error
 
     def solve(self, b: Array) -> Array:
         """The solution for `b` of shape (n,) or (n, k)."""
-        if self._factor is not None:
-            return cho_solve(self._factor, b, check_finite=False)
-        return namespace(b).linalg.solve(self._matrix, b)
+        return self._solve(b)
+
+
+def plus_identity(matrix: Array, alpha: float, *, overwrite: bool = False) -> Array:
+    r""":math:`A + \alpha I`, in the memory of A if that may be overwritten."""
+    xp = namespace(matrix)
+    out = matrix if overwrite else xp.asarray(matrix, copy=True)
+    if isinstance(out, np.ndarray):
+        out.flat[:: len(out) + 1] += alpha
+    else:
+        out += alpha * xp.eye(out.shape[0], dtype=out.dtype, device=out.device)
+    return out
+
+
+def singular(a: Array) -> tuple[type[Exception], ...]:
+    """What the library of `a` raises for a matrix that it cannot factorise."""
+    return np.linalg.LinAlgError, getattr(namespace(a).linalg, "LinAlgError", np.linalg.LinAlgError)
+
+
+def factorised(matrix: Array) -> Callable[[Array], Array]:
+    """The solution with a symmetric positive definite `matrix`, which may be overwritten, by its Cholesky factor.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        Or what :func:`singular` names, if it is not positive definite in its precision.
+    """
+    if isinstance(matrix, np.ndarray):
+        factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        return lambda b: cho_solve(factor, b, check_finite=False)
+    xp = namespace(matrix)
+    lower = xp.linalg.cholesky(matrix)
+    if hasattr(xp, "cholesky_solve"):
+        return lambda b: xp.cholesky_solve(b, lower) if b.ndim == 2 else xp.cholesky_solve(b[:, None], lower)[:, 0]
+    # The standard has no triangular solve.
+    return lambda b: xp.linalg.solve(lower.T, xp.linalg.solve(lower, b))

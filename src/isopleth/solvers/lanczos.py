@@ -11,6 +11,7 @@ import numpy as np
 from scipy.linalg import eigh_tridiagonal
 
 from isopleth._namespace import Array, namespace
+from isopleth.solvers.inner import inner, norm
 
 Function = Callable[[np.ndarray], np.ndarray]
 
@@ -56,7 +57,7 @@ class Krylov:
     def apply(self, function: Function) -> Array:
         """f(A) b, approximately."""
         xp = namespace(self.vectors)
-        weights = xp.asarray(self._in_basis(function), dtype=self.vectors.dtype)
+        weights = xp.asarray(self._in_basis(function), dtype=self.vectors.dtype, device=self.vectors.device)
         flat = weights @ xp.reshape(self.vectors, (self.vectors.shape[0], -1))
         return xp.reshape(flat, self.vectors.shape[1:])
 
@@ -90,21 +91,21 @@ def lanczos(product: Callable[[Array], Array], b: Array, max_iter: int, enough: 
     xp = namespace(b)
     size = math.prod(b.shape)
     most = min(max_iter, size)
-    basis = xp.empty((most, size), dtype=b.dtype)
-    norm = math.sqrt(float(xp.sum(b * b)))
-    v = xp.reshape(b, (-1,)) / norm
+    basis = xp.empty((most, size), dtype=b.dtype, device=b.device)
+    length = norm(b)
+    v = xp.reshape(b, (-1,)) / length
     diagonal: list[float] = []
     beside: list[float] = []
     look = 1
     for k in range(most):
         basis[k, :] = v
         image = xp.reshape(product(xp.reshape(v, b.shape)), (-1,))
-        diagonal.append(float(xp.sum(v * image)))
+        diagonal.append(inner(v, image))
         known = basis[: k + 1, :]
         for _ in range(2):  # once is not enough where little is left
             image = image - (known @ image) @ known
-        beside.append(math.sqrt(float(xp.sum(image * image))))
-        found = Krylov(xp.reshape(known, (k + 1, *b.shape)), np.asarray(diagonal), np.asarray(beside), norm)
+        beside.append(norm(image))
+        found = Krylov(xp.reshape(known, (k + 1, *b.shape)), np.asarray(diagonal), np.asarray(beside), length)
         used_up = beside[-1] <= 100.0 * float(xp.finfo(b.dtype).eps) * max(abs(a) for a in diagonal)
         if used_up or k + 1 == most or (k + 1 == look and enough(found)):
             return found

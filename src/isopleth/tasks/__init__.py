@@ -5,13 +5,15 @@ from __future__ import annotations
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 from isopleth.tasks.anomaly.explanation import Explanation
 from isopleth.tasks.anomaly.pyod import PyODAdapter
-from isopleth.tasks.change_points.detector import ChangePointDetector, ChangePoints
+from isopleth.tasks.change_points.detector import ChangePointDetector
+from isopleth.tasks.change_points.result import ChangePoints
 from isopleth.tasks.class_prior.estimator import ClassPriorEstimator
 from isopleth.tasks.class_prior.result import ClassPriors
 from isopleth.tasks.drift.alarms import DriftAlarms
 from isopleth.tasks.drift.monitor import DriftMonitor
 from isopleth.tasks.drift.window import DriftState
-from isopleth.tasks.two_sample.testing import ConfidenceInterval, TwoSampleResult, two_sample_test
+from isopleth.tasks.two_sample.result import ConfidenceInterval, TwoSampleResult
+from isopleth.tasks.two_sample.testing import two_sample_test
 from isopleth.tasks.two_sample.witness import Witness
 
 __all__ = [

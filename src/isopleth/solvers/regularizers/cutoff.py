@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from numbers import Integral, Real
 
-from isopleth._namespace import Array, namespace
+from isopleth._namespace import Array, namespace, to_numpy
 from isopleth.errors import InputError
 from isopleth.solvers.regularizers.base import Regularizer, above_rank_tolerance, check_positive, divided
 
@@ -76,10 +76,12 @@ class SpectralCutoff(Regularizer):
             share = max(1, int(float(self.count) * n * (1.0 + 1e-14)))
             many = int(self.count) if isinstance(self.count, Integral) else share
         else:
-            below = list(accumulate(max(float(v), 0.0) for v in sigma))  # what is lost by leaving out the smallest
+            below = list(
+                accumulate(max(float(v), 0.0) for v in to_numpy(sigma))
+            )  # what is lost by leaving out the smallest
             # A hair of room, so that rounding in the sum does not ask for one more.
             many = n - bisect_right(below, (1.0 - float(self.energy or 0.0) + 1e-12) * below[-1])
-        return xp.logical_and(counts, xp.arange(n) >= n - many)
+        return xp.logical_and(counts, xp.arange(n, device=sigma.device) >= n - many)
 
     def filter(self, sigma: Array, bound: float) -> Array:
         r""":math:`1/\sigma` of those kept."""

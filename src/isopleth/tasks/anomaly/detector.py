@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -12,33 +11,21 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.folds import FOLDS, folds_of
+from isopleth._namespace import Array, Home, to_numpy
 from isopleth.frame import Frame
+from isopleth.home import settle
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.threads import effective_n_jobs, map_threads
-from isopleth.rows import merge_rows, row_keys
-from isopleth.tasks.anomaly.committee import COMMON, COMMON_VALUE, Committee
+from isopleth.operators.threads import effective_n_jobs
+from isopleth.rows import merge_rows
+from isopleth.tasks.anomaly.committee import COMMON_VALUE
 from isopleth.tasks.anomaly.conformal import benjamini_hochberg, cross_conformal, tail_p_values
 from isopleth.tasks.anomaly.explanation import Explanation
 from isopleth.tasks.anomaly.moves import Moves, best_moves, values_to_try
+from isopleth.tasks.anomaly.panel import Limits, Panel, committees_without_folds, folds_of_distinct
 from isopleth.validation import check_rows, plain_names, varying_columns, warn_few_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-LEVEL_ROWS = 1000  # as many rows give the level of a committee
-
-
-def folds_of_distinct(copies: np.ndarray, seed: int) -> np.ndarray:
-    """Fold of each distinct row, so that few copies are held out together; COMMON_VALUE for rows that occur more often.
-
-    The copies of a common value are observations of their own and are dealt over the folds: held out together, they would
-    take from a committee what is most ordinary.
-    """
-    fold = np.full(len(copies), COMMON_VALUE)
-    few = copies <= COMMON
-    fold[few] = folds_of(int(few.sum()), seed)
-    return fold
 
 
 class AnomalyDetector(OutlierMixin, BaseEstimator):
@@ -53,6 +40,9 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
     Rows are parted in five folds, up to 16 copies of a row kept together, and a fifth of the densities is fitted without each
     fold: training rows are judged by densities that have not seen them. Columns that are constant at fit are left out, and
     what new rows have there is not looked at.
+
+    Rows may be tensors, or arrays of another library. What is done here is many small computations, so it is done in NumPy;
+    fitted arrays are in the library and on the device of the rows of the fit, answers in those of the rows asked about.
 
     Parameters
     ----------
@@ -77,12 +67,12 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
     ----------
     offset_ : float
         ``decision_function = score_samples - offset_``; negative for anomalies.
-    training_scores_ : ndarray of shape (n_samples,)
+    training_scores_ : array of shape (n_samples,)
         Scores of the training rows by the densities fitted without their fold.
-    p_values_ : ndarray of shape (n_samples,)
+    p_values_ : array of shape (n_samples,)
         p-values of the training rows: the share of training rows as unlikely and, beyond the most extreme eighth, a
         tail fitted to the others. Ranks alone could not flag a row of the table that they come from.
-    training_labels_ : ndarray of shape (n_samples,)
+    training_labels_ : array of shape (n_samples,)
         -1 for training rows flagged as anomalies, 1 for the others. Where "auto" flags none, :meth:`predict` still gives
         -1 for the least likely training row, since its threshold has to lie somewhere.
     n_features_in_ : int
@@ -152,6 +142,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
             If the rows cannot be used; the sentence says why and what to do.
         """
         self._validate_params()
+        home = Home.of(X)
         self.__dict__.pop("offset_", None)  # a fit that fails leaves no mixture of two models
         X = check_rows(self, X, reset=True, min_samples=2)
         frame = Frame.centred(X, varying_columns(self, X))
@@ -165,41 +156,18 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         warn_few_rows(*rows.shape)
         seed = check_random_state(self.random_state).randint(2**31)
         fold = folds_of_distinct(copies, seed)
-        self._fit_committees(rows, copies, fold, seed)
+        sizes = (self.n_estimators, self.max_samples)
+        committees = committees_without_folds(rows, copies, fold, *sizes, seed, self._limits.threads)
+        self._panel = Panel.of(committees, rows, fold, place, self._limits)
         self._judge(rows, fold, place)
-        self._remember(rows, fold)
         self.p_values_ = tail_p_values(-self.training_scores_)
         self._set_offset()
+        settle(self, home)
         return self
-
-    def _fit_committees(self, rows: np.ndarray, copies: np.ndarray, fold: np.ndarray, seed: int) -> None:
-        """One committee without each fold, and without a fold's share of the copies of common values."""
-        count = int(max(fold.max() + 1, FOLDS if (fold == COMMON_VALUE).any() else 0))
-        spare = rows.std(axis=0)
-        kept = np.where(fold == COMMON_VALUE, copies * (1.0 - 1.0 / count), copies)
-
-        def committee(k: int) -> Committee:
-            size = self.n_estimators // count + (k < self.n_estimators % count)
-            rng = np.random.default_rng([seed, k])
-            outside = fold != k
-            return Committee.of(rows[outside], kept[outside], spare, size, self.max_samples, rng)
-
-        self._committees = map_threads(committee, range(count), effective_n_jobs(self.n_jobs))
 
     def _judge(self, rows: np.ndarray, fold: np.ndarray, place: np.ndarray) -> None:
         """Scores of the training rows by the committees that have not seen them."""
-
-        # Committees differ a little in level; each is counted from the median of the same rows, copies counted.
-        typical = np.sort(place)[np.linspace(0, len(place) - 1, min(len(place), LEVEL_ROWS)).astype(int)]
-        self._levels = np.median(self._ask(lambda k: self._log_density(k, rows[typical])), axis=1)
-
-        def score(k: int) -> np.ndarray:
-            judged = (fold == k) | (fold == COMMON_VALUE)
-            out = np.full(len(rows), np.nan)
-            out[judged] = self._log_density(k, rows[judged]) - self._levels[k]
-            return out
-
-        scores = self._ask(score)
+        scores = self._panel.held_out_scores(rows, fold, self._limits)
         count = len(scores)
         self.training_scores_ = np.nanmean(scores, axis=0)[place]
         dealt = fold[place]
@@ -207,12 +175,6 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         common = common[np.argsort(place[common], kind="stable")]  # dealt value by value, in whatever order rows came
         dealt[common] = np.arange(len(common)) % count
         self._held_out = [np.sort(-scores[k, place[dealt == k]]) for k in range(count)]
-
-    def _remember(self, rows: np.ndarray, fold: np.ndarray) -> None:
-        """Which committee has not seen each distinct training row, to be asked when the row comes again."""
-        keys, folds = row_keys(rows[fold != COMMON_VALUE]), fold[fold != COMMON_VALUE]
-        order = np.argsort(keys)
-        self._keys, self._key_folds = keys[order], folds[order]
 
     def _set_offset(self) -> None:
         scores = self.training_scores_
@@ -225,24 +187,18 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         above = scores[scores > last]
         self.offset_ = 0.5 * float(last + above.min()) if len(above) else float(last)
 
-    def _ask(self, question: Callable[[int], np.ndarray]) -> np.ndarray:
-        """Answers of all committees to a question about their number, stacked."""
-        return np.stack(map_threads(question, range(len(self._committees)), effective_n_jobs(self.n_jobs)))
-
-    def _log_density(self, k: int, rows: np.ndarray) -> np.ndarray:
-        """Log density of rows of the frame by committee `k`, within its share of the memory."""
-        at_once = min(effective_n_jobs(self.n_jobs), len(self._committees))
-        return self._committees[k].score(rows, self.memory_limit / at_once)
-
-    def _scores(self, rows: np.ndarray) -> np.ndarray:
-        """Scores of every row of the frame by every committee, of shape (folds, n_samples)."""
-        return self._ask(lambda k: self._log_density(k, rows) - self._levels[k])
+    @property
+    def _limits(self) -> Limits:
+        return Limits(float(self.memory_limit), effective_n_jobs(self.n_jobs))
 
     def _enter(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "offset_")
         return self._frame.enter(check_rows(self, X, reset=False))
 
-    def score_samples(self, X: Any) -> np.ndarray:
+    def _score(self, rows: np.ndarray) -> np.ndarray:
+        return self._panel.score(rows, self._limits)
+
+    def score_samples(self, X: Any) -> Array:
         """Mean log density of each row over the samples, less that of a median training row.
 
         A row equal to a training row has that row's score, by the densities that have not seen it: any other threshold than
@@ -255,29 +211,13 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        array of shape (n_samples,)
             In nats; the lower, the less likely.
         """
-        return self._score(self._enter(X))
+        home = Home.of(X)
+        return home.send(self._score(self._enter(X)))
 
-    def _score(self, rows: np.ndarray) -> np.ndarray:
-        """Scores of rows of the frame, each by the densities that have not seen it."""
-        scores = self._scores(rows)
-        judge = self._judge_of(rows)
-        seen = np.flatnonzero(judge != COMMON_VALUE)
-        out = scores.mean(axis=0)
-        out[seen] = scores[judge[seen], seen]
-        return out
-
-    def _judge_of(self, rows: np.ndarray) -> np.ndarray:
-        """Which committee has not seen each row of the frame; COMMON_VALUE where that is all of them, or none."""
-        keys = row_keys(rows)
-        judge = np.full(len(rows), COMMON_VALUE)
-        seen = np.isin(keys, self._keys)
-        judge[seen] = self._key_folds[np.searchsorted(self._keys, keys[seen])]
-        return judge
-
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any) -> Array:
         """``score_samples(X) - offset_``: negative for anomalies.
 
         Parameters
@@ -287,11 +227,12 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        array of shape (n_samples,)
         """
-        return self.score_samples(X) - self.offset_
+        home = Home.of(X)
+        return home.send(self._score(self._enter(X)) - self.offset_)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any) -> Array:
         """-1 for anomalies, 1 for the others.
 
         Parameters
@@ -301,11 +242,12 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples,), int
+        array of shape (n_samples,), int
         """
-        return np.where(self.decision_function(X) < 0.0, -1, 1)
+        home = Home.of(X)
+        return home.send(np.where(self._score(self._enter(X)) - self.offset_ < 0.0, -1, 1))
 
-    def p_values(self, X: Any) -> np.ndarray:
+    def p_values(self, X: Any) -> Array:
         r"""How sure: cross-conformal p-values of new rows.
 
         Each fold of training rows is compared with the new row under the densities that were fitted without it; the
@@ -322,14 +264,15 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        array of shape (n_samples,)
             In (0, 1].
         """
-        return self._p_values(self._enter(X))
+        home = Home.of(X)
+        return home.send(self._p_values(self._enter(X)))
 
     def _p_values(self, rows: np.ndarray) -> np.ndarray:
         """p-values of new rows of the frame."""
-        return cross_conformal(self._held_out, list(-self._scores(rows)))
+        return cross_conformal(self._held_out, list(-self._panel.scores(rows, self._limits)))
 
     def explain(self, X: Any) -> Explanation:
         r"""Which columns make a row unlikely: what its score would gain if one of them had its best value.
@@ -374,9 +317,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         X = check_rows(self, X, reset=False)
         rows, keep = self._frame.enter(X), self._frame.keep
         moves = Moves.of(self._values[:, keep], self._frame.enter(self._values))
-        gained, place = best_moves(
-            moves, rows, self._judge_of(rows), self._committees, self.memory_limit, effective_n_jobs(self.n_jobs)
-        )
+        panel = self._panel
+        gained, place = best_moves(moves, rows, panel.judge_of(rows), panel.committees, *self._limits)
         rise, best = np.zeros(X.shape), np.tile(self._values[0], (len(X), 1))
         rise[:, keep] = gained
         moved = np.take_along_axis(self._values[:, keep], place, axis=0)
@@ -406,11 +348,9 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         check_is_fitted(self, "offset_")
         X = check_rows(self, X, reset=False)
         rows = self._frame.enter(X)
-        scores = self._score(rows)
-        if np.shape(scores) == np.shape(self.training_scores_) and np.allclose(
-            scores, self.training_scores_, rtol=1e-9
-        ):
-            p_values, labels = self.p_values_, self.training_labels_
+        scores, known = self._score(rows), to_numpy(self.training_scores_)
+        if np.shape(scores) == np.shape(known) and np.allclose(scores, known, rtol=1e-9):
+            p_values, labels = to_numpy(self.p_values_), to_numpy(self.training_labels_)
         else:
             p_values, labels = self._p_values(rows), np.where(scores < self.offset_, -1, 1)
         return plot_anomalies(X, plain_names(self), scores, p_values, labels)

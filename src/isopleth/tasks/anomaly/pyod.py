@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
+from isopleth._namespace import Array, Home, to_numpy
+from isopleth.home import settle
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 
 
 class PyODAdapter(BaseEstimator):
     """An anomaly detector in PyOD's conventions: higher scores and label 1 for anomalies.
+
+    Arrays are in the library and on the device of the rows, as those of :class:`AnomalyDetector` are.
 
     Parameters
     ----------
@@ -23,11 +26,11 @@ class PyODAdapter(BaseEstimator):
     ----------
     detector_ : AnomalyDetector
         The fitted detector.
-    decision_scores_ : ndarray of shape (n_samples,)
+    decision_scores_ : array of shape (n_samples,)
         Scores of the training rows, by densities that have not seen them.
     threshold_ : float
         Scores above it are anomalies.
-    labels_ : ndarray of shape (n_samples,), int
+    labels_ : array of shape (n_samples,), int
         1 for training rows above the threshold, 0 for the others.
 
     Examples
@@ -59,12 +62,13 @@ class PyODAdapter(BaseEstimator):
         """
         detector = AnomalyDetector() if self.detector is None else clone(self.detector)
         self.detector_ = detector.fit(X)
-        self.decision_scores_ = -detector.training_scores_
+        self.decision_scores_ = -to_numpy(detector.training_scores_)
         self.threshold_ = -detector.offset_
         self.labels_ = (self.decision_scores_ > self.threshold_).astype(int)
+        settle(self, Home.of(X))
         return self
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any) -> Array:
         """Anomaly score of each row.
 
         Parameters
@@ -74,13 +78,13 @@ class PyODAdapter(BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        array of shape (n_samples,)
             Higher for the less likely.
         """
         check_is_fitted(self)
         return -self.detector_.score_samples(X)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any) -> Array:
         """Label of each row.
 
         Parameters
@@ -90,7 +94,7 @@ class PyODAdapter(BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples,), int
+        array of shape (n_samples,), int
             1 above the threshold, 0 for the others.
         """
-        return (self.decision_function(X) > self.threshold_).astype(int)
+        return Home.of(X).send((to_numpy(self.decision_function(X)) > self.threshold_).astype(int))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from itertools import pairwise
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,15 +10,18 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from isopleth._namespace import Array, Home
 from isopleth.difference.samples import speaking_of
 from isopleth.errors import InputError
+from isopleth.home import settle
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.tasks.change_points.curve import along_series, score_curve
 from isopleth.tasks.change_points.levels import surcharge
+from isopleth.tasks.change_points.result import ChangePoints
 from isopleth.tasks.change_points.shape import ShapeTest
 from isopleth.tasks.segmentation.preparation import repeats_exactly, without_absurd_values
 from isopleth.tasks.segmentation.stages import SHORTEST_SCATTER, Description, describe, in_stages, unbroken
-from isopleth.validation import check_rows
+from isopleth.validation import check_memory_limit, check_rows, on_host
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,54 +33,6 @@ _WINDOWS = 6
 _ROWS_A_STEP = 5
 
 
-@dataclass(frozen=True, eq=False)
-class ChangePoints:
-    """Changes of a series.
-
-    Parameters
-    ----------
-    places : ndarray of shape (m,), int
-        First steps of what is new, ascending; the first step of the series is number 0.
-    kinds : ndarray of shape (m,), str
-        What changed: "level", "line" (level or slope), "scatter", or "shape" for what is none of these.
-    scores : ndarray of shape (T,)
-        The score curve; NaN at the ends, where a window would leave the series.
-    series : ndarray of shape (T, d)
-        The series.
-    """
-
-    places: np.ndarray
-    kinds: np.ndarray
-    scores: np.ndarray = field(repr=False)
-    series: np.ndarray = field(repr=False)
-
-    def __len__(self) -> int:
-        return len(self.places)
-
-    def __repr__(self) -> str:
-        found = ", ".join(f"{place} ({kind})" for place, kind in zip(self.places, self.kinds, strict=True))
-        return f"ChangePoints({found or 'none'})"
-
-    def table(self) -> dict[str, np.ndarray]:
-        """Columns ``change``, ``kind``, ``score``, and ``before`` and ``after``, means of the segments beside each change.
-
-        The means have a column a column of the series, numbered if these are several.
-        """
-        bounds = np.concatenate([[0], self.places, [len(self.series)]]).astype(int)
-        means = np.array([self.series[a:b].mean(axis=0) for a, b in pairwise(bounds)])
-        out = {"change": self.places, "kind": self.kinds, "score": self.scores[self.places]}
-        for j in range(self.series.shape[1]):
-            label = "" if self.series.shape[1] == 1 else f"_{j}"
-            out |= {f"before{label}": means[:-1, j], f"after{label}": means[1:, j]}
-        return out
-
-    def plot(self) -> Figure:
-        """Draw the series with its changes, and the score curve; see :func:`isopleth.plotting.plot_change_points`."""
-        from isopleth.plotting import plot_change_points
-
-        return plot_change_points(self)
-
-
 class ChangePointDetector(BaseEstimator):
     r"""Change points of a time series, without a setting to choose.
 
@@ -89,6 +42,9 @@ class ChangePointDetector(BaseEstimator):
     line in each, plus autoregressive noise, as many segments as make the description shortest when every coefficient is
     paid for at the precision that the noise allows and every change by :math:`\log T` nats and a surcharge. Then come changes of
     the scatter of what is left, and changes of its shape or dependence, by LSDD between windows.
+
+    The series may be a tensor, or an array of another library: all is computed in NumPy, and fitted arrays of numbers are in
+    its library and on its device.
 
     Parameters
     ----------
@@ -109,18 +65,18 @@ class ChangePointDetector(BaseEstimator):
 
     Attributes
     ----------
-    change_points_ : ndarray of shape (m,), int
+    change_points_ : array of shape (m,), int
         First steps of what is new.
     kinds_ : ndarray of shape (m,), str
         "level", "line", "scatter" or "shape".
-    scores_ : ndarray of shape (T,)
+    scores_ : array of shape (T,)
         The score curve, relative to the volume of the kernel; corrected for the variance of windows, so that it is around 0
         without a change. NaN where a window would leave the series.
-    shape_scores_ : ndarray of shape (T,)
+    shape_scores_ : array of shape (T,)
         The curve of what segments and scatter leave unexplained.
     shape_threshold_ : float
         What that curve exceeds anywhere with a third of the false-alarm rate.
-    penalties_ : ndarray of shape (2,)
+    penalties_ : array of shape (2,)
         Twice the nats that a change of location and one of scatter must save, beyond paying for their own coefficients.
     subsequence_, window_ : int
         k and r.
@@ -167,7 +123,7 @@ class ChangePointDetector(BaseEstimator):
         self.memory_limit = memory_limit
         self.random_state = random_state
 
-    def fit_predict(self, series: Any, y: Any = None, *, reference: Any = None) -> np.ndarray:
+    def fit_predict(self, series: Any, y: Any = None, *, reference: Any = None) -> Array:
         """Change points of `series`; as :meth:`fit`, of which this returns ``change_points_``."""
         return self.fit(series, reference=reference).change_points_
 
@@ -194,6 +150,7 @@ class ChangePointDetector(BaseEstimator):
             parameter cannot be used.
         """
         values = self._checked("series", series, reset=True)
+        home = Home.of(series)
         self._set_lengths(len(values))
         known = None if reference is None else self._checked("reference", reference, reset=False)
         if known is not None and len(known) < self.window_:
@@ -212,6 +169,7 @@ class ChangePointDetector(BaseEstimator):
         else:
             self._set_nothing(len(values))
         self.result_ = ChangePoints(self.change_points_, self.kinds_, self.scores_, values)
+        settle(self, home)
         return self
 
     def plot(self) -> Figure:
@@ -220,6 +178,7 @@ class ChangePointDetector(BaseEstimator):
         return self.result_.plot()
 
     def _checked(self, name: str, given: Any, reset: bool) -> np.ndarray:
+        given = on_host(given, name)
         if not hasattr(given, "columns"):
             try:
                 dim = np.ndim(given)
@@ -240,8 +199,7 @@ class ChangePointDetector(BaseEstimator):
             optional = name != "centers"
             if not (optional and value is None) and (not isinstance(value, Integral) or value < least):
                 raise InputError(f"{name} = {value!r}: expected a whole number >= {least}{' or None' * optional}.")
-        if isinstance(self.memory_limit, bool) or not isinstance(self.memory_limit, Real) or not self.memory_limit > 0:
-            raise InputError(f"memory_limit = {self.memory_limit!r}: expected a number of bytes > 0.")
+        check_memory_limit(self.memory_limit)
         auto = min(_WINDOW, max(_LEAST_WINDOW, length // _WINDOWS))
         self.window_ = int(auto if self.window is None else self.window)
         short = min(_SUBSEQUENCE, max(1, self.window_ // _ROWS_A_STEP))

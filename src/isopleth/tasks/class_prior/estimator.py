@@ -13,14 +13,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from isopleth._namespace import Home, to_numpy
 from isopleth.density.length_scales import deviations
 from isopleth.errors import InputError
 from isopleth.frame import Frame
+from isopleth.home import settle
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import ONE_BLAS_THREAD
-from isopleth.tasks.class_prior.moments import Shares, Squash, check_class_count, strangeness
+from isopleth.tasks.class_prior.labels import checked_labels
+from isopleth.tasks.class_prior.moments import Squash, check_class_count, strangeness
 from isopleth.tasks.class_prior.result import ClassPriors
 from isopleth.tasks.class_prior.scores import Features, Fits, drawn_evenly, stratified_folds
+from isopleth.tasks.class_prior.shares import Shares
 from isopleth.validation import DataWarning, check_rows, column_names, varying_columns
 
 _RIDGE = 0.2
@@ -67,11 +71,11 @@ class ClassPriorEstimator(BaseEstimator):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,)
-        The classes.
+    classes_ : array of shape (K,)
+        The classes; of NumPy where they are no numbers.
     alpha_ : float
         The ridge.
-    centers_ : ndarray of shape (b, n_features)
+    centers_ : array of shape (b, n_features)
         Where the kernels stand.
     n_features_in_ : int
         Number of columns at fit.
@@ -89,6 +93,9 @@ class ClassPriorEstimator(BaseEstimator):
 
     Notes
     -----
+    Rows and labels may be tensors, or arrays of another library: all is computed in NumPy, and fitted arrays of numbers are in
+    the library and on the device of the rows.
+
     The kernel is :math:`\exp(-\tfrac{1}{2d} \sum_j |x_j - y_j|)` of standardised columns. It is characteristic: the scores of two
     different classes differ in the mean, whatever the ridge, so the shares are consistent as rows grow in number on both
     sides, as far as `centers` can tell the classes apart. If a class was not labelled, or the densities of classes have
@@ -156,9 +163,10 @@ class ClassPriorEstimator(BaseEstimator):
             If rows, labels or parameters cannot be used; the sentence says which and what to do.
         """
         self._validate_params()
+        home = Home.of(X)
         self.__dict__.pop("_held_out", None)  # a fit that fails leaves no mixture of two models
         rows = check_rows(self, X, reset=True, min_samples=2)
-        self.classes_, labels, counts = _checked_labels(y, len(rows))
+        self.classes_, labels, counts = checked_labels(y, len(rows))
         check_class_count(len(counts), self.memory_limit)
         keep = varying_columns(self, rows)
         balance = (1.0 / counts)[labels]
@@ -178,6 +186,7 @@ class ClassPriorEstimator(BaseEstimator):
         self._squash = Squash.of(scores[:, :-1], labels)
         self._held_out, self._typical = self._squash(scores[:, :-1]), scores[:, -1]
         self._rows, self._labels = rows, labels
+        settle(self, home)
         return self
 
     def _column_scale(self, rows: np.ndarray, balance: np.ndarray, keep: np.ndarray) -> np.ndarray:
@@ -232,7 +241,7 @@ class ClassPriorEstimator(BaseEstimator):
                 stacklevel=2,
             )
         lower, upper = found.intervals(float(level)).T
-        return ClassPriors(self.classes_, found.priors, lower, upper, found.covariance, float(level), len(z))
+        return ClassPriors(to_numpy(self.classes_), found.priors, lower, upper, found.covariance, float(level), len(z))
 
     def reweight(self, classifier: Any, priors: ClassPriors) -> Any:
         r"""A classifier fitted to the labelled rows as if their classes had other shares.
@@ -273,7 +282,7 @@ class ClassPriorEstimator(BaseEstimator):
         True
         """
         check_is_fitted(self, "_held_out")
-        if not isinstance(priors, ClassPriors) or not np.array_equal(priors.classes, self.classes_):
+        if not isinstance(priors, ClassPriors) or not np.array_equal(priors.classes, to_numpy(self.classes_)):
             raise InputError(
                 "priors is no estimate of the shares of the classes that y had at fit; pass what estimate answered."
             )
@@ -285,52 +294,4 @@ class ClassPriorEstimator(BaseEstimator):
         name = f"{last[0]}__sample_weight" if last[0] else "sample_weight"
         shares = np.maximum(priors.priors, _LEAST_SHARE)
         weight = (shares / (np.bincount(self._labels) / len(self._labels)))[self._labels]
-        return clone(classifier).fit(self._rows, self.classes_[self._labels], **{name: weight})
-
-
-def _checked_labels(y: Any, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Classes, the number of each row's class, and the sizes of the classes.
-
-    Raises
-    ------
-    InputError
-        If there is not one label a row, a label is missing, or a class is too small.
-    """
-    if y is None:
-        raise InputError("fit requires y to be passed, but the target y is None; give the class of each row.")
-    labels = _as_array(y)
-    if labels.shape != (rows,):
-        raise InputError(f"y has shape {labels.shape}; expected one class a row, ({rows},).")
-    missing = np.ma.getmaskarray(y) if np.ma.isMaskedArray(y) else [_is_missing(label) for label in labels]
-    if np.any(missing):
-        raise InputError(f"y has no class in row {int(np.argmax(missing))}; pass rows without one to estimate.")
-    try:
-        classes, numbers, counts = np.unique(labels, return_inverse=True, return_counts=True)
-    except TypeError as error:
-        raise InputError("y mixes words and numbers; expected one class a row, all of one kind.") from error
-    if len(classes) < 2:
-        raise InputError(f"y has one class only, {classes.tolist()[0]!r}; expected rows of at least two classes.")
-    if counts.min() < 2:
-        few = classes.tolist()[int(np.argmin(counts))]
-        raise InputError(
-            f"y has the class {few!r} in one row only; a class needs at least two, one to learn from and one to judge by."
-        )
-    return classes, numbers.ravel(), counts
-
-
-def _as_array(y: Any) -> np.ndarray:
-    """Labels of the kind they are of: NumPy makes words of all that stands beside a word, and objects of words in a frame."""
-    labels = np.asarray(y)
-    if labels.dtype.kind == "U" and not hasattr(y, "dtype"):
-        labels = np.asarray(y, dtype=object)
-    if labels.dtype == object and all(isinstance(label, str) for label in labels.flat):
-        labels = labels.astype(str)  # words in an array of their own kind can be saved
-    return labels
-
-
-def _is_missing(label: Any) -> bool:
-    """None, NaN, an infinity, or what is not even equal to itself."""
-    try:
-        return label is None or bool(label != label) or label in (np.inf, -np.inf)
-    except TypeError:  # of pandas.NA nothing is true or false
-        return True
+        return clone(classifier).fit(self._rows, to_numpy(self.classes_)[self._labels], **{name: weight})

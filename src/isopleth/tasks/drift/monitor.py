@@ -14,8 +14,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from isopleth._namespace import Home, to_numpy
 from isopleth.errors import InputError
 from isopleth.frame import Frame
+from isopleth.home import settle
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import ONE_BLAS_THREAD
 from isopleth.rows import row_keys
@@ -71,12 +73,12 @@ class DriftMonitor(BaseEstimator):
     ----------
     threshold_ : float
         Of the statistic, which is relative to the volume of the kernel.
-    run_lengths_ : ndarray of shape (simulations,)
+    run_lengths_ : array of shape (simulations,)
         Run lengths under no change, as simulated to find the threshold. Their mean is `expected_run_length`; their
         quantiles say how much they spread. Those beyond 50 times the mean are cut there.
     state_ : DriftState
         Place in the stream. It is replaced and never changed: keep it and assign it later to go back to that row.
-    length_scale_ : ndarray of shape (n_features,)
+    length_scale_ : array of shape (n_features,)
         The length scale of each column; NaN for constant columns, which are dropped.
     n_features_in_ : int
         Number of columns at fit.
@@ -101,6 +103,9 @@ class DriftMonitor(BaseEstimator):
     drawn from the given one, each with the threshold that it would have set for itself, and the mean over all of them is right;
     it takes a reference of ten windows or more to make it nearly right for each. Run lengths are about exponential: half of
     all false alarms come before 0.7 of the mean. Rows must be independent of each other while nothing changes.
+
+    Rows may be tensors, or arrays of another library: all is computed in NumPy, in double precision, and fitted arrays are in
+    the library and on the device of the reference.
 
     How rows are cut into calls of :meth:`update` does not change any answer, not by a bit. The memory is that of two windows.
 
@@ -174,6 +179,7 @@ class DriftMonitor(BaseEstimator):
             what to do.
         """
         self._validate_params()
+        home = Home.of(X)
         self.__dict__.pop("threshold_", None)  # a fit that fails leaves no mixture of two models
         if not self.expected_run_length >= 2 * self.window:
             raise InputError(
@@ -192,6 +198,7 @@ class DriftMonitor(BaseEstimator):
             )
         self._learn(X)
         self.state_ = DriftState.empty(int(self.window), len(self._features.mean), self._key)
+        settle(self, home)
         return self
 
     def _learn(self, X: np.ndarray) -> None:
@@ -214,8 +221,7 @@ class DriftMonitor(BaseEstimator):
         # A saved monitor can be asked whether it knows this reference, without its rows.
         self._reference_key = int(row_keys(X).sum())
         self._key = int(row_keys(np.append(self._features.mean, self.window)[None])[0])
-        self.length_scale_ = np.full(len(keep), np.nan)
-        self.length_scale_[keep] = scale
+        self.length_scale_ = frame.by_column(frame.scale)
         self.threshold_ = threshold
 
     def _warn_of_limits(self, threshold: float, run_length: float) -> None:
@@ -241,7 +247,7 @@ class DriftMonitor(BaseEstimator):
         if self.length_scale is None:
             return math.sqrt(rows.shape[1]) * spread(rows)
         try:
-            given = np.asarray(self.length_scale, dtype=np.float64)
+            given = np.asarray(to_numpy(self.length_scale), dtype=np.float64)
             scale = np.broadcast_to(given, (len(keep),))[keep]
         except (TypeError, ValueError) as error:
             raise InputError(
@@ -328,7 +334,7 @@ class DriftMonitor(BaseEstimator):
             As :meth:`fit`; the old reference then stays.
         """
         check_is_fitted(self, "threshold_")
-        rows = check_rows(self, X, reset=False, min_samples=2)
+        home, rows = Home.of(X), check_rows(self, X, reset=False, min_samples=2)
         fresh = type(self)(**self.get_params(deep=False))
         names = getattr(self, "feature_names_in_", None)
         fresh.fit(rows)
@@ -336,4 +342,5 @@ class DriftMonitor(BaseEstimator):
         self.__dict__.update(vars(fresh) | {"state_": state, "_column_labels": self._column_labels})
         if names is not None:
             self.feature_names_in_ = names
+        settle(self, home)
         return self

@@ -62,12 +62,13 @@ def test_rises_of_training_rows_are_by_the_densities_that_have_not_seen_them(det
     explanation = detector.explain(rows[:20])
     np.testing.assert_allclose(explanation.scores, detector.training_scores_[:20])
     z = detector._frame.enter(rows[:20])
-    judge = detector._judge_of(z)
+    judge = detector._panel.judge_of(z)
     assert (judge >= 0).all()
     for i in range(0, 20, 4):
         for j in range(4):
             there = detector._frame.enter(moved(rows[i], j, detector._values[:, j]))
-            gained = detector._log_density(judge[i], there).max() - detector._log_density(judge[i], z[i : i + 1])[0]
+            as_is, *moved_to = detector._panel.committees[judge[i]].score(np.vstack([z[i], there]), 2.0**30)
+            gained = max(moved_to) - as_is
             assert explanation.rise[i, j] == pytest.approx(max(0.0, gained), abs=1e-9)
 
 

@@ -7,7 +7,6 @@ import pytest
 from scipy.stats import binomtest
 
 from isopleth import InputError, two_sample_test
-from isopleth.tasks.two_sample import testing as two_sample
 from isopleth.tasks.two_sample.permutation import Units
 from isopleth.validation import DataWarning
 
@@ -299,7 +298,7 @@ def test_wrong_samples():
 
 
 def test_the_interval_uses_some_rows_of_many(monkeypatch):
-    monkeypatch.setattr(two_sample, "_ROWS_OF_INTERVAL", 30)
+    monkeypatch.setattr("isopleth.tasks.two_sample.result._ROWS_OF_INTERVAL", 30)
     assert len(two_sample_test(normal(50, 1), normal(40, 1, 1), **FEW)._difference.centers_) == 60
 
 

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from anomaly_tables import table
 from sklearn.base import clone
 from sklearn.metrics import make_scorer, roc_auc_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
@@ -12,23 +13,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from isopleth import AnomalyDetector, PyODAdapter
+from isopleth import AnomalyDetector
 from isopleth.datasets import load_breast
-from isopleth.tasks.anomaly.committee import Committee, Member, discounted, sample_sizes, some_columns
-from isopleth.tasks.anomaly.detector import folds_of_distinct
 from isopleth.validation import DataWarning
 
 
 @parametrize_with_checks([AnomalyDetector(n_estimators=25)])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
-
-
-def table(n, dim=3, anomalies=0, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, dim)) @ np.diag([1.0, 5.0, 0.2, 9.0, 2.0, 1.0][:dim])
-    X[:anomalies] += 9 * X.std(axis=0)
-    return X
 
 
 def test_planted_anomalies_come_first_and_are_flagged():
@@ -87,7 +79,7 @@ def test_scores_are_the_mean_over_densities_less_the_median():
     detector = AnomalyDetector(n_estimators=10, random_state=0).fit(X)
     z = detector._frame.enter(Q)
     by_hand = np.zeros(30)
-    for committee, level in zip(detector._committees, detector._levels, strict=True):
+    for committee, level in zip(detector._panel.committees, detector._panel.levels, strict=True):
         inside = committee.frame.enter(z)
         by_hand += np.mean([m.log_density(inside, 1e9) for m in committee.members], axis=0) - level
     np.testing.assert_allclose(detector.score_samples(Q), by_hand / 5)
@@ -153,31 +145,6 @@ def test_p_values_are_valid_in_simulation(kind):
             assert share.mean() >= 0.5 * t  # and not by saying 1 to everything
         if kind == "contaminated":
             assert share.mean() <= t
-
-
-def test_repeated_rows_are_held_out_together():
-    X = table(100)
-    X = np.concatenate([X, np.repeat(X[:1] + 40.0, 8, axis=0)])
-    detector = AnomalyDetector(random_state=0).fit(X)
-    # Eight copies of an anomaly do not vouch for one another.
-    assert set(np.argsort(detector.training_scores_)[:8]) == set(range(100, 108))
-    assert np.ptp(detector.training_scores_[100:]) == 0.0
-
-
-def test_few_copies_count_once_and_very_many_in_full():
-    c = np.array([1, 2, 8, 1000, 10**6])
-    w = discounted(c)
-    np.testing.assert_allclose(w[:3], [1, 1, 512 / 320])
-    np.testing.assert_allclose(w[3:], c[3:], rtol=1e-3)
-    assert (np.diff(discounted(np.arange(1, 200))) >= 0).all()
-
-
-def test_sample_sizes_double_and_keep_to_their_share():
-    assert sample_sizes(128, 10_000) == [8, 16, 32, 64, 128]
-    assert sample_sizes(128, 200) == [8, 16, 25, 25, 25]
-    assert sample_sizes(128, 10) == [8, 8, 8, 8, 8]
-    assert sample_sizes(4, 10_000) == [4]
-    assert sample_sizes(20, 10_000) == [8, 16]
 
 
 def test_predict_of_a_row_does_not_depend_on_the_others():
@@ -272,49 +239,10 @@ def test_threads_and_memory_limit_change_nothing():
     np.testing.assert_allclose(a.training_scores_, b.training_scores_, rtol=1e-9, atol=1e-9)
 
 
-def test_members_are_densities_of_their_sample():
-    z = table(20)
-    member = Member.of(z, np.array([0, 2]))
-    f = np.exp(0.5 * member.log_density(z[np.lexsort(z[:, [2, 0]].T)], 1e9))
-    np.testing.assert_allclose(20 * member.coefficients * f, 1.0, rtol=0.02)  # centres are in lexical order
-    one = Member.of(z[:1], np.arange(3))
-    assert one.log_density(z[:1], 1e9)[0] > one.log_density(z[1:2], 1e9)[0]
-
-
-def test_column_subsets_are_log_uniform_in_size():
-    rng = np.random.default_rng(0)
-    sizes = np.array([len(np.unique(some_columns(64, rng))) for _ in range(4000)])
-    assert sizes.min() == 1
-    assert sizes.max() == 64
-    for power in range(1, 6):
-        assert (sizes <= 2**power).mean() == pytest.approx((power + 0.15) / 6, abs=0.08)
-    assert len(some_columns(1, rng)) == 1
-
-
 def test_an_anomaly_of_one_column_among_many_is_found():
     X = np.random.default_rng(0).normal(size=(300, 60))
     X[5, 33] = 9.0
     assert np.argmin(AnomalyDetector(random_state=0).fit(X).training_scores_) == 5
-
-
-def test_committees_fall_back_to_the_spare_scale():
-    rows = np.c_[np.arange(10.0), np.zeros(10)]
-    committee = Committee.of(rows, np.ones(10), np.array([1.0, 0.5]), 10, 16, np.random.default_rng(0))
-    assert committee.frame.scale[1] == 0.5
-
-
-def test_pyod_s_conventions():
-    X = table(300, anomalies=6)
-    adapter = PyODAdapter(AnomalyDetector(contamination=0.02, random_state=0)).fit(X)
-    assert (adapter.labels_[:6] == 1).all()
-    assert set(np.unique(adapter.labels_)) == {0, 1}
-    np.testing.assert_array_equal(adapter.labels_, (adapter.decision_scores_ > adapter.threshold_).astype(int))
-    np.testing.assert_array_equal(adapter.decision_scores_, -adapter.detector_.training_scores_)
-    assert adapter.labels_.mean() == pytest.approx(0.02, abs=0.005)
-    np.testing.assert_array_equal(adapter.predict(X), (adapter.decision_function(X) > adapter.threshold_).astype(int))
-    assert adapter.decision_function([[99.0, 0, 0]])[0] > adapter.threshold_
-    assert len(PyODAdapter().fit(X).decision_scores_) == 300
-    assert clone(adapter).detector.contamination == 0.02
 
 
 @pytest.mark.parametrize(
@@ -323,23 +251,6 @@ def test_pyod_s_conventions():
 def test_parameters_out_of_range_are_named(name):
     with pytest.raises(ValueError, match=name):
         AnomalyDetector(**{name: -1}).fit(table(20))
-
-
-def test_common_values_are_dealt_over_the_folds_and_stay_ordinary():
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 2, size=(300, 2)).astype(float)
-    X = np.concatenate([X, [[0.0, 4.0]], rng.normal(size=(20, 2))])
-    fold = folds_of_distinct(np.array([1, 16, 17, 80]), seed=0)
-    assert (fold[:2] >= 0).all()
-    assert (fold[2:] == -1).all()
-    detector = AnomalyDetector(random_state=0).fit(X)
-    assert sum(map(len, detector._held_out)) == len(X)
-    assert detector.training_scores_[:300].min() > detector.training_scores_[300]
-    np.testing.assert_allclose(detector.score_samples(X), detector.training_scores_)
-    assert (detector.p_values([[0.0, 0.0], [1.0, 1.0]]) > 0.2).all()
-    shuffled = AnomalyDetector(random_state=0).fit(rng.permutation(X))
-    np.testing.assert_array_equal(shuffled.p_values(X), detector.p_values(X))
-    assert len(AnomalyDetector(random_state=0).fit(X[:300]).training_scores_) == 300  # nothing but common values
 
 
 class TestPlot:

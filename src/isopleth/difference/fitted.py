@@ -1,0 +1,302 @@
+"""What can be asked of a fitted density difference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from isopleth._namespace import Array, Home, to_numpy
+from isopleth.difference.gaussian_system import GaussianSystem
+from isopleth.difference.interval import SquaredL2Law
+from isopleth.difference.limit_law import deviations_at
+from isopleth.difference.regions import check_mass, upper_thresholds
+from isopleth.difference.squared_l2 import checked
+from isopleth.difference.volume import over_volume
+from isopleth.errors import InputError
+from isopleth.frame import Frame
+from isopleth.validation import check_rows
+
+
+class FittedDifference(BaseEstimator):
+    """The difference of two densities as a sum of Gaussians around centres, with what is known of its error.
+
+    A subclass has the parameters `memory_limit` and `n_jobs` and fits what is declared here. Arrays are answered in the library
+    and on the device of the rows asked about.
+    """
+
+    memory_limit: float
+    n_jobs: int | None
+    centers_: Array
+    dual_coef_: Array
+    log_volume_: float
+    _frame: Frame
+    _means_coef: np.ndarray
+    """Coefficients of the mean over each sample, of shape (b, 2)."""
+    _std_factor: np.ndarray | None
+    _estimates: dict[str, float]
+    """Of the squared L2 distance, times V, by name."""
+    _held_out: np.ndarray
+    """Times V, the difference at rows of held-out folds, and what each row adds to the mass of X less that of Y."""
+    _squared_l2_law: SquaredL2Law | None
+
+    def _enter(self, X: Any) -> tuple[GaussianSystem, np.ndarray]:
+        """The functions, where the model lives, and rows in their frame."""
+        check_is_fitted(self, "dual_coef_")
+        z = self._frame.enter(check_rows(self, X, reset=False))
+        centers = Home.of(self.centers_).send(self._frame.enter(to_numpy(self.centers_)))
+        return GaussianSystem(centers, self.log_volume_, self.memory_limit, self.n_jobs), z
+
+    def _out(self, relative_values: Any, relative: bool) -> np.ndarray:
+        return np.asarray(relative_values) if relative else over_volume(relative_values, self.log_volume_)
+
+    def difference(self, X: Any, relative: bool = False) -> Array:
+        """The fitted difference of densities at each row.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows; their library and device are those of the answer.
+        relative : bool, default=False
+            Whether to answer times V, which neither over- nor underflows in many columns.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            p - q, per unit of volume of the kept columns; positive where there is more of the first sample.
+        """
+        home = Home.of(X)
+        system, z = self._enter(X)
+        return home.send(self._out(system.values(z, to_numpy(self.dual_coef_)[:, None])[:, 0], relative))
+
+    def difference_std(self, X: Any, relative: bool = False) -> Array:
+        r"""Standard deviation of :meth:`difference` at each row, by the limit law of the coefficients.
+
+        :math:`\hat g(x) = \psi(x)^\top G h` with :math:`G = (H + \lambda I)^{-1}` is linear in two means, so that its variance is
+        :math:`\psi(x)^\top G\, (V_p/n + V_q/n')\, G\, \psi(x)`, V the covariances of :math:`\psi` in the samples (section 2.3.1
+        of the paper, which has :math:`\lambda = 0`). Bands of plus and minus 1.96 of it cover the expectation of
+        :math:`\hat g(x)`, a smoothed and shrunk p - q, and not p - q itself; centres, length scale and ridge are taken as
+        fixed.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows; their library and device are those of the answer.
+        relative : bool, default=False
+            Whether to answer times V.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            In the units of :meth:`difference`.
+
+        Raises
+        ------
+        InputError
+            If a sample has one row only, whose variance nobody knows.
+        """
+        home = Home.of(X)
+        system, z = self._enter(X)
+        if self._std_factor is None:
+            raise InputError("a standard deviation needs at least two rows in each sample.")
+        return home.send(self._out(deviations_at(system, z, self._std_factor), relative))
+
+    def squared_l2(self, kind: str = "cross_fitted", relative: bool = False) -> float:
+        r"""Estimates of the squared L2 distance :math:`\int (p - q)^2`.
+
+        With :math:`G = (H + \lambda I)^{-1}` and :math:`M = 2G - GHG`:
+
+        "cross_fitted"
+            :math:`h_t^\top M h_{-t}`, the mean over folds t of the dual form with one h of the held-out fold and the other of
+            the training folds, the latter without what a centre adds to its own mean, unless the penalty is "rkhs" or
+            :math:`\alpha < 0.001`. Length scale and ridge are chosen for each fold by cross-validation within the others
+            (smallest mean loss plus standard error). Its expectation is :math:`\int (p - q)\, g` for the g of the training
+            folds, and 0 if p = q. It can be negative.
+        "lower_bound"
+            Minus the cross-validation loss, chosen in the same way: unbiased for
+            :math:`\int (p - q)^2 - \int (g - (p - q))^2`, which is never above the distance.
+        "linear", "quadratic", "combined"
+            :math:`h^\top \theta`, :math:`\theta^\top H \theta` and
+            :math:`2 h^\top \theta - \theta^\top H \theta = h^\top M h`: (9), (10) and (11) of the paper. They see the rows twice:
+            small length scales and ridges make them too large.
+        "corrected"
+            :math:`h^\top M h - \operatorname{tr} M (V_p/n + V_q/n')`, unbiased for what "combined" is of the densities
+            themselves, at centres, length scale and ridge that do not depend on the samples.
+        "inverse_corrected"
+            (15) of the paper: the same with :math:`H^{-1}` for M in the trace and covariances divided by n. H is singular to
+            working precision for centres as dense as samples are; then it is refused.
+
+        Parameters
+        ----------
+        kind : str, default="cross_fitted"
+            Which of them.
+        relative : bool, default=False
+            Whether to answer times V.
+
+        Returns
+        -------
+        float
+            In reciprocal units of volume.
+
+        Raises
+        ------
+        InputError
+            If there is no such estimate, or the data do not allow it.
+        """
+        check_is_fitted(self, "dual_coef_")
+        return float(self._out(checked(self._estimates, kind), relative))
+
+    def squared_l2_interval(self, confidence_level: float = 0.95, relative: bool = False) -> tuple[float, float]:
+        r"""A confidence interval for the squared L2 distance :math:`\int (p - q)^2`.
+
+        All distances D with :math:`(\hat D - D)^2 \le z^2 \operatorname{var}(D)`, z the normal quantile, where
+        :math:`\hat D` is a cross-fitted estimate and its variance by the limit law depends on D, since the law is another one
+        where p = q. Its ridge is a hundredth of the chosen one and at most 0.1, its length scale the largest of those that
+        the folds choose each for itself, but no more than the standard deviations within the samples: ``squared_l2_`` has
+        the least error, but is smaller than the distance by about that error, and what finds no difference would bound none.
+
+        The expectation of :math:`\hat D` is :math:`\mu^\top M \mu`, what the form :math:`h^\top M h` is of the densities
+        themselves, at most the distance: so the lower end errs on the safe side, and the upper end covers as far as the
+        length scale resolves the difference. Without assumptions nothing can bound a distance from above.
+
+        Parameters
+        ----------
+        confidence_level : float, default=0.95
+            Between 0 and 1.
+        relative : bool, default=False
+            Whether to answer times V.
+
+        Returns
+        -------
+        low, high : float
+            In reciprocal units of volume; `low` is 0 where equal densities are not excluded.
+
+        Raises
+        ------
+        InputError
+            If the level is not between 0 and 1, or a sample has one row only.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from isopleth import LSDD
+        >>> rng = np.random.default_rng(0)
+        >>> change = LSDD(random_state=0).fit(rng.normal(size=(300, 1)), rng.normal(1.0, size=(200, 1)))
+        >>> low, high = change.squared_l2_interval()
+        >>> low < 0.125 < high  # of two normal densities one standard deviation apart
+        True
+        """
+        check_is_fitted(self, "dual_coef_")
+        if self._squared_l2_law is None:
+            raise InputError("an interval needs at least two rows in each sample.")
+        low, high = self._squared_l2_law.interval(confidence_level)
+        log_volume = self._squared_l2_law.log_volume - (self.log_volume_ if relative else 0.0)
+        return float(over_volume(low, log_volume)), float(over_volume(high, log_volume))
+
+    def level_set(self, mass: Any, relative: bool = False) -> tuple[Any, Any]:
+        r"""Thresholds of the regions where the samples differ most.
+
+        The region ``difference(X) >= high`` is the one of the largest differences that holds the share `mass` of the excess
+        of p over q, which is what p has more than q of where g > 0; ``difference(X) <= low`` is the same for q over p. The
+        excess is counted by rows, in each fold under the fit that did not see it: rows themselves would look too different.
+
+        Parameters
+        ----------
+        mass : float or array-like
+            Share inside, between 0 and 1.
+        relative : bool, default=False
+            Whether to answer times V.
+
+        Returns
+        -------
+        low, high : float or ndarray of the shape of `mass`
+            Thresholds for :meth:`difference`. Infinite, for an empty region, where held-out rows show no excess.
+
+        Raises
+        ------
+        InputError
+            If `mass` is not between 0 and 1, or a sample has one row only.
+        """
+        check_is_fitted(self, "dual_coef_")
+        home, asked = Home.of(mass), check_mass(to_numpy(mass))
+        if not self._held_out.size:
+            raise InputError(
+                "regions need at least two rows in each sample to hold out, given to fit, since sums keep none."
+            )
+        values, contrast = self._held_out
+        low = self._out(-upper_thresholds(-values, -contrast, asked), relative)
+        high = self._out(upper_thresholds(values, contrast, asked), relative)
+        return (home.send(low), home.send(high)) if asked.ndim else (float(low), float(high))
+
+    def predict(self, X: Any, priors: Any = (0.5, 0.5)) -> Array:
+        r"""Which sample each row is likelier to be of.
+
+        The sign of :math:`\pi p - (1 - \pi) q`, fitted in one go from :math:`\pi \bar\psi_X - (1 - \pi) \bar\psi_Y`: it is the
+        Bayes rule where the first sample's rows turn up with probability :math:`\pi`.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows; their library and device are those of the answer.
+        priors : array-like of shape (2,), default=(0.5, 0.5)
+            Probabilities of the samples' kinds, not negative; only their ratio matters.
+
+        Returns
+        -------
+        array of shape (n_samples,), int
+            1 for the first sample, -1 for the second, 0 where the difference is 0, as it is far from all rows.
+
+        Raises
+        ------
+        InputError
+            If `priors` are not two numbers >= 0 with a positive sum.
+        """
+        home = Home.of(X)
+        system, z = self._enter(X)
+        coefficients = self._means_coef @ (_shares(to_numpy(priors)) * [1.0, -1.0])
+        return home.send(np.sign(system.values(z, coefficients[:, None])[:, 0]).astype(int))
+
+    def plot(self, masses: Any = (0.5, 0.8, 0.95), rows: Any = None, labels: Any = ("X", "Y"), ax: Any = None) -> Any:
+        """Draw the difference of one or two columns with its regions, by :func:`isopleth.plotting.plot_difference`.
+
+        Parameters
+        ----------
+        masses : sequence of float, default=(0.5, 0.8, 0.95)
+            Shares of the excess that the regions hold, as for :meth:`level_set`.
+        rows : tuple of two array-like or data frames, optional
+            Rows of both samples to draw as dots.
+        labels : sequence of two str, default=("X", "Y")
+            What the samples are called.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure when left out.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        InputError
+            If there are more than two columns, or a sample has one row only.
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from isopleth.plotting import plot_difference  # plotting stands above the estimators and is not needed by them
+
+        return plot_difference(self, masses=masses, rows=rows, labels=labels, ax=ax)
+
+
+def _shares(priors: Any) -> np.ndarray:
+    """Priors of sum 1."""
+    expected = f"priors = {priors!r}: expected two numbers >= 0 with a positive sum."
+    try:
+        given = np.asarray(priors)
+    except ValueError as error:
+        raise InputError(expected) from error
+    numbers = given.shape == (2,) and given.dtype.kind in "iuf"
+    if not numbers or not (np.isfinite(given) & (given >= 0)).all() or not given.any():
+        raise InputError(expected)
+    share = given / given.max()  # a sum of large numbers may overflow
+    return np.asarray(share / share.sum())

@@ -1,0 +1,102 @@
+"""Density differences of rows in parts: a sample of each to decide by, and a pass or two for the sums."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from isopleth.difference.running import DifferenceStatistics
+from isopleth.difference.samples import TwoSamples
+from isopleth.difference.streamed import StreamedDifference
+from isopleth.errors import InputError
+from isopleth.parts import Parts, take_columns
+from isopleth.validation import varying_columns
+
+SAMPLE = 10_000
+"""Distinct rows of each sample that are looked at first."""
+
+D = TypeVar("D", bound=StreamedDifference)
+
+
+def fit_parts(estimator: D, X: Parts, Y: Parts) -> D:
+    """Fit a density difference to rows in parts, of which no more than sums is kept.
+
+    The first pass draws up to 10,000 distinct rows of each sample, which decide what columns vary, which of these rows are
+    centres (where `centers` is no array) and what length scales there are to choose from. If there is more than one length
+    scale or ridge, the second pass has the sums that the choice rests on, and the last one those at the length scale chosen.
+    With centres, length scale and ridge given, the coefficients are those of ``estimator.fit`` to all rows, but for rounding.
+
+    Parameters
+    ----------
+    estimator : LSDD
+        What is to be fitted; its `cv` is a number.
+    X, Y : Parts
+        Rows of the two samples, of the same columns.
+
+    Returns
+    -------
+    LSDD
+        `estimator`; its ``level_set`` needs rows to count and is refused.
+
+    Raises
+    ------
+    InputError
+        For what ``estimator.partial_fit`` refuses, and for samples of other columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import LSDD
+    >>> from isopleth.difference.parts import fit_parts
+    >>> from isopleth.parts import ArrayParts
+    >>> rng = np.random.default_rng(0)
+    >>> before, after = rng.normal(size=(3000, 1)), rng.normal(1.0, size=(2000, 1))
+    >>> change = LSDD(length_scale=0.7, alpha=1.0, centers=np.linspace(-3, 4, 8)[:, None])
+    >>> here = fit_parts(change, ArrayParts(before, part_rows=1000), ArrayParts(after)).dual_coef_
+    >>> bool(np.allclose(here, change.fit(before, after).dual_coef_, rtol=1e-10))
+    True
+    """
+    estimator._validate_params()
+    estimator._forget()
+    if X.labels != Y.labels:
+        raise InputError(
+            f"Y has the columns {', '.join(Y.labels)}; expected those of X in their order: {', '.join(X.labels)}."
+        )
+    seed = int(check_random_state(estimator.random_state).randint(2**31))
+    drawn = [_drawn(parts, name, seed) for parts, name in ((X, "X"), (Y, "Y"))]
+    (x, weight_x), (y, weight_y) = drawn
+    samples = TwoSamples.of(estimator, x, y, weight_x, weight_y)
+    take_columns(estimator, X)
+    decisions, _ = estimator._decide(samples, varying_columns(estimator, samples.rows))
+    folds = estimator._folds(decisions.searched)
+
+    def summed(scales: np.ndarray, moments: bool) -> DifferenceStatistics:
+        start = partial(decisions.statistics, folds, estimator.memory_limit, estimator.n_jobs, scales, moments)
+        sums = [parts.sums(start, partial(_add, sample)) for sample, parts in enumerate((X, Y))]
+        return sums[0].merge(sums[1])
+
+    if not decisions.searched:
+        running = summed(_wanted(decisions.scales[0], decisions.near(None)), True)
+        estimator._solve(decisions, running, estimator._search(decisions, running))
+        return estimator
+    found = estimator._search(decisions, summed(decisions.scales, False))
+    estimator._solve(decisions, summed(_wanted(decisions.scale(found), decisions.near(found)), True), found)
+    return estimator
+
+
+def _drawn(parts: Parts, name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rows, weights = parts.sample(SAMPLE, seed)
+    if not len(rows):
+        raise InputError(f"{name} has no rows of positive weight; a difference needs both samples.")
+    return rows, weights
+
+
+def _wanted(scale: np.ndarray, near: np.ndarray) -> np.ndarray:
+    return np.unique(np.stack([scale, near]), axis=0)
+
+
+def _add(sample: int, sums: DifferenceStatistics, rows: np.ndarray, weights: np.ndarray | None) -> DifferenceStatistics:
+    return sums.accumulate(sample, rows, weights)

@@ -1,0 +1,211 @@
+"""Rows that lie in parts: what a fit may ask of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Protocol, Self, TypeVar
+
+import numpy as np
+
+from isopleth.errors import InputError
+from isopleth.survey import RowSample
+
+
+class Sums(Protocol):
+    """What adds: sums over some rows take up those over others."""
+
+    def merge(self, other: Self) -> Self:
+        """Add what `other` has seen to this one, and return it."""
+        ...
+
+
+S = TypeVar("S", bound=Sums)
+Add = Callable[[S, np.ndarray, np.ndarray | None], S]
+"""``add(sums, rows, weights)``: the sums with the rows of one part; these are float64, finite and not to be written to."""
+
+
+class Parts(ABC):
+    """Rows in parts: chunks of a file, partitions of a collection. Nobody holds all of them at once.
+
+    A subclass sets `names` and `n_features`, defines :meth:`sums`, and puts each part through :func:`check_part`.
+
+    Attributes
+    ----------
+    names : list of str or None
+        Names of the columns, where they have any.
+    n_features : int
+        How many columns there are.
+    """
+
+    names: list[str] | None
+    n_features: int
+
+    @property
+    def labels(self) -> list[str]:
+        """What messages call the columns."""
+        return column_labels(self.names, self.n_features)
+
+    @abstractmethod
+    def sums(self, start: Callable[[], S], add: Add[S]) -> S:
+        """Sums over all rows: each part added to a fresh ``start()``, merged in the order of the parts.
+
+        Parameters
+        ----------
+        start : callable
+            ``start()``: sums over no rows.
+        add : callable
+            ``add(sums, rows, weights)``: these sums with the rows of one part; weights are None where all are 1. It may run in
+            another process, so it holds no more than it needs.
+
+        Returns
+        -------
+        sums
+            The same every time, whatever the timing.
+        """
+
+    def sample(self, size: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Distinct rows of positive weight, drawn uniformly without replacement, in one pass.
+
+        Parameters
+        ----------
+        size : int
+            How many; all distinct rows where there are not more.
+        seed : int
+            Another seed, another draw.
+
+        Returns
+        -------
+        rows : ndarray of shape (min(size, distinct rows), n_features)
+            In lexical order; the same for the same rows, however they lie in parts and in whatever order.
+        weights : ndarray of that length
+            Summed weights, of all equal rows there are.
+        """
+        drawn = self.sums(lambda: RowSample(size, seed), RowSample.add)
+        return drawn.rows, drawn.weights
+
+
+class ArrayParts(Parts):
+    """An array in memory, cut into parts.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+        Rows.
+    weights : array of shape (n_samples,), optional
+        Their weights, not negative; ones when left out.
+    part_rows : int, default=65536
+        Rows of a part.
+    names : list of str, optional
+        Names of the columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth.parts import ArrayParts
+    >>> from isopleth.survey import ColumnMoments
+    >>> parts = ArrayParts(np.arange(20.0).reshape(10, 2), part_rows=4)
+    >>> parts.sums(lambda: ColumnMoments(2), ColumnMoments.add).mean
+    array([ 9., 10.])
+    >>> rows, weights = parts.sample(3)
+    >>> rows.shape, weights
+    ((3, 2), array([1., 1., 1.]))
+    """
+
+    def __init__(self, X: Any, weights: Any = None, part_rows: int = 65536, names: list[str] | None = None) -> None:
+        self.X, self.weights, self.part_rows, self.names = X, weights, part_rows, names
+        self.n_features = int(X.shape[1])
+
+    def sums(self, start: Callable[[], S], add: Add[S]) -> S:
+        """As :meth:`Parts.sums` says."""
+        total = start()
+        for first in range(0, len(self.X), self.part_rows):
+            part = slice(first, first + self.part_rows)
+            weights = None if self.weights is None else self.weights[part]
+            total = total.merge(part_sums(start, add, self.X[part], weights, self.labels, f"rows from {first} on"))
+        return total
+
+
+def take_columns(estimator: Any, parts: Parts) -> None:
+    """Set on an estimator what it is to know of the columns: their number and names, as a fit to rows in memory does."""
+    estimator.n_features_in_ = parts.n_features
+    estimator._column_labels = parts.labels
+    estimator.__dict__.pop("feature_names_in_", None)
+    if parts.names is not None:
+        estimator.feature_names_in_ = np.asarray(parts.names, dtype=object)
+
+
+def column_labels(names: list[str] | None, n_features: int) -> list[str]:
+    """What messages call columns: their names in quotes, or their numbers."""
+    return [f"column {j}" for j in range(n_features)] if names is None else [repr(str(name)) for name in names]
+
+
+def part_sums(
+    start: Callable[[], S], add: Add[S], rows: Any, weights: Any, labels: list[str], place: str, what: str = "X"
+) -> S:
+    """Sums over one part, which is checked as :func:`check_part` does.
+
+    Raises
+    ------
+    InputError
+        From the check, or from `add` with the place before its sentence.
+    """
+    checked, counted = check_part(rows, weights, labels, place, what)
+    try:
+        return add(start(), checked, counted)
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from error
+
+
+def check_part(
+    rows: Any, weights: Any, labels: list[str], place: str, what: str = "X"
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Rows and weights of one part in float64.
+
+    Parameters
+    ----------
+    rows : array-like of shape (n, n_features)
+        Rows.
+    weights : array-like of shape (n,) or None
+        Their weights.
+    labels : list of str
+        What messages call the columns.
+    place, what : str
+        What messages call this part, and the whole.
+
+    Raises
+    ------
+    InputError
+        For other columns than `labels`, for text, for values that are not finite and for weights that are none.
+    """
+    try:
+        table = np.asarray(rows, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{what} has something other than numbers in {place} ({error}); drop or encode the column."
+        ) from error
+    if table.ndim != 2 or table.shape[1] != len(labels):
+        raise InputError(f"{what} has shape {table.shape} in {place}; expected {len(labels)} columns.")
+    bad = ~np.isfinite(table)
+    if bad.any():
+        j = int(np.argmax(bad.any(axis=0)))
+        kind = "NaN" if np.isnan(table[:, j]).any() else "inf"
+        count = int(bad[:, j].sum())
+        raise InputError(
+            f"{what} contains {kind} in {labels[j]} ({count} row{'s' if count > 1 else ''} in {place}); drop those rows or fill "
+            "them first."
+        )
+    return table, None if weights is None else _check_weights(weights, len(table), place)
+
+
+def _check_weights(weights: Any, n: int, place: str) -> np.ndarray:
+    try:
+        w = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"sample_weight holds something other than real numbers in {place}.") from error
+    if w.shape != (n,) or not (np.isfinite(w) & (w >= 0.0)).all():
+        raise InputError(
+            f"sample_weight has shape {w.shape} or values that are negative or not finite in {place}; expected {n} numbers >= 0, "
+            "one a row."
+        )
+    return w

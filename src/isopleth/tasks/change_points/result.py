@@ -1,0 +1,60 @@
+"""The changes of a series, as a table and as a picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, eq=False)
+class ChangePoints:
+    """Changes of a series.
+
+    Parameters
+    ----------
+    places : ndarray of shape (m,), int
+        First steps of what is new, ascending; the first step of the series is number 0.
+    kinds : ndarray of shape (m,), str
+        What changed: "level", "line" (level or slope), "scatter", or "shape" for what is none of these.
+    scores : ndarray of shape (T,)
+        The score curve; NaN at the ends, where a window would leave the series.
+    series : ndarray of shape (T, d)
+        The series.
+    """
+
+    places: np.ndarray
+    kinds: np.ndarray
+    scores: np.ndarray = field(repr=False)
+    series: np.ndarray = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __repr__(self) -> str:
+        found = ", ".join(f"{place} ({kind})" for place, kind in zip(self.places, self.kinds, strict=True))
+        return f"ChangePoints({found or 'none'})"
+
+    def table(self) -> dict[str, np.ndarray]:
+        """Columns ``change``, ``kind``, ``score``, and ``before`` and ``after``, means of the segments beside each change.
+
+        The means have a column a column of the series, numbered if these are several.
+        """
+        bounds = np.concatenate([[0], self.places, [len(self.series)]]).astype(int)
+        means = np.array([self.series[a:b].mean(axis=0) for a, b in pairwise(bounds)])
+        out = {"change": self.places, "kind": self.kinds, "score": self.scores[self.places]}
+        for j in range(self.series.shape[1]):
+            label = "" if self.series.shape[1] == 1 else f"_{j}"
+            out |= {f"before{label}": means[:-1, j], f"after{label}": means[1:, j]}
+        return out
+
+    def plot(self) -> Figure:
+        """Draw the series with its changes, and the score curve; see :func:`isopleth.plotting.plot_change_points`."""
+        from isopleth.plotting import plot_change_points
+
+        return plot_change_points(self)

@@ -1,0 +1,209 @@
+"""Differences and ratios of tensors: the kernel and the systems are computed in their library, the numbers are NumPy's."""
+
+from __future__ import annotations
+
+import array_api_strict
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from isopleth import LSDD, InputError
+from isopleth.difference import KLIEP, KDEDifference
+from isopleth.difference.gaussian_system import GaussianSystem
+from isopleth.difference.spectrum import PenalizedSpectrum, eigenpairs
+from isopleth.difference.sums import Moments
+from isopleth.io import load, save
+
+torch = pytest.importorskip("torch")
+
+DEVICES = [
+    "cpu",
+    pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")),
+]
+RNG = np.random.default_rng(3)
+X, Y, NEW = RNG.normal(size=(80, 2)), RNG.normal(0.5, 1.3, size=(70, 2)), RNG.normal(size=(20, 2))
+TIED = RNG.integers(0, 4, size=(60, 2)).astype(float)
+ESTIMATORS = {
+    "grid": LSDD(centers=30, random_state=0),
+    "ties": LSDD(length_scale=[[0.5], [1.0], [2.0]], alpha=[0.01, 1.0], centers=None, random_state=1),
+    "rkhs": LSDD(length_scale=1.0, alpha=0.1, penalty="rkhs", centers=20, random_state=0),
+    "points": LSDD(length_scale=1.0, alpha=0.1, centers=NEW, cv=3, random_state=0),
+    "KLIEP": KLIEP(length_scale=[[0.5], [1.0]], centers=20, random_state=0),
+    "KDE": KDEDifference(length_scale=0.7),
+}
+TOLERANCE = {"rkhs": 1e-6}
+"""The norm of the kernel's space is singular up to the 1e-8 that is added: its solutions hold no more digits than these."""
+
+
+@pytest.fixture(scope="module", params=DEVICES)
+def device(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def send(device):
+    return lambda array: torch.as_tensor(array, device=device)
+
+
+def fitted_to(name, send):
+    x = np.vstack([X, TIED]) if name == "ties" else X
+    return clone(ESTIMATORS[name]).fit(send(x), send(Y))
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return {name: fitted_to(name, np.array) for name in ESTIMATORS}
+
+
+@pytest.fixture(scope="module")
+def fitted(send):
+    return {name: fitted_to(name, send) for name in ESTIMATORS}
+
+
+def same(tensor, array, name="", device="cpu"):
+    """Whether a tensor of this device holds the numbers of an array."""
+    assert isinstance(tensor, torch.Tensor)
+    assert tensor.device.type == device
+    assert str(tensor.dtype).removeprefix("torch.") == str(array.dtype)
+    rtol = TOLERANCE.get(name, 1e-10)
+    np.testing.assert_allclose(tensor.cpu().numpy(), array, rtol=rtol, atol=rtol * np.nanmax(np.abs(array)))
+
+
+@pytest.mark.parametrize("name", ["grid", "ties", "rkhs", "points", "KLIEP"])
+def test_fitted_arrays_are_tensors(name, plain, fitted, device):
+    for attribute in ("centers_", "dual_coef_", "length_scale_"):
+        same(getattr(fitted[name], attribute), getattr(plain[name], attribute), name, device)
+
+
+@pytest.mark.parametrize("name", ["grid", "ties", "rkhs", "points"])
+def test_lsdd_answers_in_kind(name, plain, fitted, send, device):
+    one, other = plain[name], fitted[name]
+    for model in (one, other):
+        same(model.difference(send(NEW)), one.difference(NEW), name, device)
+        same(model.difference_std(send(NEW)), one.difference_std(NEW), name, device)
+        same(model.predict(send(NEW), priors=(0.3, 0.7)), one.predict(NEW, priors=(0.3, 0.7)), name, device)
+    assert isinstance(other.difference(NEW), np.ndarray)
+    tolerance = TOLERANCE.get(name, 1e-10)
+    for kind in ("cross_fitted", "lower_bound", "linear", "quadratic", "combined", "corrected"):
+        assert other.squared_l2(kind) == pytest.approx(one.squared_l2(kind), rel=tolerance), kind
+    assert other.squared_l2_interval() == pytest.approx(one.squared_l2_interval(), rel=tolerance, abs=1e-12)
+    assert other.level_set([0.5, 0.9]) == pytest.approx(np.array(one.level_set([0.5, 0.9])), rel=tolerance)
+    same(other.level_set(send(np.array([0.5, 0.9])))[1], one.level_set([0.5, 0.9])[1], name, device)
+    assert other.alpha_ == one.alpha_
+
+
+def test_the_baselines_answer_in_kind(plain, fitted, send, device):
+    for models in (plain, fitted):
+        same(models["KLIEP"].ratio(send(NEW)), plain["KLIEP"].ratio(NEW), device=device)
+        same(models["KDE"].difference(send(NEW)), plain["KDE"].difference(NEW), device=device)
+    assert isinstance(fitted["KLIEP"].ratio(NEW), np.ndarray)
+    assert fitted["KLIEP"].n_iter_ == plain["KLIEP"].n_iter_
+    assert fitted["KLIEP"].divergence_ == pytest.approx(plain["KLIEP"].divergence_, rel=1e-9)
+    assert fitted["KDE"].squared_l2_ == pytest.approx(plain["KDE"].squared_l2_, rel=1e-9)
+    assert isinstance(fitted["KDE"].densities_[0].centers_, torch.Tensor)
+
+
+def test_matrices_are_decomposed_where_the_rows_are(send, device, monkeypatch):
+    kinds = []
+
+    def recorded(matrix, norm):
+        kinds.append((type(matrix), matrix.device.type))
+        return eigenpairs(matrix, norm)
+
+    monkeypatch.setattr("isopleth.difference.spectrum.eigenpairs", recorded)
+    clone(ESTIMATORS["grid"]).fit(send(X), send(Y))
+    assert set(kinds) == {(torch.Tensor, device)}
+
+
+@pytest.mark.parametrize("penalty", ["l2", "rkhs"])
+def test_systems_of_a_strict_library(penalty):
+    """It has nothing but the standard."""
+    plain, strict = (GaussianSystem(send(X[:15]), 0.0) for send in (np.array, array_api_strict.asarray))
+    one, other = (PenalizedSpectrum.of(system.gram(), system.norm(penalty)) for system in (plain, strict))
+    h = plain.sums(X, np.full((len(X), 1), 1.0 / len(X)))
+    np.testing.assert_allclose(strict.sums(X, np.full((len(X), 1), 1.0 / len(X))), h, rtol=1e-12)
+    theta = one.solve(h, 0.1)
+    np.testing.assert_allclose(other.solve(h, 0.1), theta, rtol=1e-6 if penalty == "rkhs" else 1e-10)
+    assert other.squared_size(theta[:, 0]) == pytest.approx(one.squared_size(theta[:, 0]))
+
+
+def test_moments_of_a_strict_library():
+    weights = np.arange(1.0, 81.0)
+    merged = []
+    for send in (np.array, array_api_strict.asarray):
+        system = GaussianSystem(send(X[:15]), 0.0)
+        first, second = (
+            Moments.of(system, system.matrix(X[part]), weights[part]) for part in (slice(0, 50), slice(50, 80))
+        )
+        merged.append(first.merge(second))
+    np.testing.assert_allclose(merged[1].mean, merged[0].mean, rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(merged[1].scatter), merged[0].scatter, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["grid", "KLIEP", "KDE"])
+def test_saved_models_are_of_numpy(name, fitted, plain, tmp_path):
+    save(fitted[name], tmp_path / "model")
+    model = load(tmp_path / "model")
+    question = "ratio" if name == "KLIEP" else "difference"
+    answer = getattr(model, question)(NEW)
+    assert isinstance(answer, np.ndarray)
+    np.testing.assert_allclose(answer, getattr(plain[name], question)(NEW), rtol=1e-9, atol=1e-12)
+    if name != "KDE":
+        assert isinstance(model.dual_coef_, np.ndarray)
+
+
+def test_parameters_and_weights_may_be_tensors(send):
+    weights = np.arange(1.0, 81.0)
+    scale, folds = np.array([1.0, 0.5]), (np.arange(80) % 3, np.arange(70) % 3)
+    one = LSDD(length_scale=scale, alpha=0.1, centers=NEW, cv=folds).fit(X, Y, weights)
+    tensors = {"length_scale": send(scale), "centers": send(NEW), "cv": tuple(map(send, folds))}
+    other = LSDD(alpha=0.1, **tensors).fit(send(X), send(Y), send(weights))
+    np.testing.assert_allclose(other.difference(NEW), one.difference(NEW), rtol=1e-9, atol=1e-12)
+
+
+def test_samples_of_two_libraries(plain, send, device):
+    """The home is that of X."""
+    model = clone(ESTIMATORS["points"]).fit(send(X), Y)
+    same(model.dual_coef_, plain["points"].dual_coef_, device=device)
+    assert isinstance(clone(ESTIMATORS["points"]).fit(X, send(Y)).dual_coef_, np.ndarray)
+
+
+def test_float32_is_computed_in_float64(send):
+    rounded = [part.astype(np.float32) for part in (X, Y)]
+    one = clone(ESTIMATORS["points"]).fit(*rounded)
+    other = clone(ESTIMATORS["points"]).fit(*map(send, rounded))
+    same(other.dual_coef_, one.dual_coef_, device=other.dual_coef_.device.type)
+
+
+@pytest.mark.parametrize("name", ["points", "KLIEP", "KDE"])
+@pytest.mark.parametrize("sample", ["X", "Y"])
+def test_a_wanted_gradient_is_refused(name, sample, send):
+    samples = {"X": send(X.copy()), "Y": send(Y.copy())}
+    samples[sample].requires_grad_()
+    with pytest.raises(InputError, match=rf"^{sample} requires a gradient.*{sample}\.detach\(\)"):
+        clone(ESTIMATORS[name]).fit(**samples)
+
+
+@pytest.mark.parametrize("name", ["grid", "rkhs", "KLIEP", "KDE"])
+def test_nothing_crosses_devices_unasked(name, plain):
+    """A strict library refuses to add up what lies on two devices, as CUDA does, and has several without any hardware."""
+    device = array_api_strict.Device("device1")
+    model = fitted_to(name, lambda array: array_api_strict.asarray(array, device=device))
+    question = "ratio" if name == "KLIEP" else "difference"
+    answer = getattr(model, question)(array_api_strict.asarray(NEW, device=device))
+    assert answer.device == device
+    expected = getattr(plain[name], question)(NEW)
+    np.testing.assert_allclose(getattr(model, question)(NEW), expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+
+
+def test_the_paper_s_correction(send):
+    """It takes the inverse of the inner products, which there is for few centres."""
+    estimator = LSDD(length_scale=1.0, alpha=0.1, centers=[[0.0, 0.0], [2.0, 2.0]], cv=3, random_state=0)
+    one, other = clone(estimator).fit(X, Y), clone(estimator).fit(send(X), send(Y))
+    assert other.squared_l2("inverse_corrected") == pytest.approx(one.squared_l2("inverse_corrected"), rel=1e-10)
+
+
+def test_a_model_of_tensors_can_be_drawn(send):
+    pytest.importorskip("matplotlib")
+    model = LSDD(length_scale=1.0, alpha=0.1, centers=20, random_state=0).fit(send(X[:, :1]), send(Y[:, :1]))
+    assert len(model.plot().lines) > 0

@@ -1,0 +1,281 @@
+"""Scores of tensors: NumPy's numbers, in the library and on the device of the rows."""
+
+import array_api_strict
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from isopleth import (
+    IMQ,
+    KEF,
+    SSGE,
+    InputError,
+    KernelScore,
+    Landweber,
+    LandweberIteration,
+    NuIteration,
+    NuMethod,
+    NystromKEF,
+    SpectralCutoff,
+    Stein,
+    Tikhonov,
+    load,
+    save,
+)
+from isopleth._namespace import HOST, Home
+from isopleth.score import held_out, regularized, squares, system
+from isopleth.score.solution import Accuracy, solve
+from isopleth.score.spaces import SPACES
+from isopleth.score.splitting import Splitting
+
+torch = pytest.importorskip("torch")
+
+DEVICES = [
+    "cpu",
+    pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")),
+]
+
+MODELS = {
+    "folds": KernelScore(folds=2),
+    "diagonal folds": KernelScore(space="diagonal", kernel="matern52", folds=2),
+    "base": KernelScore(regularizer=NuIteration(steps=5), base="gaussian", length_scale="median"),
+    "lanczos": KernelScore(regularizer=SpectralCutoff(threshold=0.05), base=None, length_scale=2.0, solver="lanczos"),
+    "stein": Stein(),
+    "augmented": Stein(out_of_sample="augmented"),
+    "ssge": SSGE(),
+    "curl-free ssge": SSGE(space="curl_free", count=9),
+    "kef": KEF(),
+    "full kef": KEF(kernel="gaussian", truncated=False, base="gaussian", solver="direct"),
+    "cg": KEF(solver="cg", tol=1e-12),
+    "nu": NuMethod(solver="iterate", base="gaussian"),
+    "landweber": Landweber(space="diagonal", steps=7),
+    "nystrom": NystromKEF(landmarks=12, random_state=0, base="gaussian"),
+    "diagonal nystrom": NystromKEF(landmarks=12, space="diagonal", random_state=0),
+    "filtered nystrom": NystromKEF(
+        landmarks=8, regularizer=SpectralCutoff(energy=0.9), landmark_method="leverage", random_state=0
+    ),
+}
+ANSWERS = ("grad_log_density", "divergence", "log_density")
+
+
+def data(n=40, dim=3):
+    rng = np.random.default_rng(3)
+    weights = rng.integers(1, 4, size=n).astype(float)
+    weights[0] = 0.0
+    return rng.normal(size=(n, dim)), weights, rng.normal(size=(6, dim))
+
+
+@pytest.fixture
+def never_quick(monkeypatch):
+    """Systems as small as those of tests are solved where the rows are."""
+    monkeypatch.setattr(system, "QUICK", 0)
+
+
+def arrays(model):
+    """Public fitted arrays by their names."""
+    names = [name for name in dir(model) if name.endswith("_") and not name.startswith("_")]
+    found = {name: getattr(model, name) for name in names}
+    return {name: a for name, a in found.items() if hasattr(a, "shape") and a.ndim}
+
+
+def assert_same(got, want, rtol=1e-9):
+    np.testing.assert_allclose(Home.fetch(got), want, rtol=rtol, atol=rtol * np.abs(want).max())
+
+
+def outcome(function, *args):
+    """The answer, or what refused it."""
+    try:
+        return function(*args)
+    except InputError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", MODELS)
+def test_tensors_are_fitted_like_arrays(name, device, never_quick):
+    X, weights, Q = data()
+    T, q = (torch.asarray(a, device=device) for a in (X, Q))
+    want = clone(MODELS[name]).fit(X, sample_weight=weights)
+    got = clone(MODELS[name]).fit(T, sample_weight=torch.asarray(weights, device=device))
+    expected = arrays(want)
+    assert {"grad_log_density_", "centers_", "dual_coef_", "weights_", "length_scale_", "unit_"} <= expected.keys()
+    for attribute, a in arrays(got).items():
+        assert isinstance(a, torch.Tensor), attribute
+        assert (a.device, a.dtype) == (T.device, torch.float64), attribute
+        assert_same(a, expected[attribute])
+    for method in ANSWERS:
+        answer = outcome(getattr(want, method), Q)
+        of_tensors = outcome(getattr(got, method), q)
+        if isinstance(answer, str):
+            assert of_tensors == answer
+            continue
+        assert isinstance(of_tensors, torch.Tensor)
+        assert of_tensors.device == q.device
+        assert_same(of_tensors, answer)
+    if name != "augmented":
+        assert got.hyvarinen_loss(q) == pytest.approx(want.hyvarinen_loss(Q), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_nothing_is_left_on_another_device(name, never_quick):
+    X, weights, Q = data()
+    device = array_api_strict.Device("device1")  # whose arrays no NumPy function takes, and no array of another device
+    T, q = (array_api_strict.asarray(a, device=device) for a in (X, Q))
+    want, got = clone(MODELS[name]).fit(X, sample_weight=weights), clone(MODELS[name]).fit(T, sample_weight=weights)
+    expected = arrays(want)
+    for attribute, a in arrays(got).items():
+        assert a.device == device, attribute
+        assert_same(a, expected[attribute])
+    for method in ANSWERS:
+        answer, here = outcome(getattr(want, method), Q), outcome(getattr(got, method), q)
+        if isinstance(answer, str):
+            assert here == answer
+        else:
+            assert here.device == device
+            assert_same(here, answer)
+
+
+@pytest.mark.parametrize("name", ["full kef", "stein", "nystrom"])
+def test_the_question_says_where_the_answer_is(name, never_quick):
+    X, _, Q = data()
+    of_arrays, of_tensors = clone(MODELS[name]).fit(X), clone(MODELS[name]).fit(torch.asarray(X))
+    single = torch.asarray(Q, dtype=torch.float32)
+    for method in ("grad_log_density", "divergence"):
+        want = getattr(of_arrays, method)(Q)
+        assert isinstance(getattr(of_tensors, method)(Q), np.ndarray)
+        assert_same(getattr(of_tensors, method)(Q), want)
+        assert_same(getattr(of_arrays, method)(torch.asarray(Q)), want)
+        answer = getattr(of_tensors, method)(single)
+        assert (type(answer), answer.dtype) == (torch.Tensor, torch.float64)
+        assert_same(answer, want, rtol=1e-4)
+
+
+def test_a_normaliser_is_that_of_arrays(never_quick):
+    X, _, _ = data()
+    want, got = (MODELS["full kef"].fit(a).log_normalizer(200, random_state=0) for a in (X, torch.asarray(X)))
+    assert got.log_value == pytest.approx(want.log_value, rel=1e-9)
+
+
+def test_single_precision_and_parameters(never_quick):
+    X, _, _ = data()
+    T = torch.asarray(X, dtype=torch.float32)
+    model = KEF().fit(T)
+    assert model.grad_log_density_.dtype == torch.float64
+    assert_same(model.grad_log_density_, KEF().fit(T.numpy()).grad_log_density_)
+    assert clone(model).get_params() == KEF().get_params()
+
+
+def test_gradients_are_refused_and_not_cut_off():
+    X, _, Q = data()
+    with pytest.raises(InputError, match=r"X requires a gradient.*X\.detach\(\).*isopleth\.torch"):
+        KEF().fit(torch.asarray(X).requires_grad_())
+    with pytest.raises(InputError, match="X requires a gradient"):
+        KEF().fit(X).grad_log_density(torch.asarray(Q).requires_grad_())
+
+
+@pytest.mark.parametrize("name", ["folds", "full kef", "kef", "nystrom"])
+def test_a_file_holds_arrays(name, tmp_path, never_quick):
+    X, weights, Q = data()
+    model = clone(MODELS[name]).fit(torch.asarray(X), sample_weight=torch.asarray(weights))
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    for attribute, a in arrays(again).items():
+        assert isinstance(a, np.ndarray), attribute
+        assert_same(a, Home.fetch(getattr(model, attribute)))
+    assert_same(again.grad_log_density(Q), Home.fetch(model.grad_log_density(Q)))
+    assert isinstance(again.grad_log_density(torch.asarray(Q)), torch.Tensor)
+    assert isinstance(model.grad_log_density_, torch.Tensor)  # to save a model leaves it as it is
+
+
+@pytest.mark.parametrize(
+    ("space", "shape", "on_host"),
+    [
+        ("curl_free", (64, 128), True),
+        ("curl_free", (1000, 128), False),
+        ("diagonal", (400, 128), True),
+        ("diagonal", (1000, 2), False),
+    ],
+)
+def test_what_is_quickly_solved(space, shape, on_host):
+    home = Home.of(torch.zeros(1))
+    found = system.solving_home(SPACES[space](IMQ(dim=shape[1])), np.zeros(shape), home)
+    assert found == (HOST if on_host else home)
+
+
+def test_systems_that_are_quickly_solved_are_solved_on_the_host(monkeypatch):
+    X, _, _ = data()
+    solved = []
+
+    class Spy(system.SampleSystem):
+        def __init__(self, space, z, *args, **kwargs):
+            solved.append(type(z))
+            super().__init__(space, z, *args, **kwargs)
+
+    for module in (regularized, held_out):
+        monkeypatch.setattr(module, "SampleSystem", Spy)
+    for model in (KEF(), KernelScore(folds=2)):
+        np.testing.assert_array_equal(
+            model.fit(torch.asarray(X)).grad_log_density_.numpy(), model.fit(X).grad_log_density_
+        )
+    assert set(solved) == {np.ndarray}
+    monkeypatch.setattr(system, "QUICK", 0)
+    solved.clear()
+    KernelScore(folds=2).fit(torch.asarray(X)).dual_coef_  # noqa: B018
+    assert set(solved) == {torch.Tensor}
+
+
+def test_single_precision_helps_tensors_too(never_quick):
+    X = np.random.default_rng(0).normal(size=(260, 18))
+    want, got = (KEF(alpha=1e-3, tol=1e-9).fit(a) for a in (X, torch.asarray(X)))
+    assert got.n_iter_ <= 1.3 * want.n_iter_
+    assert_same(got.grad_log_density_, want.grad_log_density_, rtol=1e-7)
+
+
+def test_what_cannot_be_factorised_is_told_of_tensors_too(never_quick):
+    X, _, _ = data(60, 2)
+    model = Stein(kernel="gaussian", alpha=1e-30, length_scale=50.0, solver="direct")
+    for a in (X, torch.asarray(X)):
+        with pytest.raises(InputError, match=r"alpha = 1e-30 is lost in the rounding of .*float64"):
+            model.fit(a)
+    flat = torch.ones((300, 300), dtype=torch.float32)
+    assert Splitting(flat, flat, torch.zeros((300, 18)), torch.ones((300, 1)), 1e-20)._steps() is None
+
+
+REGULARIZERS = (Tikhonov(0.01), SpectralCutoff(energy=0.8), NuIteration(0.05), LandweberIteration(steps=6))
+
+
+@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("solver", ["direct", "eigen", "cg", "lanczos", "iterate"])
+def test_solvers_run_on_a_strict_array_api_library(space, solver):
+    X, _, _ = data(10, 4)
+    share = np.full(len(X), 1.0 / len(X))
+    kind = SPACES[space](IMQ(dim=4))
+    want, got = (
+        system.SampleSystem(kind, *(send(a) for a in (X, share))) for send in (np.asarray, array_api_strict.asarray)
+    )
+    for regularizer in REGULARIZERS:
+        one = outcome(solve, want, regularizer, solver, Accuracy(1e-10, 500))
+        other = outcome(solve, got, regularizer, solver, Accuracy(1e-10, 500))
+        if isinstance(one, str):
+            assert other == one
+        else:
+            np.testing.assert_allclose(np.asarray(got.fitted(other.at_samples)), want.fitted(one.at_samples), atol=1e-8)
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_sums_by_matrices_are_those_by_profiles(space, monkeypatch):
+    rng = np.random.default_rng(0)
+    z, x, w = rng.normal(size=(20, 3)), rng.normal(size=(50, 3)), rng.random(50)
+    kind = SPACES[space](IMQ(dim=3))
+
+    def sums(send):
+        points, rows, weights = (send(a) for a in (z, x, w))
+        out = squares.empty_squares(kind, points)
+        squares.add_squares(kind, points, rows, weights, out, 2**16)
+        return Home.fetch(squares.stacked(out))
+
+    want = sums(np.asarray)
+    assert squares.bytes_of_squares(kind, *z.shape) == want.nbytes
+    np.testing.assert_allclose(sums(torch.asarray), want, rtol=1e-12, atol=1e-14)
+    monkeypatch.setattr(squares, "host_view", lambda a: a)  # as on another device
+    np.testing.assert_allclose(sums(torch.asarray), want, rtol=1e-12, atol=1e-14)

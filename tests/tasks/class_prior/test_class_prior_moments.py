@@ -1,0 +1,96 @@
+"""Bounded scores, and what labelled rows say of their means."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import multivariate_normal, norm
+
+from isopleth.tasks.class_prior.moments import (
+    ClassMoments,
+    Squash,
+    _mean_if_positive,
+    strangeness,
+    sum_zero_basis,
+)
+
+
+class TestSquash:
+    def test_probabilities_are_those_of_normal_classes(self):
+        rng = np.random.default_rng(0)
+        basis, labels = sum_zero_basis(3), np.repeat(np.arange(3), 4000)
+        scores = (rng.normal(size=(12000, 2)) @ [[1.0, 0.3], [0.0, 0.8]] + 2.0 * basis[labels]) @ basis.T
+        moments = ClassMoments.of(scores @ basis, labels)
+        densities = np.stack(
+            [multivariate_normal(mean, moments.within).pdf(scores[:50] @ basis) for mean in moments.positive_means], 1
+        )
+        found = Squash.of(scores, labels)(scores[:50])
+        np.testing.assert_allclose(found, densities / densities.sum(axis=1, keepdims=True), rtol=1e-8, atol=1e-12)
+
+    def test_scores_of_the_wrong_sign_are_not_turned_round(self):
+        scores = np.repeat([[0.1, -0.1], [-0.1, 0.1]], 20, axis=0) + np.random.default_rng(1).normal(size=(40, 1)) * [
+            1,
+            -1,
+        ]
+        wrong = np.repeat([1, 0], 20)
+        assert Squash.of(scores, wrong).slopes[1, 1] > 0.0
+
+
+class TestMoments:
+    def test_positive_gap_is_the_mean_of_a_normal_variable_that_is_positive(self):
+        values = np.random.default_rng(2).normal(size=(30, 1))
+        labels = np.repeat([0, 1], 15)
+        moments = ClassMoments.of(values, labels)
+        basis = sum_zero_basis(2)[:, 0]
+        gap = float(basis @ moments.means[:, 0])
+        error = float(np.sqrt(np.square(basis) @ moments.covariances[:, 0, 0] / 15.0))
+        mass = quad(lambda g: norm.pdf(g, gap, error), 0.0, np.inf)[0]
+        expected = quad(lambda g: g * norm.pdf(g, gap, error), 0.0, np.inf)[0] / mass
+        assert float(basis @ moments.positive_means[:, 0]) == pytest.approx(expected, rel=1e-6)
+        assert moments.positive_means.mean() == pytest.approx(moments.means.mean())
+
+    def test_a_gap_that_is_surely_of_the_wrong_sign_becomes_tiny_and_stays_positive(self):
+        distances = np.array([-1e200, -1e9, -1e5, -1e4, -9999.0, -3.0])
+        found = _mean_if_positive(distances)
+        np.testing.assert_allclose(found[:5], -1.0 / distances[:5], rtol=1e-6)
+        expected = quad(lambda x: x * norm.pdf(x, -3.0), 0.0, np.inf)[0] / norm.sf(3.0)
+        assert found[5] == pytest.approx(expected, rel=1e-7)
+
+    def test_degrees_of_freedom_are_those_of_the_variance_estimate(self):
+        rng = np.random.default_rng(0)
+        sizes, rows, priors, deviations = np.array([4, 25]), 40, np.array([0.4, 0.6]), np.array([1.5, 1.0])
+        variances = deviations**2 * rng.chisquare(sizes - 1.0, (40000, 2)) / (sizes - 1.0)
+        noise = variances @ (priors**2 / sizes + priors / rows)
+        truth = ClassMoments(np.zeros((2, 1)), np.square(deviations)[:, None, None], np.eye(1), sizes.astype(float))
+        found = truth.degrees(priors, rows, np.ones(1))
+        assert found == pytest.approx(2.0 * noise.mean() ** 2 / noise.var(), rel=0.05)  # as of a chi-square variable
+
+    def test_clear_means_stay_as_they_are(self):
+        basis, labels = sum_zero_basis(3), np.repeat(np.arange(3), 50)
+        values = basis[labels] + 0.01 * np.random.default_rng(0).normal(size=(150, 2))
+        moments = ClassMoments.of(values, labels)
+        np.testing.assert_allclose(moments.positive_means, moments.means, atol=0.01)
+
+    def test_noise_is_the_variance_over_repeated_samples(self):
+        rng = np.random.default_rng(0)
+        sizes, rows, priors = (30, 60), 40, np.array([0.7, 0.3])
+        means, deviations = np.array([-1.0, 1.0]), np.array([0.5, 1.5])
+        truth = ClassMoments(means[:, None], np.square(deviations)[:, None, None], np.eye(1), np.array(sizes, float))
+        for drawn in (False, True):
+            found = []
+            for _ in range(4000):
+                a = [rng.normal(m, s, n).mean() for m, s, n in zip(means, deviations, sizes, strict=True)]
+                k = (rng.random(rows) < 0.3).astype(int) if drawn else np.repeat([0, 1], [28, 12])
+                found.append(rng.normal(means[k], deviations[k]).mean() - priors @ a)
+            assert truth.noise(priors, rows, drawn=drawn)[0, 0] == pytest.approx(np.var(found), rel=0.1)
+
+
+def test_strangeness_counts_standard_deviations():
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1], 50)
+    held_out = rng.normal(size=100) + labels
+    priors = np.array([0.5, 0.5])
+    near = [strangeness(held_out, labels, rng.normal(size=30) + (np.arange(30) < 15), priors) for _ in range(50)]
+    assert 0.3 < np.mean(near) < 1.3  # of a normal variable: 0.8
+    assert strangeness(held_out, labels, rng.normal(size=30) + 5.0, priors) > 8.0

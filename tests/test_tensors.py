@@ -1,0 +1,360 @@
+"""Density estimators with tensors: NumPy's numbers, at the home of what they were given."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import unittest
+import warnings
+
+import array_api_compat
+import array_api_strict
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from isopleth import (
+    KDE,
+    SOSREP,
+    DataWarning,
+    InputError,
+    RandomFeatureSOSREP,
+    Search,
+    Sobolev,
+    hutchinson_loss,
+    load,
+    save,
+)
+from isopleth._namespace import HOST, Home, is_foreign, to_numpy
+from isopleth.io.hosting import hosted
+from isopleth.operators import devices
+
+RNG = np.random.default_rng(0)
+ROWS = RNG.normal(size=(300, 3))
+ROWS[5:9] = ROWS[5]
+ASKED = np.concatenate([2.0 * RNG.normal(size=(40, 3)), [[90.0, 0.0, 0.0]], ROWS[:2]])
+WEIGHTS = RNG.uniform(size=300)
+SEARCH = Search(grid=[0.5, 1, 2, 4], cv=0.3)
+
+DENSITIES = {
+    "sosrep": SOSREP(),
+    "streamed": SOSREP(memory_limit=2**19),
+    "laplacian": SOSREP(kernel="laplacian"),
+    "table": SOSREP(kernel="sdo"),
+    "sobolev": SOSREP(kernel=Sobolev((0.5, 0.0, 1.0))),
+    "coordinates": SOSREP(solver="coordinate_descent"),
+    "natural": SOSREP(solver="natural_gradient"),
+    "search": SOSREP(length_scale=SEARCH),
+    "bounds": SOSREP(kernel="matern52", bounds={0: (-100, None)}),
+    "kde": KDE(),
+    "kde search": KDE(kernel="matern32", length_scale=SEARCH),
+    "features": RandomFeatureSOSREP(n_frequencies=100, random_state=0),
+}
+FEW = ["sosrep", "table", "kde", "features"]
+
+
+def torch_on(device):
+    torch = pytest.importorskip("torch")
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    return lambda a: torch.asarray(np.array(a), device=device)
+
+
+def strict_on(device):
+    return lambda a: array_api_strict.asarray(a, device=array_api_strict.Device(device))
+
+
+HOMES = {
+    "torch": lambda: torch_on("cpu"),
+    # The way of tensors that NumPy cannot look into.
+    "torch as a device": lambda: torch_on("cpu"),
+    "cuda": lambda: torch_on("cuda"),
+    # It refuses to mix devices, so that an array made on the wrong one is found without a second device.
+    "strict": lambda: strict_on("device1"),
+}
+
+
+@pytest.fixture(params=HOMES)
+def send(request, monkeypatch):
+    if request.param == "torch as a device":
+        monkeypatch.setattr(devices, "on_processor", lambda x: isinstance(x, np.ndarray))
+    return HOMES[request.param]()
+
+
+def same_home(found, sent):
+    assert type(found) is type(sent)
+    assert array_api_compat.device(found) == array_api_compat.device(sent)
+
+
+def close(found, expected):
+    np.testing.assert_allclose(to_numpy(found), expected, rtol=1e-12, atol=1e-12)
+
+
+def fitted_arrays(model):
+    return {name: value for name, value in vars(model).items() if name.endswith("_") and isinstance(value, np.ndarray)}
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+def test_a_fit_to_tensors_is_that_of_numpy_at_their_home(name, send):
+    host = clone(DENSITIES[name]).fit(ROWS, sample_weight=WEIGHTS)
+    away = clone(DENSITIES[name]).fit(send(ROWS), sample_weight=send(WEIGHTS))
+    arrays = fitted_arrays(host)
+    assert len(arrays) >= 4
+    for attribute, expected in arrays.items():
+        same_home(getattr(away, attribute), send(expected))
+        assert to_numpy(getattr(away, attribute)).dtype == expected.dtype
+        close(getattr(away, attribute), expected)
+    assert away.log_normalizer_ == pytest.approx(host.log_normalizer_, abs=1e-12)
+    for method in ("score_samples", "grad_log_density"):
+        expected = getattr(host, method)(ASKED)
+        answer = getattr(away, method)(send(ASKED))
+        same_home(answer, send(expected))
+        close(answer, expected)
+    assert isinstance(away.score(send(ASKED[:9])), float)
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_an_answer_is_at_the_home_of_the_question(name, send):
+    host, away = clone(DENSITIES[name]).fit(ROWS), clone(DENSITIES[name]).fit(send(ROWS))
+    expected = host.score_samples(ASKED)
+    assert type(away.score_samples(ASKED)) is np.ndarray
+    close(away.score_samples(ASKED), expected)
+    same_home(host.score_samples(send(ASKED)), send(expected))
+    close(host.score_samples(send(ASKED)), expected)
+
+
+def test_answers_that_are_no_arrays_are_those_of_numpy(send):
+    host, away = SOSREP().fit(ROWS), SOSREP().fit(send(ROWS))
+    close(away.hyvarinen_loss(send(ASKED[:9])), host.hyvarinen_loss(ASKED[:9]))
+    assert away.level_set(0.9) == pytest.approx(host.level_set(0.9), abs=1e-12)
+    levels = away.level_set(send(np.array([0.5, 0.9])))
+    same_home(levels, send(ROWS))
+    close(levels, host.level_set([0.5, 0.9]))
+    assert type(away.level_set([0.5, 0.9])) is np.ndarray
+
+
+@pytest.mark.parametrize("estimator", [SOSREP(), KDE(kernel="laplacian")], ids=repr)
+def test_draws_are_those_of_numpy_at_the_home_of_the_model(estimator, send):
+    host, away = clone(estimator).fit(ROWS), clone(estimator).fit(send(ROWS))
+    drawn = away.sample(20, random_state=1)
+    same_home(drawn, send(ROWS))
+    close(drawn, host.sample(20, random_state=1))
+
+
+def test_length_scales_and_bounds_may_be_tensors(send):
+    host = SOSREP(length_scale=[0.5, 1.0, 2.0]).fit(ROWS)
+    away = SOSREP(length_scale=send(np.array([0.5, 1.0, 2.0]))).fit(send(ROWS))
+    close(away.dual_coef_, host.dual_coef_)
+    again = clone(SOSREP(length_scale=away.length_scale_)).fit(ROWS)
+    np.testing.assert_array_equal(again.dual_coef_, host.dual_coef_)
+    based = Search(grid=send(np.array([1.0, 2.0])), base=send(np.array([0.5, 1.0, 2.0])))
+    assert based == Search(grid=[1, 2], base=[0.5, 1.0, 2.0])
+    ends = np.array([[-9.0, 9.0], [-9.0, np.inf], [-np.inf, 9.0]])
+    host = KDE(bounds=ends).fit(ROWS)
+    for bounds in (send(ends), {j: send(pair) for j, pair in enumerate(ends)}):
+        close(KDE(bounds=bounds).fit(ROWS).dual_coef_, host.dual_coef_)
+
+
+def test_constant_columns_come_back_in_draws_and_gradients(send):
+    X = np.concatenate([ROWS, np.full((300, 1), 7.0)], axis=1)
+    with pytest.warns(DataWarning, match="constant"):
+        away = SOSREP().fit(send(X))
+    assert (to_numpy(away.sample(3, random_state=0))[:, 3] == 7.0).all()
+    assert (to_numpy(away.grad_log_density(send(X[:5])))[:, 3] == 0.0).all()
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_a_model_of_tensors_is_saved_as_that_of_numpy(name, send, tmp_path):
+    host, away = clone(DENSITIES[name]).fit(ROWS), clone(DENSITIES[name]).fit(send(ROWS))
+    save(away, tmp_path / "away")
+    loaded = load(tmp_path / "away")
+    for attribute, expected in fitted_arrays(host).items():
+        assert type(getattr(loaded, attribute)) is np.ndarray
+        close(getattr(loaded, attribute), expected)
+        assert is_foreign(getattr(away, attribute))  # what was saved is as it was
+    close(loaded.score_samples(ASKED), host.score_samples(ASKED))
+    same_home(loaded.score_samples(send(ASKED)), send(ASKED))
+
+
+def test_models_without_tensors_are_saved_as_they_are():
+    model = SOSREP(length_scale=SEARCH).fit(ROWS)
+    assert hosted(model) is model
+    assert hosted({"a": [model, (1, None)]})["a"][0] is model
+
+
+def test_tensors_in_what_a_model_holds_are_converted(send):
+    inner = KDE(length_scale=send(np.ones(3)))
+    outer = SOSREP(bounds=[(inner, 1), {"deep": [send(np.zeros(2))]}])
+    found = hosted(outer)
+    np.testing.assert_array_equal(found.bounds[0][0].length_scale, np.ones(3))
+    np.testing.assert_array_equal(found.bounds[1]["deep"][0], np.zeros(2))
+    assert is_foreign(inner.length_scale)
+    assert type(found.bounds[0]) is tuple
+
+
+def test_models_of_tensors_are_pickled_and_cloned():
+    send = torch_on("cpu")
+    away = SOSREP().fit(send(ROWS))
+    np.testing.assert_array_equal(
+        pickle.loads(pickle.dumps(away)).score_samples(send(ASKED)), away.score_samples(send(ASKED))
+    )
+    assert clone(away).get_params() == SOSREP().get_params()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bfloat16", "float8_e5m2"])
+def test_other_numbers_are_computed_in_float64(dtype):
+    torch = pytest.importorskip("torch")
+    whole = np.clip(np.round(3 * ROWS), -4, 4)
+    X = torch.asarray(whole).to(getattr(torch, dtype))
+    away = KDE(length_scale=1.0).fit(X)
+    assert away.dual_coef_.dtype == torch.float64
+    expected = KDE(length_scale=1.0).fit(whole).score_samples(whole)
+    answer = away.score_samples(X)
+    assert answer.dtype == torch.float64
+    close(answer, expected)
+
+
+def test_the_sign_of_a_view_is_heeded():
+    torch = pytest.importorskip("torch")
+    minus = torch.complex(torch.asarray(ROWS), torch.asarray(ROWS)).conj().imag
+    assert minus.is_neg()
+    close(KDE().fit(minus).centers_, KDE().fit(-ROWS).centers_)
+
+
+def test_a_default_device_changes_nothing():
+    torch = pytest.importorskip("torch")
+    X = torch.asarray(ROWS.copy())
+    with torch.device("meta"):  # on which there are no numbers
+        found = SOSREP().fit(X).score_samples(X)
+    close(found, SOSREP().fit(ROWS).score_samples(ROWS))
+
+
+def test_the_checks_of_scikit_learn(monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    ran = 0
+    for estimator in (SOSREP(), KDE(), RandomFeatureSOSREP(n_frequencies=20, random_state=0)):
+        for _, check in estimator_checks_generator(estimator):
+            if check.func.__name__.startswith("check_array_api"):
+                with contextlib.suppress(unittest.SkipTest), warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # few rows, and many features
+                    check(estimator)
+                    ran += 1
+    assert ran >= 18  # array_api_strict and torch on the processor
+
+
+def test_float16_is_warned_about():
+    torch = pytest.importorskip("torch")
+    with pytest.warns(DataWarning, match="float16"):
+        KDE().fit(torch.asarray(ROWS).half())
+
+
+def test_tensors_that_want_a_gradient_are_refused():
+    torch = pytest.importorskip("torch")
+    X = torch.asarray(ROWS.copy())
+    wanting, number = X.clone().requires_grad_(), torch.tensor(0.5, requires_grad=True)
+    words = r"requires a gradient, which estimators do not pass on; give \w+.detach\(\), or use .*isopleth.torch"
+    for refused in (
+        lambda: SOSREP().fit(wanting),
+        lambda: SOSREP().fit(X).score_samples(wanting),
+        lambda: SOSREP().fit(X).hyvarinen_loss(wanting),
+        lambda: SOSREP().fit(X).level_set(number),
+        lambda: SOSREP(length_scale=number).fit(X),
+        lambda: SOSREP(bounds=wanting).fit(X),
+        lambda: Search(base=number),
+        lambda: Search(grid=wanting[0]),
+        lambda: hutchinson_loss(lambda x: x.sum(axis=1), wanting),
+        lambda: hutchinson_loss(lambda x: x.sum(axis=1), X, unit=number),
+    ):
+        with pytest.raises(InputError, match=words):
+            refused()
+    with pytest.raises(InputError, match="sample_weight requires"):
+        SOSREP().fit(X, sample_weight=torch.ones(300, requires_grad=True))
+    SOSREP().fit(wanting.detach())
+
+
+def test_tensors_that_cannot_be_used_are_refused():
+    torch = pytest.importorskip("torch")
+    X = torch.asarray(ROWS.copy())
+    holed = X.clone()
+    holed[4, 1] = torch.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they are a prototype
+        nested = torch.nested.nested_tensor([X[:5], X[5:9]])
+    for refused, words in (
+        (holed, r"NaN in column 1 \(1 row\)"),
+        (X.to_sparse(), r"sparse tensor; pass X.to_dense\(\)"),
+        (X.to("meta"), "X is a tensor of a kind that does not hold its numbers"),
+        (nested, "X is a tensor of a kind that does not hold its numbers"),
+        (X.to(torch.complex128), "Complex data not supported"),
+        (torch.complex(X, X).conj(), "Complex data not supported"),
+        (X[:, 0], "1D array"),
+        (X[:1], "1 sample"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            SOSREP().fit(refused)
+
+
+def test_devices_without_float64_are_refused():
+    device = array_api_strict.Device("no_float64")
+    X = array_api_strict.asarray(ROWS, dtype=array_api_strict.float32, device=device)
+    with pytest.raises(InputError, match=r"X is on .*, which has no float64; bring it to the processor first"):
+        SOSREP().fit(X)
+
+
+def test_the_estimated_loss_gives_its_density_tensors(send):
+    host, away = SOSREP().fit(ROWS), SOSREP().fit(send(ROWS))
+
+    def density(x):
+        same_home(x, send(ROWS))
+        return away.score_samples(x)
+
+    found = hutchinson_loss(density, send(ASKED[:9]), unit=away.unit_, n_probes=5, random_state=0)
+    expected = hutchinson_loss(host.score_samples, ASKED[:9], unit=host.unit_, n_probes=5, random_state=0)
+    assert found.value == pytest.approx(expected.value, rel=1e-4)  # second differences of rounded numbers
+
+
+def test_a_home_sends_and_fetches(send):
+    a = np.arange(6.0).reshape(2, 3)
+    home = Home.of(send(a))
+    assert home == Home.of(send(a)) != HOST
+    sent = home.send(a[:, ::-1])
+    same_home(sent, send(a))
+    np.testing.assert_array_equal(home.fetch(sent), a[:, ::-1])
+    assert home.send(2.0) == 2.0
+    assert HOST.send(a) is a
+    assert HOST.fetch(a) is a
+
+
+def test_what_is_sent_is_a_copy(send):
+    a = np.zeros(3)
+    sent = Home.of(send(a)).send(a)
+    a[0] = 1.0
+    assert float(sent[0]) == 0.0
+
+
+def test_frames_and_lists_are_at_home_on_the_host():
+    import pandas as pd
+    import polars as pl
+
+    for x in (ROWS, ROWS[0, 0], [[1.0]], pd.DataFrame(ROWS), pl.DataFrame(ROWS), None):
+        assert Home.of(x) is HOST
+        assert to_numpy(x) is x
+
+
+def test_numpy_users_load_no_torch():
+    import subprocess
+    import sys
+
+    code = "import sys, numpy; from isopleth import SOSREP; SOSREP().fit(numpy.eye(3)); print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_pictures_of_models_of_tensors():
+    pytest.importorskip("matplotlib")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        axes = SOSREP().fit(torch_on("cpu")(ROWS[:60])).plot(columns=[0])
+    assert axes.lines
