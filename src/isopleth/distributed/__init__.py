@@ -1,0 +1,25 @@
+"""Rows that no machine holds: fits over Dask collections and files in parts, and answers of a model partition by partition."""
+
+from __future__ import annotations
+
+from isopleth.distributed.answers import (
+    decision_function,
+    difference,
+    grad_log_density,
+    p_values,
+    predict,
+    score_samples,
+)
+from isopleth.distributed.files import FileParts
+from isopleth.distributed.fitting import fit
+
+__all__ = [
+    "FileParts",
+    "decision_function",
+    "difference",
+    "fit",
+    "grad_log_density",
+    "p_values",
+    "predict",
+    "score_samples",
+]

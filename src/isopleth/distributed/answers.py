@@ -1,0 +1,130 @@
+"""What a fitted model says of each row of a Dask collection: lazily, partition by partition."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from isopleth.errors import InputError
+from isopleth.operators.threads import processors_taken
+
+__all__ = ["decision_function", "difference", "grad_log_density", "p_values", "predict", "score_samples"]
+
+
+def score_samples(model: Any, rows: Any) -> Any:
+    """Log density of each row, or the score of an anomaly detector.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted model with a method `score_samples`.
+    rows : dask.array.Array of shape (n_samples, n_features) or dask.dataframe.DataFrame
+        Rows; how many need not be known. Columns of a frame are held against the names at fit.
+
+    Returns
+    -------
+    dask.array.Array of shape (n_samples,)
+        Nothing is computed yet: a task for each partition, the model as it is now in the graph once.
+
+    Raises
+    ------
+    InputError
+        If the model has no such answer or the rows are no Dask collection; when it is computed, for rows that the model refuses,
+        with the partition that they are in.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from isopleth import KDE, distributed
+    >>> rows = np.random.default_rng(0).normal(size=(100, 2))
+    >>> model = KDE().fit(rows)
+    >>> answer = distributed.score_samples(model, da.from_array(rows, chunks=(40, 2)))
+    >>> bool(np.allclose(answer.compute(), model.score_samples(rows)))
+    True
+    """
+    return _answer(model, "score_samples", rows)
+
+
+def grad_log_density(model: Any, rows: Any) -> Any:
+    """Gradient of the log density at each row, as :func:`score_samples` does: an array of shape (n_samples, n_features)."""
+    return _answer(model, "grad_log_density", rows, wide=True)
+
+
+def difference(model: Any, rows: Any) -> Any:
+    """Difference of two densities at each row, by :class:`~isopleth.LSDD`, as :func:`score_samples` does."""
+    return _answer(model, "difference", rows)
+
+
+def decision_function(model: Any, rows: Any) -> Any:
+    """Scores of rows by :class:`~isopleth.AnomalyDetector`, negative for anomalies, as :func:`score_samples` does."""
+    return _answer(model, "decision_function", rows)
+
+
+def p_values(model: Any, rows: Any) -> Any:
+    """p-values of new rows by :class:`~isopleth.AnomalyDetector`, as :func:`score_samples` does."""
+    return _answer(model, "p_values", rows)
+
+
+def predict(model: Any, rows: Any) -> Any:
+    """What the model says each row is, a whole number, as :func:`score_samples` does."""
+    return _answer(model, "predict", rows, dtype=np.int64)
+
+
+def _answer(model: Any, method: str, rows: Any, wide: bool = False, dtype: type = np.float64) -> Any:
+    if not callable(getattr(model, method, None)):
+        raise InputError(f"{type(model).__name__} has no {method}; pass a fitted model that has.")
+    if not hasattr(rows, "__dask_graph__"):
+        raise InputError(
+            f"rows are {type(rows).__name__}, no Dask collection; rows in memory go to the model's own {method}, files to "
+            "the command line: isopleth score MODEL FILE."
+        )
+    check_is_fitted(model)
+    _check_columns(model, rows)
+    import dask.array as da  # Dask is there if rows are its own
+    from dask.delayed import delayed
+
+    # One node of the graph and not one a partition, of a copy: another fit before it is computed must not change the answer.
+    shared = delayed(copy.deepcopy(model), pure=False, traverse=False)
+    if hasattr(rows, "columns"):
+        shape = (np.nan, len(rows.columns)) if wide else (np.nan,)
+        each = [delayed(_of)(part, shared, method, i) for i, part in enumerate(rows.to_delayed())]
+        return da.concatenate([da.from_delayed(one, shape, dtype) for one in each], allow_unknown_chunksizes=True)
+    rows = rows.rechunk({1: -1})
+    layout = {} if wide else {"drop_axis": 1}
+    meta: Any = np.empty((0, 0) if wide else 0, dtype=dtype)
+    return rows.map_blocks(_of_block, model=shared, method=method, dtype=dtype, meta=meta, **layout)
+
+
+def _check_columns(model: Any, rows: Any) -> None:
+    """Refuse other columns than those of the fit, before anything is computed."""
+    if rows.ndim != 2 or rows.shape[1] != model.n_features_in_:
+        columns = rows.shape[1] if rows.ndim == 2 else 0
+        raise InputError(
+            f"rows have {rows.ndim} dimensions and {columns} columns; expected two and {model.n_features_in_}, as at fit."
+        )
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None and hasattr(rows, "columns") and list(rows.columns) != list(names):
+        raise InputError(
+            f"rows have the columns {', '.join(map(str, rows.columns))}; expected those of the fit in their order: "
+            f"{', '.join(map(str, names))}."
+        )
+
+
+def _of_block(rows: Any, model: Any, method: str, block_id: tuple[int, ...] | None = None) -> np.ndarray:
+    return _of(rows, model, method, 0 if block_id is None else block_id[0])
+
+
+def _of(rows: Any, model: Any, method: str, number: int) -> np.ndarray:
+    """The answer for one partition, which may be empty: of no rows, models say nothing."""
+    if not len(rows):
+        wide = method == "grad_log_density"
+        return np.empty((0, model.n_features_in_) if wide else 0, dtype=np.int64 if method == "predict" else np.float64)
+    try:
+        with processors_taken():
+            return np.asarray(getattr(model, method)(rows))
+    except InputError as error:
+        raise InputError(f"partition {number}: {error}") from error

@@ -1,0 +1,157 @@
+"""Partitions of a Dask collection as parts of the rows: only sums travel."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any, Generic
+
+import dask
+import numpy as np
+from dask.delayed import Delayed, delayed
+
+from isopleth.errors import InputError
+from isopleth.operators.threads import processors_taken
+from isopleth.parts import Add, Parts, S, part_sums
+
+FAN = 8
+"""Sums that are merged in one task."""
+
+
+class DaskParts(Parts):
+    """Partitions of a ``dask.array`` of rows or of a ``dask.dataframe``, on whatever client there is.
+
+    Each pass is one graph: the sums of a partition where it lies, then merges of eight neighbours at a time, up to one result.
+    A task writes to nothing that another one gave, so that any of them can be run again, and merges follow the order of the
+    partitions and not of time: the answer is always the same to the last bit.
+
+    Parameters
+    ----------
+    rows : dask.array.Array of shape (n_samples, n_features) or dask.dataframe.DataFrame
+        Rows; how many need not be known.
+    weights : dask.array.Array or dask.dataframe.Series, optional
+        A weight for each row, partitioned as the rows are.
+    what : str, default="X"
+        What messages call the rows.
+
+    Raises
+    ------
+    InputError
+        If they are neither, if columns are not numbers, or if the partitions of rows and weights differ.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from isopleth.distributed.dask_parts import DaskParts
+    >>> from isopleth.survey import ColumnMoments
+    >>> parts = DaskParts(da.arange(20.0, chunks=8).reshape((10, 2)))
+    >>> parts.sums(lambda: ColumnMoments(2), ColumnMoments.add).mean
+    array([ 9., 10.])
+    """
+
+    def __init__(self, rows: Any, weights: Any = None, what: str = "X") -> None:
+        rows, self.names = _table(rows, what)
+        self.n_features = int(rows.shape[1])
+        self.what = what
+        self._blocks: list[Delayed] = list(np.ravel(rows.to_delayed()))
+        self._weights: list[Any] = [None] * len(self._blocks) if weights is None else _weights(weights, rows, what)
+
+    def sums(self, start: Callable[[], S], add: Add[S]) -> S:
+        """As :meth:`isopleth.parts.Parts.sums` says."""
+        # One node of the graph, which goes to a worker once and not with every partition.
+        work = delayed(_Pass(start, add, self.labels, self.what), pure=False, traverse=False)
+        of_part, merged = delayed(_of_part, pure=False), delayed(_merged, pure=False)
+        level = [of_part(work, *part, i) for i, part in enumerate(zip(self._blocks, self._weights, strict=True))]
+        while len(level) > 1:
+            level = [merged(*level[i : i + FAN]) for i in range(0, len(level), FAN)]
+        return dask.compute(level[0])[0]
+
+
+class _Pass(Generic[S]):
+    """What a pass does with a part."""
+
+    def __init__(self, start: Callable[[], S], add: Add[S], labels: list[str], what: str) -> None:
+        self.start, self.add, self.labels, self.what = start, add, labels, what
+
+
+def _of_part(work: _Pass[S], rows: Any, weights: Any, number: int) -> S:
+    with processors_taken():
+        return part_sums(work.start, work.add, *numbers(rows, weights), work.labels, place(number), work.what)
+
+
+def _merged(first: S, *others: S) -> S:
+    total = copy.deepcopy(first)
+    for sums in others:
+        total = total.merge(sums)
+    return total
+
+
+def place(number: int) -> str:
+    """What messages call a partition."""
+    return f"partition {number}"
+
+
+def numbers(rows: Any, weights: Any) -> tuple[Any, Any]:
+    """A partition as arrays, with NaN for what a frame has no number for."""
+    plain = rows.to_numpy(dtype=np.float64, na_value=np.nan) if hasattr(rows, "to_numpy") else rows
+    return plain, weights.to_numpy(dtype=np.float64, na_value=np.nan) if hasattr(weights, "to_numpy") else weights
+
+
+def is_frame(rows: Any) -> bool:
+    """Whether a Dask collection has columns with names."""
+    return hasattr(rows, "columns") and hasattr(rows, "npartitions")
+
+
+def _table(rows: Any, what: str) -> tuple[Any, list[str] | None]:
+    """Rows whose columns lie together, and the names of these."""
+    if is_frame(rows):
+        _check_frame(rows, what)
+        names = list(rows.columns)
+        return rows, names if all(isinstance(name, str) for name in names) else None
+    if getattr(rows, "ndim", None) != 2 or not hasattr(rows, "chunks"):
+        raise InputError(f"{what} is {type(rows).__name__}; expected a two-dimensional dask.array or a dask.dataframe.")
+    if math.isnan(rows.shape[1]) or not rows.shape[1]:
+        raise InputError(f"{what} has shape {rows.shape}; expected a number of columns that is known, at least one.")
+    if rows.dtype.kind not in "fiub":
+        raise InputError(f"{what} is of dtype {rows.dtype}; expected numbers.")
+    return rows.rechunk({1: -1}), None
+
+
+def _check_frame(rows: Any, what: str) -> None:
+    columns = list(rows.columns)
+    if not columns:
+        raise InputError(f"{what} has no columns; expected at least one column of numbers.")
+    twice = sorted({str(name) for name in columns if columns.count(name) > 1})
+    if twice:
+        raise InputError(f"{what} has several columns named {twice[0]!r}; give each a name of its own.")
+    for name, kind in rows.dtypes.items():
+        if getattr(kind, "kind", "O") not in "fiub":
+            raise InputError(
+                f"{what} has something other than numbers in column {str(name)!r} ({kind}); drop or encode it."
+            )
+
+
+def _weights(weights: Any, rows: Any, what: str) -> list[Delayed]:
+    """Weights of each partition."""
+    if getattr(weights, "ndim", None) != 1 or not hasattr(weights, "to_delayed"):
+        raise InputError(
+            f"sample_weight of {what} is {type(weights).__name__}; expected a one-dimensional dask.array or a column of a "
+            "dask.dataframe."
+        )
+    known = hasattr(weights, "chunks") and hasattr(rows, "chunks")
+    if known and weights.shape == rows.shape[:1]:  # never so where lengths are not known, which are NaN
+        weights = weights.rechunk((rows.chunks[0],))
+    blocks = list(np.ravel(weights.to_delayed()))
+    n = rows.npartitions if is_frame(rows) else rows.numblocks[0]
+    if len(blocks) != n or (known and _differ(weights.chunks[0], rows.chunks[0])):
+        raise InputError(
+            f"sample_weight of {what} has {len(blocks)} partitions of other lengths than the {n} of the rows; expected one "
+            "weight a row, partitioned alike."
+        )
+    return blocks
+
+
+def _differ(some: tuple[float, ...], others: tuple[float, ...]) -> bool:
+    """Whether lengths differ that are known."""
+    return any(a != b and not math.isnan(a + b) for a, b in zip(some, others, strict=True))

@@ -1,0 +1,86 @@
+"""One way to fit over rows in parts, whatever holds them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from isopleth.density import RandomFeatureSOSREP
+from isopleth.density.feature_parts import fit_parts as fit_density
+from isopleth.difference import LSDD
+from isopleth.difference.parts import fit_parts as fit_difference
+from isopleth.errors import InputError
+from isopleth.parts import Parts
+from isopleth.score import NystromKEF
+from isopleth.score.nystrom_parts import fit_parts as fit_score
+
+
+def fit(estimator: Any, X: Any, Y: Any = None, *, sample_weight: Any = None, sample_weight_y: Any = None) -> Any:
+    """Fit an estimator to rows that no machine holds.
+
+    Parameters
+    ----------
+    estimator : RandomFeatureSOSREP, NystromKEF or LSDD
+        What is to be fitted, with its parameters. Where `n_jobs` is None, a partition is the work of one thread.
+    X : dask.array.Array of shape (n_samples, n_features), dask.dataframe.DataFrame or Parts
+        Rows. Dask collections are gone through on the client that there is, or in threads of this process. Passes are several:
+        persist what is slow to make, if the memory of the workers holds it.
+    Y : the same, optional
+        Rows of the second sample, which LSDD wants.
+    sample_weight, sample_weight_y : dask.array.Array or dask.dataframe.Series, optional
+        A weight for each row of `X` and of `Y`, partitioned as these are. Parts have their own.
+
+    Returns
+    -------
+    estimator
+        Itself, fitted: a model as if the rows had been in memory, as the `fit_parts` of its kind says.
+
+    Raises
+    ------
+    InputError
+        If the estimator cannot be fitted to parts, or rows or parameters cannot be used; for cells, with column and partition.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from isopleth import RandomFeatureSOSREP, distributed
+    >>> X = da.random.default_rng(0).normal(size=(2000, 2), chunks=(500, 2))
+    >>> model = distributed.fit(RandomFeatureSOSREP(n_frequencies=50, random_state=0), X)
+    >>> model.score_samples([[0.0, 0.0]]).shape
+    (1,)
+    """
+    if isinstance(estimator, LSDD):
+        if Y is None:
+            raise InputError("LSDD is fitted to two samples; pass Y as well.")
+        return fit_difference(estimator, as_parts(X, sample_weight, "X"), as_parts(Y, sample_weight_y, "Y"))
+    if Y is not None or sample_weight_y is not None:
+        raise InputError(f"{type(estimator).__name__} is fitted to one sample; leave Y and sample_weight_y out.")
+    if isinstance(estimator, RandomFeatureSOSREP):
+        return fit_density(estimator, as_parts(X, sample_weight, "X"))
+    if isinstance(estimator, NystromKEF):
+        return fit_score(estimator, as_parts(X, sample_weight, "X"))
+    raise InputError(
+        f"{type(estimator).__name__} is not fitted to rows in parts; use RandomFeatureSOSREP, NystromKEF or LSDD, or fit it to a "
+        "sample in memory."
+    )
+
+
+def as_parts(rows: Any, weights: Any, what: str) -> Parts:
+    """Parts of what a user has.
+
+    Raises
+    ------
+    InputError
+        If it is no Dask collection and no Parts.
+    """
+    if isinstance(rows, Parts):
+        if weights is not None:
+            raise InputError(f"{what} has weights of its own; leave those of the call out.")
+        return rows
+    if hasattr(rows, "__dask_graph__"):
+        from isopleth.distributed.dask_parts import DaskParts  # Dask is there if rows are its own
+
+        return DaskParts(rows, weights, what)
+    raise InputError(
+        f"{what} is {type(rows).__name__}; expected a dask.array, a dask.dataframe or Parts such as FileParts; rows in memory go "
+        "to the estimator's own fit."
+    )
