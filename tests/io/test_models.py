@@ -20,7 +20,9 @@ import isopleth
 from isopleth import SOSREP, AnomalyDetector
 from isopleth.density import SOSREP as DEFINED
 from isopleth.errors import InputError
-from isopleth.io import load, models, save
+from isopleth.io import load, save
+from isopleth.io.archive import FORMAT_VERSION
+from isopleth.io.seal import sealed
 from isopleth.io.trust import trusted_types
 from isopleth.kernels import SDO, Gaussian, Laplacian
 
@@ -49,6 +51,7 @@ def rewrite(path, member, change):
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in content.items():
             archive.writestr(name, data)
+    path.write_bytes(sealed(path.read_bytes()))
 
 
 class Keeper(BaseEstimator):
@@ -159,7 +162,7 @@ class TestSaving:
         save(SOSREP(), path)
         with zipfile.ZipFile(path) as archive:
             header = json.loads(archive.read("isopleth.json"))
-        assert header == {"format": models.FORMAT_VERSION, "isopleth": isopleth.__version__}
+        assert header == {"format": FORMAT_VERSION, "isopleth": isopleth.__version__}
 
 
 class TestRefusedFiles:
@@ -275,7 +278,7 @@ class TestRefusedFiles:
         dump([1, 2], content)
         with zipfile.ZipFile(content, "a") as archive:
             archive.writestr("isopleth.json", '{"format": 1, "isopleth": "0"}')
-        path.write_bytes(content.getvalue())
+        path.write_bytes(sealed(content.getvalue()))
         assert "no model" in refusal(path)
 
 

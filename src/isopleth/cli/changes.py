@@ -15,7 +15,8 @@ from isopleth.io import Table, read_table
 from isopleth.io.writing import check_table_target, write_table
 from isopleth.plotting import check_figure_target, plot_change_points, save_figure
 from isopleth.plotting.change_points import MEANINGS
-from isopleth.tasks.change_points.detector import ChangePointDetector, ChangePoints
+from isopleth.tasks.change_points.detector import ChangePointDetector
+from isopleth.tasks.change_points.result import ChangePoints
 
 # Without click's own test of readability, which would speak before the sentences of the library.
 _PATH = click.Path(path_type=Path, readable=False)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import csv
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from isopleth.errors import InputError
-from isopleth.io import Table, read_names, read_table
+from isopleth.io import FileRows, Table, read_names, read_table
 from isopleth.io.selection import listed
+
+T = TypeVar("T", Table, FileRows)
 
 
 class ColumnList(click.ParamType):
@@ -29,7 +31,13 @@ class ColumnList(click.ParamType):
         return [name.strip() for name in names if name.strip()]
 
 
-def read_for_model(path: Path, columns: Sequence[str] | None, expected: int, known: list[str] | None) -> Table:
+def read_for_model(
+    path: Path,
+    columns: Sequence[str] | None,
+    expected: int,
+    known: list[str] | None,
+    read: Callable[..., T] = read_table,  # type: ignore[assignment]
+) -> T:
     """Read the columns that a model was fitted on, in its order: by name where both have names, else by position.
 
     Parameters
@@ -42,6 +50,8 @@ def read_for_model(path: Path, columns: Sequence[str] | None, expected: int, kno
         How many columns the model was fitted on.
     known : list of str, optional
         Their names.
+    read : callable
+        :func:`~isopleth.io.read_table` or :func:`~isopleth.io.open_rows`.
 
     Raises
     ------
@@ -50,9 +60,9 @@ def read_for_model(path: Path, columns: Sequence[str] | None, expected: int, kno
     """
     present = read_names(path)
     if known is None or present is None:
-        return _read_by_position(path, columns, expected, known)
+        return _read_by_position(path, columns, expected, known, read)
     _refuse_mismatch(path, known, present if columns is None else columns, chosen=columns is not None)
-    return read_table(path, known, min_rows=1)
+    return read(path, known, min_rows=1)
 
 
 def _refuse_mismatch(path: Path, names: list[str], offered: Sequence[str], *, chosen: bool) -> None:
@@ -67,8 +77,10 @@ def _refuse_mismatch(path: Path, names: list[str], offered: Sequence[str], *, ch
     raise InputError(f"{where} {lacks}{others}; give the model the columns it was fitted on: {listed(names)}.")
 
 
-def _read_by_position(path: Path, columns: Sequence[str] | None, expected: int, known: list[str] | None) -> Table:
-    table = read_table(path, columns, min_rows=1)
+def _read_by_position(
+    path: Path, columns: Sequence[str] | None, expected: int, known: list[str] | None, read: Callable[..., T]
+) -> T:
+    table = read(path, columns, min_rows=1)
     if len(table.names) != expected:
         raise InputError(
             f"{path}: {len(table.names)} columns where the model was fitted on {expected}; choose them with --columns."

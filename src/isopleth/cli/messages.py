@@ -63,18 +63,23 @@ class Stages:
     Parameters
     ----------
     names : sequence of str
-        The stages in their order; calling the object with one of them starts it.
+        The stages in their order; calling the object with one of them starts it, or says how far it is.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = list(names)
         self._visible = sys.stderr.isatty()
+        self._shown = ""
 
-    def __call__(self, name: str) -> None:
-        if self._visible:
-            done = self._names.index(name)
-            bar = "#" * done + "-" * (len(self._names) - done)
-            click.echo(f"{_ERASE}[{bar}] {name}", err=True, nl=False)
+    def __call__(self, name: str, share: float | None = None) -> None:
+        if not self._visible:
+            return
+        done = self._names.index(name)
+        bar = "#" * done + "-" * (len(self._names) - done)
+        line = f"[{bar}] {name}" + ("" if share is None else f" {share:.0%}")
+        if line != self._shown:
+            click.echo(f"{_ERASE}{line}", err=True, nl=False)
+            self._shown = line
 
     def __enter__(self) -> Self:
         return self

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from sklearn.base import BaseEstimator
+
 from isopleth.errors import InputError
 from isopleth.io import load
 from isopleth.tasks.anomaly.detector import AnomalyDetector
@@ -51,7 +53,7 @@ def matched_columns() -> Iterator[None]:
         yield
 
 
-def columns_at_fit(detector: AnomalyDetector) -> tuple[int, list[str] | None]:
-    """How many columns a detector was fitted on, and their names where they had any."""
-    names = getattr(detector, "feature_names_in_", None)
-    return int(detector.n_features_in_), None if names is None else [str(name) for name in names]
+def columns_at_fit(model: BaseEstimator) -> tuple[int, list[str] | None]:
+    """How many columns a model was fitted on, and their names where they had any."""
+    names = getattr(model, "feature_names_in_", None)
+    return int(model.n_features_in_), None if names is None else [str(name) for name in names]

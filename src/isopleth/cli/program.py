@@ -14,10 +14,12 @@ from isopleth.cli.anomalies import anomalies
 from isopleth.cli.changes import changes
 from isopleth.cli.compare import compare
 from isopleth.cli.demo import demo
+from isopleth.cli.fit import fit
 from isopleth.cli.messages import one_line_warnings, say
 from isopleth.cli.monitor import monitor
 from isopleth.cli.prior import prior
 from isopleth.cli.process import INTERRUPTED, INTERRUPTED_CODE
+from isopleth.cli.score import score
 from isopleth.errors import InputError, MissingExtraError
 
 _WRONG_INPUT = 2
@@ -62,8 +64,8 @@ class Program(click.Group):
 def _failures_as_sentences() -> Iterator[None]:
     try:
         yield
-    except KeyboardInterrupt:
-        raise _Interrupted(INTERRUPTED) from None
+    except KeyboardInterrupt as error:  # some say what is left to go on with
+        raise _Interrupted(str(error) or INTERRUPTED) from None
     except BrokenPipeError:
         raise  # click ends quietly: whoever read the output has seen enough
     except OSError as error:
@@ -92,5 +94,7 @@ program.add_command(anomalies)
 program.add_command(changes)
 program.add_command(compare)
 program.add_command(demo)
+program.add_command(fit)
 program.add_command(monitor)
 program.add_command(prior)
+program.add_command(score)

@@ -69,6 +69,32 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
                 temporary.unlink()
 
 
+def is_for_want_of_room(error: BaseException | None) -> bool:
+    """Whether an error says, or comes from one that says, that a file could not be written."""
+    while error is not None and not isinstance(error, OSError):
+        error = error.__cause__
+    return error is not None
+
+
+@contextmanager
+def refused_writing(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say in a sentence why `path` cannot be written.
+
+    Raises
+    ------
+    InputError
+        If the disk is full, or writing is not permitted.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise InputError(f"{path}: no room is left on the disk; free some or write elsewhere.") from error
+        if error.errno in _FORBIDDEN:
+            raise InputError(f"{path}: writing is not permitted here; choose another folder.") from error
+        raise
+
+
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open `path` for writing so that it appears whole or stays as it was.
@@ -105,19 +131,14 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     target = check_target(path)
     temporary = target.with_name(f"{_beginning(target)}{secrets.token_hex(8)}.tmp")
     try:
-        with open(temporary, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
-        os.replace(temporary, target)
-    except OSError as error:
-        if error.errno in _FULL:
-            raise InputError(f"{path}: no room is left on the disk; free some or write elsewhere.") from error
-        if error.errno in _FORBIDDEN:
-            raise InputError(f"{path}: writing is not permitted here; choose another folder.") from error
-        raise
+        with refused_writing(path):
+            with open(temporary, "xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            if target.exists():
+                os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
+            os.replace(temporary, target)
     finally:
         # After a success it has its new name, and there is nothing to remove.
         with suppress(OSError):

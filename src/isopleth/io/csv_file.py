@@ -2,157 +2,184 @@
 
 from __future__ import annotations
 
-import csv
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
 
 from isopleth.errors import InputError
-from isopleth.io.header import header_names, warn_of_numbered_header, without_row_numbers
-from isopleth.io.raw import Raw
-from isopleth.io.selection import listed, positions, refuse_text
-from isopleth.io.text_column import Column, Labels, cut, has_decimal_comma
-from isopleth.validation import DataWarning
+from isopleth.io.csv_cells import look_at
+from isopleth.io.csv_text import Lines, find_delimiter, opened, records
+from isopleth.io.gaps import Gaps
+from isopleth.io.header import RowNumbers, header_names, warn_of_numbered_header
+from isopleth.io.raw import Block, Progress, Raw
+from isopleth.io.selection import positions
+from isopleth.io.text_column import Column, Labels
 
-if TYPE_CHECKING:
-    from _csv import Reader
-
-_CHUNK = 256
+_FEW = 256
 """Rows converted at a time: few, because rows that die young are never looked at by the garbage collector."""
 
-_SAMPLE_LINES = 50
-_DELIMITERS = ("\t", ";", ",")
-"""In the order of preference: commas are also met inside numbers and sentences, tabs hardly ever."""
+_APART = 64 * _FEW
+"""Rows between the places that are remembered."""
 
 
 def read_csv_names(path: Path, delimiter: str | None) -> list[str] | None:
     """Column names in the first line, or None if it holds numbers."""
-    with _opened(path) as file:
-        _, first = next(_records(_reader(file, path, delimiter)), (0, []))
+    with opened(path) as lines:
+        _, first = next(records(lines, delimiter or find_delimiter(lines.sample())), (0, []))
         return header_names(path, first)
 
 
 def read_csv(path: Path, delimiter: str | None, columns: Sequence[str] | None, but: str | None) -> Raw:
     """Read the chosen columns of a text file; `delimiter` None means: find out."""
-    with _opened(path) as file:
-        first, found, names, rows = _begun(path, file, delimiter)
-        where = positions(path, names, columns, but)
-        parsed = [Column(names[j]) for j in where]
-        lines = _parse(path, rows, len(names), dict(zip(where, parsed, strict=True)))
-    if not len(lines):
-        raise InputError(f"{path} has a header but no rows; a table of numbers is needed.")
-    if found:
-        warn_of_numbered_header(path, first)
-        parsed = parsed if columns is not None else without_row_numbers(path, [first[j] for j in where], parsed)
-    _refuse_words(path, parsed, chosen=columns is not None)
-    _warn_of_rounding(path, parsed)
-    values = np.stack([column.values for column in parsed], axis=1)
-    return Raw(values, [column.name for column in parsed], named=found is not None, lines=lines)
+    with opened(path) as lines:
+        begun = _Begun(path, lines, delimiter)
+        where = positions(path, begun.names, columns, but)
+        parsed = [Column(begun.names[j]) for j in where]
+        numbers = list(_parse(path, begun.rows, len(begun.names), dict(zip(where, parsed, strict=True))))
+    _refuse_no_rows(path, sum(map(len, numbers)))
+    counting = RowNumbers([begun.first[j] for j in where])
+    counting.add(parsed[0].values if parsed else np.empty(0))
+    parsed = parsed[_left_out(path, begun, counting, columns) :]
+    look_at(path, parsed, chosen=columns is not None)
+    lines_of_rows = np.concatenate(numbers)
+    return Raw(_stacked(parsed, len(lines_of_rows)), [column.name for column in parsed], begun.named, lines_of_rows)
 
 
 def read_csv_labels(path: Path, delimiter: str | None, column: str) -> tuple[list[str], list[int]]:
     """Cells of one column as they stand there, and the line on which the row of each begins."""
-    with _opened(path) as file:
-        _, _, names, rows = _begun(path, file, delimiter)
+    with opened(path) as lines:
+        begun = _Begun(path, lines, delimiter)
         labels = Labels()
-        lines = _parse(path, rows, len(names), {positions(path, names, [column])[0]: labels})
-    return labels.cells, lines.tolist()
+        wanted = {positions(path, begun.names, [column])[0]: labels}
+        numbers = list(_parse(path, begun.rows, len(begun.names), wanted))
+    return labels.cells, np.concatenate(numbers).tolist() if numbers else []
 
 
-def _begun(
-    path: Path, file: TextIO, delimiter: str | None
-) -> tuple[list[str], list[str] | None, list[str], Iterator[tuple[int, list[str]]]]:
-    """The first line, the names in it or None, the names to go by, and the rows."""
-    records = _records(_reader(file, path, delimiter))
-    try:
-        line, first = next(records)
-    except StopIteration:
-        raise InputError(f"{path} is empty; a table of numbers is needed.") from None
-    found = header_names(path, first)
-    names = found or [f"x{j + 1}" for j in range(len(first))]
-    return first, found, names, records if found else chain([(line, first)], records)
+class CsvSource:
+    """The chosen columns of a text file, to be read in blocks: looked through once, places of rows remembered.
 
+    Parameters
+    ----------
+    path : Path
+        The file.
+    delimiter : str or None
+        What stands between cells; None means: find out.
+    columns, but
+        As for :func:`isopleth.io.read_table`.
+    progress : callable
+        Is told the share of the file that has been looked through.
 
-@contextmanager
-def _opened(path: Path) -> Iterator[TextIO]:
-    """The file as text, with what text can suffer turned into sentences."""
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            yield file
-    except UnicodeDecodeError:
-        raise InputError(f"{path}, line {_undecodable_line(path)}: not UTF-8 text; save the table as UTF-8.") from None
-    except csv.Error as error:
-        raise InputError(f"{path}: a quoted cell is not closed properly ({error}); correct its quotes.") from None
-
-
-def _undecodable_line(path: Path) -> int:
-    content = path.read_bytes()
-    try:
-        content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        return content.count(b"\n", 0, error.start) + 1
-    return 1
-
-
-def _text_only(path: Path, file: TextIO) -> Iterator[str]:
-    for number, line in enumerate(file, start=1):
-        if "\0" in line:
-            raise InputError(f"{path}, line {number}: binary data and not text; save the table as UTF-8 text.")
-        yield line
-
-
-def _reader(file: TextIO, path: Path, delimiter: str | None) -> Reader:
-    lines = _text_only(path, file)
-    sample = list(islice(lines, _SAMPLE_LINES))
-    return _parser(chain(sample, lines), delimiter or _delimiter(sample))
-
-
-def _parser(lines: Iterator[str], delimiter: str, *, strict: bool = True) -> Reader:
-    return csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=strict)
-
-
-def _delimiter(sample: list[str]) -> str:
-    """The first delimiter that cuts every sampled record into the same number of cells, more than one.
-
-    Where none does, some row is ragged: the one that cuts the first record most will show which.
+    Raises
+    ------
+    InputError
+        For all that :func:`read_csv` refuses.
     """
-    widths = {d: [len(record) for record in _parser(iter(sample), d, strict=False) if record] for d in _DELIMITERS}
-    if len(sample) == _SAMPLE_LINES:
-        widths = {d: found[:-1] for d, found in widths.items()}  # the sample may end inside a quoted cell
-    for delimiter, found in widths.items():
-        if len(set(found)) == 1 and found[0] > 1:
-            return delimiter
-    return max(reversed(_DELIMITERS), key=lambda d: widths[d][0] if widths[d] else 0)
+
+    def __init__(
+        self, path: Path, delimiter: str | None, columns: Sequence[str] | None, but: str | None, progress: Progress
+    ) -> None:
+        self._path, self.n_rows = path, 0
+        with opened(path) as lines:
+            begun = _Begun(path, lines, delimiter)
+            where = positions(path, begun.names, columns, but)
+            parsed = [Column(begun.names[j]) for j in where]
+            self.gaps: Gaps | None = Gaps(len(where))
+            counting = RowNumbers([begun.first[j] for j in where])
+            self._places, size = [begun.place], path.stat().st_size
+            for block in _blocks_parsed(path, begun, where, parsed):
+                self.gaps.add(block)
+                counting.add(block.values[:, 0] if where else block.values)
+                self.n_rows += len(block.values)
+                if self.n_rows % _APART == 0:
+                    self._places.append(lines.place)
+                    progress(lines.place.byte / size)
+        _refuse_no_rows(path, self.n_rows)
+        dropped = _left_out(path, begun, counting, columns)
+        self._width, self._delimiter, self._where = len(begun.names), begun.delimiter, where[dropped:]
+        look_at(path, parsed[dropped:], chosen=columns is not None)
+        self.names, self.named = [column.name for column in parsed[dropped:]], begun.named
+
+    def blocks(self, size: int, start: int = 0) -> Iterator[Block]:
+        """Blocks of `size` rows from row `start` on; the last may be smaller."""
+        if start >= self.n_rows:
+            return
+        passed = start // _APART
+        with opened(self._path, self._places[passed]) as lines:
+            rows = islice(records(lines, self._delimiter), start - passed * _APART, self.n_rows - passed * _APART)
+            while start < self.n_rows:
+                parsed = [Column(name) for name in self.names]
+                wanted = dict(zip(self._where, parsed, strict=True))
+                numbers = np.concatenate(
+                    [*_parse(self._path, islice(rows, size), self._width, wanted), np.empty(0, dtype=np.int64)]
+                )
+                if not len(numbers):
+                    return
+                yield Block(_stacked(parsed, len(numbers)), numbers)
+                start += len(numbers)
 
 
-def _records(reader: Reader) -> Iterator[tuple[int, list[str]]]:
-    """Records with the number of the line each begins on; blank lines are none."""
-    line = 1
-    for record in reader:
-        if record:
-            yield line, record
-        line = reader.line_num + 1
+class _Begun:
+    """A text file of which the first line has been read.
+
+    `first` are its cells, `names` the names to go by, `named` whether they stand there, `rows` the records that follow and
+    `place` where they begin.
+    """
+
+    def __init__(self, path: Path, lines: Lines, delimiter: str | None) -> None:
+        self.place = lines.place
+        self.delimiter = delimiter or find_delimiter(lines.sample())
+        coming = records(lines, self.delimiter)
+        try:
+            line, self.first = next(coming)
+        except StopIteration:
+            raise InputError(f"{path} is empty; a table of numbers is needed.") from None
+        found = header_names(path, self.first)
+        self.named = found is not None
+        self.names = found or [f"x{j + 1}" for j in range(len(self.first))]
+        self.rows = coming if self.named else chain([(line, self.first)], coming)
+        if self.named:
+            self.place = lines.place
+
+
+def _blocks_parsed(path: Path, begun: _Begun, where: list[int], columns: list[Column]) -> Iterator[Block]:
+    """All rows, a few at a time, which the columns count and do not keep."""
+    for numbers in _parse(path, begun.rows, len(begun.names), dict(zip(where, columns, strict=True))):
+        yield Block(_stacked(columns, len(numbers)), numbers)
+        for column in columns:
+            column.forget()
 
 
 def _parse(
     path: Path, rows: Iterator[tuple[int, list[str]]], width: int, wanted: Mapping[int, Column | Labels]
-) -> np.ndarray:
-    """Fill the wanted columns and return the line number of every row."""
-    lines = []
-    while chunk := list(islice(rows, _CHUNK)):
-        numbers, records = zip(*chunk, strict=True)
-        if set(map(len, records)) != {width}:
-            _refuse_ragged(path, chunk, width)
-        cells = list(zip(*records, strict=True))
+) -> Iterator[np.ndarray]:
+    """Fill the wanted columns, a few rows at a time, and yield the line numbers of these."""
+    while few := list(islice(rows, _FEW)):
+        numbers, found = zip(*few, strict=True)
+        if set(map(len, found)) != {width}:
+            _refuse_ragged(path, few, width)
+        cells = list(zip(*found, strict=True))
         for position, column in wanted.items():
             column.add(cells[position], numbers)
-        lines.append(np.array(numbers, dtype=np.int64))
-    return np.concatenate(lines) if lines else np.empty(0, dtype=np.int64)
+        yield np.array(numbers, dtype=np.int64)
+
+
+def _stacked(columns: list[Column], rows: int) -> np.ndarray:
+    return np.stack([column.values for column in columns], axis=1) if columns else np.empty((rows, 0))
+
+
+def _left_out(path: Path, begun: _Begun, counting: RowNumbers, columns: Sequence[str] | None) -> int:
+    """How many of the first columns are none of the data, of a file with names of which none was chosen."""
+    if not begun.named:
+        return 0
+    warn_of_numbered_header(path, begun.first)
+    return int(columns is None and counting.found(path))
+
+
+def _refuse_no_rows(path: Path, rows: int) -> None:
+    if not rows:
+        raise InputError(f"{path} has a header but no rows; a table of numbers is needed.")
 
 
 def _refuse_ragged(path: Path, chunk: list[tuple[int, list[str]]], width: int) -> None:
@@ -161,36 +188,3 @@ def _refuse_ragged(path: Path, chunk: list[tuple[int, list[str]]], width: int) -
         f"{path}, line {line}: {len(record)} cell{'s' if len(record) > 1 else ''} where the first line has {width}; "
         "correct that line."
     )
-
-
-def _refuse_words(path: Path, columns: list[Column], *, chosen: bool) -> None:
-    """Mostly words is a column that was not meant; mostly numbers is a cell that went wrong."""
-    text = [column for column in columns if column.words and column.words >= column.kinds["number"]]
-    numeric = [column.name for column in columns if column not in text]
-    refuse_text(path, [column.name for column in text], numeric, chosen=chosen, hint=_hint_at_commas(text))
-    for column in columns:
-        if column.words:
-            line, cell = column.first_word
-            hint = " (decimals are written with a point)" if has_decimal_comma(cell) else ""
-            others = f" and {column.words - 1} more" if column.words > 1 else ""
-            raise InputError(
-                f"{path}, line {line}: {cut(cell)}{others} in the numeric column {column.name!r} "
-                f"{'are not numbers' if others else 'is not a number'}{hint}; correct it, or choose other columns with "
-                "--columns."
-            )
-
-
-def _hint_at_commas(text: list[Column]) -> str:
-    found = [column.first_word for column in text if has_decimal_comma(column.first_word[1])]
-    return f" (line {found[0][0]} has {cut(found[0][1])}: decimals are written with a point)" if found else ""
-
-
-def _warn_of_rounding(path: Path, columns: list[Column]) -> None:
-    rounded = [column.name for column in columns if column.rounded]
-    if rounded:
-        warnings.warn(
-            f"{path}: integers beyond 2**53 in {listed(rounded)} are rounded, so that different ones may become equal; "
-            "subtract a constant from them first, or use other columns with --columns.",
-            DataWarning,
-            stacklevel=5,
-        )

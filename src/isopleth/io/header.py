@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from isopleth.errors import InputError
-from isopleth.io.text_column import Column, cut, kind_of
+from isopleth.io.text_column import cut, kind_of
 from isopleth.validation import DataWarning
 
 
@@ -39,18 +39,37 @@ def warn_of_numbered_header(path: Path, first: list[str]) -> None:
         warnings.warn(
             f"{path}: the first line counts the columns from 0, so it is taken as a header and not as a row.",
             DataWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
 
 
-def without_row_numbers(path: Path, first: list[str], columns: list[Column]) -> list[Column]:
-    """All columns but a first one without a name that counts the rows, as the index of a frame does."""
-    if first[0].strip() or len(columns) < 2:
-        return columns
-    values = columns[0].values
-    if values[0] not in (0, 1) or not np.array_equal(values, values[0] + np.arange(len(values))):
-        return columns
-    warnings.warn(
-        f"{path}: the first column has no name and counts the rows; it is left out.", DataWarning, stacklevel=5
-    )
-    return columns[1:]
+class RowNumbers:
+    """Whether the first column has no name and counts the rows, as the index of a frame does.
+
+    Parameters
+    ----------
+    first : list of str
+        The first line, which names the columns.
+    """
+
+    def __init__(self, first: list[str]) -> None:
+        self._possible = len(first) > 1 and not first[0].strip()
+        self._next: float | None = None
+
+    def add(self, values: np.ndarray) -> None:
+        """Look at the rows of the column that follow."""
+        if not self._possible or not len(values):
+            return
+        begin = values[0] if self._next is None else self._next
+        self._possible = (self._next is not None or begin in (0, 1)) and np.array_equal(
+            values, begin + np.arange(len(values))
+        )
+        self._next = begin + len(values)
+
+    def found(self, path: Path) -> bool:
+        """The answer, when all rows have been seen; a warning says so if it is yes."""
+        if self._possible:
+            warnings.warn(
+                f"{path}: the first column has no name and counts the rows; it is left out.", DataWarning, stacklevel=6
+            )
+        return self._possible

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
-from io import BytesIO
 from pathlib import Path
 from typing import Any
-from zipfile import ZIP_STORED, ZipFile
 
 from sklearn.base import BaseEstimator
 
-from isopleth.errors import InputError
+from isopleth.errors import InputError, MissingExtraError
+from isopleth.io.archive import check_archive, finished
 from isopleth.io.atomic import atomic_write
-from isopleth.io.trust import trusted_types
-
-FORMAT_VERSION = 1
-"""Raised when files written from now on can no longer be read by what was released before."""
-
-_HEADER = "isopleth.json"
-_LONGEST_HEADER = 10_000
-"""Bytes; it holds two short values."""
+from isopleth.io.hosting import hosted
+from isopleth.io.trust import listed_types, trusted_types
 
 
 def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     """Write a model to a file, whole or not at all.
+
+    The arrays of a model that was fitted to tensors are converted to NumPy's, and :func:`load` gives a model of NumPy.
 
     The file is a zip archive that `skops <https://skops.readthedocs.io>`_ writes: arrays and names of types, no code.
 
@@ -82,9 +76,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     source = Path(path)
     content = _content(source)
     try:
-        _check_header(source, content)
+        check_archive(source, content)
         model = _constructed(source, content)
-    except (InputError, ImportError, MemoryError):
+    except (InputError, MissingExtraError, MemoryError):
         raise
     except Exception as error:  # a damaged or hostile file can make the reader of the archive raise anything
         raise _damaged(source) from error
@@ -96,22 +90,17 @@ def load(path: str | os.PathLike[str]) -> Any:
 def _archive(model: BaseEstimator) -> bytes:
     from skops.io import dumps, get_untrusted_types  # its import takes longer than everything else together
 
-    import isopleth
-
     try:
-        content = dumps(model)
+        content = dumps(hosted(model))
     except (TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"this {type(model).__name__} cannot be saved without running code: {error}") from error
     _, refused = trusted_types(get_untrusted_types(data=content))
     if refused:
         raise InputError(
-            f"this {type(model).__name__} holds {', '.join(refused)}, which cannot be loaded again without running "
+            f"this {type(model).__name__} holds {listed_types(refused)}, which cannot be loaded again without running "
             "code; replace it by a name, a number or a kernel of this library."
         )
-    archive = BytesIO(content)
-    with ZipFile(archive, "a") as zipped:
-        zipped.writestr(_HEADER, json.dumps({"format": FORMAT_VERSION, "isopleth": isopleth.__version__}))
-    return archive.getvalue()
+    return finished(content)
 
 
 def _content(path: Path) -> bytes:
@@ -127,44 +116,13 @@ def _content(path: Path) -> bytes:
         raise InputError(f"{path} may not be read; ask for the permission to read it.") from None
 
 
-def _check_header(path: Path, content: bytes) -> None:
-    """Refuse what is no model file, or one of a later version, before anything of its content is interpreted."""
-    _check_beginning(path, content)
-    with ZipFile(BytesIO(content)) as archive:
-        if _HEADER not in archive.namelist():
-            raise InputError(f"{path} is an archive without a model of isopleth; use a file that isopleth.save wrote.")
-        # A few compressed bytes can stand for more than the memory holds; what is stored is no larger than the file.
-        if any(member.compress_type != ZIP_STORED for member in archive.infolist()):
-            raise InputError(f"{path} is compressed inside, as no model is; use a file that isopleth.save wrote.")
-        with archive.open(_HEADER) as member:
-            header = json.loads(member.read(_LONGEST_HEADER))
-    version, writer = int(header["format"]), str(header["isopleth"])
-    if version > FORMAT_VERSION:
-        raise InputError(
-            f"{path} was written by isopleth {writer} in format {version}; this version reads up to {FORMAT_VERSION}, "
-            "so upgrade isopleth."
-        )
-
-
-def _check_beginning(path: Path, content: bytes) -> None:
-    if not content:
-        raise InputError(f"{path} is empty; save the model again.")
-    if content.startswith(b"\x80"):
-        raise InputError(
-            f"{path} looks like a pickle, which is not loaded because it could run code; "
-            "save the model with isopleth.save."
-        )
-    if not content.startswith(b"PK"):
-        raise InputError(f"{path} is no model file; use a file that isopleth.save wrote.")
-
-
 def _constructed(path: Path, content: bytes) -> Any:
     from skops.io import get_untrusted_types, loads  # its import takes longer than everything else together
 
     accepted, refused = trusted_types(get_untrusted_types(data=content))
     if refused:
         raise InputError(
-            f"{path} names {', '.join(refused)}, which is not a part of a model and is not loaded; "
+            f"{path} names {listed_types(refused)}, which is not a part of a model and is not loaded; "
             "use a file from a source you know, written by isopleth.save."
         )
     return loads(content, trusted=accepted)

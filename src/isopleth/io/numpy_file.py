@@ -2,30 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
+from zipfile import ZipFile
 
 import numpy as np
 
 from isopleth.errors import InputError
-from isopleth.io.raw import Raw
+from isopleth.io.array_header import ArrayHeader, read_array_header
+from isopleth.io.gaps import Gaps
+from isopleth.io.raw import Block, Raw
 from isopleth.io.selection import positions
 
 _T = TypeVar("_T")
+_DENSEST = 1100
+"""Times a file may grow when it is unpacked: deflate packs no better."""
 
 
-def read_npy(path: Path, columns: Sequence[str] | None, but: str | None) -> Raw:
-    """Read the two-dimensional array of an .npy file."""
-    array = _loaded(path, "the array", lambda: np.load(path, allow_pickle=False))
-    return _table(path, "the array", array, columns, but)
+class NpySource:
+    """The chosen columns of an .npy file, mapped into memory and read in blocks.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    columns, but
+        As for :func:`isopleth.io.read_table`.
+
+    Raises
+    ------
+    InputError
+        If it holds no two-dimensional array of numbers, or less than its header says.
+    """
+
+    named = False
+    gaps: Gaps | None = None
+
+    def __init__(self, path: Path, columns: Sequence[str] | None, but: str | None) -> None:
+        self._path = path
+        array = self._mapped()
+        self._where, self.names = _chosen(path, "the array", array, columns, but)
+        self.n_rows = len(array)
+
+    def blocks(self, size: int, start: int = 0) -> Iterator[Block]:
+        """Blocks of `size` rows from row `start` on; the last may be smaller."""
+        for first in range(start, self.n_rows, size):
+            # A map for each block: what one has touched of the file counts as memory of the process.
+            yield Block(_numbers(self._mapped()[first : first + size], self._where))
+
+    def _mapped(self) -> np.ndarray:
+        return _loaded(self._path, "the array", lambda: _map(self._path))
+
+
+def _map(path: Path) -> np.ndarray:
+    """An .npy file as an array whose numbers are read where they are needed."""
+    with open(path, "rb") as file:
+        header = read_array_header(file)
+    if header.dtype.hasobject:
+        raise ValueError("needs allow_pickle")
+    if header.end > path.stat().st_size:
+        raise ValueError("shorter than its header says")
+    order: Literal["F", "C"] = "F" if header.fortran_order else "C"
+    if not math.prod(header.shape):  # no bytes cannot be mapped
+        return np.empty(header.shape, header.dtype, order)
+    return np.memmap(path, header.dtype, "r", header.offset, header.shape, order)
 
 
 def read_npz(path: Path, columns: Sequence[str] | None, but: str | None) -> Raw:
     """Read the array X of an .npz file, or its only two-dimensional one."""
-    with _loaded(path, "the archive", lambda: np.load(path, allow_pickle=False)) as archive:
-        key = "X" if "X" in archive.files else _only_table(path, archive)
-        return _table(path, f"array {key!r}", _loaded(path, f"array {key!r}", lambda: archive[key]), columns, but)
+    with _loaded(path, "the archive", lambda: ZipFile(path)) as archive:
+        keys = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+        key = "X" if "X" in keys else _only_table(path, archive, keys)
+        what = f"array {key!r}"
+        return _table(path, what, _loaded(path, what, lambda: _read(archive, key)), columns, but)
+
+
+def _header(archive: ZipFile, key: str) -> ArrayHeader:
+    """The header of an array in an archive, if as much may follow as it says."""
+    member = archive.getinfo(f"{key}.npy")
+    with archive.open(member) as file:
+        header = read_array_header(file)
+    if header.end > member.file_size or member.file_size > _DENSEST * (member.compress_size + 1):
+        raise ValueError("shorter than its header says")
+    return header
+
+
+def _read(archive: ZipFile, key: str) -> np.ndarray:
+    _header(archive, key)  # memory is taken by it, before the numbers are there
+    with archive.open(f"{key}.npy") as file:
+        return np.lib.format.read_array(file, allow_pickle=False)
 
 
 def _loaded(path: Path, what: str, load: Callable[[], _T]) -> _T:
@@ -42,9 +110,11 @@ def _loaded(path: Path, what: str, load: Callable[[], _T]) -> _T:
         raise InputError(f"{path}: {what} is damaged or cut short; save the file again.") from None
 
 
-def _only_table(path: Path, archive: Any) -> str:
+def _only_table(path: Path, archive: ZipFile, keys: list[str]) -> str:
     """The key of the only two-dimensional array, if there is exactly one."""
-    shapes = {key: _shape(path, archive, key) for key in archive.files}
+    headers = {key: _loaded(path, f"array {key!r}", partial(_header, archive, key)) for key in keys}
+    # What is no plain array may lie beside the table.
+    shapes = {key: None if header.dtype.hasobject else header.shape for key, header in headers.items()}
     tables = [key for key, shape in shapes.items() if shape is not None and len(shape) == 2]
     if len(tables) == 1:
         return tables[0]
@@ -53,21 +123,23 @@ def _only_table(path: Path, archive: Any) -> str:
     raise InputError(f"{path} holds {count} two-dimensional array (it holds {held or 'nothing'}); name the table X.")
 
 
-def _shape(path: Path, archive: Any, key: str) -> tuple[int, ...] | None:
-    """None for what is not a plain array: it may lie beside the table as long as it is not the table."""
-    try:
-        return np.shape(_loaded(path, f"array {key!r}", lambda: archive[key]))
-    except InputError as error:
-        if "pickled" in str(error):
-            return None
-        raise
-
-
 def _table(path: Path, what: str, array: Any, columns: Sequence[str] | None, but: str | None) -> Raw:
+    where, names = _chosen(path, what, array, columns, but)
+    return Raw(_numbers(array, where), names, named=False)
+
+
+def _chosen(
+    path: Path, what: str, array: Any, columns: Sequence[str] | None, but: str | None
+) -> tuple[list[int], list[str]]:
+    """Where the chosen columns stand in an array, and their names."""
     if array.ndim != 2:
         raise InputError(f"{path}: {what} has shape {array.shape}; a table has two axes, rows and columns.")
     if array.dtype.kind not in "biuf":
         raise InputError(f"{path}: {what} holds {array.dtype}, not real numbers; convert it before saving.")
     names = [f"x{j + 1}" for j in range(array.shape[1])]
     where = positions(path, names, columns, but)
-    return Raw(np.array(array[:, where], dtype=np.float64, order="C"), [names[j] for j in where], named=False)
+    return where, [names[j] for j in where]
+
+
+def _numbers(array: np.ndarray, where: list[int]) -> np.ndarray:
+    return np.array(array[:, where], dtype=np.float64, order="C")

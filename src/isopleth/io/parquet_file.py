@@ -10,11 +10,18 @@ from typing import Any
 import numpy as np
 
 from isopleth.errors import InputError, require
-from isopleth.io.raw import Raw
+from isopleth.io.gaps import Gaps
+from isopleth.io.raw import Block
 from isopleth.io.selection import positions, refuse_text
 
 _INDEX = "__index_level_"
 """What pandas calls the column in which it keeps the labels of the rows."""
+
+_BATCH = 65_536
+"""Rows that Arrow decodes at a time."""
+
+_BUFFER = 2**20
+"""Bytes of each column that are read ahead."""
 
 
 def read_parquet_names(path: Path) -> list[str]:
@@ -23,20 +30,74 @@ def read_parquet_names(path: Path) -> list[str]:
         return _names(file)
 
 
-def read_parquet(path: Path, columns: Sequence[str] | None, but: str | None) -> Raw:
-    """Read the chosen columns of a Parquet file."""
-    types = require("pyarrow", "parquet", "Reading Parquet").types
-    with _opened(path) as file:
-        names = _names(file)
-        chosen = [names[j] for j in positions(path, names, columns, but)]
-        schema = file.schema_arrow
-        text = [name for name in chosen if not _is_numeric(types, schema.field(name).type)]
-        refuse_text(path, text, [name for name in chosen if name not in text], chosen=columns is not None)
-        table = file.read(columns=chosen)
-        values = np.empty((table.num_rows, len(chosen)))
-        for j, name in enumerate(chosen):
-            values[:, j] = _floats(table.column(name))
-    return Raw(values, chosen, named=True)
+class ParquetSource:
+    """The chosen columns of a Parquet file, to be read in blocks.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    columns, but
+        As for :func:`isopleth.io.read_table`.
+
+    Raises
+    ------
+    InputError
+        If it is no such file, or a chosen column holds no numbers.
+    """
+
+    named = True
+    gaps: Gaps | None = None
+
+    def __init__(self, path: Path, columns: Sequence[str] | None, but: str | None) -> None:
+        types = require("pyarrow", "parquet", "Reading Parquet").types
+        self._path = path
+        with _opened(path) as file:
+            names = _names(file)
+            self.names = [names[j] for j in positions(path, names, columns, but)]
+            schema = file.schema_arrow
+            text = [name for name in self.names if not _is_numeric(types, schema.field(name).type)]
+            self._ends = np.cumsum(
+                [file.metadata.row_group(g).num_rows for g in range(file.metadata.num_row_groups)], dtype=np.int64
+            )
+        refuse_text(path, text, [name for name in self.names if name not in text], chosen=columns is not None)
+        self.n_rows = int(self._ends[-1]) if len(self._ends) else 0
+
+    def blocks(self, size: int, start: int = 0) -> Iterator[Block]:
+        """Blocks of `size` rows from row `start` on; the last may be smaller."""
+        if start >= self.n_rows:
+            return
+        group = int(np.searchsorted(self._ends, start, side="right"))
+        skip = start - (int(self._ends[group - 1]) if group else 0)
+        groups = list(range(group, len(self._ends)))
+        with _opened(self._path) as file:
+            found = file.iter_batches(min(size, _BATCH), row_groups=groups, columns=self.names)
+            for values in _regrouped(map(self._floats, found), size, skip):
+                yield Block(values)
+
+    def _floats(self, batch: Any) -> np.ndarray:
+        values = np.empty((batch.num_rows, len(self.names)))
+        for j, name in enumerate(self.names):
+            values[:, j] = _floats(batch.column(name))
+        return values
+
+
+def _regrouped(pieces: Iterator[np.ndarray], size: int, skip: int) -> Iterator[np.ndarray]:
+    """The rows of `pieces` but the first `skip`, `size` at a time."""
+    held: list[np.ndarray] = []
+    count = 0
+    for piece in pieces:
+        left = piece[skip:]
+        skip = max(0, skip - len(piece))
+        while len(left):
+            held.append(left[: size - count])
+            left = left[size - count :]
+            count += len(held[-1])
+            if count == size:
+                yield np.concatenate(held)
+                held, count = [], 0
+    if count:
+        yield np.concatenate(held)
 
 
 def read_parquet_labels(path: Path, column: str) -> list[Any]:
@@ -55,7 +116,8 @@ def _opened(path: Path) -> Iterator[Any]:
     arrow = require("pyarrow", "parquet", "Reading Parquet")
     parquet = require("pyarrow.parquet", "parquet", "Reading Parquet")
     try:
-        with parquet.ParquetFile(path) as file:
+        # Read by and by: a group of rows may be as large as the file.
+        with parquet.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False) as file:
             yield file
     except (arrow.ArrowException, OSError):
         raise InputError(f"{path} is damaged or cut short, and is no Parquet table; save it again.") from None
@@ -76,4 +138,4 @@ def _floats(column: Any) -> np.ndarray:
     steps = ("int8", "float64") if types.is_boolean(column.type) else ("float64",)
     for step in steps:
         column = column.cast(step, safe=False)
-    return column.to_numpy()
+    return column.to_numpy(zero_copy_only=False)

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from isopleth.io.gaps import Gaps
+
+Progress = Callable[[float], None]
+"""Is told the share of a file that has been looked through."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -15,3 +23,27 @@ class Raw:
     names: list[str]
     named: bool
     lines: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some rows of a table, NaN where there is no number; `lines` are those of a text file on which they begin."""
+
+    values: np.ndarray
+    lines: np.ndarray | None = None
+
+
+class Source(Protocol):
+    """The chosen columns of a file, read in blocks of rows, from any row on.
+
+    `gaps` are those of all its cells, where opening it has looked at them.
+    """
+
+    names: list[str]
+    named: bool
+    n_rows: int
+    gaps: Gaps | None
+
+    def blocks(self, size: int, start: int = 0) -> Iterator[Block]:
+        """Blocks of `size` rows from row `start` on; the last may be smaller."""
+        ...

@@ -77,8 +77,12 @@ class Column:
 
     @property
     def values(self) -> np.ndarray:
-        """The numbers of all rows, NaN where there is none."""
+        """The numbers of all rows that are kept, NaN where there is none."""
         return np.concatenate(self.parts)
+
+    def forget(self) -> None:
+        """Keep the counts and no numbers."""
+        self.parts.clear()
 
     @property
     def words(self) -> int:

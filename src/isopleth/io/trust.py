@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import ModuleType
 
 from sklearn.base import BaseEstimator
@@ -12,6 +12,8 @@ from sklearn.base import BaseEstimator
 from isopleth.errors import MissingExtraError
 
 _PACKAGE = __name__.partition(".")[0]
+_MANY, _LONG = 8, 100
+"""More names than this are not listed in one sentence, and longer ones are cut."""
 
 
 def trusted_types(names: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -25,6 +27,13 @@ def trusted_types(names: Iterable[str]) -> tuple[list[str], list[str]]:
     names = list(names)
     accepted = [name for name in names if _is_own(name)]
     return accepted, [name for name in names if name not in accepted]
+
+
+def listed_types(names: Sequence[str]) -> str:
+    """Names for a sentence: whoever wrote them may have chosen many, long ones, or ones with line breaks."""
+    plain = [name.encode("unicode_escape").decode("ascii") for name in names[:_MANY]]
+    shown = ", ".join(name if len(name) <= _LONG else name[: _LONG - 3] + "..." for name in plain)
+    return shown if len(names) <= _MANY else f"{shown} and {len(names) - _MANY} more"
 
 
 def _is_own(name: str) -> bool:

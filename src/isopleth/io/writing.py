@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from io import TextIOWrapper
+from itertools import chain
 from pathlib import Path
 from typing import IO
 
@@ -33,15 +34,22 @@ def check_suffix(path: str | os.PathLike[str], suffixes: tuple[str, ...]) -> str
     return suffix
 
 
-def check_table_target(path: str | os.PathLike[str]) -> None:
+def check_table_target(path: str | os.PathLike[str], suffixes: tuple[str, ...] = TABLE_SUFFIXES) -> None:
     """Find out before the work whether :func:`write_table` will be able to write `path`.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    suffixes : tuple of str
+        What its name may end in.
 
     Raises
     ------
     InputError, MissingExtraError
         As :func:`write_table`.
     """
-    if check_suffix(path, TABLE_SUFFIXES) == ".parquet":
+    if check_suffix(path, suffixes) == ".parquet":
         require("pyarrow.parquet", "parquet", "Writing Parquet")
     check_target(path)
 
@@ -64,21 +72,68 @@ def write_table(path: str | os.PathLike[str], columns: Mapping[str, np.ndarray])
         If Parquet is asked for and pyarrow is not installed.
     """
     check_table_target(path)
+    write_blocks(path, iter([columns]))
+
+
+def write_blocks(path: str | os.PathLike[str], blocks: Iterator[Mapping[str, np.ndarray]]) -> None:
+    """Write named columns of which some rows come at a time, whole or not at all.
+
+    Parameters
+    ----------
+    path : path-like
+        A .csv or .parquet file.
+    blocks : iterator of mapping of str to ndarray
+        The rows, at least one block of them; all blocks have the same columns.
+
+    Raises
+    ------
+    InputError, MissingExtraError
+        As :func:`write_table`.
+    """
+    write = _write_parquet if check_suffix(path, TABLE_SUFFIXES) == ".parquet" else _write_csv
     with atomic_write(path) as file:
-        if check_suffix(path, TABLE_SUFFIXES) == ".parquet":
-            _write_parquet(file, columns)
-        else:
-            _write_csv(file, columns)
+        write(file, blocks)
 
 
-def _write_csv(file: IO[bytes], columns: Mapping[str, np.ndarray]) -> None:
+def write_array(path: str | os.PathLike[str], shape: tuple[int, int], blocks: Iterator[np.ndarray]) -> None:
+    """Write a float64 array of which some rows come at a time to an .npy file, whole or not at all.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    shape : tuple of int
+        Rows and columns.
+    blocks : iterator of ndarray of shape (n, columns)
+        The rows.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    with atomic_write(path) as file:
+        header = {"descr": "<f8", "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        for block in blocks:
+            file.write(np.ascontiguousarray(block, dtype="<f8").tobytes())
+
+
+def _write_csv(file: IO[bytes], blocks: Iterator[Mapping[str, np.ndarray]]) -> None:
     text = TextIOWrapper(file, encoding="utf-8", newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+    for number, columns in enumerate(blocks):
+        if not number:
+            writer.writerow(columns)
+        writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
     text.detach()  # a wrapper that is collected would close the file under the one who opened it
 
 
-def _write_parquet(file: IO[bytes], columns: Mapping[str, np.ndarray]) -> None:
+def _write_parquet(file: IO[bytes], blocks: Iterator[Mapping[str, np.ndarray]]) -> None:
     arrow = require("pyarrow", "parquet", "Writing Parquet")
-    require("pyarrow.parquet", "parquet", "Writing Parquet").write_table(arrow.table(dict(columns)), file)
+    parquet = require("pyarrow.parquet", "parquet", "Writing Parquet")
+    tables = (arrow.table(dict(columns)) for columns in blocks)
+    first = next(tables)
+    with parquet.ParquetWriter(file, first.schema) as writer:
+        for table in chain([first], tables):
+            writer.write_table(table)

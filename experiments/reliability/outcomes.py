@@ -1,0 +1,87 @@
+"""How a run may end: with a result or with one sentence. Anything else is a defect, and is kept to be looked at."""
+
+from __future__ import annotations
+
+import signal
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from isopleth.errors import InputError, MissingExtraError
+
+LONGEST_SENTENCE = 2000
+SECONDS = 20
+"""More than this for one small file is a hang."""
+
+
+class HangError(Exception):
+    """A case took too long."""
+
+
+@dataclass
+class Tally:
+    """Counts of outcomes, and the first defects in words."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    defects: list[str] = field(default_factory=list)
+
+    def add(self, kind: str, outcome: str, defect: str = "") -> None:
+        """Count one case; a defect is what should not have been."""
+        self.counts[f"{kind}: {'DEFECT' if defect else outcome}"] += 1
+        if defect:
+            self.defects.append(f"{kind}: {defect}")
+
+    def merge(self, other: Tally) -> Tally:
+        """Add the cases of another tally to this one."""
+        self.counts.update(other.counts)
+        self.defects += other.defects
+        return self
+
+    def lines(self) -> list[str]:
+        """The counts as a table, defects after it."""
+        width = max(map(len, self.counts), default=0)
+        table = [f"{name:<{width}}  {self.counts[name]:>6,}" for name in sorted(self.counts)]
+        total = f"{'cases':<{width}}  {sum(self.counts.values()):>6,}"
+        return [*table, total, f"{'defects':<{width}}  {len(self.defects):>6,}", *self.defects[:20]]
+
+
+def is_sentence(message: str) -> bool:
+    """One line that ends like a sentence and can be read."""
+    return message.endswith(".") and "\n" not in message and len(message) <= LONGEST_SENTENCE
+
+
+def tried(tally: Tally, kind: str, case: str, work: Callable[[], object]) -> object:
+    """Run `work`, count how it ended, and hand on its result or None."""
+    try:
+        with time_limit(SECONDS), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = work()
+    except (InputError, MissingExtraError) as error:
+        words = str(error)
+        tally.add(kind, "one sentence", "" if is_sentence(words) else f"{case}: no sentence: {words[:300]!r}")
+        return None
+    except Exception as error:
+        where = "".join(traceback.format_tb(error.__traceback__)[-2:]).replace("\n", " ")
+        tally.add(kind, "", f"{case}: {type(error).__name__}: {str(error)[:200]} {where}")
+        return None
+    tally.add(kind, "result")
+    return result
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise HangError in the block after so many seconds."""
+
+    def stop(*_: object) -> None:
+        raise HangError(f"more than {seconds} seconds")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,64 @@
+"""Malformed files and arguments as processes of their own, with little memory and a limit of time."""
+
+from __future__ import annotations
+
+import random
+import resource
+import subprocess
+import tempfile
+from pathlib import Path
+
+from experiments.reliability import samples
+from experiments.reliability.commands import command
+from experiments.reliability.malformed import malformed_arguments
+from experiments.reliability.outcomes import Tally, is_sentence
+
+ADDRESS_SPACE = 4 * 2**30
+SECONDS = 120
+"""For a loaded machine; most runs take two."""
+
+
+def campaign(count: int, seed: int = 0) -> Tally:
+    """Start `count` processes, each with something wrong as a rule, and hold exit code and messages against the rules."""
+    rng, tally = random.Random(seed), Tally()
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        tables = samples.tables()
+        models = {name: path.read_bytes() for name, path in samples.write_models(place).items()}
+        for _ in range(count):
+            arguments, stdin, how = malformed_arguments(rng, place, tables, models)
+            _run(tally, place, arguments, stdin, f"{arguments} ({how})")
+    return tally
+
+
+def _run(tally: Tally, place: Path, arguments: list[str], stdin: bytes, case: str) -> None:
+    kind = arguments[0]
+    try:
+        done = subprocess.run(
+            command(arguments),
+            input=stdin,
+            capture_output=True,
+            timeout=SECONDS,
+            preexec_fn=_little_memory,
+            cwd=place,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        tally.add(kind, "", f"{case}: more than {SECONDS} seconds")
+        return
+    said = done.stderr.decode(errors="replace").splitlines()
+    messages = [line for line in said if not line.startswith("isopleth: warning: ")]
+    wrong = [line for line in messages if not line.startswith("isopleth: ")]
+    if done.returncode not in (0, 2) or wrong or len(messages) > 1:
+        tally.add(kind, "", f"{case}: exit {done.returncode}, {wrong[-1:] or messages}")
+    elif done.returncode == 2:
+        tally.add(kind, "exit 2, one sentence", "" if messages and is_sentence(messages[0]) else f"{case}: {messages}")
+    else:
+        tally.add(kind, "exit 0")
+    for path in place.glob(".isopleth-*"):
+        tally.add(kind, "", f"{case}: {path.name} is left")
+        path.unlink()
+
+
+def _little_memory() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))

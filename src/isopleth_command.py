@@ -1,0 +1,24 @@
+"""The console command. It lies outside the package, whose import takes a second in which people press Ctrl-C already."""
+
+import os
+import signal
+
+_MESSAGE = b"isopleth: interrupted; nothing is left half written.\n"
+
+
+def main() -> None:
+    """Import the command line with signals taken care of, and run it."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _leave)
+    from isopleth.cli.process import main as run
+
+    run()
+
+
+def _leave(number: int, _: object) -> None:
+    """Leave at once: an exception amid the import of compiled modules would come out as one of many others."""
+    try:
+        if number == signal.SIGINT:
+            os.write(2, _MESSAGE)
+    finally:  # where the message cannot be written, the exit code still tells
+        os._exit(128 + number)

@@ -1,0 +1,121 @@
+"""``isopleth fit``: models of tables that are read in chunks, and fits that are interrupted."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from isopleth import NystromKEF, RandomFeatureSOSREP
+from isopleth.cli.program import program
+from isopleth.distributed import checkpoint as checkpoints
+from isopleth.io import load
+
+X = np.random.default_rng(0).normal(size=(600, 3))
+
+
+def run(*arguments):
+    return CliRunner().invoke(program, ["fit", *map(str, arguments)], prog_name="isopleth")
+
+
+def refused(*arguments) -> str:
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "table.csv"
+    np.savetxt(path, X, delimiter=",", header="a,b,c", comments="")
+    return path
+
+
+def test_a_density_is_that_of_a_fit_in_memory(tmp_path, file):
+    result = run(file, "--out", tmp_path / "m", "--size", 30, "--columns", "c,a", "--chunk-rows", 100)
+    assert result.output == f"RandomFeatureSOSREP of 600 rows of 2 columns in {tmp_path / 'm'}\n"
+    model = load(tmp_path / "m")
+    assert model.feature_names_in_.tolist() == ["c", "a"]
+    model.__dict__.pop("feature_names_in_")
+    rows = np.loadtxt(file, delimiter=",", skiprows=1)[:, [2, 0]]
+    there = RandomFeatureSOSREP(n_frequencies=30, random_state=0).fit(rows).score_samples(rows)
+    told = np.isfinite(there)
+    np.testing.assert_allclose(model.score_samples(rows)[told], there[told], rtol=1e-7)
+    assert not (tmp_path / "m.partial").exists()
+
+
+def test_a_score_has_as_many_landmarks_and_the_scale_it_was_told(tmp_path, file):
+    assert run(file, "--out", tmp_path / "m", "--kind", "score", "--size", 20, "--length-scale", 2).exit_code == 0
+    model = load(tmp_path / "m")
+    assert isinstance(model, NystromKEF)
+    assert model.centers_.shape == (20, 3)
+    assert np.all(model.length_scale_ == 2.0)
+
+
+def test_what_is_wrong_is_one_line_and_leaves_nothing(tmp_path, file):
+    out = tmp_path / "m"
+    assert "no column 'd'" in refused(file, "--out", out, "--columns", "d")
+    assert "does not exist" in refused(tmp_path / "none.csv", "--out", out)
+    assert "same file" in refused(file, "--out", file)
+    assert "wave vectors at most" in refused(file, "--out", out, "--size", 10**8)
+    file.write_text("a,b\n" + "1,2\n1,3\n" * 50)
+    assert "'a'" in refused(file, "--out", out, "--kind", "score")  # constant
+    assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+
+
+def test_what_an_interrupted_run_has_left_is_not_written_over(tmp_path, file, monkeypatch):
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    out = tmp_path / "m"
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoints.KeptPass, "keep", stopped)
+        result = run(file, "--out", out, "--size", 20)
+    assert result.exit_code == 130
+    assert result.stderr == f"isopleth: interrupted; what was done is in {out}.partial: go on with --resume.\n"
+    assert "go on with --resume" in refused(file, "--out", out, "--size", 20)
+    assert "begun with another --size:" in refused(file, "--out", out, "--size", 30, "--resume")
+    file.write_text(file.read_text() + "1,2,3\n")
+    assert "begun with another FILE:" in refused(file, "--out", out, "--size", 20, "--resume")
+    assert (tmp_path / "m.partial").is_dir()
+
+
+def test_resume_without_anything_to_go_on_with_begins(tmp_path, file):
+    assert run(file, "--out", tmp_path / "m", "--size", 20).exit_code == 0
+    assert run(file, "--out", tmp_path / "n", "--size", 20, "--resume").exit_code == 0
+    assert (tmp_path / "m").read_bytes() == (tmp_path / "n").read_bytes()
+
+
+def test_a_fit_that_is_killed_goes_on_and_gives_the_same_bytes(tmp_path, file):
+    """By a signal that nothing catches, in the middle of writing."""
+    assert run(file, "--out", tmp_path / "whole", "--size", 20, "--chunk-rows", 100).exit_code == 0
+    out, kept = tmp_path / "m", tmp_path / "m.partial"
+    killing = (
+        "import os, signal\n"
+        "import numpy as np\n"
+        "from isopleth.distributed import checkpoint\n"
+        "write, calls = np.savez, []\n"
+        "def savez(file, **arrays):\n"
+        "    calls.append(1)\n"
+        "    if len(calls) == 3:\n"
+        "        file.write(b'PK')\n"
+        "        file.flush()\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    write(file, **arrays)\n"
+        "np.savez = savez\n"
+        "from isopleth.cli import main\n"
+        "main()\n"
+    )
+    command = ["fit", str(file), "--size", "20", "--chunk-rows", "100", "--out", str(out)]
+    killed = subprocess.run([sys.executable, "-c", killing, *command], check=False)
+    assert killed.returncode == -9
+    assert sorted(path.suffix for path in kept.iterdir()) == [".json", ".npz", ".npz", ".tmp"]
+    assert not out.exists()
+    assert run(*command[1:], "--resume").exit_code == 0
+    assert out.read_bytes() == (tmp_path / "whole").read_bytes()
+    assert not kept.exists()

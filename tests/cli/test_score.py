@@ -1,0 +1,188 @@
+"""``isopleth score``: answers in files, chunk by chunk, and runs that are interrupted."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from isopleth import KDE, LSDD, AnomalyDetector, ClassPriorEstimator, NystromKEF
+from isopleth.cli.program import program
+from isopleth.io import journal as journals
+from isopleth.io import read_table, save
+
+X = np.random.default_rng(0).normal(size=(80, 3))
+
+
+def run(*arguments):
+    return CliRunner().invoke(program, ["score", *map(str, arguments)], prog_name="isopleth")
+
+
+def refused(*arguments) -> str:
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def named(model, *names):
+    """The model as a table with these names makes it."""
+    model.feature_names_in_ = np.array(names, dtype=object)
+    return model
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "table.csv"
+    np.savetxt(path, X, delimiter=",", header="c,a,b", comments="")
+    return path
+
+
+@pytest.fixture
+def model(tmp_path):
+    """Of two columns by the names a and c."""
+    save(named(KDE(length_scale=0.5).fit(X[:, [1, 0]]), "a", "c"), tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_every_kind_of_model_says_what_it_says_in_memory(tmp_path, file):
+    detector, score = AnomalyDetector(random_state=0).fit(X), NystromKEF(landmarks=10, random_state=0).fit(X)
+    difference = LSDD(length_scale=1.0, alpha=0.1, random_state=0).fit(X, X + 1)
+    density, vectors = KDE(length_scale=0.5).fit(X), score.grad_log_density(X)
+    expected = {
+        density: {"log_density": density.score_samples(X)},
+        detector: {
+            "score": detector.score_samples(X),
+            "p_value": detector.p_values(X),
+            "label": detector.predict(X) < 0,
+        },
+        named(score, "c", "a", "b"): dict(zip(["d_c", "d_a", "d_b"], vectors.T, strict=True)),
+        difference: {"difference": difference.difference(X)},
+    }
+    for fitted, columns in expected.items():
+        save(fitted, tmp_path / "m")
+        for suffix in (".csv", ".parquet", ".npy"):
+            out = tmp_path / f"r{suffix}"
+            result = run(tmp_path / "m", file, "--out", out, "--chunk-rows", 30)
+            assert result.exit_code == 0, result.output
+            table = read_table(out)
+            offset = 0 if suffix == ".npy" else 1
+            if offset:
+                assert table.names == ["row", *columns]
+                assert table.values[:, 0].tolist() == list(range(1, 81))
+            for j, values in enumerate(columns.values()):
+                np.testing.assert_allclose(table.values[:, j + offset], values, rtol=1e-12)
+            out.unlink()
+
+
+def test_columns_are_matched_by_name(tmp_path, file, model):
+    assert run(model, file, "--out", tmp_path / "r.npy").exit_code == 0
+    np.testing.assert_allclose(
+        np.load(tmp_path / "r.npy")[:, 0], KDE(length_scale=0.5).fit(X[:, :2]).score_samples(X[:, :2])
+    )
+    assert "lacks 'c'" in refused(model, file, "--out", tmp_path / "r.npy", "--columns", "a,b")
+    np.save(tmp_path / "x.npy", X)
+    assert "3 columns where the model was fitted on 2" in refused(
+        model, tmp_path / "x.npy", "--out", tmp_path / "r.npy"
+    )
+
+
+def test_chunks_do_not_show_in_the_results(tmp_path, file, model):
+    for size in (7, 80, 1000):
+        assert run(model, file, "--out", tmp_path / f"{size}.csv", "--chunk-rows", size).exit_code == 0
+    contents = [read_table(tmp_path / f"{size}.csv").values for size in (7, 80, 1000)]
+    np.testing.assert_allclose(contents[1], contents[0], rtol=1e-13)
+    assert np.array_equal(contents[1], contents[2])
+
+
+def test_what_is_wrong_is_one_line_and_leaves_nothing(tmp_path, file, model):
+    assert "ends in none of .csv, .parquet, .npy" in refused(model, file, "--out", tmp_path / "r.txt")
+    assert "same file" in refused(model, file, "--out", file)
+    assert "not fitted" in refused(_saved(KDE(), tmp_path), file, "--out", tmp_path / "r.csv")
+    prior = ClassPriorEstimator().fit(X, X[:, 0] > 0)
+    assert "says nothing of single rows" in refused(_saved(prior, tmp_path), file, "--out", tmp_path / "r.csv")
+    file.write_text("a,b,c\n" + "1,2,3\n" * 9 + "1,2,x\n")
+    assert "line 11" in refused(model, file, "--out", tmp_path / "r.csv")
+    assert not list(tmp_path.glob("r.*"))
+
+
+def _saved(model, folder):
+    save(model, folder / "other")
+    return folder / "other"
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npy"])
+def test_a_run_interrupted_anywhere_gives_the_same_bytes(tmp_path, file, model, suffix, monkeypatch):
+    whole, out = tmp_path / f"whole{suffix}", tmp_path / f"r{suffix}"
+    assert run(model, file, "--out", whole, "--chunk-rows", 9).exit_code == 0
+    write, stops = journals.Journal._write, 0
+
+    def torn(self, content):
+        """Every third record is half written when the run is stopped."""
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            self._file.write(journals._RECORD.pack(len(content), 0) + content[: len(content) // 2])
+            self._file.flush()
+            raise KeyboardInterrupt
+        write(self, content)
+
+    monkeypatch.setattr(journals.Journal, "_write", torn)
+    while True:
+        calls = 0
+        result = run(model, file, "--out", out, "--chunk-rows", 9, "--resume")
+        if result.exit_code == 0:
+            break
+        assert result.exit_code == 130
+        assert "go on with --resume" in result.stderr
+        assert not out.exists()
+        stops += 1
+        assert stops < 20
+    assert stops >= 3
+    assert out.read_bytes() == whole.read_bytes()
+    assert not (tmp_path / f"r{suffix}.partial").exists()
+
+
+def test_what_an_interrupted_run_has_left_is_not_written_over(tmp_path, file, model, monkeypatch):
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    out = tmp_path / "r.csv"
+    with monkeypatch.context() as patched:
+        patched.setattr("isopleth.cli.score._write", stopped)
+        assert run(model, file, "--out", out).exit_code == 130
+    assert "go on with --resume" in refused(model, file, "--out", out)
+    assert "begun with another --chunk-rows:" in refused(model, file, "--out", out, "--resume", "--chunk-rows", 5)
+    save(KDE(length_scale=0.7).fit(X[:, :2]), model)
+    assert "another --columns, MODEL:" in refused(model, file, "--out", out, "--resume", "--columns", "b,c")
+
+
+def test_a_run_that_is_killed_goes_on_and_gives_the_same_bytes(tmp_path, file, model):
+    """By a signal that nothing catches, in the middle of writing."""
+    out, partial = tmp_path / "r.csv", tmp_path / "r.csv.partial"
+    killing = (
+        "import os, signal\n"
+        "from isopleth.io.journal import Journal\n"
+        "append = Journal.append\n"
+        "def torn(self, rows):\n"
+        "    append(self, rows)\n"
+        "    if self.n_rows == 30:\n"
+        "        os.truncate(self.path, self.path.stat().st_size - 5)\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "Journal.append = torn\n"
+        "from isopleth.cli import main\n"
+        "main()\n"
+    )
+    command = ["score", str(model), str(file), "--out", str(out), "--chunk-rows", "10"]
+    killed = subprocess.run([sys.executable, "-W", "ignore", "-c", killing, *command], check=False)
+    assert killed.returncode == -9
+    assert partial.exists()
+    assert not out.exists()
+    assert run(*command[1:], "--resume").exit_code == 0
+    assert run(*command[1:3], "--out", tmp_path / "whole.csv", "--chunk-rows", 10).exit_code == 0
+    assert out.read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    assert not partial.exists()
