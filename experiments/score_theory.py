@@ -28,8 +28,9 @@ from experiments.score_grid import Judge, path_errors, sample, true_score, typic
 from isopleth import IMQ, Gaussian, LandweberIteration, NuIteration, SpectralCutoff, Tikhonov
 from isopleth.score.base_measure import GaussianBase
 from isopleth.score.held_out import FitPath, View
+from isopleth.score.solution import Accuracy, solve
 from isopleth.score.spaces import SPACES
-from isopleth.score.system import Accuracy, SampleSystem, solve
+from isopleth.score.system import SampleSystem
 from isopleth.solvers import conjugate_gradients
 from isopleth.solvers.regularizers import Regularizer
 
