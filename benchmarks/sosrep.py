@@ -10,8 +10,8 @@ import numpy as np
 
 from benchmarks.comparison import Comparison, Rival
 from isopleth import SOSREP
-from isopleth.density.length_scales import scott
 from isopleth.kernels import get_kernel
+from isopleth.length_scales import scott
 from isopleth.operators import Operator
 
 STEPS = 100

@@ -23,6 +23,7 @@ extensions = [
     "numpydoc",
     "sphinx_gallery.gen_gallery",
     "sphinxcontrib.bibtex",
+    "house",
     "initials",
 ]
 templates_path = ["_templates"]
@@ -36,9 +37,7 @@ html_static_path = ["_static"]
 html_css_files = ["isopleth.css"]
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {
-    page: [] for page in ("index", "anomalies", "densities", "scores", "studies", "benchmarks", "references")
-}
+html_sidebars = {page.stem: [] for page in Path(__file__).parent.glob("*.rst")}  # they have no pages below them
 html_theme_options = {
     "header_links_before_dropdown": 7,
     "logo": {"text": "isopleth"},

@@ -2,18 +2,21 @@
 
     python -m experiments.distributed [--rows 100000 300000 1000000] [--features 200] [--quick] [--out FILE]
 
-Worker processes of this machine, with one thread each, hold normal rows in 5 columns in memory, in partitions of 25,000. Printed
-are, for each number of rows and one and two workers: passes and seconds of the whole fit, what the formula says of it, and the
-seconds of the workers' processors. The formula goes by the parts that are measured alone, computations in seconds of a processor:
-adding a row to sums, merging and sending sums, the overhead of a task, of a pass, and what is done by one process alone, which is
-to solve for a step and to check the model against the exact one on 2,000 rows. It then predicts a
-hundred workers, with four partitions each. Nothing in it is fitted to the times of the fits.
+Worker processes of this machine, with one thread each, hold normal rows in 5 columns in memory, in partitions of 25,000.
+Parts of a fit are measured alone, in seconds of a processor: what a row costs in two workers that are both at work; what a
+partition costs its worker, and what it costs the process of client and scheduler, by passes over partitions of one row with
+sums as large as those of the fits; the seconds of a pass over one row; solving the sums of a pass; and the check against the
+exact model at the end. A formula makes the seconds of a fit of them. Fits by one and two workers say how right it is, and it
+predicts a hundred workers, with four partitions each. Nothing in it is fitted to the times of the fits.
+
+The formula says what a fit takes on a machine that has nothing else to do. The share of a processor that the workers had
+while rows were timed is printed with the parts: where it is far below 100 %, compare seconds of processors, which depend on
+it little.
 """
 
 from __future__ import annotations
 
 import argparse
-import copy
 import logging
 import math
 import pickle
@@ -34,32 +37,24 @@ from isopleth.density.feature_statistics import FeatureStatistics
 from isopleth.distributed.dask_parts import FAN, DaskParts
 from isopleth.operators.random_features import RandomFeatures
 from isopleth.operators.threads import processors_taken
-from isopleth.survey import ColumnMoments, Survey
+from isopleth.survey import Survey
 
 COLUMNS = 5
 PART = 25_000
+FEW, MANY = 8, 208
+"""Partitions of one row: what 200 more of them cost is what one costs."""
 HUNDRED = ((10_000_000, 100), (100_000_000, 100), (1_000_000_000, 100))
 """Rows and workers of the prediction."""
 
 FORMULA = """\
-seconds of a fit = survey + passes * (add + merge + send + tasks + pass + solve) + check, with p partitions and W workers:
-    survey  = ceil(p/W) * (rows of a partition) * (survey of a row) + (overhead of a pass) + p * (overhead of a task)
-    add     = ceil(p/W) * (rows of a partition) * (adding a row)
-    merge   = (ceil(p/W) + (FAN - 1) * ceil(log p / log FAN)) * (merging two sums)
-    send    = (ceil(p/W) * (1 - 1/W) + (FAN - 1) * ceil(log p / log FAN)) * (sending sums)
-    tasks   = p * (1 + 1/(FAN - 1)) * (overhead of a task), all in the one scheduler
-FAN = 8 sums are merged in one task; the second term of merge and send is the last path of the tree, where no work is shared."""
-
-
-def quickest(work: Callable[[], Any], times: int, clock: Callable[[], float] = time.thread_time) -> float:
-    """Seconds of the quickest of some runs, of the processor if not told otherwise: others had neighbours."""
-    found = []
-    work()  # what is made once
-    for _ in range(times):
-        start = clock()
-        work()
-        found.append(clock() - start)
-    return min(found)
+seconds of a fit = survey + passes * (pass + solve) + check, with p partitions of r rows and W workers:
+    pass   = (pass over one row) + p * (partition: scheduler) + (ceil(p/W) + path) * (partition: worker)
+             + ceil(p/W) * r * (row: sums)
+    path   = (FAN - 1) * ceil(log p / log FAN) for W > 1: the last merges, where no work is shared, each taken for a partition
+    survey = such a pass with (row: survey)
+cpu of W workers = rows * ((row: survey) + passes * (row: sums)) + (1 + passes) * p * (partition: worker)
+    + W * (seconds of the fit) * (worker without work)
+FAN = 8 sums are merged in one task; scheduler and workers are taken not to work at the same time."""
 
 
 @dataclass(frozen=True)
@@ -67,38 +62,48 @@ class Costs:
     """Seconds of the parts of a fit."""
 
     survey: float
-    add: float
-    merge: float
-    send: float
-    task: float
+    row: float
+    worker: float
+    scheduler: float
     begin: float
     solve: float
     check: float
+    idle: float
     size: int
+    share: float
 
     def lines(self) -> list[str]:
         """As a table."""
         named = (
-            ("survey of a row", self.survey * 1e6, "us"),
-            ("adding a row to sums", self.add * 1e6, "us"),
-            ("merging two sums", self.merge * 1e3, "ms"),
-            (f"sending sums ({self.size / 1e6:.2f} MB)", self.send * 1e3, "ms"),
-            ("overhead of a task", self.task * 1e3, "ms"),
-            ("overhead of a pass", self.begin * 1e3, "ms"),
-            ("solving for a step", self.solve * 1e3, "ms"),
-            ("the check at the end", self.check * 1e3, "ms"),
+            ("row: survey", self.survey * 1e6, "us"),
+            ("row: sums", self.row * 1e6, "us"),
+            ("partition: worker", self.worker * 1e3, "ms"),
+            ("partition: scheduler", self.scheduler * 1e3, "ms"),
+            ("pass over one row", self.begin * 1e3, "ms"),
+            ("solve", self.solve * 1e3, "ms"),
+            ("check", self.check * 1e3, "ms"),
+            ("worker without work", self.idle * 1e2, "% of a processor"),
+            ("size of sums", self.size / 1e6, "MB"),
+            ("share of a processor", self.share * 1e2, "%"),
         )
-        return [f"    {name:<28}{value:>12.3f} {unit}" for name, value, unit in named]
+        return [f"    {name:<22}{value:>10.3f} {unit}" for name, value, unit in named]
 
-    def predicted(self, rows: int, workers: int, passes: int, part: int = PART) -> float:
-        """Seconds of a fit in partitions of `part` rows, by the formula."""
+    def a_pass(self, rows: int, workers: int, part: int, row: float) -> float:
+        """Seconds of a pass in partitions of `part` rows, at `row` seconds each."""
         p = math.ceil(rows / part)
-        each, path = math.ceil(p / workers), (FAN - 1) * math.ceil(math.log(max(p, 2)) / math.log(FAN))
-        survey = each * part * self.survey + self.begin + p * self.task
-        step = each * part * self.add + (each + path) * self.merge
-        step += (each * (1.0 - 1.0 / workers) + (path if workers > 1 else 0)) * self.send
-        step += p * (1.0 + 1.0 / (FAN - 1)) * self.task + self.begin + self.solve
-        return survey + passes * step + self.check
+        path = (FAN - 1) * math.ceil(math.log(p) / math.log(FAN)) if workers > 1 else 0
+        each = math.ceil(p / workers)
+        return self.begin + p * self.scheduler + (each + path) * self.worker + each * min(part, rows) * row
+
+    def fit(self, rows: int, workers: int, passes: int, part: int = PART) -> float:
+        """Seconds of a fit."""
+        first = self.a_pass(rows, workers, part, self.survey)
+        return first + passes * (self.a_pass(rows, workers, part, self.row) + self.solve) + self.check
+
+    def processors(self, rows: int, workers: int, passes: int, seconds: float) -> float:
+        """Seconds of the processors of all workers in a fit that took so many seconds."""
+        tasks = (1 + passes) * math.ceil(rows / PART) * self.worker
+        return rows * (self.survey + passes * self.row) + tasks + workers * seconds * self.idle
 
 
 def model(features: int) -> RandomFeatureSOSREP:
@@ -106,59 +111,78 @@ def model(features: int) -> RandomFeatureSOSREP:
     return RandomFeatureSOSREP(length_scale=1.5, n_frequencies=features // 2, random_state=0, n_jobs=1)
 
 
-def measured(client: Client, features: int, times: int) -> Costs:
-    """The parts, each alone; what goes over the wire between two workers of `client`."""
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(PART, COLUMNS))
-    waves = RandomFeatures(rng.normal(size=(features // 2, COLUMNS)), n_jobs=1)
-    start = partial(FeatureStatistics, waves, np.full(features, 0.01))
+def empty_sums(features: int) -> FeatureStatistics:
+    """Those of a pass."""
+    waves = np.random.default_rng(0).normal(size=(features // 2, COLUMNS))
+    return FeatureStatistics(RandomFeatures(waves, n_jobs=1), np.full(features, 0.01))
+
+
+def quickest(work: Callable[[], Any], times: int) -> float:
+    """Seconds of a processor that the quickest of some runs took: others had neighbours."""
+    found = []
     with processors_taken():
-        survey = quickest(lambda: Survey(COLUMNS, 2001).add(rows), times) / PART
-        add = quickest(lambda: start().accumulate(rows), times) / PART
-        sums = start().accumulate(rows)
-        merge = quickest(lambda: copy.deepcopy(sums).merge(sums), times)
-        solve = quickest(sums.solve, times)
-        few = rng.normal(size=(2001, COLUMNS))
-        known = model(features).fit(few[:2000])
-        check = quickest(lambda: known._approximation_error(known._fitted(), few, np.ones(2001)), 2)
-    sent = sending(client, sums, times)
-    overhead = [quickest(partial(empty_pass, n), times, time.perf_counter) for n in (4, 204)]
-    task = (overhead[1] - overhead[0]) / (200 * (1.0 + 1.0 / (FAN - 1)))
-    return Costs(
-        survey, add, merge, sent, task, max(overhead[0] - 4 * task, 0.0), solve, check, len(pickle.dumps(sums))
-    )
+        work()  # what is made once
+        for _ in range(times):
+            start = time.thread_time()
+            work()
+            found.append(time.thread_time() - start)
+    return min(found)
 
 
-def sending(client: Client, sums: Any, times: int, copies: int = 30) -> float:
-    """Seconds from one worker to the other for each of some sums at once, those of an empty task taken off."""
-    here, there = list(client.scheduler_info()["workers"])[:2]
-
-    def seconds(count: int) -> float:
-        held = client.submit(lambda one: [copy.deepcopy(one) for _ in range(count)], sums, workers=here, pure=False)
-        wait(held)
-        start = time.perf_counter()
-        wait(client.submit(lambda _: None, held, workers=there, pure=False))
-        return time.perf_counter() - start
-
-    full, empty = (min(seconds(count) for _ in range(times + 1)) for count in (copies, 0))
-    return max(full - empty, 0.0) / copies
+def of_rows(features: int, times: int) -> tuple[float, float, float]:
+    """Seconds of a row in a survey and in the sums of a pass, and the share of a processor that there was."""
+    rows = np.random.default_rng(0).normal(size=(PART, COLUMNS))
+    start, used = time.perf_counter(), time.thread_time()
+    survey = quickest(lambda: Survey(COLUMNS, 2001).add(rows), times)
+    row = quickest(lambda: empty_sums(features).accumulate(rows), times)
+    return survey / PART, row / PART, (time.thread_time() - used) / (time.perf_counter() - start)
 
 
-def empty_pass(partitions: int) -> None:
-    """A pass over partitions of one row each."""
-    parts = DaskParts(da.ones((partitions, 1), chunks=(1, 1)))
-    parts.sums(partial(ColumnMoments, 1), ColumnMoments.add)
+def of_pass(client: Client, features: int, partitions: int, times: int) -> tuple[float, float, float]:
+    """Least seconds of a pass over partitions of one row, of its workers' processors, and of that of client and scheduler."""
+    X = da.ones((partitions, COLUMNS), chunks=(1, COLUMNS)).persist()
+    wait(X)
+    found = []
+    for _ in range(times + 1):
+        used, here, start = processors_of(client), time.process_time(), time.perf_counter()
+        DaskParts(X).sums(partial(empty_sums, features), FeatureStatistics.accumulate)
+        seconds, here = time.perf_counter() - start, time.process_time() - here
+        found.append((seconds, processors_of(client) - used, here))
+    seconds, workers, scheduler = (min(of) for of in zip(*found, strict=True))
+    return seconds, workers, scheduler
 
 
-def fitted(client: Client, rows: int, features: int) -> tuple[RandomFeatureSOSREP, float, float]:
-    """A fit to rows that are in the memory of the workers, its seconds, and those of the workers' processors."""
+def processors_of(client: Client) -> float:
+    """Seconds that the processors of all workers have worked."""
+    return float(sum(client.run(time.process_time).values()))
+
+
+def measured(client: Client, features: int, times: int) -> Costs:
+    """The parts, each alone."""
+    places = list(client.scheduler_info()["workers"])
+    at_once = [client.submit(of_rows, features, times, workers=[place], pure=False) for place in places]
+    survey, row, share = np.mean(client.gather(at_once), axis=0)
+    begin = of_pass(client, features, 1, times)[0]
+    few, many = (of_pass(client, features, partitions, times) for partitions in (FEW, MANY))
+    _, worker, scheduler = (np.array(many) - few) / (MANY - FEW)
+    used = processors_of(client)
+    time.sleep(5.0)
+    idle = (processors_of(client) - used) / 5.0 / len(places)
+    rows = np.random.default_rng(0).normal(size=(2000, COLUMNS))
+    sums = empty_sums(features).accumulate(rows)
+    solve = quickest(sums.solve, times)
+    check = quickest(lambda: model(features).fit(rows), times)
+    return Costs(survey, row, worker, scheduler, begin, solve, check, idle, len(pickle.dumps(sums)), share)
+
+
+def fitted(client: Client, rows: int, features: int) -> tuple[int, float, float]:
+    """Passes of a fit to rows that are in the memory of the workers, its seconds, and those of the workers' processors."""
     X = da.random.default_rng(0).normal(size=(rows, COLUMNS), chunks=(PART, COLUMNS)).persist()
     wait(X)
-    used = sum(client.run(time.process_time).values())
-    start = time.perf_counter()
+    used, start = processors_of(client), time.perf_counter()
     found = distributed.fit(model(features), X)
     seconds = time.perf_counter() - start
-    return found, seconds, sum(client.run(time.process_time).values()) - used
+    return found.n_iter_, seconds, processors_of(client) - used
 
 
 def workers_of(count: int) -> LocalCluster:
@@ -173,35 +197,40 @@ def workers_of(count: int) -> LocalCluster:
     )
 
 
-def study(sizes: list[int], features: int, times: int) -> list[str]:
-    """All lines."""
-    lines = [
-        f"SOSREP in T = {features} features, {COLUMNS} columns, partitions of {PART:,} rows",
-        "",
-        "parts, measured",
-    ]
+def study(sizes: list[int], features: int, times: int, say: Callable[[str], None]) -> None:
+    """All lines, each said as soon as it is known."""
+    say(f"SOSREP in T = {features} features, {COLUMNS} columns, partitions of {PART:,} rows\n\nparts, measured")
     with workers_of(2) as cluster, Client(cluster) as client:
-        fitted(client, PART, features)  # workers import what they need
+        fitted(client, 2 * PART, features)  # workers import what they need
         costs = measured(client, features, times)
-    lines += [*costs.lines(), "", FORMULA, "", "fits, measured and by the formula"]
-    lines += [f"{'rows':>14}{'workers':>9}{'passes':>8}{'seconds':>10}{'formula':>10}{'workers cpu s':>15}"]
+    say(
+        "\n".join(
+            [
+                *costs.lines(),
+                "",
+                FORMULA,
+                "",
+                "fits, measured and by the formula; cpu is that of all workers, theirs of waiting included",
+            ]
+        )
+    )
+    heads = ("seconds", "formula", "cpu s", "formula")
+    say(f"{'rows':>14}{'workers':>9}{'passes':>8}" + "".join(f"{head:>10}" for head in heads))
     passes = 0
     for workers in (1, 2):
         with workers_of(workers) as cluster, Client(cluster) as client:
-            fitted(client, PART, features)
+            fitted(client, workers * PART, features)
             for rows in sizes:
-                found, seconds, used = fitted(client, rows, features)
-                passes = found.n_iter_
-                expected = costs.predicted(rows, workers, passes)
-                lines.append(f"{rows:>14,}{workers:>9}{passes:>8}{seconds:>10.1f}{expected:>10.1f}{used:>15.1f}")
-                print(lines[-1], flush=True)
-    lines += ["", f"predicted by the formula, not measured; {passes} passes as in the largest fit"]
-    lines += [f"{'rows':>14}{'workers':>9}{'seconds':>10}{'one worker':>14}{'quicker by':>12}"]
+                passes, seconds, used = fitted(client, rows, features)
+                busy = costs.processors(rows, workers, passes, seconds)
+                figures = (seconds, costs.fit(rows, workers, passes), used, busy)
+                say(f"{rows:>14,}{workers:>9}{passes:>8}" + "".join(f"{figure:>10.1f}" for figure in figures))
+    say(f"\npredicted by the formula, not measured; {passes} passes as in the largest fit")
+    say(f"{'rows':>14}{'workers':>9}{'seconds':>10}{'one worker':>14}{'quicker by':>12}")
     for rows, workers in HUNDRED:
         part = max(PART, rows // (4 * workers))
-        many, one = costs.predicted(rows, workers, passes, part), costs.predicted(rows, 1, passes, part)
-        lines.append(f"{rows:>14,}{workers:>9}{many:>10.0f}{one:>14,.0f}{one / many:>12.1f}")
-    return lines
+        many, one = costs.fit(rows, workers, passes, part), costs.fit(rows, 1, passes, part)
+        say(f"{rows:>14,}{workers:>9}{many:>10.0f}{one:>14,.0f}{one / many:>12.1f}")
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -215,10 +244,15 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, help="a text file")
     options = parser.parse_args(arguments)
     sizes, features, times = ([50_000], 20, 1) if options.quick else (options.rows, options.features, 7)
+    lines: list[str] = []
+
+    def say(line: str) -> None:
+        lines.append(line)
+        print(line, flush=True)
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # few features are as good as many for the time they take
-        lines = study(sizes, features, times)
-    print("\n".join(lines), flush=True)
+        study(sizes, features, times, say)
     if options.out:
         options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
 

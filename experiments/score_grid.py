@@ -45,7 +45,7 @@ from sklearn.covariance import LedoitWolf
 from threadpoolctl import threadpool_limits
 
 from isopleth import IMQ, KDE, DataWarning, KernelScore, NuIteration, Search, Tikhonov
-from isopleth.density.length_scales import median
+from isopleth.length_scales import median
 from isopleth.score.base_measure import GaussianBase
 from isopleth.score.held_out import FitPath, View
 from isopleth.score.selection import FACTORS, FLOOR, LARGEST_ALPHA, STEPS_A_DECADE

@@ -9,7 +9,8 @@ _MESSAGE = b"isopleth: interrupted; nothing is left half written.\n"
 def main() -> None:
     """Import the command line with signals taken care of, and run it."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _leave)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as for jobs that a script starts in the background
+            signal.signal(number, _leave)
     from isopleth.cli.process import main as run
 
     run()
@@ -22,3 +23,7 @@ def _leave(number: int, _: object) -> None:
             os.write(2, _MESSAGE)
     finally:  # where the message cannot be written, the exit code still tells
         os._exit(128 + number)
+
+
+if __name__ == "__main__":
+    main()

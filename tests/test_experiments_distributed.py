@@ -10,18 +10,19 @@ study = pytest.importorskip("experiments.distributed")
 
 
 def test_the_formula_has_every_cost_as_often_as_it_says():
-    nothing = dict.fromkeys(("survey", "add", "merge", "send", "task", "begin", "solve", "check"), 0.0)
+    costs = ("survey", "row", "worker", "scheduler", "begin", "solve", "check", "idle")
 
-    def seconds(workers, **cost):
-        return study.Costs(**{**nothing, **cost}, size=0).predicted(16 * study.PART, workers, 3)
+    def seconds(workers, rows=16 * study.PART, **cost):
+        return study.Costs(**{**dict.fromkeys(costs, 0.0), **cost}, size=0, share=1.0).fit(rows, workers, 3)
 
-    assert seconds(1, add=1.0) == 3 * 16 * study.PART
-    assert seconds(5, add=1.0) == 3 * 4 * study.PART
+    assert seconds(1, row=1.0) == 3 * 16 * study.PART
+    assert seconds(5, row=1.0) == 3 * 4 * study.PART
+    assert seconds(5, row=1.0, rows=10) == 3 * 10
     assert seconds(4, survey=1.0) == 4 * study.PART
-    assert seconds(4, merge=1.0) == pytest.approx(3 * (4 + 14))
-    assert seconds(4, send=1.0) == pytest.approx(3 * (3 + 14))
-    assert seconds(1, send=1.0) == 0.0
-    assert seconds(4, task=1.0) == pytest.approx(16 + 3 * 16 * 8 / 7)
+    assert seconds(1, worker=1.0) == 4 * 16
+    assert seconds(4, worker=1.0) == 4 * (4 + 14)
+    assert seconds(4, scheduler=1.0) == 4 * 16
+    assert study.Costs(1.0, 10.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.5, 0, 1.0).processors(7, 2, 3, 40.0) == 7 * 31 + 40
     assert (seconds(4, begin=1.0), seconds(4, solve=1.0), seconds(4, check=1.0)) == (4.0, 3.0, 1.0)
 
 

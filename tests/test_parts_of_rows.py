@@ -41,13 +41,37 @@ def test_parts_are_added_to_fresh_sums_and_merged_in_their_order():
         (np.array([["x", 0.0]], dtype=object), None, "other than numbers"),
         (np.ones((2, 2)), np.array([1.0, -1.0]), "negative"),
         (np.ones((2, 2)), np.array([1.0, np.nan]), "not finite"),
-        (np.ones((2, 2)), np.ones(1), "expected 2 numbers"),
+        (np.ones((2, 2)), np.ones((2, 1)), "expected 2 numbers"),
+        (np.ones((2, 2)), np.array([1.0, 1e300]), "above 1e[+]290"),
+        (np.ones((2, 2)), np.ones(2) * 1j, "other than real numbers"),
+        (np.ones((2, 2)), np.ma.array([1.0, 2.0], mask=[0, 1]), "sample_weight has 1 masked cells"),
+        (np.ones((2, 2)) * 1j, None, "other than numbers"),
+        (np.ones((2, 2)).astype("M8[s]"), None, "other than numbers"),
+        (np.ma.array(np.ones((2, 2)), mask=[[0, 1], [0, 1]]), None, "X has 2 masked cells in rows from 0 on"),
         (np.ones((2, 2)), np.array(["a", "b"]), "other than real numbers"),
     ],
 )
 def test_what_a_part_may_not_hold(X, weights, said):
     with pytest.raises(InputError, match=said):
         ArrayParts(X, weights, names=["a", "b"]).sample(3)
+
+
+@pytest.mark.parametrize(
+    ("X", "weights", "said"),
+    [
+        (np.ones(3), None, "expected an array of two dimensions"),
+        ([[1.0]], None, "expected an array of two dimensions"),
+        (np.ones((3, 0)), None, "at least one column"),
+        (np.ones((4, 2)), np.ones(5), "5 values for 4 rows"),
+    ],
+)
+def test_what_no_parts_are_made_of(X, weights, said):
+    with pytest.raises(InputError, match=said):
+        ArrayParts(X, weights, part_rows=2)
+
+
+def test_a_sample_of_no_rows_has_their_columns():
+    assert ArrayParts(np.empty((0, 3))).sample(5)[0].shape == (0, 3)
 
 
 def test_a_refusal_of_the_sums_says_where():

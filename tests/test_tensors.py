@@ -6,6 +6,7 @@ import contextlib
 import pickle
 import unittest
 import warnings
+from collections import namedtuple
 
 import array_api_compat
 import array_api_strict
@@ -18,6 +19,7 @@ from isopleth import (
     KDE,
     SOSREP,
     DataWarning,
+    Gaussian,
     InputError,
     RandomFeatureSOSREP,
     Search,
@@ -27,6 +29,8 @@ from isopleth import (
     save,
 )
 from isopleth._namespace import HOST, Home, is_foreign, to_numpy
+from isopleth.density import feature_sosrep
+from isopleth.expansion import KernelExpansion
 from isopleth.io.hosting import hosted
 from isopleth.operators import devices
 
@@ -51,6 +55,7 @@ DENSITIES = {
     "kde search": KDE(kernel="matern32", length_scale=SEARCH),
     "features": RandomFeatureSOSREP(n_frequencies=100, random_state=0),
 }
+Pair = namedtuple("Pair", ["one", "other"])
 FEW = ["sosrep", "table", "kde", "features"]
 
 
@@ -112,6 +117,12 @@ def test_a_fit_to_tensors_is_that_of_numpy_at_their_home(name, send):
         same_home(answer, send(expected))
         close(answer, expected)
     assert isinstance(away.score(send(ASKED[:9])), float)
+
+
+def test_the_error_of_features_on_a_subsample(send, monkeypatch):
+    monkeypatch.setattr(feature_sosrep, "CHECKED", 50)
+    host, away = clone(DENSITIES["features"]).fit(ROWS), clone(DENSITIES["features"]).fit(send(ROWS))
+    assert away.approximation_error_ == pytest.approx(host.approximation_error_, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", FEW)
@@ -185,11 +196,16 @@ def test_models_without_tensors_are_saved_as_they_are():
 
 def test_tensors_in_what_a_model_holds_are_converted(send):
     inner = KDE(length_scale=send(np.ones(3)))
-    outer = SOSREP(bounds=[(inner, 1), {"deep": [send(np.zeros(2))]}])
+    guarded = KernelExpansion(Gaussian(dim=1), np.zeros((2, 1)), send(np.ones(2)))
+    outer = SOSREP(bounds=[(inner, 1), {"deep": [send(np.zeros(2)), Pair(1, send(np.ones(3)))]}], kernel=guarded)
     found = hosted(outer)
+    np.testing.assert_array_equal(found.kernel.coefficients, np.ones(2))
+    assert found.kernel.centers is guarded.centers
     np.testing.assert_array_equal(found.bounds[0][0].length_scale, np.ones(3))
     np.testing.assert_array_equal(found.bounds[1]["deep"][0], np.zeros(2))
+    np.testing.assert_array_equal(found.bounds[1]["deep"][1].other, np.ones(3))
     assert is_foreign(inner.length_scale)
+    assert is_foreign(guarded.coefficients)
     assert type(found.bounds[0]) is tuple
 
 

@@ -10,9 +10,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from isopleth import SOSREP
-from isopleth.errors import InputError, MissingExtraError, require
+from isopleth.errors import DataWarning, InputError, MissingExtraError, require
 from isopleth.rows import merge_rows
-from isopleth.validation import DataWarning
 
 ROWS = np.random.default_rng(0).normal(size=(40, 3))
 

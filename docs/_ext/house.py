@@ -11,31 +11,42 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 FLOORS = [
-    {"cli": "commands, for a shell"},
-    {"plotting": "pictures", "distributed": "files and clusters", "torch": "differentiable functions"},
-    {"tasks": "the questions people come with"},
-    {"score": "gradients of log densities", "difference": "differences of densities"},
-    {"density": "densities"},
-    {"expansion": "a fitted function"},
-    {"solvers": "coefficients"},
-    {"operators": "sums over points, in tiles"},
-    {"kernels": "what is near"},
+    {"cli": ("commands, for a shell", 0.5)},
+    {
+        "tasks": ("the questions people have", 1 / 8),
+        "plotting": ("pictures", 3 / 8),
+        "distributed": ("files and clusters", 5 / 8),
+        "torch": ("functions with gradients", 7 / 8),
+    },
+    {"difference": ("differences of densities", 1 / 3)},
+    {"density": ("densities", 1 / 3), "score": ("gradients of log densities", 2 / 3)},
+    {"expansion": ("a fitted function", 1 / 3), "solvers": ("coefficients", 2 / 3)},
+    {"operators": ("sums over points, in tiles", 0.5)},
+    {"kernels": ("what is near", 0.5)},
 ]
-"""Rooms and what is in them. A room stands on rooms of lower floors, and on the cellar."""
+"""Rooms, what is in them, and where they are drawn. A room stands on rooms of lower floors, and on the cellar."""
 
 CELLAR = {
     "validation": "what a table must be",
     "frame": "shift and scale",
+    "length_scales": "rules for a scale",
     "rows": "rows that repeat",
     "folds": "parts held out",
+    "parts": "rows in parts",
+    "survey": "a look at all rows",
+    "streaming": "rows that keep coming",
+    "home": "where arrays live",
+    "_namespace": "array libraries",
     "io": "files",
     "datasets": "a table to try",
     "errors": "sentences",
-    "_namespace": "array libraries",
 }
 
 STAIRS = {("density", "plotting"), ("difference", "plotting"), ("tasks", "plotting")}
-"""Imports that run up, inside functions: `plot()` of an estimator or a result finds its picture when it is called."""
+"""Imports that do not run down, inside functions: `plot()` of an estimator or a result finds its picture when it is called."""
+
+
+_CELLAR_WIDTH = 5
 
 
 def rooms() -> dict[str, int]:
@@ -94,11 +105,11 @@ def draw(package: Path) -> Figure:
     axes = figure.subplots()
     middle, floors = {}, rooms()
     for i, floor in enumerate(FLOORS):
-        for j, (room, words) in enumerate(floor.items()):
-            middle[room] = _box(axes, (j + 0.5) / len(floor), len(FLOORS) - i, 0.29, room, words)
+        for room, (words, x) in floor.items():
+            middle[room] = _box(axes, x, len(FLOORS) - i, 0.23, room, words)
     for j, (room, words) in enumerate(CELLAR.items()):
-        half = (len(CELLAR) + 1) // 2
-        _box(axes, (j % half + 0.5) / half, -0.05 - 0.62 * (j // half), 0.235, room, words, cellar=True)
+        x, y = (j % _CELLAR_WIDTH + 0.5) / _CELLAR_WIDTH, -0.05 - 0.6 * (j // _CELLAR_WIDTH)
+        _box(axes, x, y, 0.19, room, words, cellar=True)
     above = {(a, b) for a, b in imports(package) if floors.get(b, 0) and floors.get(a, 0) > floors[b]}
     for a, b in sorted(_nearest(above)):
         (x, y), (to_x, to_y) = middle[a], middle[b]
@@ -106,7 +117,7 @@ def draw(package: Path) -> Figure:
             "", (to_x, to_y + 0.29), (x, y - 0.29), arrowprops={"arrowstyle": "-|>", "color": "0.35", "lw": 1.0}
         )
     axes.text(0.0, 0.36, "used on every floor:", fontsize=8, color="0.35", ha="left")
-    axes.set(xlim=(-0.01, 1.01), ylim=(-1.05, len(FLOORS) + 0.4))
+    axes.set(xlim=(-0.01, 1.01), ylim=(-1.6, len(FLOORS) + 0.4))
     axes.set_axis_off()
     return figure
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import time
 from pathlib import Path
 
-COUNTS = {"kills": 200, "malformed": 10_000, "processes": 200, "tampered": 3_000, "signals": 200, "disk": 1}
+COUNTS = {"kills": 200, "malformed": 10_000, "processes": 200, "tampered": 3_000, "signals": 120, "disk": 1}
 QUICK = {"kills": 4, "malformed": 20, "processes": 2, "tampered": 10, "signals": 2, "disk": 1}
 TITLES = {
     "kills": "SIGKILL at random moments of fits, scores and saves",
@@ -36,9 +37,12 @@ def main(arguments: list[str] | None = None) -> None:
     lines: list[str] = []
     for part in [options.part] if options.part else list(COUNTS):
         count = options.count or (QUICK if options.quick else COUNTS)[part]
+        print(TITLES[part], flush=True)
+        start = time.perf_counter()
         tally = importlib.import_module(f"experiments.reliability.{part}").campaign(count, options.seed)
-        lines += [*([""] if lines else []), TITLES[part], "", *tally.lines()]
-        print("\n".join(lines[-len(tally.lines()) - 3 :]), flush=True)
+        found = ["", *tally.lines()]
+        print("\n".join([*found, f"  {time.perf_counter() - start:.0f} seconds", ""]), flush=True)
+        lines += [*([""] if lines else []), TITLES[part], *found]
     if options.out:
         options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
 import tempfile
 import time
 import warnings
@@ -19,12 +18,8 @@ from sklearn.preprocessing import StandardScaler
 
 import isopleth
 from experiments.reliability import samples
-from experiments.reliability.commands import command
-from experiments.reliability.outcomes import Tally
-
-_TABLE_ROWS = 2000
-_SHARE_OF_COMMANDS = 8
-"""One kill of so many is of a whole command; they take seconds, and most of these seconds nothing is written."""
+from experiments.reliability.outcomes import Tally, progress
+from isopleth.cli.program import program
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,34 +32,68 @@ class Subject:
         What is counted.
     target : Path
         The file.
-    start : callable
-        ``start()``: begins the work and returns the number of the process, when that is about to begin.
+    work : callable
+        ``work()`` writes it.
     seen : callable
         ``seen(content)``: what the file gives when it is used, in bytes.
+    goes_on : bool
+        Whether what a killed run has kept in a partial file is gone on with by the next.
     """
 
     name: str
     target: Path
-    start: Callable[[], int]
+    work: Callable[[], None]
     seen: Callable[[bytes], bytes]
+    goes_on: bool = False
+
+    def start(self) -> int:
+        """Begin the work in a process, and return its number."""
+        process = os.fork()
+        if process == 0:
+            code = 1
+            try:
+                self.work()
+                code = 0
+            except SystemExit as error:
+                code = int(error.code or 0)
+            finally:
+                os._exit(code)
+        return process
+
+    def finish(self, process: int) -> None:
+        """Wait for the end of the work."""
+        if os.waitpid(process, 0)[1]:
+            raise RuntimeError(f"{self.name} fails undisturbed")
+
+    def writing(self) -> list[Path]:
+        """Temporary files beside the target."""
+        return list(self.target.parent.glob(".isopleth-*.tmp"))
+
+    def begun(self) -> list[Path]:
+        """Partial files, and what writes the target."""
+        return [*self.target.parent.glob("*.partial"), *self.writing()]
 
 
 def campaign(count: int, seed: int = 0) -> Tally:
-    """Kill `count` processes: commands that fit and score, and saves of models from kilobytes to tens of megabytes."""
+    """Kill `count` processes: half of them save models from kilobytes to tens of megabytes, half are commands."""
     tally = Tally()
     with tempfile.TemporaryDirectory() as folder:
-        killed(tally, saves(Path(folder), (30, 40_000, 1_000_000)), count - count // _SHARE_OF_COMMANDS, seed)
-        killed(tally, _commands(Path(folder)), count // _SHARE_OF_COMMANDS, seed)
+        subjects = [*saves(Path(folder), (30, 40_000, 1_000_000)), *commands(Path(folder), 6000)]
+        killed(tally, subjects, count, seed)
     return tally
 
 
 def killed(tally: Tally, subjects: list[Subject], count: int, seed: int) -> None:
-    """Kill `count` processes of these subjects in turn."""
+    """Kill `count` processes of these subjects in turn; what goes on where it was killed comes to its end after that."""
     rng = random.Random(seed)
-    known = {subject.name: _known(subject) for subject in subjects} if count else {}
-    for case in range(count):
+    known = {subject.name: _known(subject) for subject in subjects[:count]}
+    for case in progress(range(count), count, tally):
         subject = subjects[case % len(subjects)]
         _kill(tally, rng, subject, known[subject.name])
+    for subject in subjects[:count]:
+        if subject.goes_on:
+            subject.finish(subject.start())
+            judge(tally, subject, f"{subject.name}, left in peace at last", None, known[subject.name].after)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,14 +106,15 @@ class Known:
         The file that is written over.
     before, after : bytes
         What the old and the new file give when they are used.
-    seconds, writing : float
-        How long it takes, and how long of that its temporary file is there.
+    seconds, begun, writing : float
+        How long it takes, and of that from the first partial file on, and while its temporary file is there.
     """
 
     old: bytes
     before: bytes
     after: bytes
     seconds: float
+    begun: float
     writing: float
 
 
@@ -92,44 +122,49 @@ def _known(subject: Subject) -> Known:
     old = subject.target.read_bytes()
     start = time.perf_counter()
     process = subject.start()
-    begun = _wait_for_writing(subject, process)
-    os.waitpid(process, 0)
+    begun = _wait_for(subject.begun, process)
+    writing = _wait_for(subject.writing, process)
+    written = _wait_for(lambda: not subject.writing(), process)
+    subject.finish(process)
     end = time.perf_counter()
-    return Known(old, subject.seen(old), subject.seen(subject.target.read_bytes()), end - start, end - begun)
+    after = subject.seen(subject.target.read_bytes())
+    return Known(old, subject.seen(old), after, end - start, written - begun, written - writing)
 
 
-def _temporary(subject: Subject) -> list[Path]:
-    return list(subject.target.parent.glob(".isopleth-*.tmp"))
-
-
-def _wait_for_writing(subject: Subject, process: int) -> float:
-    """The time at which the temporary file is there, or the process has ended."""
-    while not _temporary(subject):
-        if os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
-            break
-        time.sleep(2e-4)
+def _wait_for(sign: Callable[[], object], process: int) -> float:
+    """The time at which there is a sign of what is waited for, or the process has ended."""
+    while not sign() and os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        time.sleep(1e-4)
     return time.perf_counter()
 
 
 def _kill(tally: Tally, rng: random.Random, subject: Subject, known: Known) -> None:
-    """One kill: at any moment, or, of three kills two, at one at which the file is being written."""
+    """One kill of four at any moment, one after the work has begun, and two at one at which the file is being written."""
     existing = rng.random() < 0.7
     if existing:
         subject.target.write_bytes(known.old)
     else:
         subject.target.unlink(missing_ok=True)
+    sign, seconds = rng.choice(
+        [
+            (lambda: True, known.seconds),
+            (subject.begun, known.begun),
+            (subject.writing, known.writing),
+            (subject.writing, known.writing),
+        ]
+    )
     process = subject.start()
-    if rng.random() < 2 / 3:
-        _wait_for_writing(subject, process)
-        time.sleep(rng.uniform(0.0, known.writing))
-    else:
-        time.sleep(rng.uniform(0.0, known.seconds))
+    _wait_for(sign, process)
+    time.sleep(rng.uniform(0.0, seconds))
     os.kill(process, signal.SIGKILL)
     os.waitpid(process, 0)
-    left = _temporary(subject)
-    for path in left:
+    when = "at other moments"
+    if subject.writing():
+        when = "while writing"
+    elif subject.begun():
+        when = "while it keeps what is done so far"
+    for path in subject.writing():
         path.unlink()
-    when = "while writing" if left else "at other moments"
     judge(tally, subject, f"{subject.name}, {when}", known.before if existing else None, known.after)
 
 
@@ -166,20 +201,7 @@ def _save(folder: Path, name: str, old: BaseEstimator, new: BaseEstimator) -> Su
     folder.mkdir()
     target = folder / "model.isopleth"
     isopleth.save(old, target)
-
-    def start() -> int:
-        ready, begun = os.pipe()
-        process = os.fork()
-        if process == 0:
-            os.write(begun, b".")
-            isopleth.save(new, target)
-            os._exit(0)
-        os.read(ready, 1)
-        os.close(ready)
-        os.close(begun)
-        return process
-
-    return Subject(name, target, start, lambda content: _answer(folder, content))
+    return Subject(name, target, lambda: isopleth.save(new, target), lambda content: _answer(folder, content))
 
 
 def _answer(folder: Path, content: bytes) -> bytes:
@@ -194,30 +216,35 @@ def _answer(folder: Path, content: bytes) -> bytes:
     return np.asarray(found).tobytes()
 
 
-def _commands(folder: Path) -> list[Subject]:
-    """Commands that write a model, and rows with their scores; each goes on where the one before was killed."""
+def commands(folder: Path, rows: int) -> list[Subject]:
+    """Commands that write a model, and so many rows with their scores; each goes on where the one before was killed."""
     table = folder / "table.csv"
-    np.savetxt(table, samples.rows(7, _TABLE_ROWS), delimiter=",", header="a,b,c", comments="")
+    np.savetxt(table, samples.rows(7, rows), delimiter=",", header="a,b,c", comments="")
     model = folder / "detector.isopleth"
     isopleth.save(isopleth.AnomalyDetector(random_state=0).fit(samples.rows(8, 200)), model)
-    (folder / "fit").mkdir()
-    (folder / "score").mkdir()
-    fitted = folder / "fit" / "model.isopleth"
+    fitted, scores = folder / "fit" / "model.isopleth", folder / "score" / "scores.csv"
+    for path in (fitted, scores):
+        path.parent.mkdir()
     isopleth.save(isopleth.KDE(length_scale=1.0).fit(samples.rows(8, 200)), fitted)
-    scores = folder / "score" / "scores.csv"
     scores.write_text("before\n", encoding="utf-8")
-    fit = ["fit", str(table), "--out", str(fitted), "--resume", "--chunk-rows", "300", "--size", "50"]
-    score = ["score", str(model), str(table), "--out", str(scores), "--resume", "--chunk-rows", "300"]
+    resumed = ["--resume", "--chunk-rows", str(rows // 12)]
+    fit = ["fit", str(table), "--out", str(fitted), "--size", "50", *resumed]
+    score = ["score", str(model), str(table), "--out", str(scores), *resumed]
     return [
-        _running("command that fits", fitted, fit, lambda content: content + _answer(fitted.parent, content)),
-        _running("command that scores", scores, score, bytes),
+        Subject(
+            "command that fits", fitted, _run(fit), lambda content: content + _answer(fitted.parent, content), True
+        ),
+        Subject("command that scores", scores, _run(score), bytes, True),
     ]
 
 
-def _running(name: str, target: Path, arguments: list[str], seen: Callable[[bytes], bytes]) -> Subject:
-    def start() -> int:
-        process = subprocess.Popen(command(arguments), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        process.returncode = 0  # it is waited for by its number
-        return process.pid
+def _run(arguments: list[str]) -> Callable[[], None]:
+    """A command in a process that has imported everything: while that goes on nothing is written, and it takes seconds."""
 
-    return Subject(name, target, start, seen)
+    def work() -> None:
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        for stream in (1, 2):
+            os.dup2(nothing, stream)
+        program(arguments)
+
+    return work

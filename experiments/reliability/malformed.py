@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
 import random
 import tempfile
 from collections.abc import Callable
+from contextlib import chdir
 from pathlib import Path
 
 from click.testing import CliRunner, Result
@@ -13,7 +15,7 @@ from click.testing import CliRunner, Result
 import isopleth
 from experiments.reliability import samples
 from experiments.reliability.mutations import spoiled
-from experiments.reliability.outcomes import Tally, is_sentence, tried
+from experiments.reliability.outcomes import Tally, is_sentence, progress, tried
 from isopleth.cli.program import program
 from isopleth.cli.stream import RowReader
 from isopleth.io import read_names, read_table
@@ -25,17 +27,20 @@ _COLUMNS = (None, None, ["a"], ["x1", "x2"], ["height", "age"], ["none"])
 def campaign(count: int, seed: int = 0) -> Tally:
     """Try `count` cases: of 20, ten are tables, five models, two streams and three runs of the command line."""
     rng, tally = random.Random(seed), Tally()
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
+    # Strange arguments name files in the current folder, or beside it.
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        place = Path(folder) / "place"
+        place.mkdir()
+        os.chdir(place)
         tables = samples.tables()
-        models = {name: path.read_bytes() for name, path in samples.write_models(place).items()}
+        models = samples.model_files()
         kinds: list[Callable[[], None]] = [
             *[lambda: _table(tally, rng, place, tables)] * 10,
             *[lambda: _model(tally, rng, place, models)] * 5,
             *[lambda: _stream(tally, rng, tables)] * 2,
             *[lambda: _command(tally, rng, place, tables, models)] * 3,
         ]
-        for case in range(count):
+        for case in progress(range(count), count, tally):
             kinds[case % len(kinds)]()
     return tally
 

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import signal
+import sys
+import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from isopleth.errors import InputError, MissingExtraError
 
 LONGEST_SENTENCE = 2000
 SECONDS = 20
 """More than this for one small file is a hang."""
+
+_REPORT = 10.0
+"""Seconds between two words on how far it is."""
+
+T = TypeVar("T")
 
 
 class HangError(Exception):
@@ -69,6 +77,16 @@ def tried(tally: Tally, kind: str, case: str, work: Callable[[], object]) -> obj
         return None
     tally.add(kind, "result")
     return result
+
+
+def progress(cases: Iterable[T], count: int, tally: Tally) -> Iterator[T]:
+    """The cases as they come; a line on standard error says now and then how many there have been."""
+    due = time.monotonic() + _REPORT
+    for i, case in enumerate(cases):
+        yield case
+        if time.monotonic() >= due:
+            print(f"  {i + 1:,} of {count:,} cases, {len(tally.defects)} defects", file=sys.stderr, flush=True)
+            due = time.monotonic() + _REPORT
 
 
 @contextmanager

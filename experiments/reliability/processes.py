@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import random
-import resource
 import subprocess
 import tempfile
 from pathlib import Path
 
 from experiments.reliability import samples
-from experiments.reliability.commands import command
+from experiments.reliability.commands import command, side_by_side
 from experiments.reliability.malformed import malformed_arguments
 from experiments.reliability.outcomes import Tally, is_sentence
 
@@ -20,29 +19,23 @@ SECONDS = 120
 
 def campaign(count: int, seed: int = 0) -> Tally:
     """Start `count` processes, each with something wrong as a rule, and hold exit code and messages against the rules."""
-    rng, tally = random.Random(seed), Tally()
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        tables = samples.tables()
-        models = {name: path.read_bytes() for name, path in samples.write_models(place).items()}
-        for _ in range(count):
-            arguments, stdin, how = malformed_arguments(rng, place, tables, models)
-            _run(tally, place, arguments, stdin, f"{arguments} ({how})")
-    return tally
+    tables, models = samples.tables(), samples.model_files()
+
+    def case(number: int) -> Tally:
+        tally, rng = Tally(), random.Random(f"{seed} {number}")
+        with tempfile.TemporaryDirectory() as folder:
+            arguments, stdin, how = malformed_arguments(rng, Path(folder), tables, models)
+            _run(tally, Path(folder), arguments, stdin, f"{arguments} ({how})")
+        return tally
+
+    return side_by_side(case, count)
 
 
 def _run(tally: Tally, place: Path, arguments: list[str], stdin: bytes, case: str) -> None:
     kind = arguments[0]
+    limited = ["sh", "-c", f'ulimit -v {ADDRESS_SPACE // 1024} && exec "$@"', "sh", *command(arguments)]
     try:
-        done = subprocess.run(
-            command(arguments),
-            input=stdin,
-            capture_output=True,
-            timeout=SECONDS,
-            preexec_fn=_little_memory,
-            cwd=place,
-            check=False,
-        )
+        done = subprocess.run(limited, input=stdin, capture_output=True, timeout=SECONDS, cwd=place, check=False)
     except subprocess.TimeoutExpired:
         tally.add(kind, "", f"{case}: more than {SECONDS} seconds")
         return
@@ -57,8 +50,3 @@ def _run(tally: Tally, place: Path, arguments: list[str], stdin: bytes, case: st
         tally.add(kind, "exit 0")
     for path in place.glob(".isopleth-*"):
         tally.add(kind, "", f"{case}: {path.name} is left")
-        path.unlink()
-
-
-def _little_memory() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import tempfile
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -113,10 +115,13 @@ def _parquet() -> list[bytes]:
     return out
 
 
-def write_models(folder: Path) -> dict[str, Path]:
-    """The models in files."""
-    paths = {}
-    for name, model in models().items():
-        paths[name] = folder / f"{name}.isopleth"
-        isopleth.save(model, paths[name])
-    return paths
+@cache
+def model_files() -> dict[str, bytes]:
+    """What the files of the models hold."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.isopleth"
+        found = {}
+        for name, model in models().items():
+            isopleth.save(model, path)
+            found[name] = path.read_bytes()
+        return found

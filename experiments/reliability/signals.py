@@ -3,122 +3,166 @@
 from __future__ import annotations
 
 import random
-import shutil
 import signal
 import subprocess
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 import isopleth
 from experiments.reliability import samples
-from experiments.reliability.commands import command
+from experiments.reliability.commands import command, side_by_side
 from experiments.reliability.outcomes import Tally
 
 _INTERRUPTED = b"isopleth: interrupted"
 _CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
+_COMMANDS = {
+    "anomalies": ["{place}/in.csv", "--out", "out.csv", "--save", "out.isopleth", "--plot", "out.png"],
+    "changes": ["{place}/in.csv", "--out", "out.csv"],
+    "compare": ["{place}/in.csv", "{place}/more.csv", "--out", "out.csv", "--permutations", "199"],
+    "demo": ["--plot", "out.png"],
+    "fit": ["{place}/in.csv", "--out", "out.isopleth", "--size", "20"],
+    "monitor": ["--reference", "{place}/in.csv", "--state", "out.state", "--window", "10", "--run-length", "100"],
+    "prior": ["{place}/train.csv", "{place}/test.csv", "--target", "k", "--out", "out.csv"],
+    "score": ["{place}/model.isopleth", "{place}/in.csv", "--out", "out.csv"],
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Undisturbed:
+    """A command that was left in peace.
+
+    Parameters
+    ----------
+    seconds : float
+        How long it took.
+    files : dict of str to bytes
+        What it wrote.
+    """
+
+    seconds: float
+    files: dict[str, bytes]
 
 
 def campaign(count: int, seed: int = 0) -> Tally:
-    """Send `count` signals, one to a process; every fifth process has a reader that leaves instead."""
-    rng, tally = random.Random(seed), Tally()
+    """Send signals to `count` processes, half of the time the same one twice; every fifth has a reader that leaves instead."""
+    names = list(_COMMANDS)
+    known: dict[str, Undisturbed] = {}
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        commands = _commands(place)
-        seconds: dict[int, float] = {}
-        for case in range(count):
-            which = case % len(commands)
-            if which not in seconds:
-                seconds[which] = _seconds(commands[which], place)
-            _clear(place)
-            if case % 5 == 4:
-                _leave(tally, commands[which], place)
-            else:
-                number = signal.SIGINT if rng.random() < 0.7 else signal.SIGTERM
-                _signal(tally, commands[which], place, number, rng.uniform(0.0, 1.05) * seconds[which])
-    return tally
+        _write_inputs(place)
+
+        def undisturbed(which: int) -> Tally:
+            known[names[which]] = _undisturbed(names[which], place)
+            return Tally()
+
+        def case(number: int) -> Tally:
+            tally, rng, name = Tally(), random.Random(f"{seed} {number}"), names[number % len(names)]
+            with tempfile.TemporaryDirectory() as own:
+                if number % 5 == 4:
+                    _leave(tally, name, place, Path(own), known[name])
+                else:
+                    _signal(tally, name, place, Path(own), known[name], rng)
+            return tally
+
+        side_by_side(undisturbed, min(count, len(names)))
+        return side_by_side(case, count)
 
 
-def _commands(place: Path) -> list[list[str]]:
-    for i, n in enumerate((150, 120)):
-        np.savetxt(place / f"in{i}.csv", samples.rows(i, n), delimiter=",", header="a,b,c", comments="")
-    first, second, out = str(place / "in0.csv"), str(place / "in1.csv"), str(place / "out.csv")
+def _write_inputs(place: Path) -> None:
+    for name, seed, n in (("in", 0, 150), ("more", 1, 120)):
+        np.savetxt(place / f"{name}.csv", samples.rows(seed, n), delimiter=",", header="a,b,c", comments="")
     isopleth.save(isopleth.KDE(length_scale=1.0).fit(samples.rows(0, 150)), place / "model.isopleth")
-    labelled = place / "in2.csv"
-    labelled.write_text(
-        "a,b,k\n" + "\n".join(f"{x:.5f},{y:.5f},{'uv'[int(x > 0)]}" for x, y, _ in samples.rows(4, 80)),
-        encoding="utf-8",
-    )
-    return [
-        ["anomalies", first, "--out", out, "--save", str(place / "out.isopleth"), "--plot", str(place / "out.png")],
-        ["compare", first, second, "--out", out, "--permutations", "199"],
-        ["changes", first, "--out", out],
-        ["fit", first, "--out", str(place / "out.isopleth"), "--size", "20"],
-        ["score", str(place / "model.isopleth"), first, "--out", out],
-        ["prior", str(labelled), str(labelled), "--target", "k", "--out", out],
-        ["monitor", "--reference", first, "--state", str(place / "out.state"), "--window", "10", "--run-length", "100"],
-        ["demo", "--plot", str(place / "out.png")],
-    ]
+    for name, seed in (("train", 4), ("test", 5)):
+        labelled = [f"{x:.5f},{y:.5f},{'uv'[int(x > 0)]}" for x, y, _ in samples.rows(seed, 80)]
+        (place / f"{name}.csv").write_text("\n".join(["a,b,k", *labelled]) + "\n", encoding="utf-8")
 
 
-def _clear(place: Path) -> None:
-    for path in place.glob("out.*"):
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
-
-
-def _start(arguments: list[str], place: Path) -> subprocess.Popen[bytes]:
-    with open(place / "in1.csv", "rb") as rows:
+def _start(name: str, place: Path, own: Path) -> subprocess.Popen[bytes]:
+    arguments = [argument.format(place=place) for argument in _COMMANDS[name]]
+    with open(place / "more.csv", "rb") as rows:
         return subprocess.Popen(
-            command(arguments), stdin=rows, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=place
+            command([name, *arguments]), stdin=rows, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=own
         )
 
 
-def _seconds(arguments: list[str], place: Path) -> float:
-    start = time.perf_counter()
-    _start(arguments, place).communicate()
-    return time.perf_counter() - start
+def _undisturbed(name: str, place: Path) -> Undisturbed:
+    with tempfile.TemporaryDirectory() as own:
+        start = time.perf_counter()
+        process = _start(name, place, Path(own))
+        _, said = process.communicate()
+        seconds = time.perf_counter() - start
+        if process.returncode:
+            raise RuntimeError(f"{name} fails undisturbed: {said.decode()}")
+        return Undisturbed(seconds, {path.name: path.read_bytes() for path in Path(own).glob("out.*")})
 
 
-def _signal(tally: Tally, arguments: list[str], place: Path, number: signal.Signals, moment: float) -> None:
-    process = _start(arguments, place)
+def _catches(process: subprocess.Popen[bytes], number: int) -> bool:
+    """Whether the program has begun to look at a signal, which Python by itself does not; as Linux tells it."""
+    try:
+        status = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
+    except OSError:
+        return True
+    caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+    return bool(int(caught.split()[1], 16) >> (number - 1) & 1)
+
+
+def _signal(tally: Tally, name: str, place: Path, own: Path, undisturbed: Undisturbed, rng: random.Random) -> None:
+    number = signal.SIGINT if rng.random() < 0.7 else signal.SIGTERM
+    twice = rng.random() < 0.5
+    moment = rng.uniform(0.0, 1.05) * undisturbed.seconds
+    process = _start(name, place, own)
     time.sleep(moment)
+    begun = _catches(process, signal.SIGTERM)
     process.send_signal(number)
+    if twice:
+        time.sleep(rng.uniform(0.0, 0.1))
+        process.send_signal(number)
     _, said = process.communicate(timeout=120)
-    code, kind = process.returncode, f"{arguments[0]}, {number.name}"
+    code = process.returncode
     in_words = said.startswith(_INTERRUPTED) and said.count(b"\n") == 1 if number == signal.SIGINT else not said
     if code == 0:
-        outcome, defect = "finished before", ""
+        outcome, defect = "finished before", _lines_of_others(said)
     elif code == _CODES[number] and in_words:
         outcome, defect = f"exit {code}", ""
-    elif code == -number and not said:
-        outcome, defect = "before the program began", ""
-    elif b"isopleth" not in said and moment < 0.3:
-        outcome, defect = "in the start of Python itself", ""
+    elif not begun:
+        outcome, defect = "while Python itself starts", ""
     else:
         outcome, defect = "", f"after {moment:.2f} s exit {code}, {said[-300:]!r}"
-    tally.add(kind, outcome, defect or _left(place))
+    tally.add(f"{name}, {number.name}{' twice' * twice}", outcome, defect or _left(own, undisturbed))
 
 
-def _leave(tally: Tally, arguments: list[str], place: Path) -> None:
+def _leave(tally: Tally, name: str, place: Path, own: Path, undisturbed: Undisturbed) -> None:
     """A reader that closes the pipe before anything comes."""
-    process = _start(arguments, place)
+    process = _start(name, place, own)
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.close()
     said = process.stderr.read()
     code = process.wait(timeout=120)
-    bad = [line for line in said.splitlines() if not line.startswith(b"isopleth: ")]
-    tally.add(f"{arguments[0]}, closed pipe", f"exit {code}", f"{said[-300:]!r}" if bad else _left(place))
+    tally.add(f"{name}, closed pipe", f"exit {code}", _lines_of_others(said) or _left(own, undisturbed))
 
 
-def _left(place: Path) -> str:
+def _lines_of_others(said: bytes) -> str:
+    """What no command says."""
+    others = [line for line in said.splitlines() if not line.startswith(b"isopleth: ")]
+    return f"{said[-300:]!r}" if others else ""
+
+
+def _left(own: Path, undisturbed: Undisturbed) -> str:
     """What a stopped run must not leave: temporary files, and files that are not whole."""
-    temporary = [path.name for path in place.glob(".isopleth-*")]
-    for path in place.glob(".isopleth-*"):
-        path.unlink()
-    return f"left: {temporary}" if temporary else ""
+    temporary = [path.name for path in own.glob(".isopleth-*")]
+    written = [path for path in own.glob("out.*") if path.is_file() and path.suffix != ".partial"]
+    torn = [path.name for path in written if not _is_whole(path, undisturbed.files[path.name])]
+    return f"left: {temporary}, not whole: {torn}" if temporary or torn else ""
+
+
+def _is_whole(path: Path, undisturbed: bytes) -> bool:
+    """Whether a file is what the command writes in peace, or a state: that is kept after fewer rows too."""
+    if path.suffix == ".state":
+        isopleth.load(path)
+        return True
+    return path.read_bytes() == undisturbed

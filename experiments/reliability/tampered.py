@@ -19,7 +19,7 @@ import numpy as np
 import isopleth
 from experiments.reliability import samples
 from experiments.reliability.mutations import spoiled
-from experiments.reliability.outcomes import SECONDS, HangError, Tally, is_sentence, time_limit
+from experiments.reliability.outcomes import SECONDS, HangError, Tally, is_sentence, progress, time_limit
 from isopleth.errors import InputError, MissingExtraError
 from isopleth.io.seal import sealed
 
@@ -116,9 +116,9 @@ def campaign(count: int, seed: int = 0) -> Tally:
     watch = _Watch()
     sys.addaudithook(watch)
     with tempfile.TemporaryDirectory() as folder:
-        files = {name: path.read_bytes() for name, path in samples.write_models(Path(folder)).items()}
+        files = samples.model_files()
         path = Path(folder) / "tampered.isopleth"
-        for _ in range(count):
+        for _ in progress(range(count), count, tally):
             name, change = rng.choice(list(files)), rng.choice(CHANGES)
             path.write_bytes(changed(files[name], change, rng))
             with watch:
@@ -334,9 +334,24 @@ def short_references(members: Members, rng: random.Random) -> None:
     members["schema.json"] = json.dumps(tree).encode()
 
 
+def many_of_one(members: Members, rng: random.Random) -> None:
+    """One array of the file as thousands of objects: small in the file, and more than the memory holds."""
+    tree = json.loads(members["schema.json"])
+    nodes = list(_nodes(tree))
+    arrays = [node for node in nodes if "file" in node]
+    if not arrays:
+        return another_value(members, rng)
+    array = rng.choice(arrays)
+    copies = [{**array, "__id__": rng.choice((0, None, 1000 + i))} for i in range(3000)]
+    kind = {"__class__": "list", "__module__": "builtins", "__loader__": "ListNode"}
+    rng.choice(nodes).update({**kind, "content": copies, "__id__": 999})
+    members["schema.json"] = json.dumps(tree).encode()
+    return None
+
+
 CHANGES = (
     *(another_type, another_loader, another_value, swapped, left_out, another_array, reshaped_array),
-    *(spoiled_description, other_members, short_references),
+    *(spoiled_description, other_members, short_references, many_of_one),
 )
 
 

@@ -8,7 +8,7 @@ from isopleth.density import KDE, SOSREP, RandomFeatureSOSREP
 from isopleth.density.hutchinson import hutchinson_loss
 from isopleth.density.search import Search
 from isopleth.difference import LSDD
-from isopleth.errors import InputError, MissingExtraError
+from isopleth.errors import DataWarning, InputError, MissingExtraError
 from isopleth.io import load, save
 from isopleth.kernels import IMQ, SDO, Gaussian, Kernel, Laplacian, Matern, Sobolev
 from isopleth.score import KEF, SSGE, KernelScore, Landweber, NuMethod, NystromKEF, Stein
@@ -21,7 +21,6 @@ from isopleth.tasks import (
     PyODAdapter,
     two_sample_test,
 )
-from isopleth.validation import DataWarning
 
 __version__ = version("isopleth")
 

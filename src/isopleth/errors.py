@@ -6,6 +6,10 @@ import importlib
 from types import ModuleType
 
 
+class DataWarning(UserWarning):
+    """The data can be used, but something about them should be known."""
+
+
 class InputError(ValueError):
     """The input is wrong. The message is one sentence: what, where, and what to do."""
 

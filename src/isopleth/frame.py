@@ -16,6 +16,14 @@ def bounded(z: np.ndarray) -> np.ndarray:
     return np.clip(z, -FARTHEST, FARTHEST, out=z)
 
 
+def _medians(X: np.ndarray) -> np.ndarray:
+    """Of each column, to the bit those of np.median: one order statistic is found several times as fast as its three at once."""
+    half = len(X) // 2
+    ordered = np.partition(X.T, half, axis=1)
+    upper = ordered[:, half].copy()  # and not the whole of it
+    return upper if len(X) % 2 else 0.5 * ordered[:, :half].max(axis=1) + 0.5 * upper
+
+
 @dataclass(frozen=True)
 class Frame:
     """The map x -> (x - shift) / scale of the columns that are kept.
@@ -37,7 +45,7 @@ class Frame:
     @classmethod
     def centred(cls, X: np.ndarray, keep: np.ndarray) -> Self:
         """Frame of the kept columns at unit scale, about their median, which one far row cannot take from the others."""
-        shift = np.median(X[:, keep], axis=0)
+        shift = _medians(X[:, keep])
         return cls(keep, shift, np.ones(len(shift)))
 
     def scaled(self, scale: np.ndarray) -> Frame:

@@ -20,6 +20,9 @@ class Sums(Protocol):
         ...
 
 
+HEAVIEST = 1e290
+"""The largest weight: sums over any number of rows are finite."""
+
 S = TypeVar("S", bound=Sums)
 Add = Callable[[S, np.ndarray, np.ndarray | None], S]
 """``add(sums, rows, weights)``: the sums with the rows of one part; these are float64, finite and not to be written to."""
@@ -82,7 +85,7 @@ class Parts(ABC):
             Summed weights, of all equal rows there are.
         """
         drawn = self.sums(lambda: RowSample(size, seed), RowSample.add)
-        return drawn.rows, drawn.weights
+        return drawn.rows.reshape(-1, self.n_features), drawn.weights
 
 
 class ArrayParts(Parts):
@@ -99,6 +102,11 @@ class ArrayParts(Parts):
     names : list of str, optional
         Names of the columns.
 
+    Raises
+    ------
+    InputError
+        If it is no array of two dimensions with a column at least, or there is not one weight a row.
+
     Examples
     --------
     >>> import numpy as np
@@ -113,8 +121,13 @@ class ArrayParts(Parts):
     """
 
     def __init__(self, X: Any, weights: Any = None, part_rows: int = 65536, names: list[str] | None = None) -> None:
+        shape: tuple[int, ...] = getattr(X, "shape", ())
+        if len(shape) != 2 or not shape[1]:
+            raise InputError(f"X has shape {shape}; expected an array of two dimensions with at least one column.")
+        if weights is not None and len(weights) != shape[0]:
+            raise InputError(f"sample_weight has {len(weights)} values for {shape[0]} rows; expected one a row.")
         self.X, self.weights, self.part_rows, self.names = X, weights, part_rows, names
-        self.n_features = int(X.shape[1])
+        self.n_features = int(shape[1])
 
     def sums(self, start: Callable[[], S], add: Add[S]) -> S:
         """As :meth:`Parts.sums` says."""
@@ -176,10 +189,12 @@ def check_part(
     Raises
     ------
     InputError
-        For other columns than `labels`, for text, for values that are not finite and for weights that are none.
+        For other columns than `labels`, for text, dates, complex numbers and masked cells, for values that are not finite and for
+        weights that are none.
     """
+    _refuse_masked(rows, what, place)
     try:
-        table = np.asarray(rows, dtype=np.float64)
+        table = _real(rows)
     except (TypeError, ValueError) as error:
         raise InputError(
             f"{what} has something other than numbers in {place} ({error}); drop or encode the column."
@@ -198,14 +213,30 @@ def check_part(
     return table, None if weights is None else _check_weights(weights, len(table), place)
 
 
+def _refuse_masked(values: Any, what: str, place: str) -> None:
+    if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
+        count = int(np.ma.getmaskarray(values).sum())
+        raise InputError(f"{what} has {count} masked cells in {place}; fill them or drop their rows first.")
+
+
+def _real(values: Any) -> np.ndarray:
+    """`values` in float64, without dates and complex numbers, of which NumPy would make some."""
+    plain = np.asarray(values)
+    if plain.dtype.kind in "cmM":
+        raise TypeError(f"values of dtype {plain.dtype}")
+    return plain.astype(np.float64, copy=False)
+
+
 def _check_weights(weights: Any, n: int, place: str) -> np.ndarray:
+    _refuse_masked(weights, "sample_weight", place)
     try:
-        w = np.asarray(weights, dtype=np.float64)
+        w = _real(weights)
     except (TypeError, ValueError) as error:
-        raise InputError(f"sample_weight holds something other than real numbers in {place}.") from error
-    if w.shape != (n,) or not (np.isfinite(w) & (w >= 0.0)).all():
+        raise InputError(f"sample_weight holds something other than real numbers in {place} ({error}).") from error
+    if w.shape != (n,):
+        raise InputError(f"sample_weight has shape {w.shape} in {place}; expected {n} numbers, one a row.")
+    if not ((w >= 0.0) & (w <= HEAVIEST)).all():
         raise InputError(
-            f"sample_weight has shape {w.shape} or values that are negative or not finite in {place}; expected {n} numbers >= 0, "
-            "one a row."
+            f"sample_weight has values in {place} that are negative, not finite or above {HEAVIEST:g}; expected numbers >= 0."
         )
     return w

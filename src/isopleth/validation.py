@@ -14,11 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from isopleth._namespace import is_foreign, refuse_gradient, to_numpy
-from isopleth.errors import InputError
-
-
-class DataWarning(UserWarning):
-    """The data can be used, but something about them should be known."""
+from isopleth.errors import DataWarning, InputError
 
 
 def column_names(estimator: BaseEstimator) -> list[str]:
@@ -191,8 +187,10 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool, min_samples: in
     return checked
 
 
-def check_weights(sample_weight: Any, n: int) -> np.ndarray:
+def check_weights(sample_weight: Any, n: int, *, added: bool = False) -> np.ndarray:
     """Weights as float64 of NumPy, ones when None; arrays of any array-API library are taken.
+
+    Of rows that are `added` to others, none need count.
 
     Raises
     ------
@@ -222,6 +220,8 @@ def check_weights(sample_weight: Any, n: int) -> np.ndarray:
             f"sample_weight is negative in {np.sum(w < 0)} rows, first in row {np.argmax(w < 0)}; expected >= 0."
         )
     if not (w > 0).any():
+        if added:
+            return w
         raise InputError("sample_weight is zero in every row; at least two rows that differ need a positive weight.")
     if w.max() / n > 1e300 or w[w > 0].min() / w.max() < 1e-290:
         raise InputError(

@@ -230,7 +230,7 @@ class TestModel:
         def fail(*_):
             raise error("x")
 
-        monkeypatch.setattr(AnomalyDetector, "predict", fail)
+        monkeypatch.setattr(AnomalyDetector, "p_values", fail)
         assert "does not fit this version" in refused("anomalies", file, "--model", model)
 
     def test_other_models_are_refused(self, file, tmp_path):
@@ -403,7 +403,7 @@ class TestFailures:
 def in_shell(arguments):
     """Run the command line with streams that a shell has closed or led elsewhere, buffered as for most people."""
     return subprocess.run(
-        f"{shlex.quote(sys.executable)} -m isopleth.cli {arguments}",
+        f"{shlex.quote(sys.executable)} -m isopleth_command {arguments}",
         shell=True,
         env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
         capture_output=True,
@@ -491,6 +491,6 @@ main()
 
     def test_the_module_runs_too(self):
         process = subprocess.run(
-            [sys.executable, "-m", "isopleth.cli", "--version"], capture_output=True, text=True, timeout=60
+            [sys.executable, "-m", "isopleth_command", "--version"], capture_output=True, text=True, timeout=60
         )
         assert process.stdout.startswith("isopleth ")

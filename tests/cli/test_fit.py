@@ -85,6 +85,33 @@ def test_what_an_interrupted_run_has_left_is_not_written_over(tmp_path, file, mo
     assert (tmp_path / "m.partial").is_dir()
 
 
+def test_what_is_done_stays_where_the_table_is_out_of_reach_for_a_while(tmp_path, file, monkeypatch):
+    out, away, keep = tmp_path / "m", tmp_path / "away", checkpoints.KeptPass.keep
+
+    def gone(*what, **more):
+        keep(*what, **more)
+        file.rename(away)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoints.KeptPass, "keep", gone)
+        assert "has gone while it was read" in refused(file, "--out", out, "--size", 20)
+    away.rename(file)
+    assert list((tmp_path / "m.partial").glob("pass-*"))
+    assert run(file, "--out", out, "--size", 20, "--resume").exit_code == 0
+
+
+def test_the_default_told_is_the_same_run(tmp_path, file, monkeypatch):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("isopleth.cli.fit.save", stopped)
+        result = run(file, "--out", tmp_path / "m", "--kind", "score", "--columns", "a")
+    assert "go on with --resume" in result.stderr  # with the writing
+    result = run(file, "--out", tmp_path / "m", "--kind", "score", "--columns", "a", "--size", 300, "--resume")
+    assert result.output == f"NystromKEF of 600 rows of 1 column in {tmp_path / 'm'}\n"
+
+
 def test_resume_without_anything_to_go_on_with_begins(tmp_path, file):
     assert run(file, "--out", tmp_path / "m", "--size", 20).exit_code == 0
     assert run(file, "--out", tmp_path / "n", "--size", 20, "--resume").exit_code == 0

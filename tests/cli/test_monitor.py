@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -126,6 +127,38 @@ def test_leftovers_of_killed_runs_are_removed(reference, tmp_path):
     assert (left.exists(), other.exists(), fresh.exists()) == (False, True, True)
 
 
+def test_a_second_run_on_one_state_is_refused_until_the_first_is_gone(reference, tmp_path):
+    state = tmp_path / "state"
+    alone = ("--reference", reference, *COMMON, "--state", state)
+    with open(tmp_path / "out", "wb") as out, start(reference, state, out) as process:
+        deadline = time.monotonic() + 60.0
+        while not state.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert "another run" in refused(*alone, rows="")
+        other = tmp_path / "other"
+        assert run("--reference", reference, *COMMON, "--state", other, rows="").exit_code == 0
+        link = tmp_path / "link"
+        link.symlink_to(state)
+        assert "another run" in refused("--reference", reference, *COMMON, "--state", link, rows="")
+        os.kill(process.pid, signal.SIGKILL)
+    assert run(*alone, rows=text(STREAM)).exit_code == 0
+    refused(*alone, rows="a,b\n1,no\n")  # a run that fails gives its lock back too
+    assert run(*alone, rows="").exit_code == 0
+    assert not list(tmp_path.glob(".isopleth-*"))
+
+
+def test_where_there_are_no_locks_nothing_is_kept_apart(reference, tmp_path, monkeypatch):
+    import fcntl
+
+    def unsupported(file, how):
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    monkeypatch.setattr(fcntl, "flock", unsupported)
+    assert run("--reference", reference, *COMMON, "--state", tmp_path / "state", rows="").exit_code == 0
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    assert run("--reference", reference, *COMMON, "--state", tmp_path / "state", rows="").exit_code == 0
+
+
 def test_a_damaged_state_is_refused(reference, tmp_path):
     state = tmp_path / "state"
     assert run("--reference", reference, *COMMON, "--state", state, rows=text(STREAM[:30])).exit_code == 0
@@ -153,7 +186,7 @@ def test_a_state_of_another_version_is_refused(reference, tmp_path):
 
 def test_who_reads_may_go(reference):
     """A pipe that is closed ends the command quietly."""
-    command = [sys.executable, "-m", "isopleth.cli", "monitor", "--json", "--reference", str(reference)]
+    command = [sys.executable, "-m", "isopleth_command", "monitor", "--json", "--reference", str(reference)]
     # A short run length: a subprocess simulates in full.
     process = subprocess.Popen(
         [*command, "--window", "20", "--run-length", "40"],
@@ -179,6 +212,13 @@ def test_a_stream_in_parts_goes_on_where_it_was(reference, tmp_path):
         found += alarms_of(result.stdout)
     assert [alarm["row"] for alarm in found] == expected_rows()
     assert load(state).state_.rows == 300
+
+
+def test_going_on_says_nothing_that_was_not_asked_for(reference, tmp_path):
+    alone = ("--reference", reference, *COMMON, "--state", tmp_path / "state", "--json")
+    for _ in range(2):
+        result = run(*alone, rows="")
+        assert (result.exit_code, result.stderr) == (0, "")
 
 
 def test_replay_skips_what_is_counted(reference, tmp_path):
@@ -232,7 +272,7 @@ def test_refusals(reference, tmp_path):
 
 
 def start(reference, state, out):
-    command = [sys.executable, "-m", "isopleth.cli", "monitor", "--json", "--replay", *map(str, COMMON)]
+    command = [sys.executable, "-m", "isopleth_command", "monitor", "--json", "--replay", *map(str, COMMON)]
     command += ["--reference", str(reference), "--state", str(state)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.DEVNULL)
 

@@ -8,6 +8,8 @@ import sys
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from isopleth import KDE, LSDD, AnomalyDetector, ClassPriorEstimator, NystromKEF
 from isopleth.cli.program import program
@@ -79,6 +81,22 @@ def test_every_kind_of_model_says_what_it_says_in_memory(tmp_path, file):
             out.unlink()
 
 
+def test_a_pipeline_says_what_its_last_step_says(tmp_path, file):
+    detector = make_pipeline(StandardScaler(), AnomalyDetector(random_state=0)).fit(X)
+    assert run(_saved(detector, tmp_path), file, "--out", tmp_path / "d.csv").exit_code == 0
+    table, scaled = read_table(tmp_path / "d.csv"), detector[0].transform(X)
+    assert table.names == ["row", "score", "p_value", "label"]
+    np.testing.assert_allclose(table.values[:, 2], detector[1].p_values(scaled), rtol=1e-12)
+    assert np.array_equal(table.values[:, 3], detector.predict(X) < 0)
+    for density in (make_pipeline(StandardScaler(), KDE()).fit(X), make_pipeline(KDE()).fit(X)):
+        assert run(_saved(density, tmp_path), file, "--out", tmp_path / "k.csv").exit_code == 0
+        table = read_table(tmp_path / "k.csv")
+        assert table.names == ["row", "log_density"]
+        np.testing.assert_allclose(table.values[:, 1], density.score_samples(X), rtol=1e-12)
+    vectors = make_pipeline(StandardScaler(), NystromKEF(landmarks=10)).fit(X)
+    assert "holds a Pipeline, which" in refused(_saved(vectors, tmp_path), file, "--out", tmp_path / "v.csv")
+
+
 def test_columns_are_matched_by_name(tmp_path, file, model):
     assert run(model, file, "--out", tmp_path / "r.npy").exit_code == 0
     np.testing.assert_allclose(
@@ -126,7 +144,7 @@ def test_a_run_interrupted_anywhere_gives_the_same_bytes(tmp_path, file, model, 
         nonlocal calls
         calls += 1
         if calls == 3:
-            self._file.write(journals._RECORD.pack(len(content), 0) + content[: len(content) // 2])
+            self._file.write(content[: len(content) // 2])
             self._file.flush()
             raise KeyboardInterrupt
         write(self, content)
@@ -154,7 +172,9 @@ def test_what_an_interrupted_run_has_left_is_not_written_over(tmp_path, file, mo
     out = tmp_path / "r.csv"
     with monkeypatch.context() as patched:
         patched.setattr("isopleth.cli.score._write", stopped)
-        assert run(model, file, "--out", out).exit_code == 130
+        result = run(model, file, "--out", out)
+    assert result.exit_code == 130
+    assert "go on with --resume" in result.stderr
     assert "go on with --resume" in refused(model, file, "--out", out)
     assert "begun with another --chunk-rows:" in refused(model, file, "--out", out, "--resume", "--chunk-rows", 5)
     save(KDE(length_scale=0.7).fit(X[:, :2]), model)

@@ -77,6 +77,17 @@ def test_constant_columns_are_dropped_with_the_same_warning():
     assert np.isnan(here.length_scale_[1])
 
 
+def test_rows_are_few_only_if_all_are_in_the_sample(monkeypatch):
+    wide = np.random.default_rng(0).normal(size=(40, 6))
+    with pytest.warns(DataWarning, match="fewer distinct rows"):
+        fit_parts(model(), ArrayParts(wide[:5]))
+    monkeypatch.setattr("isopleth.density.feature_parts.SAMPLE", 5)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        fit_parts(model(), ArrayParts(wide))
+    assert not any("fewer distinct rows" in str(one.message) for one in said)
+
+
 def test_it_is_saved_as_any_other(tmp_path):
     X = rows()
     here = fit_parts(model(), ArrayParts(X, names=["a", "b", "c"]))

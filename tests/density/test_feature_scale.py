@@ -7,7 +7,7 @@ import pytest
 
 from isopleth import SOSREP, RandomFeatureSOSREP
 from isopleth.density.feature_scale import log_root_squared, scott_or_told, told_scale
-from isopleth.density.length_scales import scott
+from isopleth.length_scales import scott
 
 
 @pytest.mark.parametrize("ratio", [0.1, 1.0, 5.0])

@@ -12,9 +12,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from isopleth import SDO, SOSREP, AnomalyDetector, Gaussian, Laplacian
-from isopleth.errors import InputError
+from isopleth.errors import DataWarning, InputError
 from isopleth.kernels import KERNELS
-from isopleth.validation import DataWarning
 
 NAMES = [name for name in KERNELS if name != "imq"]  # no density in two dimensions and more
 

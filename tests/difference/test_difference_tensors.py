@@ -135,7 +135,7 @@ def test_moments_of_a_strict_library():
         first, second = (
             Moments.of(system, system.matrix(X[part]), weights[part]) for part in (slice(0, 50), slice(50, 80))
         )
-        merged.append(first.merge(second))
+        merged.append(first + second)
     np.testing.assert_allclose(merged[1].mean, merged[0].mean, rtol=1e-12)
     np.testing.assert_allclose(np.asarray(merged[1].scatter), merged[0].scatter, rtol=1e-9, atol=1e-12)
 
@@ -207,3 +207,10 @@ def test_a_model_of_tensors_can_be_drawn(send):
     pytest.importorskip("matplotlib")
     model = LSDD(length_scale=1.0, alpha=0.1, centers=20, random_state=0).fit(send(X[:, :1]), send(Y[:, :1]))
     assert len(model.plot().lines) > 0
+
+
+def test_a_share_that_wants_a_gradient_is_called_by_its_name():
+    rng = np.random.default_rng(0)
+    change = LSDD(length_scale=0.5, alpha=0.1).fit(rng.normal(size=(30, 1)), rng.normal(size=(30, 1)))
+    with pytest.raises(ValueError, match=r"^mass requires a gradient"):
+        change.level_set(torch.tensor([0.5], requires_grad=True))

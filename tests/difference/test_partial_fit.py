@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from isopleth import LSDD, DataWarning, InputError, load, save
 from isopleth.difference.parts import fit_parts
-from isopleth.difference.running import DifferenceStatistics
+from isopleth.difference.statistics import DifferenceStatistics
 from isopleth.difference.sums import Moments
 from isopleth.folds import RunningFolds
 from isopleth.frame import Frame
@@ -117,12 +117,21 @@ def test_scatter_keeps_its_digits_where_functions_hardly_vary():
 
 def test_a_sample_without_rows_adds_nothing():
     empty = Moments(0.0, np.zeros(2), np.zeros((2, 2)))
-    assert empty.merge(Moments(0.0, np.zeros(2), np.zeros((2, 2)))).count == 0.0
+    assert (empty + empty).count == 0.0
     one = Moments(2.0, np.array([1.0, 3.0]), np.eye(2))
-    empty.merge(one)
-    assert empty.count == 2.0
-    np.testing.assert_array_equal(empty.mean, one.mean)
-    np.testing.assert_array_equal(empty.scatter, np.eye(2))
+    assert empty + one is one
+    assert one + empty is one
+
+
+def test_merging_leaves_the_others_as_they_are():
+    frame = Frame.centred(X, np.ones(2, dtype=bool))
+    one, other = (DifferenceStatistics.empty(frame, CENTERS, np.ones((1, 2))) for _ in range(2))
+    other.accumulate(0, X).accumulate(1, Y)
+    before = other.solve(0.1)
+    one.merge(other).accumulate(0, X[:9]).merge(other).accumulate(1, Y[:9])
+    np.testing.assert_array_equal(other.solve(0.1), before)
+    for moments in other.at(0).moments:
+        assert moments.count in (len(X), len(Y))
 
 
 def test_weights_are_repetition_and_small_ones_are_shares():
@@ -281,6 +290,15 @@ def test_parts_of_other_columns_and_of_none():
         (DifferenceStatistics.empty(one.frame, CENTERS[:3], np.ones((1, 2))), "centers"),
         (DifferenceStatistics.empty(one.frame, CENTERS, np.ones((2, 2))), "length scales"),
         (DifferenceStatistics.empty(Frame.centred(Y, np.ones(2, dtype=bool)), CENTERS, np.ones((1, 2))), "shift"),
+        (DifferenceStatistics.empty(one.frame, CENTERS, np.ones((1, 2)), folds=1), "folds"),
+        (
+            DifferenceStatistics.empty(one.frame, CENTERS, np.ones((1, 2)), drawn=True),
+            "folds or of other kinds of sums",
+        ),
+        (
+            DifferenceStatistics.empty(one.frame, CENTERS, np.ones((1, 2)), moments=False),
+            "folds or of other kinds of sums",
+        ),
     ):
         with pytest.raises(InputError, match=f"statistics of other {what}"):
             one.merge(other)

@@ -14,6 +14,7 @@ pd = pytest.importorskip("pandas")
 
 X = np.random.default_rng(0).normal(size=(120, 2))
 FRAME = pd.DataFrame(X, columns=["a", "b"])
+BAG = pytest.importorskip("dask.bag").from_sequence([[1.0, 2.0]])
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def models():
 
 
 @pytest.mark.parametrize("method", distributed.answers.__all__)
-def test_answers_are_those_in_memory(client, models, method):
+def test_answers_are_those_in_memory(models, method):
     model, answer = models[method], getattr(distributed, method)
     wanted = getattr(model, method)(X)
     lazy = answer(model, da.from_array(X, chunks=(50, 1)))
@@ -47,6 +48,13 @@ def test_frames_of_unknown_length(method):
     assert np.isnan(lazy.shape[0])
     np.testing.assert_allclose(lazy.compute(), getattr(model, method)(FRAME[FRAME.a > 1.0]), rtol=1e-12)
     assert len(getattr(distributed, method)(model, table[table.a > 9.0]).compute()) == 0
+
+
+def test_arrays_of_unknown_length_and_empty_partitions():
+    model, lazy = KDE().fit(X), da.from_array(X, chunks=(50, 1))
+    for least in (1.0, 9.0):
+        answer = distributed.grad_log_density(model, lazy[lazy[:, 0] > least]).compute()
+        np.testing.assert_allclose(answer, model.grad_log_density(X)[X[:, 0] > least], rtol=1e-12)
 
 
 def test_another_fit_before_it_is_computed_changes_nothing():
@@ -72,8 +80,15 @@ def test_refusals(models):
         distributed.p_values(model, lazy)
     with pytest.raises(InputError, match="no Dask collection"):
         distributed.score_samples(model, X)
-    with pytest.raises(InputError, match="1 columns; expected two and 2"):
+    with pytest.raises(InputError, match="1 columns; expected 2, as at fit"):
         distributed.score_samples(model, lazy[:, :1])
+    for other, kind in (
+        (lazy[:, 0], "Array of 1 dim"),
+        (dd.from_pandas(FRAME, npartitions=2)["a"], "Series"),
+        (BAG, "Bag"),
+    ):
+        with pytest.raises(InputError, match=f"the table of rows is {kind}"):
+            distributed.score_samples(model, other)
     with pytest.raises(NotFittedError):
         distributed.score_samples(KDE(), lazy)
     with pytest.raises(InputError, match="columns b, a; expected those of the fit in their order: a, b"):

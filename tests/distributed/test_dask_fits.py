@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import pickle
 import signal
 
 import numpy as np
@@ -14,8 +16,32 @@ from isopleth import LSDD, AnomalyDetector, InputError, NystromKEF, RandomFeatur
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 dask = pytest.importorskip("dask")
+workers = pytest.importorskip("distributed")
 pd = pytest.importorskip("pandas")
 DaskParts = pytest.importorskip("isopleth.distributed.dask_parts").DaskParts
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A client of two worker processes on this machine that nobody has asked for by default."""
+    patient = {
+        "distributed.comm.timeouts.connect": "300s",
+        "distributed.comm.timeouts.tcp": "300s",
+    }  # machines are busy
+    alone = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    with (
+        dask.config.set(patient),
+        workers.LocalCluster(**alone, processes=True, silence_logs=logging.CRITICAL) as two,
+        workers.Client(two, set_as_default=False) as found,
+    ):
+        yield found
+
+
+@pytest.fixture
+def client(cluster):
+    """The client, as a user has it."""
+    with cluster.as_current():
+        yield cluster
 
 
 def rows(n=900, seed=0):
@@ -64,14 +90,12 @@ def test_a_density_is_that_of_one_machine(client, options):
 
 
 def test_a_score_is_that_of_one_machine(client):
-    pytest.importorskip("isopleth.score.nystrom_parts")
     X = rows()
     here, there = distributed.fit(score(), in_parts(X)), score().fit(X)
     assert_same(here.grad_log_density(QUERY), there.grad_log_density(QUERY))
 
 
 def test_a_difference_is_that_of_one_machine(client):
-    pytest.importorskip("isopleth.difference.parts")
     X, Y = rows(), rows(700, 1) + 0.3
     here, there = distributed.fit(contrast(), in_parts(X), in_parts(Y, 300)), contrast().fit(X, Y)
     assert_same(here.difference(QUERY), there.difference(QUERY))
@@ -108,12 +132,32 @@ def test_partitions_of_many_sizes_and_empty_ones(client):
     )
 
 
+def test_no_more_than_sums_and_a_sample_travels(monkeypatch):
+    sums, sizes = DaskParts.sums, []
+
+    def watched(self, start, add):
+        found = sums(self, start, add)
+        sizes.append(len(pickle.dumps(found)))
+        return found
+
+    monkeypatch.setattr(DaskParts, "sums", watched)
+    model = distributed.fit(density(length_scale=1.5), in_parts(rows(4_000), 1_000))
+    assert len(sizes) == 1 + model.n_iter_
+    assert sizes[0] < 8 * 2001 * (3 + 2) + 5_000  # rows, weights and keys
+    assert max(sizes[1:]) < 8 * 80**2 + 8_000
+
+
 def test_the_same_bits_every_time_with_and_without_a_cluster(cluster):
     X = in_parts(rows(), 60)  # more partitions than are merged at once
     model = density(length_scale=1.5)
     alone = distributed.fit(clone(model), X).coef_
     with cluster.as_current():
         np.testing.assert_array_equal(distributed.fit(clone(model), X).coef_, alone)
+
+
+def test_answers_of_workers_are_those_in_memory(client):
+    model = density(length_scale=1.5).fit(rows())
+    assert_same(distributed.score_samples(model, in_parts(QUERY, 20)).compute(), model.score_samples(QUERY), 1e-12)
 
 
 def test_a_killed_worker_changes_nothing(client, tmp_path):
@@ -132,7 +176,7 @@ def test_a_killed_worker_changes_nothing(client, tmp_path):
     pids = set(client.run(os.getpid).values())
     found = distributed.fit(clone(model), X.map_blocks(dies, dtype=float))
     assert int(marker.read_text()) > 1 + found.n_iter_  # it happened
-    client.wait_for_workers(2, timeout=60)
+    client.wait_for_workers(2, timeout=300)
     assert set(client.run(os.getpid).values()) != pids
     np.testing.assert_array_equal(found.coef_, distributed.fit(clone(model), X).coef_)
 
@@ -158,9 +202,17 @@ def test_columns_of_frames_are_named():
     holes = pd.DataFrame({"a": pd.array([1, None, 3], dtype="Int64"), "b": [1.0, 2.0, 5.0]})
     with pytest.raises(InputError, match=r"NaN in 'a' \(1 row in partition 0\)"):
         distributed.fit(density(), dd.from_pandas(holes, npartitions=1))
+    numbered = dd.from_pandas(pd.DataFrame(spoiled(np.nan), columns=[5, 7, 9]), npartitions=1)
+    with pytest.raises(InputError, match=r"NaN in '7' \(1 row in partition 0\)"):
+        distributed.fit(density(), numbered)
     twice = dd.from_pandas(pd.DataFrame(rows(), columns=["a", "b", "b"]), npartitions=1)
     with pytest.raises(InputError, match="several columns named 'b'"):
         distributed.fit(density(), twice)
+
+
+def test_masked_cells_are_no_numbers():
+    with pytest.raises(InputError, match=r"X has \d+ masked cells in partition \d"):
+        distributed.fit(density(), da.ma.masked_greater(in_parts(rows()), 1.0))
 
 
 def test_rows_beyond_a_bound_are_named_with_their_partition():
@@ -190,7 +242,9 @@ def test_what_cannot_be_fitted():
         (lambda: distributed.fit(density(), X, X), "leave Y"),
         (lambda: distributed.fit(contrast(), X), "pass Y"),
         (lambda: distributed.fit(density(), DaskParts(X), sample_weight=X[:, 0]), "weights of its own"),
-        (lambda: distributed.fit(density(), X[:, 0]), "two-dimensional"),
+        (lambda: distributed.fit(density(), X[:, 0]), "Array of 1 dimensions; expected a two-dimensional"),
+        (lambda: distributed.fit(density(), X.to_dask_dataframe()[0]), "Series; expected a two-dimensional"),
+        (lambda: distributed.fit(density(), dask.delayed(rows)()), "Delayed; expected a two-dimensional"),
         (lambda: distributed.fit(density(), da.ones((30, 2), chunks=10)), "all rows of X are equal"),
         (lambda: distributed.fit(density(), X, sample_weight=X), "one-dimensional"),
         (lambda: distributed.fit(density(), X.astype("datetime64[s]")), "expected numbers"),

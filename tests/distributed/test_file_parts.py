@@ -12,6 +12,7 @@ from isopleth.distributed.checkpoint import Checkpoint
 from isopleth.distributed.state import restored, state_of
 from isopleth.errors import InputError
 from isopleth.io import save
+from isopleth.io.partial import refuse_begun
 from isopleth.parts import ArrayParts
 from isopleth.survey import ColumnMoments, RowSample, Survey
 
@@ -124,10 +125,28 @@ def test_other_work_and_other_folders_are_refused(tmp_path):
         Checkpoint(tmp_path / "plain", ABOUT)
 
 
+def test_sums_without_the_note_may_be_about_anything_and_are_refused(tmp_path, file):
+    with Checkpoint(tmp_path / "kept", ABOUT) as checkpoint:
+        FileParts(file, checkpoint=checkpoint).sums(lambda: ColumnMoments(2), ColumnMoments.add)
+    (tmp_path / "kept" / "about.json").unlink()
+    with pytest.raises(InputError, match="was not made by a fit"):
+        Checkpoint(tmp_path / "kept", {"FILE": "y"})
+
+
+def test_a_folder_without_room_for_the_note_is_not_left(tmp_path, room_for):
+    with room_for(3), pytest.raises(InputError, match="no room"):
+        Checkpoint(tmp_path / "kept", ABOUT)
+    assert not list(tmp_path.iterdir())
+
+
 def test_two_fits_do_not_share_a_folder(tmp_path):
     pytest.importorskip("fcntl")
     with Checkpoint(tmp_path / "kept", ABOUT), pytest.raises(InputError, match="another run"):
         Checkpoint(tmp_path / "kept", ABOUT)
+    with Checkpoint(tmp_path / "kept", ABOUT), pytest.raises(InputError, match="being written by another run"):
+        refuse_begun(tmp_path / "kept", resume=False)
+    with pytest.raises(InputError, match="interrupted run has left"):
+        refuse_begun(tmp_path / "kept", resume=False)
 
 
 def test_state_brings_back_every_number():
@@ -138,6 +157,17 @@ def test_state_brings_back_every_number():
     for name, values in state_of(survey).items():
         assert np.array_equal(state_of(copy)[name], values), name
     assert state_of(copy.merge(Survey(2, 5).add(X[:3]))).keys() == state_of(survey).keys()
+
+
+def test_state_leaves_arrays_that_sums_do_not_change_as_they_are():
+    sums = ColumnMoments(2)
+    sums.about = X  # type: ignore[attr-defined]
+    copy = ColumnMoments(2)
+    copy.about = there = X.copy()  # type: ignore[attr-defined]
+    assert restored(copy, state_of(sums)).about is there
+    copy.about = -0.0 * np.abs(X)
+    sums.about = 0.0 * np.abs(X)
+    assert not np.signbit(restored(copy, state_of(sums)).about).any()
 
 
 def test_state_of_other_sums_or_of_what_may_change_unseen_is_refused():

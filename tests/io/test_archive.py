@@ -8,6 +8,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from numpy.random import SeedSequence
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -111,6 +112,46 @@ def test_short_references_do_not_stand_for_an_endless_tree(tmp_path, content):
         tree["content"]["content"]["length_scale"] = node
 
     assert "damaged" in refusal(tmp_path, edited(content, edit))
+
+
+LENGTHS = {"__class__": "ndarray", "__module__": "numpy", "__loader__": "NdArrayNode", "type": "numpy", "file": "0.npy"}
+
+
+@pytest.mark.parametrize("addresses", [range(1000, 1050), [0] * 50, [None] * 50])
+def test_one_array_does_not_become_many(tmp_path, content, addresses):
+    def edit(tree):
+        arrays = [{**LENGTHS, "__id__": address} for address in addresses]
+        tree["content"]["content"]["length_scale"] = {
+            **{"__class__": "list", "__module__": "builtins", "__loader__": "ListNode"},
+            **{"content": arrays, "__id__": 999},
+        }
+
+    assert "damaged" in refusal(tmp_path, edited(content, edit))
+
+
+def test_members_that_are_larger_than_the_file(tmp_path, content):
+    header = io.BytesIO()
+    shape = (10**9,)
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    buffer = io.BytesIO(content)
+    with zipfile.ZipFile(buffer, "a") as archive:
+        archive.writestr("99.npy", header.getvalue())
+        archive.getinfo("99.npy").file_size = len(header.getvalue()) + 8 * 10**9  # what its directory will say
+    assert "damaged" in refusal(tmp_path, sealed(buffer.getvalue()))
+
+
+def test_a_seed_that_would_be_stirred_for_years(tmp_path):
+    with pytest.raises(InputError, match="pool"):
+        save(
+            SOSREP(length_scale=np.random.Generator(np.random.PCG64(SeedSequence(1, pool_size=8)))), tmp_path / "model"
+        )
+    save(SOSREP(length_scale=np.random.default_rng(1)), tmp_path / "model")
+
+    def edit(tree):
+        seed = tree["content"]["content"]["length_scale"]["content"]["seed_seq"]
+        seed["content"]["pool_size"]["content"] = "1000000"
+
+    assert "damaged" in refusal(tmp_path, edited((tmp_path / "model").read_bytes(), edit))
 
 
 def test_long_and_crooked_names_of_types_are_cut(tmp_path, content):

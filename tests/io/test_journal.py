@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pytest
 
 from isopleth.errors import InputError
 from isopleth.io.journal import Journal
+from isopleth.io.partial import refuse_begun
 
 ABOUT = {"MODEL": "a", "FILE": "b"}
 
@@ -82,4 +81,22 @@ def test_two_runs_do_not_write_into_each_other(tmp_path):
         journal.append(np.zeros((1, 1)))
         with pytest.raises(InputError, match="another run"):
             Journal(path, ABOUT, 1)
-    shutil.rmtree(tmp_path)
+        with pytest.raises(InputError, match="another run"):
+            refuse_begun(path, resume=False)
+    with pytest.raises(InputError, match="interrupted run has left"):
+        refuse_begun(path, resume=False)
+
+
+def test_where_no_room_is_left_rows_before_are_kept_and_what_was_not_begun_is_not_there(tmp_path, room_for):
+    path = tmp_path / "r.partial"
+    with room_for(30), pytest.raises(InputError, match="no room"):
+        Journal(path, ABOUT, 1)
+    assert not list(tmp_path.iterdir())
+    journal = Journal(path, ABOUT, 1)
+    journal.append(np.ones((4, 1)))
+    with room_for(path.stat().st_size + 20):
+        with pytest.raises(InputError, match="no room"):
+            journal.append(np.zeros((4, 1)))
+        journal.close()
+    with Journal(path, ABOUT, 1) as journal:
+        assert rows_of(journal) == [[1.0]] * 4

@@ -254,7 +254,6 @@ class TestRefusedFiles:
             ("isopleth.io.atomic", "atomic_write"),
             ("isopleth.io.models", "ZipFile"),
             ("isopleth.cli", "main"),
-            ("isopleth.cli.__main__", "main"),
             ("isopleth.none", "Model"),
             ("isopleth..density", "SOSREP"),
         ],

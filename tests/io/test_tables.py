@@ -13,9 +13,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from isopleth.errors import InputError, MissingExtraError
+from isopleth.errors import DataWarning, InputError, MissingExtraError
 from isopleth.io import Table, read_names, read_table
-from isopleth.validation import DataWarning
 
 VALUES = np.array([[1.0, -2.5], [3.0, 0.1], [1e-300, 2.0]])
 

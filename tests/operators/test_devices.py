@@ -1,11 +1,13 @@
 """Operators of tensors: NumPy's own bits on the processor, and the way of other devices, taken there for the test."""
 
+from contextlib import ExitStack
+
 import array_api_strict
 import numpy as np
 import pytest
 
 from isopleth import InputError
-from isopleth.kernels import KERNELS, Gaussian, Laplacian
+from isopleth.kernels import KERNELS, SDO, Gaussian, Laplacian, radial_table
 from isopleth.operators import (
     BILAPLACIAN,
     CURL_FREE,
@@ -107,6 +109,90 @@ def test_float32_takes_that_way_and_shortened_products_stay_outside(elsewhere, b
     np.testing.assert_allclose(got.numpy(), Operator(Laplacian(), x, block=block).matvec(v), atol=2e-4)
 
 
+@pytest.fixture
+def short_factors():
+    """What a program may have set, and torch's answer to what is set while a kernel is evaluated."""
+    seen = []
+
+    class Asking(Laplacian):
+        def _product(self, s, order, work):
+            seen.append(torch.backends.cuda.matmul.allow_tf32 or torch.is_autocast_enabled(s.device.type))
+            return super()._product(s, order, work)
+
+    matmul = torch.backends.cuda.matmul
+    before = matmul.fp32_precision
+    yield Asking(), seen
+    torch.set_float32_matmul_precision("highest")
+    matmul.fp32_precision = before
+
+
+def test_shortened_products_stay_outside_by_either_name_of_their_setting(elsewhere, short_factors):
+    kernel, seen = short_factors
+    x, v = torch.from_numpy(problem(5)[0].astype(np.float32)), torch.ones(200)
+    torch.set_float32_matmul_precision("high")
+    Operator(kernel, x).matvec(v)
+    assert torch.get_float32_matmul_precision() == "high"
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cuda.matmul.fp32_precision = "tf32"
+    Operator(kernel, x).matvec(v)
+    assert torch.backends.cuda.matmul.fp32_precision == "tf32"
+    assert len(seen) > 1
+    assert not any(seen)
+
+
+def test_what_two_threads_do_at_once_leaves_the_setting_as_it_was(short_factors):
+    torch.set_float32_matmul_precision("high")
+    first, second = ExitStack(), ExitStack()
+    first.enter_context(devices._LONG_FACTORS)
+    second.enter_context(devices._LONG_FACTORS)
+    first.close()
+    assert torch.get_float32_matmul_precision() == "highest"
+    second.close()
+    assert torch.get_float32_matmul_precision() == "high"
+
+
+@pytest.mark.parametrize("store", [False, True])
+def test_automatic_half_precision_stays_outside_too(elsewhere, store):
+    x, v = torch.from_numpy(problem(5)[0].astype(np.float32)), torch.ones(200)
+    want = Operator(Laplacian(), x).matvec(v)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        op = Operator(Laplacian(), x)
+        got = (op.store() if store else op).matvec(v)
+    assert got.dtype == torch.float32
+    torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-5)
+
+
+def test_the_default_device_of_a_program_is_not_where_points_go(elsewhere):
+    x, v = torch.from_numpy(problem(5)[0]), torch.ones(200, dtype=torch.float64)
+    torch.set_default_device("meta")
+    try:
+        got = Operator(KERNELS["matern52"], x).matvec(v)
+    finally:
+        torch.set_default_device(None)
+    assert got.device == x.device
+
+
+@pytest.mark.parametrize("against", ["itself", "others"])
+def test_exponents_made_by_the_product_give_the_very_bits_of_distances(elsewhere, against):
+    class Derived(Gaussian):
+        """The same function, but who knows."""
+
+    x, y, v = map(torch.from_numpy, problem(6))
+    y, v = (None, v[:200, 0]) if against == "itself" else (y, v[:, 0])
+    assert VALUE.exponent(Gaussian()) == -0.5
+    assert VALUE.exponent(Derived()) is None
+    torch.testing.assert_close(
+        Operator(Gaussian(), x, y).matvec(v), Operator(Derived(), x, y).matvec(v), rtol=0.0, atol=0.0
+    )
+
+
+def test_a_table_is_read_in_passes(elsewhere, monkeypatch):
+    x, v = torch.from_numpy(problem(5)[0]), torch.ones(200, dtype=torch.float64)
+    want = Operator(SDO(), x).matvec(v)
+    monkeypatch.setattr(radial_table, "_LONG_CHUNK", 1000)  # a tile has more
+    torch.testing.assert_close(Operator(SDO(), x).matvec(v), want, rtol=0.0, atol=0.0)
+
+
 @pytest.mark.parametrize("block", [VALUE, GRADIENT, LOG_SUM], ids=repr)
 def test_tensors_of_the_processor_get_the_very_bits_of_numpy(block):
     x, y, v = problem(5)
@@ -150,6 +236,9 @@ def test_tiles_of_a_device_are_large_within_the_limit():
     usual = layout.Layout.of(x, (100_000, 100_000), DEFAULT_MEMORY_LIMIT, 8)
     assert usual.workers == 1
     assert 64e6 < 4 * usual.tile[0] * usual.tile[1] < 512e6  # bytes
+    light = layout.Layout.of(x, (100_000, 100_000), DEFAULT_MEMORY_LIMIT, 8, VALUE.light)
+    assert light.tile == layout.DEVICE_TILE
+    assert 4 * light.numbers <= DEFAULT_MEMORY_LIMIT
     small = layout.Layout.of(x, (100_000, 100_000), 1e7, 8)
     assert 4 * small.numbers <= 1e7
 
@@ -161,3 +250,10 @@ def test_one_ahead_begins_the_next_before_it_gives_one():
         given.append((item, len(begun)))
     assert given == [(0, 2), (1, 3), (2, 4), (3, 4)]
     assert list(_one_ahead(iter([]))) == []
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("truth", [True, False])
+def test_a_truth_value_of_a_gpu_comes_later(truth):
+    flag = torch.tensor(truth, device="cuda")
+    assert devices.later(flag & flag)() is truth

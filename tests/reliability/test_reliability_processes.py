@@ -8,16 +8,26 @@ import sys
 
 import pytest
 from experiments.reliability import disk, kills, processes, signals
+from experiments.reliability.__main__ import COUNTS
 from experiments.reliability.outcomes import Tally
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that can be forked")
 
 
-def test_some_kills_while_saving(tmp_path):
+def test_some_kills(tmp_path):
     tally = Tally()
-    kills.killed(tally, kills.saves(tmp_path, (30, 40_000)), 10, seed=3)
+    subjects = [*kills.saves(tmp_path, (30, 40_000)), *kills.commands(tmp_path, 600)]
+    kills.killed(tally, subjects, 12, seed=3)
     assert tally.defects == []
-    assert sum(tally.counts.values()) == 10
+    assert sum(tally.counts.values()) == 12 + 2  # what was killed twice is left in peace at last
+    assert any("while writing" in name for name in tally.counts)
+
+
+def test_work_that_fails_by_itself_is_not_counted(tmp_path):
+    subject = kills.saves(tmp_path, (30,))[0]
+    broken = kills.Subject("broken", subject.target, lambda: 1 / 0, subject.seen)
+    with pytest.raises(RuntimeError, match="broken fails"):
+        kills.killed(Tally(), [broken], 1, seed=3)
 
 
 def test_a_file_that_is_half_written_would_be_noticed(tmp_path):
@@ -47,10 +57,59 @@ main()
     assert done.stderr == (f"isopleth: {words}; nothing is left half written.\n" if words else "")
 
 
+def stopped(tmp_path, code):
+    """A run of anomalies after `code`, and the names of what it leaves."""
+    table = tmp_path / "in.csv"
+    table.write_text("a,b\n" + "\n".join(f"{i % 7},{i * i % 11}" for i in range(60)))
+    command = [sys.executable, "-c", f"import os, signal, sys, time\n{code}\nfrom isopleth_command import main; main()"]
+    arguments = ["anomalies", str(table), "--out", str(tmp_path / "out.csv")]
+    done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    return done, sorted(os.listdir(tmp_path))
+
+
+def test_an_interrupt_by_impatient_people_cleans_up_all_the_same(tmp_path):
+    code = """
+from pathlib import Path
+os.fsync = lambda file: exec("signal.raise_signal(signal.SIGINT)")  # as data classes are made
+unlink = Path.unlink
+def slowly(path, *more):
+    signal.raise_signal(signal.SIGINT)
+    unlink(path, *more)
+Path.unlink = slowly
+"""
+    done, left = stopped(tmp_path, code)
+    assert (done.returncode, done.stderr) == (130, "isopleth: interrupted; nothing is left half written.\n")
+    assert left == ["in.csv"]
+
+
+def test_a_signal_that_comes_out_as_another_exception_is_the_reason(tmp_path):
+    code = """
+def cut_short(file):
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    except BaseException:
+        raise ImportError("as compiled modules do") from None
+os.fsync = cut_short
+"""
+    done, left = stopped(tmp_path, code)
+    assert (done.returncode, done.stderr) == (143, "")
+    assert left == ["in.csv"]
+
+
+def test_an_interrupt_that_the_shell_has_told_to_ignore(tmp_path):
+    code = """
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+os.fsync = lambda file: signal.raise_signal(signal.SIGINT)
+"""
+    done, left = stopped(tmp_path, code)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert left == ["in.csv", "out.csv"]
+
+
 def test_standard_input_that_is_closed(tmp_path):
     table = tmp_path / "in.csv"
     table.write_text("a,b\n" + "\n".join(f"{i % 7},{i * i % 11}" for i in range(60)))
-    command = [sys.executable, "-c", "from isopleth_command import main; main()"]
+    command = [sys.executable, "-m", "isopleth_command"]
     arguments = ["monitor", "--reference", str(table), "--window", "5", "--run-length", "50"]
     done = subprocess.run(
         ["sh", "-c", '"$@" <&-', "sh", *command, *arguments], capture_output=True, text=True, timeout=60, check=False
@@ -60,8 +119,7 @@ def test_standard_input_that_is_closed(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("part", "count"), [(kills, 200), (processes, 200), (signals, 200), (disk, 1)], ids=lambda p: str(p)[-40:]
-)
-def test_the_whole_campaign(part, count):
+@pytest.mark.parametrize("part", [kills, processes, signals, disk], ids=lambda part: part.__name__.rpartition(".")[2])
+def test_the_whole_campaign(part):
+    count = COUNTS[part.__name__.rpartition(".")[2]]
     assert part.campaign(count, seed=1).defects == []

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from isopleth import IMQ, DataWarning, InputError, NystromKEF, Tikhonov, load, save
 from isopleth.folds import RunningFolds
 from isopleth.parts import ArrayParts
+from isopleth.score.nystrom_folds import NystromFolds
 from isopleth.score.nystrom_parts import fit_parts
-from isopleth.score.nystrom_running import RunningStatistics
 from isopleth.score.nystrom_selection import choose_ridge
 from isopleth.score.spaces import SPACES
 from isopleth.score.statistics import NystromStatistics, pooled_system
@@ -36,7 +36,6 @@ def test_rows_in_any_order_and_batches_are_one_fit(space):
         for part in np.array_split(rng.permutation(np.arange(30, 240)), batches):
             running.partial_fit(X[part])
         close(running.grad_log_density(NEW), whole.grad_log_density(NEW))
-        close(running.grad_log_density_, whole.grad_log_density(X[part]))
         np.testing.assert_allclose(running.centers_, whole.centers_, rtol=1e-12)
 
 
@@ -47,7 +46,7 @@ def test_the_first_call_settles_what_a_fit_to_it_would():
     np.testing.assert_array_equal(running.centers_, whole.centers_)
     np.testing.assert_array_equal(running.length_scale_, whole.length_scale_)
     np.testing.assert_array_equal(running.unit_, whole.unit_)
-    close(running.grad_log_density_, whole.grad_log_density_)
+    close(running.grad_log_density(X[:100]), whole.grad_log_density_)
     close(running.log_density(NEW), whole.log_density(NEW))
     assert running.hyvarinen_loss(NEW) == pytest.approx(whole.hyvarinen_loss(NEW), rel=1e-9)
     running.partial_fit(X[100:])
@@ -84,7 +83,7 @@ def test_sums_merge_in_any_order(sizes, choosing, seed):
     space, edges = SPACES["curl_free"](IMQ(dim=2), n_jobs=1), np.cumsum([0, *sizes])
 
     def empty():
-        return RunningStatistics.empty(space, NEW[:6], choosing=choosing)
+        return NystromFolds.empty(space, NEW[:6], regularizer=None if choosing else Tikhonov())
 
     whole, merged = NystromStatistics(space, NEW[:6]).accumulate(rows, w), empty()
     for place in rng.permutation(len(sizes)):
@@ -96,8 +95,17 @@ def test_sums_merge_in_any_order(sizes, choosing, seed):
     assert merged.folds.seen == np.count_nonzero(w)
 
 
+def test_sums_in_other_parts_are_not_merged():
+    space = SPACES["diagonal"](IMQ(dim=2))
+    chosen = NystromFolds.empty(space, NEW[:6]).accumulate(X)
+    before = chosen.parts[0].total_weight
+    with pytest.raises(InputError, match="in 1 parts cannot be merged with those in 5"):
+        chosen.merge(NystromFolds.empty(space, NEW[:6], regularizer=Tikhonov()).accumulate(X))
+    assert chosen.parts[0].total_weight == before
+
+
 def test_pooling_leaves_the_parts_alone():
-    running = RunningStatistics.empty(SPACES["diagonal"](IMQ(dim=2)), X[:9], choosing=True).accumulate(X)
+    running = NystromFolds.empty(SPACES["diagonal"](IMQ(dim=2)), X[:9]).accumulate(X)
     first, second = pooled_system(running.parts), pooled_system(running.parts)
     np.testing.assert_array_equal(first.squares, second.squares)
     reduced = running.parts[0].merge(running.parts[1]).merge(running.parts[2]).merge(running.parts[3])
@@ -166,6 +174,7 @@ def test_fits_and_streams_begin_anew():
     with pytest.warns(DataWarning, match="begins anew"):
         whole.partial_fit(X[100:])
     assert not hasattr(whole, "weights_")
+    assert not hasattr(whole, "grad_log_density_")
     close(whole.grad_log_density(NEW), NystromKEF(**CHOSEN).partial_fit(X[100:]).grad_log_density(NEW))
 
 

@@ -165,6 +165,26 @@ def test_single_precision_and_parameters(never_quick):
     assert clone(model).get_params() == KEF().get_params()
 
 
+def test_landmarks_may_be_tensors(never_quick):
+    X, _, _ = data()
+    want = NystromKEF(landmarks=X[:7]).fit(X).dual_coef_
+    strict = array_api_strict.asarray(X, device=array_api_strict.Device("device1"))
+    for rows in (torch.asarray(X), strict):
+        assert_same(NystromKEF(landmarks=rows[:7, :]).fit(rows).dual_coef_, want)
+        np.testing.assert_array_equal(NystromKEF(landmarks=rows[:7, :]).fit(X).dual_coef_, want)
+    with pytest.raises(InputError, match="landmarks requires a gradient"):
+        NystromKEF(landmarks=torch.asarray(X[:7]).requires_grad_()).fit(X)
+
+
+def test_a_stream_lives_where_its_last_rows_do():
+    X, _, _ = data()
+    T, model = torch.asarray(X), NystromKEF(landmarks=7, random_state=0)
+    for rows, kind in ((T[:20], torch.Tensor), (X[20:30], np.ndarray), (T[30:], torch.Tensor)):
+        found = arrays(model.partial_fit(rows))
+        assert {"length_scale_", "unit_", "centers_", "dual_coef_"} <= found.keys()
+        assert {name for name, a in found.items() if not isinstance(a, kind)} == set()
+
+
 def test_gradients_are_refused_and_not_cut_off():
     X, _, Q = data()
     with pytest.raises(InputError, match=r"X requires a gradient.*X\.detach\(\).*isopleth\.torch"):

@@ -68,12 +68,25 @@ def test_float32_is_never_nan(name, dim):
     x = torch.randn(20, dim, generator=torch.Generator().manual_seed(0))
     x[0] = 1e15
     y = torch.cat([x[1:].clone(), x[5:9].clone()])
-    x.requires_grad_()
-    out = log_kernel_sum(name, x, y, length_scale=0.01)
+    w = torch.zeros(len(y))
+    for a in (x, y, w):
+        a.requires_grad_()
+    out = log_kernel_sum(name, x, y, w, length_scale=0.01)
     out.sum().backward()
     assert out.dtype == torch.float32
-    assert not bool(torch.isnan(out).any())
-    assert not bool(torch.isnan(x.grad).any())
+    for a in (out, x.grad, y.grad):
+        assert not bool(torch.isnan(a).any())
+    assert float(w.grad.sum()) == pytest.approx(20.0, rel=1e-5)  # shares add up to 1 for the far row too
+
+
+def test_float32_rows_far_from_all_points_have_the_gradient_of_float64():
+    x, y, w = points(20, 5).detach() + 2000.0, points(200, 5, seed=1).detach(), points(200, seed=2).detach()
+    slopes = []
+    for dtype in (torch.float64, torch.float32):
+        there = x.clone().to(dtype).requires_grad_()
+        log_kernel_sum("laplacian", there, 1e-3 * y.to(dtype), w.to(dtype), 0.01).sum().backward()
+        slopes.append(there.grad.double())
+    torch.testing.assert_close(slopes[1], slopes[0], rtol=1e-3, atol=0.0)
 
 
 def test_a_kernel_without_a_logarithm_is_refused():

@@ -57,6 +57,28 @@ def test_centres_of_many_rows_are_spread_over_both_samples_and_float32_is_enough
     assert float(single) == pytest.approx(float(want), rel=1e-3)
 
 
+def test_automatic_half_precision_leaves_the_distance_alone():
+    x, y = samples(40, 3).detach().float(), samples(40, 3, seed=1, shift=1.0).detach().float()
+    want = squared_l2(x, y, 1.0, 0.1)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert float(squared_l2(x, y, 1.0, 0.1)) == float(want)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"x": torch.zeros(0, 2)}, "x has no rows"),
+        ({"y": torch.zeros(0, 2)}, "y has no rows"),
+        ({"centers": np.zeros((3, 2))}, "centers is of type ndarray"),
+        ({"centers": torch.zeros(3, 4)}, "x has 2 columns and centers has 4"),
+    ],
+)
+def test_samples_and_centres_that_do_not_fit_are_refused(change, words):
+    given = {"x": torch.zeros(3, 2), "y": torch.ones(4, 2), "length_scale": 1.0, "alpha": 0.1, **change}
+    with pytest.raises(InputError, match=words):
+        squared_l2(**given)
+
+
 @pytest.mark.parametrize("alpha", [0.0, -1.0, True, "x", float("nan")])
 def test_a_ridge_that_is_none_is_refused(alpha):
     with pytest.raises(InputError, match="alpha = "):

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import numpy as np
 
+from isopleth.cli.answers import judged
 from isopleth.cli.columns import ColumnList, read_for_model
 from isopleth.cli.explaining import MOST_FLAGGED, explained
 from isopleth.cli.findings import Findings
@@ -100,9 +101,9 @@ def training_findings(detector: AnomalyDetector, table: Table) -> Findings:
 
 def score(detector: AnomalyDetector, table: Table) -> Findings:
     """What the detector says of new rows."""
-    X = table.values
     with matched_columns():
-        return Findings(table, detector.score_samples(X), detector.p_values(X), detector.predict(X))
+        scores, p_values, flagged = judged(detector, table.values)
+    return Findings(table, scores, p_values, np.where(flagged, -1, 1))
 
 
 def wording_of_training(detector: AnomalyDetector, findings: Findings) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.cli.model_file import columns_at_fit, matched_columns, of_this_version
@@ -66,12 +67,13 @@ def answers_of(path: Path) -> Answers:
 
 
 def _of_kind(path: Path, model: Any) -> Answers:
-    if isinstance(model, AnomalyDetector):
+    last, entered = _last_step(model)
+    if isinstance(last, AnomalyDetector):
         names = ["score", "p_value", "label"]
-        return Answers(path, model, names, frozenset({"label"}), lambda rows: _judged(model, rows))
-    if hasattr(model, "score_samples"):
-        what = "log_density" if isinstance(model, DensityEstimator) else "score"
-        return Answers(path, model, [what], frozenset(), lambda rows: [model.score_samples(rows)])
+        return Answers(path, model, names, frozenset({"label"}), lambda rows: list(judged(last, entered(rows))))
+    if hasattr(last, "score_samples"):
+        what = "log_density" if isinstance(last, DensityEstimator) else "score"
+        return Answers(path, model, [what], frozenset(), lambda rows: [last.score_samples(entered(rows))])
     if hasattr(model, "grad_log_density"):
         width, columns = columns_at_fit(model)
         names = [f"d_{name}" for name in columns or [f"x{j + 1}" for j in range(width)]]
@@ -79,12 +81,19 @@ def _of_kind(path: Path, model: Any) -> Answers:
     if hasattr(model, "difference"):
         return Answers(path, model, ["difference"], frozenset(), lambda rows: [model.difference(rows)])
     raise InputError(
-        f"{path} holds a {type(model).__name__}, which says nothing of single rows; use a density, a score, a difference or a "
-        "detector."
+        f"{path} holds a {type(model).__name__}, which says nothing of single rows; use a density, a score, a difference, a "
+        "detector, or a pipeline that ends in a density or a detector."
     )
 
 
-def _judged(detector: AnomalyDetector, rows: np.ndarray) -> list[np.ndarray]:
-    """Scores, p-values and 1 for flagged rows, as ``isopleth anomalies`` writes them."""
+def _last_step(model: Any) -> tuple[Any, Callable[[np.ndarray], Any]]:
+    """What answers, and what becomes of rows before it does; vectors and differences in other columns would mislead."""
+    if not isinstance(model, Pipeline):
+        return model, lambda rows: rows
+    return model[-1], model[:-1].transform if len(model) > 1 else lambda rows: rows
+
+
+def judged(detector: AnomalyDetector, rows: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Scores and p-values of new rows, and which of them are flagged."""
     scores = detector.score_samples(rows)
-    return [scores, detector.p_values(rows), scores - detector.offset_ < 0.0]
+    return scores, detector.p_values(rows), scores - detector.offset_ < 0.0

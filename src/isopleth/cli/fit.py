@@ -11,7 +11,7 @@ import click
 
 import isopleth
 from isopleth.cli.columns import ColumnList
-from isopleth.cli.messages import Stages, naming_columns, printable
+from isopleth.cli.messages import Stages, naming_columns, printable, resumable
 from isopleth.cli.outputs import refuse_same
 from isopleth.density import RandomFeatureSOSREP
 from isopleth.distributed import FileParts
@@ -19,12 +19,13 @@ from isopleth.distributed import fit as fit_parts
 from isopleth.distributed.checkpoint import Checkpoint
 from isopleth.errors import InputError
 from isopleth.io import check_target, open_rows, save
-from isopleth.io.atomic import is_for_want_of_room
+from isopleth.io.atomic import is_for_want_of_room, remove_leftovers
 from isopleth.io.partial import partial_path, refuse_begun, table_stamp
 from isopleth.score import NystromKEF
 
 # Without click's own test of readability, which would speak before the sentences of the library.
 _PATH = click.Path(path_type=Path, readable=False)
+_SIZES = {"density": 500, "score": 300}
 
 
 @click.command(short_help="Fit a model to a table and keep it in a file.")
@@ -32,7 +33,7 @@ _PATH = click.Path(path_type=Path, readable=False)
 @click.option("--out", required=True, metavar="MODEL", type=_PATH, help="Keep the fitted model in this file.")
 @click.option(
     "--kind",
-    type=click.Choice(["density", "score"]),
+    type=click.Choice(list(_SIZES)),
     default="density",
     show_default=True,
     help="A density in random features, or its score at landmarks.",
@@ -41,7 +42,8 @@ _PATH = click.Path(path_type=Path, readable=False)
 @click.option(
     "--size",
     type=click.IntRange(min=1),
-    help="Wave vectors of a density, or landmarks of a score: more are closer and slower.  [default: 500 or 300]",
+    help="Wave vectors of a density, or landmarks of a score: more are closer and slower.  "
+    f"[default: {_SIZES['density']} or {_SIZES['score']}]",
 )
 @click.option(
     "--length-scale", type=click.FloatRange(min=0, min_open=True), help="Of all columns.  [default: by the data]"
@@ -72,6 +74,7 @@ def fit(
         stage("reading")
         rows = open_rows(file, columns, progress=lambda share: stage("reading", share))
         stage("fitting")
+        size = size or _SIZES[kind]
         estimator = _estimator(kind, size, length_scale)
         about = {
             "FILE": table_stamp(file),
@@ -83,30 +86,33 @@ def fit(
             "version of isopleth": isopleth.__version__,
         }
         with Checkpoint(folder, about) as checkpoint:
+            remove_leftovers(out)  # of runs that were killed
             parts = FileParts(rows, None, chunk_rows, checkpoint, lambda number, share: stage("fitting", share))
-            with _resumable(checkpoint), naming_columns(rows.names):
-                model = fit_parts(estimator, parts)
-            stage("writing")
-            save(model, out)
+            with resumable(folder):
+                with _vain_if_refused(checkpoint), naming_columns(rows.names):
+                    model = fit_parts(estimator, parts)
+                stage("writing")
+                save(model, out)
             checkpoint.remove()
-    click.echo(f"{type(model).__name__} of {rows.n_rows:,} rows of {len(rows.names)} columns in {printable(str(out))}")
+    width = len(rows.names)
+    click.echo(
+        f"{type(model).__name__} of {rows.n_rows:,} rows of {width} column{'s' * (width != 1)} in {printable(str(out))}"
+    )
 
 
-def _estimator(kind: str, size: int | None, length_scale: float | None) -> Any:
+def _estimator(kind: str, size: int, length_scale: float | None) -> Any:
     """The same answer each time."""
     told: dict[str, Any] = {} if length_scale is None else {"length_scale": length_scale}
     if kind == "density":
-        return RandomFeatureSOSREP(n_frequencies=size or 500, random_state=0, **told)
-    return NystromKEF(landmarks=size or 300, random_state=0, **told)
+        return RandomFeatureSOSREP(n_frequencies=size, random_state=0, **told)
+    return NystromKEF(landmarks=size, random_state=0, **told)
 
 
 @contextmanager
-def _resumable(checkpoint: Checkpoint) -> Iterator[None]:
-    """Say how to go on with a fit that is interrupted; one that is refused leaves nothing, as it would be again."""
+def _vain_if_refused(checkpoint: Checkpoint) -> Iterator[None]:
+    """Leave nothing of a fit that is refused, as it would be again; what no room was left for can be gone on with."""
     try:
         yield
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"interrupted; what was done is in {checkpoint.folder}: go on with --resume.") from None
     except InputError as error:
         if not is_for_want_of_room(error):
             checkpoint.remove()

@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -55,6 +56,15 @@ def naming_columns(names: Sequence[str]) -> Iterator[None]:
             raise InputError(named(error)) from error
     for warning in caught:
         warnings.warn(named(warning.message), warning.category, stacklevel=3)
+
+
+@contextmanager
+def resumable(partial: Path) -> Iterator[None]:
+    """Say of a run that is interrupted where it can be gone on with."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"interrupted; what was done is in {partial}: go on with --resume.") from None
 
 
 class Stages:

@@ -16,6 +16,7 @@ from isopleth.cli.stream import RowReader
 from isopleth.errors import InputError
 from isopleth.io import Table, check_target, load, read_table, save
 from isopleth.io.atomic import remove_leftovers
+from isopleth.io.partial import sole_run
 from isopleth.rows import row_keys
 from isopleth.tasks.drift.alarms import DriftAlarms
 from isopleth.tasks.drift.monitor import DriftMonitor
@@ -52,12 +53,14 @@ def monitor(
     """Read rows in CSV from standard input and say, as they come, where they stop looking like the reference.
 
     Rows are counted from 1. With --state the run can be killed at any moment and started again. An alarm is printed before
-    the file is written, so that none is lost; after a kill the last ones may be printed twice, with the same row.
+    the file is written, so that none is lost; after a kill the last ones may be printed twice, with the same row. A second run
+    with the same --state is refused while the first one lasts.
     """
     if replay and state is None:
         raise InputError("--replay skips the rows that a state file has counted: name it with --state.")
     if state is not None:
         check_target(state)
+        click.get_current_context().with_resource(sole_run(state))
         remove_leftovers(state)  # of runs that were killed
     with Stages(["reading", "fitting"]) as stage:
         stage("reading")
@@ -115,7 +118,8 @@ def _known(state: Path, table: Table, window: int, run_length: float) -> DriftMo
             f"{state} was made with another reference than {table.source}, or with other columns of it; give the same ones, "
             "or another file."
         )
-    with of_this_version(state):  # what does not fit shows at the first row, and not in the midst of a stream
+    # What does not fit shows at the first row, and not in the midst of a stream.
+    with of_this_version(state), matched_columns():
         place = watching.state_
         watching.update(table.values[:1])
         watching.state_ = place

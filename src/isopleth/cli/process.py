@@ -5,10 +5,19 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import NoReturn
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 INTERRUPTED = "interrupted; nothing is left half written."
-INTERRUPTED_CODE, _TERMINATED_CODE = 130, 143
+INTERRUPTED_CODE = 128 + signal.SIGINT
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_BURST = 1.0
+"""Seconds in which the same signal again says nothing new: what is half written is being removed."""
+
+_received: dict[int, float] = {}
+"""By number, when a signal was last acted on."""
 
 
 def main() -> None:
@@ -18,20 +27,47 @@ def main() -> None:
         # The imports take a while, in which the run can be interrupted as well.
         from isopleth.cli.program import program
 
-        signal.signal(signal.SIGTERM, _terminate)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        _on_signals(_stop)
         program(prog_name="isopleth")
     except KeyboardInterrupt:
-        print(f"isopleth: {INTERRUPTED}", file=sys.stderr)
+        with suppress(OSError):
+            print(f"isopleth: {INTERRUPTED}", file=sys.stderr)
         sys.exit(INTERRUPTED_CODE)
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is left takes no time, and has no words for it
+        _on_signals(signal.SIG_IGN)  # what is left takes no time, and has no words for them
+        # Once an interrupt has passed through an exec of text, as in the import of a data class, Python ends by that signal in
+        # the place of the exit code, unless another such exec has ended well.
+        exec("")
         _drop_what_cannot_be_written()
 
 
-def _terminate(*_: object) -> NoReturn:
-    """Leave by an exception: what is half written is cleaned up on the way."""
-    sys.exit(_TERMINATED_CODE)
+@contextmanager
+def signals_first() -> Iterator[None]:
+    """Name the signal as the reason where its exception came out as another: an import that is cut short has many."""
+    try:
+        yield
+    except Exception:
+        if _received:
+            raise _exception(next(iter(_received))) from None
+        raise
+
+
+def _on_signals(handler: object) -> None:
+    for number in _SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as for jobs that a script starts in the background
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+
+def _stop(number: int, _: object) -> None:
+    """Leave by an exception: what is half written is cleaned up on the way, undisturbed by impatience."""
+    now = time.monotonic()
+    if now - _received.get(number, -_BURST) >= _BURST:
+        _received[number] = now
+        raise _exception(number)
+
+
+def _exception(number: int) -> BaseException:
+    return KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
 
 
 def _stand_in_for_closed_streams() -> None:

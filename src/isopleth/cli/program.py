@@ -18,7 +18,7 @@ from isopleth.cli.fit import fit
 from isopleth.cli.messages import one_line_warnings, say
 from isopleth.cli.monitor import monitor
 from isopleth.cli.prior import prior
-from isopleth.cli.process import INTERRUPTED, INTERRUPTED_CODE
+from isopleth.cli.process import INTERRUPTED, INTERRUPTED_CODE, signals_first
 from isopleth.cli.score import score
 from isopleth.errors import InputError, MissingExtraError
 
@@ -47,6 +47,9 @@ class Program(click.Group):
         except click.ClickException as error:
             say(error.format_message())
             return INTERRUPTED_CODE if isinstance(error, _Interrupted) else _WRONG_INPUT
+        except click.Abort:  # what click makes of an interrupt between the steps below
+            say(INTERRUPTED)
+            return INTERRUPTED_CODE
         return 0
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
@@ -63,7 +66,8 @@ class Program(click.Group):
 @contextmanager
 def _failures_as_sentences() -> Iterator[None]:
     try:
-        yield
+        with signals_first():
+            yield
     except KeyboardInterrupt as error:  # some say what is left to go on with
         raise _Interrupted(str(error) or INTERRUPTED) from None
     except BrokenPipeError:

@@ -12,10 +12,11 @@ import numpy as np
 import isopleth
 from isopleth.cli.answers import Answers, answers_of
 from isopleth.cli.columns import ColumnList, read_for_model
-from isopleth.cli.messages import Stages, printable
+from isopleth.cli.messages import Stages, printable, resumable
 from isopleth.cli.model_file import columns_at_fit, of_this_version
 from isopleth.cli.outputs import refuse_same
-from isopleth.io import FileRows, open_rows
+from isopleth.io import open_rows
+from isopleth.io.atomic import remove_leftovers
 from isopleth.io.journal import Journal
 from isopleth.io.partial import content_stamp, partial_path, refuse_begun, table_stamp
 from isopleth.io.writing import TABLE_SUFFIXES, check_suffix, check_table_target, write_array, write_blocks
@@ -61,24 +62,17 @@ def score(model: Path, file: Path, out: Path, columns: list[str] | None, chunk_r
             "version of isopleth": isopleth.__version__,
         }
         with Journal(partial_path(out), about, len(answers.names)) as journal:
-            stage("scoring")
-            _score(answers, rows, size, journal, stage)
-            stage("writing")
-            _write(out, answers, journal)
+            remove_leftovers(out)  # of runs that were killed
+            with resumable(journal.path):
+                stage("scoring")
+                for chunk in rows.chunks(size, journal.n_rows):
+                    journal.append(answers(chunk.values))
+                    stage("scoring", journal.n_rows / rows.n_rows)
+                stage("writing")
+                _write(out, answers, journal)
             journal.remove()
     named = ", ".join(map(printable, answers.names[:6])) + ", ..." * (len(answers.names) > 6)
     click.echo(f"{rows.n_rows:,} row{'s' * (rows.n_rows != 1)}: {named} in {printable(str(out))}")
-
-
-def _score(answers: Answers, rows: FileRows, size: int, journal: Journal, stage: Stages) -> None:
-    try:
-        for chunk in rows.chunks(size, journal.n_rows):
-            journal.append(answers(chunk.values))
-            stage("scoring", journal.n_rows / rows.n_rows)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(
-            f"interrupted; {journal.n_rows:,} of {rows.n_rows:,} rows are in {journal.path}: go on with --resume."
-        ) from None
 
 
 def _write(out: Path, answers: Answers, journal: Journal) -> None:

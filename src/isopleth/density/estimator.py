@@ -15,12 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 from isopleth._namespace import Array, Home, to_numpy
 from isopleth.density.bounds import Bounds
 from isopleth.density.fitted import FrameDensity
-from isopleth.density.length_scales import RULES, Rule, loss_units, resolve_length_scale
 from isopleth.density.search import Fit, Search, run_search
 from isopleth.errors import InputError
 from isopleth.frame import Frame
 from isopleth.home import settle
 from isopleth.kernels import Kernel, get_kernel
+from isopleth.length_scales import RULES, Rule, loss_units, resolve_length_scale
 from isopleth.rows import merge_rows
 from isopleth.validation import check_rows, check_weights, column_names, varying_columns, warn_few_rows
 
@@ -104,8 +104,7 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         """
         home = Home.of(X)
         self._validate_params()
-        self.__dict__.pop("log_normalizer_", None)  # a fit that fails leaves no mixture of two models
-        self.__dict__.pop("search_path_", None)
+        self._forget()
         X = check_rows(self, X, reset=True, min_samples=2)
         weights = check_weights(sample_weight, len(X))
         names = [str(name) for name in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None
@@ -127,6 +126,11 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         self.log_normalizer_ = density.log_normalizer + frame.log_volume
         settle(self, home)
         return self
+
+    def _forget(self) -> None:
+        """Be no fitted model until the end of a fit: one that fails leaves no mixture of two."""
+        for name in ("log_normalizer_", "search_path_"):
+            self.__dict__.pop(name, None)
 
     def _set_fit(self, kernel: Kernel, frame: Frame, bounds: Bounds, unit: np.ndarray, report: dict[str, Any]) -> None:
         """Set what every density is known by but its normaliser, which comes last: it says that all is there."""
@@ -194,7 +198,7 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_samples, n_features)
+        X : array-like, tensor or data frame of shape (n_samples, n_features)
             Rows.
         y : ignored
             Present for scikit-learn's interface.
@@ -242,7 +246,7 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_samples, n_features)
+        X : array-like, tensor or data frame of shape (n_samples, n_features)
             Rows. Those equal to a centre are left out for kernels of smoothness 1 and less, whose Laplacian is infinite
             there.
 

@@ -14,11 +14,11 @@ from isopleth.density.feature_density import FeatureDensity
 from isopleth.density.feature_newton import newton
 from isopleth.density.feature_sosrep import CHECKED, RandomFeatureSOSREP
 from isopleth.density.feature_statistics import FeatureStatistics
-from isopleth.density.length_scales import Rule, loss_units, resolve_length_scale
 from isopleth.density.search import Search
 from isopleth.errors import InputError
 from isopleth.frame import Frame
 from isopleth.kernels import get_kernel
+from isopleth.length_scales import Rule, loss_units, resolve_length_scale
 from isopleth.parts import Parts, take_columns
 from isopleth.survey import ColumnMoments, Survey
 from isopleth.validation import varying_columns, warn_few_rows
@@ -72,8 +72,7 @@ def fit_parts(estimator: RandomFeatureSOSREP, parts: Parts) -> RandomFeatureSOSR
             "length_scale is a Search, which holds out rows again and again; search on a sample that fits in memory, and pass "
             "the length_scale_ it finds."
         )
-    estimator.__dict__.pop("log_normalizer_", None)  # a fit that fails leaves no mixture of two models
-    estimator.__dict__.pop("search_path_", None)
+    estimator._forget()
     take_columns(estimator, parts)
     bounds = Bounds.of(estimator.bounds, parts.labels, parts.names)
     found = parts.sums(partial(_BoundedSurvey, parts.n_features), partial(_survey, bounds, parts.labels))
@@ -84,7 +83,8 @@ def fit_parts(estimator: RandomFeatureSOSREP, parts: Parts) -> RandomFeatureSOSR
     kernel = get_kernel(estimator.kernel).bind(frame.dim)
     estimator._refuse(kernel)
     estimator._draw(kernel)
-    warn_few_rows(len(rows), frame.dim)
+    if survey.sample.complete:  # else there are more rows than columns, or none can tell
+        warn_few_rows(len(rows), frame.dim)
     rules = _rules(estimator, frame.centre(rows), survey.sample.weights)
     two, counts = survey.pair(keep)
     scale = resolve_length_scale(estimator.length_scale, two, counts, parts.labels, keep, rules=rules)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import gammaincinv
 
-from isopleth.density.length_scales import deviations, scott
+from isopleth.length_scales import deviations, scott
 
 TOLD = 0.99
 """Share of normal rows that are to be above the noise."""

@@ -19,13 +19,13 @@ from isopleth.density.feature_newton import newton
 from isopleth.density.feature_scale import scott_or_told
 from isopleth.density.feature_statistics import FeatureStatistics, check_memory
 from isopleth.density.fitted import FrameDensity, RootDensity
-from isopleth.density.length_scales import RULES, Rule
+from isopleth.errors import DataWarning
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import Kernel
+from isopleth.length_scales import RULES, Rule
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.random_features import RandomFeatures
 from isopleth.solvers import auto
-from isopleth.validation import DataWarning
 
 CHECKED = 2000
 """Rows of the subsample that is fitted exactly as well."""

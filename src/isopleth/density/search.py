@@ -11,13 +11,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from isopleth.density.length_scales import RULES
 from isopleth.density.search_path import SearchPath
-from isopleth.errors import InputError
+from isopleth.errors import DataWarning, InputError
 from isopleth.folds import held_out_parts
 from isopleth.frame import bounded
 from isopleth.kernels import Kernel
-from isopleth.validation import DataWarning, on_host
+from isopleth.length_scales import RULES
+from isopleth.validation import on_host
 
 CRITERIA = ("hyvarinen", "likelihood", "stable_minimum")
 _LARGEST = float(np.finfo(np.float64).max)

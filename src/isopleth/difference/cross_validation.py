@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Self
 
 import numpy as np
 
 from isopleth._namespace import Array, Home, namespace
-from isopleth.difference.gaussian_system import GaussianSystem
 from isopleth.difference.spectrum import PenalizedSpectrum
 
 LEAST_ALPHA = 1e-3
@@ -63,12 +61,6 @@ class FoldSums:
     sums: np.ndarray
     counts: np.ndarray
     units: np.ndarray | None
-
-    @classmethod
-    def of(cls, system: GaussianSystem, z: Array, split: Split) -> Self:
-        """One pass over the rows."""
-        flat = split.weights.reshape(len(split.weights), -1)
-        return cls(system.sums(z, flat).reshape(-1, 2, split.folds), split.counts, split.units)
 
     def __add__(self, other: FoldSums) -> FoldSums:
         """Sums over the rows of both."""

@@ -8,8 +8,8 @@ import numpy as np
 
 from isopleth._namespace import HOST, Home
 from isopleth.difference.gaussian_system import GaussianSystem, system_of
-from isopleth.difference.running import DifferenceStatistics
 from isopleth.difference.search import CrossFitted
+from isopleth.difference.statistics import DifferenceStatistics
 from isopleth.frame import Frame
 
 
@@ -35,6 +35,8 @@ class Decisions:
         Whether there is more than one candidate.
     seed : int
         Of the folds.
+    penalty : {"l2", "rkhs"}
+        What the ridge multiplies.
     """
 
     frame: Frame
@@ -45,6 +47,7 @@ class Decisions:
     spread: np.ndarray
     searched: bool
     seed: int
+    penalty: str
 
     def scale(self, found: CrossFitted | None) -> np.ndarray:
         """The length scale of the fit."""

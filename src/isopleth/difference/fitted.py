@@ -220,7 +220,7 @@ class FittedDifference(BaseEstimator):
             If `mass` is not between 0 and 1, or a sample has one row only.
         """
         check_is_fitted(self, "dual_coef_")
-        home, asked = Home.of(mass), check_mass(to_numpy(mass))
+        home, asked = Home.of(mass, "mass"), check_mass(to_numpy(mass))
         if not self._held_out.size:
             raise InputError(
                 "regions need at least two rows in each sample to hold out, given to fit, since sums keep none."

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from isopleth._namespace import to_numpy
-from isopleth.density.length_scales import deviations
 from isopleth.errors import InputError
+from isopleth.length_scales import deviations
 
 ALPHAS = 10.0 ** np.arange(-3.0, 4.25, 0.5)
 """Ridges over the volume of the kernel."""

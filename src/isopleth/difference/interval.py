@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from isopleth._namespace import namespace
 from isopleth.difference.cross_validation import LEAST_ALPHA, fold_tables
-from isopleth.difference.statistics import SampleStatistics
+from isopleth.difference.system import DifferenceSystem
 from isopleth.errors import InputError
 
 UNDERSMOOTHING = 0.01
@@ -63,7 +63,7 @@ class SquaredL2Law:
     log_volume: float
 
     @classmethod
-    def of(cls, at: SampleStatistics, alpha: float) -> Self | None:
+    def of(cls, at: DifferenceSystem, alpha: float) -> Self | None:
         """At a ridge far below `alpha`, that of a good fit, but not nearly singular; None if a sample has one row only."""
         if at.systems is None or not (at.counts > 1.0).all():
             return None

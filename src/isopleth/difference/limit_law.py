@@ -6,10 +6,10 @@ import numpy as np
 
 from isopleth._namespace import Array, Home, namespace
 from isopleth.difference.gaussian_system import GaussianSystem
-from isopleth.difference.statistics import SampleStatistics
+from isopleth.difference.system import DifferenceSystem
 
 
-def deviation_factor(at: SampleStatistics, alpha: float) -> np.ndarray | None:
+def deviation_factor(at: DifferenceSystem, alpha: float) -> np.ndarray | None:
     """F with F F' = G (V/n + V'/n') G, of shape (b, r), so that the standard deviation at x is the norm of F' psi(x).
 
     None if a sample has one row only, which says nothing of its variance.

@@ -15,9 +15,9 @@ from isopleth.difference.gaussian_system import GaussianSystem, fits_within
 from isopleth.difference.interval import SquaredL2Law
 from isopleth.difference.samples import TwoSamples, split_as_given, split_at_random
 from isopleth.difference.search import cross_validate
-from isopleth.difference.statistics import SampleStatistics
 from isopleth.difference.streamed import StreamedDifference
 from isopleth.difference.sums import SampleSums
+from isopleth.difference.system import DifferenceSystem
 from isopleth.errors import InputError
 from isopleth.home import settle
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
@@ -196,7 +196,7 @@ class LSDD(StreamedDifference):
             )
             scale = decisions.scale(found)
             sums, z = summed(scale, self.n_jobs, True)
-            at, system = SampleStatistics.of(sums, self.penalty), sums.system
+            at, system = DifferenceSystem.of(sums, self.penalty), sums.system
             del sums  # which are of the size of the statistics
             self._keep(decisions, at, found)
             if at.systems is not None:
@@ -204,8 +204,8 @@ class LSDD(StreamedDifference):
             near = decisions.near(found)
             if not np.array_equal(near, scale):
                 del at, z  # which leaves room for as much again
-                at = SampleStatistics.of(summed(near, self.n_jobs, True)[0], self.penalty)
-            self._squared_l2_law = SquaredL2Law.of(at, self.alpha_)
+                at = DifferenceSystem.of(summed(near, self.n_jobs, True)[0], self.penalty)
+            self._finish(SquaredL2Law.of(at, self.alpha_))
         settle(self, home)
         return self
 

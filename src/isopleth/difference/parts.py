@@ -8,8 +8,8 @@ from typing import TypeVar
 import numpy as np
 from sklearn.utils import check_random_state
 
-from isopleth.difference.running import DifferenceStatistics
 from isopleth.difference.samples import TwoSamples
+from isopleth.difference.statistics import DifferenceStatistics
 from isopleth.difference.streamed import StreamedDifference
 from isopleth.errors import InputError
 from isopleth.parts import Parts, take_columns
@@ -80,10 +80,10 @@ def fit_parts(estimator: D, X: Parts, Y: Parts) -> D:
 
     if not decisions.searched:
         running = summed(_wanted(decisions.scales[0], decisions.near(None)), True)
-        estimator._solve(decisions, running, estimator._search(decisions, running))
+        estimator._solve_at(decisions, running, estimator._search(decisions, running))
         return estimator
     found = estimator._search(decisions, summed(decisions.scales, False))
-    estimator._solve(decisions, summed(_wanted(decisions.scale(found), decisions.near(found)), True), found)
+    estimator._solve_at(decisions, summed(_wanted(decisions.scale(found), decisions.near(found)), True), found)
     return estimator
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 
 from isopleth._namespace import namespace
-from isopleth.difference.statistics import SampleStatistics
+from isopleth.difference.system import DifferenceSystem
 from isopleth.errors import InputError
 
 KINDS = ("cross_fitted", "lower_bound", "linear", "quadratic", "combined", "corrected", "inverse_corrected")
 
 
-def in_sample(at: SampleStatistics, alpha: float) -> dict[str, float]:
+def in_sample(at: DifferenceSystem, alpha: float) -> dict[str, float]:
     """The paper's (9), (10), (11) and (15), the last with its own and with the stable correction, over the volume.
 
     Parameters
     ----------
-    at : SampleStatistics
+    at : DifferenceSystem
         Of the samples at the length scale.
     alpha : float
         The ridge.

@@ -1,65 +1,270 @@
-"""What the samples say of the functions around the centres, at one length scale."""
+"""What a density difference has to know of rows that are not kept: sums at every length scale that may be chosen."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
-from isopleth._namespace import Array
-from isopleth.difference.cross_validation import FoldSystems
-from isopleth.difference.spectrum import PenalizedSpectrum
+from isopleth.difference.gaussian_system import MATRICES, fits_within, system_of
 from isopleth.difference.sums import SampleSums
+from isopleth.difference.system import DifferenceSystem
+from isopleth.errors import InputError
+from isopleth.folds import RunningFolds
+from isopleth.frame import Frame
+from isopleth.operators import DEFAULT_MEMORY_LIMIT
+from isopleth.operators.threads import effective_n_jobs, map_threads
+from isopleth.rows import row_keys
+
+CHUNK = 4096
+"""Rows at once, beyond which more memory gains no time."""
 
 
-@dataclass(frozen=True)
-class SampleStatistics:
-    """Means and covariances of the functions in both samples, and the systems they go into.
+@dataclass(eq=False)
+class DifferenceStatistics:
+    r"""Sums over two samples that the difference of their densities is solved from, at one length scale or several.
+
+    For each length scale they are :math:`\sum_i w_i \psi_l(x_i)` over each fold of each sample, which a search for length scale
+    and ridge rests on as well, and mean and scatter of :math:`\psi` in each sample, which tell errors. Nothing of the size of the
+    data is kept. Sums of parts of the data, taken in any order, in other processes or on other machines, merge to those of all.
+
+    A row has one fold, given to it as :class:`~isopleth.folds.RunningFolds` says; so length scales and ridges that are
+    searched for, and what is estimated from held-out folds, depend on the order of the rows as they would on a seed.
 
     Parameters
     ----------
-    log_volume : float
-        Of the length scale.
-    spectrum : PenalizedSpectrum
-        Of the inner products H.
-    means : array of shape (b, 2)
-        Over each sample.
-    covariances : list of two arrays of shape (b, b)
-        In each sample, divided by its size; where the centres are.
-    counts : array of shape (2,)
-        The sizes.
-    systems : FoldSystems or None
-        Of the fits without some folds, where there are folds.
+    frame : Frame
+        Of the rows, at unit scale.
+    centers : ndarray of shape (b, n_features)
+        In the units of the data.
+    length_scales : ndarray of shape (k, d)
+        Of each column that the frame keeps.
+    sums : list of k SampleSums
+        At each length scale.
+    folds : list of two RunningFolds
+        Of the samples.
+    n_jobs : int, optional
+        Threads; None is all processors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth.difference.statistics import DifferenceStatistics
+    >>> from isopleth.frame import Frame
+    >>> rng = np.random.default_rng(0)
+    >>> x, y, centers = rng.normal(size=(300, 1)), rng.normal(1.0, size=(200, 1)), np.linspace(-2, 3, 6)[:, None]
+    >>> def empty():
+    ...     return DifferenceStatistics.empty(Frame.centred(x, np.array([True])), centers, np.array([[0.7]]))
+    >>> one = empty().accumulate(0, x[:100]).accumulate(1, y)
+    >>> other = empty().accumulate(0, x[100:])
+    >>> coefficients = one.merge(other).solve(alpha=0.1)
+    >>> bool(np.allclose(coefficients, empty().accumulate(0, x).accumulate(1, y).solve(alpha=0.1)))
+    True
     """
 
-    log_volume: float
-    spectrum: PenalizedSpectrum
-    means: np.ndarray
-    covariances: list[Array]
-    counts: np.ndarray
-    systems: FoldSystems | None
+    frame: Frame
+    centers: np.ndarray
+    length_scales: np.ndarray
+    sums: list[SampleSums]
+    folds: list[RunningFolds]
+    n_jobs: int | None = None
 
     @classmethod
-    def of(cls, sums: SampleSums, penalty: str) -> Self:
-        """From sums with moments; of one fold there are no fits without it."""
-        log_volume, systems = sums.systems(penalty)
-        moments = sums.moments or []
+    def empty(
+        cls,
+        frame: Frame,
+        centers: np.ndarray,
+        length_scales: np.ndarray,
+        *,
+        folds: int = 2,
+        seed: int = 0,
+        drawn: bool = False,
+        moments: bool = True,
+        memory_limit: float = DEFAULT_MEMORY_LIMIT,
+        n_jobs: int | None = None,
+    ) -> Self:
+        """Over no rows.
+
+        Parameters
+        ----------
+        frame, centers, length_scales
+            As of the class.
+        folds, seed : int
+            How many folds, and the seed of their order.
+        drawn : bool
+            Whether the centres are rows, which folds must not see in their own means.
+        moments : bool
+            Whether to sum what errors are told from; without, these sums do for a search only.
+        memory_limit, n_jobs
+            As for :class:`~isopleth.operators.Operator`.
+
+        Raises
+        ------
+        InputError
+            If sums for so many centres and length scales do not fit in the memory limit.
+        """
+        fits_within(len(centers), memory_limit)
+        least = 8.0 * len(centers) ** 2 * (MATRICES + 2 * len(length_scales) * moments)
+        if least > memory_limit:
+            raise InputError(
+                f"sums for {len(centers)} centers at {len(length_scales)} length scales need {least / 1e9:.2g} GB, more than "
+                "memory_limit; use fewer centers, give length_scale as a number, or raise memory_limit."
+            )
+        jobs = max(1, effective_n_jobs(n_jobs) // len(length_scales))
+        systems = [system_of(frame, scale, centers, memory_limit, jobs) for scale in length_scales]
         return cls(
-            log_volume,
-            PenalizedSpectrum.of(systems.gram, systems.norm),
-            np.column_stack([each.mean for each in moments]),
-            [each.scatter / each.count for each in moments],
-            np.array([each.count for each in moments]),
-            systems if sums.folds.folds > 1 else None,
+            frame,
+            centers,
+            length_scales,
+            [SampleSums.empty(system, folds, drawn, moments) for system in systems],
+            [RunningFolds(folds, seed) for _ in range(2)],
+            n_jobs,
         )
 
-    @property
-    def h(self) -> np.ndarray:
-        """Mean over the first sample less that over the second."""
-        return np.asarray(self.means[:, 0] - self.means[:, 1])
+    def accumulate(self, sample: int, rows: np.ndarray, weights: Any = None) -> Self:
+        """Add rows of one sample.
+
+        Parameters
+        ----------
+        sample : {0, 1}
+            Which of them.
+        rows : ndarray of shape (n, n_features)
+            In the units of the data, finite; as many as one likes.
+        weights : ndarray of shape (n,), optional
+            Not negative; ones when left out. A weight counts repetitions.
+
+        Returns
+        -------
+        self
+        """
+        w = np.ones(len(rows)) if weights is None else weights
+        counted = np.flatnonzero(w > 0)
+        for start in range(0, len(counted), CHUNK):
+            chunk = counted[start : start + CHUNK]
+            self._add(sample, rows[chunk], w[chunk])
+        return self
+
+    def _add(self, sample: int, rows: np.ndarray, w: np.ndarray) -> None:
+        weights = np.zeros((len(rows), 2, self.folds[0].folds))
+        weights[np.arange(len(rows)), sample, self.folds[sample].deal(rows)] = w
+        units = self._units(rows, weights) if self.sums[0].folds.units is not None else None
+
+        def add(place: int) -> None:
+            z = self.frame.scaled(self.length_scales[place]).enter(rows)
+            self.sums[place].accumulate(z, weights, units)
+
+        map_threads(add, range(len(self.sums)), min(effective_n_jobs(self.n_jobs), len(self.sums)))
+
+    def _units(self, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Weights of the rows that are centres, by centre."""
+        out = np.zeros_like(self.sums[0].folds.sums)
+        keys = row_keys(self.centers)
+        order = np.argsort(keys)
+        found = row_keys(rows)
+        place = order[np.minimum(np.searchsorted(keys, found, sorter=order), len(keys) - 1)]
+        same = np.flatnonzero(keys[place] == found)
+        np.add.at(out, place[same], weights[same])
+        return out
+
+    def merge(self, other: DifferenceStatistics) -> Self:
+        """Add the rows that `other` has seen.
+
+        Parameters
+        ----------
+        other : DifferenceStatistics
+            At the same centres and length scales, in the same frame; left as it is.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            If it is at others.
+        """
+        for what, one, two in (
+            ("centers", self.centers, other.centers),
+            ("length scales", self.length_scales, other.length_scales),
+            ("columns", self.frame.keep, other.frame.keep),
+            ("shift", self.frame.shift, other.frame.shift),
+            ("folds or of other kinds of sums", self._shape, other._shape),
+        ):
+            if not np.array_equal(one, two):
+                raise InputError(f"statistics of other {what} cannot be merged; accumulate with one and the same.")
+        for mine, theirs in zip(self.sums, other.sums, strict=True):
+            mine.merge(theirs)
+        for folds, more in zip(self.folds, other.folds, strict=True):
+            folds.merge(more)
+        return self
 
     @property
-    def noise(self) -> Array:
-        """Covariance of h, without bias; there is none where a sample has one row only."""
-        return sum(v / (float(n) - 1.0) for v, n in zip(self.covariances, self.counts, strict=True))
+    def _shape(self) -> tuple[int, bool, bool]:
+        """How many folds there are, whether centres are rows, and whether there are moments."""
+        first = self.sums[0]
+        return first.folds.folds, first.folds.units is not None, first.moments is not None
+
+    @property
+    def n_rows(self) -> np.ndarray:
+        """Rows of positive weight in each sample."""
+        return np.array([folds.seen for folds in self.folds])
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Sums of weights by sample and fold."""
+        return self.sums[0].folds.counts
+
+    def at(self, place: int) -> SampleSums:
+        """Sums at one of the length scales, in one fold as long as not every fold has rows of both samples.
+
+        Weights whose sum is below the number of rows are shares, and are made to count.
+        """
+        total = self.counts.sum(axis=1)
+        factors = np.ones(2)
+        np.divide(self.n_rows, total, out=factors, where=(total > 0) & (total < self.n_rows))
+        scaled = self.sums[place].scaled(factors)
+        return scaled if (self.counts > 0).all() else scaled.in_one_fold()
+
+    def place(self, scale: np.ndarray) -> int:
+        """Where a length scale is."""
+        return int(np.argmax((self.length_scales == scale).all(axis=1)))
+
+    def solve(self, alpha: float, place: int = 0, penalty: str = "l2") -> np.ndarray:
+        """Coefficients of the difference times V.
+
+        Parameters
+        ----------
+        alpha : float
+            The ridge over V.
+        place : int
+            Which of the length scales.
+        penalty : {"l2", "rkhs"}
+            What the ridge multiplies.
+
+        Returns
+        -------
+        ndarray of shape (b,)
+
+        Raises
+        ------
+        InputError
+            If a sample has no rows, or the ridge leaves a singular system.
+        """
+        self.refuse_empty()
+        at = DifferenceSystem.of(self.at(place), penalty)
+        at.spectrum.check(alpha)
+        return np.asarray(at.spectrum.solve(at.h[:, None], alpha)[:, 0])
+
+    def refuse_empty(self) -> None:
+        """Refuse a sample without rows.
+
+        Raises
+        ------
+        InputError
+            By the name of the sample.
+        """
+        if not self.n_rows.all():
+            raise InputError(
+                f"{'XY'[int(np.argmin(self.n_rows))]} has no rows of positive weight; a difference needs both samples."
+            )

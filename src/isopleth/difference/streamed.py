@@ -16,20 +16,21 @@ from isopleth.difference.gaussian_system import fits_within
 from isopleth.difference.grids import length_scales, ridges, spread_within
 from isopleth.difference.interval import SquaredL2Law
 from isopleth.difference.limit_law import deviation_factor
-from isopleth.difference.running import DifferenceStatistics
 from isopleth.difference.samples import TwoSamples, speaking_of
 from isopleth.difference.search import CrossFitted, cross_validate
 from isopleth.difference.squared_l2 import in_sample
-from isopleth.difference.statistics import SampleStatistics
+from isopleth.difference.statistics import DifferenceStatistics
+from isopleth.difference.system import DifferenceSystem
 from isopleth.difference.volume import over_volume
 from isopleth.errors import InputError
 from isopleth.frame import Frame
 from isopleth.home import settle
 from isopleth.operators.threads import ONE_BLAS_THREAD, effective_n_jobs
+from isopleth.streaming import Streaming
 from isopleth.validation import check_rows, check_weights, column_names, on_host, varying_columns, warn_of_new_beginning
 
 
-class StreamedDifference(FittedDifference):
+class StreamedDifference(Streaming, FittedDifference):
     """Fits a density difference to sums. A subclass has the parameters of :class:`LSDD`, and fits rows in memory."""
 
     length_scale: Any
@@ -38,6 +39,9 @@ class StreamedDifference(FittedDifference):
     cv: Any
     penalty: str
     random_state: Any
+    _decisions: Decisions
+
+    _solved = ("dual_coef_", "alpha_", "length_scale_", "log_volume_", "squared_l2_", "search_path_")
 
     def partial_fit(
         self, X: Any = None, Y: Any = None, sample_weight_x: Any = None, sample_weight_y: Any = None
@@ -50,8 +54,8 @@ class StreamedDifference(FittedDifference):
         scale and a ridge are those of one fit to all rows with these centres. What folds are asked about, the choice of
         several length scales and ridges among it, depends on the order of the rows as it would on a seed.
 
-        Each call ends with a solve, which takes as long for one row as for many. ``level_set`` needs rows to count and is
-        refused.
+        The first call ends with a solve. After a later one, whatever is asked first takes the time of one, so that rows may
+        come one by one. ``level_set`` needs rows to count and is refused.
 
         Parameters
         ----------
@@ -87,7 +91,7 @@ class StreamedDifference(FittedDifference):
         [True, False]
         """
         self._validate_params()
-        running: DifferenceStatistics | None = self.__dict__.get("_running")
+        running: DifferenceStatistics | None = self._sums_so_far()
         if running is None and (X is None or Y is None):
             raise InputError(
                 f"{'X' if X is None else 'Y'} is missing; the first call of partial_fit needs both samples."
@@ -98,7 +102,7 @@ class StreamedDifference(FittedDifference):
         if running is None:
             if hasattr(self, "dual_coef_"):
                 warn_of_new_beginning()
-                self._forget()
+            self._forget()
             samples = TwoSamples.of(self, X, Y, sample_weight_x, sample_weight_y)
             self._decisions, _ = self._decide(samples, varying_columns(self, samples.rows))
             running = self._decisions.statistics(self._folds(self._decisions.searched), self.memory_limit, self.n_jobs)
@@ -106,12 +110,11 @@ class StreamedDifference(FittedDifference):
             _checked(self, name, rows, weights)
             for name, rows, weights in (("X", X, sample_weight_x), ("Y", Y, sample_weight_y))
         ]
-        for sample, chunk in enumerate(chunks):  # all of it is checked before any of it is added
-            if chunk is not None:
-                running.accumulate(sample, *chunk)
-        self._solve(self._decisions, running, self._search(self._decisions, running))
-        self._running = running
-        settle(self, home)
+        self.centers_ = home.send(self._decisions.centers)
+        with self._adding(running):
+            for sample, chunk in enumerate(chunks):  # all of it has been checked before any of it is added
+                if chunk is not None:
+                    running.accumulate(sample, *chunk)
         return self
 
     def _decide(self, samples: TwoSamples, keep: np.ndarray) -> tuple[Decisions, np.ndarray | None]:
@@ -122,8 +125,17 @@ class StreamedDifference(FittedDifference):
         alphas, several = ridges(self.alpha)
         seed = int(check_random_state(self.random_state).randint(2**31))
         centers, chosen = choose_centers(self.centers, samples, seed)
-        spread = spread_within(rows, samples.weights)
-        return Decisions(frame, centers, chosen is not None, scales, alphas, spread, many or several, seed), chosen
+        return Decisions(
+            frame,
+            centers,
+            chosen is not None,
+            scales,
+            alphas,
+            spread_within(rows, samples.weights),
+            many or several,
+            seed,
+            self.penalty,
+        ), chosen
 
     def _folds(self, searched: bool) -> int:
         """How many, where rows are not known before they are summed."""
@@ -133,18 +145,24 @@ class StreamedDifference(FittedDifference):
 
     def _forget(self) -> None:
         """Leave nothing of another fit: one that fails is to leave no mixture of two models."""
-        for name in ("dual_coef_", "_running", "_decisions"):
-            self.__dict__.pop(name, None)
+        super()._forget()
+        self.__dict__.pop("_decisions", None)
 
-    def _solve(self, decisions: Decisions, running: DifferenceStatistics, found: CrossFitted | None) -> None:
+    def _solve(self, sums: DifferenceStatistics) -> None:
+        """The fit to the sums of partial fits, at the home of the centres, which is that of the last rows."""
+        home = Home.of(self.centers_)
+        self._solve_at(self._decisions, sums, self._search(self._decisions, sums))
+        settle(self, home)
+
+    def _solve_at(self, decisions: Decisions, running: DifferenceStatistics, found: CrossFitted | None) -> None:
         """The fit to sums with moments, at the length scales that a search has chosen."""
         with ONE_BLAS_THREAD:
             scale, near = decisions.scale(found), decisions.near(found)
-            at = SampleStatistics.of(running.at(running.place(scale)), self.penalty)
+            at = DifferenceSystem.of(running.at(running.place(scale)), decisions.penalty)
             self._keep(decisions, at, found)
             if not np.array_equal(near, scale):
-                at = SampleStatistics.of(running.at(running.place(near)), self.penalty)
-            self._squared_l2_law = SquaredL2Law.of(at, self.alpha_)
+                at = DifferenceSystem.of(running.at(running.place(near)), decisions.penalty)
+            self._finish(SquaredL2Law.of(at, self.alpha_))
 
     def _search(self, decisions: Decisions, running: DifferenceStatistics) -> CrossFitted | None:
         """Cross-validation by sums at the candidates; None where a fold has no rows of a sample and nothing is to be chosen."""
@@ -161,10 +179,13 @@ class StreamedDifference(FittedDifference):
         workers = min(effective_n_jobs(self.n_jobs), fits_within(len(decisions.centers), self.memory_limit))
         with ONE_BLAS_THREAD:
             return cross_validate(
-                lambda i, _: running.at(places[i]).systems(self.penalty), decisions.scales, decisions.alphas, workers
+                lambda i, _: running.at(places[i]).systems(decisions.penalty),
+                decisions.scales,
+                decisions.alphas,
+                workers,
             )
 
-    def _keep(self, decisions: Decisions, at: SampleStatistics, found: CrossFitted | None) -> None:
+    def _keep(self, decisions: Decisions, at: DifferenceSystem, found: CrossFitted | None) -> None:
         """Coefficients, and what else is to be known of the fit at the chosen length scale and ridge."""
         frame, scale = decisions.frame, decisions.scale(found)
         self.alpha_ = float(decisions.alphas[0]) if found is None else found.path.best_alpha
@@ -180,6 +201,10 @@ class StreamedDifference(FittedDifference):
         self._means_coef = at.spectrum.solve(at.means, self.alpha_)
         self.log_volume_ = at.log_volume
         self.squared_l2_ = float(over_volume(self._estimates["cross_fitted"], self.log_volume_))
+
+    def _finish(self, law: SquaredL2Law | None) -> None:
+        """The law of intervals, and then what tells that there is a fit."""
+        self._squared_l2_law = law
         self.dual_coef_ = self._means_coef[:, 0] - self._means_coef[:, 1]
 
 
@@ -189,4 +214,4 @@ def _checked(model: FittedDifference, name: str, rows: Any, weights: Any) -> tup
     what = f"sample_weight_{name.lower()}"
     rows, weights = on_host(rows, name), on_host(weights, what)
     checked = speaking_of(name, "X", lambda: check_rows(model, rows, reset=False))
-    return checked, speaking_of(what, "sample_weight", lambda: check_weights(weights, len(checked)))
+    return checked, speaking_of(what, "sample_weight", lambda: check_weights(weights, len(checked), added=True))

@@ -12,11 +12,11 @@ from isopleth.difference.cross_validation import FoldSums, FoldSystems
 from isopleth.difference.gaussian_system import GaussianSystem
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Moments:
     r"""Mean and scatter of the functions :math:`\psi_l` over the rows of one sample.
 
-    The scatter :math:`\sum_i w_i (\psi(x_i) - \bar\psi)(\psi(x_i) - \bar\psi)^\top` is merged as such: as a difference of second
+    The scatter :math:`\sum_i w_i (\psi(x_i) - \bar\psi)(\psi(x_i) - \bar\psi)^\top` is added as such: as a difference of second
     moments and squared means it would lose its digits where the functions hardly vary.
 
     Parameters
@@ -41,18 +41,18 @@ class Moments:
         centred = (values - home.send(mean)) * home.send(np.sqrt(w))[:, None]
         return cls(count, mean, centred.T @ centred)
 
-    def merge(self, other: Moments) -> Self:
-        """Add the rows that `other` has seen."""
+    def __add__(self, other: Moments) -> Moments:
+        """Over the rows of both."""
+        if not self.count > 0.0 or not other.count > 0.0:
+            return self if self.count > 0.0 else other
         total = self.count + other.count
-        if not total > 0.0:
-            return self
         theirs = other.count / total
         apart = other.mean - self.mean
         root = Home.of(self.scatter).send(np.sqrt(self.count * theirs) * apart)
-        self.scatter += other.scatter + root[:, None] * root[None, :]
-        self.mean = self.mean + theirs * apart if self.count > 0.0 else other.mean.copy()
-        self.count = total
-        return self
+        scatter = root[:, None] * root[None, :]
+        scatter += self.scatter
+        scatter += other.scatter
+        return Moments(total, self.mean + theirs * apart, scatter)
 
 
 @dataclass(eq=False)
@@ -110,14 +110,14 @@ class SampleSums:
             counted = np.flatnonzero(w > 0)
             if len(counted):
                 seen = values if len(counted) == len(w) else namespace(values).take(values, home.send(counted), axis=0)
-                moments[sample].merge(Moments.of(self.system, seen, w[counted]))
+                moments[sample] += Moments.of(self.system, seen, w[counted])
         sums: np.ndarray = home.fetch(values.T @ home.send(weights.reshape(len(weights), -1)))
         return sums
 
     def merge(self, other: SampleSums) -> Self:
         """Add the rows that `other` has seen, of the same functions and folds."""
-        for mine, theirs in zip(self.moments or [], other.moments or [], strict=True):
-            mine.merge(theirs)
+        if self.moments is not None and other.moments is not None:
+            self.moments = [mine + theirs for mine, theirs in zip(self.moments, other.moments, strict=True)]
         self.folds += other.folds
         return self
 

@@ -83,13 +83,16 @@ def _answer(model: Any, method: str, rows: Any, wide: bool = False, dtype: type 
             "the command line: isopleth score MODEL FILE."
         )
     check_is_fitted(model)
-    _check_columns(model, rows)
     import dask.array as da  # Dask is there if rows are its own
     from dask.delayed import delayed
 
+    from isopleth.distributed.dask_parts import check_collection, is_frame
+
+    check_collection(rows, "the table of rows")
+    _check_columns(model, rows, list(rows.columns) if is_frame(rows) else None)
     # One node of the graph and not one a partition, of a copy: another fit before it is computed must not change the answer.
     shared = delayed(copy.deepcopy(model), pure=False, traverse=False)
-    if hasattr(rows, "columns"):
+    if is_frame(rows):
         shape = (np.nan, len(rows.columns)) if wide else (np.nan,)
         each = [delayed(_of)(part, shared, method, i) for i, part in enumerate(rows.to_delayed())]
         return da.concatenate([da.from_delayed(one, shape, dtype) for one in each], allow_unknown_chunksizes=True)
@@ -99,17 +102,14 @@ def _answer(model: Any, method: str, rows: Any, wide: bool = False, dtype: type 
     return rows.map_blocks(_of_block, model=shared, method=method, dtype=dtype, meta=meta, **layout)
 
 
-def _check_columns(model: Any, rows: Any) -> None:
+def _check_columns(model: Any, rows: Any, columns: list[Any] | None) -> None:
     """Refuse other columns than those of the fit, before anything is computed."""
-    if rows.ndim != 2 or rows.shape[1] != model.n_features_in_:
-        columns = rows.shape[1] if rows.ndim == 2 else 0
-        raise InputError(
-            f"rows have {rows.ndim} dimensions and {columns} columns; expected two and {model.n_features_in_}, as at fit."
-        )
+    if rows.shape[1] != model.n_features_in_:
+        raise InputError(f"rows have {rows.shape[1]} columns; expected {model.n_features_in_}, as at fit.")
     names = getattr(model, "feature_names_in_", None)
-    if names is not None and hasattr(rows, "columns") and list(rows.columns) != list(names):
+    if names is not None and columns is not None and columns != list(names):
         raise InputError(
-            f"rows have the columns {', '.join(map(str, rows.columns))}; expected those of the fit in their order: "
+            f"rows have the columns {', '.join(map(str, columns))}; expected those of the fit in their order: "
             f"{', '.join(map(str, names))}."
         )
 

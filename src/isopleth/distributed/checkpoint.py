@@ -14,11 +14,10 @@ import numpy as np
 from isopleth.distributed.state import restored, state_of
 from isopleth.errors import InputError
 from isopleth.io.atomic import atomic_write, check_target, refused_writing, remove_leftovers
-from isopleth.io.partial import lock, refuse_other
+from isopleth.io.partial import NOTE, lock, refuse_other
 
 S = TypeVar("S")
 
-_ABOUT = "about.json"
 _ROWS = "number of rows"
 """What is beside the sums of a pass, under a name that no attribute has."""
 
@@ -52,22 +51,29 @@ class Checkpoint:
         self._claim(dict(about))
 
     def _claim(self, about: dict[str, str]) -> None:
-        note = self.folder / _ABOUT
+        note = self.folder / NOTE
         if not self.folder.exists():
-            check_target(self.folder)
-            with refused_writing(self.folder):
-                self.folder.mkdir()
+            self._begin(note, about)
         if not self.folder.is_dir() or (not note.exists() and any(_foreign(path) for path in self.folder.iterdir())):
             raise InputError(f"{self.folder} was not made by a fit; move it away, sums are to be kept there.")
         if not note.exists():
-            with atomic_write(note) as file:
-                file.write(json.dumps(about).encode())
+            _write_note(note, about)
         self._lock = open(note, "rb")  # noqa: SIM115 - held until the fit ends
         try:
             lock(self._lock, self.folder)
             refuse_other(self.folder, self._noted(), about)
         except BaseException:
             self._lock.close()
+            raise
+
+    def _begin(self, note: Path, about: dict[str, str]) -> None:
+        check_target(self.folder)
+        with refused_writing(self.folder):
+            self.folder.mkdir()
+        try:
+            _write_note(note, about)
+        except BaseException:
+            self.folder.rmdir()
             raise
 
     def _noted(self) -> dict[str, str]:
@@ -83,9 +89,11 @@ class Checkpoint:
 
     def remove(self) -> None:
         """Delete everything, when the model has been written."""
+        for path in self.folder.iterdir():
+            if path.name != NOTE:  # that last: without it the folder would be nobody's
+                path.unlink()
         self._lock.close()
-        for path in sorted(self.folder.iterdir(), key=lambda path: path.name == _ABOUT):
-            path.unlink()  # the note last: without it the folder would be nobody's
+        (self.folder / NOTE).unlink()
         self.folder.rmdir()
 
     def __enter__(self) -> Self:
@@ -97,8 +105,14 @@ class Checkpoint:
         self._lock.close()
 
 
+def _write_note(note: Path, about: dict[str, str]) -> None:
+    with atomic_write(note) as file:
+        file.write(json.dumps(about).encode())
+
+
 def _foreign(path: Path) -> bool:
-    return not path.name.startswith((".isopleth-", "pass-"))
+    """Sums without the note may be about anything."""
+    return not path.name.startswith(".isopleth-")
 
 
 class KeptPass:

@@ -8,12 +8,14 @@ from collections.abc import Callable
 from typing import Any, Generic
 
 import dask
+import dask.array as da
 import numpy as np
 from dask.delayed import Delayed, delayed
+from dask.utils import is_dataframe_like
 
 from isopleth.errors import InputError
 from isopleth.operators.threads import processors_taken
-from isopleth.parts import Add, Parts, S, part_sums
+from isopleth.parts import Add, Parts, S, column_labels, part_sums
 
 FAN = 8
 """Sums that are merged in one task."""
@@ -51,11 +53,18 @@ class DaskParts(Parts):
     """
 
     def __init__(self, rows: Any, weights: Any = None, what: str = "X") -> None:
-        rows, self.names = _table(rows, what)
+        rows = _table(rows, what)
+        columns = list(rows.columns) if is_frame(rows) else None
+        self.names = columns if columns and all(isinstance(name, str) for name in columns) else None
         self.n_features = int(rows.shape[1])
-        self.what = what
+        self._labels, self.what = column_labels(columns, self.n_features), what
         self._blocks: list[Delayed] = list(np.ravel(rows.to_delayed()))
         self._weights: list[Any] = [None] * len(self._blocks) if weights is None else _weights(weights, rows, what)
+
+    @property
+    def labels(self) -> list[str]:
+        """What messages call the columns: as in memory, by names that are no strings as well."""
+        return self._labels
 
     def sums(self, start: Callable[[], S], add: Add[S]) -> S:
         """As :meth:`isopleth.parts.Parts.sums` says."""
@@ -100,22 +109,33 @@ def numbers(rows: Any, weights: Any) -> tuple[Any, Any]:
 
 def is_frame(rows: Any) -> bool:
     """Whether a Dask collection has columns with names."""
-    return hasattr(rows, "columns") and hasattr(rows, "npartitions")
+    return bool(is_dataframe_like(rows))
 
 
-def _table(rows: Any, what: str) -> tuple[Any, list[str] | None]:
-    """Rows whose columns lie together, and the names of these."""
+def check_collection(rows: Any, what: str) -> None:
+    """Refuse what is neither a table nor a frame of Dask.
+
+    Raises
+    ------
+    InputError
+        Saying what it is.
+    """
+    if not is_frame(rows) and not (isinstance(rows, da.Array) and rows.ndim == 2):
+        kind = f"{type(rows).__name__} of {rows.ndim} dimensions" if isinstance(rows, da.Array) else type(rows).__name__
+        raise InputError(f"{what} is {kind}; expected a two-dimensional dask.array or a dask.dataframe.")
+
+
+def _table(rows: Any, what: str) -> Any:
+    """Rows whose columns lie together."""
+    check_collection(rows, what)
     if is_frame(rows):
         _check_frame(rows, what)
-        names = list(rows.columns)
-        return rows, names if all(isinstance(name, str) for name in names) else None
-    if getattr(rows, "ndim", None) != 2 or not hasattr(rows, "chunks"):
-        raise InputError(f"{what} is {type(rows).__name__}; expected a two-dimensional dask.array or a dask.dataframe.")
+        return rows
     if math.isnan(rows.shape[1]) or not rows.shape[1]:
         raise InputError(f"{what} has shape {rows.shape}; expected a number of columns that is known, at least one.")
     if rows.dtype.kind not in "fiub":
         raise InputError(f"{what} is of dtype {rows.dtype}; expected numbers.")
-    return rows.rechunk({1: -1}), None
+    return rows.rechunk({1: -1})
 
 
 def _check_frame(rows: Any, what: str) -> None:

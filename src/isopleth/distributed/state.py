@@ -68,12 +68,18 @@ def restored(fresh: Any, state: dict[str, np.ndarray]) -> Any:
 
 
 def _replaced(value: Any, path: str, state: dict[str, np.ndarray]) -> Any:
+    """What does not change is left: it may be one object in several places, and a model is written by what is one."""
     if _is_number(value):
         kept = state[path]
+        if _same(kept, np.asarray(value)):
+            return value
         return kept if isinstance(value, np.ndarray) else type(value)(kept.item())
     if _is_constant(value):
         return value
-    parts = {name: _replaced(part, f"{path}.{name}" if path else name, state) for name, part in _parts(value, path)}
+    old = dict(_parts(value, path))
+    parts = {name: _replaced(part, f"{path}.{name}" if path else name, state) for name, part in old.items()}
+    if all(parts[name] is part for name, part in old.items()):
+        return value
     if isinstance(value, dict):
         return {key: parts[str(key)] for key in value}
     if isinstance(value, (list, tuple)):
@@ -95,6 +101,11 @@ def _parts(value: Any, path: str) -> list[tuple[str, Any]]:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (bool, int, float, np.ndarray, np.generic))
+
+
+def _same(some: np.ndarray, other: np.ndarray) -> bool:
+    """To the last bit, the sign of zeros among them."""
+    return (some.shape, some.dtype, some.tobytes()) == (other.shape, other.dtype, other.tobytes())
 
 
 def _is_constant(value: Any) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 from isopleth.errors import InputError
 from isopleth.io.array_header import read_array_header
 from isopleth.io.canonical import canonical
+from isopleth.io.description import SCHEMA, DamagedError, strange_loaders
 from isopleth.io.seal import is_whole, sealed
 from isopleth.io.trust import listed_types
 
@@ -20,35 +20,6 @@ FORMAT_VERSION = 1
 _HEADER = "isopleth.json"
 _LONGEST_HEADER = 10_000
 """Bytes; it holds two short values."""
-
-_SCHEMA = "schema.json"
-_OLDEST_PROTOCOL = 2
-"""Of skops, when the first of these files was written; readers of earlier ones are less strict."""
-
-_LOADERS = frozenset(
-    [
-        "ConstructorFromReduceNode",
-        "DTypeNode",
-        "DictNode",
-        "FunctionNode",
-        "JsonNode",
-        "ListNode",
-        "MaskedArrayNode",
-        "NdArrayNode",
-        "ObjectNode",
-        "RandomGeneratorNode",
-        "RandomStateNode",
-        "SetNode",
-        "SliceNode",
-        "TupleNode",
-        "TypeNode",
-    ]
-)
-"""The parts of skops that bring back data. Others make functions, call them, or read what can swell in memory."""
-
-
-class DamagedError(Exception):
-    """The archive is not as it was written."""
 
 
 def finished(content: bytes) -> bytes:
@@ -63,7 +34,10 @@ def finished(content: bytes) -> bytes:
 
     archive = BytesIO(canonical(content))
     with ZipFile(archive, "a") as zipped:
-        strange = _strange_loaders(zipped)
+        try:
+            strange = strange_loaders(json.loads(zipped.read(SCHEMA)))
+        except DamagedError as error:
+            raise InputError(f"the model holds what would not be loaded again: {error}; leave it out.") from error
         zipped.writestr(ZipInfo(_HEADER), json.dumps({"format": FORMAT_VERSION, "isopleth": isopleth.__version__}))
     if strange:
         raise InputError(f"the model holds what only a {strange[0]} brings back, which could run code; leave it out.")
@@ -90,8 +64,8 @@ def check_archive(path: Path, content: bytes) -> None:
         if not is_whole(content):
             raise DamagedError("the checksum is another one")
         _check_version(path, archive)
-        _check_members(archive)
-        strange = _strange_loaders(archive)
+        _check_members(archive, len(content))
+        strange = strange_loaders(json.loads(archive.read(SCHEMA)))
     if strange:
         raise InputError(
             f"{path} names {listed_types(strange)}, which is not a part of a model and is not loaded; "
@@ -122,43 +96,16 @@ def _check_version(path: Path, archive: ZipFile) -> None:
         )
 
 
-def _check_members(archive: ZipFile) -> None:
-    """Every name once, and every array as long as its header says: memory is taken by the header."""
+def _check_members(archive: ZipFile, size: int) -> None:
+    """Every name once, no more bytes than the file has, and every array as long as its header says: memory is taken by it."""
     names = archive.namelist()
     if len(set(names)) < len(names):
         raise DamagedError("a member is there twice")
+    if sum(member.file_size for member in archive.infolist()) > size:
+        raise DamagedError("the members are larger than the file")
     for member in archive.infolist():
         if member.filename.endswith(".npy"):
             with archive.open(member) as file:
                 header = read_array_header(file)
             if header.dtype.hasobject or header.end != member.file_size:
                 raise DamagedError("an array is not as long as its header says")
-
-
-def _strange_loaders(archive: ZipFile) -> list[str]:
-    """Parts of skops that the description of the model asks for and no model needs."""
-    tree = json.loads(archive.read(_SCHEMA))
-    if tree["protocol"] < _OLDEST_PROTOCOL:
-        raise DamagedError("no model was ever written in this protocol")
-    found: set[str] = set()
-    _count(tree, found, {})
-    return sorted(found - _LOADERS)
-
-
-def _count(part: Any, loaders: set[str], sizes: dict[Any, int]) -> int:
-    """Objects that a part describes; the loaders they name are added to `loaders`.
-
-    An object that occurs again must be described by as many words: references that are short would let a few lines stand for
-    a tree that takes forever to walk through.
-    """
-    if isinstance(part, list):
-        return sum(_count(inner, loaders, sizes) for inner in part)
-    if not isinstance(part, dict):
-        return 0
-    size = sum(_count(inner, loaders, sizes) for inner in part.values())
-    if "__loader__" in part:
-        loaders.add(part["__loader__"])
-        size += 1
-    if "__id__" in part and sizes.setdefault(part["__id__"], size) != size:
-        raise DamagedError("one object is described in two ways")
-    return size

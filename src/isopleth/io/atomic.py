@@ -55,15 +55,15 @@ def check_target(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def _beginning(target: Path) -> str:
-    """Of the names of temporary files; a hash, since a name at the length limit must not fail by an addition."""
+def hidden_beginning(target: Path) -> str:
+    """Of the names of hidden files beside `target`; a hash, since a name at the length limit must not fail by an addition."""
     return f".isopleth-{crc32(os.fsencode(target.name)):08x}-"
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
     """Remove temporary files for `path` of writers that were killed: those that nobody has written to for a minute."""
     target = Path(os.path.realpath(path))
-    for temporary in target.parent.glob(f"{_beginning(target)}*.tmp"):
+    for temporary in target.parent.glob(f"{hidden_beginning(target)}*.tmp"):
         with suppress(OSError):  # it was another run's, and has its name now
             if time.time() - temporary.stat().st_mtime > _ABANDONED:
                 temporary.unlink()
@@ -129,7 +129,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     >>> folder.cleanup()
     """
     target = check_target(path)
-    temporary = target.with_name(f"{_beginning(target)}{secrets.token_hex(8)}.tmp")
+    temporary = target.with_name(f"{hidden_beginning(target)}{secrets.token_hex(8)}.tmp")
     try:
         with refused_writing(path):
             with open(temporary, "xb") as file:

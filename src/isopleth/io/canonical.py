@@ -8,7 +8,8 @@ from pathlib import PurePosixPath
 from typing import Any
 from zipfile import ZipFile, ZipInfo
 
-_SCHEMA = "schema.json"
+from isopleth.io.description import SCHEMA
+
 _VALUES = frozenset({"JsonNode", "TypeNode"})
 """Parts that are equal if they are written alike: it may depend on the day which of them are one object."""
 
@@ -34,32 +35,37 @@ def canonical(archive: bytes) -> bytes:
     """
     out = BytesIO()
     with ZipFile(BytesIO(archive)) as found, ZipFile(out, "w") as written:
-        tree = json.loads(found.read(_SCHEMA))
-        numbers: dict[Any, int] = {}
+        tree = json.loads(found.read(SCHEMA))
         files: dict[str, str] = {}
-        _renumber(tree, numbers, files)
+        _renumber(tree, {}, files)
         for old, new in files.items():
             written.writestr(ZipInfo(new), found.read(old))
-        for name in found.namelist():
-            if name not in files and name != _SCHEMA:
-                written.writestr(ZipInfo(name), found.read(name))
-        written.writestr(ZipInfo(_SCHEMA), json.dumps(tree))
+        written.writestr(ZipInfo(SCHEMA), json.dumps(tree))
     return out.getvalue()
 
 
-def _renumber(part: Any, numbers: dict[Any, int], files: dict[str, str]) -> None:
-    """Give the objects of a description numbers in the order in which they are met, and their files names by these."""
+def _renumber(part: Any, met: dict[Any, dict[str, Any]], files: dict[str, str]) -> None:
+    """Give the objects of a description numbers in the order in which they are met, and their files names by theirs.
+
+    An object that is met again is described in the words of the first time: some of what skops makes to describe it is made
+    anew each time, at another address.
+    """
     if isinstance(part, list):
         for inner in part:
-            _renumber(inner, numbers, files)
+            _renumber(inner, met, files)
     if not isinstance(part, dict):
         return
     if "__id__" in part and "__loader__" in part:
         address = part.pop("__id__")
         key = json.dumps(part) if part["__loader__"] in _VALUES else address
-        part["__id__"] = numbers.setdefault(key, len(numbers))
+        if key in met:
+            part.clear()
+            part.update(met[key])
+            return
+        part["__id__"] = len(met)
+        met[key] = part
         if isinstance(part.get("file"), str):
             old = part["file"]
             part["file"] = files.setdefault(old, f"{len(files)}{PurePosixPath(old).suffix}")
     for inner in part.values():
-        _renumber(inner, numbers, files)
+        _renumber(inner, met, files)

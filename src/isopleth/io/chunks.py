@@ -67,7 +67,7 @@ class FileRows:
         Raises
         ------
         InputError
-            If the file has changed since it was looked through.
+            If the file has changed since it was looked through, or is not there any more.
         """
         found = start
         for block in self._blocks.blocks(rows or self.chunk_rows, start):
@@ -77,8 +77,11 @@ class FileRows:
         self._check(found, whole=True)
 
     def _check(self, found: int, *, whole: bool = False) -> None:
-        short = whole and found < self.n_rows
-        if short or not self.source.exists() or _stamp(self.source) != self._stamp:
+        try:
+            same = _stamp(self.source) == self._stamp
+        except OSError as error:
+            raise InputError(f"{self.source} has gone while it was read; run again when it is back.") from error
+        if not same or (whole and found < self.n_rows):
             raise InputError(f"{self.source} has changed while it was read; run again when nobody writes to it.")
 
 

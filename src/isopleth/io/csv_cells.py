@@ -5,10 +5,9 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 
-from isopleth.errors import InputError
+from isopleth.errors import DataWarning, InputError
 from isopleth.io.selection import listed, refuse_text
 from isopleth.io.text_column import Column, cut, has_decimal_comma
-from isopleth.validation import DataWarning
 
 
 def look_at(path: Path, columns: list[Column], *, chosen: bool) -> None:

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from isopleth.errors import InputError
+from isopleth.errors import DataWarning, InputError
 from isopleth.io.text_column import cut, kind_of
-from isopleth.validation import DataWarning
 
 
 def header_names(path: Path, first: list[str]) -> list[str] | None:

@@ -6,6 +6,7 @@ import json
 import os
 import struct
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -68,7 +69,7 @@ class Journal:
             lock(self._file, path)
             self._begin(header)
         except BaseException:
-            self._file.close()
+            self._shut()
             raise
 
     def _begin(self, header: bytes) -> None:
@@ -79,8 +80,11 @@ class Journal:
         if found is None:  # nothing, or killed while it was begun
             self._file.seek(0)
             self._file.truncate()
-            self._file.write(_MAGIC)
-            self._write(header)
+            try:
+                self._write(_MAGIC + _record_of(header))
+            except BaseException:
+                self.remove()
+                raise
         else:
             refuse_other(self.path, json.loads(found), json.loads(header))
             end = self._file.tell()
@@ -105,13 +109,14 @@ class Journal:
 
     def append(self, rows: np.ndarray) -> None:
         """Keep `rows`, an array of shape (n, width)."""
-        self._write(np.ascontiguousarray(rows, dtype="<f8").tobytes())
+        self._write(_record_of(np.ascontiguousarray(rows, dtype="<f8").tobytes()))
         self.n_rows += len(rows)
 
     def _write(self, content: bytes) -> None:
+        """No fsync: what a machine without power has not written to its disk is cut off."""
         with refused_writing(self.path):
-            self._file.write(_RECORD.pack(len(content), crc32(content)) + content)
-            self._file.flush()  # no fsync: what a machine without power has not written to its disk is cut off
+            self._file.write(content)
+            self._file.flush()
 
     def blocks(self) -> Iterator[np.ndarray]:
         """All rows, as they were appended."""
@@ -125,17 +130,23 @@ class Journal:
             yield np.frombuffer(content, dtype="<f8").reshape(-1, self._width)
             left -= len(content) // (8 * self._width)
 
+    def _shut(self) -> None:
+        with suppress(OSError):  # what no room was left for is tried once more, and has been told of
+            self._file.close()
+
     def remove(self) -> None:
         """Delete the file, when its rows have been written elsewhere."""
-        self._file.close()
-        self.path.unlink()
+        self._shut()
+        self.path.unlink(missing_ok=True)  # a run that waited for this one may have been quicker
 
     def close(self) -> None:
         """Close the file, which stays if it holds any rows."""
-        if not self._file.closed:
-            self._file.close()
-            if not self.n_rows:
-                self.path.unlink()
+        if self._file.closed:
+            return
+        if self.n_rows:
+            self._shut()
+        else:
+            self.remove()
 
     def __enter__(self) -> Self:
         return self
@@ -144,3 +155,7 @@ class Journal:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _record_of(content: bytes) -> bytes:
+    return _RECORD.pack(len(content), crc32(content)) + content

@@ -18,7 +18,8 @@ from isopleth.io.trust import listed_types, trusted_types
 def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     """Write a model to a file, whole or not at all.
 
-    The arrays of a model that was fitted to tensors are converted to NumPy's, and :func:`load` gives a model of NumPy.
+    The arrays of a model that was fitted to tensors are converted to NumPy's, and :func:`load` gives a model of NumPy: its
+    predictions are those of the first but for rounding.
 
     The file is a zip archive that `skops <https://skops.readthedocs.io>`_ writes: arrays and names of types, no code.
 
@@ -65,7 +66,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     estimator
-        Equal to what was saved, to the last bit of its predictions.
+        Equal to what was saved, to the last bit of its predictions where it was fitted to NumPy arrays.
 
     Raises
     ------

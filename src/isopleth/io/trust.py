@@ -49,8 +49,7 @@ def _is_own(name: str) -> bool:
 
 def _own_module(name: str) -> ModuleType | None:
     parts = name.split(".")
-    # Importing a __main__ would start a program.
-    if parts[0] != _PACKAGE or not all(part.isidentifier() for part in parts) or "__main__" in parts:
+    if parts[0] != _PACKAGE or not all(part.isidentifier() for part in parts):
         return None
     try:
         return importlib.import_module(name)

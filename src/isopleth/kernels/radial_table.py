@@ -16,6 +16,7 @@ from isopleth.kernels.workspace import Workspace
 # Values per pass. The calls into NumPy each take the interpreter's lock: with shorter passes two threads wait for one
 # another, with longer ones the scratch, 1.5 MiB, leaves the cache of a core.
 _CHUNK = 32768
+_LONG_CHUNK = 2**22  # values per pass on another device: a dozen arrays of them together are less than two large tiles
 _MANTISSA_BITS = 52
 _EXPONENT_BIAS = 1023
 
@@ -104,6 +105,11 @@ class RadialTable:
         """The same cells with nothing but functions of the array-API standard, in the precision of `s`."""
         xp = namespace(s)
         flat = xp.reshape(s, (-1,))
+        if flat.shape[0] > _LONG_CHUNK:
+            for start in range(0, flat.shape[0], _LONG_CHUNK):
+                part = slice(start, start + _LONG_CHUNK)
+                flat[part] = self._standard(flat[part])
+            return xp.reshape(flat, s.shape)
         first, end, per_octave = math.ldexp(1.0, self.lowest), math.ldexp(1.0, self.highest), 1 << self.bits
         inside = xp.where(flat > first, flat, xp.full_like(flat, first))  # in this form NaN goes inside too
         inside = xp.where(inside < end, inside, xp.full_like(flat, end))

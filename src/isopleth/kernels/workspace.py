@@ -28,7 +28,7 @@ class Workspace:
     def copy(self, slot: str, a: Array) -> Array:
         """Copy of `a`: in this workspace for NumPy, wherever the library puts it for others."""
         if not isinstance(a, np.ndarray):
-            return namespace(a).asarray(a, copy=True)
+            return namespace(a).asarray(a, device=a.device, copy=True)
         out = self.empty(slot, a.shape, a.dtype)
         out[...] = a
         return out

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from isopleth._namespace import Array, namespace, overwrite
-from isopleth.kernels import Kernel, Workspace
+from isopleth.kernels import Gaussian, Kernel, Workspace
 
 Evaluate = Callable[[Array, Workspace], Array]
 """A function of squared distances for the hot path: may overwrite them, and may answer in scratch."""
@@ -24,7 +24,8 @@ class Tile:
 
     `s` holds their squared distances and may be overwritten. `near` marks the pairs so close that what a matrix product
     makes of their differences has lost digits, and is None where there are none. In a `direct` tile distances were taken
-    one by one, and so should differences be.
+    one by one, and so should differences be. An `exponential` tile holds what the block asked for by
+    :meth:`Block.exponent` in the place of distances.
     """
 
     s: Array
@@ -33,6 +34,7 @@ class Tile:
     work: Workspace
     near: Array | None = None
     direct: bool = False
+    exponential: bool = False
 
     def difference(self, j: int) -> Array:
         """Differences of coordinate `j`, in scratch."""
@@ -58,9 +60,16 @@ class Block(ABC):
     symmetric: ClassVar[bool] = False
     """Whether the transposed tile adds the same way, so that a set of points against itself needs half of its tiles."""
 
+    light: bool = False
+    """Whether it takes phi or phi' alone, and so keeps little beside a tile."""
+
     @abstractmethod
     def zeros(self, x: Array, v: Array) -> Array:
         """The empty sum for the rows `x` and coefficients `v`."""
+
+    def exponent(self, kernel: Kernel) -> float | None:
+        """The c of a block that is :math:`e^{c s}` for this kernel: a device then makes c s, and spares a pass over the tile."""
+        return None
 
     kept: ClassVar[int] = 0
     """Numbers a pair of the stored form; 0 where there is none."""
@@ -88,9 +97,10 @@ class Matrix(Block):
     symmetric = True
     kept = 1
 
-    def __init__(self, name: str, evaluate: EvaluateFor) -> None:
+    def __init__(self, name: str, evaluate: EvaluateFor, light: bool = False) -> None:
         self._name = name
         self._evaluate = evaluate
+        self.light = light
 
     def __repr__(self) -> str:
         return self._name
@@ -116,6 +126,21 @@ class Matrix(Block):
     def add_transposed(self, kept: Array, tile: Tile, v: Array, out: Array) -> None:
         """One product with its transpose."""
         out += kept.T @ v
+
+
+class Value(Matrix):
+    """The kernel itself."""
+
+    def __init__(self) -> None:
+        super().__init__("value", lambda kernel: lambda s, work: kernel._product(s, 0, work), light=True)
+
+    def exponent(self, kernel: Kernel) -> float | None:
+        """That of the Gaussian; a kernel derived from it may be another function."""
+        return -0.5 if type(kernel) is Gaussian else None
+
+    def parts(self, kernel: Kernel, tile: Tile) -> tuple[Array]:
+        """The values of a tile."""
+        return (overwrite(namespace(tile.s).exp, tile.s),) if tile.exponential else super().parts(kernel, tile)
 
 
 class LogSum(Block):
@@ -219,11 +244,7 @@ class LogLaplacian(LogSum):
         return out
 
 
-def _phi(kernel: Kernel) -> Evaluate:
-    return lambda s, work: kernel._product(s, 0, work)
-
-
-VALUE = Matrix("value", _phi)
+VALUE = Value()
 LAPLACIAN = Matrix("laplacian", lambda kernel: kernel._laplacian)
 LOG_SUM = LogSum()
 LOG_GRADIENT = LogGradient()

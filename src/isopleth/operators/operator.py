@@ -88,7 +88,7 @@ class Operator:
 
     def _sum_over(self, x: Points, y: Points) -> None:
         self.shape = (x.x.shape[0], y.x.shape[0])
-        layout = Layout.of(x.x, self.shape, self.memory_limit, effective_n_jobs(self._n_jobs))
+        layout = Layout.of(x.x, self.shape, self.memory_limit, effective_n_jobs(self._n_jobs), self.block.light)
         self._sweep = Sweep(self.kernel, self.block, x, y, layout)
 
     def _home(self, a: Array) -> Array:
@@ -133,7 +133,10 @@ class Operator:
             )
         refuse_gradient(v, "v")
         v = devices.host_view(v)
-        return self._home(self._sweep.run(v) if self._matrix is None else self._matrix @ v)
+        if self._matrix is None:
+            return self._home(self._sweep.run(v))
+        with devices.full_precision(v):
+            return self._home(self._matrix @ v)
 
     def dense(self) -> Array:
         """The whole matrix of a scalar block, whatever the memory limit."""

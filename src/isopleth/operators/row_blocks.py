@@ -6,6 +6,7 @@ from typing import Any
 
 from isopleth._namespace import Array, add_at, namespace, overwrite
 from isopleth.kernels import Kernel
+from isopleth.kernels.capping import cap
 from isopleth.operators import devices
 from isopleth.operators.blocks import Block, Tile
 from isopleth.operators.curvature import slope_and_bend
@@ -45,6 +46,8 @@ class _RowBlock(Block):
 
 class PairedGradient(_RowBlock):
     r""":math:`out_i = \sum_j (a_i \cdot v_j)\, \nabla_x k(x_i, y_j)` for coefficients a of shape (n, k) and v of shape (m, k)."""
+
+    light = True
 
     def __repr__(self) -> str:
         return "paired gradient"
@@ -92,7 +95,7 @@ class PairedHessian(_RowBlock):
 class PairedLogGradient(_RowBlock):
     r""":math:`out_i = \sum_j e^{\log k(x_i, y_j) + a_i + v_{j0}}\, v_{j1}\, (\nabla_x \log k(x_i, y_j), 1)`, of d + 1 columns.
 
-    With the log sum of the other points among a or v, the exponentials are shares of 1.
+    The largest logarithm of a sum has to be taken off in a or v: no exponential is more than 1.
     """
 
     def __repr__(self) -> str:
@@ -109,7 +112,7 @@ class PairedLogGradient(_RowBlock):
         shares = kernel._log(tile.s, tile.work)
         shares += v[:, 0]
         shares += out[:, d + 1 :]
-        shares = overwrite(xp.exp, shares)
+        shares = overwrite(xp.exp, cap(shares, 0.0))  # large logarithms are rounded one way here, another there
         shares *= v[:, 1]
         out[:, d] += xp.sum(shares, axis=1)
         slopes *= shares

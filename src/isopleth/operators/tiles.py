@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeVar
 
@@ -37,7 +37,7 @@ class Points:
         norms = xp.sum(x * x, axis=1)
         ones = xp.ones((x.shape[0], 1), dtype=x.dtype, device=x.device)
         left = xp.concat([-2.0 * x, norms[:, None], ones], axis=1)
-        right = xp.asarray(xp.concat([x, ones, norms[:, None]], axis=1).T, copy=True)
+        right = xp.asarray(xp.concat([x, ones, norms[:, None]], axis=1).T, device=x.device, copy=True)
         return cls(x, norms, left, right)
 
     def part(self, rows: slice) -> Points:
@@ -65,10 +65,13 @@ def _product(x: Points, rows: slice, y: Points, columns: slice, work: Workspace)
     return np.matmul(left, right, out=work.empty("distances", (left.shape[0], right.shape[1]), left.dtype))
 
 
-def _begin(x: Points, rows: slice, y: Points, columns: slice, work: Workspace) -> Callable[[], Tile]:
+def _begin(
+    x: Points, rows: slice, y: Points, columns: slice, work: Workspace, reach: Array, exponent: float | None
+) -> Callable[[], Tile]:
     """Begin a tile of exact squared distances; what is answered ends it.
 
-    Only the end asks for a number, which on a device means to wait for all that was begun.
+    `reach` is the largest sum of two squared norms in it. Where there is an `exponent`, which is negative, points give that
+    many times their distances. Only the end waits for a number of a device.
     """
     xp = namespace(x.x)
     a, b = x.x[rows, :], y.x[columns, :]
@@ -76,27 +79,31 @@ def _begin(x: Points, rows: slice, y: Points, columns: slice, work: Workspace) -
         tile = Tile(_direct(a, b, work), a, b, work, direct=True)
         return lambda: tile
     s = _product(x, rows, y, columns, work)
-    nearness = 1e-5 if x.x.dtype == xp.float64 else 1e-3
-    clear = xp.min(s) > nearness * (xp.max(x.norms[rows]) + xp.max(y.norms[columns]))
+    unit = 1.0 if exponent is None else exponent
+    nearness = unit * (1e-5 if x.x.dtype == xp.float64 else 1e-3)
+    clear = devices.later(xp.min(s) > nearness * reach if unit > 0.0 else xp.max(s) < nearness * reach)
 
     def end() -> Tile:
-        if bool(clear):
-            return Tile(s, a, b, work)
-        return _corrected(s, s <= nearness * (x.norms[rows][:, None] + y.norms[columns][None, :]), a, b, work)
+        tile = Tile(s, a, b, work, exponential=exponent is not None)
+        if clear():
+            return tile
+        limits = x.norms[rows][:, None] + y.norms[columns][None, :]
+        limits *= nearness
+        return _corrected(tile, s <= limits if unit > 0.0 else s >= limits, unit)
 
     return end
 
 
-def _corrected(s: Array, near: Array, a: Array, b: Array, work: Workspace) -> Tile:
+def _corrected(tile: Tile, near: Array, unit: float) -> Tile:
     """Distances for which the matrix product cancels, the `near` ones, taken again by their differences."""
-    xp = namespace(s)
-    count = int(xp.sum(xp.astype(near, xp.int64)))
+    s, xp = tile.s, namespace(tile.s)
+    count = int(xp.count_nonzero(near))
     if count == 0:
-        return Tile(s, a, b, work)
-    if count * a.shape[1] > s.shape[0] * s.shape[1]:  # their differences would take more memory than the tile
-        return Tile(_direct(a, b, work), a, b, work, direct=True)
-    tile = Tile(s, a, b, work, near)
-    s[near] = xp.sum(tile.near_differences()[2] ** 2, axis=1)
+        return tile
+    if count * tile.x.shape[1] > s.shape[0] * s.shape[1]:  # their differences would take more memory than the tile
+        return Tile(_direct(tile.x, tile.y, tile.work), tile.x, tile.y, tile.work, direct=True)
+    tile = replace(tile, near=near)
+    s[near] = unit * xp.sum(tile.near_differences()[2] ** 2, axis=1)
     return tile
 
 
@@ -160,17 +167,24 @@ class Sweep:
         workers, tile = self.layout.workers, self.layout.tile
         rows, columns = _slices(self.x.x.shape[0], tile[0]), _slices(self.y.x.shape[0], tile[1])
 
+        down, across = _with_reach(self.x.norms, rows), _with_reach(self.y.norms, columns)
+        on_processor = devices.on_processor(self.x.x)
+        exponent = None if on_processor or self.x.x.shape[1] <= DIRECT_DIM else self.block.exponent(self.kernel)
+        x = self.x if exponent is None else replace(self.x, left=exponent * self.x.left)
+
         def begun(worker: int) -> Iterator[tuple[Callable[[], Tile], slice, slice]]:
             scratch = Workspace()
-            for row in (rows[i] for i in _share(len(rows), worker, workers)):
-                for column in [row, *_behind(row.stop, columns)] if half else columns:
-                    yield _begin(self.x, row, self.y, column, scratch), row, column
+            for i in _share(len(rows), worker, workers):
+                row, own = down[i]
+                for column, reach in [down[i], *_behind(row.stop, across)] if half else across:
+                    yield _begin(x, row, self.y, column, scratch, own + reach, exponent), row, column
 
         def work(worker: int) -> None:
             tiles = begun(worker)
             with np.errstate(all="ignore"):  # limits at 0 and underflow far away are meant
-                for end, row, column in tiles if devices.on_processor(self.x.x) else _one_ahead(tiles):
+                for end, row, column in tiles if on_processor else _one_ahead(tiles):
                     visit(end(), row, column, worker)
+                    del end  # the memory of this tile is for the one after the next
 
         with devices.full_precision(self.x.x):
             map_threads(work, range(workers), workers)
@@ -185,8 +199,14 @@ def _one_ahead(items: Iterator[T]) -> Iterator[T]:
     yield from last
 
 
-def _behind(start: int, columns: list[slice]) -> Iterator[slice]:
-    """What of `columns` lies at or behind `start`."""
-    for column in columns:
+def _with_reach(norms: Array, slices: list[slice]) -> list[tuple[slice, Array]]:
+    """Each slice, with the largest of its squared norms."""
+    xp = namespace(norms)
+    return [(part, xp.max(norms[part])) for part in slices]
+
+
+def _behind(start: int, columns: list[tuple[slice, Array]]) -> Iterator[tuple[slice, Array]]:
+    """What of `columns` lies at or behind `start`, each with what it came with."""
+    for column, reach in columns:
         if column.stop > start:
-            yield slice(max(column.start, start), column.stop)
+            yield slice(max(column.start, start), column.stop), reach

@@ -24,9 +24,10 @@ from isopleth.operators.differences import (
 class Radial(Block):
     r"""Numbers to vectors: :math:`out_i = \sum_j q(s_{ij})\, (x_i - y_j)\, v_j` for a scalar function q of the kernel."""
 
-    def __init__(self, name: str, evaluate: EvaluateFor) -> None:
+    def __init__(self, name: str, evaluate: EvaluateFor, light: bool = False) -> None:
         self._name = name
         self._evaluate = evaluate
+        self.light = light
 
     def __repr__(self) -> str:
         return self._name
@@ -76,9 +77,10 @@ class Flux(_OfVectors):
 
     kept = 1
 
-    def __init__(self, name: str, evaluate: EvaluateFor) -> None:
+    def __init__(self, name: str, evaluate: EvaluateFor, light: bool = False) -> None:
         self._name = name
         self._evaluate = evaluate
+        self.light = light
 
     def __repr__(self) -> str:
         return self._name
@@ -286,13 +288,13 @@ def _bilaplacian(kernel: Kernel) -> Evaluate:
     return evaluate
 
 
-GRADIENT = Radial("gradient", _times_slope(2.0))
+GRADIENT = Radial("gradient", _times_slope(2.0), light=True)
 """grad_x k(x_i, y_j) v_j = 2 phi' (x_i - y_j) v_j."""
 
 GRADIENT_OF_LAPLACIAN = Radial("gradient of laplacian", _laplacian_slope)
 """grad_x Delta k(x_i, y_j) v_j = 4 ((d + 2) phi'' + 2 s phi''') (x_i - y_j) v_j."""
 
-FLUX = Flux("flux", _times_slope(2.0))
+FLUX = Flux("flux", _times_slope(2.0), light=True)
 """grad_x k(x_i, y_j) . v_j: the divergence of k(., y_j) v_j, and minus the potential of the curl-free kernel."""
 
 FLUX_OF_LAPLACIAN = Flux("flux of laplacian", _laplacian_slope)
@@ -300,7 +302,7 @@ FLUX_OF_LAPLACIAN = Flux("flux of laplacian", _laplacian_slope)
 
 CURL_FREE = CurlFree()
 
-SLOPE = Matrix("slope", _times_slope(-2.0))
+SLOPE = Matrix("slope", _times_slope(-2.0), light=True)
 """-2 phi', the part of the curl-free kernel that is a multiple of the identity."""
 
 BILAPLACIAN = Matrix("bilaplacian", _bilaplacian)

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from isopleth.errors import require
+from isopleth.errors import DataWarning, require
 from isopleth.io.atomic import atomic_write, check_target
 from isopleth.io.writing import check_suffix
-from isopleth.validation import DataWarning
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,11 +12,11 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth._namespace import Array, Home
-from isopleth.density.length_scales import loss_units, resolve_length_scale
 from isopleth.errors import InputError
 from isopleth.frame import Frame
 from isopleth.home import settle
 from isopleth.kernels import Kernel, get_kernel
+from isopleth.length_scales import loss_units, resolve_length_scale
 from isopleth.rows import merge_rows
 from isopleth.score.base_measure import GaussianBase
 from isopleth.score.field import KernelTerm, ScoreField, Term, ZetaTerm
@@ -101,9 +101,9 @@ class ScoreEstimator(BaseEstimator, ABC):
 
         Notes
         -----
-        Of tensors, fitted arrays are tensors on the same device, and what grows with pairs of rows is computed there. What one
-        core does in some milliseconds, less than it takes to tell a device, is computed on the host, as are landmarks, folds
-        and the base measure. ``search_path_`` and ``base_`` hold arrays of NumPy.
+        Of tensors, fitted arrays are tensors on the same device, and what grows with pairs of rows is computed there. Systems
+        that one core has solved before a device has been told what to do are solved on the host, where landmarks, folds and
+        the base measure are settled too. ``search_path_`` and ``base_`` hold arrays of NumPy.
         """
         self._validate_params()
         self._forget()

@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Callable
 
 from isopleth._namespace import Array, namespace
+from isopleth.errors import DataWarning
 from isopleth.solvers.regularizers import Regularizer, SpectralCutoff
-from isopleth.validation import DataWarning
 
 
 def warn_if_all_is_cut(regularizer: Regularizer, fitted: Array, largest: Callable[[], float]) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth._namespace import Home
-from isopleth.density.length_scales import loss_units
 from isopleth.kernels import Kernel
+from isopleth.length_scales import loss_units
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.score.regularized import RegularizedScore
 from isopleth.score.selection import FACTORS, Candidates, Rows, select

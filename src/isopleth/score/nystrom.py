@@ -22,15 +22,16 @@ from isopleth.score.base_measure import GaussianBase
 from isopleth.score.cut import warn_if_all_is_cut
 from isopleth.score.field import KernelTerm
 from isopleth.score.landmarks import METHODS, choose_landmarks
-from isopleth.score.nystrom_running import RunningStatistics, path_of
+from isopleth.score.nystrom_folds import NystromFolds, path_of
 from isopleth.score.nystrom_selection import parts_within_memory
 from isopleth.score.spaces import SPACES, Space
 from isopleth.score.statistics import NystromStatistics, pooled_system
 from isopleth.solvers.regularizers import Regularizer, Tikhonov
-from isopleth.validation import check_rows, check_weights, warn_of_new_beginning
+from isopleth.streaming import Streaming
+from isopleth.validation import check_rows, check_weights, on_host, warn_of_new_beginning
 
 
-class NystromKEF(ScoreEstimator):
+class NystromKEF(Streaming, ScoreEstimator):
     r"""The kernel exponential family estimator at landmarks: time and memory linear in the samples, or less.
 
     The score is sought among sums of kernels at m landmarks Z by what all M samples say [1]_ [2]_:
@@ -79,7 +80,7 @@ class NystromKEF(ScoreEstimator):
     search_path_ : RidgePath
         What was compared and chosen, if the ridge was.
     grad_log_density_ : ndarray of shape (n_samples, n_features)
-        The score at the rows of `fit`, or of the last `partial_fit`. All others are those of :class:`KernelScore`.
+        The score at the rows of `fit`. All others are those of :class:`KernelScore`.
 
     See Also
     --------
@@ -103,6 +104,8 @@ class NystromKEF(ScoreEstimator):
     """
 
     base: str | None
+
+    _solved = ("_dual_coef", "regularizer_", "search_path_")
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ScoreEstimator._parameter_constraints,
@@ -146,7 +149,7 @@ class NystromKEF(ScoreEstimator):
     ) -> FrameFit:
         centers = self._choose(space, z, weights)
         sums = self._sums(space, z, weights / weights.mean(), centers, base, home)
-        regularizer = self._chosen(sums)
+        regularizer = self._chosen(sums, self.regularizer)
         system = pooled_system(sums)
         del sums  # the solution has the memory to itself
         coefficients = space.unstack(system.solve(regularizer), z.shape[1])
@@ -156,11 +159,11 @@ class NystromKEF(ScoreEstimator):
             at_samples = at_samples + base.value(z)
         return FrameFit(at_samples, centers, coefficients, 0.0, {"regularizer_": regularizer})
 
-    def _chosen(self, sums: list[NystromStatistics]) -> Regularizer:
-        """The regulariser for these sums, by `search_path_` if they are in parts."""
+    def _chosen(self, sums: list[NystromStatistics], given: Regularizer | None) -> Regularizer:
+        """The regulariser for these sums, by `search_path_` if none is given and they are in parts."""
         path = path_of(sums)
         if path is None:
-            return Tikhonov() if self.regularizer is None else self.regularizer
+            return Tikhonov() if given is None else given
         self.search_path_ = path
         return path.regularizer
 
@@ -170,11 +173,12 @@ class NystromKEF(ScoreEstimator):
         The first call settles, by its rows, the landmarks (chosen among them, where `landmarks` is no array), the length
         scale, the base measure and the unit of losses. So it takes rows that are like those to come, some hundreds for each
         number that matters. Whatever rows come later, and in whatever batches and order, the score at a ridge is that of one
-        fit to all rows with these landmarks, length scale and base. A ridge that is chosen depends on the order of the rows as
-        it would on a seed; it is chosen anew with each call.
+        fit to all rows with these landmarks, length scale and base. A ridge that is chosen, by all rows so far, depends on
+        their order as it would on a seed.
 
-        Each call ends with a solve, which takes as long for one row as for many. Sums are on the host, for tensors too.
-        ``grad_log_density_`` is the score at the rows of the last call, and there are no ``weights_``.
+        The first call ends with a solve. After a later one, whatever is asked first takes the time of one, so that rows may
+        come one by one. Sums are on the host, for tensors too. There are no ``grad_log_density_`` and ``weights_``, which have a
+        number a row.
 
         Parameters
         ----------
@@ -211,42 +215,43 @@ class NystromKEF(ScoreEstimator):
         True
         """
         self._validate_params()
-        running: RunningStatistics | None = self.__dict__.get("_running")
-        if running is None and hasattr(self, "_centers"):
-            warn_of_new_beginning()
+        running: NystromFolds | None = self._sums_so_far()
+        if running is None:
+            if hasattr(self, "_centers"):
+                warn_of_new_beginning()
             self._forget()
         home = Home.of(X)
         X = check_rows(self, X, reset=running is None, min_samples=2 if running is None else 1)
-        weights = check_weights(sample_weight, len(X))
+        weights = check_weights(sample_weight, len(X), added=running is not None)
         if running is None:
             rows, merged, _ = merge_rows(X, weights)
             running = self._sums_of_none(*self._settle_frame(rows, merged, HOST), merged)()
-        z = self._frame.enter(X)
-        self._finish(running.accumulate(z, weights), home)
-        self._running = running
-        self.grad_log_density_ = np.asarray(home.fetch(self._value(home.send(z))) / self._frame.scale)
+        self._centers = home.send(running.landmarks)
+        with self._adding(running):
+            running.accumulate(self._frame.enter(X), weights)
+        # Settled by the first call, whose rows may have come from elsewhere.
+        self.length_scale_, self.unit_ = Home.fetch(self.length_scale_), Home.fetch(self.unit_)
         settle(self, home)
         return self
 
     def _forget(self) -> None:
-        super()._forget()
-        self.__dict__.pop("_running", None)
+        ScoreEstimator._forget(self)
+        Streaming._forget(self)
 
     def _sums_of_none(
         self, space: Space, z: np.ndarray, base: GaussianBase | None, weights: np.ndarray
-    ) -> Callable[..., RunningStatistics]:
+    ) -> Callable[..., NystromFolds]:
         """What makes sums over no rows, landmarks being chosen among distinct ones: all there are or some."""
         landmarks = self._choose(space, z, weights)
-        return partial(RunningStatistics.empty, space, landmarks, base, choosing=self.regularizer is None)
+        return partial(NystromFolds.empty, space, landmarks, base, self.regularizer)
 
-    def _finish(self, running: RunningStatistics, home: Home = HOST) -> None:
-        """The fit to sums."""
-        self.__dict__.pop("search_path_", None)
-        self.regularizer_, system = self._chosen(running.parts), pooled_system(running.parts)
+    def _solve(self, sums: NystromFolds) -> None:
+        """The fit to sums, where the landmarks are."""
+        self.zeta_factor_ = 0.0
+        self.regularizer_, system = self._chosen(sums.parts, sums.regularizer), pooled_system(sums.parts)
         coefficients = self._space.unstack(system.solve(self.regularizer_), self._frame.dim)
         warn_if_all_is_cut(self.regularizer_, coefficients, lambda: system.largest)
-        self._centers, self._dual_coef = home.send(running.parts[0].landmarks), home.send(coefficients)
-        self.zeta_factor_ = 0.0
+        self._dual_coef = self._home.send(coefficients)
 
     def _sums(
         self,
@@ -282,8 +287,9 @@ class NystromKEF(ScoreEstimator):
         return z[chosen]
 
     def _given(self, columns: int) -> np.ndarray:
+        given = on_host(self.landmarks, "landmarks")
         try:
-            rows = np.asarray(self.landmarks, dtype=np.float64)
+            rows = np.asarray(given, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise InputError("landmarks holds something other than numbers; expected a number or rows.") from error
         if rows.ndim != 2 or rows.shape[1] != columns or not len(rows) or not np.isfinite(rows).all():

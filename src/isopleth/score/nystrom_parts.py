@@ -12,7 +12,7 @@ from isopleth.errors import InputError
 from isopleth.frame import Frame
 from isopleth.parts import Parts, take_columns
 from isopleth.score.nystrom import NystromKEF
-from isopleth.score.nystrom_running import RunningStatistics
+from isopleth.score.nystrom_folds import NystromFolds
 
 SAMPLE = 10_000
 """Distinct rows that are looked at first."""
@@ -62,9 +62,11 @@ def fit_parts(estimator: NystromKEF, parts: Parts) -> NystromKEF:
         raise InputError("X has no rows of positive weight; a score needs at least two that differ.")
     settled = estimator._settle_frame(rows, weights, HOST)
     start = partial(estimator._sums_of_none(*settled, weights), merged=True)
-    estimator._finish(parts.sums(start, partial(_add, estimator._frame)))
+    sums = parts.sums(start, partial(_add, estimator._frame))
+    estimator._centers = sums.landmarks
+    estimator._solve(sums)
     return estimator
 
 
-def _add(frame: Frame, sums: RunningStatistics, rows: np.ndarray, weights: np.ndarray | None) -> RunningStatistics:
+def _add(frame: Frame, sums: NystromFolds, rows: np.ndarray, weights: np.ndarray | None) -> NystromFolds:
     return sums.accumulate(frame.enter(rows), weights)

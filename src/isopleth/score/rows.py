@@ -7,8 +7,8 @@ import warnings
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from isopleth.errors import InputError
-from isopleth.validation import DataWarning, column_names
+from isopleth.errors import DataWarning, InputError
+from isopleth.validation import column_names
 
 SMALLEST = 1e-305
 """Half the range of a column, and its inverse the largest: beyond, distances overflow, or scores do."""

@@ -22,7 +22,7 @@ from typing import Self
 
 import numpy as np
 
-from isopleth._namespace import Array, Home, namespace, to_numpy
+from isopleth._namespace import Array, namespace
 from isopleth.kernels import Kernel, Workspace
 from isopleth.operators.devices import host_view
 from isopleth.operators.threads import effective_n_jobs, map_threads
@@ -89,18 +89,21 @@ def _add_by_profiles(
 
 def stacked(squares: Array) -> Array:
     """The whole symmetric matrix, in the order in which a space stacks coefficients."""
-    return Home.of(squares).send(_stacked(to_numpy(squares)))
+    xp, (components, _, m, _) = namespace(squares), squares.shape
+    matrix = xp.empty((components, m, components, m), dtype=squares.dtype, device=squares.device)
+    matrix[...] = xp.permute_dims(squares, (0, 2, 1, 3))
+    if isinstance(host_view(squares), np.ndarray):
+        _mirror(host_view(squares), host_view(matrix))
+    return xp.reshape(matrix, (components * m, components * m))
 
 
-def _stacked(squares: np.ndarray) -> np.ndarray:
+def _mirror(squares: np.ndarray, matrix: np.ndarray) -> None:
+    """Fill in what :func:`_add_by_profiles` has left out: z' before z is the transpose of z before z'."""
     components, _, m, _ = squares.shape
-    matrix = squares.transpose(0, 2, 1, 3).copy()
-    # z' before z is the transpose of z before z'
     upper = np.triu(np.ones((m, m), dtype=bool), 1)
     for i in range(components):
         for j in range(components):
             matrix[j, :, i, :].T[upper] = squares[i, j][upper]
-    return matrix.reshape(components * m, components * m)
 
 
 def _fitting(samples: float) -> int:

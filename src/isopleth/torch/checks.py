@@ -10,21 +10,23 @@ from torch import Tensor
 from isopleth.errors import InputError
 
 
-def check_points(x: Any, y: Any) -> None:
+def check_points(x: Any, y: Any, called: str = "y") -> None:
     """Refuse what are not two tables of as many columns, float32 or float64, of one type and on one device.
+
+    `called` is what messages call `y`.
 
     Raises
     ------
     InputError
         If they are not; the sentence says which and what to do.
     """
-    for name, a in (("x", x), ("y", y)):
+    for name, a in (("x", x), (called, y)):
         _check_tensor(name, a)
         if a.ndim != 2 or a.shape[1] == 0:
             raise InputError(f"{name} has shape {tuple(a.shape)}; expected points of shape (n, d), d at least 1.")
         _check_like(name, a, "x", x)
     if x.shape[1] != y.shape[1]:
-        raise InputError(f"x has {x.shape[1]} columns and y has {y.shape[1]}; expected the same.")
+        raise InputError(f"x has {x.shape[1]} columns and {called} has {y.shape[1]}; expected the same.")
 
 
 def check_coefficients(name: str, v: Any, points: str, y: Tensor, axes: tuple[int, ...]) -> None:
@@ -52,7 +54,10 @@ def unit_lengths(length_scale: Any, x: Tensor) -> Tensor:
     InputError
         If it is neither one positive number nor one a column.
     """
-    scale = torch.as_tensor(length_scale, dtype=x.dtype, device=x.device)
+    try:
+        scale = torch.as_tensor(length_scale, dtype=x.dtype, device=x.device)
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError(f"length_scale = {length_scale!r}: expected a number, or one a column.") from None
     if scale.ndim > 1 or (scale.ndim == 1 and scale.shape[0] != x.shape[1]):
         raise InputError(
             f"length_scale has shape {tuple(scale.shape)}; expected one number, or {x.shape[1]} as x has columns."
@@ -65,6 +70,8 @@ def unit_lengths(length_scale: Any, x: Tensor) -> Tensor:
 def _check_tensor(name: str, a: Any) -> None:
     if not isinstance(a, Tensor):
         raise InputError(f"{name} is of type {type(a).__name__}; expected a tensor, such as torch.as_tensor makes.")
+    if a.layout is not torch.strided:
+        raise InputError(f"{name} is stored as {a.layout}; expected a plain tensor, see Tensor.to_dense.")
     if a.dtype not in (torch.float32, torch.float64):
         raise InputError(f"{name} is of type {a.dtype}; expected torch.float32 or torch.float64.")
 

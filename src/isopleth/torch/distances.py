@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 from isopleth.difference.gaussian_system import GaussianSystem
 from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
+from isopleth.operators.devices import full_precision
 from isopleth.torch.checks import check_points, unit_lengths
 from isopleth.torch.products import kernel_product
 
@@ -88,17 +90,22 @@ def squared_l2(
     True
     """
     check_points(x, y)
+    for name, sample in (("x", x), ("y", y)):
+        if len(sample) == 0:
+            raise InputError(f"{name} has no rows; expected at least one.")
     _check_alpha(alpha)
     scale = unit_lengths(length_scale, x).detach()
-    centers = _spread(x, y) if centers is None else centers.detach()
-    check_points(x, centers)
+    if centers is None:
+        centers = _spread(x, y)
+    check_points(x, centers, "centers")
+    centers = centers.detach()
     rows = torch.cat([x, y])
     contrast = torch.cat([x.new_full((len(x),), 1.0 / len(x)), x.new_full((len(y),), -1.0 / len(y))])
     h = kernel_product("gaussian", centers, rows, contrast, scale, memory_limit=memory_limit, n_jobs=n_jobs)
-    system = GaussianSystem(centers / scale, 0.0, memory_limit, n_jobs)
-    gram = system.gram()
-    theta = _solved(gram, alpha, h)
-    out = 2.0 * (h @ theta) - theta @ (gram @ theta)
+    gram = GaussianSystem(centers / scale, 0.0, memory_limit, n_jobs).gram()
+    with full_precision(x):  # theta is large, and what is left of it small
+        theta = _solved(gram, alpha, h)
+        out = 2.0 * (h @ theta) - theta @ (gram @ theta)
     if relative:
         return out
     log_volume = 0.5 * x.shape[1] * math.log(math.pi) + torch.log(scale).sum()
@@ -115,7 +122,7 @@ def _solved(gram: Tensor, alpha: float, h: Tensor) -> Tensor:
 
 
 def _check_alpha(alpha: Any) -> None:
-    if isinstance(alpha, bool) or not isinstance(alpha, (int, float)) or not 0.0 < alpha < math.inf:
+    if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 0.0 < float(alpha) < math.inf:
         raise InputError(f"alpha = {alpha!r}: expected a positive number.")
 
 

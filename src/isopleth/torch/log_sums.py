@@ -21,35 +21,36 @@ class _LogKernelSum(Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, y: Tensor, w: Tensor, sums: Sums) -> Tensor:
-        state = sums(x, y, w, LOG_SUM)
-        out = state[:, 0] + torch.log(state[:, 1])
-        ctx.save_for_backward(x, y, w, out)
+        top, total = sums(x, y, w, LOG_SUM).unbind(dim=1)
+        ctx.save_for_backward(x, y, w, top, total)
         ctx.sums = sums
-        return out
+        return top + torch.log(total)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, y, w, out = ctx.saved_tensors
+        x, y, w, top, total = ctx.saved_tensors
         for_x, for_y, for_w, _ = ctx.needs_input_grad
         with torch.no_grad():
-            of_x, of_y, of_w = _slopes(ctx.sums, x, y, w, out, grad, for_x, for_y or for_w)
+            # Not from the sum itself: where logarithms are large it has lost the digits of log total.
+            unit = torch.where(total > 0.0, grad / total, torch.zeros_like(grad))  # a sum of nothing has shares of 0
+            of_x, of_y, of_w = _slopes(ctx.sums, x, y, w, top, unit, for_x, for_y or for_w)
         slopes = (of_x, of_y if for_y else None, of_w if for_w else None)
         return *(first_derivative(slope, x, y, w, grad) for slope in slopes), None
 
 
 def _slopes(
-    sums: Sums, x: Tensor, y: Tensor, w: Tensor, out: Tensor, grad: Tensor, for_x: bool, for_others: bool
+    sums: Sums, x: Tensor, y: Tensor, w: Tensor, top: Tensor, unit: Tensor, for_x: bool, for_others: bool
 ) -> tuple[Tensor | None, ...]:
-    """Derivatives for x, y and w, from the shares that each pair has in its sum."""
+    """Derivatives for x, y and w, from each pair over the largest of its row, which counts for `unit`."""
     d = x.shape[1]
-    reciprocal = torch.where(torch.isinf(out), out, -out).detach()  # a sum of nothing has shares of 0
+    reciprocal = torch.where(torch.isinf(top), top, -top)
     of_x = of_others = None
     if for_x:
         ones = torch.ones_like(w)
         block = PairedLogGradient(reciprocal[:, None])
-        of_x = grad[:, None] * sums(x, y, torch.stack([w, ones], dim=1), block)[:, :d]
+        of_x = unit[:, None] * sums(x, y, torch.stack([w, ones], dim=1), block)[:, :d]
     if for_others:
-        of_others = sums(y, x, torch.stack([reciprocal, grad], dim=1), PairedLogGradient(w.detach()[:, None]))
+        of_others = sums(y, x, torch.stack([reciprocal, unit], dim=1), PairedLogGradient(w.detach()[:, None]))
     return of_x, None if of_others is None else of_others[:, :d], None if of_others is None else of_others[:, d]
 
 
@@ -109,11 +110,12 @@ def log_kernel_sum(
     check_points(x, y)
     w = torch.zeros_like(y[:, 0]) if log_weights is None else log_weights
     check_coefficients("log_weights", w, "y", y, (1,))
-    sums = Sums.of(kernel, x, memory_limit, n_jobs)
+    scale = unit_lengths(length_scale, x)
+    left = x / scale
+    right = left if y is x else y / scale
+    sums = Sums.of(kernel, right, memory_limit, n_jobs)
     if not sums.kernel.nonnegative:
         raise InputError(
             f"kernel = {kernel!r} can be negative and has no logarithm; use 'gaussian' or a Matern kernel."
         )
-    scale = unit_lengths(length_scale, x)
-    left = x / scale
-    return _LogKernelSum.apply(left, left if y is x else y / scale, w, sums)
+    return _LogKernelSum.apply(left, right, w, sums)

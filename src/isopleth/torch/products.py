@@ -21,12 +21,12 @@ class _KernelProduct(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, y: Tensor, v: Tensor, sums: Sums) -> Tensor:
         ctx.save_for_backward(x, y, v)
-        ctx.sums = sums
+        ctx.sums, ctx.one_set = sums, y is x
         return sums(x, y, v)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, y, v = ctx.saved_tensors
+        x, y, v = _saved(ctx)
         for_x, for_y, for_v, _ = ctx.needs_input_grad
         g = grad.detach()
         slopes = (
@@ -44,18 +44,24 @@ def _paired_gradient(sums: Sums, x: Tensor, a: Tensor, y: Tensor, v: Tensor) -> 
     return sums(x, y, v, PairedGradient(a))[:, : x.shape[1]]
 
 
+def _saved(ctx: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """What was saved; torch gives one set of points back as two tensors, of which half of the pairs would no longer do."""
+    x, y, v = ctx.saved_tensors
+    return x, x if ctx.one_set else y, v
+
+
 class _GradientProduct(Function):
     """out_i = sum_j grad_x k(x_i, y_j) v_j for coefficients of shape (m,)."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, y: Tensor, v: Tensor, sums: Sums) -> Tensor:
         ctx.save_for_backward(x, y, v)
-        ctx.sums = sums
+        ctx.sums, ctx.one_set = sums, y is x
         return sums(x, y, v, GRADIENT)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, y, v = ctx.saved_tensors
+        x, y, v = _saved(ctx)
         for_x, for_y, for_v, _ = ctx.needs_input_grad
         g, d = grad.detach(), x.shape[1]
         slopes = (
@@ -132,7 +138,7 @@ def kernel_product(
     scale = unit_lengths(length_scale, x)
     left = x / scale
     right = left if y is x else y / scale
-    sums = Sums.of(kernel, x, memory_limit, n_jobs)
+    sums = Sums.of(kernel, right, memory_limit, n_jobs)
     if v.ndim == 1:
         return _KernelProduct.apply(left, right, v[:, None], sums)[:, 0]
     return _KernelProduct.apply(left, right, v, sums)
@@ -187,8 +193,9 @@ def gradient_product(
     check_points(x, y)
     check_coefficients("v", v, "y", y, (1,))
     scale = unit_lengths(length_scale, x)
-    sums = Sums.of(kernel, x, memory_limit, n_jobs)
+    left = x / scale
+    right = left if y is x else y / scale
+    sums = Sums.of(kernel, right, memory_limit, n_jobs)
     if sums.kernel.smoothness <= 1.0:
         raise InputError(f"kernel = {kernel!r} has no second derivatives at 0; use a Matern kernel or 'gaussian'.")
-    left = x / scale
-    return _GradientProduct.apply(left, left if y is x else y / scale, v, sums) / scale
+    return _GradientProduct.apply(left, right, v, sums) / scale

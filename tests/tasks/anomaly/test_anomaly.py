@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from isopleth import AnomalyDetector
 from isopleth.datasets import load_breast
-from isopleth.validation import DataWarning
+from isopleth.errors import DataWarning
 
 
 @parametrize_with_checks([AnomalyDetector(n_estimators=25)])

@@ -11,10 +11,9 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from isopleth import AnomalyDetector, load, save
-from isopleth.errors import InputError
+from isopleth.errors import DataWarning, InputError
 from isopleth.tasks.anomaly.explanation import Explanation
 from isopleth.tasks.anomaly.moves import MOST_VALUES, _sums_of_others, parted, values_to_try
-from isopleth.validation import DataWarning
 
 
 def table(n=200, dim=4, seed=0):

@@ -9,9 +9,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import isopleth
 from isopleth import DriftMonitor, InputError
+from isopleth.errors import DataWarning
 from isopleth.tasks.drift import calibration as drift_calibration
 from isopleth.tasks.drift.window import DriftState, advance
-from isopleth.validation import DataWarning
 
 
 @pytest.fixture(autouse=True)

@@ -10,14 +10,19 @@ from scipy.integrate import dblquad
 from scipy.linalg import toeplitz
 from scipy.stats import multivariate_normal
 
-from isopleth.tasks.segmentation.costs import ColumnCosts
-from isopleth.tasks.segmentation.dynamic import Pricing, segment
+from isopleth.tasks.segmentation.costs import SegmentCosts, rounding_variance
+from isopleth.tasks.segmentation.dynamic import Pricing
 from isopleth.tasks.segmentation.noise import Noise, fitted_noise
 from isopleth.tasks.segmentation.preparation import grows_in_proportion, season, without_wild_values
+from isopleth.tasks.segmentation.segments import segment
 from isopleth.tasks.segmentation.shocks import price_of_shocks, tail_gain
 from isopleth.tasks.segmentation.stages import describe
 
 NOISES = [Noise(), Noise((0.6,)), Noise((0.7, -0.4)), Noise((-0.3, 0.5, 0.2))]
+
+
+def costs_of(y: np.ndarray, noise: Noise, degree: int) -> SegmentCosts:
+    return SegmentCosts(y[:, None], (noise,), degree, np.ones(len(y)))
 
 
 def covariance(noise: Noise, n: int) -> np.ndarray:
@@ -64,20 +69,20 @@ def test_prices_are_those_of_dense_generalised_least_squares(noise, degree, boun
     rng = np.random.default_rng(3)
     y = np.cumsum(rng.normal(size=30))
     start, end = bounds
-    costs = ColumnCosts(y, noise, degree, np.ones(30))
-    rss, price = costs.parts(np.array([start]), np.array([end]))
+    costs = costs_of(y, noise, degree)
+    (rss,), (price,) = costs.parts(np.array([start]), np.array([end]))
     time = (np.arange(30) - 14.5) / 30
     design = np.column_stack([np.ones(30), time][: degree + 1])[start:end]
     weight = np.linalg.inv(covariance(noise, end - start))
     information = design.T @ weight @ design
     left = y[start:end] - design @ np.linalg.solve(information, design.T @ weight @ y[start:end])
-    floor = costs.floor * (end - start)
+    floor = costs.floors[0] * (end - start)
     assert rss[0] - floor == pytest.approx(left @ weight @ left, rel=1e-7)
     volume = np.ptp(y) if degree == 0 else np.ptp(y) ** 2 * 30 / (end - start)
     expected = np.linalg.slogdet(information / (2 * np.pi))[1] + 2 * np.log(volume) + noise.log_det
     assert price[0] == pytest.approx(expected, rel=1e-7)
     whole = np.unique([0, start, end, 30])
-    np.testing.assert_allclose(costs.residuals(whole)[start:end], left, atol=1e-8)
+    np.testing.assert_allclose(costs.residuals(whole)[0, start:end], left, atol=1e-8)
 
 
 def test_the_price_is_the_marginal_likelihood_under_uniform_coefficients():
@@ -90,10 +95,10 @@ def test_the_price_is_the_marginal_likelihood_under_uniform_coefficients():
     integral = dblquad(
         lambda slope, level: np.exp(law.logpdf(y - level - slope * time)) / extent**2, -3, 5, -8, 12, epsabs=1e-14
     )[0]
-    costs = ColumnCosts(y, noise, 1, np.ones(n))
-    pricing = Pricing([costs], 3)
+    costs = costs_of(y, noise, 1)
+    pricing = Pricing(costs, 3)
     price = pricing.of_segments(np.array([0]), np.array([n]), np.array([[variance]]))[0, 0]
-    price += n * np.log(2 * np.pi * variance) - n * costs.floor / variance
+    price += n * np.log(2 * np.pi * variance) - n * costs.floors[0] / variance
     assert price == pytest.approx(-2 * np.log(integral), rel=1e-6)
 
 
@@ -101,7 +106,7 @@ def test_the_price_is_the_marginal_likelihood_under_uniform_coefficients():
 def test_dynamic_programming_finds_what_trying_all_finds(degree):
     rng = np.random.default_rng(5)
     y = np.repeat([0.0, 4.0, 1.0], 5) + rng.normal(size=15)
-    pricing = Pricing([ColumnCosts(y, Noise((0.3,)), degree, np.ones(15))], 3)
+    pricing = Pricing(costs_of(y, Noise((0.3,)), degree), 3)
     variance = np.array([[0.5], [3.0]])
     found = pricing.cheapest(np.arange(16), variance)
     for bounds, own in zip(found, variance, strict=True):
@@ -118,14 +123,14 @@ def test_dynamic_programming_finds_what_trying_all_finds(degree):
 
 def test_the_gain_of_one_change_is_that_of_the_totals():
     y = np.random.default_rng(6).normal(size=40)
-    pricing = Pricing([ColumnCosts(y, Noise(), 0, np.ones(40))], 4, surcharge=1.5)
+    pricing = Pricing(costs_of(y, Noise(), 0), 4, surcharge=1.5)
     totals = [pricing.total(np.array([0, place, 40])) for place in range(4, 37)]
     assert pricing.gain_of_one_change() == pytest.approx(pricing.total(np.array([0, 40])) - min(totals), rel=1e-9)
 
 
 def test_the_totals_without_each_change_are_those_of_shorter_segmentations():
     y = np.random.default_rng(6).normal(size=40)
-    pricing = Pricing([ColumnCosts(y, Noise((0.2,)), 1, np.ones(40))], 4, surcharge=1.5)
+    pricing = Pricing(costs_of(y, Noise((0.2,)), 1), 4, surcharge=1.5)
     for inner in ([9], [9, 21], [9, 21, 30]):
         bounds = np.array([0, *inner, 40])
         expected = [pricing.total(np.delete(bounds, j)) for j in range(1, len(bounds) - 1)]
@@ -136,11 +141,49 @@ def test_weights_are_as_good_as_a_scaled_column_for_constants_without_correlatio
     """A weight of 2 at a step counts as two independent copies of half the information each: four times the square."""
     y = np.array([1.0, 4.0, 2.0, 8.0, 5.0, 7.0])
     weights = np.array([1.0, 2.0, 1.0, 0.5, 1.0, 1.0])
-    costs = ColumnCosts(y, Noise(), 0, weights)
-    (level, _), rss, _ = costs.fit(np.array([0]), np.array([6]))
+    costs = SegmentCosts(y[:, None], (Noise(),), 0, weights)
+    ((level,), _), (rss,), _ = costs.fit(np.array([0]), np.array([6]))
     mean = np.average(y, weights=weights**2)
     assert level[0] == pytest.approx(mean)
     assert rss[0] == pytest.approx(np.sum(weights**2 * (y - mean) ** 2))
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+def test_columns_together_cost_bit_for_bit_what_each_costs_alone(degree):
+    rng = np.random.default_rng(16)
+    noises = tuple(NOISES[c % 3] for c in range(17))
+    values, weights = rng.normal(size=(60, 17)) * 10.0 ** rng.integers(-6, 6, 17), 0.5 + rng.random(60)
+    bounds = np.array([0, 11, 30, 60])
+    together = SegmentCosts(values, noises, degree, weights)
+    pricing = Pricing(together, 8)
+    variances = 0.1 + rng.random((3, 17))
+    prices, totals = np.zeros((3, 3)), pricing.total(bounds)
+    total = 2.0 * pricing.per_change + sum(noise.order for noise in noises) * np.log(60)
+    for c, noise in enumerate(noises):
+        alone = SegmentCosts(values[:, c : c + 1], (noise,), degree, weights)
+        np.testing.assert_array_equal(together.residuals(bounds)[c], alone.residuals(bounds)[0])
+        prices += Pricing(alone, 8).of_segments(bounds[:-1], bounds[1:], variances[:, c : c + 1])
+        (rss,), (price,) = alone.parts(bounds[:-1], bounds[1:])
+        freedom = 60 - 3 * alone.coefficients
+        total += freedom * (np.log(rss.sum() / freedom) + 1.0) + price.sum()
+    np.testing.assert_array_equal(pricing.of_segments(bounds[:-1], bounds[1:], variances), prices)
+    assert totals == total
+
+
+def test_one_number_serves_as_the_start_or_the_end_of_all_segments():
+    y = np.random.default_rng(17).normal(size=(40, 3))
+    costs = SegmentCosts(y, (Noise((0.4,)),) * 3, 1, np.ones(40))
+    ends = np.array([9, 20, 31])
+    for one, all_of_them in [
+        (costs.parts(np.array([2]), ends), costs.parts(np.full(3, 2), ends)),
+        (costs.parts(ends, np.array([40])), costs.parts(ends, np.full(3, 40))),
+    ]:
+        np.testing.assert_array_equal(one, all_of_them)
+
+
+def test_rounding_is_a_twelfth_of_the_square_of_the_smallest_step():
+    columns = np.array([[0.0, 0.5, 3.0, 0.5], [1.0, 1.0, 1.0, 1.0]])
+    np.testing.assert_allclose(rounding_variance(columns), [0.25 / 12 + 1e-8 * columns[0].var(), 0.0], rtol=1e-15)
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])

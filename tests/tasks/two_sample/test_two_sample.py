@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import binomtest
 
 from isopleth import InputError, two_sample_test
+from isopleth.errors import DataWarning
 from isopleth.tasks.two_sample.permutation import Units
-from isopleth.validation import DataWarning
 
 FEW = {"n_permutations": 99, "random_state": 0, "n_jobs": 1}
 

@@ -76,9 +76,8 @@ class SpectralCutoff(Regularizer):
             share = max(1, int(float(self.count) * n * (1.0 + 1e-14)))
             many = int(self.count) if isinstance(self.count, Integral) else share
         else:
-            below = list(
-                accumulate(max(float(v), 0.0) for v in to_numpy(sigma))
-            )  # what is lost by leaving out the smallest
+            lost = (max(float(v), 0.0) for v in to_numpy(sigma))
+            below = list(accumulate(lost))  # by leaving out the smallest
             # A hair of room, so that rounding in the sum does not ask for one more.
             many = n - bisect_right(below, (1.0 - float(self.energy or 0.0) + 1e-12) * below[-1])
         return xp.logical_and(counts, xp.arange(n, device=sigma.device) >= n - many)

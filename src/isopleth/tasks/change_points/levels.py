@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from isopleth.tasks.segmentation.costs import ColumnCosts
-from isopleth.tasks.segmentation.dynamic import Pricing, Segmentation
+from isopleth.tasks.segmentation.costs import SegmentCosts
+from isopleth.tasks.segmentation.dynamic import Pricing
 from isopleth.tasks.segmentation.noise import Noise, fitted_noise
+from isopleth.tasks.segmentation.segments import Segmentation
 from isopleth.tasks.segmentation.stages import MOST_LAGS
 
 RUNS = 199
@@ -50,15 +51,14 @@ def surcharge(
 def _gain(found: Segmentation, precision: np.ndarray, shortest: int, rng: np.random.Generator) -> float:
     n = len(precision)
     drawn = found.innovations[rng.integers(0, len(found.innovations), n)]
-    columns = []
-    for noise, innovations, extent in zip(found.noises, drawn.T, found.extents, strict=True):
-        series = noise.series(innovations / precision)
-        if np.ptp(series) <= 0.0:
-            return -float("inf")
-        # What coefficients cost depends on the range, which is that of the series with its changes.
-        white = ColumnCosts(series, Noise(), found.degree, precision, extent)
-        whole = np.array([0, n])
-        fitted = fitted_noise(white.residuals(whole) * precision, whole, min(MOST_LAGS, n // 10))
-        columns.append(ColumnCosts(series, fitted, found.degree, precision, extent))
+    made = zip(found.noises, drawn.T, strict=True)
+    series = np.column_stack([noise.series(innovations / precision) for noise, innovations in made])
+    if (np.ptp(series, axis=0) <= 0.0).any():
+        return -float("inf")
+    # What coefficients cost depends on the range, which is that of the series with its changes.
+    white = SegmentCosts(series, (Noise(),) * series.shape[1], found.degree, precision, found.extents)
+    whole = np.array([0, n])
+    left = white.residuals(whole) * precision
+    fitted = tuple(fitted_noise(own, whole, min(MOST_LAGS, n // 10)) for own in left)
     least = max(shortest, MOST_LAGS + found.degree + 3)
-    return Pricing(columns, least).gain_of_one_change()
+    return Pricing(SegmentCosts(series, fitted, found.degree, precision, found.extents), least).gain_of_one_change()

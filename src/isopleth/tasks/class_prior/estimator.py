@@ -14,10 +14,10 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from isopleth._namespace import Home, to_numpy
-from isopleth.density.length_scales import deviations
-from isopleth.errors import InputError
+from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame
 from isopleth.home import settle
+from isopleth.length_scales import deviations
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import ONE_BLAS_THREAD
 from isopleth.tasks.class_prior.labels import checked_labels
@@ -25,7 +25,7 @@ from isopleth.tasks.class_prior.moments import Squash, check_class_count, strang
 from isopleth.tasks.class_prior.result import ClassPriors
 from isopleth.tasks.class_prior.scores import Features, Fits, drawn_evenly, stratified_folds
 from isopleth.tasks.class_prior.shares import Shares
-from isopleth.validation import DataWarning, check_rows, column_names, varying_columns
+from isopleth.validation import check_rows, column_names, varying_columns
 
 _RIDGE = 0.2
 """Over the root of the number of labelled rows, were all classes of one size."""

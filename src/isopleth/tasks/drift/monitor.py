@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth._namespace import Home, to_numpy
-from isopleth.errors import InputError
+from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame
 from isopleth.home import settle
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
@@ -25,7 +25,7 @@ from isopleth.tasks.drift.alarms import DriftAlarms
 from isopleth.tasks.drift.calibration import calibrate
 from isopleth.tasks.drift.features import DriftFeatures, spread
 from isopleth.tasks.drift.window import DriftState, advance
-from isopleth.validation import DataWarning, check_rows, varying_columns
+from isopleth.validation import check_rows, varying_columns
 
 _LONGEST = 1e7
 """Rows of a mean run length: simulations of more would take hours."""

@@ -1,6 +1,8 @@
-"""The price of every segment of a column in constant time: exact Gaussian likelihoods from cumulative sums."""
+"""The price of every segment of columns in constant time: exact Gaussian likelihoods from cumulative sums."""
 
 from __future__ import annotations
+
+from functools import cached_property
 
 import numpy as np
 
@@ -12,14 +14,18 @@ _RELATIVE_FLOOR = 1e-8
 """Variance of a column, over its whole one, that is taken for rounding: constant stretches would be priceless without it."""
 
 
-def rounding_variance(column: np.ndarray) -> float:
-    """Variance that rounding to the steps in which the values come leaves, and a floor where they come in none."""
-    steps = np.diff(np.unique(column))
-    return (float(steps.min()) ** 2 / 12.0 if len(steps) else 0.0) + _RELATIVE_FLOOR * float(column.var())
+def rounding_variance(columns: np.ndarray) -> np.ndarray:
+    """Variance that rounding to the steps in which the values come leaves, and a floor where they come in none.
+
+    Along the last axis.
+    """
+    steps = np.diff(np.sort(columns, axis=-1), axis=-1)
+    least = steps.min(axis=-1, initial=np.inf, where=steps > 0.0)
+    return np.where(np.isfinite(least), least, 0.0) ** 2 / 12.0 + _RELATIVE_FLOOR * columns.var(axis=-1)
 
 
-class ColumnCosts:
-    r"""Prices of the segments of one column under a line (or a constant) plus autoregressive noise.
+class SegmentCosts:
+    r"""Prices of the segments of columns under a line (or a constant) plus autoregressive noise, all columns at once.
 
     The generalised least squares of a segment need three (six) sums of products of the whitened column, constant and time. Beyond
     the first `order` steps of a segment whitening is one filter for all, so that differences of cumulative sums serve; what
@@ -31,69 +37,107 @@ class ColumnCosts:
 
     Parameters
     ----------
-    column : array of shape (n,)
-        Values, not all equal.
-    noise : Noise
-        Correlation of the noise.
+    values : array of shape (n, d)
+        No column constant.
+    noises : tuple of Noise
+        Correlation of the noise of each column.
     degree : {0, 1}
         Of the polynomial: constants or lines.
     precision : array of shape (n,)
         One over the relative standard deviation of the innovations at each step.
-    extent : float, optional
-        R; the range of the column.
+    extents : array of shape (d,), optional
+        R of each column; its range.
     """
 
     def __init__(
-        self, column: np.ndarray, noise: Noise, degree: int, precision: np.ndarray, extent: float | None = None
+        self,
+        values: np.ndarray,
+        noises: tuple[Noise, ...],
+        degree: int,
+        precision: np.ndarray,
+        extents: np.ndarray | None = None,
     ) -> None:
-        n = len(column)
-        self.n, self.noise, self.degree = n, noise, degree
+        columns = np.ascontiguousarray(values.T)
+        n = columns.shape[1]
+        self.n, self.noises, self.degree = n, noises, degree
         self.coefficients = degree + 1
-        self.log_det = noise.log_det
-        self.floor = rounding_variance(column)
-        self._log_range = float(np.log(np.ptp(column) if extent is None else extent))
+        self._log_dets = np.array([[noise.log_det] for noise in noises])
+        self._log_ranges = np.log(np.ptp(columns, axis=1) if extents is None else extents)[:, None]
         time = (np.arange(n) - 0.5 * (n - 1)) / n
-        self._terms = [np.ones(n), time, column] if degree else [np.ones(n), column]
+        self._terms = [np.ones((1, n)), time[None], columns] if degree else [np.ones((1, n)), columns]
+        orders = [noise.order for noise in noises]
+        self._of_order = {
+            order: np.array([c for c in range(len(orders)) if orders[c] == order]) for order in set(orders)
+        }
         self._until_end = self._later_steps(precision)
-        after = np.minimum(np.arange(n + 1) + noise.order, n)
-        self._from_start = self._first_steps(precision) - self._until_end[:, after]
+        self._from_start = self._first_steps(precision)
+        for order, chosen in self._of_order.items():
+            after = np.minimum(np.arange(n + 1) + order, n)
+            self._from_start[:, chosen] -= self._until_end[:, chosen[:, None], after]
+
+    @cached_property
+    def floors(self) -> np.ndarray:
+        """Variance of each column that is rounding, of shape (d,)."""
+        return rounding_variance(self._terms[-1])
 
     def _pairs(self, rows: list[np.ndarray]) -> np.ndarray:
         """Products in the order 11, 1t, 1y, tt, ty, yy."""
         return np.array([rows[i] * rows[j] for i in range(len(rows)) for j in range(i, len(rows))])
 
+    def _filtered(self, filters: np.ndarray, chosen: np.ndarray, first: int) -> list[np.ndarray]:
+        """The terms of the `chosen` columns, each through its row of `filters`, from step `first` on, where the past is full."""
+        out = []
+        for term in self._terms:
+            own = term[chosen] if len(term) > 1 else term
+            left = np.zeros((len(chosen), self.n - first))
+            for lag in range(filters.shape[1] - 1, -1, -1):  # the oldest first
+                left += filters[:, lag, None] * own[:, first - lag : self.n - lag]
+            out.append(left)
+        return out
+
     def _first_steps(self, precision: np.ndarray) -> np.ndarray:
         """What the steps without a full past add, by the start of the segment."""
         size = len(self._terms)
-        out = np.zeros((size * (size + 1) // 2, self.n + 1))
-        for i in range(self.noise.order):
-            rows = []
-            for term in self._terms:
-                left = np.zeros(self.n + 1)
-                for lag, factor in enumerate(self.noise.predictors[i]):
-                    left[: self.n - i] += factor * term[i - lag : self.n - lag]
-                left[: self.n - i] *= precision[i:] / np.sqrt(self.noise.variances[i])
-                rows.append(left)
-            out += self._pairs(rows)
+        out = np.zeros((size * (size + 1) // 2, len(self.noises), self.n + 1))
+        for i in range(max(self._of_order)):
+            chosen = np.concatenate([some for order, some in self._of_order.items() if order > i])
+            filters = np.array([self.noises[c].predictors[i] for c in chosen])
+            spreads = np.sqrt([self.noises[c].variances[i] for c in chosen])
+            weights = precision[i:] / spreads[:, None]
+            rows = [left * weights for left in self._filtered(filters, chosen, i)]
+            out[:, chosen, : self.n - i] += self._pairs(rows)
         return out
 
     def _later_steps(self, precision: np.ndarray) -> np.ndarray:
         """Cumulative sums over the steps with a full past."""
-        rows = [precision * np.convolve(term, self.noise.predictors[-1])[: self.n] for term in self._terms]
-        products = self._pairs(rows)
-        products[:, : self.noise.order] = 0.0
-        return np.concatenate([np.zeros((len(products), 1)), np.cumsum(products, axis=1)], axis=1)
+        size = len(self._terms)
+        out = np.zeros((size * (size + 1) // 2, len(self.noises), self.n + 1))
+        for order, chosen in self._of_order.items():
+            filters = np.array([self.noises[c].predictors[-1] for c in chosen])
+            rows = [precision[order:] * left for left in self._filtered(filters, chosen, order)]
+            out[:, chosen, order + 1 :] = np.cumsum(self._pairs(rows), axis=2)
+        return out
 
     def _moments(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-        return self._from_start[:, start] + self._until_end[:, end]
+        return self._from_start.take(start, axis=2) + self._until_end.take(end, axis=2)
 
-    def fit(self, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Level at time 0 and slope, residual sum of squares, and log det of the normal equations, of segments."""
+    def fit(self, start: np.ndarray, end: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray, np.ndarray]:
+        """Level at time 0 and slope, residual sum of squares, and log det of the normal equations, of segments.
+
+        Parameters
+        ----------
+        start, end : array of shape (m,) or (1,), int
+            Of the segments; one number serves all.
+
+        Returns
+        -------
+        tuple of arrays of shape (d, m)
+        """
         moments = self._moments(start, end)
         if not self.degree:
             one, first, square = moments
             level = first / one
-            return np.array([level, np.zeros_like(level)]), square - first * level, np.log(one)
+            return (level, np.zeros_like(level)), square - first * level, np.log(one)
         one, by_time, first, time, slope_part, square = moments
         middle = by_time / one
         # Differences of long sums lose digits in short segments: a share of what a filtered line has at least is the floor.
@@ -101,19 +145,21 @@ class ColumnCosts:
         co_moment = slope_part - first * middle
         slope, level = co_moment / spread, first / one
         rss = square - first * level - slope * co_moment
-        return np.array([level - slope * middle, slope]), rss, np.log(one) + np.log(spread)
+        return (level - slope * middle, slope), rss, np.log(one) + np.log(spread)
 
     def parts(self, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Residual sums of squares, rounding counted in, and all of the price that does not depend on the variance."""
         _, rss, log_information = self.fit(start, end)
         length = end - start
-        volume = self._log_range + (self.degree * (self._log_range + np.log(self.n / length)))
-        price = log_information + 2.0 * volume - self.coefficients * _LOG_TWO_PI + self.log_det
-        return np.maximum(rss, 0.0) + self.floor * length, price
+        volume = self._log_ranges + (self.degree * (self._log_ranges + np.log(self.n / length)))
+        price = log_information + 2.0 * volume - self.coefficients * _LOG_TWO_PI + self._log_dets
+        return np.maximum(rss, 0.0) + self.floors[:, None] * length, price
 
     def residuals(self, bounds: np.ndarray) -> np.ndarray:
-        """The column less its lines between `bounds`."""
+        """The columns, of shape (d, n), less their lines between `bounds`."""
         (level, slope), _, _ = self.fit(bounds[:-1], bounds[1:])
         lengths = np.diff(bounds)
         time = self._terms[1] if self.degree else 0.0
-        return np.asarray(self._terms[-1] - np.repeat(level, lengths) - np.repeat(slope, lengths) * time)
+        return np.asarray(
+            self._terms[-1] - np.repeat(level, lengths, axis=1) - np.repeat(slope, lengths, axis=1) * time
+        )

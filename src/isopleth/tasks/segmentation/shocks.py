@@ -37,7 +37,7 @@ def price_of_shocks(column: np.ndarray, most_lags: int) -> float:
 
     By reweighted least squares given the first values, which have the spread of the column.
     """
-    floor = rounding_variance(column)
+    floor = float(rounding_variance(column))
     return min(
         _of_order(column, degree, order, freedom, floor)
         for degree in (0, 1)

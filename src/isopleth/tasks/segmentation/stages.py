@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from isopleth.tasks.segmentation.dynamic import Segmentation, segment
 from isopleth.tasks.segmentation.preparation import grows_in_proportion, season, without_wild_values
+from isopleth.tasks.segmentation.segments import Segmentation, segment
 from isopleth.tasks.segmentation.shocks import price_of_shocks, tail_gain
 
 SHORTEST_SCATTER = 8

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from isopleth.difference.lsdd import LSDD
-from isopleth.errors import InputError
+from isopleth.errors import DataWarning, InputError
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
 from isopleth.tasks.two_sample.witness import Witness
-from isopleth.validation import DataWarning
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

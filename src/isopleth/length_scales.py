@@ -39,7 +39,7 @@ def median(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
     Beyond MEDIAN_ROWS distinct rows, it is taken over as many of them, evenly spaced in lexical order.
     """
-    chosen = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), MEDIAN_ROWS)).astype(int))
+    chosen = np.linspace(0, len(rows) - 1, min(len(rows), MEDIAN_ROWS)).astype(int)
     largest = np.abs(rows).max()
     distances = largest * pdist(rows[chosen] / largest)
     share = weights[chosen] / weights[chosen].max()  # products of the weights themselves may over- or underflow

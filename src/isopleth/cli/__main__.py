@@ -1,5 +1,0 @@
-"""``python -m isopleth.cli``."""
-
-from isopleth.cli import main
-
-main()

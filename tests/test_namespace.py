@@ -1,0 +1,21 @@
+"""What is asked of an array library."""
+
+import array_api_strict
+import numpy as np
+import pytest
+
+from isopleth._namespace import add_at
+
+
+@pytest.mark.parametrize("rows", [[], [3], [0, 2, 4], [4, 2, 0], [1, 1, 3], [3, 1, 3]])
+@pytest.mark.parametrize("columns", [(), (2,)])
+def test_rows_are_added_as_often_as_they_occur(rows, columns):
+    rng = np.random.default_rng(0)
+    start, values = rng.normal(size=(5, *columns)), rng.normal(size=(len(rows), *columns))
+    want = start.copy()
+    for row, value in zip(rows, values, strict=True):
+        want[row] += value
+    for xp in (np, array_api_strict):
+        out = xp.asarray(start, copy=True)
+        add_at(out, xp.asarray(np.array(rows, dtype=np.intp)), xp.asarray(values))
+        np.testing.assert_array_equal(np.asarray(out), want)
