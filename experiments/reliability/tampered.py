@@ -179,12 +179,13 @@ def _edit(
     """Edit one object of the description; all of its copies, half of the time."""
     tree = json.loads(members["schema.json"])
     nodes = list(_nodes(tree))
+    originals = list(_nodes(copy.deepcopy(tree)))  # what an edit puts elsewhere must not grow by the edit before
     chosen = rng.choice(nodes)
     copies = [node for node in nodes if node.get("__id__") == chosen.get("__id__")] if rng.random() < 0.5 else [chosen]
     state = rng.getstate()
     for node in copies:
         rng.setstate(state)  # the same edit of each
-        edit(node, rng, nodes)
+        edit(node, rng, originals)
     members["schema.json"] = json.dumps(tree).encode()
 
 

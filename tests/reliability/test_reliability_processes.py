@@ -61,10 +61,10 @@ def stopped(tmp_path, code):
     """A run of anomalies after `code`, and the names of what it leaves."""
     table = tmp_path / "in.csv"
     table.write_text("a,b\n" + "\n".join(f"{i % 7},{i * i % 11}" for i in range(60)))
-    command = [sys.executable, "-c", f"import os, signal, sys, time\n{code}\nfrom isopleth_command import main; main()"]
-    arguments = ["anomalies", str(table), "--out", str(tmp_path / "out.csv")]
-    done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=60, check=False)
-    return done, sorted(os.listdir(tmp_path))
+    (tmp_path / "run.py").write_text(f"import os, signal\n{code}\nfrom isopleth_command import main; main()")
+    command = [sys.executable, "-m", "run", "anomalies", str(table), "--out", str(tmp_path / "out.csv")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
+    return done, sorted(path.name for path in tmp_path.iterdir() if path.suffix == ".csv" or path.suffix == ".tmp")
 
 
 def test_an_interrupt_by_impatient_people_cleans_up_all_the_same(tmp_path):

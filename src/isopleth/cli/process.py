@@ -35,8 +35,8 @@ def main() -> None:
         sys.exit(INTERRUPTED_CODE)
     finally:
         _on_signals(signal.SIG_IGN)  # what is left takes no time, and has no words for them
-        # Once an interrupt has passed through an exec of text, as in the import of a data class, Python ends by that signal in
-        # the place of the exit code, unless another such exec has ended well.
+        # Under python -m, once an interrupt has passed through an exec of text, as in the making of a data class, Python would
+        # end by that signal in the place of the exit code, unless another such exec has ended well.
         exec("")
         _drop_what_cannot_be_written()
 
