@@ -5,10 +5,10 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 _NEEDS = {
-    "isopleth/torch/*": "torch",
-    "isopleth/distributed/dask*": "dask",
-    "isopleth/distributed/answers*": "dask",
-    "isopleth/distributed/fitting*": "dask",
+    "src/isopleth/torch/*": "torch",
+    "src/isopleth/distributed/dask*": "dask",
+    "src/isopleth/distributed/answers*": "dask",
+    "src/isopleth/distributed/fitting*": "dask",
 }
 
 collect_ignore_glob = [pattern for pattern, package in _NEEDS.items() if find_spec(package) is None]
