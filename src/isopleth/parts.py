@@ -31,7 +31,7 @@ Add = Callable[[S, np.ndarray, np.ndarray | None], S]
 class Parts(ABC):
     """Rows in parts: chunks of a file, partitions of a collection. Nobody holds all of them at once.
 
-    A subclass sets `names` and `n_features`, defines :meth:`sums`, and puts each part through :func:`check_part`.
+    A subclass sets `names` and `n_features`, defines :meth:`sums`, and puts each part through ``isopleth.parts.check_part``.
 
     Attributes
     ----------

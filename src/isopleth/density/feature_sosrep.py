@@ -48,7 +48,7 @@ class RandomFeatureSOSREP(DensityEstimator):
     largest possible value and no further: rows where f is not above :math:`1/\sqrt T` have the log density minus infinity, no
     gradient and an infinite Hyvarinen loss. Far from all rows one place in six is above it by chance, most of them by less than
     1.5 nats. In a fit, log f is continued below the noise by a parabola (see
-    :func:`~isopleth.density.feature_statistics.continued_log`). ``share_below_noise_`` says how many rows there are,
+    ``continued_log`` in ``density/feature_statistics.py``). ``share_below_noise_`` says how many rows there are,
     ``approximation_error_`` how far the others are from :class:`~isopleth.SOSREP`. Both fall as length scales or T grow: in many
     columns, where rows are far from each other, features pay with a wide kernel. Gradients of rough kernels are not near the
     exact ones: for the Laplacian, squares of wave numbers have no mean, and the shortest few waves make up the gradient; its
@@ -124,7 +124,7 @@ class RandomFeatureSOSREP(DensityEstimator):
     Notes
     -----
     There is no ``partial_fit``: every step needs all rows again, at the coefficients that the last one found. What adds are
-    the sums of a step, :class:`isopleth.density.feature_statistics.FeatureStatistics`, by which :func:`isopleth.distributed.fit`
+    the sums of a step, ``isopleth.density.feature_statistics.FeatureStatistics``, by which :func:`isopleth.distributed.fit`
     goes over rows that do not fit in memory.
 
     No rows are kept, and a sum of waves has no sampler: there is no ``level_set``, ``plot`` or ``sample``. A quantile of

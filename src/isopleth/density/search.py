@@ -89,7 +89,7 @@ class Search:
     small scales, most of all for rough kernels: round such columns first. Columns with bounds are judged as the logarithms or
     logits in which they are fitted. A scale chosen here suits the density; it need not suit the detection of anomalies.
 
-    The estimator keeps what was found as ``search_path_``, a :class:`~isopleth.density.search_path.SearchPath`.
+    The estimator keeps what was found as ``search_path_``, a :class:`~isopleth.density.SearchPath`.
 
     References
     ----------

@@ -29,7 +29,7 @@ class DifferenceStatistics:
     and ridge rests on as well, and mean and scatter of :math:`\psi` in each sample, which tell errors. Nothing of the size of the
     data is kept. Sums of parts of the data, taken in any order, in other processes or on other machines, merge to those of all.
 
-    A row has one fold, given to it as :class:`~isopleth.folds.RunningFolds` says; so length scales and ridges that are
+    A row has one fold, given to it as ``isopleth.folds.RunningFolds`` says; so length scales and ridges that are
     searched for, and what is estimated from held-out folds, depend on the order of the rows as they would on a seed.
 
     Parameters

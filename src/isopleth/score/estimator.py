@@ -47,7 +47,7 @@ class KernelScore(RegularizedScore):
         of a strength that the folds choose.
     length_scale : "auto", float, array of shape (n_features,), "scott" or "median", default="auto"
         Length scale, one for all columns or one a column, in the units of the data. "median" is the median distance between
-        distinct rows, one number for all columns; "auto" is 1/2 to 8 times that, as the folds choose.
+        distinct rows (1,000 of them at most), one number for all columns; "auto" is 1/2 to 8 times that, as the folds choose.
     base : {"auto", None, "gaussian"}, default="auto"
         The measure on top of which the score is fitted. None is the Lebesgue measure: far from the data the score tends to 0. A
         Gaussian with shrunk covariance gives log densities tails. "auto" is the better one by the folds.

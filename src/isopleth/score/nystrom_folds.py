@@ -25,7 +25,7 @@ LEAST = 1.5
 class NystromFolds:
     """What a Nystrom form has to know of samples that are not kept, with what a choice of its ridge has to know.
 
-    Each sample goes to one part, as :class:`~isopleth.folds.RunningFolds` says; so a ridge that is chosen depends on the order of
+    Each sample goes to one part, as ``isopleth.folds.RunningFolds`` says; so a ridge that is chosen depends on the order of
     the samples as it would on a seed, and nothing else does.
 
     Parameters
@@ -91,7 +91,7 @@ class NystromFolds:
         return cls(parts, RunningFolds(len(parts), seed=0), regularizer)
 
     def accumulate(self, chunk: np.ndarray, weights: Any = None) -> Self:
-        """Add samples in frame coordinates, as :meth:`NystromStatistics.accumulate` does."""
+        """Add samples in frame coordinates, as :meth:`~isopleth.score.statistics.NystromStatistics.accumulate` does."""
         w = np.ones(len(chunk)) if weights is None else weights
         counted = np.flatnonzero(w > 0)
         chunk, w = chunk[counted], w[counted]

@@ -59,7 +59,7 @@ class NystromSystem:
 
         Tikhonov's are the least-squares solution of least norm: eigenvalues of :math:`A + \alpha K_{ZZ}` count as 0 if,
         relative to the largest, they are below the rounding error of A, or below that of the decomposition, n times that of
-        float64. Those of other regularisers rest on eigenvalues of :math:`K_{ZZ}` above :func:`rank_tolerance`.
+        float64. Those of other regularisers rest on eigenvalues of :math:`K_{ZZ}` above ``rank_tolerance``.
 
         Raises
         ------
