@@ -33,7 +33,7 @@ class SOSREP(KernelDensity):
     length_scale : float, array of shape (n_features,), "scott", "median" or Search, default="scott"
         Length scale, one for all columns or one a column, in the units of the data, or of their logarithms or logits for
         columns with `bounds`. "scott" follows the standard deviation of each column and the number of rows, "median" is
-        the median distance between distinct rows (1,000 of them at most), and a :class:`~isopleth.Search` takes the best of a grid.
+        the median distance of at most 1,000 distinct rows, and a :class:`~isopleth.Search` takes the best of a grid.
     bounds : None, dict or sequence, optional
         Where columns end: a dict from names or numbers of columns to pairs (low, high), or one pair for each column; None
         is an open end. A column with a lower bound is fitted as :math:`\log(x - low)`, one with an upper bound as
