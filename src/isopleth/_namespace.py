@@ -134,11 +134,6 @@ class Home:
         # A copy: the memory of `a` may be written to by whoever gave it, and some libraries want it in order.
         return self.library.asarray(np.ascontiguousarray(a).reshape(a.shape), device=self.device, copy=True)
 
-    @staticmethod
-    def fetch(a: Any) -> Any:
-        """Array `a` of any library as one of NumPy; anything else as it is."""
-        return to_numpy(a)
-
 
 HOST = Home()
 """NumPy, in the memory of the processor."""

@@ -22,7 +22,7 @@ from isopleth import (
     load,
     save,
 )
-from isopleth._namespace import HOST, Home
+from isopleth._namespace import HOST, Home, to_numpy
 from isopleth.score import held_out, regularized, squares, system
 from isopleth.score.solution import Accuracy, solve
 from isopleth.score.spaces import SPACES
@@ -79,7 +79,7 @@ def arrays(model):
 
 
 def assert_same(got, want, rtol=1e-9):
-    np.testing.assert_allclose(Home.fetch(got), want, rtol=rtol, atol=rtol * np.abs(want).max())
+    np.testing.assert_allclose(to_numpy(got), want, rtol=rtol, atol=rtol * np.abs(want).max())
 
 
 def outcome(function, *args):
@@ -201,8 +201,8 @@ def test_a_file_holds_arrays(name, tmp_path, never_quick):
     again = load(tmp_path / "model")
     for attribute, a in arrays(again).items():
         assert isinstance(a, np.ndarray), attribute
-        assert_same(a, Home.fetch(getattr(model, attribute)))
-    assert_same(again.grad_log_density(Q), Home.fetch(model.grad_log_density(Q)))
+        assert_same(a, to_numpy(getattr(model, attribute)))
+    assert_same(again.grad_log_density(Q), to_numpy(model.grad_log_density(Q)))
     assert isinstance(again.grad_log_density(torch.asarray(Q)), torch.Tensor)
     assert isinstance(model.grad_log_density_, torch.Tensor)  # to save a model leaves it as it is
 
@@ -292,7 +292,7 @@ def test_sums_by_matrices_are_those_by_profiles(space, monkeypatch):
         points, rows, weights = (send(a) for a in (z, x, w))
         out = squares.empty_squares(kind, points)
         squares.add_squares(kind, points, rows, weights, out, 2**16)
-        return Home.fetch(squares.stacked(out))
+        return to_numpy(squares.stacked(out))
 
     want = sums(np.asarray)
     assert squares.bytes_of_squares(kind, *z.shape) == want.nbytes

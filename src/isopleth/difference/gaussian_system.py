@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from isopleth._namespace import HOST, Array, Home
+from isopleth._namespace import HOST, Array, Home, to_numpy
 from isopleth.errors import InputError
 from isopleth.frame import Frame
 from isopleth.kernels import Gaussian
@@ -95,12 +95,12 @@ class GaussianSystem:
 
     def sums(self, z: Array, weights: np.ndarray) -> np.ndarray:
         """Sums of each function over the rows `z` for `weights` of shape (n, k), of shape (b, k)."""
-        sums: np.ndarray = self.home.fetch(self._operator(self.centers, z).matvec(self.home.send(weights)))
+        sums: np.ndarray = to_numpy(self._operator(self.centers, z).matvec(self.home.send(weights)))
         return sums
 
     def values(self, z: Array, coefficients: np.ndarray) -> np.ndarray:
         """Sums over the centres at the rows `z` for `coefficients` of shape (b, k), of shape (n, k)."""
-        values: np.ndarray = self.home.fetch(self._operator(z, self.centers).matvec(self.home.send(coefficients)))
+        values: np.ndarray = to_numpy(self._operator(z, self.centers).matvec(self.home.send(coefficients)))
         return values
 
     def chunks(self, n: int) -> Iterator[slice]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from isopleth._namespace import Array, Home, namespace
+from isopleth._namespace import Array, namespace, to_numpy
 from isopleth.difference.gaussian_system import GaussianSystem
 from isopleth.difference.system import DifferenceSystem
 
@@ -16,7 +16,7 @@ def deviation_factor(at: DifferenceSystem, alpha: float) -> np.ndarray | None:
     """
     if not (at.counts > 1.0).all():
         return None
-    values, vectors = map(Home.fetch, namespace(at.noise).linalg.eigh(at.noise))
+    values, vectors = map(to_numpy, namespace(at.noise).linalg.eigh(at.noise))
     kept = values > len(values) * np.finfo(np.float64).eps * max(float(values[-1]), 0.0)
     return at.spectrum.solve(vectors[:, kept] * np.sqrt(values[kept]), alpha)
 

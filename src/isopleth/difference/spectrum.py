@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from scipy.linalg import eigh
 
-from isopleth._namespace import Array, Home, namespace
+from isopleth._namespace import Array, Home, namespace, to_numpy
 from isopleth.errors import InputError
 
 
@@ -24,12 +24,12 @@ def eigenpairs(matrix: Array, norm: Array | None) -> tuple[np.ndarray, Array]:
     xp = namespace(matrix)
     if norm is None:
         values, vectors = xp.linalg.eigh(matrix)
-        return Home.fetch(values), vectors
+        return to_numpy(values), vectors
     # The array API has no problem of two matrices: the one of L^-1 H L^-T is the same, P = L L'.
     factor = xp.linalg.cholesky(norm)
     reduced = xp.linalg.solve(factor, xp.linalg.solve(factor, matrix).T)
     values, vectors = xp.linalg.eigh(0.5 * (reduced + reduced.T))
-    return Home.fetch(values), xp.linalg.solve(factor.T, vectors)
+    return to_numpy(values), xp.linalg.solve(factor.T, vectors)
 
 
 @dataclass(frozen=True)
@@ -86,12 +86,12 @@ class PenalizedSpectrum:
 
     def coordinates(self, b: np.ndarray) -> np.ndarray:
         """V'b for `b` of shape (b, k)."""
-        coordinates: np.ndarray = self.home.fetch(self.vectors.T @ self.home.send(b))
+        coordinates: np.ndarray = to_numpy(self.vectors.T @ self.home.send(b))
         return coordinates
 
     def combined(self, coordinates: np.ndarray) -> np.ndarray:
         """V times `coordinates`, of shape (b,) or (b, k)."""
-        combined: np.ndarray = self.home.fetch(self.vectors @ self.home.send(coordinates))
+        combined: np.ndarray = to_numpy(self.vectors @ self.home.send(coordinates))
         return combined
 
     def solve(self, b: np.ndarray, alpha: float) -> np.ndarray:
@@ -100,11 +100,11 @@ class PenalizedSpectrum:
 
     def squared_size(self, theta: np.ndarray) -> float:
         """theta'H theta."""
-        return float(self.home.fetch(self.home.send(theta) @ self.gram) @ theta)
+        return float(to_numpy(self.home.send(theta) @ self.gram) @ theta)
 
     def diagonal(self, matrix: Array) -> np.ndarray:
         """Diagonal of V' `matrix` V."""
-        diagonal: np.ndarray = self.home.fetch(namespace(matrix).sum(self.vectors * (matrix @ self.vectors), axis=0))
+        diagonal: np.ndarray = to_numpy(namespace(matrix).sum(self.vectors * (matrix @ self.vectors), axis=0))
         return diagonal
 
     def dual_weights(self, alpha: float) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from isopleth._namespace import Array, Home, namespace
+from isopleth._namespace import Array, Home, namespace, to_numpy
 from isopleth.difference.cross_validation import FoldSums, FoldSystems
 from isopleth.difference.gaussian_system import GaussianSystem
 
@@ -37,7 +37,7 @@ class Moments:
     def of(cls, system: GaussianSystem, values: Array, w: np.ndarray) -> Self:
         """Of rows at which the functions have these values, all of positive weight."""
         home, count = system.home, float(w.sum())
-        mean = home.fetch(values.T @ home.send(w)) / count
+        mean = to_numpy(values.T @ home.send(w)) / count
         centred = (values - home.send(mean)) * home.send(np.sqrt(w))[:, None]
         return cls(count, mean, centred.T @ centred)
 
@@ -111,7 +111,7 @@ class SampleSums:
             if len(counted):
                 seen = values if len(counted) == len(w) else namespace(values).take(values, home.send(counted), axis=0)
                 moments[sample] += Moments.of(self.system, seen, w[counted])
-        sums: np.ndarray = home.fetch(values.T @ home.send(weights.reshape(len(weights), -1)))
+        sums: np.ndarray = to_numpy(values.T @ home.send(weights.reshape(len(weights), -1)))
         return sums
 
     def merge(self, other: SampleSums) -> Self:

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth._namespace import Array, Home
+from isopleth._namespace import Array, Home, to_numpy
 from isopleth.errors import InputError
 from isopleth.frame import Frame
 from isopleth.home import settle
@@ -117,7 +117,7 @@ class ScoreEstimator(BaseEstimator, ABC):
         self.zeta_factor_, self.weights_ = fitted.factor, weights
         for name, value in fitted.report.items():
             setattr(self, name, value)
-        self.grad_log_density_ = self._at_rows(X, place, home.fetch(fitted.at_samples))
+        self.grad_log_density_ = self._at_rows(X, place, to_numpy(fitted.at_samples))
         settle(self, home)
         return self
 
@@ -160,7 +160,7 @@ class ScoreEstimator(BaseEstimator, ABC):
         without = place < 0
         if without.any():
             z = self._frame.enter(X[without])
-            out[without] = Home.fetch(self._field().value(self._home.send(z))) / self._frame.scale
+            out[without] = to_numpy(self._field().value(self._home.send(z))) / self._frame.scale
         return out
 
     @property
@@ -172,21 +172,21 @@ class ScoreEstimator(BaseEstimator, ABC):
     def centers_(self) -> Array:
         """Centres of the kernels, in the units of the data."""
         check_is_fitted(self, "_centers")
-        return self._home.send(self._frame.leave(Home.fetch(self._centers), np.zeros((1, self.n_features_in_))))
+        return self._home.send(self._frame.leave(to_numpy(self._centers), np.zeros((1, self.n_features_in_))))
 
     @property
     def dual_coef_(self) -> Array:
         """The vector of each centre, in frame coordinates; truncated forms solve for them when they are first asked for."""
         check_is_fitted(self, "_centers")
         if self._dual_coef is None:
-            found = self._solve_coefficients(Home.fetch(self._centers), Home.fetch(self.weights_), self._home)
+            found = self._solve_coefficients(to_numpy(self._centers), to_numpy(self.weights_), self._home)
             self._dual_coef = self._home.send(found)
         return self._dual_coef
 
     def _field(self) -> ScoreField:
         terms: list[Term] = [KernelTerm(self._space, self._centers, self.dual_coef_)]
         if self.zeta_factor_:  # full forms, whose centres are the samples
-            weights = Home.fetch(self.weights_)
+            weights = to_numpy(self.weights_)
             share = self._home.send(weights / weights.sum())
             terms.append(ZetaTerm(self._space, self._centers, share, self.zeta_factor_))
         if self.base_ is not None:
@@ -212,7 +212,7 @@ class ScoreEstimator(BaseEstimator, ABC):
             In reciprocal units of the columns.
         """
         home, z = Home.of(X), self._enter(X)
-        return home.send(home.fetch(self._value(z)) / self._frame.scale)
+        return home.send(to_numpy(self._value(z)) / self._frame.scale)
 
     def _value(self, z: Array) -> Array:
         """The score at rows in frame coordinates, in these."""
@@ -245,7 +245,7 @@ class ScoreEstimator(BaseEstimator, ABC):
                 "hyvarinen_loss, which takes each in its own unit."
             )
         with np.errstate(over="ignore", under="ignore"):  # of data of size 1e-160 it is beyond all numbers
-            return home.send(home.fetch(self._field().divergence(z)) / scale[0] / scale[0])
+            return home.send(to_numpy(self._field().divergence(z)) / scale[0] / scale[0])
 
     def hyvarinen_loss(self, X: Any) -> float:
         r"""Mean Hyvarinen loss of rows, :math:`\operatorname{div} s + |s|^2/2`, in closed form.
@@ -269,7 +269,7 @@ class ScoreEstimator(BaseEstimator, ABC):
         .. [1] A. Hyvarinen, "Estimation of non-normalized statistical models by score matching", JMLR 6, 2005.
         """
         z = self._enter(X)
-        loss = np.mean(Home.fetch(self._field().hyvarinen_terms(z)))
+        loss = np.mean(to_numpy(self._field().hyvarinen_terms(z)))
         with np.errstate(over="ignore"):  # of kernels far narrower than the data it may be infinite
             unit = float(self.unit_[0]) / self._frame.scale[0]
             return float(unit * (unit * loss)) if loss else 0.0
@@ -312,7 +312,7 @@ class ScoreEstimator(BaseEstimator, ABC):
         """
         home, z = Home.of(X), self._enter(X)
         volume = 0.0 if self.base_ is None else self._frame.log_volume
-        return home.send(home.fetch(self._field().energy(z)) - volume)
+        return home.send(to_numpy(self._field().energy(z)) - volume)
 
     def log_normalizer(self, n_samples: int = 10_000, random_state: Any = None) -> Normalizer:
         """Logarithm of the integral of exp(:meth:`log_density`), by importance sampling from the base measure.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from isopleth._namespace import HOST, Array, Home, namespace
+from isopleth._namespace import HOST, Array, Home, namespace, to_numpy
 from isopleth.score.base_measure import GaussianBase
 from isopleth.score.solution import Accuracy, lanczos_path, solve_path
 from isopleth.score.spaces import Space
@@ -139,7 +139,7 @@ def held_out_terms(
 
     def terms(name: str | None) -> list[np.ndarray]:
         base = GaussianBase.fit(z[~part], weights[~part]).at(home) if name == "gaussian" else None
-        return [home.fetch(view.hyvarinen_terms(fitted, base)) for fitted in path.on(base)]
+        return [to_numpy(view.hyvarinen_terms(fitted, base)) for fitted in path.on(base)]
 
     out = np.array([terms(name) for name in bases])
     return np.where(np.isfinite(out), out, np.inf)

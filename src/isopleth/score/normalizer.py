@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.utils import check_random_state
 
-from isopleth._namespace import Home
+from isopleth._namespace import Home, to_numpy
 from isopleth.errors import InputError
 from isopleth.score.base_measure import GaussianBase
 from isopleth.score.field import ScoreField
@@ -48,7 +48,7 @@ class Normalizer:
             raise InputError(f"n_samples = {n_samples!r}: expected a whole number of draws, at least 1.")
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         z = base.sample(int(n_samples), rng)
-        log_ratio = home.fetch(field.energy(home.send(z))) - base.energy(z)
+        log_ratio = to_numpy(field.energy(home.send(z))) - base.energy(z)
         total = float(logsumexp(log_ratio))
         effective = float(np.exp(2.0 * total - logsumexp(2.0 * log_ratio)))
         return cls(total - math.log(n_samples), effective, int(n_samples))

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from isopleth._namespace import HOST, Home
+from isopleth._namespace import HOST, Home, to_numpy
 from isopleth.errors import InputError
 from isopleth.folds import FOLDS, held_out_parts
 from isopleth.home import settle
@@ -154,7 +154,7 @@ class NystromKEF(Streaming, ScoreEstimator):
         del sums  # the solution has the memory to itself
         coefficients = space.unstack(system.solve(regularizer), z.shape[1])
         warn_if_all_is_cut(regularizer, coefficients, lambda: system.largest)
-        at_samples = home.fetch(KernelTerm(space, home.send(centers), coefficients).value(home.send(z)))
+        at_samples = to_numpy(KernelTerm(space, home.send(centers), coefficients).value(home.send(z)))
         if base is not None:
             at_samples = at_samples + base.value(z)
         return FrameFit(at_samples, centers, coefficients, 0.0, {"regularizer_": regularizer})
@@ -230,7 +230,7 @@ class NystromKEF(Streaming, ScoreEstimator):
         with self._adding(running):
             running.accumulate(self._frame.enter(X), weights)
         # Settled by the first call, whose rows may have come from elsewhere.
-        self.length_scale_, self.unit_ = Home.fetch(self.length_scale_), Home.fetch(self.unit_)
+        self.length_scale_, self.unit_ = to_numpy(self.length_scale_), to_numpy(self.unit_)
         settle(self, home)
         return self
 
