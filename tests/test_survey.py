@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from isopleth.first_pass import ColumnMoments, RowSample, Survey
 from isopleth.parts import ArrayParts
-from isopleth.survey import ColumnMoments, RowSample, Survey
 
 
 def rows(n=400, seed=0):

@@ -1,4 +1,4 @@
-"""Density estimators with tensors: NumPy's numbers, at the home of what they were given."""
+"""Density estimators with tensors: NumPy's numbers, at the backend of what they were given."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from isopleth import (
     load,
     save,
 )
-from isopleth._namespace import HOST, Home, is_foreign, to_numpy
+from isopleth import backend as devices
+from isopleth.backend import NUMPY, Backend, is_foreign, to_numpy
 from isopleth.density import feature_sosrep
 from isopleth.expansion import KernelExpansion
 from isopleth.io.hosting import hosted
-from isopleth.operators import devices
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(300, 3))
@@ -333,19 +333,19 @@ def test_the_estimated_loss_gives_its_density_tensors(send):
 
 def test_what_a_home_sends_comes_back(send):
     a = np.arange(6.0).reshape(2, 3)
-    home = Home.of(send(a))
-    assert home == Home.of(send(a)) != HOST
-    sent = home.send(a[:, ::-1])
+    backend = Backend.of(send(a))
+    assert backend == Backend.of(send(a)) != NUMPY
+    sent = backend.array(a[:, ::-1])
     same_home(sent, send(a))
     np.testing.assert_array_equal(to_numpy(sent), a[:, ::-1])
-    assert home.send(2.0) == 2.0
-    assert HOST.send(a) is a
+    assert backend.array(2.0) == 2.0
+    assert NUMPY.send(a) is a
     assert to_numpy(a) is a
 
 
 def test_what_is_sent_is_a_copy(send):
     a = np.zeros(3)
-    sent = Home.of(send(a)).send(a)
+    sent = Backend.of(send(a)).array(a)
     a[0] = 1.0
     assert float(sent[0]) == 0.0
 
@@ -355,7 +355,7 @@ def test_frames_and_lists_are_at_home_on_the_host():
     import polars as pl
 
     for x in (ROWS, ROWS[0, 0], [[1.0]], pd.DataFrame(ROWS), pl.DataFrame(ROWS), None):
-        assert Home.of(x) is HOST
+        assert Backend.of(x) is NUMPY
         assert to_numpy(x) is x
 
 

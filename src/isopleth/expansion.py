@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from isopleth._namespace import Array, namespace
+from isopleth.backend import Array, namespace
 from isopleth.kernels import Kernel
 from isopleth.operators import (
     DEFAULT_MEMORY_LIMIT,

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import pdist
 
+from isopleth.entry import on_host
 from isopleth.errors import InputError
-from isopleth.validation import on_host
 
 MEDIAN_ROWS = 1000
 
+# The length scale of each column of rows and weights.
 Rule = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""The length scale of each column of rows and weights."""
 
 
 def deviations(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -23,7 +23,7 @@ from isopleth import (
     save,
 )
 from isopleth.density import feature_sosrep
-from isopleth.density.feature_density import FeatureDensity
+from isopleth.density.feature_sosrep import FeatureDensity
 from isopleth.density.feature_statistics import continued_log
 from isopleth.density.fitted import RootDensity
 from isopleth.expansion import KernelExpansion

@@ -12,11 +12,9 @@ from sklearn.base import clone
 
 import isopleth
 from isopleth import KDE, SDO, SOSREP, DataWarning, Gaussian, InputError, Laplacian, Matern, Search
-from isopleth.density.search import FittedDensity, run_search
-from isopleth.density.search_path import SearchPath
-from isopleth.folds import held_out_parts
+from isopleth.density.search import FittedDensity, SearchPath, run_search
 from isopleth.kernels import Kernel
-from isopleth.rows import merge_rows
+from isopleth.rows import held_out_parts, merge_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best scale:isopleth.DataWarning")  # most grids here are short
 

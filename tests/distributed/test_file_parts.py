@@ -11,10 +11,10 @@ from isopleth.distributed import checkpoint as checkpoints
 from isopleth.distributed.checkpoint import Checkpoint
 from isopleth.distributed.state import restored, state_of
 from isopleth.errors import InputError
+from isopleth.first_pass import ColumnMoments, RowSample, Survey
 from isopleth.io import save
 from isopleth.io.partial import refuse_begun
 from isopleth.parts import ArrayParts
-from isopleth.survey import ColumnMoments, RowSample, Survey
 
 X = np.random.default_rng(0).normal(size=(300, 2))
 ABOUT = {"FILE": "x"}

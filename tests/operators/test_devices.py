@@ -26,8 +26,8 @@ from isopleth.operators import (
     devices,
     layout,
 )
-from isopleth.operators.row_blocks import PairedGradient, PairedHessian, PairedLogGradient
 from isopleth.operators.tiles import _one_ahead
+from isopleth.operators.vector_blocks import PairedGradient, PairedHessian, PairedLogGradient
 
 torch = pytest.importorskip("torch")
 

@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 
 from isopleth import IMQ, InputError, NystromKEF, Tikhonov, load, save
-from isopleth.folds import held_out_parts
-from isopleth.score.base_measure import GaussianBase
-from isopleth.score.field import KernelTerm
-from isopleth.score.nystrom_selection import choose_ridge, parts_within_memory
+from isopleth.rows import held_out_parts
+from isopleth.score.field import GaussianBase, KernelTerm
 from isopleth.score.spaces import SPACES
-from isopleth.score.statistics import NystromStatistics
+from isopleth.score.statistics import NystromStatistics, choose_ridge, parts_within_memory
 
 
 def rows(n=300, d=2, seed=0):

@@ -22,11 +22,10 @@ from isopleth import (
     load,
     save,
 )
-from isopleth._namespace import HOST, Home, to_numpy
+from isopleth.backend import NUMPY, Backend, to_numpy
 from isopleth.score import held_out, regularized, squares, system
-from isopleth.score.solution import Accuracy, solve
-from isopleth.score.spaces import SPACES
-from isopleth.score.splitting import Splitting
+from isopleth.score.spaces import SPACES, Splitting
+from isopleth.score.system import Accuracy, solve
 
 torch = pytest.importorskip("torch")
 
@@ -217,9 +216,9 @@ def test_a_file_holds_arrays(name, tmp_path, never_quick):
     ],
 )
 def test_what_is_quickly_solved(space, shape, on_host):
-    home = Home.of(torch.zeros(1))
-    found = system.solving_home(SPACES[space](IMQ(dim=shape[1])), np.zeros(shape), home)
-    assert found == (HOST if on_host else home)
+    backend = Backend.of(torch.zeros(1))
+    found = system.solving_backend(SPACES[space](IMQ(dim=shape[1])), np.zeros(shape), backend)
+    assert found == (NUMPY if on_host else backend)
 
 
 def test_systems_that_are_quickly_solved_are_solved_on_the_host(monkeypatch):

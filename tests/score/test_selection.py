@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from isopleth import InputError, KernelScore, NuIteration, SpectralCutoff, Tikhonov, load, save
-from isopleth.folds import held_out_parts
 from isopleth.kernels import IMQ
+from isopleth.rows import held_out_parts
 from isopleth.score import held_out, selection, system
-from isopleth.score.held_out import held_out_terms
-from isopleth.score.selection import ALONE, FACTORS, FLOOR, Candidates, Rows, _strongest
+from isopleth.score.selection import ALONE, FACTORS, FLOOR, Candidates, Rows, _strongest, held_out_terms
 from isopleth.score.spaces import SPACES
 
 

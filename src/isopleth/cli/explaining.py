@@ -9,8 +9,8 @@ from isopleth.cli.messages import say
 from isopleth.cli.model_file import matched_columns
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 
+# A model can flag every row of a large file, which would take hours to explain.
 MOST_FLAGGED = 1000
-"""A model can flag every row of a large file, which would take hours to explain."""
 
 
 def explained(detector: AnomalyDetector, findings: Findings, top: int, *, flagged: bool) -> Findings:

@@ -13,11 +13,11 @@ INTERRUPTED = "interrupted; nothing is left half written."
 INTERRUPTED_CODE = 128 + signal.SIGINT
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# Seconds in which the same signal again says nothing new: what is half written is being removed.
 _BURST = 1.0
-"""Seconds in which the same signal again says nothing new: what is half written is being removed."""
 
+# By number, when a signal was last acted on.
 _received: dict[int, float] = {}
-"""By number, when a signal was last acted on."""
 
 
 def main() -> None:

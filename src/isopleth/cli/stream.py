@@ -17,8 +17,8 @@ from isopleth.io.text_column import Column, cut, kind_of
 
 _SOURCE = Path("standard input")
 _BYTES = 2**16
+# Bytes of a line: more is no row, and would fill the memory.
 _LONGEST = 2**24
-"""Bytes of a line: more is no row, and would fill the memory."""
 
 _DELIMITERS = ("\t", ";", ",")
 

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from isopleth._namespace import Array, namespace
-from isopleth.density.base import KernelDensity
+from isopleth.backend import Array, namespace
+from isopleth.density.estimator import KernelDensity
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import Kernel

@@ -10,10 +10,10 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from isopleth._namespace import to_numpy
+from isopleth.backend import to_numpy
+from isopleth.entry import check_rows, check_weights, on_host
 from isopleth.errors import InputError
 from isopleth.rows import merge_rows
-from isopleth.validation import check_rows, check_weights, on_host
 
 _T = TypeVar("_T")
 _MOST_UNITS = 1e8

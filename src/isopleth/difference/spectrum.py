@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from scipy.linalg import eigh
 
-from isopleth._namespace import Array, Home, namespace, to_numpy
+from isopleth.backend import Array, Backend, namespace, to_numpy
 from isopleth.errors import InputError
 
 
@@ -62,9 +62,9 @@ class PenalizedSpectrum:
         return cls(gram, np.maximum(values, 0.0), vectors)
 
     @property
-    def home(self) -> Home:
+    def backend(self) -> Backend:
         """Where the matrices are."""
-        return Home.of(self.vectors)
+        return Backend.of(self.vectors)
 
     @property
     def condition(self) -> float:
@@ -86,12 +86,12 @@ class PenalizedSpectrum:
 
     def coordinates(self, b: np.ndarray) -> np.ndarray:
         """V'b for `b` of shape (b, k)."""
-        coordinates: np.ndarray = to_numpy(self.vectors.T @ self.home.send(b))
+        coordinates: np.ndarray = to_numpy(self.vectors.T @ self.backend.array(b))
         return coordinates
 
     def combined(self, coordinates: np.ndarray) -> np.ndarray:
         """V times `coordinates`, of shape (b,) or (b, k)."""
-        combined: np.ndarray = to_numpy(self.vectors @ self.home.send(coordinates))
+        combined: np.ndarray = to_numpy(self.vectors @ self.backend.array(coordinates))
         return combined
 
     def solve(self, b: np.ndarray, alpha: float) -> np.ndarray:
@@ -100,7 +100,7 @@ class PenalizedSpectrum:
 
     def squared_size(self, theta: np.ndarray) -> float:
         """theta'H theta."""
-        return float(to_numpy(self.home.send(theta) @ self.gram) @ theta)
+        return float(to_numpy(self.backend.array(theta) @ self.gram) @ theta)
 
     def diagonal(self, matrix: Array) -> np.ndarray:
         """Diagonal of V' `matrix` V."""

@@ -18,11 +18,11 @@ from isopleth.io.partial import NOTE, lock, refuse_other
 
 S = TypeVar("S")
 
+# What is beside the sums of a pass, under a name that no attribute has.
 _ROWS = "number of rows"
-"""What is beside the sums of a pass, under a name that no attribute has."""
 
+# Between two savings of a pass that is under way.
 SECONDS = 60.0
-"""Between two savings of a pass that is under way."""
 
 
 class Checkpoint:

@@ -17,8 +17,8 @@ from isopleth.errors import InputError
 from isopleth.operators.threads import processors_taken
 from isopleth.parts import Add, Parts, S, column_labels, part_sums
 
+# Sums that are merged in one task.
 FAN = 8
-"""Sums that are merged in one task."""
 
 
 class DaskParts(Parts):
@@ -46,7 +46,7 @@ class DaskParts(Parts):
     --------
     >>> import dask.array as da
     >>> from isopleth.distributed.dask_parts import DaskParts
-    >>> from isopleth.survey import ColumnMoments
+    >>> from isopleth.first_pass import ColumnMoments
     >>> parts = DaskParts(da.arange(20.0, chunks=8).reshape((10, 2)))
     >>> parts.sums(lambda: ColumnMoments(2), ColumnMoments.add).mean
     array([ 9., 10.])

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from isopleth.density import RandomFeatureSOSREP
-from isopleth.density.feature_parts import fit_parts as fit_density
+from isopleth.density.feature_sosrep import fit_parts as fit_density
 from isopleth.difference import LSDD
 from isopleth.difference.parts import fit_parts as fit_difference
 from isopleth.errors import InputError
 from isopleth.parts import Parts
 from isopleth.score import NystromKEF
-from isopleth.score.nystrom_parts import fit_parts as fit_score
+from isopleth.score.nystrom import fit_parts as fit_score
 
 
 def fit(estimator: Any, X: Any, Y: Any = None, *, sample_weight: Any = None, sample_weight_y: Any = None) -> Any:

@@ -26,7 +26,7 @@ def state_of(sums: Any) -> dict[str, np.ndarray]:
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth.survey import ColumnMoments
+    >>> from isopleth.first_pass import ColumnMoments
     >>> moments = ColumnMoments(1).add(np.array([[1.0], [3.0]]))
     >>> state_of(moments)["deviation"]
     array([1.])

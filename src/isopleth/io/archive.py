@@ -14,12 +14,12 @@ from isopleth.io.description import SCHEMA, DamagedError, strange_loaders
 from isopleth.io.seal import is_whole, sealed
 from isopleth.io.trust import listed_types
 
+# Raised when files written from now on can no longer be read by what was released before; the seal stays as it is.
 FORMAT_VERSION = 1
-"""Raised when files written from now on can no longer be read by what was released before; the seal stays as it is."""
 
 _HEADER = "isopleth.json"
+# Bytes; it holds two short values.
 _LONGEST_HEADER = 10_000
-"""Bytes; it holds two short values."""
 
 
 def finished(content: bytes) -> bytes:

@@ -8,8 +8,8 @@ from typing import IO
 
 import numpy as np
 
+# Bytes of a header; longer ones are slow to parse, and no array of numbers has one.
 _LONGEST = 10_000
-"""Bytes of a header; longer ones are slow to parse, and no array of numbers has one."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,8 +16,8 @@ from zlib import crc32
 from isopleth.errors import InputError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+# Seconds after which no writer can still be at work on a temporary file.
 _ABANDONED = 60.0
-"""Seconds after which no writer can still be at work on a temporary file."""
 
 _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
 

@@ -10,8 +10,8 @@ from zipfile import ZipFile, ZipInfo
 
 from isopleth.io.description import SCHEMA
 
+# Parts that are equal if they are written alike: it may depend on the day which of them are one object.
 _VALUES = frozenset({"JsonNode", "TypeNode"})
-"""Parts that are equal if they are written alike: it may depend on the day which of them are one object."""
 
 
 def canonical(archive: bytes) -> bytes:

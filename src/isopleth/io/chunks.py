@@ -12,8 +12,8 @@ from isopleth.io.formats import check_shape, recognised
 from isopleth.io.gaps import Gaps
 from isopleth.io.raw import Block, Progress, Source
 
+# Numbers of a chunk, unless something else is asked for: 8 MiB of them.
 _CELLS = 2**20
-"""Numbers of a chunk, unless something else is asked for: 8 MiB of them."""
 
 
 def _unheard(share: float) -> None:

@@ -17,11 +17,11 @@ from isopleth.io.raw import Block, Progress, Raw
 from isopleth.io.selection import positions
 from isopleth.io.text_column import Column, Labels
 
+# Rows converted at a time: few, because rows that die young are never looked at by the garbage collector.
 _FEW = 256
-"""Rows converted at a time: few, because rows that die young are never looked at by the garbage collector."""
 
+# Rows between the places that are remembered.
 _APART = 64 * _FEW
-"""Rows between the places that are remembered."""
 
 
 def read_csv_names(path: Path, delimiter: str | None) -> list[str] | None:

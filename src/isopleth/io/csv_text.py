@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from _csv import Reader
 
 _SAMPLE_LINES = 50
+# In the order of preference: commas are also met inside numbers and sentences, tabs hardly ever.
 _DELIMITERS = ("\t", ";", ",")
-"""In the order of preference: commas are also met inside numbers and sentences, tabs hardly ever."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 

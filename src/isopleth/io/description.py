@@ -6,15 +6,16 @@ import hashlib
 import json
 from typing import Any
 
+# The member of an archive in which it stands.
 SCHEMA = "schema.json"
-"""The member of an archive in which it stands."""
 
+# Of skops, when the first of these files was written; readers of earlier ones are less strict.
 _OLDEST_PROTOCOL = 2
-"""Of skops, when the first of these files was written; readers of earlier ones are less strict."""
 
+# Words in the pool of a seed, as text, if nobody asked for more; stirring it takes the square of them.
 _POOL = "4"
-"""Words in the pool of a seed, as text, if nobody asked for more; stirring it takes the square of them."""
 
+# The parts of skops that bring back data. Others make functions, call them, or read what can swell in memory.
 _LOADERS = frozenset(
     [
         "ConstructorFromReduceNode",
@@ -34,7 +35,6 @@ _LOADERS = frozenset(
         "TypeNode",
     ]
 )
-"""The parts of skops that bring back data. Others make functions, call them, or read what can swell in memory."""
 
 
 class DamagedError(Exception):

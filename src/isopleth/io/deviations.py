@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+# The median distance from the median, times this, is the standard deviation of a normal distribution.
 _TO_STANDARD_DEVIATIONS = 1.4826
-"""The median distance from the median, times this, is the standard deviation of a normal distribution."""
 
 
 def robust_z(rows: np.ndarray, table: np.ndarray) -> np.ndarray:

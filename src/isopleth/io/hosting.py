@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from isopleth._namespace import is_foreign, to_numpy
+from isopleth.backend import is_foreign, to_numpy
 
 
 def hosted(value: Any) -> Any:

@@ -19,8 +19,8 @@ from isopleth.io.atomic import check_target, refused_writing
 from isopleth.io.partial import lock, refuse_other
 
 _MAGIC = b"isopleth partial 1\n"
+# Bytes of a record, and their checksum.
 _RECORD = struct.Struct("<QI")
-"""Bytes of a record, and their checksum."""
 
 
 class Journal:

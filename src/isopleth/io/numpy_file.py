@@ -18,8 +18,8 @@ from isopleth.io.raw import Block, Raw
 from isopleth.io.selection import positions
 
 _T = TypeVar("_T")
+# Times a file may grow when it is unpacked: deflate packs no better.
 _DENSEST = 1100
-"""Times a file may grow when it is unpacked: deflate packs no better."""
 
 
 class NpySource:

@@ -14,14 +14,14 @@ from isopleth.io.gaps import Gaps
 from isopleth.io.raw import Block
 from isopleth.io.selection import positions, refuse_text
 
+# What pandas calls the column in which it keeps the labels of the rows.
 _INDEX = "__index_level_"
-"""What pandas calls the column in which it keeps the labels of the rows."""
 
+# Rows that Arrow decodes at a time.
 _BATCH = 65_536
-"""Rows that Arrow decodes at a time."""
 
+# Bytes of each column that are read ahead.
 _BUFFER = 2**20
-"""Bytes of each column that are read ahead."""
 
 
 def read_parquet_names(path: Path) -> list[str]:

@@ -12,11 +12,11 @@ from typing import IO, Any
 from isopleth.errors import InputError
 from isopleth.io.atomic import hidden_beginning, refused_writing
 
+# The file in a partial folder that says what it is about, and that is locked.
 NOTE = "about.json"
-"""The file in a partial folder that says what it is about, and that is locked."""
 
+# Bytes at the beginning of a file that are looked at to know it again.
 _HEAD = 2**20
-"""Bytes at the beginning of a file that are looked at to know it again."""
 
 
 def partial_path(target: str | os.PathLike[str]) -> Path:

@@ -11,8 +11,8 @@ import numpy as np
 if TYPE_CHECKING:
     from isopleth.io.gaps import Gaps
 
+# Is told the share of a file that has been looked through.
 Progress = Callable[[float], None]
-"""Is told the share of a file that has been looked through."""
 
 
 @dataclass(frozen=True, eq=False)

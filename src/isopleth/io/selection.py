@@ -8,8 +8,8 @@ from pathlib import Path
 
 from isopleth.errors import InputError
 
+# More names than this are not listed in one sentence.
 _MANY = 12
-"""More names than this are not listed in one sentence."""
 
 
 def listed(names: Sequence[str]) -> str:

@@ -11,8 +11,8 @@ import numpy as np
 
 _MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 _BOOLEANS = {"true": 1.0, "false": 0.0}
+# From here on, float64 holds only some of the integers.
 _ALL_INTEGERS = 2.0**53
-"""From here on, float64 holds only some of the integers."""
 
 
 def kind_of(cell: str) -> str:
@@ -51,8 +51,8 @@ class Column:
     parts: list[np.ndarray] = field(default_factory=list)
     kinds: Counter[str] = field(default_factory=Counter)
     first: dict[str, tuple[int, str]] = field(default_factory=dict)
+    # Whether float64 does not hold some integer of the column.
     rounded: bool = False
-    """Whether float64 does not hold some integer of the column."""
 
     def add(self, cells: Sequence[str], lines: Sequence[int]) -> None:
         """Append the cells of some rows, and the lines on which these begin."""

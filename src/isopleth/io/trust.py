@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator
 from isopleth.errors import MissingExtraError
 
 _PACKAGE = __name__.partition(".")[0]
+# More names than this are not listed in one sentence, and longer ones are cut.
 _MANY, _LONG = 8, 100
-"""More names than this are not listed in one sentence, and longer ones are cut."""
 
 
 def trusted_types(names: Iterable[str]) -> tuple[list[str], list[str]]:

@@ -7,13 +7,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from isopleth._namespace import Array, namespace, refuse_gradient
+from isopleth.backend import Array, full_precision, host_view, namespace, refuse_gradient
 from isopleth.kernels import Kernel
-from isopleth.operators import devices
 from isopleth.operators.blocks import VALUE, Block, Matrix
-from isopleth.operators.layout import Layout
 from isopleth.operators.threads import effective_n_jobs
-from isopleth.operators.tiles import Points, Sweep
+from isopleth.operators.tiles import Layout, Points, Sweep
 
 DEFAULT_MEMORY_LIMIT = 2**30
 
@@ -83,15 +81,15 @@ class Operator:
         self._library = namespace(x)
         self._matrix: Any = None
         self._parts: list[Array] | None = None
-        left = Points.of(devices.host_view(x))
-        self._sum_over(left, left if y is None else Points.of(devices.host_view(y)))
+        left = Points.of(host_view(x))
+        self._sum_over(left, left if y is None else Points.of(host_view(y)))
 
     def _sum_over(self, x: Points, y: Points) -> None:
         self.shape = (x.x.shape[0], y.x.shape[0])
         layout = Layout.of(x.x, self.shape, self.memory_limit, effective_n_jobs(self._n_jobs), self.block.light)
         self._sweep = Sweep(self.kernel, self.block, x, y, layout)
 
-    def _home(self, a: Array) -> Array:
+    def _backend(self, a: Array) -> Array:
         """An array of the caller's library in the memory of `a`."""
         return self._library.asarray(a, device="cpu") if isinstance(a, np.ndarray) and self._library is not np else a
 
@@ -132,11 +130,11 @@ class Operator:
                 f"v has {v.shape[0]} rows; expected one for each of the {self.shape[1]} points summed over."
             )
         refuse_gradient(v, "v")
-        v = devices.host_view(v)
+        v = host_view(v)
         if self._matrix is None:
-            return self._home(self._sweep.run(v))
-        with devices.full_precision(v):
-            return self._home(self._matrix @ v)
+            return self._backend(self._sweep.run(v))
+        with full_precision(v):
+            return self._backend(self._matrix @ v)
 
     def dense(self) -> Array:
         """The whole matrix of a scalar block, whatever the memory limit."""
@@ -146,4 +144,4 @@ class Operator:
 
     def parts(self) -> list[Array]:
         """The matrices that the stored form is made of, whatever the memory limit; those kept are not to be written to."""
-        return [self._home(part) for part in (self._sweep.parts() if self._parts is None else self._parts)]
+        return [self._backend(part) for part in (self._sweep.parts() if self._parts is None else self._parts)]

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from isopleth._namespace import Home
+from isopleth.backend import Backend
 from isopleth.kernels import Kernel
 from isopleth.length_scales import loss_units
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.score.regularized import RegularizedScore
+from isopleth.score.base import RegularizedScore
 from isopleth.score.selection import FACTORS, Candidates, Rows, select
 from isopleth.score.spaces import SPACES, Space
 from isopleth.solvers.regularizers import Regularizer
@@ -156,7 +156,7 @@ class KernelScore(RegularizedScore):
         return self.space
 
     def _scale_and_base(
-        self, space: Space, rows: np.ndarray, weights: np.ndarray, home: Home
+        self, space: Space, rows: np.ndarray, weights: np.ndarray, backend: Backend
     ) -> tuple[np.ndarray, str | None]:
         free = isinstance(self.length_scale, str) and self.length_scale == "auto"
         scale = self._resolved("median" if free else self.length_scale, rows, weights)
@@ -165,7 +165,7 @@ class KernelScore(RegularizedScore):
         bases = (None, "gaussian") if self.base == "auto" else (self.base,)
         candidates = Candidates(bases, FACTORS if free else (1.0,), self.regularizer)
         unit = float(loss_units(scale, rows, weights)[0] / scale[0])
-        self.search_path_ = select(space, Rows(rows, weights, scale, unit, self.folds, home), candidates)
+        self.search_path_ = select(space, Rows(rows, weights, scale, unit, self.folds, backend), candidates)
         return self.search_path_.length_scale, self.search_path_.base
 
     def _regularizer(self) -> Regularizer:

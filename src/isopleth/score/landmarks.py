@@ -19,11 +19,11 @@ from isopleth.rows import merge_rows
 
 METHODS = ("uniform", "kmeans++", "leverage")
 
+# Samples that leverage scores are estimated from, in numbers of landmarks.
 PILOTS = 2
-"""Samples that leverage scores are estimated from, in numbers of landmarks."""
 
+# Samples at once, beyond which more memory gains no time.
 ROWS = 4096
-"""Samples at once, beyond which more memory gains no time."""
 
 
 def choose_landmarks(

@@ -11,7 +11,7 @@ from torch.autograd import Function
 from isopleth.errors import InputError
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, LOG_SUM
-from isopleth.operators.row_blocks import PairedLogGradient
+from isopleth.operators.vector_blocks import PairedLogGradient
 from isopleth.torch.checks import check_coefficients, check_points, unit_lengths
 from isopleth.torch.sums import Sums, first_derivative
 

@@ -10,7 +10,7 @@ from torch.autograd import Function
 from isopleth.errors import InputError
 from isopleth.kernels import Kernel
 from isopleth.operators import CURL_FREE, DEFAULT_MEMORY_LIMIT, FLUX, GRADIENT
-from isopleth.operators.row_blocks import PairedGradient, PairedHessian
+from isopleth.operators.vector_blocks import PairedGradient, PairedHessian
 from isopleth.torch.checks import check_coefficients, check_points, unit_lengths
 from isopleth.torch.sums import Sums, first_derivative
 

@@ -11,7 +11,7 @@ from scipy.spatial.distance import pdist
 from isopleth.expansion import KernelExpansion
 from isopleth.frame import Frame, bounded
 from isopleth.kernels import Laplacian
-from isopleth.kernels.workspace import Workspace
+from isopleth.kernels.base import Workspace
 from isopleth.operators import Operator
 from isopleth.rows import merge_rows
 from isopleth.solvers import fixed_point

@@ -11,9 +11,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth._namespace import Array, Home, to_numpy
+from isopleth.backend import Array, Backend, to_backend, to_numpy
+from isopleth.entry import check_rows, plain_names, varying_columns, warn_few_rows
 from isopleth.frame import Frame
-from isopleth.home import settle
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import effective_n_jobs
 from isopleth.rows import merge_rows
@@ -22,7 +22,6 @@ from isopleth.tasks.anomaly.conformal import benjamini_hochberg, cross_conformal
 from isopleth.tasks.anomaly.explanation import Explanation
 from isopleth.tasks.anomaly.moves import Moves, best_moves, values_to_try
 from isopleth.tasks.anomaly.panel import Limits, Panel, committees_without_folds, folds_of_distinct
-from isopleth.validation import check_rows, plain_names, varying_columns, warn_few_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -142,7 +141,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
             If the rows cannot be used; the sentence says why and what to do.
         """
         self._validate_params()
-        home = Home.of(X)
+        backend = Backend.of(X)
         self.__dict__.pop("offset_", None)  # a fit that fails leaves no mixture of two models
         X = check_rows(self, X, reset=True, min_samples=2)
         frame = Frame.centred(X, varying_columns(self, X))
@@ -162,7 +161,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         self._judge(rows, fold, place)
         self.p_values_ = tail_p_values(-self.training_scores_)
         self._set_offset()
-        settle(self, home)
+        to_backend(self, backend)
         return self
 
     def _judge(self, rows: np.ndarray, fold: np.ndarray, place: np.ndarray) -> None:
@@ -214,8 +213,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         array of shape (n_samples,)
             In nats; the lower, the less likely.
         """
-        home = Home.of(X)
-        return home.send(self._score(self._enter(X)))
+        backend = Backend.of(X)
+        return backend.array(self._score(self._enter(X)))
 
     def decision_function(self, X: Any) -> Array:
         """``score_samples(X) - offset_``: negative for anomalies.
@@ -229,8 +228,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         -------
         array of shape (n_samples,)
         """
-        home = Home.of(X)
-        return home.send(self._score(self._enter(X)) - self.offset_)
+        backend = Backend.of(X)
+        return backend.array(self._score(self._enter(X)) - self.offset_)
 
     def predict(self, X: Any) -> Array:
         """-1 for anomalies, 1 for the others.
@@ -244,8 +243,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         -------
         array of shape (n_samples,), int
         """
-        home = Home.of(X)
-        return home.send(np.where(self._score(self._enter(X)) - self.offset_ < 0.0, -1, 1))
+        backend = Backend.of(X)
+        return backend.array(np.where(self._score(self._enter(X)) - self.offset_ < 0.0, -1, 1))
 
     def p_values(self, X: Any) -> Array:
         r"""How sure: cross-conformal p-values of new rows.
@@ -267,8 +266,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         array of shape (n_samples,)
             In (0, 1].
         """
-        home = Home.of(X)
-        return home.send(self._p_values(self._enter(X)))
+        backend = Backend.of(X)
+        return backend.array(self._p_values(self._enter(X)))
 
     def _p_values(self, rows: np.ndarray) -> np.ndarray:
         """p-values of new rows of the frame."""

@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from isopleth.kernels.workspace import Workspace
+from isopleth.kernels.base import Workspace
 from isopleth.operators.threads import map_threads
 from isopleth.tasks.anomaly.committee import COMMON_VALUE, Committee, Member
 

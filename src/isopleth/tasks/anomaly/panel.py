@@ -8,9 +8,8 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from isopleth.folds import FOLDS, folds_of
 from isopleth.operators.threads import map_threads
-from isopleth.rows import row_keys
+from isopleth.rows import FOLDS, folds_of, row_keys
 from isopleth.tasks.anomaly.committee import COMMON, COMMON_VALUE, Committee
 
 

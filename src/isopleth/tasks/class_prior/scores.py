@@ -13,11 +13,11 @@ from scipy.spatial.distance import cdist
 from isopleth.errors import InputError
 
 FOLDS = 10
+# Length scale of the kernel, in mean absolute differences of standardised columns.
 LENGTH = 2.0
-"""Length scale of the kernel, in mean absolute differences of standardised columns."""
 _NUGGET = 1e-10
+# Matrices of the size of one fold's that are held besides those of all folds.
 _MATRICES = 6
-"""Matrices of the size of one fold's that are held besides those of all folds."""
 
 
 @dataclass(frozen=True)

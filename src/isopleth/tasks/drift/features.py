@@ -11,11 +11,11 @@ from isopleth.difference.gaussian_system import GaussianSystem
 from isopleth.difference.spectrum import PenalizedSpectrum
 from isopleth.frame import Frame
 
+# Eigenvalues of H below this share of the largest belong to functions that are 0 nearly everywhere.
 LOST = 1e-8
-"""Eigenvalues of H below this share of the largest belong to functions that are 0 nearly everywhere."""
 
+# The quartiles of a normal distribution lie so many standard deviations apart.
 _IN_DEVIATIONS = 1.349
-"""The quartiles of a normal distribution lie so many standard deviations apart."""
 
 
 def spread(X: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from isopleth.difference.samples import TwoSamples
+from isopleth.entry import check_memory_limit, column_names, frame_names, listed, plain_names
 from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import effective_n_jobs
@@ -18,7 +19,6 @@ from isopleth.tasks.two_sample.permutation import p_value
 from isopleth.tasks.two_sample.permutation_scores import ALPHAS
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
 from isopleth.tasks.two_sample.result import TwoSampleResult
-from isopleth.validation import check_memory_limit, column_names, frame_names, listed, plain_names
 
 
 class TwoSampleTest(BaseEstimator):

@@ -22,9 +22,8 @@ from typing import Self
 
 import numpy as np
 
-from isopleth._namespace import Array, namespace
+from isopleth.backend import Array, host_view, namespace
 from isopleth.kernels import Kernel, Workspace
-from isopleth.operators.devices import host_view
 from isopleth.operators.threads import effective_n_jobs, map_threads
 from isopleth.score.spaces import CurlFree, Space
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isopleth._namespace import Array, namespace
+from isopleth.backend import Array, namespace
 from isopleth.score.spaces import Diagonal
 from isopleth.solvers.direct import Shifted
 

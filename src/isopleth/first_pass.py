@@ -34,7 +34,7 @@ class ColumnMoments:
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth.survey import ColumnMoments
+    >>> from isopleth.first_pass import ColumnMoments
     >>> X = np.random.default_rng(0).normal(size=(1000, 2)) + 1e6
     >>> parts = [ColumnMoments(2).add(X[part]) for part in (slice(300), slice(300, None))]
     >>> bool(np.allclose(parts[0].merge(parts[1]).deviation, X.std(axis=0), rtol=1e-9))
@@ -121,7 +121,7 @@ class RowSample:
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth.survey import RowSample
+    >>> from isopleth.first_pass import RowSample
     >>> drawn = RowSample(5, 0).add(np.array([[3.0], [1.0]])).merge(RowSample(5, 0).add(np.array([[3.0]])))
     >>> drawn.rows.ravel(), drawn.weights, drawn.complete
     (array([1., 3.]), array([1., 2.]), True)

@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from isopleth._namespace import is_foreign, refuse_gradient, to_numpy
+from isopleth.backend import is_foreign, refuse_gradient, to_numpy
 from isopleth.errors import DataWarning, InputError
 
 
@@ -158,7 +158,7 @@ def _refuse_layout(x: Any, name: str) -> None:
 def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool, min_samples: int = 1) -> np.ndarray:
     """Rows as a NumPy array of float64, names and number of columns set on (`reset`) or held against `estimator`.
 
-    Arrays of any array-API library are taken, on any device; :class:`isopleth._namespace.Home` says where they came from.
+    Arrays of any array-API library are taken, on any device; :class:`isopleth.backend.Backend` says where they came from.
 
     Raises
     ------
