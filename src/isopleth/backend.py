@@ -1,4 +1,4 @@
-"""The one place that knows which array library is in use."""
+"""Array libraries and devices: which one a caller uses, and moving arrays to it and back."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ import numpy as np
 
 from isopleth.errors import InputError
 
-# An array of any library that follows the array-API standard.
 Array = Any
+# An array of any library that follows the array-API standard.
 
 
 def namespace(*arrays: Array) -> Any:
-    """Array-API namespace that all of `arrays` belong to.
+    """Return the array-API namespace of `arrays`.
 
-    NumPy itself answers for NumPy arrays: it follows the standard since 2.0, and its functions take ``out=``, which
-    the hot path needs.
+    For NumPy arrays it is NumPy itself, which follows the standard since 2.0, and whose functions take ``out=``, which the hot
+    path needs.
     """
     for a in arrays:  # asked so often that all(...) over a generator would show
         if not isinstance(a, np.ndarray):
@@ -32,7 +32,7 @@ def namespace(*arrays: Array) -> Any:
 
 
 def overwrite(function: Any, a: Array) -> Array:
-    """Apply the elementwise `function` to `a` in its own memory; libraries without ``out=`` get a copy back into it."""
+    """Apply the elementwise `function` to `a` in place; for libraries without ``out=`` the result is copied into `a`."""
     if isinstance(a, np.ndarray) or array_api_compat.is_torch_array(a):
         return function(a, out=a)
     a[...] = function(a)
@@ -40,9 +40,9 @@ def overwrite(function: Any, a: Array) -> Array:
 
 
 def add_at(out: Array, rows: Array, values: Array) -> None:
-    """``out[rows] += values`` where a row may occur several times, which the standard has no function for."""
+    """Compute ``out[rows] += values`` where rows may repeat; the array-API standard has no function for it."""
     if isinstance(out, np.ndarray):
-        # Points that meet themselves: each occurs once, and this takes a fifth of the time.
+        # Each row occurs once: plain indexing takes a fifth of the time of np.add.at.
         if (rows[1:] > rows[:-1]).all():
             out[rows] += values
         else:
@@ -56,9 +56,9 @@ def add_at(out: Array, rows: Array, values: Array) -> None:
 
 
 def is_foreign(x: Any) -> bool:
-    """Whether `x` is an array of an array-API library other than NumPy, on whatever device.
+    """Tell whether `x` is an array of an array-API library other than NumPy, on any device.
 
-    A Dask array is none: it holds no numbers yet.
+    A Dask array does not count, because it holds no numbers yet.
     """
     if isinstance(x, (np.ndarray, np.generic)) or array_api_compat.is_dask_array(x):
         return False
@@ -66,9 +66,9 @@ def is_foreign(x: Any) -> bool:
 
 
 def to_numpy(x: Any) -> Any:
-    """Array of any library as a NumPy array of its own dtype; what is no such array (NumPy's, frames, lists) as it is.
+    """Return an array of any library as a NumPy array of the same dtype; NumPy arrays, frames and lists unchanged.
 
-    A tensor comes without its gradient, and one of floats that NumPy lacks, as bfloat16, as float32.
+    Tensors are detached from their gradient, and bfloat16, which NumPy lacks, becomes float32.
     """
     if not is_foreign(x):
         return x
@@ -82,21 +82,16 @@ def to_numpy(x: Any) -> Any:
 
 
 def _host_of(x: Array) -> Any:
-    """The device of the processor, under the name that the library of `x` has for it."""
+    """Return the CPU device under the name that the library of `x` gives it."""
     return namespace(x).__array_namespace_info__().default_device()
 
 
 @dataclass(frozen=True)
 class Backend:
-    """Where the arrays of a caller live: an array library and a device of it.
+    """Array library and device that a caller's arrays belong to.
 
-    Work of the size of the data is done on the host; what is more goes to the backend (:meth:`array`), and the array API does
-    the rest there. In an estimator:
-
-    - ``backend = Backend.of(X)`` before `X` is checked, in every public method;
-    - ``backend.array(z)`` for what an operator is made of, in ``fit``, and ``to_backend(self, backend)`` of :mod:`isopleth.backend` at its end;
-    - ``return backend.array(answer)``: the answer is at the backend of the question;
-    - ``Backend.of(self.dual_coef_)`` is where the model itself lives, to which rows of a question are sent.
+    Work that grows with the number of rows is done on the CPU in NumPy. Work that grows with pairs of rows is done on the
+    backend: :meth:`array` moves an array there. ``Backend.of(self.dual_coef_)`` is the backend of a fitted model.
 
     Parameters
     ----------
@@ -118,10 +113,10 @@ class Backend:
 
     @classmethod
     def of(cls, x: Any, name: str = "X") -> Backend:
-        """The backend of an array; the host for whatever is no array of another library, frames and lists among them.
+        """Return the backend of an array; NumPy for lists, frames and everything else that is no array of another library.
 
-        Arrays that cannot be written to, as those of JAX, are no backend to sums in place: the host serves them too. `name` is
-        what messages call `x`.
+        Arrays that cannot be written to, such as those of JAX, cannot hold sums that are updated in place: NumPy serves them
+        too. `name` is what messages call `x`.
         """
         if not is_foreign(x) or not array_api_compat.is_writeable_array(x):
             return NUMPY
@@ -132,15 +127,15 @@ class Backend:
         return backend
 
     def array(self, a: Any) -> Any:
-        """NumPy array `a` as an array of this backend; anything else, and everything on the host, as it is."""
+        """Return the NumPy array `a` as an array of this backend; anything else unchanged."""
         if self.library is None or not isinstance(a, np.ndarray):
             return a
         # A copy: the memory of `a` may be written to by whoever gave it, and some libraries want it in order.
         return self.library.asarray(np.ascontiguousarray(a).reshape(a.shape), device=self.device, copy=True)
 
 
-# NumPy, in the memory of the processor.
 NUMPY = Backend()
+# NumPy arrays, in the memory of the CPU.
 
 
 @lru_cache
@@ -150,12 +145,12 @@ def _has_float64(backend: Backend) -> bool:
 
 
 def refuse_gradient(x: Any, name: str) -> None:
-    """Refuse a tensor through which a gradient is wanted.
+    """Refuse a tensor that requires a gradient: a fit would cut the gradient off silently.
 
     Raises
     ------
     InputError
-        If it asks for one: a fit would cut it off in silence.
+        If it does.
     """
     if getattr(x, "requires_grad", False) is True:
         raise InputError(
@@ -165,17 +160,17 @@ def refuse_gradient(x: Any, name: str) -> None:
 
 
 def to_backend(model: Any, backend: Backend) -> None:
-    """Send the public fitted arrays of `model` to a backend, at the end of a fit.
+    """Move the public fitted arrays of `model` to a backend, at the end of a fit.
 
-    These are the attributes of numbers whose names end, and do not begin, with an underscore. Names of columns stay what they
-    are, and what is held by another object, a search path say, stays there.
+    These are numeric arrays whose names end, but do not start, with an underscore. Column names and arrays inside other objects,
+    such as a search path, are not moved.
 
     Parameters
     ----------
     model : estimator
-        Just fitted.
+        A fitted estimator.
     backend : Backend
-        That of the rows: ``Backend.of(X)``.
+        The backend of the rows, ``Backend.of(X)``.
     """
     if backend == NUMPY:
         return
@@ -186,7 +181,7 @@ def to_backend(model: Any, backend: Backend) -> None:
 
 
 def on_processor(x: Array) -> bool:
-    """Whether the numbers of `x` lie in the processor's own memory."""
+    """Tell whether `x` is in the memory of the CPU."""
     if isinstance(x, np.ndarray):
         return True
     device = array_api_compat.device(x)
@@ -194,9 +189,9 @@ def on_processor(x: Array) -> bool:
 
 
 def host_view(x: Array) -> Array:
-    """A tensor of torch in the processor's memory as NumPy's view of the same numbers; anything else as it is.
+    """Return a torch tensor in CPU memory as a NumPy view of the same numbers, anything else unchanged.
 
-    NumPy's tiles stay in the cache, where torch makes new arrays: they take half of the time.
+    NumPy reuses its tiles, which stay in the cache, where torch allocates new ones: it takes half the time.
     """
     if isinstance(x, np.ndarray):
         return x
@@ -205,7 +200,10 @@ def host_view(x: Array) -> Array:
 
 @contextmanager
 def full_precision(x: Array) -> Iterator[None]:
-    """No shortened factors in torch's products of `x`: a distance is a difference of numbers far larger than itself."""
+    """Switch off reduced precision (TF32, autocast) in torch products of `x`.
+
+    A squared distance is a small difference of large numbers, so it needs all digits of the product.
+    """
     if isinstance(x, np.ndarray) or not array_api_compat.is_torch_array(x):
         yield
         return
@@ -214,9 +212,9 @@ def full_precision(x: Array) -> Iterator[None]:
 
 
 class _LongFactors:
-    """Float32 products by factors of float32.
+    """Full float32 precision of matrix products in torch.
 
-    The setting belongs to the process: the first of several callers at once makes it, the last one takes it back.
+    The setting is global: the first of several simultaneous callers sets it, the last one restores it.
     """
 
     def __init__(self) -> None:
@@ -241,7 +239,10 @@ _LONG_FACTORS = _LongFactors()
 
 
 def _lengthen(torch: Any) -> Callable[[], None]:
-    """Set them, and answer with what takes that back. torch has two names for the setting, and no product where they differ."""
+    """Set full precision and return a function that restores the old setting.
+
+    torch has two names for the setting and refuses products if they disagree.
+    """
     try:
         before = torch.get_float32_matmul_precision()
     except RuntimeError:  # set by the newer name
@@ -255,7 +256,10 @@ def _lengthen(torch: Any) -> Callable[[], None]:
 
 
 def later(flag: Array) -> Callable[[], bool]:
-    """Ask for a truth value now, to be had when it is there: only what was begun before it is waited for."""
+    """Start the transfer of a truth value from a device and return a function that waits for it.
+
+    It waits for work that was started before, not for work that was started after.
+    """
     if isinstance(flag, np.generic) or not array_api_compat.is_torch_array(flag) or flag.device.type != "cuda":
         return lambda: bool(flag)
     torch = sys.modules["torch"]

@@ -1,11 +1,17 @@
-"""Checks at the door of every estimator: one clear sentence for what cannot be used, a warning for what is doubtful."""
+"""The one way in: rows and weights, as every public method takes them, are checked and become a :class:`Table`.
+
+What cannot be used is refused in one sentence that names the column, row or parameter; what is doubtful gives a warning.
+"""
 
 from __future__ import annotations
 
 import ast
+import re
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from array_api_compat import is_torch_array
@@ -13,17 +19,115 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from isopleth.backend import is_foreign, refuse_gradient, to_numpy
+from isopleth.backend import Backend, is_foreign, refuse_gradient, to_backend, to_numpy
 from isopleth.errors import DataWarning, InputError
+
+_Estimator = TypeVar("_Estimator", bound=BaseEstimator)
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows as a method works on them, and where its answer goes.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_features)
+        Checked rows in float64.
+    weights : ndarray of shape (n_samples,)
+        Their weights, ones where none were given.
+    backend : Backend
+        Array library and device that the rows came from.
+    """
+
+    rows: np.ndarray
+    weights: np.ndarray
+    backend: Backend
+
+    def answer(self, values: Any) -> Any:
+        """Return `values`, an array of NumPy, as an array of the library and on the device of the rows."""
+        return self.backend.array(values)
+
+    def finish(self, estimator: _Estimator) -> _Estimator:
+        """Move the fitted arrays of `estimator` to the library and device of the rows, and return it: the end of a fit."""
+        to_backend(estimator, self.backend)
+        return estimator
+
+
+def enter(
+    estimator: BaseEstimator,
+    X: Any,
+    sample_weight: Any = None,
+    *,
+    reset: bool = False,
+    min_samples: int = 1,
+    name: str | None = None,
+    weight_name: str | None = None,
+    adding: bool = False,
+) -> Table:
+    """Check the rows that a public method was given.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Gets the names and the number of columns with `reset`; otherwise the rows are held against those of its fit.
+    X : array-like, tensor or data frame of shape (n_samples, n_features)
+        Rows, of any array library and on any device.
+    sample_weight : array-like of shape (n_samples,), optional
+        Their weights.
+    reset : bool, default=False
+        Whether this is the beginning of a fit.
+    min_samples : int, default=1
+        Rows needed.
+    name, weight_name : str, optional
+        What the user calls `X` and `sample_weight`, where it is something else.
+    adding : bool, default=False
+        Whether the rows are added to others: then all weights may be 0.
+
+    Returns
+    -------
+    Table
+        ``table.answer(values)`` returns an answer to the user, ``table.finish(self)`` ends a fit.
+
+    Raises
+    ------
+    InputError
+        For text, dates, masked cells and values that are not finite, with the column or how many rows; for tensors that
+        require a gradient; for weights that cannot be used.
+    ValueError, TypeError
+        For empty or sparse input and for columns other than at fit.
+    """
+    backend = Backend.of(X, name or "X")
+    X = on_host(X, name or "X")
+    rows = _renamed(name, "X", lambda: check_rows(estimator, X, reset=reset, min_samples=min_samples))
+    sample_weight = on_host(sample_weight, weight_name or "sample_weight")
+    weights = _renamed(weight_name, "sample_weight", lambda: check_weights(sample_weight, len(rows), added=adding))
+    return Table(rows, weights, backend)
+
+
+def _renamed(name: str | None, instead_of: str, check: Callable[[], _T]) -> _T:
+    """Return what `check` returns; where it refuses, call `instead_of` by the `name` that the user knows.
+
+    A sentence that does not contain `instead_of` is prefixed with the name.
+    """
+    try:
+        return check()
+    except (ValueError, TypeError) as error:
+        if name is None:
+            raise
+        message, found = re.subn(rf"\b{instead_of}\b", name, str(error), count=1)  # columns may have that name too
+        if not found:
+            message = f"{name}: {message}"
+        raise (InputError if isinstance(error, ValueError) else TypeError)(message) from error
 
 
 def column_names(estimator: BaseEstimator) -> list[str]:
-    """What messages call the columns: their names at fit, in quotes, or their numbers."""
+    """Return the columns as messages name them: their names at fit, in quotes, or their numbers."""
     return estimator._column_labels
 
 
 def plain_names(estimator: BaseEstimator) -> list[str]:
-    """What a person calls the columns at fit: their names, or "column 0" and so on where they had none."""
+    """Return the plain names of the columns at fit, or "column 0" and so on if they had none."""
     given = getattr(estimator, "feature_names_in_", None)
     if given is not None:
         return [str(name) for name in given]
@@ -32,7 +136,7 @@ def plain_names(estimator: BaseEstimator) -> list[str]:
 
 
 def frame_names(X: Any) -> list[Any] | None:
-    """Names of the columns of a frame, whatever it is called there; None for what is no frame."""
+    """Return the column names of a data frame of any library, or None for anything else."""
     names = getattr(X, "column_names", None)
     if names is None:
         names = getattr(X, "columns", None)
@@ -40,13 +144,13 @@ def frame_names(X: Any) -> list[Any] | None:
 
 
 def listed(parts: list[str], most: int = 8) -> str:
-    """The first of `parts`, and how many more there are."""
+    """Return the first of `parts` as one string, with the number of those left out."""
     more = f" and {len(parts) - most} more" if len(parts) > most else ""
     return ", ".join(parts[:most]) + more
 
 
 def _columns(X: Any) -> list[tuple[str, Any]]:
-    """Name and content of the columns of a frame or of a two-dimensional array; empty for anything else."""
+    """Return name and content of each column of a frame or two-dimensional array, and nothing for anything else."""
     names = frame_names(X)
     if names is not None:
         return [(f"column {str(name)!r}", X[name]) for name in names]
@@ -55,7 +159,7 @@ def _columns(X: Any) -> list[tuple[str, Any]]:
 
 
 def _refuse_names(X: Any) -> None:
-    """Refuse frames whose columns cannot be told apart, or that have none."""
+    """Refuse frames without columns or with several columns of one name."""
     names = frame_names(X)
     if names is None:
         if isinstance(X, np.ndarray) and X.dtype.names is not None:
@@ -74,7 +178,7 @@ _TIMES = ("date", "time", "duration", "period", "interval")
 
 
 def _refuse_kinds(X: Any) -> None:
-    """Refuse whole columns and tables of a kind that would be read as numbers which they are not."""
+    """Refuse tables and columns that NumPy would convert to meaningless numbers, such as dates."""
     if issparse(X):
         raise TypeError(
             "X is a sparse matrix, which kernels of distances cannot use; pass X.toarray() if it fits in memory."
@@ -100,7 +204,7 @@ def _refuse_kinds(X: Any) -> None:
 
 
 def _refuse_text(X: Any, error: Exception) -> None:
-    """Name the first cell of `X` that cannot be read as a number; cells that are containers are left to scikit-learn."""
+    """Raise an error that names the first cell of `X` that is not a number; cells with containers are left to scikit-learn."""
     for name, column in _columns(X):
         for i, cell in enumerate(np.asarray(column, dtype=object)):
             if isinstance(cell, (dict, list, set, tuple, np.ndarray)):
@@ -126,19 +230,19 @@ def _refuse_not_finite(estimator: BaseEstimator, X: np.ndarray) -> None:
 
 
 def on_host(x: Any, name: str) -> Any:
-    """`x` as it is, or, where it is an array of another library than NumPy, as a NumPy array.
+    """Return `x` as a NumPy array if it is an array of another library, otherwise unchanged.
 
     Parameters
     ----------
     x : object
-        What a user gave.
+        Any argument of a user.
     name : str
-        What messages call it.
+        Its name in messages.
 
     Raises
     ------
     InputError
-        For a tensor that requires a gradient, or that does not hold its numbers one by one, as sparse ones do not.
+        For a tensor that requires a gradient, and for sparse, quantised, nested and meta tensors.
     """
     if not is_foreign(x):
         return x
@@ -152,13 +256,11 @@ def _refuse_layout(x: Any, name: str) -> None:
     if str(x.layout).startswith("torch.sparse"):
         raise InputError(f"{name} is a sparse tensor; pass {name}.to_dense() if it fits in memory.")
     if x.is_meta or x.is_quantized or x.is_nested or str(x.layout) != "torch.strided":
-        raise InputError(f"{name} is a tensor of a kind that does not hold its numbers one by one; pass a plain one.")
+        raise InputError(f"{name} is a quantised, nested or meta tensor; pass a plain dense tensor.")
 
 
 def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool, min_samples: int = 1) -> np.ndarray:
-    """Rows as a NumPy array of float64, names and number of columns set on (`reset`) or held against `estimator`.
-
-    Arrays of any array-API library are taken, on any device; :class:`isopleth.backend.Backend` says where they came from.
+    """Return rows as a float64 NumPy array, and store (`reset`) or check the names and number of columns on `estimator`.
 
     Raises
     ------
@@ -188,9 +290,9 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool, min_samples: in
 
 
 def check_weights(sample_weight: Any, n: int, *, added: bool = False) -> np.ndarray:
-    """Weights as float64 of NumPy, ones when None; arrays of any array-API library are taken.
+    """Return weights as a float64 NumPy array, ones for None.
 
-    Of rows that are `added` to others, none need count.
+    With `added`, all of them may be zero: the rows are added to others.
 
     Raises
     ------
@@ -231,7 +333,7 @@ def check_weights(sample_weight: Any, n: int, *, added: bool = False) -> np.ndar
 
 
 def varying_columns(estimator: BaseEstimator, X: np.ndarray) -> np.ndarray:
-    """Mask of the columns that are not constant, with a warning that names those that are.
+    """Return a mask of the columns that vary, and warn with the names of constant columns.
 
     Raises
     ------
@@ -252,31 +354,32 @@ def varying_columns(estimator: BaseEstimator, X: np.ndarray) -> np.ndarray:
 
 
 def check_memory_limit(memory_limit: Any) -> None:
-    """Refuse what is no number of bytes, where no estimator's own constraints do.
+    """Check `memory_limit` where the parameter constraints of an estimator do not.
 
     Raises
     ------
     InputError
-        If it is none.
+        If it is not a positive number.
     """
     if isinstance(memory_limit, bool) or not isinstance(memory_limit, Real) or not float(memory_limit) > 0:
         raise InputError(f"memory_limit = {memory_limit!r}: expected a number of bytes > 0.")
 
 
 def warn_few_rows(n: int, dim: int) -> None:
-    """Warn where there are fewer distinct rows than columns."""
+    """Warn if there are fewer distinct rows than columns."""
     if n < dim:
         warnings.warn(
-            f"there are fewer distinct rows ({n}) than columns ({dim}): the density says little beyond nearness to these rows.",
+            f"there are fewer distinct rows ({n}) than columns ({dim}): the density shows little more than the distance to "
+            "these rows.",
             DataWarning,
             stacklevel=3,
         )
 
 
 def warn_of_new_beginning() -> None:
-    """Warn that a model fitted at once cannot be added to."""
+    """Warn that `partial_fit` starts again after `fit`."""
     warnings.warn(
-        "fit keeps no sums that rows could be added to, so partial_fit begins anew and forgets the rows of fit; call it on a new "
+        "fit keeps no sums to which rows could be added, so partial_fit starts again without the rows of fit; call it on a new "
         "model, from the first rows on.",
         DataWarning,
         stacklevel=3,

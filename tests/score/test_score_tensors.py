@@ -23,7 +23,7 @@ from isopleth import (
     save,
 )
 from isopleth.backend import NUMPY, Backend, to_numpy
-from isopleth.score import held_out, regularized, squares, system
+from isopleth.score import base, landmark_sums, selection, system
 from isopleth.score.spaces import SPACES, Splitting
 from isopleth.score.system import Accuracy, solve
 
@@ -230,7 +230,7 @@ def test_systems_that_are_quickly_solved_are_solved_on_the_host(monkeypatch):
             solved.append(type(z))
             super().__init__(space, z, *args, **kwargs)
 
-    for module in (regularized, held_out):
+    for module in (base, selection):
         monkeypatch.setattr(module, "SampleSystem", Spy)
     for model in (KEF(), KernelScore(folds=2)):
         np.testing.assert_array_equal(
@@ -289,12 +289,12 @@ def test_sums_by_matrices_are_those_by_profiles(space, monkeypatch):
 
     def sums(send):
         points, rows, weights = (send(a) for a in (z, x, w))
-        out = squares.empty_squares(kind, points)
-        squares.add_squares(kind, points, rows, weights, out, 2**16)
-        return to_numpy(squares.stacked(out))
+        out = landmark_sums.empty_squares(kind, points)
+        landmark_sums.add_squares(kind, points, rows, weights, out, 2**16)
+        return to_numpy(landmark_sums.stacked(out))
 
     want = sums(np.asarray)
-    assert squares.bytes_of_squares(kind, *z.shape) == want.nbytes
+    assert landmark_sums.bytes_of_squares(kind, *z.shape) == want.nbytes
     np.testing.assert_allclose(sums(torch.asarray), want, rtol=1e-12, atol=1e-14)
-    monkeypatch.setattr(squares, "host_view", lambda a: a)  # as on another device
+    monkeypatch.setattr(landmark_sums, "host_view", lambda a: a)  # as on another device
     np.testing.assert_allclose(sums(torch.asarray), want, rtol=1e-12, atol=1e-14)

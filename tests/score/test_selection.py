@@ -8,7 +8,7 @@ import pytest
 from isopleth import InputError, KernelScore, NuIteration, SpectralCutoff, Tikhonov, load, save
 from isopleth.kernels import IMQ
 from isopleth.rows import held_out_parts
-from isopleth.score import held_out, selection, system
+from isopleth.score import selection, system
 from isopleth.score.selection import ALONE, FACTORS, FLOOR, Candidates, Rows, _strongest, held_out_terms
 from isopleth.score.spaces import SPACES
 
@@ -35,7 +35,7 @@ def true_score(x):
     "regularizer", [Tikhonov(0.05, truncated=False), Tikhonov(0.05), NuIteration(steps=8)], ids=repr
 )
 def test_losses_are_those_of_estimators_fitted_without_the_rows(monkeypatch, dense, space, regularizer):
-    monkeypatch.setattr(held_out, "DENSE", dense)
+    monkeypatch.setattr(selection, "DENSE", dense)
     monkeypatch.setattr(system, "DENSE", dense)
     X, weights = modes(40), np.arange(40.0) % 3 + 1.0
     for part in held_out_parts(40, 4):

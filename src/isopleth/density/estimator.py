@@ -13,11 +13,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.backend import Array, Backend, to_backend, to_numpy
+from isopleth.backend import Array, Backend, to_numpy
 from isopleth.density.bounds import Bounds
 from isopleth.density.fitted import ExpansionDensity, FrameDensity
 from isopleth.density.search import Fit, Search, run_search
-from isopleth.entry import check_rows, check_weights, column_names, on_host, varying_columns, warn_few_rows
+from isopleth.entry import Table, column_names, enter, on_host, varying_columns, warn_few_rows
 from isopleth.errors import InputError
 from isopleth.expansion import KernelExpansion
 from isopleth.frame import Frame
@@ -103,11 +103,10 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         InputError
             If the rows, weights, kernel, length scale or bounds cannot be used; the sentence says which and what to do.
         """
-        backend = Backend.of(X)
         self._validate_params()
         self._forget()
-        X = check_rows(self, X, reset=True, min_samples=2)
-        weights = check_weights(sample_weight, len(X))
+        table = enter(self, X, sample_weight, reset=True, min_samples=2)
+        X, weights, backend = table.rows, table.weights, table.backend
         names = [str(name) for name in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None
         bounds = Bounds.of(self.bounds, column_names(self), names)
         bounds.check(X, weights > 0, column_names(self))
@@ -125,8 +124,7 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         self._set_fit(kernel, frame, bounds, unit, report)
         self._keep(density, X, place, z, weights)
         self.log_normalizer_ = density.log_normalizer + frame.log_volume
-        to_backend(self, backend)
-        return self
+        return table.finish(self)
 
     def _forget(self) -> None:
         """Be no fitted model until the end of a fit: one that fails leaves no mixture of two."""
@@ -158,12 +156,12 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         """The density of rows and weights that are on the host, at `backend`."""
         return lambda kernel, z, weights: self._fit_frame(kernel, backend.array(z), backend.array(weights))[0]
 
-    def _enter(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Checked rows, which of them are inside the bounds, and those in frame coordinates."""
+    def _enter(self, X: Any) -> tuple[Table, np.ndarray, np.ndarray]:
+        """Return the checked rows, a mask of those inside the bounds, and these in frame coordinates."""
         check_is_fitted(self, "log_normalizer_")
-        X = check_rows(self, X, reset=False)
-        inside = np.asarray(self._bounds.inside(X).all(axis=1))
-        return X, inside, self._frame.enter(self._bounds.enter(X[inside]))
+        table = enter(self, X)
+        inside = np.asarray(self._bounds.inside(table.rows).all(axis=1))
+        return table, inside, self._frame.enter(self._bounds.enter(table.rows[inside]))
 
     def _log_slope(self, X: np.ndarray) -> np.ndarray:
         """What log densities of rows inside the bounds gain by the map of bounded columns to the whole line."""
@@ -187,12 +185,13 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
             that far from every centre is noise, then minus infinity. Random features are noise much sooner, and minus
             infinity where they are not above it.
         """
-        backend = Backend.of(X)
-        X, inside, z = self._enter(X)
-        out = np.full(len(X), -np.inf)
+        table, inside, z = self._enter(X)
+        out = np.full(len(inside), -np.inf)
         if len(z):
-            out[inside] = self._fitted().log_unnormalized(z) - self.log_normalizer_ + self._log_slope(X[inside])
-        return backend.array(out)
+            out[inside] = (
+                self._fitted().log_unnormalized(z) - self.log_normalizer_ + self._log_slope(table.rows[inside])
+            )
+        return table.answer(out)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Sum of the log densities of rows.
@@ -226,16 +225,15 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
             In reciprocal units of the columns; 0 in constant columns. Rows on or beyond a bound have none, nor have those
             where random features are not above their noise: NaN.
         """
-        backend = Backend.of(X)
-        X, inside, z = self._enter(X)
-        out = np.full((len(X), self.n_features_in_), np.nan)
+        table, inside, z = self._enter(X)
+        out = np.full((len(inside), self.n_features_in_), np.nan)
         if len(z):
             gradient = np.zeros((len(z), self.n_features_in_))
             gradient[:, self._frame.keep] = self._fitted().grad_log_density(z) / self._frame.scale
-            gradient = self._bounds.gradient(X[inside], gradient)
+            gradient = self._bounds.gradient(table.rows[inside], gradient)
             gradient[:, ~self._frame.keep] = 0.0
             out[inside] = gradient
-        return backend.array(out)
+        return table.answer(out)
 
     def hyvarinen_loss(self, X: Any) -> float:
         r"""Mean Hyvarinen loss of rows, :math:`\operatorname{tr} \nabla^2 \log p + |\nabla \log p|^2/2`, exactly.
@@ -277,7 +275,7 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         >>> int(np.argmin(losses))
         1
         """
-        X, inside, z = self._enter(X)
+        _, inside, z = self._enter(X)
         kernel = self._kernel
         if kernel.bound_dim == 1 and kernel.smoothness <= 0.5:
             raise InputError(

@@ -166,8 +166,8 @@ class Sweep:
         rows, columns = _slices(self.x.x.shape[0], tile[0]), _slices(self.y.x.shape[0], tile[1])
 
         down, across = _with_reach(self.x.norms, rows), _with_reach(self.y.norms, columns)
-        on_processor = on_processor(self.x.x)
-        exponent = None if on_processor or self.x.x.shape[1] <= DIRECT_DIM else self.block.exponent(self.kernel)
+        here = on_processor(self.x.x)
+        exponent = None if here or self.x.x.shape[1] <= DIRECT_DIM else self.block.exponent(self.kernel)
         x = self.x if exponent is None else replace(self.x, left=exponent * self.x.left)
 
         def begun(worker: int) -> Iterator[tuple[Callable[[], Tile], slice, slice]]:
@@ -180,7 +180,7 @@ class Sweep:
         def work(worker: int) -> None:
             tiles = begun(worker)
             with np.errstate(all="ignore"):  # limits at 0 and underflow far away are meant
-                for end, row, column in tiles if on_processor else _one_ahead(tiles):
+                for end, row, column in tiles if here else _one_ahead(tiles):
                     visit(end(), row, column, worker)
                     del end  # the memory of this tile is for the one after the next
 

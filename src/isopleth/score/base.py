@@ -14,8 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.backend import Array, Backend, namespace, to_backend, to_numpy
-from isopleth.entry import check_rows, check_weights, column_names
+from isopleth.backend import Array, Backend, namespace, to_numpy
+from isopleth.entry import Table, column_names, enter
 from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame
 from isopleth.kernels import Kernel, get_kernel
@@ -116,19 +116,17 @@ class ScoreEstimator(BaseEstimator, ABC):
         """
         self._validate_params()
         self._forget()
-        backend = Backend.of(X)
-        X = check_rows(self, X, reset=True, min_samples=2)
-        weights = check_weights(sample_weight, len(X))
-        rows, weights, place = merge_rows(X, weights)
+        table = enter(self, X, sample_weight, reset=True, min_samples=2)
+        backend = table.backend
+        rows, weights, place = merge_rows(table.rows, table.weights)
         space, z, base = self._settle_frame(rows, weights, backend)
         fitted = self._fit_frame(space, z, weights, base, backend)
         self._centers, self._dual_coef = backend.array(fitted.centers), backend.array(fitted.coefficients)
         self.zeta_factor_, self.weights_ = fitted.factor, weights
         for name, value in fitted.report.items():
             setattr(self, name, value)
-        self.grad_log_density_ = self._at_rows(X, place, to_numpy(fitted.at_samples))
-        to_backend(self, backend)
-        return self
+        self.grad_log_density_ = self._at_rows(table.rows, place, to_numpy(fitted.at_samples))
+        return table.finish(self)
 
     def _forget(self) -> None:
         """Leave nothing of another fit: one that fails is to leave no mixture of two models."""
@@ -202,10 +200,11 @@ class ScoreEstimator(BaseEstimator, ABC):
             terms.append(self.base_.at(self._backend))
         return ScoreField(tuple(terms))
 
-    def _enter(self, X: Any) -> Array:
-        """Rows in frame coordinates, where the model lives."""
+    def _enter(self, X: Any) -> tuple[Table, Array]:
+        """Return the checked rows, and them in frame coordinates on the backend of the model."""
         check_is_fitted(self, "_centers")
-        return self._backend.array(self._frame.enter(check_rows(self, X, reset=False)))
+        table = enter(self, X)
+        return table, self._backend.array(self._frame.enter(table.rows))
 
     def grad_log_density(self, X: Any) -> Array:
         r"""The score, :math:`\nabla \log p`.
@@ -220,8 +219,8 @@ class ScoreEstimator(BaseEstimator, ABC):
         ndarray of shape (n_samples, n_features)
             In reciprocal units of the columns.
         """
-        backend, z = Backend.of(X), self._enter(X)
-        return backend.array(to_numpy(self._value(z)) / self._frame.scale)
+        table, z = self._enter(X)
+        return table.answer(to_numpy(self._value(z)) / self._frame.scale)
 
     def _value(self, z: Array) -> Array:
         """The score at rows in frame coordinates, in these."""
@@ -246,7 +245,7 @@ class ScoreEstimator(BaseEstimator, ABC):
             If the columns have length scales of their own: then it has a closed form only in units of these, which
             :meth:`hyvarinen_loss` uses.
         """
-        backend, z = Backend.of(X), self._enter(X)
+        table, z = self._enter(X)
         scale = self._frame.scale
         if (scale != scale[0]).any():
             raise InputError(
@@ -254,7 +253,7 @@ class ScoreEstimator(BaseEstimator, ABC):
                 "hyvarinen_loss, which takes each in its own unit."
             )
         with np.errstate(over="ignore", under="ignore"):  # of data of size 1e-160 it is beyond all numbers
-            return backend.array(to_numpy(self._field().divergence(z)) / scale[0] / scale[0])
+            return table.answer(to_numpy(self._field().divergence(z)) / scale[0] / scale[0])
 
     def hyvarinen_loss(self, X: Any) -> float:
         r"""Mean Hyvarinen loss of rows, :math:`\operatorname{div} s + |s|^2/2`, in closed form.
@@ -277,7 +276,7 @@ class ScoreEstimator(BaseEstimator, ABC):
         ----------
         .. [1] A. Hyvarinen, "Estimation of non-normalized statistical models by score matching", JMLR 6, 2005.
         """
-        z = self._enter(X)
+        _, z = self._enter(X)
         loss = np.mean(to_numpy(self._field().hyvarinen_terms(z)))
         with np.errstate(over="ignore"):  # of kernels far narrower than the data it may be infinite
             unit = float(self.unit_[0]) / self._frame.scale[0]
@@ -319,9 +318,9 @@ class ScoreEstimator(BaseEstimator, ABC):
         InputError
             If the space is diagonal, whose scores are no gradients.
         """
-        backend, z = Backend.of(X), self._enter(X)
+        table, z = self._enter(X)
         volume = 0.0 if self.base_ is None else self._frame.log_volume
-        return backend.array(to_numpy(self._field().energy(z)) - volume)
+        return table.answer(to_numpy(self._field().energy(z)) - volume)
 
     def log_normalizer(self, n_samples: int = 10_000, random_state: Any = None) -> Normalizer:
         """Logarithm of the integral of exp(:meth:`log_density`), by importance sampling from the base measure.

@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from isopleth.backend import NUMPY, Backend, to_backend, to_numpy
-from isopleth.entry import check_rows, check_weights, on_host, warn_of_new_beginning
+from isopleth.backend import NUMPY, Backend, to_numpy
+from isopleth.entry import enter, on_host, warn_of_new_beginning
 from isopleth.errors import InputError
 from isopleth.frame import Frame
 from isopleth.kernels import Kernel
@@ -217,19 +217,17 @@ class NystromKEF(Streaming, ScoreEstimator):
             if hasattr(self, "_centers"):
                 warn_of_new_beginning()
             self._forget()
-        backend = Backend.of(X)
-        X = check_rows(self, X, reset=running is None, min_samples=2 if running is None else 1)
-        weights = check_weights(sample_weight, len(X), added=running is not None)
+        first = running is None
+        table = enter(self, X, sample_weight, reset=first, min_samples=2 if first else 1, adding=not first)
         if running is None:
-            rows, merged, _ = merge_rows(X, weights)
+            rows, merged, _ = merge_rows(table.rows, table.weights)
             running = self._sums_of_none(*self._settle_frame(rows, merged, NUMPY), merged)()
-        self._centers = backend.array(running.landmarks)
+        self._centers = table.answer(running.landmarks)
         with self._adding(running):
-            running.accumulate(self._frame.enter(X), weights)
+            running.accumulate(self._frame.enter(table.rows), table.weights)
         # Settled by the first call, whose rows may have come from elsewhere.
         self.length_scale_, self.unit_ = to_numpy(self.length_scale_), to_numpy(self.unit_)
-        to_backend(self, backend)
-        return self
+        return table.finish(self)
 
     def _forget(self) -> None:
         ScoreEstimator._forget(self)
