@@ -98,7 +98,7 @@ def test_the_grid_is_searched_by_the_stated_rule():
         out = np.empty(60)
         for part in parts:
             model = KernelScore(regularizer=way, length_scale=scale, base=base).fit(rows[~part])
-            z = model._enter(rows[part])
+            _, z = model._enter(rows[part])
             out[part] = (unit / scale[0]) ** 2 * model._field().hyvarinen_terms(z)
         return out
 
