@@ -10,7 +10,7 @@ from typing import Any, Self
 from isopleth.backend import Array, namespace
 from isopleth.errors import InputError
 from isopleth.operators.random_features import RandomFeatures
-from isopleth.operators.threads import effective_n_jobs, map_threads
+from isopleth.operators.threads import ONE_BLAS_THREAD, effective_n_jobs, interruptible, map_threads
 
 # Matrices of all features against all that a solution holds, the sums included.
 _MATRICES = 4
@@ -216,7 +216,8 @@ class FeatureStatistics:
         xp = namespace(self.coefficients)
         matrix = self._sums.curvature / self._weight()
         matrix += xp.eye(self.features.size, dtype=matrix.dtype, device=matrix.device)
-        return xp.linalg.solve(matrix, -self.gradient)
+        with ONE_BLAS_THREAD:
+            return interruptible(matrix.shape[0] ** 3, xp.linalg.solve, matrix, -self.gradient)
 
     @property
     def total_weight(self) -> float:

@@ -10,6 +10,7 @@ from scipy.linalg import eigh
 
 from isopleth.backend import Array, Backend, namespace, to_numpy
 from isopleth.errors import InputError
+from isopleth.operators.threads import ONE_BLAS_THREAD, interruptible
 
 
 def eigenpairs(matrix: Array, norm: Array | None) -> tuple[np.ndarray, Array]:
@@ -19,7 +20,10 @@ def eigenpairs(matrix: Array, norm: Array | None) -> tuple[np.ndarray, Array]:
     """
     if isinstance(matrix, np.ndarray):
         # Divide and conquer: the default driver takes twice as long where eigenvalues lie close together.
-        values, vectors = eigh(matrix, norm, driver="evd" if norm is None else "gvd", check_finite=False)
+        driver = "evd" if norm is None else "gvd"
+        operations = 9.0 * len(matrix) ** 3
+        with ONE_BLAS_THREAD:
+            values, vectors = interruptible(operations, eigh, matrix, norm, driver=driver, check_finite=False)
         return values, vectors
     xp = namespace(matrix)
     if norm is None:

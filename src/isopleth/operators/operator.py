@@ -10,7 +10,7 @@ import numpy as np
 from isopleth.backend import Array, full_precision, host_view, namespace, refuse_gradient
 from isopleth.kernels import Kernel
 from isopleth.operators.blocks import VALUE, Block, Matrix
-from isopleth.operators.threads import effective_n_jobs
+from isopleth.operators.threads import ONE_BLAS_THREAD, effective_n_jobs, map_threads
 from isopleth.operators.tiles import Layout, Points, Sweep
 
 DEFAULT_MEMORY_LIMIT = 2**30
@@ -24,6 +24,13 @@ def _check_points(x: Array, y: Array | None) -> None:
         raise ValueError(
             f"y has shape {y.shape} and dtype {y.dtype}; expected {x.shape[1]} columns of {x.dtype} as x has."
         )
+
+
+# Entries of a stored matrix below which one thread multiplies by it sooner than several are started.
+_PARTED = 2**21
+
+# Rows of a stored matrix that a thread multiplies at once: enough for full speed, few beside all rows.
+_PART = 512
 
 
 class Operator:
@@ -133,8 +140,17 @@ class Operator:
         v = host_view(v)
         if self._matrix is None:
             return self._backend(self._sweep.run(v))
-        with full_precision(v):
-            return self._backend(self._matrix @ v)
+        with full_precision(v), ONE_BLAS_THREAD:
+            return self._backend(self._stored_product(v))
+
+    def _stored_product(self, v: Array) -> Array:
+        """By threads over parts of the rows, which are the same however many threads there are, and so is every bit."""
+        rows, columns = self.shape
+        if not isinstance(v, np.ndarray) or rows * columns < _PARTED:
+            return self._matrix @ v
+        parts = [slice(start, min(start + _PART, rows)) for start in range(0, rows, _PART)]
+        workers = min(effective_n_jobs(self._n_jobs), len(parts))
+        return np.concatenate(map_threads(lambda part: self._matrix[part, :] @ v, parts, workers))
 
     def dense(self) -> Array:
         """The whole matrix of a scalar block, whatever the memory limit."""

@@ -12,7 +12,7 @@ import numpy as np
 from isopleth.backend import Array, full_precision, later, namespace, on_processor
 from isopleth.kernels import Kernel, Workspace
 from isopleth.operators.blocks import Block, Tile, outer_difference
-from isopleth.operators.threads import map_threads
+from isopleth.operators.threads import check_stopped, map_threads
 
 DIRECT_DIM = 3  # up to here differences cost no more than the matrix product and lose nothing
 
@@ -181,6 +181,7 @@ class Sweep:
             tiles = begun(worker)
             with np.errstate(all="ignore"):  # limits at 0 and underflow far away are meant
                 for end, row, column in tiles if here else _one_ahead(tiles):
+                    check_stopped()
                     visit(end(), row, column, worker)
                     del end  # the memory of this tile is for the one after the next
 

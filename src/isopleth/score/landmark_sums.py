@@ -24,7 +24,7 @@ import numpy as np
 
 from isopleth.backend import Array, host_view, namespace
 from isopleth.kernels import Kernel, Workspace
-from isopleth.operators.threads import effective_n_jobs, map_threads
+from isopleth.operators.threads import check_stopped, effective_n_jobs, map_threads
 from isopleth.score.spaces import CurlFree, Space
 
 CHUNK = 4096  # samples at once: enough for full speed of the products
@@ -150,6 +150,7 @@ def _add_chunk(profiles: _Profiles, out: np.ndarray, workers: int) -> None:
                 rows = tiles.popleft()  # the longest first, and each adds to rows of its own
             except IndexError:
                 return
+            check_stopped()
             _add_tile(profiles, rows, out[:, :, rows, rows.start :], scratch)
 
     map_threads(work, range(workers), workers)

@@ -34,6 +34,7 @@ from isopleth.operators import (
     Block,
     Operator,
 )
+from isopleth.operators.threads import interruptible
 from isopleth.operators.vector_blocks import StoredBend
 from isopleth.solvers import conjugate_gradients
 from isopleth.solvers.direct import norm, plus_identity, singular
@@ -362,7 +363,7 @@ class Splitting:
         part = plus_identity(self.slope * (self.root @ self.root.T), self.alpha, overwrite=True)
         # The inverse, not a factor: its product is twice as quick as two triangular solves, and its rounding does no harm here.
         try:
-            inverse = xp.linalg.inv(part)
+            inverse = interruptible(2.0 * part.shape[0] ** 3, xp.linalg.inv, part)
         except singular(part):
             return None
         rest = StoredBend(self.bend, self.points, self.points)

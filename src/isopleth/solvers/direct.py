@@ -12,6 +12,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from isopleth.backend import Array, namespace
 from isopleth.errors import InputError
+from isopleth.operators.threads import ONE_BLAS_THREAD, interruptible
 
 
 class Shifted:
@@ -75,8 +76,15 @@ def factorised(matrix: Array) -> Callable[[Array], Array]:
         Or what :func:`singular` names, if it is not positive definite in its precision.
     """
     if isinstance(matrix, np.ndarray):
-        factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-        return lambda b: cho_solve(factor, b, check_finite=False)
+        n = float(len(matrix))
+        with ONE_BLAS_THREAD:
+            factor = interruptible(n**3 / 3, cho_factor, matrix, lower=True, overwrite_a=True, check_finite=False)
+
+        def solve(b: Array) -> Array:
+            with ONE_BLAS_THREAD:
+                return interruptible(2 * n * b.size, cho_solve, factor, b, check_finite=False)
+
+        return solve
     xp = namespace(matrix)
     lower = xp.linalg.cholesky(matrix)
     if hasattr(xp, "cholesky_solve"):
@@ -111,7 +119,8 @@ class Spectrum:
     @classmethod
     def of(cls, matrix: Array) -> Self:
         """Of a symmetric `matrix`, of which only one triangle is read."""
-        values, vectors = namespace(matrix).linalg.eigh(matrix)
+        with ONE_BLAS_THREAD:
+            values, vectors = interruptible(9.0 * matrix.shape[0] ** 3, namespace(matrix).linalg.eigh, matrix)
         return cls(values, vectors)
 
     @property
@@ -121,7 +130,8 @@ class Spectrum:
 
     def apply(self, function: Callable[[Array], Array], b: Array) -> Array:
         """f(A) b for `b` of shape (n, k); `function` gets all eigenvalues."""
-        return self.vectors @ (function(self.values)[:, None] * (self.vectors.T @ b))
+        with ONE_BLAS_THREAD:
+            return self.vectors @ (function(self.values)[:, None] * (self.vectors.T @ b))
 
 
 def inner(a: Array, b: Array) -> float:

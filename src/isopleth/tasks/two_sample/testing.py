@@ -14,7 +14,7 @@ from isopleth.difference.samples import TwoSamples
 from isopleth.entry import check_memory_limit, column_names, frame_names, listed, plain_names
 from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.threads import effective_n_jobs
+from isopleth.operators.threads import ONE_BLAS_THREAD, effective_n_jobs
 from isopleth.tasks.two_sample.permutation import p_value
 from isopleth.tasks.two_sample.permutation_scores import ALPHAS
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
@@ -134,7 +134,8 @@ def two_sample_test(
     scale = np.full(len(labels), np.nan)
     if len(samples.rows) == 1:  # equal rows only: nothing to tell apart
         return TwoSampleResult(0.0, 1.0, sizes, names, permutations, 1, scale, float(ALPHAS[0]), problem, (0, 0))
-    scores = problem.joint_scores()
+    with ONE_BLAS_THREAD:
+        scores = problem.joint_scores()
     statistics = scores.reshape(-1, 1 + permutations).max(axis=0)
     s, a = np.unravel_index(np.argmax(scores[:, :, 0]), scores.shape[:2])
     keep, _, spread, _ = problem.frame
