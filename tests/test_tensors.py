@@ -32,7 +32,7 @@ from isopleth import (
 from isopleth.backend import NUMPY, Backend, is_foreign, to_numpy
 from isopleth.density import feature_sosrep
 from isopleth.expansion import KernelExpansion
-from isopleth.io.hosting import hosted
+from isopleth.io.models import with_numpy_arrays
 from isopleth.operators import tiles
 
 RNG = np.random.default_rng(0)
@@ -192,15 +192,15 @@ def test_a_model_of_tensors_is_saved_as_that_of_numpy(name, send, tmp_path):
 
 def test_models_without_tensors_are_saved_as_they_are():
     model = SOSREP(length_scale=SEARCH).fit(ROWS)
-    assert hosted(model) is model
-    assert hosted({"a": [model, (1, None)]})["a"][0] is model
+    assert with_numpy_arrays(model) is model
+    assert with_numpy_arrays({"a": [model, (1, None)]})["a"][0] is model
 
 
 def test_tensors_in_what_a_model_holds_are_converted(send):
     inner = KDE(length_scale=send(np.ones(3)))
     guarded = KernelExpansion(Gaussian(dim=1), np.zeros((2, 1)), send(np.ones(2)))
     outer = SOSREP(bounds=[(inner, 1), {"deep": [send(np.zeros(2)), Pair(1, send(np.ones(3)))]}], kernel=guarded)
-    found = hosted(outer)
+    found = with_numpy_arrays(outer)
     np.testing.assert_array_equal(found.kernel.coefficients, np.ones(2))
     assert found.kernel.centers is guarded.centers
     np.testing.assert_array_equal(found.bounds[0][0].length_scale, np.ones(3))

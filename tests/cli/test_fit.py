@@ -69,20 +69,25 @@ def test_what_is_wrong_is_one_line_and_leaves_nothing(tmp_path, file):
 
 
 def test_what_an_interrupted_run_has_left_is_not_written_over(tmp_path, file, monkeypatch):
-    def stopped(*_, **__):
-        raise KeyboardInterrupt
+    keep, calls = checkpoints.KeptPass.keep, []
+
+    def stopped_later(*what, **more):
+        keep(*what, **more)
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
 
     out = tmp_path / "m"
     with monkeypatch.context() as patched:
-        patched.setattr(checkpoints.KeptPass, "keep", stopped)
+        patched.setattr(checkpoints.KeptPass, "keep", stopped_later)
         result = run(file, "--out", out, "--size", 20)
     assert result.exit_code == 130
-    assert result.stderr == f"isopleth: interrupted; what was done is in {out}.partial: go on with --resume.\n"
-    assert "go on with --resume" in refused(file, "--out", out, "--size", 20)
+    assert result.stderr == f"isopleth: interrupted; what was done is in {out}.partial: continue with --resume.\n"
+    assert "continue it with --resume" in refused(file, "--out", out, "--size", 20)
     assert "begun with another --size:" in refused(file, "--out", out, "--size", 30, "--resume")
     file.write_text(file.read_text() + "1,2,3\n")
     assert "begun with another FILE:" in refused(file, "--out", out, "--size", 20, "--resume")
-    assert (tmp_path / "m.partial").is_dir()
+    assert (tmp_path / "m.partial").is_file()
 
 
 def test_what_is_done_stays_where_the_table_is_out_of_reach_for_a_while(tmp_path, file, monkeypatch):
@@ -96,7 +101,7 @@ def test_what_is_done_stays_where_the_table_is_out_of_reach_for_a_while(tmp_path
         patched.setattr(checkpoints.KeptPass, "keep", gone)
         assert "has gone while it was read" in refused(file, "--out", out, "--size", 20)
     away.rename(file)
-    assert list((tmp_path / "m.partial").glob("pass-*"))
+    assert (tmp_path / "m.partial").stat().st_size > 1000
     assert run(file, "--out", out, "--size", 20, "--resume").exit_code == 0
 
 
@@ -107,7 +112,7 @@ def test_the_default_told_is_the_same_run(tmp_path, file, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr("isopleth.cli.fit.save", stopped)
         result = run(file, "--out", tmp_path / "m", "--kind", "score", "--columns", "a")
-    assert "go on with --resume" in result.stderr  # with the writing
+    assert "continue with --resume" in result.stderr  # with the writing
     result = run(file, "--out", tmp_path / "m", "--kind", "score", "--columns", "a", "--size", 300, "--resume")
     assert result.output == f"NystromKEF of 600 rows of 1 column in {tmp_path / 'm'}\n"
 
@@ -124,24 +129,22 @@ def test_a_fit_that_is_killed_goes_on_and_gives_the_same_bytes(tmp_path, file):
     out, kept = tmp_path / "m", tmp_path / "m.partial"
     killing = (
         "import os, signal\n"
-        "import numpy as np\n"
-        "from isopleth.distributed import checkpoint\n"
-        "write, calls = np.savez, []\n"
-        "def savez(file, **arrays):\n"
+        "from isopleth.io.resume import Journal\n"
+        "append, calls = Journal.append, []\n"
+        "def torn(self, key, arrays):\n"
+        "    append(self, key, arrays)\n"
         "    calls.append(1)\n"
         "    if len(calls) == 3:\n"
-        "        file.write(b'PK')\n"
-        "        file.flush()\n"
+        "        os.truncate(self.path, self.path.stat().st_size - 5)\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    write(file, **arrays)\n"
-        "np.savez = savez\n"
+        "Journal.append = torn\n"
         "from isopleth.cli import main\n"
         "main()\n"
     )
     command = ["fit", str(file), "--size", "20", "--chunk-rows", "100", "--out", str(out)]
     killed = subprocess.run([sys.executable, "-c", killing, *command], check=False)
     assert killed.returncode == -9
-    assert sorted(path.suffix for path in kept.iterdir()) == [".json", ".npz", ".npz", ".tmp"]
+    assert kept.is_file()
     assert not out.exists()
     assert run(*command[1:], "--resume").exit_code == 0
     assert out.read_bytes() == (tmp_path / "whole").read_bytes()

@@ -1,4 +1,4 @@
-"""The process around the command line: its signals, and streams that are closed or full."""
+"""Process around the command line: signals, and streams that are closed or full."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from isopleth_command import leave
+
 INTERRUPTED = "interrupted; nothing is left half written."
 INTERRUPTED_CODE = 128 + signal.SIGINT
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-# Seconds in which the same signal again says nothing new: what is half written is being removed.
+# Seconds in which a repeated signal is ignored, while half-written files are removed.
 _BURST = 1.0
 
-# By number, when a signal was last acted on.
+# Time at which each signal was last acted on, by its number.
 _received: dict[int, float] = {}
 
 
@@ -42,8 +44,21 @@ def main() -> None:
 
 
 @contextmanager
+def leaving_at_once() -> Iterator[None]:
+    """Let signals end the process at once, while nothing is written: an import that is cut short can raise anything."""
+    changed = [number for number in _SIGNALS if signal.getsignal(number) is _stop]
+    for number in changed:
+        signal.signal(number, leave)
+    try:
+        yield
+    finally:
+        for number in changed:
+            signal.signal(number, _stop)
+
+
+@contextmanager
 def signals_first() -> Iterator[None]:
-    """Name the signal as the reason where its exception came out as another: an import that is cut short has many."""
+    """Raise the exception of a signal where an interrupted import turned it into another one."""
     try:
         yield
     except Exception:
@@ -59,7 +74,7 @@ def _on_signals(handler: object) -> None:
 
 
 def _stop(number: int, _: object) -> None:
-    """Leave by an exception: what is half written is cleaned up on the way, undisturbed by impatience."""
+    """Raise an exception, so that half-written files are removed; a repeated signal does not disturb that."""
     now = time.monotonic()
     if now - _received.get(number, -_BURST) >= _BURST:
         _received[number] = now
@@ -71,14 +86,14 @@ def _exception(number: int) -> BaseException:
 
 
 def _stand_in_for_closed_streams() -> None:
-    """Python has None for a stream that is closed, which no code expects."""
+    """Open a null stream for each closed standard stream, for which Python has None."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - it stays open to the end
 
 
 def _drop_what_cannot_be_written() -> None:
-    """Python would try again when it ends, complain in words of its own and change the exit code."""
+    """Drop output that cannot be written: Python would try again at exit, print a traceback and change the exit code."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -1,4 +1,4 @@
-"""One way to fit over rows in parts, whatever holds them."""
+"""Fit estimators to rows in parts, in files or on a cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from isopleth.score.nystrom import fit_parts as fit_score
 
 
 def fit(estimator: Any, X: Any, Y: Any = None, *, sample_weight: Any = None, sample_weight_y: Any = None) -> Any:
-    """Fit an estimator to rows that no machine holds.
+    """Fit an estimator to rows that do not fit in memory.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def fit(estimator: Any, X: Any, Y: Any = None, *, sample_weight: Any = None, sam
 
 
 def as_parts(rows: Any, weights: Any, what: str) -> Parts:
-    """Parts of what a user has.
+    """Return the parts of a Dask collection, or parts as they are.
 
     Raises
     ------

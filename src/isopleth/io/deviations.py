@@ -1,4 +1,4 @@
-"""How far rows lie from the middle of a table, column by column."""
+"""Robust deviations of rows from the medians of a table, column by column."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _TO_STANDARD_DEVIATIONS = 1.4826
 
 
 def robust_z(rows: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """Deviations of `rows` from the medians of `table`, in robust standard deviations of its columns.
+    """Return deviations of `rows` from the medians of `table`, in robust standard deviations of its columns.
 
     A column of which more than half is one value has its plain standard deviation; a constant one deviates nowhere.
 

@@ -1,4 +1,4 @@
-"""Writing a file whole or not at all."""
+"""Plain files: checks before the work, writing a file whole or not at all, and locks."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedRandom
 from pathlib import Path
 from typing import IO
 from zlib import crc32
@@ -22,8 +23,42 @@ _ABANDONED = 60.0
 _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
+def check_source(path: str | os.PathLike[str], what: str = "file") -> Path:
+    """Check before any work that a file can be read.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    what : str, default="file"
+        Kind of file, for the message about a folder.
+
+    Returns
+    -------
+    Path
+        `path` as a path.
+
+    Raises
+    ------
+    InputError
+        If it does not exist, or is anything but a plain file that may be read.
+    """
+    source = Path(path)
+    try:
+        if source.is_dir():
+            raise InputError(f"{source} is a folder; name a {what} in it.")
+        if not source.exists():
+            raise InputError(f"{source} does not exist; check the name and the folder.")
+        if not source.is_file():
+            raise InputError(f"{source} is not a plain file; copy what it gives into one.")
+        with open(source, "rb"):
+            return source
+    except PermissionError:
+        raise InputError(f"{source} may not be read; ask for the permission to read it.") from None
+
+
 def check_target(path: str | os.PathLike[str]) -> Path:
-    """Find out before the work whether a file can be written after it.
+    """Check before the work that a file can be written after it.
 
     Parameters
     ----------
@@ -56,12 +91,12 @@ def check_target(path: str | os.PathLike[str]) -> Path:
 
 
 def hidden_beginning(target: Path) -> str:
-    """Of the names of hidden files beside `target`; a hash, since a name at the length limit must not fail by an addition."""
+    """Return the beginning of names of hidden files beside `target`; a hash, since `target` may have the longest name allowed."""
     return f".isopleth-{crc32(os.fsencode(target.name)):08x}-"
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
-    """Remove temporary files for `path` of writers that were killed: those that nobody has written to for a minute."""
+    """Remove temporary files for `path` that killed writers have left: those not written to for a minute."""
     target = Path(os.path.realpath(path))
     for temporary in target.parent.glob(f"{hidden_beginning(target)}*.tmp"):
         with suppress(OSError):  # it was another run's, and has its name now
@@ -70,7 +105,7 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
 
 
 def is_for_want_of_room(error: BaseException | None) -> bool:
-    """Whether an error says, or comes from one that says, that a file could not be written."""
+    """Return whether an error is, or was caused by, a failure to write a file."""
     while error is not None and not isinstance(error, OSError):
         error = error.__cause__
     return error is not None
@@ -78,7 +113,7 @@ def is_for_want_of_room(error: BaseException | None) -> bool:
 
 @contextmanager
 def refused_writing(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Say in a sentence why `path` cannot be written.
+    """Turn failures to write `path` into one sentence.
 
     Raises
     ------
@@ -143,3 +178,81 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         # After a success it has its new name, and there is nothing to remove.
         with suppress(OSError):
             temporary.unlink()
+
+
+def lock(file: IO[bytes], path: Path) -> None:
+    """Lock `path` against other runs while `file` is open. The lock ends with the process, however that ends.
+
+    Nothing is done where there are no such locks: on Windows, and on file systems that lack them.
+
+    Raises
+    ------
+    InputError
+        If another run has it.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InputError(f"{path} is being written by another run; wait for it, or name another file.") from None
+    except OSError:
+        return
+
+
+@contextmanager
+def sole_run(path: Path) -> Iterator[None]:
+    """Lock a file that is replaced again and again, by a :func:`lock` on a hidden file beside it.
+
+    Raises
+    ------
+    InputError
+        If another run has it, or if nothing can be written there.
+    """
+    target = Path(os.path.realpath(path))
+    beside = target.with_name(f"{hidden_beginning(target)}lock")
+    with refused_writing(path):
+        file = open_locked(beside, path)
+    with file:
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # before it is closed: the file of another run must not be taken away
+                beside.unlink()
+
+
+def open_locked(path: Path, shown: Path | None = None) -> BufferedRandom:
+    """Open `path` for reading and writing, made if it is not there, and :func:`lock` it.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    shown : Path, optional
+        The path that a message names, if it is another one.
+
+    Raises
+    ------
+    InputError
+        If another run has the lock.
+    """
+    while True:
+        file = open(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")  # noqa: SIM115 - the caller closes it
+        try:
+            lock(file, shown or path)
+            if _has_name(file, path):
+                return file
+        except BaseException:
+            file.close()
+            raise
+        file.close()
+
+
+def _has_name(file: IO[bytes], path: Path) -> bool:
+    """Return whether an open file still has that name: the run that had it before may have just removed it."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False

@@ -1,27 +1,74 @@
-"""What a model says of each row, as columns of a file."""
+"""Models from files, and their answers for rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.cli.model_file import columns_at_fit, matched_columns, of_this_version
 from isopleth.density.estimator import DensityEstimator
 from isopleth.errors import InputError
 from isopleth.io import load
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 
 
+def load_detector(path: Path) -> AnomalyDetector:
+    """Load a fitted detector from a file.
+
+    Raises
+    ------
+    InputError
+        If the file holds something else.
+    """
+    detector = load(path)
+    if not isinstance(detector, AnomalyDetector):
+        raise InputError(f"{path} holds a {type(detector).__name__}; a model written with --save is needed.")
+    if not hasattr(detector, "offset_"):
+        raise InputError(f"{path} holds a detector that is not fitted; a model written with --save is needed.")
+    return detector
+
+
+@contextmanager
+def of_this_version(path: Path) -> Iterator[None]:
+    """Report a model file whose attributes do not fit the methods of this version.
+
+    Raises
+    ------
+    InputError
+        If the block fails in one of the ways in which that shows.
+    """
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, IndexError) as error:
+        raise InputError(f"{path} does not fit this version of isopleth: fit and save it again.") from error
+
+
+@contextmanager
+def matched_columns() -> Iterator[None]:
+    """Silence scikit-learn's warning of arrays without names, for columns that were matched by name before."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        yield
+
+
+def columns_at_fit(model: BaseEstimator) -> tuple[int, list[str] | None]:
+    """Return the number of columns that a model was fitted on, and their names or None."""
+    names = getattr(model, "feature_names_in_", None)
+    return int(model.n_features_in_), None if names is None else [str(name) for name in names]
+
+
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """A model, and the numbers it has for a row.
+    """Model, and the numbers it computes for a row.
 
     Parameters
     ----------
@@ -42,13 +89,13 @@ class Answers:
     _answer: Callable[[np.ndarray], list[np.ndarray]]
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
-        """The answers for `rows`, an array of shape (n, number of names)."""
+        """Return the answers for `rows`, an array of shape (n, number of names)."""
         with of_this_version(self.source), matched_columns():
             return np.column_stack(self._answer(rows))
 
 
 def answers_of(path: Path) -> Answers:
-    """What the model in a file says of rows.
+    """Load a model from a file, with the function that computes its answers for rows.
 
     Raises
     ------
@@ -87,13 +134,13 @@ def _of_kind(path: Path, model: Any) -> Answers:
 
 
 def _last_step(model: Any) -> tuple[Any, Callable[[np.ndarray], Any]]:
-    """What answers, and what becomes of rows before it does; vectors and differences in other columns would mislead."""
+    """Return the last step of a pipeline, and the transformation of rows before it."""
     if not isinstance(model, Pipeline):
         return model, lambda rows: rows
     return model[-1], model[:-1].transform if len(model) > 1 else lambda rows: rows
 
 
 def judged(detector: AnomalyDetector, rows: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Scores and p-values of new rows, and which of them are flagged."""
+    """Return scores and p-values of new rows, and the mask of flagged rows."""
     scores = detector.score_samples(rows)
     return scores, detector.p_values(rows), scores - detector.offset_ < 0.0
