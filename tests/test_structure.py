@@ -37,7 +37,8 @@ def test_no_import_points_upwards_except_to_plotting(layers, taken):
     wrong = {
         (name, other): files
         for (name, other), files in taken.items()
-        if levels[other] >= levels[name] > 0 and not ((name, other) in layers.LATE_IMPORTS and all(late for _, late in files))
+        if levels[other] >= levels[name] > 0
+        and not ((name, other) in layers.LATE_IMPORTS and all(late for _, late in files))
     }
     assert not wrong
 

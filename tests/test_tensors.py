@@ -51,6 +51,7 @@ DENSITIES = {
     "coordinates": SOSREP(solver="coordinate_descent"),
     "natural": SOSREP(solver="natural_gradient"),
     "search": SOSREP(length_scale=SEARCH),
+    "landmarks": SOSREP(landmarks=50),
     "bounds": SOSREP(kernel="matern52", bounds={0: (-100, None)}),
     "kde": KDE(),
     "kde search": KDE(kernel="matern32", length_scale=SEARCH),

@@ -332,7 +332,7 @@ def check_weights(sample_weight: Any, n: int, *, added: bool = False) -> np.ndar
     return w
 
 
-def varying_columns(estimator: BaseEstimator, X: np.ndarray) -> np.ndarray:
+def varying_columns(estimator: BaseEstimator, X: np.ndarray, stacklevel: int = 3) -> np.ndarray:
     """Return a mask of the columns that vary, and warn with the names of constant columns.
 
     Raises
@@ -349,7 +349,7 @@ def varying_columns(estimator: BaseEstimator, X: np.ndarray) -> np.ndarray:
     if not keep.all():
         names = column_names(estimator)
         constant = listed([names[j] for j in np.flatnonzero(~keep)])
-        warnings.warn(f"constant columns are dropped: {constant}.", DataWarning, stacklevel=3)
+        warnings.warn(f"constant columns are dropped: {constant}.", DataWarning, stacklevel=stacklevel)
     return keep
 
 
@@ -365,14 +365,14 @@ def check_memory_limit(memory_limit: Any) -> None:
         raise InputError(f"memory_limit = {memory_limit!r}: expected a number of bytes > 0.")
 
 
-def warn_few_rows(n: int, dim: int) -> None:
+def warn_few_rows(n: int, dim: int, stacklevel: int = 3) -> None:
     """Warn if there are fewer distinct rows than columns."""
     if n < dim:
         warnings.warn(
             f"there are fewer distinct rows ({n}) than columns ({dim}): the density shows little more than the distance to "
             "these rows.",
             DataWarning,
-            stacklevel=3,
+            stacklevel=stacklevel,
         )
 
 

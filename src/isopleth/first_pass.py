@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from isopleth.rows import merge_rows, row_keys
+from isopleth.rows import distinct_rows, merge_rows, mixed, row_keys, symmetric_keys
 
 
 class ColumnMoments:
@@ -100,7 +100,8 @@ class RowSample:
     """The distinct rows whose keys are the smallest, keys being mixed from the row itself and a seed.
 
     Equal rows have equal keys, so that a row which is kept at the end was kept from the first time on: its weight is the sum
-    of all. No key depends on where a row lies.
+    of all. No key depends on where a row lies, nor on the order of the columns; where rows that are permutations of one another
+    compete for the last place, the order of the columns decides.
 
     Parameters
     ----------
@@ -112,7 +113,7 @@ class RowSample:
     Attributes
     ----------
     rows : ndarray of shape (m, n_features)
-        The rows kept, in lexical order.
+        The rows kept, in the order of :func:`~isopleth.rows.distinct_rows`.
     weights : ndarray of shape (m,)
         Their summed weights.
     complete : bool
@@ -129,12 +130,12 @@ class RowSample:
 
     def __init__(self, size: int, seed: int = 0) -> None:
         self.size, self.seed = size, seed
-        self.rows, self.weights, self._keys = np.empty((0, 0)), np.empty(0), np.empty(0, dtype=np.uint64)
+        self._rows, self._weights, self._keys = np.empty((0, 0)), np.empty(0), np.empty(0, dtype=np.uint64)
         self.complete = True
 
     def add(self, rows: np.ndarray, weights: np.ndarray | None = None) -> Self:
         """Add rows."""
-        keys = _mixed(row_keys(rows), self.seed)
+        keys = mixed(symmetric_keys(rows), self.seed)
         counted = np.ones(len(rows), dtype=bool) if weights is None else weights > 0
         if not self.complete and len(self._keys):  # most rows of a long file end here
             counted &= keys <= self._keys.max()
@@ -143,20 +144,32 @@ class RowSample:
     def merge(self, other: RowSample) -> Self:
         """Add the rows that `other` has seen, and return this one."""
         self.complete &= other.complete
-        return self._take(other.rows, other.weights)
+        return self._take(other._rows, other._weights)
 
     def _take(self, rows: np.ndarray, weights: np.ndarray) -> Self:
         if not len(rows):
             return self
-        both = np.concatenate([self.rows, rows]) if len(self.rows) else rows
-        merged, summed, _ = merge_rows(both, np.concatenate([self.weights, weights]))
-        keys = _mixed(row_keys(merged), self.seed)
+        both = np.concatenate([self._rows, rows]) if len(self._rows) else rows
+        merged, summed, _ = merge_rows(both, np.concatenate([self._weights, weights]))
+        keys = mixed(symmetric_keys(merged), self.seed)
         if len(merged) > self.size:
             self.complete = False
-            kept = np.sort(np.argsort(keys, kind="stable")[: self.size])
+            kept = np.sort(np.lexsort([mixed(row_keys(merged), self.seed), keys])[: self.size])
             merged, summed, keys = merged[kept], summed[kept], keys[kept]
-        self.rows, self.weights, self._keys = merged, summed, keys
+        self._rows, self._weights, self._keys = merged, summed, keys
         return self
+
+    @property
+    def rows(self) -> np.ndarray:
+        return self._ordered[0]
+
+    @property
+    def weights(self) -> np.ndarray:
+        return self._ordered[1]
+
+    @property
+    def _ordered(self) -> tuple[np.ndarray, np.ndarray]:
+        return distinct_rows(self._rows, self._weights)[:2] if len(self._rows) else (self._rows, self._weights)
 
 
 class Survey:
@@ -210,12 +223,3 @@ class Survey:
         """
         deviation = self.moments.deviation[keep]
         return np.stack([-deviation, deviation]), np.full(2, 0.5 * self.n_rows)
-
-
-def _mixed(keys: np.ndarray, seed: int) -> np.ndarray:
-    """Keys whose every bit depends on every bit of `keys` and of the seed."""
-    out = keys ^ np.uint64((int(seed) * 0x9E3779B97F4A7C15 + 0xD1B54A32D192ED03) % 2**64)
-    for shift, factor in ((32, 0xE9846AF9B1A615D), (29, 0xD6E8FEB86659FD93), (32, 1)):
-        out ^= out >> np.uint64(shift)
-        out *= np.uint64(factor)
-    return out

@@ -80,12 +80,13 @@ class Parts(ABC):
         Returns
         -------
         rows : ndarray of shape (min(size, distinct rows), n_features)
-            In lexical order; the same for the same rows, however they lie in parts and in whatever order.
+            The same for the same rows, however they lie in parts and in whatever order, and whatever the order of the columns.
         weights : ndarray of that length
             Summed weights, of all equal rows there are.
         """
         drawn = self.sums(lambda: RowSample(size, seed), RowSample.add)
-        return drawn.rows.reshape(-1, self.n_features), drawn.weights
+        rows, weights = drawn.rows, drawn.weights
+        return rows.reshape(-1, self.n_features), weights
 
 
 class ArrayParts(Parts):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from isopleth import NystromKEF, RandomFeatureSOSREP
+from isopleth import SOSREP, NystromKEF, Search
 from isopleth.cli.program import program
 from isopleth.distributed import checkpoint as checkpoints
 from isopleth.io import load
@@ -38,15 +38,29 @@ def file(tmp_path):
 
 def test_a_density_is_that_of_a_fit_in_memory(tmp_path, file):
     result = run(file, "--out", tmp_path / "m", "--size", 30, "--columns", "c,a", "--chunk-rows", 100)
-    assert result.output == f"RandomFeatureSOSREP of 600 rows of 2 columns in {tmp_path / 'm'}\n"
+    assert result.output == f"SOSREP of 600 rows of 2 columns in {tmp_path / 'm'}\n"
     model = load(tmp_path / "m")
     assert model.feature_names_in_.tolist() == ["c", "a"]
     model.__dict__.pop("feature_names_in_")
     rows = np.loadtxt(file, delimiter=",", skiprows=1)[:, [2, 0]]
-    there = RandomFeatureSOSREP(n_frequencies=30, random_state=0).fit(rows).score_samples(rows)
-    told = np.isfinite(there)
-    np.testing.assert_allclose(model.score_samples(rows)[told], there[told], rtol=1e-7)
+    there = SOSREP(landmarks=30, length_scale=Search("likelihood")).fit(rows).score_samples(rows)
+    np.testing.assert_allclose(model.score_samples(rows), there, rtol=1e-9)
+    assert model.centers_.shape == (30, 2)
     assert not (tmp_path / "m.partial").exists()
+
+
+def test_an_outlier_is_the_least_likely_row_and_far_rows_are_ordered(tmp_path):
+    rows = np.random.default_rng(1).normal(size=(20_000, 4))
+    rows[1234] = [30.0, -20.0, 15.0, 40.0]
+    np.save(tmp_path / "x.npy", rows)
+    assert run(tmp_path / "x.npy", "--out", tmp_path / "m", "--size", 100).exit_code == 0
+    model = load(tmp_path / "m")
+    found = model.score_samples(rows)
+    assert np.isfinite(found).all()
+    assert found.argmin() == 1234
+    far = model.score_samples(np.array([5.0, 10.0, 20.0, 50.0])[:, None] * np.eye(4)[0])
+    assert np.isfinite(far).all()
+    assert (np.diff(far) < 0.0).all()
 
 
 def test_a_score_has_as_many_landmarks_and_the_scale_it_was_told(tmp_path, file):
@@ -62,7 +76,7 @@ def test_what_is_wrong_is_one_line_and_leaves_nothing(tmp_path, file):
     assert "no column 'd'" in refused(file, "--out", out, "--columns", "d")
     assert "does not exist" in refused(tmp_path / "none.csv", "--out", out)
     assert "same file" in refused(file, "--out", file)
-    assert "wave vectors at most" in refused(file, "--out", out, "--size", 10**8)
+    assert "at most" in refused(file, "--out", out, "--size", 10**8)
     file.write_text("a,b\n" + "1,2\n1,3\n" * 50)
     assert "'a'" in refused(file, "--out", out, "--kind", "score")  # constant
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
@@ -134,7 +148,7 @@ def test_a_fit_that_is_killed_goes_on_and_gives_the_same_bytes(tmp_path, file):
         "def torn(self, key, arrays):\n"
         "    append(self, key, arrays)\n"
         "    calls.append(1)\n"
-        "    if len(calls) == 3:\n"
+        "    if len(calls) == 2:\n"
         "        os.truncate(self.path, self.path.stat().st_size - 5)\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "Journal.append = torn\n"

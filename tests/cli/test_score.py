@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from isopleth import KDE, LSDD, AnomalyDetector, ClassPriorEstimator, NystromKEF
+from isopleth import KDE, LSDD, AnomalyDetector, ClassPriorEstimator, NystromKEF, RandomFeatureSOSREP
 from isopleth.cli.program import program
 from isopleth.io import read_table, save
 from isopleth.io import resume as journals
@@ -49,6 +49,25 @@ def model(tmp_path):
     """Of two columns by the names a and c."""
     save(named(KDE(length_scale=0.5).fit(X[:, [1, 0]]), "a", "c"), tmp_path / "model")
     return tmp_path / "model"
+
+
+def test_rows_that_a_density_cannot_tell_are_counted(tmp_path):
+    rows = np.concatenate([X, [[1e3, 0.0, 0.0], [-1.0, 900.0, 0.0]]])
+    np.save(tmp_path / "x.npy", rows)
+    options = {"n_frequencies": 50, "length_scale": 1.5, "random_state": 0}
+    for number, model in enumerate(
+        (RandomFeatureSOSREP(**options), RandomFeatureSOSREP(**options, bounds={0: (-9.0, 99.0)}), KDE())
+    ):
+        save(model.fit(X), tmp_path / "m")
+        lost = int(np.isneginf(model.score_samples(rows)).sum())
+        result = run(tmp_path / "m", tmp_path / "x.npy", "--out", tmp_path / "r.npy", "--chunk-rows", 30)
+        first, *more = result.stdout.splitlines()
+        assert first.startswith("82 rows: log_density in ")
+        bounds = " or its bounds" if number == 1 else ""
+        rows_are = "row lies" if lost == 1 else "rows lie"
+        said = f"{lost} {rows_are} beyond what the density can tell{bounds}: log_density is -inf and does not rank them"
+        assert more == ([said] if number < 2 else [])
+        assert (lost > 0) == (number < 2)
 
 
 def test_every_kind_of_model_says_what_it_says_in_memory(tmp_path, file):

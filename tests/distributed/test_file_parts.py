@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isopleth import LSDD, NystromKEF, RandomFeatureSOSREP, Tikhonov
+from isopleth import LSDD, SOSREP, NystromKEF, RandomFeatureSOSREP, Tikhonov
 from isopleth.distributed import FileParts, fit
 from isopleth.distributed import checkpoint as checkpoints
 from isopleth.distributed.checkpoint import Checkpoint, restored, state_of
@@ -19,6 +19,7 @@ X = np.random.default_rng(0).normal(size=(300, 2))
 ABOUT = {"FILE": "x"}
 
 FITS = {
+    "density on landmarks": lambda parts: fit(SOSREP(landmarks=30), parts),
     "density": lambda parts: fit(RandomFeatureSOSREP(n_frequencies=20, random_state=0), parts),
     "score": lambda parts: fit(NystromKEF(landmarks=20, random_state=0), parts),
     "score of one ridge": lambda parts: fit(NystromKEF(regularizer=Tikhonov(), landmarks=X[:9], random_state=0), parts),

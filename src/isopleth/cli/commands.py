@@ -169,14 +169,14 @@ def demo() -> None:
     type=click.Choice(list(SIZES)),
     default="density",
     show_default=True,
-    help="A density in random features, or its score at landmarks.",
+    help="A density or its score (the gradient of the log density), both on landmarks.",
 )
 @click.option("--columns", type=ColumnList(), help="Use these columns only.")
 @click.option(
     "--size",
-    type=click.IntRange(min=1),
-    help="Wave vectors of a density, or landmarks of a score: more are closer and slower.  "
-    f"[default: {SIZES['density']} or {SIZES['score']}]",
+    type=click.IntRange(min=2),
+    help="Landmarks, the rows that the model consists of: more are more accurate and slower.  "
+    f"[default: {SIZES['density']} for a density, {SIZES['score']} for a score]",
 )
 @click.option(
     "--length-scale", type=click.FloatRange(min=0, min_open=True), help="Of all columns.  [default: by the data]"

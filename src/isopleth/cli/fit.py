@@ -14,7 +14,7 @@ from isopleth.cli.commands import SIZES
 from isopleth.cli.messages import Stages, naming_columns, resumable
 from isopleth.cli.outputs import refuse_same
 from isopleth.cli.text import counted
-from isopleth.density import RandomFeatureSOSREP
+from isopleth.density import SOSREP, Search
 from isopleth.distributed import FileParts
 from isopleth.distributed import fit as fit_parts
 from isopleth.distributed.checkpoint import Checkpoint
@@ -71,9 +71,10 @@ def fit(
 
 def _estimator(kind: str, size: int, length_scale: float | None) -> Any:
     """Return the estimator, with a fixed seed so that each run gives the same model."""
-    given: dict[str, Any] = {} if length_scale is None else {"length_scale": length_scale}
     if kind == "density":
-        return RandomFeatureSOSREP(n_frequencies=size, random_state=0, **given)
+        # The best scale for a few landmarks depends more on the shape of the data than any rule by deviations can know.
+        return SOSREP(landmarks=size, length_scale=length_scale or Search("likelihood"))
+    given: dict[str, Any] = {} if length_scale is None else {"length_scale": length_scale}
     return NystromKEF(landmarks=size, random_state=0, **given)
 
 

@@ -88,6 +88,11 @@ class Answers:
     whole: frozenset[str]
     _answer: Callable[[np.ndarray], list[np.ndarray]]
 
+    @property
+    def bounded(self) -> bool:
+        """Whether it is a density with bounds, on and beyond which it is 0."""
+        return getattr(_last_step(self.model)[0], "bounds", None) is not None
+
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         """Return the answers for `rows`, an array of shape (n, number of names)."""
         with of_this_version(self.source), matched_columns():

@@ -64,8 +64,20 @@ def score(
                 stage("scoring", done / rows.n_rows)
             stage("writing")
             _write(out, answers, journal, row_numbers)
+            unranked = _unranked(answers, journal)
             journal.remove()
     click.echo(f"{counted(rows.n_rows, 'row')}: {shortened(answers.names)} in {printable(str(out))}")
+    if unranked:
+        limit = "the range of the density" + " or its bounds" * answers.bounded
+        verb = "is" if unranked == 1 else "are"
+        click.echo(f"{counted(unranked, 'row')} {verb} beyond {limit}: log_density is -inf and does not rank them")
+
+
+def _unranked(answers: Answers, journal: Journal) -> int:
+    """Return the number of rows whose log density is minus infinity."""
+    if answers.names != ["log_density"]:
+        return 0
+    return sum(int(np.isneginf(block["answers"]).sum()) for block in _blocks(journal))
 
 
 def _write(out: Path, answers: Answers, journal: Journal, row_numbers: bool) -> None:

@@ -92,6 +92,23 @@ class Bounds:
             f"its bounds: {int(bad[:, j].sum())}); move the bound outwards, leave it out, or drop those rows."
         )
 
+    def refuse_outside(self, rows: np.ndarray, labels: list[str]) -> None:
+        """Refuse rows of one part that are not inside, as :meth:`check` does for all rows.
+
+        Raises
+        ------
+        InputError
+            Naming the value and the column of the first cell on or beyond a bound.
+        """
+        bad = ~self.inside(rows)
+        if bad.any():
+            i, j = np.argwhere(bad)[0]
+            ends = f"({float(self.low[j])!r}, {float(self.high[j])!r})"
+            raise InputError(
+                f"X has {float(rows[i, j])!r} in {labels[j]}, on or beyond its bounds {ends} "
+                f"(such rows there: {int(bad[:, j].sum())}); move the bound outwards, leave it out, or drop those rows."
+            )
+
     def _check_digits(self, X: np.ndarray, labels: list[str]) -> None:
         Y = self.enter(X)
         for j, _, _ in self._bounded():

@@ -23,7 +23,7 @@ from isopleth.expansion import KernelExpansion
 from isopleth.frame import Frame
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import RULES, Rule, loss_units, resolve_length_scale
-from isopleth.rows import folds_of, merge_rows
+from isopleth.rows import distinct_rows, folds_of
 
 
 class DensityEstimator(DensityMixin, BaseEstimator, ABC):
@@ -106,17 +106,25 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         self._validate_params()
         self._forget()
         table = enter(self, X, sample_weight, reset=True, min_samples=2)
+        return self._fit_table(self._reduced(table))
+
+    def _reduced(self, table: Table) -> Table:
+        """Return the rows and weights to fit: all of them, unless a subclass takes fewer."""
+        return table
+
+    def _fit_table(self, table: Table) -> Self:
+        """Fit the density to checked rows; the number of columns and their names are set."""
         X, weights, backend = table.rows, table.weights, table.backend
         names = [str(name) for name in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None
         bounds = Bounds.of(self.bounds, column_names(self), names)
         bounds.check(X, weights > 0, column_names(self))
-        rows, weights, place = merge_rows(_on_the_line(bounds, X, weights > 0), weights)
-        keep = varying_columns(self, rows)
+        rows, weights, place = distinct_rows(_on_the_line(bounds, X, weights > 0), weights)
+        keep = varying_columns(self, rows, stacklevel=4)
         frame = Frame.centred(rows, keep)
         kernel = get_kernel(self.kernel).bind(frame.dim)
         self._refuse(kernel)
         self._draw(kernel)
-        warn_few_rows(len(rows), frame.dim)
+        warn_few_rows(len(rows), frame.dim, stacklevel=4)
         scale, unit = self._choose_length_scale(kernel, frame.centre(rows), weights, keep, backend)
         frame = frame.scaled(scale)
         z = frame.enter(rows)
@@ -429,7 +437,7 @@ def cross_fitted(
     rows: np.ndarray, weights: np.ndarray, score: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 ) -> np.ndarray:
     """Score of each distinct row under a fit to the other folds: `score(train_rows, train_weights, test_rows)`."""
-    # Distinct rows are in lexical order, so the folds do not depend on how they came.
+    # The order of distinct rows, and so the folds, depends on the order of neither rows nor columns as they came.
     fold = folds_of(len(rows), seed=0)
     out = np.empty(len(rows))
     for k in range(fold.max() + 1):

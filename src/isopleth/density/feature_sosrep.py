@@ -100,7 +100,7 @@ class RandomFeatureSOSREP(DensityEstimator):
     approximation_error_ : float
         Root mean squared difference, in nats, between the log density of a fit in these features and that of the exact fit of the
         same kernel, both normalised, fitted to the same rows and compared at them, where f exceeds the noise: at most
-        2,000 distinct rows, evenly spaced in lexical order. NaN where there is no such row. Fewer rows have larger f, so
+        2,000 distinct rows, always the same. NaN where there is no such row. Fewer rows have larger f, so
         that it is too small for all of them where ``share_below_noise_`` is not.
     length_scale_ : ndarray of shape (n_features,)
         The length scale of each column; NaN for constant columns, which are dropped.
@@ -218,7 +218,7 @@ class RandomFeatureSOSREP(DensityEstimator):
         self._warn()
 
     def _warn(self) -> None:
-        level = 4  # to the caller of fit
+        level = 5  # to the caller of fit
         if self.residual_ > self.tol:
             warnings.warn(
                 f"the residual {self.residual_:.1e} is above tol = {self.tol:g} after {self.n_iter_} passes; a larger tol or "
@@ -507,14 +507,7 @@ def _survey(
     bounds: Bounds, labels: list[str], found: _BoundedSurvey, rows: np.ndarray, weights: np.ndarray | None
 ) -> _BoundedSurvey:
     rows, weights = _counted(rows, weights)
-    bad = ~bounds.inside(rows)
-    if bad.any():
-        i, j = np.argwhere(bad)[0]
-        ends = f"({float(bounds.low[j])!r}, {float(bounds.high[j])!r})"
-        raise InputError(
-            f"X has {float(rows[i, j])!r} in {labels[j]}, on or beyond its bounds {ends} "
-            f"(such rows there: {int(bad[:, j].sum())}); move the bound outwards, leave it out, or drop those rows."
-        )
+    bounds.refuse_outside(rows, labels)
     found.extent.add(rows, weights)
     found.survey.add(bounds.enter(rows), weights)
     return found

@@ -73,7 +73,7 @@ class Search:
         The base scale, as for ``length_scale``. With ``base=1.0`` the grid is in the units of the data.
     cv : int or float, default=5
         Number of folds, at least 2; or, between 0 and 1, the share of rows in one hold-out, which is faster. The parting is of
-        distinct rows, so copies of a row stay together, and always the same whatever the order of the rows.
+        distinct rows, so copies of a row stay together, and always the same whatever the order of the rows and of the columns.
 
     Raises
     ------
@@ -202,7 +202,8 @@ def run_search(
     kernel : Kernel
         Bound to the dimension of the rows.
     rows : array of shape (n, d)
-        Distinct rows in lexical order, of the columns that vary, centred, in the units of the data.
+        Distinct rows of the columns that vary, centred, in the units of the data, in the order of
+        :func:`~isopleth.rows.distinct_rows`.
     weights : array of shape (n,)
         Their weights.
     base_scale : array of shape (d,)
@@ -310,7 +311,7 @@ def _smallest(losses: np.ndarray, criterion: str, changes_sign: bool) -> int:
 def _warn_of(path: SearchPath, search: Search, stable: int | None) -> None:
     """Say where the choice is not what was asked for or may not be the best."""
     # To the caller of the estimator's fit.
-    level = 5
+    level = 6
     if path.criterion == "stable_minimum" and stable is None:
         warnings.warn(
             f"no loss of the grid is below those of three neighbours on either side; the smallest one, at factor "
@@ -363,10 +364,10 @@ class SearchPath:
     >>> SOSREP(length_scale=Search(grid=[0.5, 1, 2, 4], cv=0.2)).fit(X).search_path_
     SearchPath: criterion 'hyvarinen', best factor 2, 4 of 4 scales computed
         factor         loss   std. error  not positive
-           0.5       16.484           13         0.00%
-             1     -0.31827         0.68         0.00%
-             2       -1.075         0.11         0.00%  <- best
-             4     -0.79383        0.032         0.00%
+           0.5       48.307           23         0.00%
+             1      0.75506          1.5         0.00%
+             2     -0.91918         0.17         0.00%  <- best
+             4     -0.75259        0.038         0.00%
     """
 
     criterion: str

@@ -20,7 +20,7 @@ from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import loss_units, resolve_length_scale
-from isopleth.rows import merge_rows
+from isopleth.rows import distinct_rows
 from isopleth.score.field import GaussianBase, KernelTerm, Normalizer, ScoreField, Term, ZetaTerm
 from isopleth.score.spaces import SPACES, Space
 from isopleth.score.system import (
@@ -118,7 +118,7 @@ class ScoreEstimator(BaseEstimator, ABC):
         self._forget()
         table = enter(self, X, sample_weight, reset=True, min_samples=2)
         backend = table.backend
-        rows, weights, place = merge_rows(table.rows, table.weights)
+        rows, weights, place = distinct_rows(table.rows, table.weights)
         space, z, base = self._settle_frame(rows, weights, backend)
         fitted = self._fit_frame(space, z, weights, base, backend)
         self._centers, self._dual_coef = backend.array(fitted.centers), backend.array(fitted.coefficients)

@@ -18,7 +18,7 @@ from isopleth.frame import Frame
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.parts import Parts, take_columns
-from isopleth.rows import FOLDS, held_out_parts, merge_rows
+from isopleth.rows import FOLDS, distinct_rows, held_out_parts
 from isopleth.score.base import FrameFit, ScoreEstimator, warn_if_all_is_cut
 from isopleth.score.field import GaussianBase, KernelTerm
 from isopleth.score.landmarks import METHODS, choose_landmarks
@@ -220,7 +220,7 @@ class NystromKEF(Streaming, ScoreEstimator):
         first = running is None
         table = enter(self, X, sample_weight, reset=first, min_samples=2 if first else 1, adding=not first)
         if running is None:
-            rows, merged, _ = merge_rows(table.rows, table.weights)
+            rows, merged, _ = distinct_rows(table.rows, table.weights)
             running = self._sums_of_none(*self._settle_frame(rows, merged, NUMPY), merged)()
         self._centers = table.answer(running.landmarks)
         with self._adding(running):
@@ -291,7 +291,7 @@ class NystromKEF(Streaming, ScoreEstimator):
             raise InputError(
                 f"landmarks has shape {rows.shape}; expected how many to choose, or finite rows of {columns} columns as X has."
             )
-        return self._frame.enter(merge_rows(rows, np.ones(len(rows)))[0])
+        return self._frame.enter(distinct_rows(rows, np.ones(len(rows)))[0])
 
 
 # Distinct rows that are looked at first.

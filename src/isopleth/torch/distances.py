@@ -14,12 +14,14 @@ from isopleth.difference.gaussian_system import GaussianSystem
 from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.torch.checks import check_points, unit_lengths
+from isopleth.torch.compiling import outside_graphs
 from isopleth.torch.products import kernel_product
 
 # Centres where none are given, half of them from each sample.
 _CENTERS = 500
 
 
+@outside_graphs
 def squared_l2(
     x: Tensor,
     y: Tensor,

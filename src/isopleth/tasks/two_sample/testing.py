@@ -41,7 +41,8 @@ def _samples(columns: BaseEstimator, X: Any, Y: Any) -> TwoSamples:
             raise InputError("X and Y have the same columns in another order; pass Y[list(X.columns)].")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X (has|does not have valid) feature names")
-        return TwoSamples.of(columns, X, Y, None, None)
+        # In lexical order, so that the permutations of the values of a first column do not depend on the other columns.
+        return TwoSamples.of(columns, X, Y, None, None, lexical=True)
 
 
 def _check_count(value: Any, name: str) -> int:
