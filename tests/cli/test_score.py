@@ -51,7 +51,7 @@ def model(tmp_path):
     return tmp_path / "model"
 
 
-def test_rows_that_a_density_cannot_tell_are_counted(tmp_path):
+def test_rows_beyond_the_range_of_a_density_are_counted(tmp_path):
     rows = np.concatenate([X, [[1e3, 0.0, 0.0], [-1.0, 900.0, 0.0]]])
     np.save(tmp_path / "x.npy", rows)
     options = {"n_frequencies": 50, "length_scale": 1.5, "random_state": 0}
@@ -64,8 +64,8 @@ def test_rows_that_a_density_cannot_tell_are_counted(tmp_path):
         first, *more = result.stdout.splitlines()
         assert first.startswith("82 rows: log_density in ")
         bounds = " or its bounds" if number == 1 else ""
-        rows_are = "row lies" if lost == 1 else "rows lie"
-        said = f"{lost} {rows_are} beyond what the density can tell{bounds}: log_density is -inf and does not rank them"
+        rows_are = "row is" if lost == 1 else "rows are"
+        said = f"{lost} {rows_are} beyond the range of the density{bounds}: log_density is -inf and does not rank them"
         assert more == ([said] if number < 2 else [])
         assert (lost > 0) == (number < 2)
 
