@@ -23,6 +23,7 @@ from isopleth.expansion import KernelExpansion
 from isopleth.frame import Frame
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import RULES, Rule, loss_units, resolve_length_scale
+from isopleth.operators.threads import interruptible
 from isopleth.rows import distinct_rows, folds_of
 
 
@@ -118,9 +119,10 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         names = [str(name) for name in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None
         bounds = Bounds.of(self.bounds, column_names(self), names)
         bounds.check(X, weights > 0, column_names(self))
-        rows, weights, place = distinct_rows(_on_the_line(bounds, X, weights > 0), weights)
+        inside = _on_the_line(bounds, X, weights > 0)
+        rows, weights, place = interruptible(100.0 * X.size, distinct_rows, inside, weights)
         keep = varying_columns(self, rows, stacklevel=4)
-        frame = Frame.centred(rows, keep)
+        frame = interruptible(100.0 * X.size, Frame.centred, rows, keep)
         kernel = get_kernel(self.kernel).bind(frame.dim)
         self._refuse(kernel)
         self._draw(kernel)

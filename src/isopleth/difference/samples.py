@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from isopleth.backend import to_numpy
 from isopleth.entry import check_rows, check_weights, on_host
 from isopleth.errors import InputError
+from isopleth.operators.threads import interruptible
 from isopleth.rows import distinct_rows, merge_rows
 
 _T = TypeVar("_T")
@@ -73,7 +74,9 @@ class TwoSamples:
         given_x = speaking_of("sample_weight_x", "sample_weight", lambda: check_weights(weight_x, len(x)))
         given_y = speaking_of("sample_weight_y", "sample_weight", lambda: check_weights(weight_y, len(y)))
         together = np.concatenate([given_x, given_y])
-        rows, _, place = (merge_rows if lexical else distinct_rows)(np.vstack([x, y]), together)
+        both = np.vstack([x, y])
+        merge = merge_rows if lexical else distinct_rows
+        rows, _, place = interruptible(100.0 * both.size, merge, both, together)
         weights = np.zeros((len(rows), 2))
         for sample, part in enumerate((slice(0, len(x)), slice(len(x), None))):
             counted = place[part] >= 0

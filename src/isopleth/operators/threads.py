@@ -17,7 +17,7 @@ from isopleth.errors import InputError
 T = TypeVar("T")
 R = TypeVar("R")
 
-# Below this many floating-point operations a call ends long before anyone could notice that Ctrl-C waits for it.
+# Below this many floating-point operations, or what takes as long, a call ends before anyone could notice that Ctrl-C waits.
 LONG_CALL = 1e9
 
 # Seconds that an interrupted call waits for its workers: those in Python code end in that time, and nothing of theirs goes on.

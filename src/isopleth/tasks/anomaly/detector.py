@@ -15,7 +15,7 @@ from isopleth.backend import Array, Backend, to_backend, to_numpy
 from isopleth.entry import check_rows, plain_names, varying_columns, warn_few_rows
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.threads import effective_n_jobs
+from isopleth.operators.threads import effective_n_jobs, interruptible
 from isopleth.rows import merge_rows
 from isopleth.tasks.anomaly.committee import COMMON_VALUE
 from isopleth.tasks.anomaly.conformal import benjamini_hochberg, cross_conformal, tail_p_values
@@ -144,14 +144,14 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         backend = Backend.of(X)
         self.__dict__.pop("offset_", None)  # a fit that fails leaves no mixture of two models
         X = check_rows(self, X, reset=True, min_samples=2)
-        frame = Frame.centred(X, varying_columns(self, X))
+        frame = interruptible(100.0 * X.size, Frame.centred, X, varying_columns(self, X))
         # Columns of any size become numbers of a size about 1, so that squares neither over- nor underflow.
         size = np.abs(frame.centre(X))
         middle = np.median(size, axis=0)
         self._frame = frame.scaled(np.where(middle > 0.0, middle, size.max(axis=0)))
         self._values = values_to_try(X)
         # Merged in the frame, where rows that differ by less than their digits have become one.
-        rows, copies, place = merge_rows(self._frame.enter(X), np.ones(len(X)))
+        rows, copies, place = interruptible(100.0 * X.size, merge_rows, self._frame.enter(X), np.ones(len(X)))
         warn_few_rows(*rows.shape)
         seed = check_random_state(self.random_state).randint(2**31)
         fold = folds_of_distinct(copies, seed)
