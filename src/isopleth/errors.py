@@ -50,6 +50,24 @@ class InputError(ValueError):
         super().__init__(printable(str(message)))
 
 
+class TooLargeError(InputError):
+    """A model of the size asked for does not fit in the memory limit.
+
+    Parameters
+    ----------
+    message : str
+        The sentence for those who call from Python.
+    needed, limit : float
+        Bytes that the model takes, and bytes that it may take.
+    most : int
+        The largest size that fits; 0 if none does.
+    """
+
+    def __init__(self, message: str, needed: float, limit: float, most: int) -> None:
+        super().__init__(message)
+        self.needed, self.limit, self.most = needed, limit, most
+
+
 class MissingExtraError(ImportError):
     """Error about an optional dependency that is not installed. The message names the extra that installs it."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -76,10 +77,30 @@ def test_what_is_wrong_is_one_line_and_leaves_nothing(tmp_path, file):
     assert "no column 'd'" in refused(file, "--out", out, "--columns", "d")
     assert "does not exist" in refused(tmp_path / "none.csv", "--out", out)
     assert "same file" in refused(file, "--out", file)
-    assert "at most" in refused(file, "--out", out, "--size", 10**8)
+    sentence = refused(file, "--out", out, "--size", 10**8)
+    assert re.search(r"use --size \d+ or less, or fewer --columns\.", sentence)
     file.write_text("a,b\n" + "1,2\n1,3\n" * 50)
     assert "'a'" in refused(file, "--out", out, "--kind", "score")  # constant
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+
+
+def test_a_score_of_many_columns_takes_fewer_landmarks(tmp_path):
+    file, out = tmp_path / "table.npy", tmp_path / "m"
+    np.save(file, np.random.default_rng(0).normal(size=(120, 50)))
+    assert run(file, "--out", out, "--kind", "score").output == f"NystromKEF of 120 rows of 50 columns in {out}\n"
+    assert load(out).centers_.shape == (30, 50)
+
+
+def test_refusals_and_warnings_name_what_the_command_has(tmp_path):
+    file, out = tmp_path / "table.npy", tmp_path / "m"
+    np.save(file, np.random.default_rng(0).normal(size=(400, 20)) * ([1.0] * 19 + [100.0]))
+    told = refused(file, "--out", out, "--kind", "score", "--size", 300)
+    assert "use --size 218 or less, or fewer --columns." in told
+    result = run(file, "--out", out, "--kind", "score", "--size", 10)
+    assert result.exit_code == 0
+    assert "standardise the columns first." in result.stderr
+    for text in (told, result.stderr):
+        assert not any(word in text for word in ("memory_limit", "regularizer", "length_scale", "landmarks"))
 
 
 def test_what_an_interrupted_run_has_left_is_not_written_over(tmp_path, file, monkeypatch):

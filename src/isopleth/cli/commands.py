@@ -17,8 +17,8 @@ from isopleth.io.files import check_source
 # Flagged rows that --explain explains at most: a model can flag every row of a large file, which would take hours to explain.
 MOST_FLAGGED = 1000
 
-# Default of --size for each --kind of `isopleth fit`.
-SIZES = {"density": 500, "score": 300}
+# Default of --size for densities of `isopleth fit`.
+DENSITY_SIZE = 500
 
 # Without click's own check for readability, which would come before the sentences of the library.
 _PATH = click.Path(path_type=Path, readable=False)
@@ -166,7 +166,7 @@ def demo() -> None:
 @click.option("--out", required=True, metavar="MODEL", type=_PATH, help="Keep the fitted model in this file.")
 @click.option(
     "--kind",
-    type=click.Choice(list(SIZES)),
+    type=click.Choice(["density", "score"]),
     default="density",
     show_default=True,
     help="A density or its score (the gradient of the log density), both on landmarks.",
@@ -176,7 +176,7 @@ def demo() -> None:
     "--size",
     type=click.IntRange(min=2),
     help="Landmarks, the rows that the model consists of: more are more accurate and slower.  "
-    f"[default: {SIZES['density']} for a density, {SIZES['score']} for a score]",
+    f"[default: {DENSITY_SIZE} for a density; for a score 300, and fewer beyond five columns]",
 )
 @click.option(
     "--length-scale", type=click.FloatRange(min=0, min_open=True), help="Of all columns.  [default: by the data]"

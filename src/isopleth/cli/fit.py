@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import click
 
 import isopleth
-from isopleth.cli.commands import SIZES
+from isopleth.cli.commands import DENSITY_SIZE
 from isopleth.cli.messages import Stages, naming_columns, resumable
 from isopleth.cli.outputs import refuse_same
 from isopleth.cli.text import counted
@@ -18,11 +19,14 @@ from isopleth.density import SOSREP, Search
 from isopleth.distributed import FileParts
 from isopleth.distributed import fit as fit_parts
 from isopleth.distributed.checkpoint import Checkpoint
-from isopleth.errors import InputError, printable
+from isopleth.errors import InputError, TooLargeError, printable
 from isopleth.io import check_target, open_rows, save
 from isopleth.io.files import is_for_want_of_room, remove_leftovers
 from isopleth.io.resume import Journal, partial_path, refuse_begun, table_fingerprint
+from isopleth.kernels import get_kernel
 from isopleth.score import NystromKEF
+from isopleth.score.spaces import SPACES
+from isopleth.score.statistics import default_landmarks
 
 
 def fit(
@@ -44,7 +48,7 @@ def fit(
         stage("reading")
         rows = open_rows(file, columns, progress=lambda share: stage("reading", share))
         stage("fitting")
-        size = size or SIZES[kind]
+        size = size or _default_size(kind, len(rows.names))
         estimator = _estimator(kind, size, length_scale)
         about = {
             "FILE": table_fingerprint(file),
@@ -60,13 +64,38 @@ def fit(
             parts = FileParts(
                 rows, None, chunk_rows, Checkpoint(journal), lambda number, share: stage("fitting", share)
             )
-            with _removed_if_refused(journal), naming_columns(rows.names):
+            with _removed_if_refused(journal), naming_columns(rows.names), _naming_options(size):
                 model = fit_parts(estimator, parts)
             stage("writing")
             save(model, out)
             journal.remove()
     size_of_table = f"{counted(rows.n_rows, 'row')} of {counted(len(rows.names), 'column')}"
     click.echo(f"{type(model).__name__} of {size_of_table} in {printable(str(out))}")
+
+
+def _default_size(kind: str, columns: int) -> int:
+    if kind == "density":
+        return DENSITY_SIZE
+    model = NystromKEF()
+    space = SPACES[model.space](get_kernel(model.kernel).bind(columns), model.memory_limit)
+    return default_landmarks(space, columns)
+
+
+@contextmanager
+def _naming_options(size: int) -> Iterator[None]:
+    """Translate refusals and warnings for Python callers into the options of this command."""
+    with warnings.catch_warnings(record=True) as caught:
+        try:
+            yield
+        except TooLargeError as error:
+            remedy = f"use --size {error.most} or less, or fewer --columns" if error.most else "use fewer --columns"
+            raise InputError(
+                f"--size {size} needs {error.needed / 2**20:,.0f} MiB of memory, more than the limit of "
+                f"{error.limit / 2**20:,.0f} MiB; {remedy}."
+            ) from error
+    for warning in caught:
+        text = str(warning.message).replace(", or give length_scale one number a column", " first")
+        warnings.warn(text, warning.category, stacklevel=3)
 
 
 def _estimator(kind: str, size: int, length_scale: float | None) -> Any:

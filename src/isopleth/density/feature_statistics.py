@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from isopleth.backend import Array, namespace
-from isopleth.errors import InputError
+from isopleth.errors import InputError, TooLargeError
 from isopleth.operators.random_features import RandomFeatures
 from isopleth.operators.threads import ONE_BLAS_THREAD, effective_n_jobs, interruptible, map_threads
 
@@ -27,9 +27,12 @@ def check_memory(size: int, memory_limit: float) -> None:
     needed = (_MATRICES + 1) * 8 * size**2
     if needed > memory_limit:
         most = int((memory_limit / (8 * (_MATRICES + 1))) ** 0.5) // 2
-        raise InputError(
+        raise TooLargeError(
             f"{size} features take {needed / 2**20:.1f} MiB to solve for, and memory_limit is {memory_limit / 2**20:.1f} MiB; "
-            + (f"use {most} wave vectors at most, or raise memory_limit." if most else "raise memory_limit.")
+            + (f"use {most} wave vectors at most, or raise memory_limit." if most else "raise memory_limit."),
+            needed,
+            memory_limit,
+            most,
         )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from isopleth.backend import NUMPY
 from isopleth.density.bounds import Bounds
 from isopleth.entry import Table
-from isopleth.errors import InputError
+from isopleth.errors import InputError, TooLargeError
 from isopleth.first_pass import ColumnMoments, RowSample
 from isopleth.frame import bounded
 from isopleth.operators.threads import effective_n_jobs, map_threads
@@ -113,9 +113,13 @@ def choose_landmarks(
     """
     each = 8.0 * _COPIES * (parts.n_features + 2)
     if size * each > memory_limit:
-        raise InputError(
+        most = int(memory_limit / each)
+        raise TooLargeError(
             f"landmarks = {size} of {parts.n_features} columns need {size * each / 2**20:,.0f} MiB, more than the memory limit "
-            f"of {memory_limit / 2**20:,.0f} MiB; use {int(memory_limit / each):,} at most."
+            f"of {memory_limit / 2**20:,.0f} MiB; use {most:,} at most.",
+            size * each,
+            memory_limit,
+            most,
         )
     line = Bounds.of(bounds, parts.labels, parts.names)
     found = parts.sums(partial(_FirstPass, parts.n_features, size), partial(_look, line, parts.labels))

@@ -100,12 +100,17 @@ class Operator:
         """An array of the caller's library in the memory of `a`."""
         return self._library.asarray(a, device="cpu") if isinstance(a, np.ndarray) and self._library is not np else a
 
-    def store(self) -> Self:
-        """Keep the matrix for the products to come if it fits in the memory limit beside a tile; else go on streaming."""
+    def store(self, within: float | None = None) -> Self:
+        """Keep the matrix for the products to come if it takes at most `within` bytes; else go on streaming.
+
+        `within` is what the memory limit leaves beside a tile, if it is not given.
+        """
         sweep, kept = self._sweep, self.block.kept
         x = sweep.x.x
-        numbers = kept * self.shape[0] * self.shape[1] + sweep.layout.numbers
-        if kept and numbers * (8 if x.dtype == namespace(x).float64 else 4) <= self.memory_limit:
+        itemsize = 8 if x.dtype == namespace(x).float64 else 4
+        if within is None:
+            within = self.memory_limit - itemsize * sweep.layout.numbers
+        if kept and kept * self.shape[0] * self.shape[1] * itemsize <= within:
             parts = sweep.parts()
             self._matrix = self.block.assemble(parts, x, sweep.y.x)
             self._parts = None if self._matrix is None else parts

@@ -153,11 +153,15 @@ class Sweep:
         shape = (x.shape[0], self.y.x.shape[0])
         out = [namespace(x).empty(shape, dtype=x.dtype, device=x.device) for _ in range(self.block.kept)]
 
+        half = self.block.symmetric and self.x is self.y
+
         def fill(tile: Tile, row: slice, column: slice, worker: int) -> None:
             for whole, part in zip(out, self.block.parts(self.kernel, tile), strict=True):
                 whole[row, column] = part
+                if half and column.start != row.start:
+                    whole[column, row] = part.T
 
-        self._each(fill, half=False)
+        self._each(fill, half=half)
         return out
 
     def _each(self, visit: Callable[[Tile, slice, slice, int], None], half: bool) -> None:
@@ -240,7 +244,7 @@ class Layout:
         held = LIGHT_TILES if light else SCRATCH_TILES
         usual, tiles = (HOST_TILE, SCRATCH_TILES) if host else (DEVICE_TILE, held + AHEAD_TILES)
         tile = tile_within(memory_limit / (itemsize * workers), int(x.shape[1]), usual, tiles)
-        return cls(workers, tile, workers * _scratch(tile, int(x.shape[1]), tiles))
+        return cls(workers, tile, workers * scratch(tile, int(x.shape[1]), tiles))
 
 
 def workers_for(n: int, m: int, n_jobs: int) -> int:
@@ -248,7 +252,7 @@ def workers_for(n: int, m: int, n_jobs: int) -> int:
     return 1 if n * m < SMALL else min(n_jobs, -(-n // HOST_TILE[0]))
 
 
-def _scratch(tile: tuple[int, int], dim: int, tiles: int) -> int:
+def scratch(tile: tuple[int, int], dim: int, tiles: int) -> int:
     """Numbers that one thread keeps for a tile and for copies of its points."""
     return tiles * tile[0] * tile[1] + 4 * (tile[0] + tile[1]) * (dim + 1)
 
@@ -256,7 +260,7 @@ def _scratch(tile: tuple[int, int], dim: int, tiles: int) -> int:
 def tile_within(numbers: float, dim: int, usual: tuple[int, int], tiles: int) -> tuple[int, int]:
     """The largest tile, up to the usual one, whose scratch is within `numbers`, as far as a tile of one pair can be."""
     rows, columns = usual
-    while _scratch((rows, columns), dim, tiles) > numbers and max(rows, columns) > 1:
+    while scratch((rows, columns), dim, tiles) > numbers and max(rows, columns) > 1:
         if columns >= rows:
             columns = -(-columns // 2)
         else:

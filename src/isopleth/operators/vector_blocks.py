@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.backend import Array, add_at, host_view, namespace, overwrite
+from isopleth.backend import Array, add_at, host_view, namespace, on_processor, overwrite
 from isopleth.kernels import Kernel, Workspace
 from isopleth.kernels.base import cap
 from isopleth.operators.blocks import Block, Evaluate, EvaluateFor, Matrix, Tile
@@ -209,6 +209,11 @@ class StoredFlux:
         return StoredFlux(self._weights[part], self._x[rows, :], self._y[columns, :])
 
 
+# Pairs that a product with a stored matrix takes at once: its scratch has one number for each of them. On the processor they
+# stay in the cache.
+HOST_PAIRS, DEVICE_PAIRS = 2**19, 2**25
+
+
 class StoredBend:
     r"""The part :math:`-4\varphi''\, u u^\top` of the curl-free kernel between points that do not change."""
 
@@ -221,10 +226,17 @@ class StoredBend:
     def __matmul__(self, v: Array) -> Array:
         xp = namespace(v)
         own = xp.sum(self._y * v, axis=1)
-        weights = self._left @ xp.concat([v, -own[:, None]], axis=1).T
-        weights *= self._bend
-        sums = weights @ self._right
-        return self._x * sums[:, -1:] - sums[:, :-1]
+        right = xp.concat([v, -own[:, None]], axis=1).T
+        rows, columns = self._bend.shape
+        step = max(1, (HOST_PAIRS if on_processor(v) else DEVICE_PAIRS) // columns)
+        sums = [self._some(slice(start, min(start + step, rows)), right) for start in range(0, rows, step)]
+        whole = sums[0] if len(sums) == 1 else xp.concat(sums)
+        return self._x * whole[:, -1:] - whole[:, :-1]
+
+    def _some(self, rows: slice, right: Array) -> Array:
+        weights = self._left[rows, :] @ right
+        weights *= self._bend[rows, :]
+        return weights @ self._right
 
     def __getitem__(self, part: tuple[slice, slice]) -> StoredBend:
         rows, columns = part

@@ -32,7 +32,8 @@ class KernelScore(RegularizedScore):
 
     What is not given is chosen by the mean Hyvarinen loss of rows held out, in `folds` parts that are always the same: the
     base, the length scale, and the strength of full Tikhonov, with a floor of 0.3 over the number of rows. Beyond 512 rows,
-    bases and scales are compared on 512 of them; strengths are on all. A Gaussian alone, with no kernels, is given up only for
+    bases and scales are compared on 512 of them. Strengths are compared by fits to all rows but a part; no more parts are held
+    out than have 2,000 rows together. A Gaussian alone, with no kernels, is given up only for
     a loss that is lower by one and a half standard errors, and a strength for a smaller one by half an error. What was compared
     is in `search_path_`.
 
@@ -52,7 +53,7 @@ class KernelScore(RegularizedScore):
         The measure on top of which the score is fitted. None is the Lebesgue measure: far from the data the score tends to 0. A
         Gaussian with shrunk covariance gives log densities tails. "auto" is the better one by the folds.
     folds : int, default=5
-        Into how many parts the distinct rows are parted; each is held out once.
+        Into how many parts the distinct rows are parted; each is held out once, or beyond 2,000 rows the first few of them.
     solver : {"auto", "direct", "eigen", "cg", "lanczos", "iterate"}, default="auto"
         "direct" (Cholesky) and "eigen" keep the whole matrix, "cg", "lanczos" and "iterate" its products; "direct" and "cg" are
         for Tikhonov, "iterate" takes the steps of iterations. "auto" decides by the size.
@@ -61,7 +62,7 @@ class KernelScore(RegularizedScore):
         that has to interpolate the values there, as truncated forms and cut-offs are, may miss them by the root of it, and by
         about ten times that elsewhere.
     memory_limit : float, default=2**30
-        Bytes that matrices and scratch of sums may take together.
+        Bytes that a fit may take beside the rows: what does not fit is computed again at each step.
     n_jobs : int, optional
         Threads; None is all processors.
 

@@ -23,7 +23,14 @@ from isopleth.score.base import FrameFit, ScoreEstimator, warn_if_all_is_cut
 from isopleth.score.field import GaussianBase, KernelTerm
 from isopleth.score.landmarks import METHODS, choose_landmarks
 from isopleth.score.spaces import SPACES, Space
-from isopleth.score.statistics import NystromFolds, NystromStatistics, parts_within_memory, path_of, pooled_system
+from isopleth.score.statistics import (
+    NystromFolds,
+    NystromStatistics,
+    default_landmarks,
+    parts_within_memory,
+    path_of,
+    pooled_system,
+)
 from isopleth.solvers.regularizers import Regularizer, Tikhonov
 from isopleth.streaming import Streaming
 
@@ -51,8 +58,10 @@ class NystromKEF(Streaming, ScoreEstimator):
     regularizer : Regularizer, optional
         As for :class:`KernelScore`, in truncated forms. None is Tikhonov with the ridge that
         :func:`~isopleth.score.statistics.choose_ridge` finds, or ``Tikhonov()`` for fewer than 10 distinct rows.
-    landmarks : int or array-like of shape (m, n_features), default=300
-        How many to choose among the rows, or the landmarks themselves. All distinct rows serve where there are not more.
+    landmarks : "auto", int or array-like of shape (m, n_features), default="auto"
+        How many to choose among the rows, or the landmarks themselves. All distinct rows serve where there are not more. "auto"
+        is 300, or in the curl-free space fewer: 1,500 over the number of columns, and no more than the memory limit has room
+        for, so that the time of a solution does not grow with the columns.
     landmark_method : {"uniform", "kmeans++", "leverage"}, default="uniform"
         How they are chosen: :func:`~isopleth.score.landmarks.choose_landmarks` tells.
     length_scale, base
@@ -108,7 +117,7 @@ class NystromKEF(Streaming, ScoreEstimator):
         **ScoreEstimator._parameter_constraints,
         "space": [StrOptions(set(SPACES))],
         "regularizer": [Regularizer, None],
-        "landmarks": [Interval(Integral, 1, None, closed="left"), "array-like"],
+        "landmarks": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), "array-like"],
         "landmark_method": [StrOptions(set(METHODS))],
         "base": [None, StrOptions({"gaussian"})],
         "random_state": ["random_state"],
@@ -119,7 +128,7 @@ class NystromKEF(Streaming, ScoreEstimator):
         kernel: str | Kernel = "imq",
         space: str = "curl_free",
         regularizer: Regularizer | None = None,
-        landmarks: Any = 300,
+        landmarks: Any = "auto",
         landmark_method: str = "uniform",
         length_scale: Any = "median",
         base: str | None = None,
@@ -267,11 +276,12 @@ class NystromKEF(Streaming, ScoreEstimator):
 
     def _choose(self, space: Space, z: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Landmarks in frame coordinates."""
-        if not isinstance(self.landmarks, Integral):
+        if not isinstance(self.landmarks, (Integral, str)):
             return self._given(z.shape[1])
+        count = default_landmarks(space, z.shape[1]) if isinstance(self.landmarks, str) else int(self.landmarks)
         chosen = choose_landmarks(
             z,
-            int(self.landmarks),
+            count,
             self.landmark_method,
             kernel=space.kernel,
             weights=weights,

@@ -15,6 +15,7 @@ from isopleth.frame import bounded
 from isopleth.operators.threads import effective_n_jobs, map_threads
 from isopleth.rows import held_out_parts
 from isopleth.score.field import GaussianBase
+from isopleth.score.memory import MemoryPlan
 from isopleth.score.spaces import Space
 from isopleth.score.system import Accuracy, SampleSystem, lanczos_path, solve_path, solving_backend
 from isopleth.solvers.regularizers import IterativeRegularizer, Regularizer, SpectralCutoff, Tikhonov
@@ -34,8 +35,12 @@ ALONE = 1e6
 # is the larger, since the smallest of some hundred losses is smaller than it should be.
 ALONE_ERRORS, ALPHA_ERRORS = 1.5, 0.5
 
-# Bases and scales are compared on so many rows at most; strengths on all.
+# Bases and scales are compared on so many rows at most.
 COMPARED_ROWS = 512
+
+# No more parts are held out than have so many rows together: a mean over them is known well enough, and a fit to the
+# others is what takes the time.
+HELD_OUT = 2000
 
 
 @dataclass(frozen=True)
@@ -111,8 +116,14 @@ class Rows:
 
     @property
     def parts(self) -> list[np.ndarray]:
-        """Which are held out in turn."""
-        return held_out_parts(len(self.values), self.folds)
+        """Which are held out in turn: all of them, or the first few parts where these have HELD_OUT rows together."""
+        parts = held_out_parts(len(self.values), self.folds)
+        return parts[: max(1, -(-HELD_OUT * len(parts) // len(self.values)))]
+
+    @property
+    def judged(self) -> np.ndarray:
+        """Which are held out at all."""
+        return np.any(self.parts, axis=0)
 
     def losses(
         self,
@@ -121,16 +132,16 @@ class Rows:
         bases: Sequence[str | None],
         regularizers: Sequence[Regularizer],
     ) -> np.ndarray:
-        """Loss of each row by each fit, of shape (bases, factors, regularisers, rows)."""
+        """Loss of each row that is held out by each fit, of shape (bases, factors, regularisers, rows)."""
         out = np.full((len(bases), len(factors), len(regularizers), len(self.values)), np.inf)
         if not self.enough:
-            return out
+            return out[..., self.judged]
         tasks = list(product(range(len(factors)), self.parts))
         backend = solving_backend(space, self.values, self.backend)
         # A device, or a library with threads of its own, is kept busy by one fit.
-        workers = min(effective_n_jobs(space.n_jobs), len(tasks)) if backend == NUMPY else 1
+        workers = self._at_once(space, len(tasks), len(bases) * len(regularizers)) if backend == NUMPY else 1
         # Fits beside one another keep more processors busy than the small matrices of one fit do.
-        alone = replace(space, n_jobs=1, memory_limit=space.memory_limit / workers)
+        alone = replace(space, n_jobs=1, memory_limit=space.memory_limit / workers) if workers > 1 else space
 
         def work(task: tuple[int, np.ndarray]) -> None:
             f, part = task
@@ -138,16 +149,22 @@ class Rows:
             out[:, f, :, part] = np.moveaxis(self._in_units(terms, factors[f]), -1, 0)
 
         map_threads(work, tasks, workers)
-        return out
+        return out[..., self.judged]
+
+    def _at_once(self, space: Space, tasks: int, fits: int) -> int:
+        """Parts that are fitted beside one another: no more than leave each the memory to store its products."""
+        rows, columns = self.values.shape
+        need = MemoryPlan.of(replace(space, n_jobs=1), rows - rows // self.folds, columns, fits).to_store
+        return max(1, min(effective_n_jobs(space.n_jobs), tasks, int(space.memory_limit // need)))
 
     def base_losses(self) -> np.ndarray:
-        """Loss of each row by the Gaussian alone."""
+        """Loss of each row that is held out by the Gaussian alone."""
         out = np.full(len(self.values), np.inf)
         if self.enough:
             z = self._framed(1.0)
             for part in self.parts:
                 out[part] = self._in_units(base_terms(z, self.weights, part), 1.0)
-        return out
+        return out[self.judged]
 
     def _in_units(self, terms: np.ndarray, factor: float) -> np.ndarray:
         """Losses in units of the data, inf where they are beyond all numbers."""
@@ -160,12 +177,14 @@ class Rows:
             return bounded(self.values / (factor * self.base_scale))
 
     def mean(self, losses: np.ndarray) -> np.ndarray:
-        """Weighted means over the last axis."""
-        return np.asarray(losses @ (self.weights / self.weights.sum()))
+        """Weighted means over the last axis, the rows held out."""
+        weights = self.weights[self.judged]
+        return np.asarray(losses @ (weights / weights.sum()))
 
     def error(self, losses: np.ndarray) -> np.ndarray:
         """Standard error of :meth:`mean`, copies of a row being one observation."""
-        n, share = len(self.weights), self.weights / self.weights.sum()
+        weights = self.weights[self.judged]
+        n, share = len(weights), weights / weights.sum()
         with np.errstate(invalid="ignore", over="ignore"):  # of infinite losses there is none
             apart = losses - self.mean(losses)[..., None]
             return np.asarray(np.sqrt(n / (n - 1) * (apart**2 @ share**2)))
@@ -263,6 +282,8 @@ class FitPath:
         What to fit with.
     accuracy : Accuracy
         Of Krylov bases.
+    bases : int, default=1
+        For how many bases fits are kept at a time.
     """
 
     def __init__(
@@ -272,17 +293,24 @@ class FitPath:
         weights: Array,
         regularizers: Sequence[Regularizer],
         accuracy: Accuracy = ACCURACY,
+        bases: int = 1,
     ) -> None:
         self._regularizers = regularizers
         self.samples, self.share = samples, weights / namespace(weights).sum(weights)
         sees_all = any(isinstance(r, SpectralCutoff) and r.needs_all_eigenvalues for r in regularizers)
-        self._plain = SampleSystem(space, samples, self.share, whole=sees_all)
+        self._plain = SampleSystem(space, samples, self.share, whole=sees_all, beside=bases * len(regularizers))
         # Sums of kernels that interpolate the values at the samples want far more of a Krylov basis.
         cheap = all(_has_zeta(r) for r in regularizers)
         self._dense = sees_all or (self._plain.small and not (cheap and self._plain.size > DENSE))
         self._accuracy = accuracy if cheap else Accuracy(accuracy.tol**2, accuracy.max_iter)
         if self._dense:
             self._plain.spectrum  # noqa: B018 - once, for all bases
+
+    def forget_system(self) -> MemoryPlan:
+        """Keep no more than samples and weights, once all fits are made; answers with the plan of the memory."""
+        plan = self._plain.plan
+        del self._plain
+        return plan
 
     def on(self, base: GaussianBase | None) -> list[Coefficients]:
         """The fit by each regulariser, on top of a base."""
@@ -305,13 +333,13 @@ class View:
     """Fitted scores seen at some rows `x`; what all fits to the same samples share is computed once."""
 
     def __init__(self, space: Space, path: FitPath, x: Array) -> None:
-        # Each may keep its matrices: they share the memory limit.
-        half = replace(space, memory_limit=space.memory_limit / 2)
+        # Tiles are small; stored matrices share the rest, two numbers a pair for one and one for the other.
+        tiles = replace(space, memory_limit=space.memory_limit / 8)
         self._space, self._x = space, x
-        self._product = half.operator(x, path.samples).store()
-        self._flux = half.flux(x, path.samples).store()
-        self._zeta = space.zeta(x, path.samples, path.share)
-        self._zeta_divergence = space.zeta_divergence(x, path.samples, path.share)
+        self._product = tiles.operator(x, path.samples).store(space.memory_limit / 2)
+        self._flux = tiles.flux(x, path.samples).store(space.memory_limit / 4)
+        self._zeta = tiles.zeta(x, path.samples, path.share)
+        self._zeta_divergence = tiles.zeta_divergence(x, path.samples, path.share)
 
     def value(self, fitted: Coefficients, base: GaussianBase | None) -> Array:
         """The score, of shape (n, d)."""
@@ -353,14 +381,19 @@ def held_out_terms(
     backend : Backend
         Where to.
     """
-    path = FitPath(space, backend.array(z[~part]), backend.array(weights[~part]), regularizers)
-    view = View(space, path, backend.array(z[part]))
-
-    def terms(name: str | None) -> list[np.ndarray]:
-        base = GaussianBase.fit(z[~part], weights[~part]).at(backend) if name == "gaussian" else None
-        return [to_numpy(view.hyvarinen_terms(fitted, base)) for fitted in path.on(base)]
-
-    out = np.array([terms(name) for name in bases])
+    samples, held = z[~part], z[part]
+    path = FitPath(space, backend.array(samples), backend.array(weights[~part]), regularizers, bases=len(bases))
+    gaussian = GaussianBase.fit(samples, weights[~part]).at(backend) if "gaussian" in bases else None
+    measures = [gaussian if name == "gaussian" else None for name in bases]
+    fits = [path.on(base) for base in measures]
+    step = path.forget_system().rows_at_once(len(samples))
+    out = np.empty((len(bases), len(regularizers), len(held)))
+    for start in range(0, len(held), step):
+        rows = slice(start, start + step)
+        view = View(space, path, backend.array(held[rows]))
+        for b, base in enumerate(measures):
+            for r, fitted in enumerate(fits[b]):
+                out[b, r, rows] = to_numpy(view.hyvarinen_terms(fitted, base))
     return np.where(np.isfinite(out), out, np.inf)
 
 
@@ -394,7 +427,7 @@ class SelectionPath:
         Those compared at the base and the length scale chosen, the strongest first. Where a Gaussian base and its strength were
         free, the first is so strong that the Gaussian is left alone, whatever base was chosen for the others.
     path_losses : ndarray of shape (r,)
-        The loss of each, on all rows.
+        The loss of each, on the rows that were held out of fits to all others.
     path_errors : ndarray of shape (r,)
         Standard error of its difference to the smallest one: losses of the same rows have much in common, so their differences
         are known better than they are themselves.

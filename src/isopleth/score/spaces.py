@@ -73,6 +73,9 @@ class Space(ABC):
     # Of kernels for which zeta is defined at the samples.
     least_smoothness: ClassVar[float]
 
+    # Numbers a pair of samples that stored products keep.
+    pair_numbers: ClassVar[int]
+
     _product_block: ClassVar[Block]
     _flux_block: ClassVar[Block]
     _flux_sign: ClassVar[float]
@@ -169,6 +172,7 @@ class Diagonal(Space):
 
     name = "diagonal"
     least_smoothness = 1.0
+    pair_numbers = VALUE.kept
     _product_block, _flux_block, _flux_sign = VALUE, FLUX, 1.0
 
     def gram(self, x: Array, y: Array | None = None) -> Array:
@@ -209,6 +213,7 @@ class CurlFree(Space):
 
     name = "curl-free"
     least_smoothness = 2.0
+    pair_numbers = CURL_FREE.kept
     _product_block, _flux_block, _flux_sign = CURL_FREE, FLUX_OF_LAPLACIAN, -1.0
 
     def gram(self, x: Array, y: Array | None = None) -> Array:

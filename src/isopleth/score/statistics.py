@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from isopleth.backend import NUMPY, Array, Backend, namespace
-from isopleth.errors import InputError
+from isopleth.errors import InputError, TooLargeError
 from isopleth.rows import FOLDS, RunningFolds
 from isopleth.score.field import GaussianBase
 from isopleth.score.landmark_sums import CHUNK, add_squares, bytes_of_squares, empty_squares, stacked
@@ -90,9 +90,12 @@ class NystromStatistics:
         m, each = len(self.landmarks), MATRICES * bytes_of_squares(self.space, 1, self.landmarks.shape[1])
         if m**2 * each > self.space.memory_limit:
             most = int((self.space.memory_limit / each) ** 0.5)
-            raise InputError(
+            raise TooLargeError(
                 f"{m} landmarks in {self.landmarks.shape[1]} columns take {m**2 * each / 2**20:.0f} MiB to solve for, and "
-                f"memory_limit is {self.space.memory_limit / 2**20:.0f} MiB; use at most {most}, or raise memory_limit."
+                f"memory_limit is {self.space.memory_limit / 2**20:.0f} MiB; use at most {most}, or raise memory_limit.",
+                m**2 * each,
+                self.space.memory_limit,
+                most,
             )
         return empty_squares(self.space, self._points)
 
@@ -384,6 +387,10 @@ def path_of(parts: Sequence[NystromStatistics]) -> RidgePath | None:
 STEPS_A_DECADE = 2
 
 
+# The most landmarks by default, and the most unknowns: beyond that, the factorisations that choose a ridge take many seconds.
+MOST_LANDMARKS, MOST_UNKNOWNS = 300, 1500
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class RidgePath:
     """Held-out Hyvarinen losses of a Nystrom form by its ridge, smaller being better, and the choice made by them.
@@ -468,6 +475,27 @@ def choose_ridge(parts: Sequence[NystromStatistics]) -> RidgePath:
     return RidgePath(alphas, means, errors, int(np.argmax(near)))
 
 
+def default_landmarks(space: Space, columns: int) -> int:
+    """Number of landmarks whose ridge can be chosen in some seconds, by sums of FOLDS parts within the memory limit.
+
+    Sums of parts on two machines are merged, so that there has to be room for them twice.
+
+    Examples
+    --------
+    >>> from isopleth import IMQ
+    >>> from isopleth.score.statistics import default_landmarks
+    >>> from isopleth.score.spaces import CurlFree, Diagonal
+    >>> [default_landmarks(CurlFree(IMQ(dim=d)), d) for d in (2, 12, 50)]
+    [300, 125, 30]
+    >>> default_landmarks(Diagonal(IMQ(dim=50)), 50)
+    300
+    """
+    unknowns = math.isqrt(bytes_of_squares(space, 1, columns) // 8)  # of one landmark
+    each = (MATRICES + 2 * FOLDS) * bytes_of_squares(space, 1, columns)
+    within = int((space.memory_limit / each) ** 0.5)
+    return max(1, min(MOST_LANDMARKS, MOST_UNKNOWNS // unknowns, within))
+
+
 def parts_within_memory(
     space: Space, landmarks: np.ndarray, base: GaussianBase | None = None, backend: Backend = NUMPY
 ) -> list[NystromStatistics]:
@@ -481,10 +509,14 @@ def parts_within_memory(
     each = bytes_of_squares(space, *landmarks.shape)
     folds = min(FOLDS, int(space.memory_limit // each) - MATRICES + 1)
     if folds < 2:
-        raise InputError(
+        most = int((space.memory_limit / ((MATRICES + 1) * bytes_of_squares(space, 1, landmarks.shape[1]))) ** 0.5)
+        raise TooLargeError(
             f"choosing a ridge for {len(landmarks)} landmarks in {landmarks.shape[1]} columns takes "
             f"{(MATRICES + 1) * each / 2**20:.0f} MiB, and memory_limit is {space.memory_limit / 2**20:.0f} MiB; give a "
-            f"regularizer, use fewer landmarks, or raise memory_limit."
+            f"regularizer, use {most} landmarks at most, or raise memory_limit.",
+            (MATRICES + 1) * each,
+            space.memory_limit,
+            most,
         )
     beside = replace(space, memory_limit=space.memory_limit - (folds - 1) * each)
     return [NystromStatistics(beside, landmarks, base, backend) for _ in range(folds)]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from isopleth.backend import NUMPY, Array, Backend, namespace
+from isopleth.backend import NUMPY, Array, Backend, namespace, on_processor
 from isopleth.errors import InputError
-from isopleth.score.spaces import Space, Splitting
+from isopleth.operators import Operator
+from isopleth.score.memory import CHOLESKY, EIGEN, MemoryPlan
+from isopleth.score.spaces import CurlFree, Space, Splitting
 from isopleth.solvers import conjugate_gradients
 from isopleth.solvers.direct import Shifted, Spectrum, norm
 from isopleth.solvers.lanczos import Krylov, lanczos, largest_eigenvalue
@@ -56,10 +58,19 @@ class SampleSystem:
         Score of a base measure at the samples; what is fitted is the rest.
     whole : bool, default=False
         Keep all columns, where all eigenvalues have to be seen.
+    beside : int, default=0
+        Vectors of coefficients that the caller keeps meanwhile, within the memory limit of the space.
     """
 
     def __init__(
-        self, space: Space, z: Array, weights: Array, base: Array | None = None, *, whole: bool = False
+        self,
+        space: Space,
+        z: Array,
+        weights: Array,
+        base: Array | None = None,
+        *,
+        whole: bool = False,
+        beside: int = 0,
     ) -> None:
         xp = namespace(z)
         self.space = space
@@ -68,8 +79,10 @@ class SampleSystem:
         self.dim = points.shape[1]
         self.root = xp.sqrt(weights)[:, None]
         self._points = points
-        self.operator = space.operator(points).store()
-        h = space.zeta(points, points, weights)
+        self._itemsize = int(xp.finfo(z.dtype).bits // 8)
+        self.plan = MemoryPlan.of(space, z.shape[0], z.shape[1], beside, self._itemsize, on_processor(z))
+        self._tiles = replace(space, memory_limit=space.memory_limit / 2)
+        h = self._tiles.zeta(points, points, weights)
         self.rhs = self.root * h
         if base is not None:
             self.rhs = self.on(base).rhs
@@ -77,9 +90,15 @@ class SampleSystem:
     def on(self, base: Array) -> SampleSystem:
         """The same, for what a base measure with score `base` at the samples leaves over; what is known of the matrix is kept."""
         base = base if self._basis is None else base @ self._basis
+        rhs = self.rhs + self.product(self.root * base)
         out = copy(self)
-        out.rhs = self.rhs + self.product(self.root * base)
+        out.rhs = rhs
         return out
+
+    @cached_property
+    def operator(self) -> Operator:
+        """Products with K, stored where the plan has room for them."""
+        return self._tiles.operator(self._points).store(self.plan.pairs if self.plan.stores else 0.0)
 
     @property
     def size(self) -> int:
@@ -89,24 +108,26 @@ class SampleSystem:
     @property
     def small(self) -> bool:
         """Whether the whole matrix is the quicker way, and fits."""
-        return self.size <= DENSE and self._matrix_bytes <= self.space.memory_limit
+        return self.size <= DENSE and self._matrix_bytes(EIGEN) <= self.space.memory_limit
 
-    @property
-    def _matrix_bytes(self) -> int:
-        """Of the matrix and its factor."""
-        return int(2 * self.size**2 * namespace(self.rhs).finfo(self.rhs.dtype).bits // 8)
+    def _matrix_bytes(self, copies: int) -> int:
+        """Of the matrix, with what it is made of and with work space that makes it as many copies."""
+        rows = self.rhs.shape[0]
+        made_of = (self.dim + 4) * rows**2 if isinstance(self.space, CurlFree) else rows**2
+        return self._itemsize * (max(copies * self.size**2, self.size**2 + made_of))
 
     def product(self, v: Array) -> Array:
         """A v, for `v` of the shape of the right-hand side."""
         return self.root * self.operator.matvec(self.root * v)
 
-    def matrix(self) -> Array:
-        """A, for stacked vectors; InputError if it and its factor do not fit in the memory limit."""
-        if self._matrix_bytes > self.space.memory_limit:
+    def matrix(self, copies: int = EIGEN) -> Array:
+        """A, for stacked vectors; InputError if it does not fit in the memory limit with `copies` for its decomposition."""
+        if self._matrix_bytes(copies) > self.space.memory_limit:
             raise InputError(
-                f"the whole matrix takes {self._matrix_bytes:.1e} bytes, above memory_limit = "
+                f"the whole matrix and its decomposition take {self._matrix_bytes(copies):.1e} bytes, above memory_limit = "
                 f"{self.space.memory_limit:g}; raise it, or use a regularizer and solver that take products."
             )
+        self.__dict__.pop("operator", None)  # stored products would be memory that nobody has planned for
         matrix = self.space.gram(self._points)
         xp = namespace(matrix)
         root = xp.tile(self.root[:, 0], (matrix.shape[0] // self.root.shape[0],))
@@ -136,12 +157,12 @@ class SampleSystem:
 
     def most_vectors(self) -> int:
         """Krylov vectors that the memory limit leaves room for."""
-        xp = namespace(self.rhs)
-        bytes_each = math.prod(self.rhs.shape) * xp.finfo(self.rhs.dtype).bits // 8
-        return max(10, int(self.space.memory_limit // (2 * bytes_each)))
+        return self.plan.basis
 
     def splitting(self, alpha: float) -> Splitting | None:
         """Of A + alpha, or None."""
+        if not self.plan.splits:
+            return None
         return self.space.splitting(self.operator, self._points, self.root, alpha)
 
     def on_eigenvectors(self, function: Callable[[Array], Array]) -> Array:
@@ -223,7 +244,7 @@ def _eigen(system: SampleSystem, regularizer: Regularizer, accuracy: Accuracy) -
 
 def _direct(system: SampleSystem, regularizer: Regularizer, accuracy: Accuracy) -> Solution:
     ridge = _ridge(regularizer, "direct")
-    found = Shifted(system.matrix(), ridge.alpha).solve(system.space.stack(system.rhs))
+    found = Shifted(system.matrix(CHOLESKY), ridge.alpha, overwrite=True).solve(system.space.stack(system.rhs))
     y = system.space.unstack(found, system.dim)
     return _of_ridge(ridge, y)
 
@@ -267,16 +288,17 @@ def _iterate(system: SampleSystem, regularizer: Regularizer, accuracy: Accuracy)
 
 
 def _lanczos(system: SampleSystem, regularizer: Regularizer, accuracy: Accuracy) -> Solution:
-    return lanczos_path(system, [regularizer], accuracy)[0]
+    return next(lanczos_path(system, [regularizer], accuracy))
 
 
-def lanczos_path(system: SampleSystem, regularizers: Sequence[Regularizer], accuracy: Accuracy) -> list[Solution]:
-    """Several regularisers by one Krylov basis for them all."""
+def lanczos_path(system: SampleSystem, regularizers: Sequence[Regularizer], accuracy: Accuracy) -> Iterator[Solution]:
+    """Several regularisers by one Krylov basis for them all, one after another."""
     bound = system.largest if any(isinstance(r, IterativeRegularizer) for r in regularizers) else math.nan
     if any(isinstance(r, SpectralCutoff) and r.needs_all_eigenvalues for r in regularizers):
         raise InputError("solver = 'lanczos' does not see all eigenvalues; use solver='eigen', or a threshold.")
     if not norm(system.rhs) > 0.0:
-        return [Solution(system.rhs, -r.at_zero(bound), system.rhs) for r in regularizers]
+        yield from (Solution(system.rhs, -r.at_zero(bound), system.rhs) for r in regularizers)
+        return
 
     basis = lanczos(
         system.product,
@@ -294,7 +316,7 @@ def lanczos_path(system: SampleSystem, regularizers: Sequence[Regularizer], accu
             len(basis.diagonal),
         )
 
-    return [solution(r) for r in regularizers]
+    yield from map(solution, regularizers)
 
 
 _SOLVERS: dict[str, Callable[[SampleSystem, Regularizer, Accuracy], Solution]] = {
@@ -327,11 +349,11 @@ def solve(system: SampleSystem, regularizer: Regularizer, solver: str, accuracy:
     return _SOLVERS[solver](system, regularizer, accuracy)
 
 
-def solve_path(system: SampleSystem, regularizers: Sequence[Regularizer], accuracy: Accuracy) -> list[Solution]:
+def solve_path(system: SampleSystem, regularizers: Sequence[Regularizer], accuracy: Accuracy) -> Iterator[Solution]:
     """The same for several regularisers, by one eigendecomposition or, for large systems, one Krylov basis."""
     all_values = any(isinstance(r, SpectralCutoff) and r.needs_all_eigenvalues for r in regularizers)
     if system.small or all_values:
-        return [_eigen(system, r, accuracy) for r in regularizers]
+        return (_eigen(system, r, accuracy) for r in regularizers)
     return lanczos_path(system, regularizers, accuracy)
 
 

@@ -21,9 +21,11 @@ class Shifted:
     Parameters
     ----------
     matrix : array of shape (n, n)
-        A, symmetric; left as it is.
+        A, symmetric.
     alpha : float
         Positive.
+    overwrite : bool, default=False
+        The memory of `matrix` may be used for the factor; otherwise it is left as it is.
 
     Raises
     ------
@@ -38,9 +40,9 @@ class Shifted:
     array([1. , 0.5])
     """
 
-    def __init__(self, matrix: Array, alpha: float) -> None:
+    def __init__(self, matrix: Array, alpha: float, *, overwrite: bool = False) -> None:
         try:
-            self._solve = factorised(plus_identity(matrix, alpha))
+            self._solve = factorised(plus_identity(matrix, alpha, overwrite=overwrite))
         except singular(matrix) as error:
             raise InputError(
                 f"alpha = {alpha:g} is lost in the rounding of {matrix.dtype} eigenvalues; use a larger alpha."
