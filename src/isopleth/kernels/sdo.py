@@ -12,7 +12,7 @@ import numpy as np
 
 from isopleth.backend import Array
 from isopleth.errors import InputError
-from isopleth.kernels.base import Kernel, SelfConvolution, Workspace
+from isopleth.kernels.base import Kernel, SelfConvolution, Workspace, register
 from isopleth.kernels.matern import Laplacian
 from isopleth.kernels.radial_table import LOWEST_OCTAVE, RadialTable, tabulate
 from isopleth.kernels.sdo_profile import SDOProfile, log_k0
@@ -23,6 +23,7 @@ def _log_gamma_draws(shape: float, n: int, rng: np.random.Generator) -> np.ndarr
     return np.log(rng.gamma(shape + 1.0, size=n)) + np.log1p(-rng.random(n)) / shape
 
 
+@register("sdo")
 @dataclass(frozen=True)
 class SDO(Kernel):
     r"""The single derivative order kernel: the reproducing kernel of a Sobolev norm, scaled to be 1 at 0.
