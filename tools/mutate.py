@@ -98,7 +98,10 @@ def choose(count: int, seed: int) -> list[tuple[Mutant, int, int]]:
     rng, out = random.Random(seed), []
     for i, package in enumerate(TESTS):
         found = [
-            (path, *site) for path in sorted((SOURCE / package).rglob("*.py")) for site in sites(path) if site[2] > site[1]
+            (path, *site)
+            for path in sorted((SOURCE / package).rglob("*.py"))
+            for site in sites(path)
+            if site[2] > site[1]
         ]
         rng.shuffle(found)
         share = count // len(TESTS) + (i < count % len(TESTS))

@@ -19,6 +19,7 @@ from isopleth.operators import (
     Operator,
 )
 from isopleth.operators.blocks import Matrix
+from isopleth.operators.threads import DEFAULT_N_JOBS
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class KernelExpansion:
     centers: Array
     coefficients: Array
     memory_limit: float = DEFAULT_MEMORY_LIMIT
-    n_jobs: int | None = None
+    n_jobs: int | None = DEFAULT_N_JOBS
 
     def _sum(self, x: Array, block: Block, coefficients: Array) -> Array:
         op = Operator(self.kernel, x, self.centers, block=block, memory_limit=self.memory_limit, n_jobs=self.n_jobs)

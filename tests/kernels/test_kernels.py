@@ -7,11 +7,11 @@ import array_api_strict
 import numpy as np
 import pytest
 from scipy.special import gammaln
-from templates.kernel import KernelTemplate
 
 from isopleth.errors import InputError
 from isopleth.kernels import KERNELS, Gaussian, get_kernel
 from isopleth.operators import LOG_GRADIENT, Operator
+from templates.kernel import KernelTemplate
 
 ALL = {**KERNELS, "template": KernelTemplate()}
 CASES = [(name, dim) for name in ALL for dim in (1, 2, 7)]

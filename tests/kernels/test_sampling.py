@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.stats import kstest
-from templates.kernel import KernelTemplate
 
 from isopleth import SDO, InputError, RationalQuadratic
 from isopleth.kernels import KERNELS
+from templates.kernel import KernelTemplate
 
 ALL = [*KERNELS.values(), KernelTemplate(), RationalQuadratic(alpha=5.0)]
 DENSITIES = [kernel.bind(dim) for kernel in ALL for dim in (1, 2, 6) if kernel.bind(dim).integrable]
@@ -26,7 +26,9 @@ def radial(kernel):
 def test_integral_by_quadrature(k):
     dim = k.bound_dim
     sphere = math.log(2.0) + 0.5 * dim * math.log(math.pi) - math.lgamma(0.5 * dim)
-    want = sphere + math.log(quad(lambda u: math.exp(u) * radial(k)(math.exp(u)), -40.0, 25.0, epsabs=0, epsrel=1e-11, limit=400)[0])
+    want = sphere + math.log(
+        quad(lambda u: math.exp(u) * radial(k)(math.exp(u)), -40.0, 25.0, epsabs=0, epsrel=1e-11, limit=400)[0]
+    )
     assert k.log_integral() == pytest.approx(want, abs=1e-9)
 
 

@@ -334,3 +334,13 @@ def test_sizes_beyond_double_precision_name_the_way_out(coefficients):
 def test_is_no_density():
     with pytest.raises(InputError, match="can be negative"):
         Sobolev((1.0, 1.0), dim=2).log_integral()
+
+
+@pytest.mark.parametrize(("dim", "m"), [(2, 3), (4, 4), (6, 5)])
+def test_the_second_derivative_at_zero_is_infinite_at_smoothness_two(dim, m):
+    """There phi'' has the limit log(1/s); one order more has a finite one."""
+    for kernel in (Sobolev(single(m), dim=dim), Sobolev([1.0] * m, dim=dim), SDO(dim, m)):
+        assert kernel.smoothness == 2.0
+        assert kernel.second_at_zero() == math.inf
+    for kernel in (Sobolev(single(m + 1), dim=dim), SDO(dim, m + 1)):
+        assert 0.0 < kernel.second_at_zero() < math.inf

@@ -32,6 +32,7 @@ from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import RULES, Rule, deviations, loss_units, resolve_length_scale, scott
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.random_features import RandomFeatures
+from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.parts import Parts, take_columns
 from isopleth.solvers import auto
 
@@ -80,8 +81,8 @@ class RandomFeatureSOSREP(DensityEstimator):
         slope of the continued logarithm below the noise.
     memory_limit : float, default=2**30
         Bytes that features of rows, matrices of T times T numbers and the kernel matrix of the subsample may take together.
-    n_jobs : int, optional
-        Threads; None is all processors.
+    n_jobs : int or None, default=-1
+        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
     random_state : int, RandomState or None, default=None
         What the wave vectors are drawn from.
 
@@ -170,7 +171,7 @@ class RandomFeatureSOSREP(DensityEstimator):
         n_frequencies: int = 500,
         tol: float = 1e-6,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel

@@ -127,9 +127,7 @@ class IMQ(Kernel):
         """
         if not self.square_integrable:
             others = names_of_kernels("square_integrable", self.bound_dim)
-            raise InputError(
-                f"{self!r} has a square that does not integrate, so that f^2 is no density: use {others}."
-            )
+            raise InputError(f"{self!r} has a square that does not integrate, so that f^2 is no density: use {others}.")
         return SelfConvolution(math.log(math.pi), _convolved)
 
     def log_integral(self) -> float:

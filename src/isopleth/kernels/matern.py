@@ -52,7 +52,7 @@ class MaternFamily(Kernel):
         return u
 
     def _log_slope(self, s: Array, work: Workspace) -> Array:
-        r"""Compute :math:`-\tfrac{\nu}{2(\nu-1)} M_{\nu-1}/M_\nu` by the recurrence of M in ratios, which do not over- or underflow."""
+        r"""Compute :math:`-\tfrac{\nu}{2(\nu-1)} M_{\nu-1}/M_\nu` by the recurrence of M in ratios, which stay finite."""
         nu = self.smoothness
         z = overwrite(namespace(s).sqrt, s)
         z *= math.sqrt(2.0 * nu)

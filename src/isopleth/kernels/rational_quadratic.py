@@ -130,7 +130,8 @@ class RationalQuadratic(Kernel):
         if not self.square_integrable:
             others = names_of_kernels("square_integrable", d)
             raise InputError(
-                f"{self!r} has a square that does not integrate, so that f^2 is no density: use alpha above {d / 4:g}, or {others}."
+                f"{self!r} has a square that does not integrate, so that f^2 is no density: use alpha above {d / 4:g}, or "
+                f"{others}."
             )
         a = 2.0 * alpha - 0.5 * d
         log_constant = 0.5 * d * math.log(2.0 * math.pi * alpha) + gammaln(a) - gammaln(2.0 * alpha)

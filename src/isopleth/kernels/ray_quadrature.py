@@ -149,8 +149,8 @@ class RayQuadrature:
         degree = np.where(big, self._p - 2.0 * m * self._power, self._p)
         powers[np.abs(powers) < _NOTHING] = 0.0
         present = powers[self._present]
-        parts = (present.real.copy(), present.imag.copy()) if np.iscomplexobj(present) else (present,)
-        return parts, weights * turn * size**degree
+        components = (present.real.copy(), present.imag.copy()) if np.iscomplexobj(present) else (present,)
+        return components, weights * turn * size**degree
 
 
 def _raised(a: np.ndarray, power: int) -> np.ndarray:

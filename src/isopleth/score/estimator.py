@@ -12,6 +12,7 @@ from isopleth.backend import Backend
 from isopleth.kernels import Kernel
 from isopleth.length_scales import loss_units
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
+from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.score.base import RegularizedScore
 from isopleth.score.selection import FACTORS, Candidates, Rows, select
 from isopleth.score.spaces import SPACES, Space
@@ -63,8 +64,8 @@ class KernelScore(RegularizedScore):
         about ten times that elsewhere.
     memory_limit : float, default=2**30
         Bytes that a fit may take beside the rows: what does not fit is computed again at each step.
-    n_jobs : int, optional
-        Threads; None is all processors.
+    n_jobs : int or None, default=-1
+        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
 
     Attributes
     ----------
@@ -140,7 +141,7 @@ class KernelScore(RegularizedScore):
         solver: str = "auto",
         tol: float = 1e-8,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
     ) -> None:
         self.kernel = kernel
         self.space = space

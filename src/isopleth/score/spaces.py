@@ -34,7 +34,7 @@ from isopleth.operators import (
     Block,
     Operator,
 )
-from isopleth.operators.threads import interruptible
+from isopleth.operators.threads import DEFAULT_N_JOBS, interruptible
 from isopleth.operators.vector_blocks import StoredBend
 from isopleth.solvers import conjugate_gradients
 from isopleth.solvers.direct import norm, plus_identity, singular
@@ -65,7 +65,7 @@ class Space(ABC):
 
     kernel: Kernel
     memory_limit: float = DEFAULT_MEMORY_LIMIT
-    n_jobs: int | None = None
+    n_jobs: int | None = DEFAULT_N_JOBS
 
     # What messages call it.
     name: ClassVar[str]
@@ -219,7 +219,7 @@ class CurlFree(Space):
     def gram(self, x: Array, y: Array | None = None) -> Array:
         """Of shape (n d, m d)."""
         xp = namespace(x)
-        slope, bend = self.operator(x, y).parts()
+        slope, bend = self.operator(x, y).matrices()
         y = x if y is None else y
         n, m, dim = x.shape[0], y.shape[0], x.shape[1]
         out = xp.empty((dim, n, dim, m), dtype=x.dtype, device=x.device)
@@ -264,13 +264,13 @@ class CurlFree(Space):
 
     def outside_span(self, operator: Operator) -> Array:
         r""":math:`-2\varphi'`."""
-        return operator.parts()[0]
+        return operator.matrices()[0]
 
     def splitting(self, operator: Operator, points: Array, root: Array, alpha: float) -> Splitting | None:
         r"""The part :math:`-2\varphi' I` of the kernel, and alpha: in many columns it is most of it."""
         if not operator.stored or operator.dim < _MANY_COLUMNS or operator.shape[0] > _FEW_ROWS:
             return None
-        slope, bend = operator.parts()
+        slope, bend = operator.matrices()
         return Splitting(slope, bend, points, root, alpha)
 
 

@@ -15,7 +15,7 @@ from isopleth.backend import Array, Backend, to_backend, to_numpy
 from isopleth.entry import check_rows, plain_names, varying_columns, warn_few_rows
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.threads import effective_n_jobs, interruptible
+from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, interruptible
 from isopleth.rows import merge_rows
 from isopleth.tasks.anomaly.committee import COMMON_VALUE
 from isopleth.tasks.anomaly.conformal import benjamini_hochberg, cross_conformal, tail_p_values
@@ -57,8 +57,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         Largest sample.
     memory_limit : float, default=2**30
         Bytes of scratch.
-    n_jobs : int, optional
-        Threads; None is all processors.
+    n_jobs : int or None, default=-1
+        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
     random_state : int, RandomState or None
         Seed of folds and samples.
 
@@ -110,7 +110,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         n_estimators: int = 200,
         max_samples: int = 128,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
         random_state: Any = None,
     ) -> None:
         self.contamination = contamination
