@@ -26,7 +26,7 @@ from isopleth.density.search import Search
 from isopleth.entry import varying_columns, warn_few_rows
 from isopleth.errors import DataWarning, InputError
 from isopleth.expansion import KernelExpansion
-from isopleth.first_pass import ColumnMoments, Survey
+from isopleth.first_pass import ColumnMoments, FirstPass
 from isopleth.frame import Frame
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import RULES, Rule, deviations, loss_units, resolve_length_scale, scott
@@ -489,7 +489,7 @@ class _BoundedSurvey:
     """A survey of rows on the whole line, and where they end as they are."""
 
     def __init__(self, n_features: int) -> None:
-        self.survey, self.extent = Survey(n_features, SAMPLE), ColumnMoments(n_features)
+        self.survey, self.extent = FirstPass(n_features, SAMPLE), ColumnMoments(n_features)
 
     def merge(self, other: Self) -> Self:
         """Add the rows that `other` has seen, and return this one."""

@@ -47,7 +47,10 @@ _BENDS = {Gaussian: _gaussian_bend, IMQ: _imq_bend}
 
 
 def laplacian_slope(kernel: Kernel, s: Array, work: Workspace) -> Array:
-    r"""Compute the gradient of the Laplacian divided by x - y, :math:`4((d + 2)\varphi'' + 2 s\varphi''')`, in scratch or in the memory of `s`."""
+    r"""Compute the factor of x - y in the gradient of the Laplacian, :math:`4((d + 2)\varphi'' + 2 s\varphi''')`.
+
+    The result is in scratch or in the memory of `s`.
+    """
     if type(kernel) in _LAPLACIAN_SLOPES:
         return _LAPLACIAN_SLOPES[type(kernel)](kernel.bound_dim, s, work)
     out = work.copy("third", kernel._product(work.copy("third of", s), 3, work))

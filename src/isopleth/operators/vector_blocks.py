@@ -17,7 +17,7 @@ from isopleth.operators.curvature import laplacian_slope, second_derivative, slo
 
 
 class Radial(Block):
-    r"""Block from numbers to vectors: :math:`out_i = \sum_j q(s_{ij})\, (x_i - y_j)\, v_j` for a scalar function q of the kernel."""
+    r"""Numbers to vectors, :math:`out_i = \sum_j q(s_{ij})\, (x_i - y_j)\, v_j` with a scalar function q of the kernel."""
 
     def __init__(self, name: str, evaluate: EvaluateFor, light: bool = False) -> None:
         self._name = name
@@ -63,12 +63,13 @@ class _OfVectors(Block):
     def _check(self, x: Array, v: Array) -> None:
         if v.ndim != 2 or v.shape[1] != x.shape[1]:
             raise ValueError(
-                f"the {self!r} block takes one vector of {x.shape[1]} coefficients for each point, not an array of shape {v.shape}."
+                f"the {self!r} block takes one vector of {x.shape[1]} coefficients for each point, not an array of "
+                f"shape {v.shape}."
             )
 
 
 class Flux(_OfVectors):
-    r"""Block from vectors to numbers: :math:`out_i = \sum_j q(s_{ij})\, (x_i - y_j)\cdot v_j` for a scalar function q of the kernel."""
+    r"""Vectors to numbers, :math:`out_i = \sum_j q(s_{ij})\, (x_i - y_j)\cdot v_j` for a scalar function q of the kernel."""
 
     kept = 1
 
@@ -117,7 +118,7 @@ class CurlFree(_OfVectors):
 
     .. math:: out_i = \sum_j K(x_i, y_j)\, v_j, \qquad K = -(2\varphi' I + 4\varphi''\, u u^\top), \quad u = x_i - y_j
 
-    It takes three products with matrices of one number for each pair: with :math:`W_{ij} = -4\varphi''(s_{ij})\, u\cdot v_j` it is
+    With :math:`W_{ij} = -4\varphi''(s_{ij})\, u\cdot v_j`, three products with matrices of one number for each pair give it as
     :math:`\sum_j W_{ij} (x_i - y_j) - 2\sum_j \varphi'(s_{ij})\, v_j`.
     """
 
@@ -317,7 +318,9 @@ BILAPLACIAN = Matrix("bilaplacian", _bilaplacian)
 
 
 class _RowBlock(Block):
-    """Base class of blocks with coefficients of rows: the first columns of the result are the sum, the others the coefficients.
+    """Base class of blocks with coefficients of rows.
+
+    The first columns of the result are the sum, the others hold the coefficients.
 
     Parameters
     ----------
@@ -341,7 +344,7 @@ class _RowBlock(Block):
 
 
 class PairedGradient(_RowBlock):
-    r"""Block :math:`out_i = \sum_j (a_i \cdot v_j)\, \nabla_x k(x_i, y_j)` for coefficients a of shape (n, k) and v of shape (m, k)."""
+    r""":math:`out_i = \sum_j (a_i \cdot v_j)\, \nabla_x k(x_i, y_j)` for coefficients a of shape (n, k) and v of shape (m, k)."""
 
     light = True
 
@@ -358,7 +361,7 @@ class PairedGradient(_RowBlock):
 
 
 class PairedHessian(_RowBlock):
-    r"""Block :math:`out_i = \sum_j v_j\, \nabla_x^2 k(x_i, y_j)\, a_i` for vectors a of shape (n, d) and numbers v of shape (m,)."""
+    r""":math:`out_i = \sum_j v_j\, \nabla_x^2 k(x_i, y_j)\, a_i` for vectors a of shape (n, d) and numbers v of shape (m,)."""
 
     def __repr__(self) -> str:
         return "paired hessian"
@@ -389,7 +392,7 @@ class PairedHessian(_RowBlock):
 
 
 class PairedLogGradient(_RowBlock):
-    r"""Block :math:`out_i = \sum_j e^{\log k(x_i, y_j) + a_i + v_{j0}}\, v_{j1}\, (\nabla_x \log k(x_i, y_j), 1)`, of d + 1 columns.
+    r""":math:`out_i = \sum_j e^{\log k(x_i, y_j) + a_i + v_{j0}}\, v_{j1}\, (\nabla_x \log k(x_i, y_j), 1)`, of d + 1 columns.
 
     Subtract the largest logarithm of each sum from a or v before, so that no exponential is more than 1.
     """
@@ -436,7 +439,7 @@ def matmul(a: Array, b: Array, work: Workspace, slot: str) -> Array:
 
 
 def clear_near(tile: Tile, weights: Array) -> tuple[Array, Array, Array, Array]:
-    """Set near pairs of `weights` to 0, and return row, column, x - y and weight of each; pairs that coincide have weight 0."""
+    """Set near pairs of `weights` to 0, and return row, column, x - y and weight of each, 0 for pairs that coincide."""
     xp = namespace(weights)
     rows, columns, difference = tile.near_differences()
     taken = weights[tile.near]
