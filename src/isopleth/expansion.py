@@ -110,7 +110,7 @@ class KernelExpansion:
         return 1e-3 * math.sqrt(float(namespace(x).finfo(x.dtype).smallest_normal))
 
     def log_square_integral(self) -> float:
-        r"""Return the logarithm of the integral of f^2, :math:`\alpha^\top K_2\, \alpha`, K_2 the kernel convolved with itself."""
+        r"""Return the log of the integral of f^2, :math:`\alpha^\top K_2\, \alpha`, K_2 the kernel convolved with itself."""
         convolution = self.kernel.self_convolution()
         block = Matrix("self-convolution", lambda kernel: convolution.psi)
         op = Operator(self.kernel, self.centers, block=block, memory_limit=self.memory_limit, n_jobs=self.n_jobs)

@@ -214,7 +214,7 @@ class FirstPass:
         return max(self.moments.weight, float(len(self.sample.rows) if self.sample.complete else self.moments.n_rows))
 
     def pair(self, keep: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return two rows and their weights with the same deviations and count as all rows, so that scale rules give the same result.
+        """Return two rows and weights with the deviations and the count of all rows, for which scale rules give the same result.
 
         Parameters
         ----------

@@ -58,8 +58,9 @@ RULES: Mapping[str, Rule] = {"scott": scott, "median": median}
 
 
 def loss_units(scale: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the unit of each column in Hyvarinen losses: length scales times a factor that makes their geometric mean equal to that
-    of the standard deviations.
+    """Return the unit of each column in Hyvarinen losses: length scales times one factor.
+
+    The factor makes their geometric mean equal to that of the standard deviations.
 
     It is the same for all length scales of the same proportions, so losses along a path are comparable. It is proportional to
     the units of the columns, so losses do not depend on these.
