@@ -2,9 +2,10 @@
 
     python -m experiments.adbench_flags --data DIR [--seeds 1 2 3]
 
-DIR holds a folder ``adbench``. The training rows of each split are fitted and judged. Printed are the mean Matthews correlation of
-the flags over the tables, beside cuts of the same scores and of IsolationForest's; the rows that :meth:`AnomalyDetector.select`
-gives; and, for :meth:`AnomalyDetector.anomaly_probability`, how many of the rows of each probability are anomalies.
+DIR holds a folder ``adbench``. The training rows of each split are fitted and judged. Printed are the mean Matthews
+correlation of the flags over the tables, beside cuts of the same scores and of IsolationForest's; the rows that
+:meth:`AnomalyDetector.select` gives; and, for :meth:`AnomalyDetector.anomaly_probability`, how many of the rows of each
+probability are anomalies.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 import sys
 import warnings
 from collections import defaultdict
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -56,7 +58,7 @@ def reliability(probabilities: list[np.ndarray], labels: list[np.ndarray]) -> li
     """Mean probability and share of anomalies in each class of probabilities, all tables together."""
     p, y = np.concatenate(probabilities), np.concatenate(labels)
     out = [f"{'probability':<16}{'rows':>9}{'mean said':>12}{'anomalies':>12}"]
-    for low, high in zip(EDGES[:-1], EDGES[1:], strict=True):
+    for low, high in pairwise(EDGES):
         inside = (p >= low) & (p < high)
         if inside.any():
             said, true = 100 * p[inside].mean(), 100 * y[inside].mean()

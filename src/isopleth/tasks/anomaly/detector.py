@@ -31,7 +31,7 @@ from isopleth.validation import check_rows, plain_names, varying_columns, warn_f
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-WORTH_A_LOOK = 0.035  # tail share of a row below which it is flagged by contamination="auto"
+WORTH_A_LOOK = 1 / 30  # tail share at or below which contamination="auto" flags a row
 
 
 class AnomalyDetector(OutlierMixin, BaseEstimator):
@@ -64,8 +64,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
     Parameters
     ----------
     contamination : "auto" or float, default="auto"
-        Which rows to flag. "auto" flags rows that are worth a look: those with a fitted tail share of at most 3.5 %,
-        so that about as many rows of a table without anomalies are flagged. A number is the share of training rows to
+        Which rows to flag. "auto" flags rows that are worth a look: those with a fitted tail share of at most 1/30,
+        so that about one row in thirty of a table without anomalies is flagged. A number is the share of training rows to
         flag. For flags that hold up to a false discovery rate see :meth:`select`.
     novelty : bool, default=False
         Whether the training rows are a clean reference, known to be ordinary.
