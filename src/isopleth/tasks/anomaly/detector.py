@@ -360,8 +360,9 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
 
         P-values of ordinary rows are uniform. Where the p-values of a table are denser than that, the excess is of
         anomalies: with g the density of the p-values, estimated as a falling one, the probability is
-        :math:`\max(0, 1 - 1/g(p))`. All rows that p-values cannot tell from ordinary ones have the probability 0, so
-        that probabilities err on the low side.
+        :math:`\max(0, 1 - 1/g(p))`. Rows that p-values cannot tell from ordinary ones have the probability 0. It is the
+        probability that the row does not come from the distribution of the bulk of the rows, as far as the fitted
+        tail of that distribution holds; a row may be as unlikely as that and be no anomaly to its owner.
 
         Parameters
         ----------

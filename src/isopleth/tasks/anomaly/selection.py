@@ -59,7 +59,7 @@ def anomaly_probabilities(among: np.ndarray, p_values: np.ndarray) -> np.ndarray
     r"""One less the local false discovery rate, :math:`1 - 1/g(p)`, g being the density of p-values among some rows.
 
     P-values of ordinary rows have the density 1 on [0, 1]. Where g is higher, the rest is of anomalies. The share of
-    ordinary rows is taken to be 1, so probabilities err on the low side.
+    ordinary rows is taken to be 1, which makes probabilities smaller.
 
     Parameters
     ----------
