@@ -9,18 +9,26 @@ import numpy as np
 from experiments.adbench_boards import SETTINGS
 from experiments.adbench_methods import OURS
 
-LEAD_OVER = "IForest"
-
 Lines = list[dict[str, str]]
 
 
-def by_table(lines: Lines, board: str, setting: str) -> dict[str, dict[str, np.ndarray]]:
-    """AUC, average precision and seconds of each method and table, the mean over the seeds."""
-    found: dict[str, dict[str, list[list[float]]]] = defaultdict(lambda: defaultdict(list))
+Found = dict[str, dict[tuple[str, str], np.ndarray]]
+
+
+def by_task(lines: Lines, board: str, setting: str) -> Found:
+    """AUC, average precision and seconds of each method, by seed and table."""
+    found: Found = defaultdict(dict)
     for line in lines:
         if (line["board"], line["setting"]) == (board, setting):
-            found[line["method"]][line["table"]].append([float(line[name]) for name in ("auc", "pr", "seconds")])
-    return {name: {table: np.mean(v, axis=0) for table, v in of.items()} for name, of in found.items()}
+            values = np.array([float(line[name]) for name in ("auc", "pr", "seconds")])
+            found[line["method"]][line["seed"], line["table"]] = values
+    return found
+
+
+def whole_seeds(tasks: dict[tuple[str, str], np.ndarray], tables: set[str]) -> tuple[str, ...]:
+    """Seeds for which a method has all tables."""
+    seeds = sorted({seed for seed, _ in tasks})
+    return tuple(seed for seed in seeds if all((seed, table) in tasks for table in tables))
 
 
 def ranks(auc: np.ndarray) -> np.ndarray:
@@ -31,35 +39,38 @@ def ranks(auc: np.ndarray) -> np.ndarray:
 
 
 def section(lines: Lines, board: str, setting: str) -> list[str]:
-    """Means, quartiles over tables and leads of one board in one setting, the best mean AUC first."""
-    found = by_table(lines, board, setting)
-    most = max((len(of) for of in found.values()), default=0)
-    whole = {name: of for name, of in found.items() if len(of) == most}
-    if not most or OURS not in whole:
-        return []
-    names = sorted(whole, key=lambda name: -np.mean([v[0] for v in whole[name].values()]))
-    order = sorted(whole[OURS])
-    auc = 100 * np.array([[whole[name][table][0] for table in order] for name in names])
-    pr = 100 * np.array([[whole[name][table][1] for table in order] for name in names])
-    seconds = np.array([sum(whole[name][table][2] for table in order) for name in names])
-    rank = ranks(auc).mean(axis=1)
-    seeds = sorted({line["seed"] for line in lines if (line["board"], line["setting"]) == (board, setting)})
-    out = ["", f"{board}, {SETTINGS[setting]}: {most} tables, seeds {' '.join(seeds)}"]
-    out.append(f"{'':<30}{'AUC':>6}{'PR':>7}{'rank':>7}{'quartiles of AUC':>20}{'seconds':>9}")
-    for name, a, p, r, s in zip(names, auc, pr, rank, seconds, strict=True):
-        low, middle, high = np.quantile(a, [0.25, 0.5, 0.75])
-        out.append(f"{name:<30}{a.mean():>6.1f}{p.mean():>7.1f}{r:>7.2f}{low:>8.1f}{middle:>6.1f}{high:>6.1f}{s:>9.1f}")
-    for name in names:
-        if name != OURS:
-            out.append(
-                lead(
-                    auc[names.index(OURS)] - auc[names.index(name)], pr[names.index(OURS)] - pr[names.index(name)], name
-                )
-            )
-    left_out = sorted(set(found) - set(whole))
+    """One board in one setting: methods that were run with the same seeds stand together, this library's with them."""
+    found = by_task(lines, board, setting)
+    tables = {table for tasks in found.values() for _, table in tasks}
+    seeds = {name: whole_seeds(tasks, tables) for name, tasks in found.items()}
+    out = []
+    others = sorted({s for name, s in seeds.items() if s and name != OURS}, key=len, reverse=True)
+    for of in others:
+        if set(of) <= set(seeds.get(OURS, ())):
+            names = [OURS, *(name for name, s in seeds.items() if s == of and name != OURS)]
+            title = f"{board}, {SETTINGS[setting]}: {len(tables)} tables, seeds {' '.join(of)}"
+            out += ["", title, *block({name: found[name] for name in names}, sorted(tables), of)]
+    left_out = sorted(name for name, s in seeds.items() if not s)
     if left_out:
         out.append(f"not run on all tables: {', '.join(left_out)}")
     return out
+
+
+def block(found: Found, tables: list[str], seeds: tuple[str, ...]) -> list[str]:
+    """Means and quartiles over tables, the best mean AUC first, and this library's leads."""
+    means = {n: np.array([np.mean([tasks[s, t] for s in seeds], axis=0) for t in tables]) for n, tasks in found.items()}
+    names = sorted(means, key=lambda name: -means[name][:, 0].mean())
+    auc, pr = (np.array([100 * means[name][:, k] for name in names]) for k in (0, 1))
+    rank = ranks(auc).mean(axis=1)
+    out = [f"{'':<30}{'AUC':>6}{'PR':>7}{'rank':>7}{'quartiles of AUC':>20}{'seconds':>9}"]
+    for name, a, p, r in zip(names, auc, pr, rank, strict=True):
+        low, middle, high = np.quantile(a, [0.25, 0.5, 0.75])
+        seconds = means[name][:, 2].sum()
+        out.append(
+            f"{name:<30}{a.mean():>6.1f}{p.mean():>7.1f}{r:>7.2f}{low:>8.1f}{middle:>6.1f}{high:>6.1f}{seconds:>9.1f}"
+        )
+    ours = names.index(OURS)
+    return out + [lead(auc[ours] - auc[k], pr[ours] - pr[k], name) for k, name in enumerate(names) if k != ours]
 
 
 def lead(auc: np.ndarray, pr: np.ndarray, name: str) -> str:

@@ -90,7 +90,8 @@ class Member:
 
     def log_density(self, z: np.ndarray) -> np.ndarray:
         """Log density, log f^2, of rows in the frame of the committee, up to a constant."""
-        return self.log_density_at(cdist(self.centers, z[:, self.columns], "cityblock"))
+        seen = z if len(self.columns) == z.shape[1] else z[:, self.columns]
+        return self.log_density_at(cdist(self.centers, seen, "cityblock"))
 
     def log_density_at(self, distances: np.ndarray) -> np.ndarray:
         """:meth:`log_density` at city-block distances whose first axis is the centres; overwrites `distances`."""
