@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from isopleth.cli.messages import options_named
-from isopleth.cli.process import leaving_at_once
+from isopleth.cli.signals import leaving_at_once
 from isopleth.io.files import check_source
 
 # Flagged rows that --explain explains at most: a model can flag every row of a large file, which would take hours to explain.
