@@ -93,6 +93,14 @@ class Kernel(ABC):
     # Whether phi is nowhere negative.
     nonnegative: ClassVar[bool] = True
 
+    # Whether it is a product over columns, evaluated at what its :meth:`separation` of two sets of points gives in the
+    # place of squared distances.
+    by_columns: ClassVar[bool] = False
+
+    def separation(self, a: Array, b: Array, work: Workspace) -> Array:
+        """What the kernel is a function of, for all pairs of rows of `a` and `b`; only where :attr:`by_columns`."""
+        raise NotImplementedError
+
     def __post_init__(self) -> None:
         if self.dim is None:
             return
@@ -304,10 +312,13 @@ class SelfConvolution:
         c, at unit length scale; a length scale ell adds ``dim * log(ell)``.
     psi : callable
         Overwriting form ``(s, work) -> array`` of psi.
+    kernel : Kernel, optional
+        The kernel whose separation of points psi takes, where it is not a function of squared distances.
     """
 
     log_constant: float
     psi: Callable[[Array, Workspace], Array]
+    kernel: Kernel | None = None
 
     def __call__(self, s: Array) -> Array:
         """psi at squared scaled distances `s`, an array or a number."""
