@@ -26,15 +26,10 @@ LAYERS = [
 ]
 # Packages, what they hold, and where they are drawn. A package imports packages of lower layers, and the shared modules.
 
-<<<<<<< HEAD:docs/_ext/architecture.py
 SHARED = {
     "entry": "checks of rows and weights",
-    "backend": "array libraries, devices",
-=======
-CELLAR = {
     "columns": "kinds of columns",
-    "validation": "what a table must be",
->>>>>>> c4e821e (Kernels over columns of numbers and words, densities with gaps, marginals, conditionals and imputation, kinds of columns):docs/_ext/house.py
+    "backend": "array libraries, devices",
     "frame": "shift and scale",
     "length_scales": "rules for a scale",
     "rows": "equal rows, folds",
