@@ -3,7 +3,7 @@ PYTHON ?= python3
 export PIP_CONSTRAINT = $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-all lint docs clean
+.PHONY: demo test test-all lint docs mutate clean
 
 demo: .venv-demo/ready
 	.venv-demo/bin/isopleth demo
@@ -19,6 +19,9 @@ lint: .venv-test/ready
 	.venv-test/bin/ruff check .
 	.venv-test/bin/mypy
 
+mutate: .venv-test/ready
+	.venv-test/bin/python tools/mutate.py --out tools/mutants.csv
+
 docs: .venv-docs/ready
 	rm -rf docs/_build docs/api docs/gallery  # pages of names that are gone, pictures of code that has changed
 	.venv-docs/bin/python -m sphinx -W --keep-going -b html docs docs/_build/html
@@ -31,7 +34,7 @@ docs: .venv-docs/ready
 
 .venv-test/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-test
-	.venv-test/bin/python -m pip install -q torch==2.13.0  # by itself: large, and the same whatever else changes
+	.venv-test/bin/python -m pip install -q torch==2.13.0  # first and by itself: it is large
 	.venv-test/bin/python -m pip install -q -e ".[plot,parquet,dask,torch,test]"
 	touch $@
 

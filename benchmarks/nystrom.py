@@ -11,9 +11,8 @@ import numpy as np
 from benchmarks.comparison import Comparison, Rival
 from benchmarks.exact import squared_distances
 from isopleth import IMQ, Tikhonov
-from isopleth.score.nystrom_system import NystromSystem
 from isopleth.score.spaces import SPACES
-from isopleth.score.statistics import NystromStatistics
+from isopleth.score.statistics import NystromStatistics, NystromSystem
 
 LANDMARKS = 300
 CHUNK = 512

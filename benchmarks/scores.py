@@ -15,9 +15,8 @@ from benchmarks.difference_tensor import Differences, tensors
 from benchmarks.nystrom import curl_free_block
 from isopleth import IMQ, KEF, Tikhonov
 from isopleth.operators import CURL_FREE, Operator
-from isopleth.score.solution import Accuracy, solve
 from isopleth.score.spaces import SPACES
-from isopleth.score.system import SampleSystem
+from isopleth.score.system import Accuracy, SampleSystem, solve
 
 ALPHA, TOL = 1e-3, 1e-6
 """Ridge, in units of the eigenvalues of K/n for a kernel that is 1 at 0, and relative residual."""

@@ -23,7 +23,7 @@ extensions = [
     "numpydoc",
     "sphinx_gallery.gen_gallery",
     "sphinxcontrib.bibtex",
-    "house",
+    "architecture",
     "initials",
 ]
 templates_path = ["_templates"]

@@ -2,8 +2,8 @@
 
     python -m experiments.files [--rows 200000 2000000] [--columns 10] [--size 100] [--quick] [--out FILE]
 
-For each number of rows a table of normal numbers is written as .npy, .parquet and .csv; `isopleth fit` makes a density in
-2 * `--size` features of each, and `isopleth score` answers for each of its rows, into a .csv file. Printed are the size of the
+For each number of rows a table of normal numbers is written as .npy, .parquet and .csv; `isopleth fit` makes a density on
+`--size` landmarks of each, and `isopleth score` answers for each of its rows, into a .csv file. Printed are the size of the
 file, seconds of the wall clock and of the processor, and the largest resident memory of the process (VmHWM, which Linux tells),
 libraries included: what a table of few rows takes.
 """

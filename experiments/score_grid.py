@@ -46,11 +46,10 @@ from threadpoolctl import threadpool_limits
 
 from isopleth import IMQ, KDE, DataWarning, KernelScore, NuIteration, Search, Tikhonov
 from isopleth.length_scales import median
-from isopleth.score.base_measure import GaussianBase
-from isopleth.score.held_out import FitPath, View
-from isopleth.score.selection import FACTORS, FLOOR, LARGEST_ALPHA, STEPS_A_DECADE
-from isopleth.score.solution import Accuracy
+from isopleth.score.field import GaussianBase
+from isopleth.score.selection import FACTORS, FLOOR, LARGEST_ALPHA, STEPS_A_DECADE, FitPath, View
 from isopleth.score.spaces import SPACES, Space
+from isopleth.score.system import Accuracy
 from isopleth.solvers.regularizers import Regularizer
 
 SIDES = {"grid": 1.0, "separated": 4.0, "between": 2.0}

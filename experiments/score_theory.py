@@ -26,11 +26,10 @@ import numpy as np
 
 from experiments.score_grid import Judge, path_errors, sample, true_score, typical_distance, vertices
 from isopleth import IMQ, Gaussian, LandweberIteration, NuIteration, SpectralCutoff, Tikhonov
-from isopleth.score.base_measure import GaussianBase
-from isopleth.score.held_out import FitPath, View
-from isopleth.score.solution import Accuracy, solve
+from isopleth.score.field import GaussianBase
+from isopleth.score.selection import FitPath, View
 from isopleth.score.spaces import SPACES
-from isopleth.score.system import SampleSystem
+from isopleth.score.system import Accuracy, SampleSystem, solve
 from isopleth.solvers import conjugate_gradients
 from isopleth.solvers.regularizers import Regularizer
 

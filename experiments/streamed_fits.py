@@ -25,7 +25,7 @@ import numpy as np
 from isopleth import LSDD, NystromKEF
 from isopleth.difference.parts import fit_parts as fit_difference
 from isopleth.parts import Add, Parts, S, part_sums
-from isopleth.score.nystrom_parts import fit_parts as fit_score
+from isopleth.score.nystrom import fit_parts as fit_score
 
 COLUMNS, PART, APART = 10, 50_000, 0.3
 

@@ -41,16 +41,16 @@ def seconds(work: Callable[[], Any], wait: Callable[[], Any]) -> tuple[float, An
 
 
 def study(
-    estimator: Any, homes: list[Callable[[np.ndarray], Any]], shape: tuple[int, int], repeats: int, wait: Any
+    estimator: Any, backends: list[Callable[[np.ndarray], Any]], shape: tuple[int, int], repeats: int, wait: Any
 ) -> list[str]:
-    """One line of the table: a fit and a score at each home in turns."""
+    """One line of the table: a fit and a score at each backend in turns."""
     rows = np.random.default_rng(0).normal(size=shape)
     fresh = np.random.default_rng(1).normal(size=(shape[0] // 2, shape[1]))
     fits: list[list[float]] = [[], []]
     scores: list[list[float]] = [[], []]
     for _ in range(repeats):
         answers = []
-        for k, send in enumerate(homes):
+        for k, send in enumerate(backends):
             x, asked = send(rows), send(fresh)
             took, model = seconds(lambda x=x: clone(estimator).fit(x), wait)
             fits[k].append(took)
@@ -79,11 +79,11 @@ def main(arguments: list[str] | None = None) -> None:
     lines = [f"n = {shape[0]:,} normal rows of {shape[1]} columns, tensors on {name}"]
     lines.append(f"{'':>20}" + "".join(f"{head:>16}" for head in HEADS))
     print("\n".join(lines), flush=True)
-    homes = [np.asarray, lambda a: torch.asarray(a, device=options.device)]
+    backends = [np.asarray, lambda a: torch.asarray(a, device=options.device)]
     for label, estimator in CASES.items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)  # features in many columns
-            cells = study(estimator, homes, shape, repeats, torch.cuda.synchronize if cuda else lambda: None)
+            cells = study(estimator, backends, shape, repeats, torch.cuda.synchronize if cuda else lambda: None)
         lines.append(f"{label:>20}" + "".join(f"{cell:>16}" for cell in cells))
         print(lines[-1], flush=True)
     if options.out:

@@ -1,4 +1,4 @@
-"""The console command. It lies outside the package, whose import takes a second in which people press Ctrl-C already."""
+"""The console command. It handles signals before it imports the package."""
 
 import os
 import signal
@@ -10,13 +10,13 @@ def main() -> None:
     """Import the command line with signals taken care of, and run it."""
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as for jobs that a script starts in the background
-            signal.signal(number, _leave)
+            signal.signal(number, leave)
     from isopleth.cli.process import main as run
 
     run()
 
 
-def _leave(number: int, _: object) -> None:
+def leave(number: int, _: object) -> None:
     """Leave at once: an exception amid the import of compiled modules would come out as one of many others."""
     try:
         if number == signal.SIGINT:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isopleth.folds import RunningFolds, folds_of, held_out_parts
+from isopleth.rows import RunningFolds, folds_of, held_out_parts
 
 
 @pytest.mark.parametrize(("n", "cv"), [(2, 5), (7, 3), (100, 10)])

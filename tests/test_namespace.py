@@ -4,7 +4,7 @@ import array_api_strict
 import numpy as np
 import pytest
 
-from isopleth._namespace import add_at
+from isopleth.backend import add_at
 
 
 @pytest.mark.parametrize("rows", [[], [3], [0, 2, 4], [4, 2, 0], [1, 1, 3], [3, 1, 3]])

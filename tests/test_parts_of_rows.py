@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from isopleth import InputError
+from isopleth.first_pass import ColumnMoments
 from isopleth.parts import ArrayParts
-from isopleth.survey import ColumnMoments
 
 
 class Order:

@@ -1,4 +1,4 @@
-"""Density estimators with tensors: NumPy's numbers, at the home of what they were given."""
+"""Density estimators with tensors: NumPy's numbers, at the backend of what they were given."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ from isopleth import (
     RandomFeatureSOSREP,
     Search,
     Sobolev,
+    backend,
     hutchinson_loss,
     load,
     save,
 )
-from isopleth._namespace import HOST, Home, is_foreign, to_numpy
+from isopleth.backend import NUMPY, Backend, is_foreign, to_numpy
 from isopleth.density import feature_sosrep
 from isopleth.expansion import KernelExpansion
-from isopleth.io.hosting import hosted
-from isopleth.operators import devices
+from isopleth.io.models import with_numpy_arrays
+from isopleth.operators import tiles
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(300, 3))
@@ -50,6 +51,7 @@ DENSITIES = {
     "coordinates": SOSREP(solver="coordinate_descent"),
     "natural": SOSREP(solver="natural_gradient"),
     "search": SOSREP(length_scale=SEARCH),
+    "landmarks": SOSREP(landmarks=50),
     "bounds": SOSREP(kernel="matern52", bounds={0: (-100, None)}),
     "kde": KDE(),
     "kde search": KDE(kernel="matern32", length_scale=SEARCH),
@@ -83,7 +85,8 @@ HOMES = {
 @pytest.fixture(params=HOMES)
 def send(request, monkeypatch):
     if request.param == "torch as a device":
-        monkeypatch.setattr(devices, "on_processor", lambda x: isinstance(x, np.ndarray))
+        for module in (backend, tiles):
+            monkeypatch.setattr(module, "on_processor", lambda x: isinstance(x, np.ndarray))
     return HOMES[request.param]()
 
 
@@ -190,15 +193,15 @@ def test_a_model_of_tensors_is_saved_as_that_of_numpy(name, send, tmp_path):
 
 def test_models_without_tensors_are_saved_as_they_are():
     model = SOSREP(length_scale=SEARCH).fit(ROWS)
-    assert hosted(model) is model
-    assert hosted({"a": [model, (1, None)]})["a"][0] is model
+    assert with_numpy_arrays(model) is model
+    assert with_numpy_arrays({"a": [model, (1, None)]})["a"][0] is model
 
 
 def test_tensors_in_what_a_model_holds_are_converted(send):
     inner = KDE(length_scale=send(np.ones(3)))
     guarded = KernelExpansion(Gaussian(dim=1), np.zeros((2, 1)), send(np.ones(2)))
     outer = SOSREP(bounds=[(inner, 1), {"deep": [send(np.zeros(2)), Pair(1, send(np.ones(3)))]}], kernel=guarded)
-    found = hosted(outer)
+    found = with_numpy_arrays(outer)
     np.testing.assert_array_equal(found.kernel.coefficients, np.ones(2))
     assert found.kernel.centers is guarded.centers
     np.testing.assert_array_equal(found.bounds[0][0].length_scale, np.ones(3))
@@ -333,19 +336,19 @@ def test_the_estimated_loss_gives_its_density_tensors(send):
 
 def test_what_a_home_sends_comes_back(send):
     a = np.arange(6.0).reshape(2, 3)
-    home = Home.of(send(a))
-    assert home == Home.of(send(a)) != HOST
-    sent = home.send(a[:, ::-1])
+    backend = Backend.of(send(a))
+    assert backend == Backend.of(send(a)) != NUMPY
+    sent = backend.array(a[:, ::-1])
     same_home(sent, send(a))
     np.testing.assert_array_equal(to_numpy(sent), a[:, ::-1])
-    assert home.send(2.0) == 2.0
-    assert HOST.send(a) is a
+    assert backend.array(2.0) == 2.0
+    assert NUMPY.array(a) is a
     assert to_numpy(a) is a
 
 
 def test_what_is_sent_is_a_copy(send):
     a = np.zeros(3)
-    sent = Home.of(send(a)).send(a)
+    sent = Backend.of(send(a)).array(a)
     a[0] = 1.0
     assert float(sent[0]) == 0.0
 
@@ -355,7 +358,7 @@ def test_frames_and_lists_are_at_home_on_the_host():
     import polars as pl
 
     for x in (ROWS, ROWS[0, 0], [[1.0]], pd.DataFrame(ROWS), pl.DataFrame(ROWS), None):
-        assert Home.of(x) is HOST
+        assert Backend.of(x) is NUMPY
         assert to_numpy(x) is x
 
 

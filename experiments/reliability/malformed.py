@@ -19,7 +19,7 @@ from experiments.reliability.outcomes import Tally, is_sentence, progress, tried
 from isopleth.cli.program import program
 from isopleth.cli.stream import RowReader
 from isopleth.io import read_names, read_table
-from isopleth.io.labels import read_labels
+from isopleth.io.tables import read_labels
 
 _COLUMNS = (None, None, ["a"], ["x1", "x2"], ["height", "age"], ["none"])
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import pdist
 
+from isopleth.entry import on_host
 from isopleth.errors import InputError
-from isopleth.validation import on_host
 
 MEDIAN_ROWS = 1000
 
+# The length scale of each column of rows and weights.
 Rule = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""The length scale of each column of rows and weights."""
 
 
 def deviations(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -37,7 +37,7 @@ def scott(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def median(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """The weighted median distance between distinct rows, one number for every column.
 
-    Beyond MEDIAN_ROWS distinct rows, it is taken over as many of them, evenly spaced in lexical order.
+    Beyond MEDIAN_ROWS distinct rows, it is taken over as many of them, evenly spaced in the order in which they are given.
     """
     chosen = np.linspace(0, len(rows) - 1, min(len(rows), MEDIAN_ROWS)).astype(int)
     largest = np.abs(rows).max()

@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 
 from isopleth.errors import InputError
-from isopleth.survey import RowSample
+from isopleth.first_pass import RowSample
 
 
 class Sums(Protocol):
@@ -20,12 +20,12 @@ class Sums(Protocol):
         ...
 
 
+# The largest weight: sums over any number of rows are finite.
 HEAVIEST = 1e290
-"""The largest weight: sums over any number of rows are finite."""
 
 S = TypeVar("S", bound=Sums)
+# ``add(sums, rows, weights)``: the sums with the rows of one part; these are float64, finite and not to be written to.
 Add = Callable[[S, np.ndarray, np.ndarray | None], S]
-"""``add(sums, rows, weights)``: the sums with the rows of one part; these are float64, finite and not to be written to."""
 
 
 class Parts(ABC):
@@ -80,12 +80,13 @@ class Parts(ABC):
         Returns
         -------
         rows : ndarray of shape (min(size, distinct rows), n_features)
-            In lexical order; the same for the same rows, however they lie in parts and in whatever order.
+            The same for the same rows, however they lie in parts and in whatever order, and whatever the order of the columns.
         weights : ndarray of that length
             Summed weights, of all equal rows there are.
         """
         drawn = self.sums(lambda: RowSample(size, seed), RowSample.add)
-        return drawn.rows.reshape(-1, self.n_features), drawn.weights
+        rows, weights = drawn.rows, drawn.weights
+        return rows.reshape(-1, self.n_features), weights
 
 
 class ArrayParts(Parts):
@@ -111,7 +112,7 @@ class ArrayParts(Parts):
     --------
     >>> import numpy as np
     >>> from isopleth.parts import ArrayParts
-    >>> from isopleth.survey import ColumnMoments
+    >>> from isopleth.first_pass import ColumnMoments
     >>> parts = ArrayParts(np.arange(20.0).reshape(10, 2), part_rows=4)
     >>> parts.sums(lambda: ColumnMoments(2), ColumnMoments.add).mean
     array([ 9., 10.])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Self
+
 import numpy as np
 
 
@@ -35,6 +38,84 @@ def _unique_rows(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return ordered[starts], inverse
 
 
+def distinct_rows(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Merge rows as :func:`merge_rows` does, in an order that depends on the order of neither rows nor columns.
+
+    Folds and samples that are drawn by places in this order are the same whatever the order of the columns. The order goes by
+    ranks within each column, so that it does not depend on the columns' units either.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Rows.
+    w : ndarray of shape (n,)
+        Their weights.
+
+    Returns
+    -------
+    rows : ndarray of shape (m, d)
+        Distinct rows of positive weight.
+    weights : ndarray of shape (m,)
+        Their summed weights.
+    place : ndarray of shape (n,)
+        Where each row of `X` is among them; -1 for rows of weight 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth.rows import distinct_rows
+    >>> X = np.array([[0.3, 7.0], [0.1, 9.0], [0.3, 8.0], [0.1, 9.0]])
+    >>> rows, weights, place = distinct_rows(X, np.ones(4))
+    >>> swapped, _, _ = distinct_rows(X[:, ::-1], np.ones(4))
+    >>> bool((swapped[:, ::-1] == rows).all() and (rows[place] == X).all())
+    True
+    """
+    rows, weights, place = merge_rows(X, w)
+    # Of rows whose keys are equal, which no order of columns tells apart, the weight decides, then the lexical order.
+    order = np.lexsort([weights, _keys_by_rank(rows)])
+    new = np.empty(len(rows), dtype=np.intp)
+    new[order] = np.arange(len(rows))
+    place[place >= 0] = new[place[place >= 0]]
+    return rows[order], weights[order], place
+
+
+def _keys_by_rank(rows: np.ndarray) -> np.ndarray:
+    """A key for each of the distinct `rows`, from ranks of values, that goes with its row when rows or columns are permuted.
+
+    The sum over columns alone would give rows whose ranks are permutations of one another the same key. So each column gets a
+    key as well, from its ranks and the first keys of the rows, and the second keys of the rows count a rank by its column.
+    """
+    found = [np.unique(column, return_inverse=True)[1].ravel() for column in rows.T]
+    varying = [ranks for ranks in found if ranks.any()]  # models drop constant columns, which must not change anything
+    if len(varying) < 2:
+        return np.asarray(sum(varying, np.zeros(len(rows), dtype=np.intp)).astype(np.uint64))
+    ranks = mixed(np.stack(varying, axis=1).astype(np.uint64), 0)
+    first = mixed(ranks.sum(axis=1, dtype=np.uint64), 1)
+    columns = mixed(mixed(ranks ^ first[:, None], 2).sum(axis=0, dtype=np.uint64), 3)
+    return np.asarray(mixed(ranks ^ columns, 4).sum(axis=1, dtype=np.uint64))
+
+
+def mixed(keys: np.ndarray, seed: int) -> np.ndarray:
+    """Keys whose every bit depends on every bit of `keys` and of the seed."""
+    out = keys ^ np.uint64((int(seed) * 0x9E3779B97F4A7C15 + 0xD1B54A32D192ED03) % 2**64)
+    for shift, factor in ((32, 0xE9846AF9B1A615D), (29, 0xD6E8FEB86659FD93), (32, 1)):
+        out ^= out >> np.uint64(shift)
+        out *= np.uint64(factor)
+    return out
+
+
+def symmetric_keys(X: np.ndarray) -> np.ndarray:
+    """A 64-bit number for each row that does not depend on the order of the columns.
+
+    Rows that are permutations of one another have the same key: it serves to draw rows, not to tell them apart.
+    """
+    bits = np.ascontiguousarray(X + 0.0).view(np.uint64)
+    keys = np.zeros(len(X), dtype=np.uint64)
+    for j in range(X.shape[1]):
+        keys += mixed(bits[:, j], 0)
+    return keys
+
+
 def row_keys(X: np.ndarray) -> np.ndarray:
     """A 64-bit number for each row, the same for equal rows and in all likelihood for no others."""
     bits = np.ascontiguousarray(X + 0.0).view(np.uint64)
@@ -45,3 +126,76 @@ def row_keys(X: np.ndarray) -> np.ndarray:
         keys *= np.uint64(0xBF58476D1CE4E5B9)
         keys ^= keys >> np.uint64(29)
     return keys
+
+
+FOLDS = 5
+
+
+def folds_of(n: int, seed: int, folds: int = FOLDS) -> np.ndarray:
+    """Fold of each of `n` distinct rows by its place, as even as can be; see ``isopleth.rows.distinct_rows`` for places."""
+    return np.random.default_rng(seed).permutation(n) % max(1, min(folds, n))
+
+
+def held_out_parts(n: int, cv: int | float, seed: int = 0) -> list[np.ndarray]:
+    """Masks of the rows held out in turn: of `cv` folds that part `n` distinct rows, or of one share `cv` of them."""
+    if cv >= 1:
+        fold = folds_of(n, seed, int(cv))
+        return [fold == k for k in range(fold.max() + 1)]
+    count = min(max(1, round(cv * n)), n - 1)  # something is left on both sides
+    return [np.random.default_rng(seed).permutation(n) < count]
+
+
+@dataclass
+class RunningFolds:
+    """Folds of rows that come one after another, without a look at their values.
+
+    Each run of as many rows as there are folds has one row in every fold, in an order of its own: folds are even at any time, and
+    no period in the rows is that of a fold. Where one part of the rows begins does not matter for another, so each has the
+    key of its first row in these orders: many parts of a few rows would all fill the same folds otherwise.
+
+    Parameters
+    ----------
+    folds : int
+        How many.
+    seed : int
+        Another seed, other orders.
+    seen : int
+        Rows that have been dealt so far.
+    mark : int
+        Key of the first of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth.rows import RunningFolds
+    >>> rows = np.arange(10.0)[:, None]
+    >>> at_once, in_parts = RunningFolds(5, seed=0), RunningFolds(5, seed=0)
+    >>> at_once.deal(rows).tolist() == [*in_parts.deal(rows[:3]), *in_parts.deal(rows[3:])]
+    True
+    """
+
+    folds: int
+    seed: int
+    seen: int = 0
+    mark: int = 0
+
+    def deal(self, rows: np.ndarray) -> np.ndarray:
+        """The folds of the next rows."""
+        if not len(rows):
+            return np.empty(0, dtype=np.intp)
+        if not self.seen:
+            self.mark = int(symmetric_keys(rows[:1])[0])
+        first, ahead = divmod(self.seen, self.folds)
+        runs = -(-(ahead + len(rows)) // self.folds)
+        draws = -(-self.folds // 4)  # a counter of the generator is worth four numbers
+        numbers = np.random.Philox(key=np.array([self.seed, self.mark], dtype=np.uint64), counter=first * draws)
+        order = np.argsort(numbers.random_raw(4 * draws * runs).reshape(runs, -1)[:, : self.folds], axis=1)
+        self.seen += len(rows)
+        return np.asarray(order.ravel()[ahead : ahead + len(rows)])
+
+    def merge(self, other: RunningFolds) -> Self:
+        """Count the rows that `other` has dealt."""
+        if not self.seen:
+            self.mark = other.mark
+        self.seen += other.seen
+        return self

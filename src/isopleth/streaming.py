@@ -18,11 +18,11 @@ class Streaming:
     A subclass defines :meth:`_solve` and names what it sets.
     """
 
+    # Attributes of the solution, the one that :meth:`_solve` sets last being the first of them.
     _solved: ClassVar[tuple[str, ...]]
-    """Attributes of the solution, the one that :meth:`_solve` sets last being the first of them."""
 
+    # Sums over the rows of all calls; None for good once a call was broken off in the midst of adding.
     _running: Any
-    """Sums over the rows of all calls; None for good once a call was broken off in the midst of adding."""
 
     def _solve(self, sums: Any) -> None:
         """Set the attributes of the solution."""

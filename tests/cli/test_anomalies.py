@@ -67,9 +67,9 @@ class TestReport:
         assert result.stderr == ""
         lines = result.stdout.splitlines()
         assert lines[0].startswith("61 rows, 3 columns (a, b, c): ")
-        assert lines[2].split() == ["rank", "row", "line", "score", "p-value", "flag", "most", "extreme", "columns"]
-        rank, row, line, _score, p_value, flag, *columns = lines[3].split()
-        assert (rank, row, line, flag) == ("1", "61", "62", "*")
+        assert lines[2].split() == ["rank", "line", "score", "p-value", "flag", "most", "extreme", "columns"]
+        rank, line, _score, p_value, flag, *columns = lines[3].split()
+        assert (rank, line, flag) == ("1", "62", "*")
         assert 0 < float(p_value) < 0.05
         assert columns[:2] in (["a=30", "c=-20"], ["c=-20", "a=30"])
         assert lines[-1].startswith("p-value: the share of rows")
@@ -84,6 +84,13 @@ class TestReport:
             "No row is flagged: among 50 rows the least likely would have to have a p-value below 0.002, "
         )
         assert "ordinary ones" not in result.stdout
+
+    def test_row_numbers_stand_beside_the_lines_if_asked_for(self, file, tmp_path):
+        out = tmp_path / "out.csv"
+        lines = run("anomalies", file, "--row-numbers", "--out", out).stdout.splitlines()
+        assert lines[2].split()[:4] == ["rank", "line", "row", "score"]
+        assert lines[3].split()[:3] == ["1", "62", "61"]
+        assert [(int(row["line"]), int(row["row"])) for row in rows_of(out)] == [(i + 1, i) for i in range(1, 62)]
 
     def test_names_of_columns_cannot_break_the_table(self, tmp_path):
         (tmp_path / "t.csv").write_text('"a\nb","\x1b[31mred"\n' + "".join(f"{x},{y}\n" for x, y in X[:, :2].tolist()))
@@ -122,9 +129,9 @@ class TestFiles:
     def test_out_holds_every_row(self, file, tmp_path):
         assert run("anomalies", file, "--out", tmp_path / "out.csv").exit_code == 0
         rows = rows_of(tmp_path / "out.csv")
-        assert list(rows[0]) == ["row", "score", "p_value", "label"]
+        assert list(rows[0]) == ["line", "score", "p_value", "label"]
         detector = AnomalyDetector(random_state=0).fit(X)
-        assert [int(row["row"]) for row in rows] == list(range(1, 62))
+        assert [int(row["line"]) for row in rows] == list(range(2, 63))
         np.testing.assert_array_equal([float(row["score"]) for row in rows], detector.training_scores_)
         np.testing.assert_array_equal([float(row["p_value"]) for row in rows], detector.p_values_)
         np.testing.assert_array_equal([int(row["label"]) for row in rows], detector.training_labels_ == -1)
@@ -133,7 +140,7 @@ class TestFiles:
         parquet = pytest.importorskip("pyarrow.parquet")
         assert run("anomalies", file, "--out", tmp_path / "out.parquet").exit_code == 0
         table = parquet.read_table(tmp_path / "out.parquet")
-        assert table.column_names == ["row", "score", "p_value", "label"]
+        assert table.column_names == ["line", "score", "p_value", "label"]
         assert table.num_rows == 61
 
     def test_plot(self, file, tmp_path):

@@ -72,10 +72,24 @@ def test_rows_are_written_with_their_differences(files, tmp_path):
     with open(out, newline="") as lines:
         rows = list(csv.DictReader(lines))
     witness = two_sample_test(A, B, random_state=0).witness
-    assert [row["row"] for row in rows] == [*map(str, range(1, 61)), *map(str, range(1, 41))]
+    assert [row["line"] for row in rows] == [*map(str, range(2, 62)), *map(str, range(2, 42))]
     assert {row["file"] for row in rows[:60]} == {str(files[0])}
     found = [float(row["difference"]) for row in rows]
     np.testing.assert_allclose(found, np.concatenate([witness.x, witness.y]), rtol=1e-6, atol=1e-9)
+
+
+def test_rows_are_numbered_where_one_file_has_no_lines(files, tmp_path):
+    np.save(tmp_path / "b.npy", B)
+    out = tmp_path / "rows.csv"
+    for other, options, header in (
+        (tmp_path / "b.npy", [], "file,row,difference"),
+        (files[1], ["--row-numbers"], "file,line,row,difference"),
+    ):
+        assert run(files[0], other, "--out", out, "--permutations", 9, *options).exit_code == 0
+        with open(out, newline="") as lines:
+            rows = list(csv.DictReader(lines))
+        assert ",".join(rows[0]) == header
+        assert [row["row"] for row in rows] == [*map(str, range(1, 61)), *map(str, range(1, 41))]
 
 
 def test_a_picture(files, tmp_path):

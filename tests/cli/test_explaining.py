@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from isopleth import AnomalyDetector, load, save
-from isopleth.cli import explaining
+from isopleth.cli import findings as explaining
 from isopleth.cli.program import program
 from isopleth.datasets import load_breast
 
@@ -71,7 +71,7 @@ def test_a_real_table(tmp_path):
 def test_out_names_the_first_column_of_shown_and_flagged_rows(file, tmp_path):
     run(file, "--explain", "--top", 3, "--out", tmp_path / "out.csv")
     rows = rows_of(tmp_path / "out.csv")
-    assert list(rows[0]) == ["row", "score", "p_value", "label", "explained_by", "best", "rise"]
+    assert list(rows[0]) == ["line", "score", "p_value", "label", "explained_by", "best", "rise"]
     detector = AnomalyDetector(random_state=0).fit(X)
     shown = detector.training_scores_.argsort()[:3]
     explanation = detector.explain(X[shown])

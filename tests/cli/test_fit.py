@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from isopleth import NystromKEF, RandomFeatureSOSREP
+from isopleth import SOSREP, NystromKEF, Search
 from isopleth.cli.program import program
 from isopleth.distributed import checkpoint as checkpoints
 from isopleth.io import load
@@ -38,15 +39,29 @@ def file(tmp_path):
 
 def test_a_density_is_that_of_a_fit_in_memory(tmp_path, file):
     result = run(file, "--out", tmp_path / "m", "--size", 30, "--columns", "c,a", "--chunk-rows", 100)
-    assert result.output == f"RandomFeatureSOSREP of 600 rows of 2 columns in {tmp_path / 'm'}\n"
+    assert result.output == f"SOSREP of 600 rows of 2 columns in {tmp_path / 'm'}\n"
     model = load(tmp_path / "m")
     assert model.feature_names_in_.tolist() == ["c", "a"]
     model.__dict__.pop("feature_names_in_")
     rows = np.loadtxt(file, delimiter=",", skiprows=1)[:, [2, 0]]
-    there = RandomFeatureSOSREP(n_frequencies=30, random_state=0).fit(rows).score_samples(rows)
-    told = np.isfinite(there)
-    np.testing.assert_allclose(model.score_samples(rows)[told], there[told], rtol=1e-7)
+    there = SOSREP(landmarks=30, length_scale=Search("likelihood")).fit(rows).score_samples(rows)
+    np.testing.assert_allclose(model.score_samples(rows), there, rtol=1e-9)
+    assert model.centers_.shape == (30, 2)
     assert not (tmp_path / "m.partial").exists()
+
+
+def test_an_outlier_is_the_least_likely_row_and_far_rows_are_ordered(tmp_path):
+    rows = np.random.default_rng(1).normal(size=(20_000, 4))
+    rows[1234] = [30.0, -20.0, 15.0, 40.0]
+    np.save(tmp_path / "x.npy", rows)
+    assert run(tmp_path / "x.npy", "--out", tmp_path / "m", "--size", 100).exit_code == 0
+    model = load(tmp_path / "m")
+    found = model.score_samples(rows)
+    assert np.isfinite(found).all()
+    assert found.argmin() == 1234
+    far = model.score_samples(np.array([5.0, 10.0, 20.0, 50.0])[:, None] * np.eye(4)[0])
+    assert np.isfinite(far).all()
+    assert (np.diff(far) < 0.0).all()
 
 
 def test_a_score_has_as_many_landmarks_and_the_scale_it_was_told(tmp_path, file):
@@ -62,27 +77,52 @@ def test_what_is_wrong_is_one_line_and_leaves_nothing(tmp_path, file):
     assert "no column 'd'" in refused(file, "--out", out, "--columns", "d")
     assert "does not exist" in refused(tmp_path / "none.csv", "--out", out)
     assert "same file" in refused(file, "--out", file)
-    assert "wave vectors at most" in refused(file, "--out", out, "--size", 10**8)
+    sentence = refused(file, "--out", out, "--size", 10**8)
+    assert re.search(r"use --size \d+ or less, or fewer --columns\.", sentence)
     file.write_text("a,b\n" + "1,2\n1,3\n" * 50)
     assert "'a'" in refused(file, "--out", out, "--kind", "score")  # constant
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
 
 
+def test_a_score_of_many_columns_takes_fewer_landmarks(tmp_path):
+    file, out = tmp_path / "table.npy", tmp_path / "m"
+    np.save(file, np.random.default_rng(0).normal(size=(120, 50)))
+    assert run(file, "--out", out, "--kind", "score").output == f"NystromKEF of 120 rows of 50 columns in {out}\n"
+    assert load(out).centers_.shape == (30, 50)
+
+
+def test_refusals_and_warnings_name_what_the_command_has(tmp_path):
+    file, out = tmp_path / "table.npy", tmp_path / "m"
+    np.save(file, np.random.default_rng(0).normal(size=(400, 20)) * ([1.0] * 19 + [100.0]))
+    told = refused(file, "--out", out, "--kind", "score", "--size", 300)
+    assert "use --size 218 or less, or fewer --columns." in told
+    result = run(file, "--out", out, "--kind", "score", "--size", 10)
+    assert result.exit_code == 0
+    assert "standardise the columns first." in result.stderr
+    for text in (told, result.stderr):
+        assert not any(word in text for word in ("memory_limit", "regularizer", "length_scale", "landmarks"))
+
+
 def test_what_an_interrupted_run_has_left_is_not_written_over(tmp_path, file, monkeypatch):
-    def stopped(*_, **__):
-        raise KeyboardInterrupt
+    keep, calls = checkpoints.KeptPass.keep, []
+
+    def stopped_later(*what, **more):
+        keep(*what, **more)
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
 
     out = tmp_path / "m"
     with monkeypatch.context() as patched:
-        patched.setattr(checkpoints.KeptPass, "keep", stopped)
+        patched.setattr(checkpoints.KeptPass, "keep", stopped_later)
         result = run(file, "--out", out, "--size", 20)
     assert result.exit_code == 130
-    assert result.stderr == f"isopleth: interrupted; what was done is in {out}.partial: go on with --resume.\n"
-    assert "go on with --resume" in refused(file, "--out", out, "--size", 20)
+    assert result.stderr == f"isopleth: interrupted; what was done is in {out}.partial: continue with --resume.\n"
+    assert "continue it with --resume" in refused(file, "--out", out, "--size", 20)
     assert "begun with another --size:" in refused(file, "--out", out, "--size", 30, "--resume")
     file.write_text(file.read_text() + "1,2,3\n")
     assert "begun with another FILE:" in refused(file, "--out", out, "--size", 20, "--resume")
-    assert (tmp_path / "m.partial").is_dir()
+    assert (tmp_path / "m.partial").is_file()
 
 
 def test_what_is_done_stays_where_the_table_is_out_of_reach_for_a_while(tmp_path, file, monkeypatch):
@@ -96,7 +136,7 @@ def test_what_is_done_stays_where_the_table_is_out_of_reach_for_a_while(tmp_path
         patched.setattr(checkpoints.KeptPass, "keep", gone)
         assert "has gone while it was read" in refused(file, "--out", out, "--size", 20)
     away.rename(file)
-    assert list((tmp_path / "m.partial").glob("pass-*"))
+    assert (tmp_path / "m.partial").stat().st_size > 1000
     assert run(file, "--out", out, "--size", 20, "--resume").exit_code == 0
 
 
@@ -107,7 +147,7 @@ def test_the_default_told_is_the_same_run(tmp_path, file, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr("isopleth.cli.fit.save", stopped)
         result = run(file, "--out", tmp_path / "m", "--kind", "score", "--columns", "a")
-    assert "go on with --resume" in result.stderr  # with the writing
+    assert "continue with --resume" in result.stderr  # with the writing
     result = run(file, "--out", tmp_path / "m", "--kind", "score", "--columns", "a", "--size", 300, "--resume")
     assert result.output == f"NystromKEF of 600 rows of 1 column in {tmp_path / 'm'}\n"
 
@@ -124,24 +164,22 @@ def test_a_fit_that_is_killed_goes_on_and_gives_the_same_bytes(tmp_path, file):
     out, kept = tmp_path / "m", tmp_path / "m.partial"
     killing = (
         "import os, signal\n"
-        "import numpy as np\n"
-        "from isopleth.distributed import checkpoint\n"
-        "write, calls = np.savez, []\n"
-        "def savez(file, **arrays):\n"
+        "from isopleth.io.resume import Journal\n"
+        "append, calls = Journal.append, []\n"
+        "def torn(self, key, arrays):\n"
+        "    append(self, key, arrays)\n"
         "    calls.append(1)\n"
-        "    if len(calls) == 3:\n"
-        "        file.write(b'PK')\n"
-        "        file.flush()\n"
+        "    if len(calls) == 2:\n"
+        "        os.truncate(self.path, self.path.stat().st_size - 5)\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    write(file, **arrays)\n"
-        "np.savez = savez\n"
+        "Journal.append = torn\n"
         "from isopleth.cli import main\n"
         "main()\n"
     )
     command = ["fit", str(file), "--size", "20", "--chunk-rows", "100", "--out", str(out)]
     killed = subprocess.run([sys.executable, "-c", killing, *command], check=False)
     assert killed.returncode == -9
-    assert sorted(path.suffix for path in kept.iterdir()) == [".json", ".npz", ".npz", ".tmp"]
+    assert kept.is_file()
     assert not out.exists()
     assert run(*command[1:], "--resume").exit_code == 0
     assert out.read_bytes() == (tmp_path / "whole").read_bytes()

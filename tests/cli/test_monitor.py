@@ -21,7 +21,7 @@ from click.testing import CliRunner
 from isopleth import DriftMonitor
 from isopleth.cli.program import program
 from isopleth.io import load, save
-from isopleth.io.atomic import atomic_write
+from isopleth.io.files import atomic_write
 from isopleth.tasks.drift import calibration as drift_calibration
 
 RNG = np.random.default_rng(0)

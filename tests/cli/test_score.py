@@ -11,10 +11,10 @@ from click.testing import CliRunner
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from isopleth import KDE, LSDD, AnomalyDetector, ClassPriorEstimator, NystromKEF
+from isopleth import KDE, LSDD, AnomalyDetector, ClassPriorEstimator, NystromKEF, RandomFeatureSOSREP
 from isopleth.cli.program import program
-from isopleth.io import journal as journals
 from isopleth.io import read_table, save
+from isopleth.io import resume as journals
 
 X = np.random.default_rng(0).normal(size=(80, 3))
 
@@ -51,6 +51,25 @@ def model(tmp_path):
     return tmp_path / "model"
 
 
+def test_rows_beyond_the_range_of_a_density_are_counted(tmp_path):
+    rows = np.concatenate([X, [[1e3, 0.0, 0.0], [-1.0, 900.0, 0.0]]])
+    np.save(tmp_path / "x.npy", rows)
+    options = {"n_frequencies": 50, "length_scale": 1.5, "random_state": 0}
+    for number, model in enumerate(
+        (RandomFeatureSOSREP(**options), RandomFeatureSOSREP(**options, bounds={0: (-9.0, 99.0)}), KDE())
+    ):
+        save(model.fit(X), tmp_path / "m")
+        lost = int(np.isneginf(model.score_samples(rows)).sum())
+        result = run(tmp_path / "m", tmp_path / "x.npy", "--out", tmp_path / "r.npy", "--chunk-rows", 30)
+        first, *more = result.stdout.splitlines()
+        assert first.startswith("82 rows: log_density in ")
+        bounds = " or its bounds" if number == 1 else ""
+        rows_are = "row is" if lost == 1 else "rows are"
+        said = f"{lost} {rows_are} beyond the range of the density{bounds}: log_density is -inf and does not rank them"
+        assert more == ([said] if number < 2 else [])
+        assert (lost > 0) == (number < 2)
+
+
 def test_every_kind_of_model_says_what_it_says_in_memory(tmp_path, file):
     detector, score = AnomalyDetector(random_state=0).fit(X), NystromKEF(landmarks=10, random_state=0).fit(X)
     difference = LSDD(length_scale=1.0, alpha=0.1, random_state=0).fit(X, X + 1)
@@ -74,8 +93,8 @@ def test_every_kind_of_model_says_what_it_says_in_memory(tmp_path, file):
             table = read_table(out)
             offset = 0 if suffix == ".npy" else 1
             if offset:
-                assert table.names == ["row", *columns]
-                assert table.values[:, 0].tolist() == list(range(1, 81))
+                assert table.names == ["line", *columns]
+                assert table.values[:, 0].tolist() == list(range(2, 82))
             for j, values in enumerate(columns.values()):
                 np.testing.assert_allclose(table.values[:, j + offset], values, rtol=1e-12)
             out.unlink()
@@ -85,16 +104,32 @@ def test_a_pipeline_says_what_its_last_step_says(tmp_path, file):
     detector = make_pipeline(StandardScaler(), AnomalyDetector(random_state=0)).fit(X)
     assert run(_saved(detector, tmp_path), file, "--out", tmp_path / "d.csv").exit_code == 0
     table, scaled = read_table(tmp_path / "d.csv"), detector[0].transform(X)
-    assert table.names == ["row", "score", "p_value", "label"]
+    assert table.names == ["line", "score", "p_value", "label"]
     np.testing.assert_allclose(table.values[:, 2], detector[1].p_values(scaled), rtol=1e-12)
     assert np.array_equal(table.values[:, 3], detector.predict(X) < 0)
     for density in (make_pipeline(StandardScaler(), KDE()).fit(X), make_pipeline(KDE()).fit(X)):
         assert run(_saved(density, tmp_path), file, "--out", tmp_path / "k.csv").exit_code == 0
         table = read_table(tmp_path / "k.csv")
-        assert table.names == ["row", "log_density"]
+        assert table.names == ["line", "log_density"]
         np.testing.assert_allclose(table.values[:, 1], density.score_samples(X), rtol=1e-12)
     vectors = make_pipeline(StandardScaler(), NystromKEF(landmarks=10)).fit(X)
     assert "holds a Pipeline, which" in refused(_saved(vectors, tmp_path), file, "--out", tmp_path / "v.csv")
+
+
+def test_rows_have_their_lines_and_their_numbers_if_asked_for(tmp_path, file, model):
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([*lines[:11], "", *lines[11:]]) + "\n")
+    out = tmp_path / "r.csv"
+    assert run(model, file, "--out", out, "--row-numbers", "--chunk-rows", 9).exit_code == 0
+    table = read_table(out)
+    assert table.names == ["line", "row", "log_density"]
+    assert table.values[:, 0].tolist() == [*range(2, 12), *range(13, 83)]
+    assert table.values[:, 1].tolist() == list(range(1, 81))
+    np.save(tmp_path / "x.npy", X[:, :2])
+    assert run(model, tmp_path / "x.npy", "--out", out, "--chunk-rows", 9).exit_code == 0
+    table = read_table(out)
+    assert table.names == ["row", "log_density"]
+    assert table.values[:, 0].tolist() == list(range(1, 81))
 
 
 def test_columns_are_matched_by_name(tmp_path, file, model):
@@ -139,15 +174,17 @@ def test_a_run_interrupted_anywhere_gives_the_same_bytes(tmp_path, file, model, 
     assert run(model, file, "--out", whole, "--chunk-rows", 9).exit_code == 0
     write, stops = journals.Journal._write, 0
 
-    def torn(self, content):
+    def torn(self, pieces):
         """Every third record is half written when the run is stopped."""
         nonlocal calls
         calls += 1
         if calls == 3:
+            content = b"".join(map(bytes, pieces))
+            self._file.seek(self._end)
             self._file.write(content[: len(content) // 2])
             self._file.flush()
             raise KeyboardInterrupt
-        write(self, content)
+        write(self, pieces)
 
     monkeypatch.setattr(journals.Journal, "_write", torn)
     while True:
@@ -156,7 +193,7 @@ def test_a_run_interrupted_anywhere_gives_the_same_bytes(tmp_path, file, model, 
         if result.exit_code == 0:
             break
         assert result.exit_code == 130
-        assert "go on with --resume" in result.stderr
+        assert "continue with --resume" in result.stderr
         assert not out.exists()
         stops += 1
         assert stops < 20
@@ -174,8 +211,8 @@ def test_what_an_interrupted_run_has_left_is_not_written_over(tmp_path, file, mo
         patched.setattr("isopleth.cli.score._write", stopped)
         result = run(model, file, "--out", out)
     assert result.exit_code == 130
-    assert "go on with --resume" in result.stderr
-    assert "go on with --resume" in refused(model, file, "--out", out)
+    assert "continue with --resume" in result.stderr
+    assert "continue it with --resume" in refused(model, file, "--out", out)
     assert "begun with another --chunk-rows:" in refused(model, file, "--out", out, "--resume", "--chunk-rows", 5)
     save(KDE(length_scale=0.7).fit(X[:, :2]), model)
     assert "another --columns, MODEL:" in refused(model, file, "--out", out, "--resume", "--columns", "b,c")
@@ -186,11 +223,11 @@ def test_a_run_that_is_killed_goes_on_and_gives_the_same_bytes(tmp_path, file, m
     out, partial = tmp_path / "r.csv", tmp_path / "r.csv.partial"
     killing = (
         "import os, signal\n"
-        "from isopleth.io.journal import Journal\n"
+        "from isopleth.io.resume import Journal\n"
         "append = Journal.append\n"
-        "def torn(self, rows):\n"
-        "    append(self, rows)\n"
-        "    if self.n_rows == 30:\n"
+        "def torn(self, key, arrays):\n"
+        "    append(self, key, arrays)\n"
+        "    if key == '30':\n"
         "        os.truncate(self.path, self.path.stat().st_size - 5)\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "Journal.append = torn\n"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from isopleth import DataWarning, InputError, RandomFeatureSOSREP, Search, load, save
-from isopleth.density.feature_parts import fit_parts
+from isopleth.density.feature_sosrep import fit_parts
 from isopleth.parts import ArrayParts
 
 
@@ -81,7 +81,7 @@ def test_rows_are_few_only_if_all_are_in_the_sample(monkeypatch):
     wide = np.random.default_rng(0).normal(size=(40, 6))
     with pytest.warns(DataWarning, match="fewer distinct rows"):
         fit_parts(model(), ArrayParts(wide[:5]))
-    monkeypatch.setattr("isopleth.density.feature_parts.SAMPLE", 5)
+    monkeypatch.setattr("isopleth.density.feature_sosrep.SAMPLE", 5)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         fit_parts(model(), ArrayParts(wide))

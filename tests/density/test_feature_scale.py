@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from isopleth import SOSREP, RandomFeatureSOSREP
-from isopleth.density.feature_scale import log_root_squared, scott_or_told, told_scale
+from isopleth.density.feature_sosrep import log_root_squared, scott_or_told, told_scale
 from isopleth.length_scales import scott
 
 

@@ -6,8 +6,7 @@ import pytest
 from scipy.optimize import minimize
 
 from isopleth import InputError
-from isopleth.density.feature_newton import newton
-from isopleth.density.feature_statistics import FeatureStatistics, continued_log
+from isopleth.density.feature_statistics import FeatureStatistics, continued_log, newton
 from isopleth.kernels import KERNELS
 from isopleth.operators.random_features import RandomFeatures
 

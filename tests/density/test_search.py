@@ -12,11 +12,9 @@ from sklearn.base import clone
 
 import isopleth
 from isopleth import KDE, SDO, SOSREP, DataWarning, Gaussian, InputError, Laplacian, Matern, Search
-from isopleth.density.search import FittedDensity, run_search
-from isopleth.density.search_path import SearchPath
-from isopleth.folds import held_out_parts
+from isopleth.density.search import FittedDensity, SearchPath, run_search
 from isopleth.kernels import Kernel
-from isopleth.rows import merge_rows
+from isopleth.rows import distinct_rows, held_out_parts
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best scale:isopleth.DataWarning")  # most grids here are short
 
@@ -43,7 +41,7 @@ def by_differences(density: Any, X: np.ndarray, unit: np.ndarray, step: float = 
 def refitted(estimator: Any, X: np.ndarray, loss: Any) -> tuple[np.ndarray, np.ndarray]:
     """Loss of each distinct row held out of fits of their own, for every length scale of the path of `estimator`."""
     path = estimator.search_path_
-    distinct, weights, _ = merge_rows(X, np.ones(len(X)))
+    distinct, weights, _ = distinct_rows(X, np.ones(len(X)))
     terms = np.full((len(path.factors), len(distinct)), np.nan)
     for i, scale in enumerate(path.length_scales):
         for part in held_out_parts(len(distinct), estimator.length_scale.cv):
@@ -85,7 +83,7 @@ def test_likelihood_losses_are_those_of_refits_in_units_of_the_data(estimator: A
 def test_the_loss_of_the_path_is_the_loss_of_the_estimator() -> None:
     X = rows()
     path = SOSREP(length_scale=Search(grid=FACTORS, cv=0.3)).fit(X).search_path_
-    distinct = np.unique(X, axis=0)
+    distinct, _, _ = distinct_rows(X, np.ones(len(X)))
     (part,) = held_out_parts(len(X), 0.3)
     for scale, loss in zip(path.length_scales, path.losses, strict=True):
         fitted = SOSREP(length_scale=scale).fit(distinct[~part])

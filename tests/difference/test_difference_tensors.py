@@ -162,7 +162,7 @@ def test_parameters_and_weights_may_be_tensors(send):
 
 
 def test_samples_of_two_libraries(plain, send, device):
-    """The home is that of X."""
+    """The backend is that of X."""
     model = clone(ESTIMATORS["points"]).fit(send(X), Y)
     same(model.dual_coef_, plain["points"].dual_coef_, device=device)
     assert isinstance(clone(ESTIMATORS["points"]).fit(X, send(Y)).dual_coef_, np.ndarray)

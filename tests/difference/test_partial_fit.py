@@ -11,9 +11,9 @@ from isopleth import LSDD, DataWarning, InputError, load, save
 from isopleth.difference.parts import fit_parts
 from isopleth.difference.statistics import DifferenceStatistics
 from isopleth.difference.sums import Moments
-from isopleth.folds import RunningFolds
 from isopleth.frame import Frame
 from isopleth.parts import ArrayParts
+from isopleth.rows import RunningFolds
 
 RNG = np.random.default_rng(5)
 X, Y = RNG.normal(size=(90, 2)) + [0.8, 0.0], RNG.normal(size=(70, 2))

@@ -21,9 +21,7 @@ from isopleth import SOSREP, AnomalyDetector
 from isopleth.density import SOSREP as DEFINED
 from isopleth.errors import InputError
 from isopleth.io import load, save
-from isopleth.io.archive import FORMAT_VERSION
-from isopleth.io.seal import sealed
-from isopleth.io.trust import trusted_types
+from isopleth.io.model_archive import FORMAT_VERSION, sealed, trusted_types
 from isopleth.kernels import SDO, Gaussian, Laplacian
 
 X = np.random.default_rng(0).normal(size=(40, 2))
@@ -250,8 +248,8 @@ class TestRefusedFiles:
             ("os", "system"),
             ("builtins", "eval"),
             ("subprocess", "Popen"),
-            ("isopleth.io.atomic", "os"),
-            ("isopleth.io.atomic", "atomic_write"),
+            ("isopleth.io.files", "os"),
+            ("isopleth.io.files", "atomic_write"),
             ("isopleth.io.models", "ZipFile"),
             ("isopleth.cli", "main"),
             ("isopleth.none", "Model"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import pickle
+import tracemalloc
 import warnings
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from isopleth.errors import DataWarning, InputError, MissingExtraError
-from isopleth.io import Table, read_names, read_table
+from isopleth.io import Table, csv_file, open_rows, read_names, read_table
 
 VALUES = np.array([[1.0, -2.5], [3.0, 0.1], [1e-300, 2.0]])
 
@@ -153,7 +154,7 @@ class TestRefusedText:
             ("a;b\n1,5;2,5\n3,5;4,5\n", ["'a', 'b'", "line 2 has '1,5'", "with a point", "no others"]),
             ("a;b\n1;2,5\n3;4,5\n", ["column 'b'", "line 2 has '2,5'", "with a point"]),
             ("1,5;2,5\n3,5;4,5\n3,5;4,5\n", ["line 2 has '3,5'", "with a point"]),
-            ("a,name\n1,x\n2,y\n", ["'name'", "--columns a."]),
+            ("a,name\n1,x\n2,y\n", ["'name'", "`columns=['a']`."]),
             ("name,kind\nx,u\ny,v\n", ["'name', 'kind'", "no others"]),
             ("a,b\n1,2\n,3\n4,\n5,\n", ["'a' (line 3)", "'b' (2 rows, the first at line 4)"]),
             ("a,b\n1,nan\n2,3\n", ["NaN", "'b' (line 2)"]),
@@ -173,6 +174,7 @@ class TestRefusedText:
         message = refusal(write(tmp_path, content))
         for word in ["table.csv", *words]:
             assert word in message
+        assert "--" not in message  # the words of the command line are not those of Python
 
     def test_only_the_worst_of_many_columns_are_listed(self, tmp_path):
         path = write(
@@ -186,7 +188,7 @@ class TestRefusedText:
             (["a", "z"], ["no column 'z'", "it has 'a', 'b', 'name'"]),
             (["a", "a"], ["'a'", "more than once"]),
             ([], ["at least one"]),
-            (["a", "name"], ["'name'", "leave it out of --columns"]),
+            (["a", "name"], ["'name'", "leave it out of `columns`"]),
         ],
     )
     def test_choice_of_columns(self, tmp_path, columns, words):
@@ -308,7 +310,7 @@ class TestParquet:
     def test_text_and_missing_values_are_refused(self, tmp_path, arrow):
         pa, pq = arrow
         pq.write_table(pa.table({"a": [1.0, None], "name": ["x", "y"], "void": [None, None]}), tmp_path / "t.parquet")
-        assert "--columns a,void" in refusal(tmp_path / "t.parquet")
+        assert "`columns=['a', 'void']`" in refusal(tmp_path / "t.parquet")
         assert "'a' (row 2)" in refusal(tmp_path / "t.parquet", columns=["a"])
         assert "'void' (2 rows" in refusal(tmp_path / "t.parquet", columns=["void"])
         assert "no column 'z'" in refusal(tmp_path / "t.parquet", columns=["z"])
@@ -366,3 +368,70 @@ def test_a_changed_byte_gives_a_table_or_a_sentence(tmp_path, position, byte, na
     except InputError:
         return
     assert np.isfinite(table.values).all()
+
+
+class TestLongLines:
+    def test_fifteen_thousand_named_columns_are_read(self, tmp_path):
+        names = [f"a_name_of_some_length_{j:05d}" for j in range(15_000)]
+        values = np.arange(3 * len(names), dtype=np.float64).reshape(3, -1)
+        path = tmp_path / "wide.csv"
+        for delimiter in (",", ";", "\t"):
+            path.write_text("\n".join(delimiter.join(row) for row in [names, *values.astype(str).tolist()]) + "\n")
+            table = read_table(path)
+            assert table.names == names
+            assert np.array_equal(table.values, values)
+            chosen = read_table(path, names[::-1])
+            assert np.array_equal(chosen.values, values[:, ::-1])
+            assert read_names(path) == names
+
+    def test_many_rows_after_a_long_header_are_read(self, tmp_path):
+        """The sample for the delimiter ends before the file does."""
+        path = tmp_path / "wide.csv"
+        names = [f"{'n' * 100}{j}" for j in range(2_000)]
+        path.write_text("\n".join([",".join(names), *[",".join(["1.5"] * 2_000)] * 80]) + "\n")
+        assert read_table(path).values.shape == (80, 2_000)
+
+    @pytest.mark.parametrize("before", ["", "a,b\n1,2\n"])
+    def test_a_line_that_is_too_long_is_refused_as_such(self, tmp_path, monkeypatch, before):
+        monkeypatch.setattr(csv_file, "LONGEST_LINE", 1_000)
+        path = tmp_path / "t.csv"
+        path.write_text(before + ",".join(["1"] * 500) + "\n")
+        line = before.count("\n") + 1
+        if not before:
+            assert read_table(path, min_rows=1).values.shape == (1, 500)
+        path.write_text(before + ",".join(["1"] * 501) + "\n")
+        for read in (read_table, open_rows):
+            with pytest.raises(InputError, match=f"line {line} is longer than 1,000 characters") as caught:
+                read(path)
+            assert "quoted cell" not in str(caught.value)
+
+    @pytest.mark.slow
+    def test_a_line_of_two_hundred_megabytes_is_refused_in_bounded_memory(self, tmp_path):
+        path = tmp_path / "t.csv"
+        with open(path, "w") as file:
+            file.write("a,b\n1,2\n")
+            for _ in range(200):
+                file.write("1," * 500_000)
+        tracemalloc.start()
+        try:
+            with pytest.raises(InputError, match=r"line 3 is longer than 16,777,216 characters"):
+                read_table(path)
+            assert tracemalloc.get_traced_memory()[1] < 100e6
+        finally:
+            tracemalloc.stop()
+
+    def test_a_long_cell_and_an_open_quote_are_told_apart(self, tmp_path):
+        path = tmp_path / "t.csv"
+        path.write_text("a,b\n1,2\n" + "x" * 140_000 + ",3\n")
+        with pytest.raises(InputError, match="line 3: a cell is longer than 131,072 characters"):
+            read_table(path)
+        path.write_text('a,b\n1,2\n3,"4\n' + "5,6\n" * 50_000)
+        with pytest.raises(InputError, match="line 3: a quoted cell is not closed properly"):
+            read_table(path)
+
+    def test_bytes_that_are_no_text_are_found_behind_a_long_line(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(csv_file, "_SAMPLE_CHARACTERS", 100)
+        path = tmp_path / "t.csv"
+        path.write_bytes(b"a,b\n" + "ä".encode() * 333 + b",1\n2,\xff\n")
+        with pytest.raises(InputError, match="line 3: not UTF-8"):
+            read_table(path)

@@ -7,7 +7,7 @@ import pytest
 
 from isopleth.errors import InputError
 from isopleth.io import read_table
-from isopleth.io.labels import read_labels
+from isopleth.io.tables import read_labels
 
 ROWS = "a,kind,b\n1, good,2\n3,none,4\n5,007,6\n"
 

@@ -8,8 +8,8 @@ from scipy.integrate import quad
 from scipy.special import gammaln, kve
 
 from isopleth.kernels import Laplacian
-from isopleth.kernels.matern_function import matern_function, matern_table
-from isopleth.kernels.workspace import Workspace
+from isopleth.kernels.base import Workspace
+from isopleth.kernels.matern import matern_function, matern_table
 
 
 @pytest.mark.parametrize("mu", [0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 7.5, 12.0, 30.5])

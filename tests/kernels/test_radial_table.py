@@ -9,9 +9,8 @@ import array_api_strict
 import numpy as np
 import pytest
 
-from isopleth.kernels.radial_table import RadialTable
-from isopleth.kernels.tabulation import tabulate
-from isopleth.kernels.workspace import Workspace
+from isopleth.kernels.base import Workspace
+from isopleth.kernels.radial_table import RadialTable, tabulate
 
 
 def kink(s):

@@ -15,8 +15,8 @@ from scipy.special import j0, k0
 from scipy.stats import kstest
 
 from isopleth import SDO, SOSREP, InputError, Kernel, Sobolev
-from isopleth.kernels.matern_function import matern_function
-from isopleth.kernels.sobolev_tables import product_table
+from isopleth.kernels.matern import matern_function
+from isopleth.kernels.sobolev import product_table
 
 SDO_PAIRS = [(1, 1), (1, 2), (1, 6), (2, 2), (2, 5), (3, 2), (3, 4), (5, 3), (5, 8), (8, 5), (8, 7), (21, 11), (21, 14)]
 MATERN_PAIRS = [(1, 1), (1, 3), (1, 9), (2, 2), (2, 3), (2, 7), (3, 2), (3, 5), (6, 4), (8, 9), (21, 12), (30, 17)]

@@ -6,7 +6,7 @@ import array_api_strict
 import numpy as np
 import pytest
 
-from isopleth import InputError
+from isopleth import InputError, backend
 from isopleth.kernels import KERNELS, SDO, Gaussian, Laplacian, radial_table
 from isopleth.operators import (
     BILAPLACIAN,
@@ -23,11 +23,10 @@ from isopleth.operators import (
     SLOPE,
     VALUE,
     Operator,
-    devices,
-    layout,
+    tiles,
 )
-from isopleth.operators.row_blocks import PairedGradient, PairedHessian, PairedLogGradient
 from isopleth.operators.tiles import _one_ahead
+from isopleth.operators.vector_blocks import PairedGradient, PairedHessian, PairedLogGradient
 
 torch = pytest.importorskip("torch")
 
@@ -39,8 +38,9 @@ LOGARITHMIC = [LOG_SUM, LOG_GRADIENT, LOG_LAPLACIAN]
 @pytest.fixture
 def elsewhere(monkeypatch):
     """Tensors in the processor's memory are treated as if they lay elsewhere, and tiles are small enough to be many."""
-    monkeypatch.setattr(devices, "on_processor", lambda x: isinstance(x, np.ndarray))
-    monkeypatch.setattr(layout, "DEVICE_TILE", (64, 96))
+    for module in (backend, tiles):
+        monkeypatch.setattr(module, "on_processor", lambda x: isinstance(x, np.ndarray))
+    monkeypatch.setattr(tiles, "DEVICE_TILE", (64, 96))
 
 
 def problem(dim):
@@ -143,8 +143,8 @@ def test_shortened_products_stay_outside_by_either_name_of_their_setting(elsewhe
 def test_what_two_threads_do_at_once_leaves_the_setting_as_it_was(short_factors):
     torch.set_float32_matmul_precision("high")
     first, second = ExitStack(), ExitStack()
-    first.enter_context(devices._LONG_FACTORS)
-    second.enter_context(devices._LONG_FACTORS)
+    first.enter_context(backend._LONG_FACTORS)
+    second.enter_context(backend._LONG_FACTORS)
     first.close()
     assert torch.get_float32_matmul_precision() == "highest"
     second.close()
@@ -233,13 +233,13 @@ def test_nothing_is_made_on_another_device_than_that_of_the_points(block, dim):
 
 def test_tiles_of_a_device_are_large_within_the_limit():
     x = torch.empty(100_000, 64, device="meta")
-    usual = layout.Layout.of(x, (100_000, 100_000), DEFAULT_MEMORY_LIMIT, 8)
+    usual = tiles.Layout.of(x, (100_000, 100_000), DEFAULT_MEMORY_LIMIT, 8)
     assert usual.workers == 1
     assert 64e6 < 4 * usual.tile[0] * usual.tile[1] < 512e6  # bytes
-    light = layout.Layout.of(x, (100_000, 100_000), DEFAULT_MEMORY_LIMIT, 8, VALUE.light)
-    assert light.tile == layout.DEVICE_TILE
+    light = tiles.Layout.of(x, (100_000, 100_000), DEFAULT_MEMORY_LIMIT, 8, VALUE.light)
+    assert light.tile == tiles.DEVICE_TILE
     assert 4 * light.numbers <= DEFAULT_MEMORY_LIMIT
-    small = layout.Layout.of(x, (100_000, 100_000), 1e7, 8)
+    small = tiles.Layout.of(x, (100_000, 100_000), 1e7, 8)
     assert 4 * small.numbers <= 1e7
 
 
@@ -256,4 +256,4 @@ def test_one_ahead_begins_the_next_before_it_gives_one():
 @pytest.mark.parametrize("truth", [True, False])
 def test_a_truth_value_of_a_gpu_comes_later(truth):
     flag = torch.tensor(truth, device="cuda")
-    assert devices.later(flag & flag)() is truth
+    assert backend.later(flag & flag)() is truth

@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
-import pytest
-from threadpoolctl import threadpool_info
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
-from isopleth import InputError
-from isopleth.operators.threads import effective_n_jobs, map_threads, processors_taken
+import numpy as np
+import pytest
+from threadpoolctl import ThreadpoolController, threadpool_info
+
+from isopleth import LSDD, SOSREP, DriftMonitor, InputError, two_sample_test
+from isopleth.operators.threads import (
+    ONE_BLAS_THREAD,
+    Stopped,
+    check_stopped,
+    effective_n_jobs,
+    map_threads,
+    processors_taken,
+)
+from isopleth.solvers import Spectrum, direct
 
 
 def blas_threads():
@@ -40,3 +57,238 @@ def test_work_comes_back_in_order(workers):
 def test_numbers_that_are_none(n_jobs):
     with pytest.raises(InputError, match="n_jobs = "):
         effective_n_jobs(n_jobs)
+
+
+@pytest.fixture
+def many_blas_threads():
+    """More than one BLAS thread, whatever the machine and its environment say."""
+    controller = ThreadpoolController().select(user_api="blas")
+    with controller.limit(limits=3):
+        if 1 in blas_threads():
+            pytest.skip("needs a BLAS with threads")
+        yield
+
+
+def started(*work):
+    threads = [threading.Thread(target=some, daemon=True) for some in work]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def test_the_limit_is_lifted_by_whoever_ends_last(many_blas_threads):
+    """The first of two threads ends first, and lives on."""
+    before = blas_threads()
+    first_in, second_in, first_out, over = (threading.Event() for _ in range(4))
+    inside = []
+
+    def first():
+        with ONE_BLAS_THREAD:
+            first_in.set()
+            second_in.wait(20)
+        first_out.set()
+        over.wait(20)
+
+    def second():
+        first_in.wait(20)
+        with ONE_BLAS_THREAD:
+            second_in.set()
+            first_out.wait(20)
+            inside.append(blas_threads())
+
+    one, other = started(first, second)
+    other.join(20)
+    after = blas_threads()
+    over.set()
+    one.join(20)
+    assert inside == [{1}]
+    assert after == before
+
+
+def test_a_worker_sets_the_limit_though_another_thread_has_set_one_before():
+    """Such a thread keeps the right to set limits of OpenBLAS, by some versions of threadpoolctl."""
+    before, inside = blas_threads(), []
+    if before == {1}:
+        pytest.skip("needs a BLAS with threads")
+    limit = ThreadpoolController().limit(limits=2, user_api="blas")
+
+    def work():
+        with ONE_BLAS_THREAD:
+            inside.append(blas_threads())
+        inside.append(blas_threads())
+
+    try:
+        for thread in started(work):
+            thread.join(20)
+        assert inside == [{1}, {2}]
+    finally:
+        limit.restore_original_limits()
+    assert blas_threads() == before
+
+
+def test_the_limit_is_set_again_where_others_have_lifted_it(many_blas_threads):
+    before = blas_threads()
+    with ONE_BLAS_THREAD:
+        for library in ThreadpoolController().select(user_api="blas").lib_controllers:
+            library.set_num_threads(2)
+        with ONE_BLAS_THREAD:
+            assert blas_threads() == {1}
+    assert blas_threads() == {2}
+    assert before == {3}
+
+
+@pytest.mark.parametrize("work", ["drift", "two samples", "density", "difference"])
+def test_the_same_bits_in_every_thread(work, many_blas_threads):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(600, 4)), rng.normal(0.2, 1.0, size=(500, 4))
+    answers = {
+        "drift": lambda: DriftMonitor(window=10, expected_run_length=200, random_state=0).fit(X).threshold_,
+        "two samples": lambda: two_sample_test(X, Y, n_permutations=99, random_state=0).statistic,
+        "density": lambda: SOSREP().fit(X).score_samples(Y).tobytes(),
+        "difference": lambda: LSDD(length_scale=1.0, random_state=0).fit(X[:150], Y[:120]).difference(Y).tobytes(),
+    }
+    before, answer = blas_threads(), answers[work]
+    expected = answer()
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: answer(), range(8)))
+    assert found == [expected] * 8
+    assert blas_threads() == before
+
+
+def test_tests_in_a_pool_leave_blas_as_it_was(many_blas_threads):
+    rng, before = np.random.default_rng(0), blas_threads()
+    X, Y = rng.normal(size=(60, 2)), rng.normal(size=(60, 2))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda seed: two_sample_test(X, Y, n_permutations=49, random_state=seed), range(12)))
+        assert blas_threads() == before
+
+
+def test_the_first_error_in_order_is_raised_and_nothing_is_begun_after_it():
+    begun, second = [], threading.Event()
+
+    def work(n):
+        begun.append(n)
+        if n == 0:
+            second.wait(20)
+            raise KeyError("first")
+        second.set()
+        raise ValueError("second")
+
+    with pytest.raises(KeyError, match="first"):
+        map_threads(work, range(50), 2)
+    assert sorted(begun) == [0, 1]
+
+
+def test_threads_have_the_context_of_their_caller():
+    with processors_taken(), np.errstate(divide="raise"):
+        found = map_threads(lambda _: (effective_n_jobs(None), np.geterr()["divide"]), range(3), 2)
+    assert found == [(1, "raise")] * 3
+
+
+def interrupted(call, began):
+    """Make a call that hangs, with an interrupt once it began."""
+
+    def interrupt():
+        began.wait(20)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    started(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        call()
+
+
+@pytest.fixture
+def hanging():
+    """Work that hangs like a long call of compiled code, an event that it began, and a list of its ends."""
+    began, released, ended = threading.Event(), threading.Event(), []
+
+    def hang(*_, **__):
+        began.set()
+        released.wait(20)
+        ended.append(True)
+
+    yield hang, began, ended
+    released.set()
+
+
+def test_an_interrupt_leaves_hanging_work_behind(hanging):
+    hang, began, ended = hanging
+    before = blas_threads()
+    interrupted(lambda: map_threads(hang, range(6), 2), began)
+    assert ended == []
+    assert blas_threads() == before
+
+
+def test_an_interrupt_leaves_pools_of_pools_behind(hanging):
+    hang, began, ended = hanging
+    interrupted(lambda: map_threads(lambda _: map_threads(hang, range(3), 2), range(3), 2), began)
+    assert ended == []
+
+
+@pytest.mark.parametrize("library", ["scipy", "numpy"])
+def test_an_interrupt_leaves_long_factorisations_behind(library, hanging, monkeypatch):
+    hang, began, ended = hanging
+    monkeypatch.setattr(direct, "cho_factor", hang)
+    monkeypatch.setattr(np.linalg, "eigh", hang)
+    matrix = np.broadcast_to(1.0, (1600, 1600))  # nothing of it is read
+    call = (lambda: direct.factorised(matrix)) if library == "scipy" else (lambda: Spectrum.of(matrix))
+    interrupted(call, began)
+    assert ended == []
+
+
+def test_workers_in_loops_end_with_their_caller():
+    began, ended = threading.Event(), threading.Event()
+
+    def loop(_):
+        try:
+            while True:
+                began.set()
+                check_stopped()
+        except Stopped:
+            ended.set()
+            raise
+
+    interrupted(lambda: map_threads(lambda _: map_threads(loop, [0], 1), range(2), 2), began)
+    assert ended.wait(20)
+
+
+def test_items_that_wait_are_never_begun_after_an_interrupt(hanging):
+    hang, began, _ = hanging
+    numbers = []
+    interrupted(lambda: map_threads(lambda n: (numbers.append(n), hang()), range(50), 2), began)
+    assert len(numbers) <= 2
+
+
+FITS = {
+    "score": "KernelScore().fit(rng.normal(size=(5000, 20)))",
+    "explanation": "AnomalyDetector(random_state=0).fit(X := rng.normal(size=(3000, 100))).explain(X)",
+    "detector": "AnomalyDetector(random_state=0).fit(rng.normal(size=(1_000_000, 20)))",
+    "difference": "LSDD(random_state=0).fit(rng.normal(size=(300_000, 5)), rng.normal(0.1, size=(300_000, 5)))",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after", [0.7, 4.0])
+@pytest.mark.parametrize("fit", FITS)
+def test_fits_stop_within_a_second(fit, after):
+    code = f"""
+import signal, time
+import numpy as np
+from isopleth import AnomalyDetector, KernelScore, LSDD
+signal.signal(signal.SIGINT, signal.default_int_handler)
+rng = np.random.default_rng(0)
+print("ready", flush=True)
+try:
+    while True:
+        {FITS[fit]}
+except KeyboardInterrupt:
+    print(time.time(), flush=True)
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(after)
+        sent = time.time()
+        process.send_signal(signal.SIGINT)
+        stopped = float(process.communicate(timeout=60)[0])
+    assert process.returncode == 0
+    assert stopped - sent < 1.0

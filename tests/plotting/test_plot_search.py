@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from isopleth import SOSREP, Search
-from isopleth.density.search_path import SearchPath
+from isopleth.density.search import SearchPath
 from isopleth.plotting import plot_search
 
 pytest.importorskip("matplotlib")

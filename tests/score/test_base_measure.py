@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import multivariate_normal
 from sklearn.covariance import ledoit_wolf
 
-from isopleth.score.base_measure import GaussianBase
+from isopleth.score.field import GaussianBase
 
 
 def covariance(base):

@@ -21,10 +21,9 @@ from isopleth import (
     load,
     save,
 )
-from isopleth.score.base_measure import GaussianBase
-from isopleth.score.nystrom_system import NystromSystem
+from isopleth.score.field import GaussianBase
 from isopleth.score.spaces import SPACES
-from isopleth.score.statistics import NystromStatistics
+from isopleth.score.statistics import NystromStatistics, NystromSystem
 
 SPACE = {"diagonal": "diagonal", "curlfree": "curl_free"}
 CASES = [

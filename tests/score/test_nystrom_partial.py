@@ -8,13 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isopleth import IMQ, DataWarning, InputError, NystromKEF, Tikhonov, load, save
-from isopleth.folds import RunningFolds
 from isopleth.parts import ArrayParts
-from isopleth.score.nystrom_folds import NystromFolds
-from isopleth.score.nystrom_parts import fit_parts
-from isopleth.score.nystrom_selection import choose_ridge
+from isopleth.rows import RunningFolds
+from isopleth.score.nystrom import fit_parts
 from isopleth.score.spaces import SPACES
-from isopleth.score.statistics import NystromStatistics, pooled_system
+from isopleth.score.statistics import NystromFolds, NystromStatistics, choose_ridge, pooled_system
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(240, 2)) + 3.0 * RNG.integers(0, 2, size=(240, 1))

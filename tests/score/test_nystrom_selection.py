@@ -1,15 +1,15 @@
 """The ridge of a Nystrom form by rows held out: against fits and losses that look at the rows."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
 from isopleth import IMQ, InputError, NystromKEF, Tikhonov, load, save
-from isopleth.folds import held_out_parts
-from isopleth.score.base_measure import GaussianBase
-from isopleth.score.field import KernelTerm
-from isopleth.score.nystrom_selection import choose_ridge, parts_within_memory
+from isopleth.rows import held_out_parts
+from isopleth.score.field import GaussianBase, KernelTerm
 from isopleth.score.spaces import SPACES
-from isopleth.score.statistics import NystromStatistics
+from isopleth.score.statistics import NystromStatistics, choose_ridge, parts_within_memory
 
 
 def rows(n=300, d=2, seed=0):
@@ -88,3 +88,25 @@ def test_memory_makes_fewer_parts_and_then_refuses():
         assert len(parts_within_memory(SPACES["curl_free"](IMQ(dim=2), memory_limit=limit), z[:20])) == parts
     with pytest.raises(InputError, match=r"choosing a ridge for 20 landmarks .* give a regularizer"):
         parts_within_memory(SPACES["curl_free"](IMQ(dim=2), memory_limit=6.5 * each), z[:20])
+
+
+@pytest.mark.parametrize("memory_limit", [2**30, 2**25])
+def test_the_default_has_unknowns_for_a_few_seconds_in_any_number_of_columns(memory_limit):
+    X = rows(400, 50)
+    model = NystromKEF(memory_limit=memory_limit, random_state=0, n_jobs=1)
+    tracemalloc.start()
+    model.fit(X)
+    taken = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert taken <= memory_limit + X.nbytes
+    assert len(model.centers_) * 50 <= 1500
+    assert np.isfinite(model.grad_log_density_).all()
+    if memory_limit == 2**30:
+        assert len(model.centers_) == 30
+        assert len(NystromKEF(random_state=0).fit(X[:, :2]).centers_) == 300
+        assert len(NystromKEF(space="diagonal", random_state=0).fit(X).centers_) == 300
+
+
+def test_the_default_of_a_stream_is_that_of_a_fit():
+    X = rows(200, 50)
+    assert NystromKEF(random_state=0).partial_fit(X).centers_.shape == NystromKEF(random_state=0).fit(X).centers_.shape

@@ -22,11 +22,10 @@ from isopleth import (
     load,
     save,
 )
-from isopleth._namespace import HOST, Home, to_numpy
-from isopleth.score import held_out, regularized, squares, system
-from isopleth.score.solution import Accuracy, solve
-from isopleth.score.spaces import SPACES
-from isopleth.score.splitting import Splitting
+from isopleth.backend import NUMPY, Backend, to_numpy
+from isopleth.score import base, landmark_sums, selection, system
+from isopleth.score.spaces import SPACES, Splitting
+from isopleth.score.system import Accuracy, solve
 
 torch = pytest.importorskip("torch")
 
@@ -217,9 +216,9 @@ def test_a_file_holds_arrays(name, tmp_path, never_quick):
     ],
 )
 def test_what_is_quickly_solved(space, shape, on_host):
-    home = Home.of(torch.zeros(1))
-    found = system.solving_home(SPACES[space](IMQ(dim=shape[1])), np.zeros(shape), home)
-    assert found == (HOST if on_host else home)
+    backend = Backend.of(torch.zeros(1))
+    found = system.solving_backend(SPACES[space](IMQ(dim=shape[1])), np.zeros(shape), backend)
+    assert found == (NUMPY if on_host else backend)
 
 
 def test_systems_that_are_quickly_solved_are_solved_on_the_host(monkeypatch):
@@ -231,7 +230,7 @@ def test_systems_that_are_quickly_solved_are_solved_on_the_host(monkeypatch):
             solved.append(type(z))
             super().__init__(space, z, *args, **kwargs)
 
-    for module in (regularized, held_out):
+    for module in (base, selection):
         monkeypatch.setattr(module, "SampleSystem", Spy)
     for model in (KEF(), KernelScore(folds=2)):
         np.testing.assert_array_equal(
@@ -290,12 +289,12 @@ def test_sums_by_matrices_are_those_by_profiles(space, monkeypatch):
 
     def sums(send):
         points, rows, weights = (send(a) for a in (z, x, w))
-        out = squares.empty_squares(kind, points)
-        squares.add_squares(kind, points, rows, weights, out, 2**16)
-        return to_numpy(squares.stacked(out))
+        out = landmark_sums.empty_squares(kind, points)
+        landmark_sums.add_squares(kind, points, rows, weights, out, 2**16)
+        return to_numpy(landmark_sums.stacked(out))
 
     want = sums(np.asarray)
-    assert squares.bytes_of_squares(kind, *z.shape) == want.nbytes
+    assert landmark_sums.bytes_of_squares(kind, *z.shape) == want.nbytes
     np.testing.assert_allclose(sums(torch.asarray), want, rtol=1e-12, atol=1e-14)
-    monkeypatch.setattr(squares, "host_view", lambda a: a)  # as on another device
+    monkeypatch.setattr(landmark_sums, "host_view", lambda a: a)  # as on another device
     np.testing.assert_allclose(sums(torch.asarray), want, rtol=1e-12, atol=1e-14)

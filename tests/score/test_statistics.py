@@ -11,9 +11,9 @@ from oracle import Dense
 
 from isopleth import IMQ, SDO, InputError, Tikhonov
 from isopleth.kernels import KERNELS
-from isopleth.score.base_measure import GaussianBase
+from isopleth.score.field import GaussianBase
+from isopleth.score.landmark_sums import stacked
 from isopleth.score.spaces import SPACES
-from isopleth.score.squares import stacked
 from isopleth.score.statistics import NystromStatistics
 
 

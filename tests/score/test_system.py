@@ -6,9 +6,8 @@ import pytest
 from isopleth import InputError, LandweberIteration, NuIteration, SpectralCutoff, Tikhonov
 from isopleth.kernels import KERNELS
 from isopleth.score import system as module
-from isopleth.score.solution import Accuracy, choose_solver, solve, solve_path, solve_truncated
 from isopleth.score.spaces import SPACES
-from isopleth.score.system import SampleSystem
+from isopleth.score.system import Accuracy, SampleSystem, choose_solver, solve, solve_path, solve_truncated
 
 ACCURACY = Accuracy(1e-11, 3000)
 REGULARIZERS = [

@@ -8,7 +8,7 @@ import pytest
 from isopleth.kernels import SDO, Gaussian, Laplacian
 from isopleth.operators import Operator
 from isopleth.solvers import coordinate_descent, newton
-from isopleth.solvers.coordinate_descent import _positive_root
+from isopleth.solvers.scaling import _positive_root
 
 
 def dual(k, alpha, w):

@@ -1,34 +1,17 @@
-"""Columns named on the command line, and columns that a model asks for."""
+"""Read the columns of a table that a model needs."""
 
 from __future__ import annotations
 
-import csv
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-import click
-
-from isopleth.errors import InputError
+from isopleth.errors import DataWarning, InputError
 from isopleth.io import FileRows, Table, read_names, read_table
-from isopleth.io.selection import listed
+from isopleth.io.source import listed
 
 T = TypeVar("T", Table, FileRows)
-
-
-class ColumnList(click.ParamType):
-    """Names separated by commas; a name that holds a comma is quoted as in a CSV file."""
-
-    name = "a,b,..."
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
-        """Names in `value`."""
-        try:
-            names = next(csv.reader([value], skipinitialspace=True), [])
-        except csv.Error:
-            self.fail(f"{value!r} is no list of names: quote a name that holds a line break.", param, ctx)
-        return [name.strip() for name in names if name.strip()]
 
 
 def read_for_model(
@@ -66,9 +49,10 @@ def read_for_model(
 
 
 def _refuse_mismatch(path: Path, names: list[str], offered: Sequence[str], *, chosen: bool) -> None:
-    """What else a file holds does no harm; what else is asked for by name does."""
-    missing = [name for name in names if name not in offered]
-    extra = [name for name in offered if name not in names]
+    """Refuse missing columns. Other columns of the file are ignored; others that were chosen by name are refused."""
+    there, known = set(offered), set(names)
+    missing = [name for name in names if name not in there]
+    extra = [name for name in offered if name not in known]
     if not missing and not (extra and chosen):
         return
     where = "--columns" if chosen else str(path)
@@ -86,5 +70,7 @@ def _read_by_position(
             f"{path}: {len(table.names)} columns where the model was fitted on {expected}; choose them with --columns."
         )
     if known is not None:
-        warnings.warn(f"{path} names no columns; they are taken to be {listed(known)}, in this order.", stacklevel=2)
+        warnings.warn(
+            f"{path} names no columns; they are taken to be {listed(known)}, in this order.", DataWarning, stacklevel=2
+        )
     return table

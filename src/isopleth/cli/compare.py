@@ -1,4 +1,4 @@
-"""``isopleth compare``: whether two tables are from one distribution, and where they differ."""
+"""``isopleth compare``: test whether two tables are from one distribution, and show where they differ."""
 
 from __future__ import annotations
 
@@ -7,40 +7,33 @@ from pathlib import Path
 import click
 import numpy as np
 
-from isopleth.cli.columns import ColumnList
-from isopleth.cli.messages import Stages, naming_columns, printable
+from isopleth.cli.messages import Stages, naming_columns
 from isopleth.cli.outputs import Outputs
-from isopleth.errors import InputError
+from isopleth.cli.text import aligned, counted, places, shortened
+from isopleth.errors import InputError, printable
 from isopleth.io import Table, read_names, read_table
-from isopleth.io.selection import listed
+from isopleth.io.source import listed
 from isopleth.io.writing import write_table
 from isopleth.plotting import plot_two_samples, save_figure
 from isopleth.tasks.two_sample.result import TwoSampleResult
 from isopleth.tasks.two_sample.testing import two_sample_test
 
-_PATH = click.Path(path_type=Path, readable=False)
 _LEVEL = 0.05
 _FEWEST_FOR_INTERVAL = 3
-_COLUMNS_IN_HEADER = 6
 
 
-@click.command(short_help="Test whether two tables differ, and show where.")
-@click.argument("a", type=_PATH)
-@click.argument("b", type=_PATH)
-@click.option("--columns", type=ColumnList(), help="Use these columns only.")
-@click.option("--out", type=_PATH, help="Write file, row and fitted difference of every row; .csv or .parquet.")
-@click.option("--plot", type=_PATH, help="Draw columns and rows; .png, .svg or .pdf.")
-@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Show so many columns.")
-@click.option(
-    "--permutations", type=click.IntRange(min=1), default=999, show_default=True, help="Permute the rows so often."
-)
 def compare(
-    a: Path, b: Path, columns: list[str] | None, out: Path | None, plot: Path | None, top: int, permutations: int
+    a: Path,
+    b: Path,
+    columns: list[str] | None,
+    out: Path | None,
+    plot: Path | None,
+    top: int,
+    permutations: int,
+    row_numbers: bool,
+    raw_text: bool,
 ) -> None:
-    """Test whether the rows of A and B, tables in .csv, .tsv, .parquet, .npy or .npz, are from one distribution.
-
-    Columns are matched by name where both files have names, and by position otherwise.
-    """
+    """Test whether two tables differ and report where."""
     outputs = Outputs(rows=out, figure=plot)
     for name, path in (("A", a), ("B", b)):  # one after the other: a table may be compared with itself
         outputs.check({name: path})
@@ -58,15 +51,16 @@ def compare(
         figure = plot_two_samples(result, first.names, (a.name, b.name)) if plot else None
         if out:
             files = np.repeat(np.array([str(a), str(b)], dtype=object), result.sizes)
-            rows = np.concatenate([np.arange(1, size + 1) for size in result.sizes])
-            write_table(out, {"file": files, "row": rows, "difference": np.concatenate([witness.x, witness.y])})
+            where = places_of_both(first, second, row_numbers=row_numbers)
+            difference = np.concatenate([witness.x, witness.y])
+            write_table(out, {"file": files, **where, "difference": difference}, raw_text=raw_text)
         if plot and figure is not None:
             save_figure(figure, plot)
     click.echo(report(result, first, second, interval, top))
 
 
 def read_both(a: Path, b: Path, columns: list[str] | None) -> tuple[Table, Table]:
-    """Two tables with the same columns in the same order.
+    """Read two tables with the same columns in the same order.
 
     Raises
     ------
@@ -92,8 +86,18 @@ def read_both(a: Path, b: Path, columns: list[str] | None) -> tuple[Table, Table
     return first, read_table(b, first.names, min_rows=1)
 
 
+def places_of_both(first: Table, second: Table, *, row_numbers: bool) -> dict[str, np.ndarray]:
+    """Return the columns that say where the rows of two tables stand in their files: by line if both files have lines."""
+    in_lines = first.lines is not None and second.lines is not None
+    both = [
+        places(len(table.values), table.lines if in_lines else None, row_numbers=row_numbers)
+        for table in (first, second)
+    ]
+    return {name: np.concatenate([one[name] for one in both]) for name in both[0]}
+
+
 def distance(result: TwoSampleResult) -> str:
-    """The interval for the squared L2 distance as a line of text; empty where there is none."""
+    """Return the interval for the squared L2 distance as a line of text; empty where there is none."""
     if min(result.sizes) < _FEWEST_FOR_INTERVAL or not np.isfinite(result.length_scale).any():
         return ""
     try:
@@ -104,11 +108,10 @@ def distance(result: TwoSampleResult) -> str:
 
 
 def report(result: TwoSampleResult, first: Table, second: Table, interval: str, top: int) -> str:
-    """The text that a run prints."""
+    """Return the text that a run prints."""
     names = [printable(name) for name in first.names]
-    shown = ", ".join(names[:_COLUMNS_IN_HEADER]) + (", ..." if len(names) > _COLUMNS_IN_HEADER else "")
     n, m = result.sizes
-    head = f"{n} and {m} rows, {len(names)} column{'s' if len(names) > 1 else ''} ({shown})"
+    head = f"{n:,} and {m:,} rows, {counted(len(names), 'column')} ({shortened(first.names)})"
     verdict = "the samples differ" if result.pvalue <= _LEVEL else "no difference is shown"
     lines = [head, f"p-value {result.pvalue:.3g} ({result.n_permutations} permutations): {verdict}"]
     if interval:
@@ -125,11 +128,7 @@ def _table(result: TwoSampleResult, first: Table, second: Table, names: list[str
         spreads = [f"{np.subtract(*np.percentile(values, [75, 25])):.4g}" for values in samples]
         mark = " *" if witness.pvalues[j] <= _LEVEL else ""
         cells.append([f"{witness.pvalues[j]:.3g}", *middles, *spreads, names[j] + mark])
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return "\n".join(
-        "  ".join([*(cell.rjust(width) for cell, width in zip(line[:-1], widths, strict=False)), line[-1]])
-        for line in cells
-    )
+    return aligned(cells)
 
 
 def _meaning(result: TwoSampleResult) -> str:

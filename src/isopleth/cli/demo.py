@@ -1,4 +1,4 @@
-"""``isopleth demo``: anomalies in a table that comes along."""
+"""``isopleth demo``: find known anomalies in an included table."""
 
 from __future__ import annotations
 
@@ -7,23 +7,16 @@ from pathlib import Path
 import click
 
 from isopleth.cli.anomalies import fit, training_findings, wording_of_training
+from isopleth.cli.findings import report
 from isopleth.cli.messages import Stages
 from isopleth.cli.outputs import Outputs
-from isopleth.cli.report import report
 from isopleth.datasets import load_breast
+from isopleth.errors import printable
 from isopleth.io import Table
 
 
-@click.command(short_help="Find known anomalies in a table that comes along.")
-@click.option(
-    "--plot",
-    type=click.Path(path_type=Path),
-    default=Path("isopleth-demo.png"),
-    show_default=True,
-    help="Where to draw the picture; .png, .svg or .pdf.",
-)
 def demo(plot: Path) -> None:
-    """Find the anomalies in a table of which it is known what they are."""
+    """Find the anomalies of a table where they are known."""
     outputs = Outputs(figure=plot)
     outputs.check({})
     with Stages(["reading", "fitting", "writing"]) as stage:
@@ -43,4 +36,4 @@ def demo(plot: Path) -> None:
     click.echo(
         f"{found} of the {known} known anomalies are among the {known} least likely rows (by chance: {chance:.1f})."
     )
-    click.echo(f"The picture is in {plot}.")
+    click.echo(f"The picture is in {printable(str(plot))}.")

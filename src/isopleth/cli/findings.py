@@ -1,12 +1,19 @@
-"""What a detector found in a table."""
+"""Findings of a detector in a table: explained, as columns of a file, and as text."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from isopleth.cli.commands import MOST_FLAGGED
+from isopleth.cli.messages import say
+from isopleth.cli.models import matched_columns
+from isopleth.cli.text import aligned, counted, places, shortened
+from isopleth.errors import printable
+from isopleth.io.deviations import robust_z
 from isopleth.io.tables import Table
+from isopleth.tasks.anomaly.detector import AnomalyDetector
 from isopleth.tasks.anomaly.explanation import Explanation
 
 
@@ -28,6 +35,8 @@ class Findings:
         Which columns make some of the rows unlikely, by the names of the table.
     explained_rows : ndarray of shape (k,), optional
         Positions of those rows, the least likely first.
+    row_numbers : bool, default=False
+        Whether rows of text files are numbered beside their lines.
     """
 
     table: Table
@@ -36,10 +45,11 @@ class Findings:
     labels: np.ndarray
     explanation: Explanation | None = None
     explained_rows: np.ndarray | None = None
+    row_numbers: bool = False
 
     @property
     def flagged(self) -> np.ndarray:
-        """Which rows are flagged."""
+        """Mask of the flagged rows."""
         return self.labels < 0
 
     @property
@@ -47,10 +57,13 @@ class Findings:
         """Positions of the rows, the least likely first; ties stay in the order of the table."""
         return np.argsort(self.scores, kind="stable")
 
+    def places(self) -> dict[str, np.ndarray]:
+        """Return the columns that say where the rows stand in the file."""
+        return places(len(self.scores), self.table.lines, row_numbers=self.row_numbers)
+
     def columns(self) -> dict[str, np.ndarray]:
-        """The columns that a file of results has."""
-        columns = {
-            "row": np.arange(1, len(self.scores) + 1),
+        """Return the columns of a file of results."""
+        columns = self.places() | {
             "score": self.scores,
             "p_value": self.p_values,
             "label": self.flagged.astype(np.int64),
@@ -58,7 +71,7 @@ class Findings:
         return columns if self.explanation is None else columns | self._reasons(self.explanation)
 
     def _reasons(self, explanation: Explanation) -> dict[str, np.ndarray]:
-        """For each row the column that explains most, its best value and the rise; nothing where no column does."""
+        """Return for each row the column that explains most, its best value and the rise; empty where no column does."""
         first = explanation.rise.argmax(axis=1)
         each = np.arange(len(explanation))
         rises = explanation.rise[each, first]
@@ -69,3 +82,110 @@ class Findings:
         best[rows] = np.where(positive, explanation.best[each, first], np.nan)
         rise[rows] = rises
         return {"explained_by": names, "best": best, "rise": rise}
+
+
+def explained(detector: AnomalyDetector, findings: Findings, top: int, *, flagged: bool) -> Findings:
+    """Return the findings with an explanation of their least likely rows.
+
+    Parameters
+    ----------
+    detector : AnomalyDetector
+        Who judged the rows.
+    findings : Findings
+        What it found.
+    top : int
+        How many rows are shown; these are explained.
+    flagged : bool
+        Whether to explain flagged rows too, the MOST_FLAGGED least likely ones.
+
+    Returns
+    -------
+    Findings
+        Those of before, and what explains them.
+    """
+    found = int(findings.flagged.sum())
+    # Flagged rows are the least likely ones, so that the first in this order are all that is wanted; a detector takes no
+    # fewer rows than one.
+    rows = findings.order[: max(top, min(found, MOST_FLAGGED) if flagged else 0, 1)]
+    if flagged and len(rows) < found:
+        say(f"of {found:,} flagged rows the {len(rows):,} least likely are explained; a larger --top explains more.")
+    with matched_columns():
+        explanation = detector.explain(findings.table.values[rows])
+    return replace(findings, explanation=replace(explanation, names=findings.table.names), explained_rows=rows)
+
+
+_COLUMNS_A_ROW = 3
+_MEANING_OF_RISE = (
+    "explained by: the columns whose value alone costs the row most; with the best value in its place, the score would rise "
+    "by what follows the plus sign."
+)
+
+
+def report(findings: Findings, top: int, rule: str, meaning: str) -> str:
+    """Return the text that a run prints.
+
+    Parameters
+    ----------
+    findings : Findings
+        What was found.
+    top : int
+        How many rows to show.
+    rule : str
+        By which rule rows are flagged.
+    meaning : str
+        What a p-value means, in a sentence.
+
+    Returns
+    -------
+    str
+        A header, the table of the least likely rows, and the meaning of its p-values.
+    """
+    shown = findings.order[:top]
+    parts = [_header(findings, rule)]
+    if len(shown):
+        parts.append(aligned(_cells(findings, shown)))
+    parts.append(meaning)
+    if findings.explanation is not None and len(shown):
+        parts[-1] += "\n" + _MEANING_OF_RISE
+    return "\n\n".join(parts)
+
+
+def _header(findings: Findings, rule: str) -> str:
+    names, flagged = findings.table.names, int(findings.flagged.sum())
+    size = f"{counted(len(findings.scores), 'row')}, {counted(len(names), 'column')}"
+    return f"{size} ({shortened(names)}): {flagged} flagged ({rule})"
+
+
+def _cells(findings: Findings, shown: np.ndarray) -> list[list[str]]:
+    """Return a header and a line for each shown row."""
+    where = findings.places()
+    last = "most extreme columns" if findings.explanation is None else "explained by"
+    cells = [["rank", *where, "score", "p-value", "flag", last]]
+    reasons = _extremes(findings, shown) if findings.explanation is None else _described(findings.explanation, shown)
+    for rank, (i, reason) in enumerate(zip(shown, reasons, strict=True), start=1):
+        numbers = [f"{findings.scores[i]:.4g}", f"{findings.p_values[i]:.3g}"]
+        cells.append(
+            [
+                str(rank),
+                *(str(column[i]) for column in where.values()),
+                *numbers,
+                "*" if findings.flagged[i] else "",
+                reason,
+            ]
+        )
+    return cells
+
+
+def _extremes(findings: Findings, shown: np.ndarray) -> list[str]:
+    table = findings.table
+    names = [printable(name) for name in table.names]
+    z = np.abs(robust_z(table.values[shown], table.values))
+    return [
+        "  ".join(f"{names[j]}={row[j]:.4g}" for j in np.argsort(-deviation, kind="stable")[:_COLUMNS_A_ROW])
+        for row, deviation in zip(table.values[shown], z, strict=True)
+    ]
+
+
+def _described(explanation: Explanation, shown: np.ndarray) -> list[str]:
+    """Return the explanations of the shown rows, which are the first of the explained rows."""
+    return [printable(explanation.describe(k, _COLUMNS_A_ROW)) for k in range(len(shown))]

@@ -1,30 +1,29 @@
-"""What goes to standard error: one line a message, and a bar on a terminal while work goes on."""
+"""Messages on standard error: one line each, and a progress bar on a terminal."""
 
 from __future__ import annotations
 
+import csv
 import re
 import sys
 import warnings
+from ast import literal_eval
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
+from io import StringIO
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import click
 
-from isopleth.errors import InputError
+from isopleth.errors import InputError, printable
 
 _ERASE = "\r\x1b[K"
 
 
-def printable(text: str) -> str:
-    """`text` with escapes for line breaks and for what would steer a terminal."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-
-
 def say(message: object) -> None:
-    """Write `message` to standard error as one line, in place of a bar that may stand there."""
+    """Write `message` to standard error as one line, in place of the progress bar."""
     line = printable(" ".join(str(message).split()))
     with suppress(OSError):  # where a message cannot be shown, the exit code still can
         click.echo(f"{_ERASE if sys.stderr.isatty() else ''}isopleth: {line}", err=True)
@@ -32,19 +31,21 @@ def say(message: object) -> None:
 
 @contextmanager
 def one_line_warnings() -> Iterator[None]:
-    """Show warnings in the manner of :func:`say`, without the source lines that mean nothing to a user."""
+    """Show warnings by :func:`say`, without source lines."""
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         yield
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    say(f"warning: {message}")
+    context = click.get_current_context(silent=True)
+    text = _with_options(str(message), context.command) if context else str(message)
+    say(f"warning: {text}")
 
 
 @contextmanager
 def naming_columns(names: Sequence[str]) -> Iterator[None]:
-    """Pass on the warnings and refusals of the block with names for the numbers by which arrays make columns be called."""
+    """Replace the numbers of columns in warnings and errors of the block by their names."""
 
     def named(message: object) -> str:
         return re.sub(r"\bcolumn (\d+)\b", lambda found: repr(names[int(found[1])]), str(message))
@@ -60,15 +61,51 @@ def naming_columns(names: Sequence[str]) -> Iterator[None]:
 
 @contextmanager
 def resumable(partial: Path) -> Iterator[None]:
-    """Say of a run that is interrupted where it can be gone on with."""
+    """Say, when the run is interrupted, what is kept of it and how to resume it."""
     try:
         yield
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"interrupted; what was done is in {partial}: go on with --resume.") from None
+        if not partial.exists():
+            raise
+        raise KeyboardInterrupt(f"interrupted; what was done is in {partial}: continue with --resume.") from None
+
+
+@contextmanager
+def options_named(command: click.Command) -> Iterator[None]:
+    """Name options of `command` where an error of the block names a parameter of the library, as in ```columns```.
+
+    Raises
+    ------
+    InputError
+        With ``--columns`` in the place of ```columns```, if the command has such an option.
+    """
+    try:
+        yield
+    except InputError as error:
+        raise InputError(_with_options(str(error), command)) from error
+
+
+def _with_options(message: str, command: click.Command) -> str:
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            message = message.replace(f"`{parameter.name}`", parameter.opts[0])
+            message = re.sub(rf"`{parameter.name}=(\[.*?\])`", partial(_option_with_names, parameter.opts[0]), message)
+    return message
+
+
+def _option_with_names(option: str, found: re.Match[str]) -> str:
+    """Return ``--columns a,b`` for ```columns=['a', 'b']```."""
+    try:
+        names = literal_eval(found[1])
+    except (ValueError, SyntaxError):  # a name that looks like the end of the list
+        return f"{option} {found[1]}"
+    text = StringIO()
+    csv.writer(text, lineterminator="").writerow("..." if name is ... else name for name in names)
+    return f"{option} {text.getvalue()}"
 
 
 class Stages:
-    """A bar of named stages on standard error, where that is a terminal; nothing where it is not.
+    """Progress bar of named stages on standard error; nothing is shown where that is no terminal.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""``isopleth monitor``: alarms when rows from standard input stop looking like a reference."""
+"""``isopleth monitor``: print alarms when rows from standard input differ from a reference."""
 
 from __future__ import annotations
 
@@ -9,38 +9,18 @@ from pathlib import Path
 import click
 import numpy as np
 
-from isopleth.cli.columns import ColumnList
 from isopleth.cli.messages import Stages, naming_columns
-from isopleth.cli.model_file import matched_columns, of_this_version
+from isopleth.cli.models import matched_columns, of_this_version
 from isopleth.cli.stream import RowReader
+from isopleth.cli.text import counted
 from isopleth.errors import InputError
 from isopleth.io import Table, check_target, load, read_table, save
-from isopleth.io.atomic import remove_leftovers
-from isopleth.io.partial import sole_run
+from isopleth.io.files import remove_leftovers, sole_run
 from isopleth.rows import row_keys
 from isopleth.tasks.drift.alarms import DriftAlarms
 from isopleth.tasks.drift.monitor import DriftMonitor
 
-# Without click's own test of readability, which would speak before the sentences of the library.
-_PATH = click.Path(path_type=Path, readable=False)
 
-
-@click.command(short_help="Watch rows from standard input for a change.")
-@click.option("--reference", type=_PATH, required=True, help="Table of rows as they are while nothing changes.")
-@click.option("--state", type=_PATH, help="Keep the place in the stream in this file, and go on there if it exists.")
-@click.option(
-    "--replay", is_flag=True, help="Standard input begins at its first row again: skip rows counted in --state."
-)
-@click.option("--window", type=click.IntRange(min=2), default=50, show_default=True, help="Rows compared at a time.")
-@click.option(
-    "--run-length",
-    type=click.FloatRange(min=0, min_open=True),
-    default=10_000,
-    show_default=True,
-    help="Mean number of rows until a false alarm.",
-)
-@click.option("--columns", type=ColumnList(), help="Use these columns only.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line for each alarm, and nothing else.")
 def monitor(
     reference: Path,
     state: Path | None,
@@ -50,12 +30,7 @@ def monitor(
     columns: list[str] | None,
     as_json: bool,
 ) -> None:
-    """Read rows in CSV from standard input and say, as they come, where they stop looking like the reference.
-
-    Rows are counted from 1. With --state the run can be killed at any moment and started again. An alarm is printed before
-    the file is written, so that none is lost; after a kill the last ones may be printed twice, with the same row. A second run
-    with the same --state is refused while the first one lasts.
-    """
+    """Watch rows from standard input and print alarms."""
     if replay and state is None:
         raise InputError("--replay skips the rows that a state file has counted: name it with --state.")
     if state is not None:
@@ -83,11 +58,11 @@ def monitor(
             raise batch.error
     if not as_json:
         rows, alarms = watching.state_.rows, watching.state_.alarms
-        click.echo(f"{rows:,} row{'s' * (rows != 1)}, {alarms:,} alarm{'s' * (alarms != 1)}")
+        click.echo(f"{counted(rows, 'row')}, {counted(alarms, 'alarm')}")
 
 
 def _fitted(table: Table, window: int, run_length: float) -> DriftMonitor:
-    """A monitor that gives the same answers each time."""
+    """Return a fitted monitor, with a fixed seed so that each run gives the same alarms."""
     with naming_columns(table.names):
         watching = DriftMonitor(window, run_length, random_state=0).fit(table.values)
     if table.named:
@@ -96,7 +71,7 @@ def _fitted(table: Table, window: int, run_length: float) -> DriftMonitor:
 
 
 def _known(state: Path, table: Table, window: int, run_length: float) -> DriftMonitor:
-    """The monitor in a state file.
+    """Load the monitor in a state file.
 
     Raises
     ------
@@ -127,7 +102,7 @@ def _known(state: Path, table: Table, window: int, run_length: float) -> DriftMo
 
 
 def _print(alarms: DriftAlarms, as_json: bool) -> None:
-    """Alarms at once: whoever reads them may be waiting."""
+    """Print alarms at once, for a reader that waits for them."""
     for row, first, statistic, threshold in zip(*alarms.table().values(), strict=True):
         if as_json:
             values = {"row": int(row) + 1, "first_row": int(first) + 1}

@@ -1,4 +1,4 @@
-"""The files a run writes: looked at before the work, written after it."""
+"""Files that a run writes: checked before the work, written after it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from isopleth.plotting import check_figure_target, plot_anomalies, save_figure
 
 @dataclass(frozen=True)
 class Outputs:
-    """Where to write the rows, the model and the picture; None where they are not asked for."""
+    """Paths of the files to write, None where not asked for, and whether text in CSV is left as it is."""
 
     rows: Path | None = None
     model: Path | None = None
     figure: Path | None = None
+    raw_text: bool = False
 
     def check(self, inputs: dict[str, Path | None]) -> None:
-        """Refuse what could not be written, or would be written over another file of the same run.
+        """Refuse files that cannot be written, or that would replace another file of the same run.
 
         Parameters
         ----------
@@ -51,7 +52,7 @@ class Outputs:
         picture = (table.values, table.names, findings.scores, findings.p_values, findings.labels)
         figure = plot_anomalies(*picture) if self.figure else None
         if self.rows:
-            write_table(self.rows, findings.columns())
+            write_table(self.rows, findings.columns(), raw_text=self.raw_text)
         if self.model:
             save(detector, self.model)
         if self.figure and figure is not None:

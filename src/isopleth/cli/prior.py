@@ -1,4 +1,4 @@
-"""``isopleth prior``: how large the share of each class is among rows without labels."""
+"""``isopleth prior``: estimate the share of each class among rows without labels."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, cast
 import click
 import numpy as np
 
-from isopleth.cli.columns import ColumnList, read_for_model
-from isopleth.cli.messages import Stages, naming_columns, printable
+from isopleth.cli.columns import read_for_model
+from isopleth.cli.messages import Stages, naming_columns
 from isopleth.cli.outputs import Outputs
-from isopleth.errors import InputError
+from isopleth.cli.text import aligned, counted
+from isopleth.errors import InputError, printable
 from isopleth.io import Table, read_names, read_table
-from isopleth.io.labels import read_labels
-from isopleth.io.selection import listed
+from isopleth.io.source import listed
+from isopleth.io.tables import read_labels
 from isopleth.io.writing import write_table
 from isopleth.plotting import plot_class_priors, save_figure
 from isopleth.tasks.class_prior.estimator import ClassPriorEstimator
@@ -23,25 +24,18 @@ from isopleth.tasks.class_prior.result import ClassPriors
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_PATH = click.Path(path_type=Path, readable=False)
 
-
-@click.command(short_help="Estimate the shares of classes in a table without labels.")
-@click.argument("train", type=_PATH)
-@click.argument("test", type=_PATH)
-@click.option("--target", required=True, metavar="COL", help="The column of TRAIN that names the class of each row.")
-@click.option("--columns", type=ColumnList(), help="Use these columns only, besides the target.")
-@click.option("--level", type=float, default=0.95, show_default=True, help="Confidence of each interval.")
-@click.option("--out", type=_PATH, help="Write class, prior, lower and upper; .csv or .parquet.")
-@click.option("--plot", type=_PATH, help="Draw the shares; .png, .svg or .pdf.")
 def prior(
-    train: Path, test: Path, target: str, columns: list[str] | None, level: float, out: Path | None, plot: Path | None
+    train: Path,
+    test: Path,
+    target: str,
+    columns: list[str] | None,
+    level: float,
+    out: Path | None,
+    plot: Path | None,
+    raw_text: bool,
 ) -> None:
-    """Estimate the share of each class among the rows of TEST from labelled rows in TRAIN.
-
-    Both are tables in .csv, .tsv, .parquet, .npy or .npz. The classes may be numbers or words. What TEST has besides the
-    columns of TRAIN is not read.
-    """
+    """Estimate the shares of classes and report them."""
     outputs = Outputs(rows=out, figure=plot)
     outputs.check({"TRAIN": train, "TEST": test})
     with Stages(["reading", "fitting", "estimating", "writing"]) as stage:
@@ -57,14 +51,14 @@ def prior(
         # Drawn first: what cannot be drawn leaves no other file behind an error.
         figure = cast("Figure", plot_class_priors(priors).figure) if plot else None
         if out:
-            write_table(out, {name: np.array(column) for name, column in priors.to_dict().items()})
+            write_table(out, {name: np.array(column) for name, column in priors.to_dict().items()}, raw_text=raw_text)
         if plot and figure is not None:
             save_figure(figure, plot)
     click.echo(report(priors, len(classes), labelled))
 
 
 def read_labelled(path: Path, target: str, columns: list[str] | None) -> tuple[Table, np.ndarray]:
-    """The columns to learn from, and the class of each row as it stands in the file.
+    """Read the columns to learn from, and the class of each row.
 
     Raises
     ------
@@ -86,19 +80,13 @@ def read_labelled(path: Path, target: str, columns: list[str] | None) -> tuple[T
 
 
 def report(priors: ClassPriors, labelled_rows: int, labelled: Table) -> str:
-    """The text that a run prints."""
-    width = len(labelled.names)
-    head = (
-        f"{priors.rows} row{'s' if priors.rows > 1 else ''} without labels, {labelled_rows} with; "
-        f"{width} column{'s' if width > 1 else ''}"
-    )
+    """Return the text that a run prints."""
+    head = f"{counted(priors.rows, 'row')} without labels, {labelled_rows:,} with; {counted(len(labelled.names), 'column')}"
     numbers = zip(priors.classes.tolist(), priors.priors, priors.lower, priors.upper, strict=True)
     cells = [["share", f"{100 * priors.level:.6g}% interval", "class"]]
     cells += [[f"{share:.3f}", f"{low:.3f} to {high:.3f}", printable(str(name))] for name, share, low, high in numbers]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    table = "\n".join(f"{a.rjust(widths[0])}  {b.rjust(widths[1])}  {c}" for a, b, c in cells)
     meaning = (
         "share: of the rows without labels that belong to the class, if rows of a class are in both tables alike and every "
         "class is among the labels."
     )
-    return f"{head}\n\n{table}\n\n{meaning}"
+    return f"{head}\n\n{aligned(cells)}\n\n{meaning}"

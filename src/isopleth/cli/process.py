@@ -1,23 +1,13 @@
-"""The process around the command line: its signals, and streams that are closed or full."""
+"""Process around the command line: its exit code, and streams that are closed or full."""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
-INTERRUPTED = "interrupted; nothing is left half written."
-INTERRUPTED_CODE = 128 + signal.SIGINT
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_BURST = 1.0
-"""Seconds in which the same signal again says nothing new: what is half written is being removed."""
-
-_received: dict[int, float] = {}
-"""By number, when a signal was last acted on."""
+from isopleth.cli.signals import INTERRUPTED, INTERRUPTED_CODE, on_signals, stop
 
 
 def main() -> None:
@@ -27,58 +17,29 @@ def main() -> None:
         # The imports take a while, in which the run can be interrupted as well.
         from isopleth.cli.program import program
 
-        _on_signals(_stop)
+        on_signals(stop)
         program(prog_name="isopleth")
     except KeyboardInterrupt:
         with suppress(OSError):
             print(f"isopleth: {INTERRUPTED}", file=sys.stderr)
         sys.exit(INTERRUPTED_CODE)
     finally:
-        _on_signals(signal.SIG_IGN)  # what is left takes no time, and has no words for them
+        on_signals(signal.SIG_IGN)  # what is left takes no time, and has no words for them
         # Under python -m, once an interrupt has passed through an exec of text, as in the making of a data class, Python would
         # end by that signal in the place of the exit code, unless another such exec has ended well.
         exec("")
         _drop_what_cannot_be_written()
 
 
-@contextmanager
-def signals_first() -> Iterator[None]:
-    """Name the signal as the reason where its exception came out as another: an import that is cut short has many."""
-    try:
-        yield
-    except Exception:
-        if _received:
-            raise _exception(next(iter(_received))) from None
-        raise
-
-
-def _on_signals(handler: object) -> None:
-    for number in _SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as for jobs that a script starts in the background
-            signal.signal(number, handler)  # type: ignore[arg-type]
-
-
-def _stop(number: int, _: object) -> None:
-    """Leave by an exception: what is half written is cleaned up on the way, undisturbed by impatience."""
-    now = time.monotonic()
-    if now - _received.get(number, -_BURST) >= _BURST:
-        _received[number] = now
-        raise _exception(number)
-
-
-def _exception(number: int) -> BaseException:
-    return KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
-
-
 def _stand_in_for_closed_streams() -> None:
-    """Python has None for a stream that is closed, which no code expects."""
+    """Open a null stream for each closed standard stream, for which Python has None."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - it stays open to the end
 
 
 def _drop_what_cannot_be_written() -> None:
-    """Python would try again when it ends, complain in words of its own and change the exit code."""
+    """Drop output that cannot be written: Python would try again at exit, print a traceback and change the exit code."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

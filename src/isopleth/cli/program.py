@@ -1,4 +1,4 @@
-"""The group of commands, and how each way of failing ends."""
+"""The group of commands, and the exit code and message of each kind of failure."""
 
 from __future__ import annotations
 
@@ -9,17 +9,9 @@ from typing import Any
 
 import click
 
-import isopleth
-from isopleth.cli.anomalies import anomalies
-from isopleth.cli.changes import changes
-from isopleth.cli.compare import compare
-from isopleth.cli.demo import demo
-from isopleth.cli.fit import fit
+from isopleth.cli.commands import COMMANDS
 from isopleth.cli.messages import one_line_warnings, say
-from isopleth.cli.monitor import monitor
-from isopleth.cli.prior import prior
-from isopleth.cli.process import INTERRUPTED, INTERRUPTED_CODE, signals_first
-from isopleth.cli.score import score
+from isopleth.cli.signals import INTERRUPTED, INTERRUPTED_CODE, signals_first
 from isopleth.errors import InputError, MissingExtraError
 
 _WRONG_INPUT = 2
@@ -30,7 +22,7 @@ class _Interrupted(click.ClickException):
 
 
 class Program(click.Group):
-    """A group of commands of which none ends in a traceback or in more than one line."""
+    """Group of commands whose failures are one line, never a traceback."""
 
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run a command and exit with its code."""
@@ -68,7 +60,7 @@ def _failures_as_sentences() -> Iterator[None]:
     try:
         with signals_first():
             yield
-    except KeyboardInterrupt as error:  # some say what is left to go on with
+    except KeyboardInterrupt as error:  # some say what can be resumed
         raise _Interrupted(str(error) or INTERRUPTED) from None
     except BrokenPipeError:
         raise  # click ends quietly: whoever read the output has seen enough
@@ -86,7 +78,7 @@ def _sentence(error: OSError) -> str:
 
 
 @click.group(cls=Program, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(isopleth.__version__, prog_name="isopleth", message="%(prog)s %(version)s")
+@click.version_option(package_name="isopleth", prog_name="isopleth", message="%(prog)s %(version)s")
 @click.pass_context
 def program(ctx: click.Context) -> None:
     """Questions to tables without a model: which rows are unlikely, what differs, since when, and how sure is that?"""
@@ -94,11 +86,5 @@ def program(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-program.add_command(anomalies)
-program.add_command(changes)
-program.add_command(compare)
-program.add_command(demo)
-program.add_command(fit)
-program.add_command(monitor)
-program.add_command(prior)
-program.add_command(score)
+for _command in COMMANDS:
+    program.add_command(_command)

@@ -1,4 +1,4 @@
-"""Rows that come as lines of text on standard input."""
+"""Read rows from lines of text on standard input, as they come."""
 
 from __future__ import annotations
 
@@ -11,21 +11,20 @@ from typing import BinaryIO
 import numpy as np
 
 from isopleth.errors import InputError
-from isopleth.io.header import header_names
-from isopleth.io.selection import listed
-from isopleth.io.text_column import Column, cut, kind_of
+from isopleth.io.source import listed
+from isopleth.io.text_columns import Column, cut, header_names, kind_of
 
 _SOURCE = Path("standard input")
 _BYTES = 2**16
+# Bytes of a line: a longer one is no row, and would fill the memory.
 _LONGEST = 2**24
-"""Bytes of a line: more is no row, and would fill the memory."""
 
 _DELIMITERS = ("\t", ";", ",")
 
 
 @dataclass(eq=False)
 class Batch:
-    """Rows that have come together.
+    """Rows that were read together.
 
     Parameters
     ----------
@@ -41,7 +40,7 @@ class Batch:
 
 @dataclass(eq=False)
 class RowReader:
-    """Reads the columns of a reference from lines of text: by name where both have names, else by position.
+    """Reader of rows from lines of text: columns by name where both have names, else by position.
 
     Parameters
     ----------
@@ -59,7 +58,7 @@ class RowReader:
     _width: int = 0
 
     def batches(self, stream: BinaryIO) -> Iterator[Batch]:
-        """What has come, as soon as it has; a line counts when it is complete or the stream has ended."""
+        """Yield rows as soon as their lines are complete or the stream has ended."""
         read = getattr(stream, "read1", stream.read)
         left = b""
         while chunk := read(_BYTES):
@@ -82,15 +81,15 @@ class RowReader:
         return Batch(np.empty((0, len(self.names))), error)
 
     def _records(self, lines: list[bytes]) -> tuple[list[list[str]], list[int], InputError | None]:
-        """Cells by line, as far as the lines are cut into as many as the first one."""
+        """Return the cells of each line, up to the first line that cannot be used."""
         records: list[list[str]] = []
         numbers: list[int] = []
-        for raw in lines:
+        for line in lines:
             self._line += 1
-            if not raw.strip():
+            if not line.strip():
                 continue
             try:
-                cells = self._cells(raw)
+                cells = self._cells(line)
                 if cells and not self._where and not self._begin(cells):
                     continue
                 if cells and len(cells) != self._width:
@@ -109,9 +108,9 @@ class RowReader:
     def _here(self) -> str:
         return f"{_SOURCE}, line {self._line}"
 
-    def _cells(self, raw: bytes) -> list[str]:
+    def _cells(self, line: bytes) -> list[str]:
         try:
-            text = raw.decode("utf-8-sig" if self._line == 1 else "utf-8").strip("\r")
+            text = line.decode("utf-8-sig" if self._line == 1 else "utf-8").strip("\r")
         except UnicodeDecodeError:
             raise InputError(f"{self._here}: not UTF-8 text; send the rows as UTF-8.") from None
         if not self._where:
@@ -123,7 +122,7 @@ class RowReader:
             raise InputError(f"{self._here}: no row of CSV ({error}); send one row a line, quotes closed.") from None
 
     def _begin(self, first: list[str]) -> bool:
-        """Find the columns by the first line; whether that line is a row."""
+        """Find the columns by the first line; return whether that line is a row."""
         found = header_names(_SOURCE, first)
         self._width = len(first)
         if found is not None and not set(self.names) <= set(found) and all(kind_of(cell) == "number" for cell in first):

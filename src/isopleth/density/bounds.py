@@ -11,8 +11,8 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import expit
 
+from isopleth.entry import on_host
 from isopleth.errors import InputError
-from isopleth.validation import on_host
 
 _LARGEST = 1e300  # so that the distance to a bound does not overflow
 _LEAST_DIGITS = 1e4  # steps of double precision that a column must span as a logarithm
@@ -91,6 +91,23 @@ class Bounds:
             f"row {i} of X has {float(X[i, j])!r} in {labels[j]}, {place} the {side} bound {float(end)!r} (rows on or beyond "
             f"its bounds: {int(bad[:, j].sum())}); move the bound outwards, leave it out, or drop those rows."
         )
+
+    def refuse_outside(self, rows: np.ndarray, labels: list[str]) -> None:
+        """Refuse rows of one part that are not inside, as :meth:`check` does for all rows.
+
+        Raises
+        ------
+        InputError
+            Naming the value and the column of the first cell on or beyond a bound.
+        """
+        bad = ~self.inside(rows)
+        if bad.any():
+            i, j = np.argwhere(bad)[0]
+            ends = f"({float(self.low[j])!r}, {float(self.high[j])!r})"
+            raise InputError(
+                f"X has {float(rows[i, j])!r} in {labels[j]}, on or beyond its bounds {ends} "
+                f"(such rows there: {int(bad[:, j].sum())}); move the bound outwards, leave it out, or drop those rows."
+            )
 
     def _check_digits(self, X: np.ndarray, labels: list[str]) -> None:
         Y = self.enter(X)

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth._namespace import Array, Home, to_numpy
+from isopleth.backend import Array, Backend, to_numpy
 from isopleth.density.bounds import Bounds
-from isopleth.density.fitted import FrameDensity
+from isopleth.density.fitted import ExpansionDensity, FrameDensity
 from isopleth.density.search import Fit, Search, run_search
+from isopleth.entry import Table, column_names, enter, on_host, varying_columns, warn_few_rows
 from isopleth.errors import InputError
+from isopleth.expansion import KernelExpansion
 from isopleth.frame import Frame
-from isopleth.home import settle
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import RULES, Rule, loss_units, resolve_length_scale
-from isopleth.rows import merge_rows
-from isopleth.validation import check_rows, check_weights, column_names, varying_columns, warn_few_rows
+from isopleth.operators.threads import interruptible
+from isopleth.rows import distinct_rows, folds_of
 
 
 class DensityEstimator(DensityMixin, BaseEstimator, ABC):
@@ -54,7 +56,7 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
     def _fit_frame(self, kernel: Kernel, z: Array, weights: Array) -> tuple[FrameDensity, dict[str, Any]]:
         """The density of distinct rows `z` in frame coordinates, and what else is to be known of this fit, by attribute.
 
-        Rows and weights are at the home that the density is to have."""
+        Rows and weights are at the backend that the density is to have."""
 
     @abstractmethod
     def _keep(
@@ -102,30 +104,37 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         InputError
             If the rows, weights, kernel, length scale or bounds cannot be used; the sentence says which and what to do.
         """
-        home = Home.of(X)
         self._validate_params()
         self._forget()
-        X = check_rows(self, X, reset=True, min_samples=2)
-        weights = check_weights(sample_weight, len(X))
+        table = enter(self, X, sample_weight, reset=True, min_samples=2)
+        return self._fit_table(self._reduced(table))
+
+    def _reduced(self, table: Table) -> Table:
+        """Return the rows and weights to fit: all of them, unless a subclass takes fewer."""
+        return table
+
+    def _fit_table(self, table: Table) -> Self:
+        """Fit the density to checked rows; the number of columns and their names are set."""
+        X, weights, backend = table.rows, table.weights, table.backend
         names = [str(name) for name in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None
         bounds = Bounds.of(self.bounds, column_names(self), names)
         bounds.check(X, weights > 0, column_names(self))
-        rows, weights, place = merge_rows(_on_the_line(bounds, X, weights > 0), weights)
-        keep = varying_columns(self, rows)
-        frame = Frame.centred(rows, keep)
+        inside = _on_the_line(bounds, X, weights > 0)
+        rows, weights, place = interruptible(100.0 * X.size, distinct_rows, inside, weights)
+        keep = varying_columns(self, rows, stacklevel=4)
+        frame = interruptible(100.0 * X.size, Frame.centred, rows, keep)
         kernel = get_kernel(self.kernel).bind(frame.dim)
         self._refuse(kernel)
         self._draw(kernel)
-        warn_few_rows(len(rows), frame.dim)
-        scale, unit = self._choose_length_scale(kernel, frame.centre(rows), weights, keep, home)
+        warn_few_rows(len(rows), frame.dim, stacklevel=4)
+        scale, unit = self._choose_length_scale(kernel, frame.centre(rows), weights, keep, backend)
         frame = frame.scaled(scale)
         z = frame.enter(rows)
-        density, report = self._fit_frame(kernel, home.send(z), home.send(weights))
+        density, report = self._fit_frame(kernel, backend.array(z), backend.array(weights))
         self._set_fit(kernel, frame, bounds, unit, report)
         self._keep(density, X, place, z, weights)
         self.log_normalizer_ = density.log_normalizer + frame.log_volume
-        settle(self, home)
-        return self
+        return table.finish(self)
 
     def _forget(self) -> None:
         """Be no fitted model until the end of a fit: one that fails leaves no mixture of two."""
@@ -141,7 +150,7 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
             setattr(self, name, value)
 
     def _choose_length_scale(
-        self, kernel: Kernel, rows: np.ndarray, weights: np.ndarray, keep: np.ndarray, home: Home
+        self, kernel: Kernel, rows: np.ndarray, weights: np.ndarray, keep: np.ndarray, backend: Backend
     ) -> tuple[np.ndarray, np.ndarray]:
         """Length scale and unit of each kept column."""
         search = self.length_scale if isinstance(self.length_scale, Search) else None
@@ -149,20 +158,20 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         scale = resolve_length_scale(asked, rows, weights, column_names(self), keep, what, self._rules())
         unit = loss_units(scale, rows, weights)
         if search is not None:
-            self.search_path_ = run_search(search, kernel, rows, weights, scale, unit, self._fitting_at(home))
+            self.search_path_ = run_search(search, kernel, rows, weights, scale, unit, self._fitting_at(backend))
             scale = self.search_path_.best_factor * scale
         return scale, unit
 
-    def _fitting_at(self, home: Home) -> Fit:
-        """The density of rows and weights that are on the host, at `home`."""
-        return lambda kernel, z, weights: self._fit_frame(kernel, home.send(z), home.send(weights))[0]
+    def _fitting_at(self, backend: Backend) -> Fit:
+        """The density of rows and weights that are on the host, at `backend`."""
+        return lambda kernel, z, weights: self._fit_frame(kernel, backend.array(z), backend.array(weights))[0]
 
-    def _enter(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Checked rows, which of them are inside the bounds, and those in frame coordinates."""
+    def _enter(self, X: Any) -> tuple[Table, np.ndarray, np.ndarray]:
+        """Return the checked rows, a mask of those inside the bounds, and these in frame coordinates."""
         check_is_fitted(self, "log_normalizer_")
-        X = check_rows(self, X, reset=False)
-        inside = np.asarray(self._bounds.inside(X).all(axis=1))
-        return X, inside, self._frame.enter(self._bounds.enter(X[inside]))
+        table = enter(self, X)
+        inside = np.asarray(self._bounds.inside(table.rows).all(axis=1))
+        return table, inside, self._frame.enter(self._bounds.enter(table.rows[inside]))
 
     def _log_slope(self, X: np.ndarray) -> np.ndarray:
         """What log densities of rows inside the bounds gain by the map of bounded columns to the whole line."""
@@ -186,12 +195,13 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
             that far from every centre is noise, then minus infinity. Random features are noise much sooner, and minus
             infinity where they are not above it.
         """
-        home = Home.of(X)
-        X, inside, z = self._enter(X)
-        out = np.full(len(X), -np.inf)
+        table, inside, z = self._enter(X)
+        out = np.full(len(inside), -np.inf)
         if len(z):
-            out[inside] = self._fitted().log_unnormalized(z) - self.log_normalizer_ + self._log_slope(X[inside])
-        return home.send(out)
+            out[inside] = (
+                self._fitted().log_unnormalized(z) - self.log_normalizer_ + self._log_slope(table.rows[inside])
+            )
+        return table.answer(out)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Sum of the log densities of rows.
@@ -225,16 +235,15 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
             In reciprocal units of the columns; 0 in constant columns. Rows on or beyond a bound have none, nor have those
             where random features are not above their noise: NaN.
         """
-        home = Home.of(X)
-        X, inside, z = self._enter(X)
-        out = np.full((len(X), self.n_features_in_), np.nan)
+        table, inside, z = self._enter(X)
+        out = np.full((len(inside), self.n_features_in_), np.nan)
         if len(z):
             gradient = np.zeros((len(z), self.n_features_in_))
             gradient[:, self._frame.keep] = self._fitted().grad_log_density(z) / self._frame.scale
-            gradient = self._bounds.gradient(X[inside], gradient)
+            gradient = self._bounds.gradient(table.rows[inside], gradient)
             gradient[:, ~self._frame.keep] = 0.0
             out[inside] = gradient
-        return home.send(out)
+        return table.answer(out)
 
     def hyvarinen_loss(self, X: Any) -> float:
         r"""Mean Hyvarinen loss of rows, :math:`\operatorname{tr} \nabla^2 \log p + |\nabla \log p|^2/2`, exactly.
@@ -276,7 +285,7 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         >>> int(np.argmin(losses))
         1
         """
-        X, inside, z = self._enter(X)
+        _, inside, z = self._enter(X)
         kernel = self._kernel
         if kernel.bound_dim == 1 and kernel.smoothness <= 0.5:
             raise InputError(
@@ -304,3 +313,144 @@ def _on_the_line(bounds: Bounds, X: np.ndarray, counted: np.ndarray) -> np.ndarr
     out = X.copy()
     out[counted] = bounds.enter(X[counted])
     return out
+
+
+class KernelDensity(DensityEstimator):
+    """A density made of one kernel a distinct row.
+
+    A subclass has the parameters `kernel`, `length_scale`, `bounds`, `memory_limit` and `n_jobs`, and defines
+    :attr:`_density_type`, :meth:`_refuse` and :meth:`_fit_frame`.
+    """
+
+    # What the fitted sum of kernels means as a density.
+    _density_type: ClassVar[type[ExpansionDensity]]
+
+    def _keep(
+        self, density: FrameDensity, X: np.ndarray, place: np.ndarray, z: np.ndarray, weights: np.ndarray
+    ) -> None:
+        self.centers_ = np.empty((len(z), X.shape[1]))
+        self.centers_[place[place >= 0]] = X[place >= 0] + 0.0  # -0.0 is 0.0
+        self.weights_ = weights
+        self.dual_coef_ = cast(ExpansionDensity, density).expansion.coefficients
+
+    def _fitted(self) -> ExpansionDensity:
+        z = Backend.of(self.dual_coef_).array(self._frame.enter(self._bounds.enter(to_numpy(self.centers_))))
+        expansion = KernelExpansion(self._kernel, z, self.dual_coef_, self.memory_limit, self.n_jobs)
+        return self._density_type(expansion)
+
+    def level_set(self, mass: Any) -> Any:
+        """Log-density threshold of the highest-density region that holds `mass` of the rows' own distribution.
+
+        The region is ``score_samples(X) >= level_set(mass)``, its boundary an isopleth. The threshold is a quantile of the log
+        densities of held-out rows, in five folds that keep repeated rows together, at the fitted length scale: training rows
+        themselves would look too likely.
+
+        Parameters
+        ----------
+        mass : float or array-like
+            Mass inside, between 0 and 1.
+
+        Returns
+        -------
+        float or ndarray of the shape of `mass`
+            Thresholds for :meth:`score_samples`; a tensor where `mass` is one with an axis.
+
+        Raises
+        ------
+        InputError
+            If `mass` is not between 0 and 1.
+        """
+        check_is_fitted(self, "log_normalizer_")
+        backend = Backend.of(mass, "mass")
+        asked = np.asarray(on_host(mass, "mass"))
+        if asked.dtype.kind not in "fi" or not ((asked > 0) & (asked < 1)).all():
+            raise InputError(f"mass = {mass!r}: expected numbers between 0 and 1, both left out.")
+        centers, weights = to_numpy(self.centers_), to_numpy(self.weights_)
+        fit = self._fitting_at(Backend.of(self.dual_coef_))
+        held_out = cross_fitted(
+            self._frame.enter(self._bounds.enter(centers)),
+            weights,
+            lambda rows, weights, test: fit(self._kernel, rows, weights).log_density(test),
+        )
+        held_out += self._log_slope(centers) - self._frame.log_volume
+        levels = weighted_quantile(held_out, weights, 1.0 - asked)
+        return backend.array(levels) if asked.ndim else float(levels)
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
+        """Draw independent rows from the density, exactly.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows.
+        random_state : int, RandomState or None
+            Seed.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            Constant columns keep their value. A tensor on the device of the fitted attributes where these are tensors.
+
+        Raises
+        ------
+        NotImplementedError
+            For the square of a sum of kernels (SOSREP) other than the Gaussian: it is no mixture that can be drawn from
+            directly.
+        """
+        check_is_fitted(self, "log_normalizer_")
+        if isinstance(n_samples, bool) or not isinstance(n_samples, Integral) or n_samples < 1:
+            raise InputError(f"n_samples = {n_samples!r}: expected a whole number of rows, at least 1.")
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
+        z = self._fitted().sample(int(n_samples), rng)
+        some = to_numpy(self.centers_[:1, ...])
+        rows = self._bounds.leave(self._frame.leave(z, self._bounds.enter(some)[0]))
+        rows[:, ~self._frame.keep] = some[:, ~self._frame.keep]
+        return Backend.of(self.dual_coef_).array(rows)
+
+    def plot(self, columns: Any = None, masses: Any = (0.5, 0.8, 0.95, 0.99), rows: Any = None, ax: Any = None) -> Any:
+        """Draw the regions that hold stated masses, by :func:`isopleth.plotting.plot_density`.
+
+        Parameters
+        ----------
+        columns : sequence of names or numbers, optional
+            The columns to draw.
+        masses : array-like, default=(0.5, 0.8, 0.95, 0.99)
+            Masses of the regions, as for :meth:`level_set`.
+        rows : array-like or data frame of shape (n_samples, n_features), optional
+            Rows to draw as points.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure when left out.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from isopleth.plotting import plot_density  # plotting stands above the estimators and is not needed by them
+
+        return plot_density(self, columns=columns, masses=masses, rows=rows, ax=ax)
+
+
+def cross_fitted(
+    rows: np.ndarray, weights: np.ndarray, score: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """Score of each distinct row under a fit to the other folds: `score(train_rows, train_weights, test_rows)`."""
+    # The order of distinct rows, and so the folds, depends on the order of neither rows nor columns as they came.
+    fold = folds_of(len(rows), seed=0)
+    out = np.empty(len(rows))
+    for k in range(fold.max() + 1):
+        test = fold == k
+        out[test] = score(rows[~test], weights[~test], rows[test])
+    return out
+
+
+def weighted_quantile(values: np.ndarray, weights: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Smallest value whose cumulative share of the weight exceeds `q`."""
+    order = np.argsort(values)
+    cumulative = np.cumsum(weights[order]) / weights.sum()
+    place = np.searchsorted(cumulative, q * (1 + 1e-12), side="right")
+    return values[order][np.minimum(place, len(values) - 1)]

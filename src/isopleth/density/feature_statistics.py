@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
-from isopleth._namespace import Array, namespace
-from isopleth.errors import InputError
+from isopleth.backend import Array, namespace
+from isopleth.errors import InputError, TooLargeError
 from isopleth.operators.random_features import RandomFeatures
-from isopleth.operators.threads import effective_n_jobs, map_threads
+from isopleth.operators.threads import ONE_BLAS_THREAD, effective_n_jobs, interruptible, map_threads
 
+# Matrices of all features against all that a solution holds, the sums included.
 _MATRICES = 4
-"""Matrices of all features against all that a solution holds, the sums included."""
 
 
 def check_memory(size: int, memory_limit: float) -> None:
@@ -26,9 +27,12 @@ def check_memory(size: int, memory_limit: float) -> None:
     needed = (_MATRICES + 1) * 8 * size**2
     if needed > memory_limit:
         most = int((memory_limit / (8 * (_MATRICES + 1))) ** 0.5) // 2
-        raise InputError(
+        raise TooLargeError(
             f"{size} features take {needed / 2**20:.1f} MiB to solve for, and memory_limit is {memory_limit / 2**20:.1f} MiB; "
-            + (f"use {most} wave vectors at most, or raise memory_limit." if most else "raise memory_limit.")
+            + (f"use {most} wave vectors at most, or raise memory_limit." if most else "raise memory_limit."),
+            needed,
+            memory_limit,
+            most,
         )
 
 
@@ -215,7 +219,8 @@ class FeatureStatistics:
         xp = namespace(self.coefficients)
         matrix = self._sums.curvature / self._weight()
         matrix += xp.eye(self.features.size, dtype=matrix.dtype, device=matrix.device)
-        return xp.linalg.solve(matrix, -self.gradient)
+        with ONE_BLAS_THREAD:
+            return interruptible(matrix.shape[0] ** 3, xp.linalg.solve, matrix, -self.gradient)
 
     @property
     def total_weight(self) -> float:
@@ -266,3 +271,89 @@ def _checked(chunk: Array, weights: Any, columns: int) -> Array:
     if weights.shape != (chunk.shape[0],) or not bool(xp.all(xp.isfinite(weights) & (weights >= 0.0))):
         raise InputError(f"weights: expected {chunk.shape[0]} finite numbers >= 0, one a row of the chunk.")
     return weights
+
+
+# The sums over all rows at given coefficients.
+Pass = Callable[[Array], FeatureStatistics]
+
+
+@dataclass(frozen=True)
+class FeatureSolution:
+    """What Newton's method found.
+
+    Parameters
+    ----------
+    coefficients : array of shape (T,)
+        w.
+    residual : float
+        How far the equations are from being met, relative to \\|w\\|.
+    n_iter : int
+        Passes over the rows.
+    share_below : float
+        Share of the weight where f is not above the noise of the features.
+    """
+
+    coefficients: Array
+    residual: float
+    n_iter: int
+    share_below: float
+
+    @property
+    def report(self) -> dict[str, float]:
+        """What an estimator says of it, by attribute."""
+        return {"residual_": self.residual, "n_iter_": self.n_iter, "share_below_noise_": self.share_below}
+
+
+def newton(sums_at: Pass, start: Array, tol: float = 1e-6, max_iter: int = 50) -> FeatureSolution:
+    r"""Minimise J of :class:`FeatureStatistics` by Newton's method.
+
+    J is convex with second derivatives between 1 and 1 + T, so that halved steps of sufficient decrease arrive from
+    everywhere. From 0, the first step is a ridge regression of a constant on the features: no start with f > 0 is needed.
+
+    Parameters
+    ----------
+    sums_at : callable
+        ``sums_at(w)``: sums over all rows at coefficients w, taken in one process or merged from many.
+    start : array of shape (T,)
+        Where to begin.
+    tol : float
+        Largest residual to accept.
+    max_iter : int
+        Passes to take at most.
+
+    Returns
+    -------
+    FeatureSolution
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import Gaussian
+    >>> from isopleth.density.feature_statistics import newton
+    >>> from isopleth.density.feature_statistics import FeatureStatistics
+    >>> from isopleth.operators.random_features import RandomFeatures
+    >>> z = np.random.default_rng(0).normal(size=(1000, 2)) / 2
+    >>> features = RandomFeatures.draw(Gaussian(dim=2), 25, np.random.default_rng(1))
+    >>> solution = newton(lambda w: FeatureStatistics(features, w).accumulate(z), np.zeros(50))
+    >>> f = features.value(z, solution.coefficients)
+    >>> bool(np.allclose(features(z).T @ (1 / f) / 1000, solution.coefficients, atol=1e-6))
+    True
+    """
+    xp = namespace(start)
+    digits = 500.0 * float(xp.finfo(start.dtype).eps)
+    at, n_iter = sums_at(start), 1
+    while at.residual > tol and n_iter < max_iter:
+        direction = at.solve()
+        slope = float(xp.sum(at.gradient * direction))
+        rounding = digits * (1.0 + abs(at.objective))
+        step, found = 1.0, None
+        while found is None and n_iter < max_iter:
+            there = sums_at(at.coefficients + step * direction)
+            n_iter += 1
+            if there.objective <= at.objective + 1e-4 * step * slope + rounding:
+                found = there
+            step *= 0.5
+        if found is None or (-slope <= rounding and found.residual >= at.residual):  # rounding is all that is left
+            break
+        at = found
+    return FeatureSolution(at.coefficients, at.residual, n_iter, at.share_below)

@@ -7,13 +7,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from isopleth._namespace import Array, Home, to_numpy
-from isopleth.density.gaussian_pairs import sample_pairs
+from isopleth.backend import Array, Backend, namespace, to_numpy
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import Gaussian
+from isopleth.operators import Operator
+from isopleth.operators.blocks import Matrix
 
 
 class FrameDensity(ABC):
@@ -23,12 +25,12 @@ class FrameDensity(ABC):
 
     @property
     @abstractmethod
-    def _home(self) -> Home:
+    def _backend(self) -> Backend:
         """Where that is."""
 
     def _answer(self, function: Callable[[Array], Array], z: np.ndarray) -> np.ndarray:
-        """`function` at rows `z`, taken at home."""
-        return np.asarray(to_numpy(function(self._home.send(z))))
+        """`function` at rows `z`, taken at backend."""
+        return np.asarray(to_numpy(function(self._backend.array(z))))
 
     @cached_property
     @abstractmethod
@@ -69,8 +71,8 @@ class ExpansionDensity(FrameDensity):
     expansion: KernelExpansion
 
     @property
-    def _home(self) -> Home:
-        return Home.of(self.expansion.centers)
+    def _backend(self) -> Backend:
+        return Backend.of(self.expansion.centers)
 
     @abstractmethod
     def sample(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
@@ -174,3 +176,45 @@ class MixtureDensity(ExpansionDensity):
         alpha, centers = to_numpy(self.expansion.coefficients), to_numpy(self.expansion.centers)
         chosen = rng.choice(len(alpha), size=n_samples, p=alpha / alpha.sum())
         return np.asarray(centers[chosen] + self.expansion.kernel.sample(n_samples, rng))
+
+
+def sample_pairs(expansion: KernelExpansion, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+    r"""Rows of :math:`f^2/Z` for a Gaussian kernel at unit length scale.
+
+    :math:`f^2` is a mixture over pairs of centres, of weights :math:`\alpha_i \alpha_j e^{-|c_i - c_j|^2/4}`, means
+    the midpoints and variance 1/2: draw i from the weights summed over j, then j given i, then the Gaussian.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+        With positive coefficients.
+    n_samples : int
+        Number of rows.
+    rng : Generator
+        Where chance comes from.
+
+    Returns
+    -------
+    array of shape (n_samples, d)
+    """
+    centers, alpha = expansion.centers, to_numpy(expansion.coefficients)
+    convolution = expansion.kernel.self_convolution()
+    block = Matrix("pair weights", lambda kernel: convolution.psi)
+    budget: dict[str, Any] = {"memory_limit": expansion.memory_limit, "n_jobs": expansion.n_jobs}
+    sums = Operator(expansion.kernel, centers, block=block, **budget).matvec(expansion.coefficients)
+    first = alpha * to_numpy(sums)
+    i = np.sort(rng.choice(len(alpha), size=n_samples, p=first / first.sum()))
+    j = np.empty_like(i)
+    chosen, start = np.unique(i, return_index=True)
+    step = max(1, int(expansion.memory_limit / (32 * len(alpha))))
+    for lo in range(0, len(chosen), step):
+        part = chosen[lo : lo + step]
+        some = namespace(centers).take(centers, Backend.of(centers).array(part), axis=0)
+        weights = to_numpy(Operator(expansion.kernel, some, centers, block=block, **budget).dense())
+        cumulative = np.cumsum(weights * alpha, axis=1)
+        stops = np.append(start, n_samples)[lo : lo + len(part) + 1]
+        for row, a, b in zip(cumulative, stops[:-1], stops[1:], strict=True):
+            j[a:b] = np.searchsorted(row, rng.uniform(size=b - a) * row[-1])
+    centers = to_numpy(centers)
+    z = 0.5 * (centers[i] + centers[j]) + rng.normal(scale=np.sqrt(0.5), size=(n_samples, centers.shape[1]))
+    return rng.permutation(z)

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from isopleth._namespace import Home, to_numpy
+from isopleth.backend import Backend, to_numpy
+from isopleth.entry import on_host
 from isopleth.errors import InputError
-from isopleth.validation import on_host
 
 # Rounding in second differences, eps/h^2, and their error, h^2/12 times a fourth derivative, balance here.
 STEP = float(np.finfo(np.float64).eps) ** 0.25
@@ -96,7 +96,7 @@ def hutchinson_loss(
     >>> round(hutchinson_loss(standard_normal, X, random_state=0).value, 5)
     -0.75
     """
-    home = Home.of(X)
+    backend = Backend.of(X)
     X = _rows(X)
     unit = _units(unit, X.shape[1])
     if isinstance(n_probes, bool) or not isinstance(n_probes, Integral) or n_probes < 2:
@@ -106,13 +106,13 @@ def hutchinson_loss(
     d = int(moves.sum())
     step = np.where(moves, STEP / math.sqrt(d) * unit, 0.0)
     _check_digits(X, step)
-    middle = _finite(log_density, X, home)
+    middle = _finite(log_density, X, backend)
     terms = np.empty((n_probes, len(X)))
     for row in terms:
         shift = (
             X + step * rng.choice([-1.0, 1.0], size=X.shape)
         ) - X  # what rounding leaves, so that both sides are as far
-        ahead, behind = _finite(log_density, X + shift, home), _finite(log_density, X - shift, home)
+        ahead, behind = _finite(log_density, X + shift, backend), _finite(log_density, X - shift, backend)
         slope = (ahead - behind) / (2.0 * STEP)
         row[:] = d * ((ahead - middle) + (behind - middle)) / STEP**2 + 0.5 * d * slope**2
     error = math.sqrt(float(np.sum(terms.var(axis=0, ddof=1))) / n_probes) / len(X)
@@ -156,8 +156,8 @@ def _check_digits(X: np.ndarray, step: np.ndarray) -> None:
         )
 
 
-def _finite(log_density: Callable[[Any], Any], X: np.ndarray, home: Home) -> np.ndarray:
-    values = np.asarray(to_numpy(log_density(home.send(X))), dtype=np.float64)
+def _finite(log_density: Callable[[Any], Any], X: np.ndarray, backend: Backend) -> np.ndarray:
+    values = np.asarray(to_numpy(log_density(backend.array(X))), dtype=np.float64)
     if values.shape != (len(X),):
         raise InputError(f"log_density gave shape {values.shape}; expected one number for each of {len(X)} rows.")
     bad = ~np.isfinite(values)

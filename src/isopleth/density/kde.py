@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from isopleth._namespace import Array, namespace
-from isopleth.density.base import KernelDensity
+from isopleth.backend import Array, namespace
+from isopleth.density.estimator import KernelDensity
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, MixtureDensity
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import Kernel

@@ -11,23 +11,22 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from isopleth.density.search_path import SearchPath
+from isopleth.entry import on_host
 from isopleth.errors import DataWarning, InputError
-from isopleth.folds import held_out_parts
 from isopleth.frame import bounded
 from isopleth.kernels import Kernel
 from isopleth.length_scales import RULES
-from isopleth.validation import on_host
+from isopleth.rows import held_out_parts
 
 CRITERIA = ("hyvarinen", "likelihood", "stable_minimum")
 _LARGEST = float(np.finfo(np.float64).max)
+# Scales on either side that a stable minimum is below.
 NEIGHBOURS = 3
-"""Scales on either side that a stable minimum is below."""
 
+# On 91 made-up and 22 real tables of 1 to 166 columns, the best factors of Gaussian densities were between 0.1 and 4,
+# and of Laplacian ones between 2.2 and, falling as columns grow more numerous, 0.03; beyond 50 columns some were
+# smaller. The upper end leaves room for the three neighbours of a stable minimum.
 DEFAULT_GRID = tuple(2.0 ** (k / 2) for k in range(-10, 7))
-"""On 91 made-up and 22 real tables of 1 to 166 columns, the best factors of Gaussian densities were between 0.1 and 4, and
-of Laplacian ones between 2.2 and, falling as columns grow more numerous, 0.03; beyond 50 columns some were smaller. The upper
-end leaves room for the three neighbours of a stable minimum."""
 
 
 class FittedDensity(Protocol):
@@ -43,8 +42,8 @@ class FittedDensity(Protocol):
         """Whether f > 0."""
 
 
+# A density of rows in frame coordinates and weights: `fit(kernel, z, weights)`.
 Fit = Callable[[Kernel, np.ndarray, np.ndarray], FittedDensity]
-"""A density of rows in frame coordinates and weights: `fit(kernel, z, weights)`."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class Search:
         The base scale, as for ``length_scale``. With ``base=1.0`` the grid is in the units of the data.
     cv : int or float, default=5
         Number of folds, at least 2; or, between 0 and 1, the share of rows in one hold-out, which is faster. The parting is of
-        distinct rows, so copies of a row stay together, and always the same whatever the order of the rows.
+        distinct rows, so copies of a row stay together, and always the same whatever the order of the rows and of the columns.
 
     Raises
     ------
@@ -203,7 +202,8 @@ def run_search(
     kernel : Kernel
         Bound to the dimension of the rows.
     rows : array of shape (n, d)
-        Distinct rows in lexical order, of the columns that vary, centred, in the units of the data.
+        Distinct rows of the columns that vary, centred, in the units of the data, in the order of
+        :func:`~isopleth.rows.distinct_rows`.
     weights : array of shape (n,)
         Their weights.
     base_scale : array of shape (d,)
@@ -311,7 +311,7 @@ def _smallest(losses: np.ndarray, criterion: str, changes_sign: bool) -> int:
 def _warn_of(path: SearchPath, search: Search, stable: int | None) -> None:
     """Say where the choice is not what was asked for or may not be the best."""
     # To the caller of the estimator's fit.
-    level = 5
+    level = 6
     if path.criterion == "stable_minimum" and stable is None:
         warnings.warn(
             f"no loss of the grid is below those of three neighbours on either side; the smallest one, at factor "
@@ -327,3 +327,103 @@ def _warn_of(path: SearchPath, search: Search, stable: int | None) -> None:
             DataWarning,
             stacklevel=level,
         )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SearchPath:
+    r"""Held-out losses of a density along a grid of length scales, smaller being better.
+
+    Parameters
+    ----------
+    criterion : {"hyvarinen", "likelihood", "stable_minimum"}
+        What chose. Losses are mean held-out Hyvarinen losses in the coordinates x/unit (the fitted attribute ``unit_``), or,
+        for "likelihood", minus the mean held-out log density in nats per unit of volume of the data (columns with bounds as
+        logarithms or logits).
+    factors : ndarray of shape (k,)
+        Multiples of the base scale, ascending.
+    length_scales : ndarray of shape (k, d)
+        The length scales of the columns that vary, in the units of the data.
+    losses : ndarray of shape (k,)
+        Weighted means over the held-out rows; inf where f is not positive at a row or its loss is not finite, NaN where a
+        lazy search did not look.
+    standard_errors : ndarray of shape (k,)
+        Of the losses, over held-out rows: :math:`\sqrt{\tfrac{n}{n-1} \sum_i \bar w_i^2 (t_i - \bar t)^2}` for losses
+        :math:`t_i` of the n distinct rows held out, their weights :math:`\bar w` scaled to sum 1 and the mean :math:`\bar t`.
+        Copies of a row are one observation in it. Rows are taken as independent, which leaves out that folds share training
+        rows. Losses along a path are of the same rows, so their differences are known better than this says.
+    share_not_positive : ndarray of shape (k,)
+        Share of the held-out weight at rows where f is not positive.
+    best_index : int
+        Place of the chosen scale.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import SOSREP, Search
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> SOSREP(length_scale=Search(grid=[0.5, 1, 2, 4], cv=0.2)).fit(X).search_path_
+    SearchPath: criterion 'hyvarinen', best factor 2, 4 of 4 scales computed
+        factor         loss   std. error  not positive
+           0.5       48.307           23         0.00%
+             1      0.75506          1.5         0.00%
+             2     -0.91918         0.17         0.00%  <- best
+             4     -0.75259        0.038         0.00%
+    """
+
+    criterion: str
+    factors: np.ndarray
+    length_scales: np.ndarray
+    losses: np.ndarray
+    standard_errors: np.ndarray
+    share_not_positive: np.ndarray
+    best_index: int
+
+    @property
+    def best_factor(self) -> float:
+        """The chosen multiple of the base scale."""
+        return float(self.factors[self.best_index])
+
+    @property
+    def best_length_scale(self) -> np.ndarray:
+        """The chosen length scales, of shape (d,)."""
+        return self.length_scales[self.best_index]
+
+    @property
+    def n_computed(self) -> int:
+        """How many scales were looked at; the others were left out by a lazy search."""
+        return int(np.sum(~np.isnan(self.losses)))
+
+    def __repr__(self) -> str:
+        """A table of one line a scale."""
+        counted = f"{self.n_computed} of {len(self.factors)} scales computed"
+        lines = [f"SearchPath: criterion {self.criterion!r}, best factor {self.best_factor:.4g}, {counted}"]
+        lines += [f"{'factor':>10} {'loss':>12} {'std. error':>12} {'not positive':>13}"]
+        for i, factor in enumerate(self.factors):
+            if np.isnan(self.losses[i]):
+                lines += [f"{factor:>10.4g} {'-':>12} {'-':>12} {'-':>13}"]
+                continue
+            numbers = f"{factor:>10.4g} {self.losses[i]:>12.5g} {self.standard_errors[i]:>12.2g}"
+            best = "  <- best" if i == self.best_index else ""
+            lines += [f"{numbers} {self.share_not_positive[i]:>13.2%}{best}"]
+        return "\n".join(lines)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw losses and standard errors against the factors.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure when left out.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from isopleth.plotting import plot_search
+
+        return plot_search(self, ax)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Real
+from dataclasses import replace
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from isopleth._namespace import Array, namespace
-from isopleth.density.base import KernelDensity
+from isopleth.backend import Array, namespace
+from isopleth.density.estimator import KernelDensity
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
+from isopleth.density.landmarks import choose_landmarks
+from isopleth.entry import Table
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
+from isopleth.parts import ArrayParts
 from isopleth.solvers import SCALING_SOLVERS
 
 
@@ -44,6 +48,11 @@ class SOSREP(KernelDensity):
         leaves. "coordinate_descent" serves every kernel, several times slower. The two gradients are the papers', for
         comparison: the natural one can stop short for kernels with negative values, the standard one is slow and often does
         not arrive.
+    landmarks : int, optional
+        Number of rows, at least 2, that the density rests on, for more rows than a kernel matrix can serve. They are drawn at
+        random, always the same for the same rows, and each has the weight of all rows that are nearest to it, by distances in
+        standard deviations of the columns. Time and memory grow with the rows, not with their square. None is all rows. Where
+        there are not more distinct rows than `landmarks`, the fit is that to all rows.
     tol : float, default=1e-8
         Largest :math:`|\alpha_i f(x_i)/w_i - 1|` to accept.
     memory_limit : float, default=2**30
@@ -54,9 +63,9 @@ class SOSREP(KernelDensity):
     Attributes
     ----------
     centers_ : ndarray of shape (n_centers, n_features)
-        The distinct rows of positive weight.
+        The distinct rows of positive weight, or the landmarks.
     weights_ : ndarray of shape (n_centers,)
-        Their summed weights.
+        Their summed weights; of landmarks those of the nearest rows, scaled so that the sum is the number of landmarks.
     dual_coef_ : ndarray of shape (n_centers,)
         Coefficients alpha for :math:`k = \varphi(s)`, :math:`\varphi(0) = 1`; all positive.
     log_normalizer_ : float
@@ -102,6 +111,7 @@ class SOSREP(KernelDensity):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **KernelDensity._parameter_constraints,
         "solver": [StrOptions(set(SCALING_SOLVERS))],
+        "landmarks": [None, Interval(Integral, 2, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
     }
 
@@ -111,6 +121,7 @@ class SOSREP(KernelDensity):
         length_scale: Any = "scott",
         bounds: Any = None,
         solver: str = "auto",
+        landmarks: int | None = None,
         tol: float = 1e-8,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = None,
@@ -119,11 +130,20 @@ class SOSREP(KernelDensity):
         self.length_scale = length_scale
         self.bounds = bounds
         self.solver = solver
+        self.landmarks = landmarks
         self.tol = tol
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
 
     _density_type: ClassVar[type[ExpansionDensity]] = RootDensity
+
+    def _reduced(self, table: Table) -> Table:
+        if self.landmarks is None:
+            return table
+        names = [str(name) for name in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None
+        parts = ArrayParts(table.rows, table.weights, names=names)
+        rows, weights = choose_landmarks(parts, int(self.landmarks), self.bounds, self.memory_limit, self.n_jobs)
+        return replace(table, rows=rows, weights=weights)
 
     def _refuse(self, kernel: Kernel) -> None:
         kernel.self_convolution()
@@ -136,7 +156,7 @@ class SOSREP(KernelDensity):
                 f"the residual {solution.residual:.1e} is above tol = {self.tol:g} after {solution.n_iter} products; a smaller "
                 f"length_scale, a larger tol or weights of a smaller range may help.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         expansion = KernelExpansion(kernel, z, solution.coefficients, self.memory_limit, self.n_jobs)
         return RootDensity(expansion), {"residual_": solution.residual, "n_iter_": solution.n_iter}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from isopleth._namespace import to_numpy
+from isopleth.backend import to_numpy
 from isopleth.difference.samples import TwoSamples
 from isopleth.errors import InputError
 

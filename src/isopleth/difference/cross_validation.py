@@ -9,11 +9,11 @@ from itertools import combinations
 
 import numpy as np
 
-from isopleth._namespace import Array, Home, namespace
+from isopleth.backend import Array, Backend, namespace
 from isopleth.difference.spectrum import PenalizedSpectrum
 
+# Ridge over the volume below which systems count as nearly singular.
 LEAST_ALPHA = 1e-3
-"""Ridge over the volume below which systems count as nearly singular."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ class FoldSystems:
 
 def _block(matrix: Array, kept: np.ndarray) -> Array:
     """Rows and columns that are kept."""
-    xp, places = namespace(matrix), Home.of(matrix).send(kept)
+    xp, places = namespace(matrix), Backend.of(matrix).array(kept)
     return xp.take(xp.take(matrix, places, axis=0), places, axis=1)
 
 

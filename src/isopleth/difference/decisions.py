@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isopleth._namespace import HOST, Home
+from isopleth.backend import NUMPY, Backend
 from isopleth.difference.gaussian_system import GaussianSystem, system_of
 from isopleth.difference.search import CrossFitted
 from isopleth.difference.statistics import DifferenceStatistics
@@ -60,9 +60,11 @@ class Decisions:
         """
         return np.fmin(self.scales[0] if found is None else found.path.steady_length_scale, self.spread)
 
-    def system(self, scale: np.ndarray, memory_limit: float, n_jobs: int | None, home: Home = HOST) -> GaussianSystem:
+    def system(
+        self, scale: np.ndarray, memory_limit: float, n_jobs: int | None, backend: Backend = NUMPY
+    ) -> GaussianSystem:
         """The functions at a length scale."""
-        return system_of(self.frame, scale, self.centers, memory_limit, n_jobs, home)
+        return system_of(self.frame, scale, self.centers, memory_limit, n_jobs, backend)
 
     def statistics(
         self,

@@ -8,16 +8,16 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth._namespace import Array, Home, to_numpy
+from isopleth.backend import Array, Backend, to_numpy
 from isopleth.difference.gaussian_system import GaussianSystem
 from isopleth.difference.interval import SquaredL2Law
 from isopleth.difference.limit_law import deviations_at
 from isopleth.difference.regions import check_mass, upper_thresholds
 from isopleth.difference.squared_l2 import checked
 from isopleth.difference.volume import over_volume
+from isopleth.entry import check_rows
 from isopleth.errors import InputError
 from isopleth.frame import Frame
-from isopleth.validation import check_rows
 
 
 class FittedDifference(BaseEstimator):
@@ -33,20 +33,20 @@ class FittedDifference(BaseEstimator):
     dual_coef_: Array
     log_volume_: float
     _frame: Frame
+    # Coefficients of the mean over each sample, of shape (b, 2).
     _means_coef: np.ndarray
-    """Coefficients of the mean over each sample, of shape (b, 2)."""
     _std_factor: np.ndarray | None
+    # Of the squared L2 distance, times V, by name.
     _estimates: dict[str, float]
-    """Of the squared L2 distance, times V, by name."""
+    # Times V, the difference at rows of held-out folds, and what each row adds to the mass of X less that of Y.
     _held_out: np.ndarray
-    """Times V, the difference at rows of held-out folds, and what each row adds to the mass of X less that of Y."""
     _squared_l2_law: SquaredL2Law | None
 
     def _enter(self, X: Any) -> tuple[GaussianSystem, np.ndarray]:
         """The functions, where the model lives, and rows in their frame."""
         check_is_fitted(self, "dual_coef_")
         z = self._frame.enter(check_rows(self, X, reset=False))
-        centers = Home.of(self.centers_).send(self._frame.enter(to_numpy(self.centers_)))
+        centers = Backend.of(self.centers_).array(self._frame.enter(to_numpy(self.centers_)))
         return GaussianSystem(centers, self.log_volume_, self.memory_limit, self.n_jobs), z
 
     def _out(self, relative_values: Any, relative: bool) -> np.ndarray:
@@ -67,9 +67,9 @@ class FittedDifference(BaseEstimator):
         array of shape (n_samples,)
             p - q, per unit of volume of the kept columns; positive where there is more of the first sample.
         """
-        home = Home.of(X)
+        backend = Backend.of(X)
         system, z = self._enter(X)
-        return home.send(self._out(system.values(z, to_numpy(self.dual_coef_)[:, None])[:, 0], relative))
+        return backend.array(self._out(system.values(z, to_numpy(self.dual_coef_)[:, None])[:, 0], relative))
 
     def difference_std(self, X: Any, relative: bool = False) -> Array:
         r"""Standard deviation of :meth:`difference` at each row, by the limit law of the coefficients.
@@ -97,11 +97,11 @@ class FittedDifference(BaseEstimator):
         InputError
             If a sample has one row only, whose variance nobody knows.
         """
-        home = Home.of(X)
+        backend = Backend.of(X)
         system, z = self._enter(X)
         if self._std_factor is None:
             raise InputError("a standard deviation needs at least two rows in each sample.")
-        return home.send(self._out(deviations_at(system, z, self._std_factor), relative))
+        return backend.array(self._out(deviations_at(system, z, self._std_factor), relative))
 
     def squared_l2(self, kind: str = "cross_fitted", relative: bool = False) -> float:
         r"""Estimates of the squared L2 distance :math:`\int (p - q)^2`.
@@ -220,7 +220,7 @@ class FittedDifference(BaseEstimator):
             If `mass` is not between 0 and 1, or a sample has one row only.
         """
         check_is_fitted(self, "dual_coef_")
-        home, asked = Home.of(mass, "mass"), check_mass(to_numpy(mass))
+        backend, asked = Backend.of(mass, "mass"), check_mass(to_numpy(mass))
         if not self._held_out.size:
             raise InputError(
                 "regions need at least two rows in each sample to hold out, given to fit, since sums keep none."
@@ -228,7 +228,7 @@ class FittedDifference(BaseEstimator):
         values, contrast = self._held_out
         low = self._out(-upper_thresholds(-values, -contrast, asked), relative)
         high = self._out(upper_thresholds(values, contrast, asked), relative)
-        return (home.send(low), home.send(high)) if asked.ndim else (float(low), float(high))
+        return (backend.array(low), backend.array(high)) if asked.ndim else (float(low), float(high))
 
     def predict(self, X: Any, priors: Any = (0.5, 0.5)) -> Array:
         r"""Which sample each row is likelier to be of.
@@ -253,10 +253,10 @@ class FittedDifference(BaseEstimator):
         InputError
             If `priors` are not two numbers >= 0 with a positive sum.
         """
-        home = Home.of(X)
+        backend = Backend.of(X)
         system, z = self._enter(X)
         coefficients = self._means_coef @ (_shares(to_numpy(priors)) * [1.0, -1.0])
-        return home.send(np.sign(system.values(z, coefficients[:, None])[:, 0]).astype(int))
+        return backend.array(np.sign(system.values(z, coefficients[:, None])[:, 0]).astype(int))
 
     def plot(self, masses: Any = (0.5, 0.8, 0.95), rows: Any = None, labels: Any = ("X", "Y"), ax: Any = None) -> Any:
         """Draw the difference of one or two columns with its regions, by :func:`isopleth.plotting.plot_difference`.

@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from isopleth._namespace import HOST, Array, Home, to_numpy
+from isopleth.backend import NUMPY, Array, Backend, to_numpy
 from isopleth.errors import InputError
 from isopleth.frame import Frame
 from isopleth.kernels import Gaussian
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.blocks import Matrix
 
+# How many matrices of the size of H a fit holds at once, LAPACK's workspace among them.
 MATRICES = 8
-"""How many matrices of the size of H a fit holds at once, LAPACK's workspace among them."""
 
+# Added to the norm of the RKHS, whose matrix is singular to working precision for centres that lie densely.
 NUGGET = 1e-8
-"""Added to the norm of the RKHS, whose matrix is singular to working precision for centres that lie densely."""
 
 
 def fits_within(centers: int, memory_limit: float) -> int:
@@ -67,12 +67,12 @@ class GaussianSystem:
     n_jobs: int | None = None
 
     @property
-    def home(self) -> Home:
+    def backend(self) -> Backend:
         """Where the centres are."""
-        return Home.of(self.centers)
+        return Backend.of(self.centers)
 
     def _operator(self, x: Array, y: Array, **block: Any) -> Operator:
-        x, y = self.home.send(x), self.home.send(y)
+        x, y = self.backend.array(x), self.backend.array(y)
         kernel = Gaussian(dim=x.shape[1])
         return Operator(kernel, x, y, memory_limit=self.memory_limit, n_jobs=self.n_jobs, **block)
 
@@ -87,7 +87,7 @@ class GaussianSystem:
         if penalty == "l2":
             return None
         matrix = self._symmetric(self._operator(self.centers, self.centers).dense())
-        return matrix + self.home.send(NUGGET * np.eye(matrix.shape[0]))
+        return matrix + self.backend.array(NUGGET * np.eye(matrix.shape[0]))
 
     @staticmethod
     def _symmetric(matrix: Array) -> Array:
@@ -95,12 +95,12 @@ class GaussianSystem:
 
     def sums(self, z: Array, weights: np.ndarray) -> np.ndarray:
         """Sums of each function over the rows `z` for `weights` of shape (n, k), of shape (b, k)."""
-        sums: np.ndarray = to_numpy(self._operator(self.centers, z).matvec(self.home.send(weights)))
+        sums: np.ndarray = to_numpy(self._operator(self.centers, z).matvec(self.backend.array(weights)))
         return sums
 
     def values(self, z: Array, coefficients: np.ndarray) -> np.ndarray:
         """Sums over the centres at the rows `z` for `coefficients` of shape (b, k), of shape (n, k)."""
-        values: np.ndarray = to_numpy(self._operator(z, self.centers).matvec(self.home.send(coefficients)))
+        values: np.ndarray = to_numpy(self._operator(z, self.centers).matvec(self.backend.array(coefficients)))
         return values
 
     def chunks(self, n: int) -> Iterator[slice]:
@@ -119,9 +119,9 @@ def system_of(
     centers: np.ndarray,
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
     n_jobs: int | None = None,
-    home: Home = HOST,
+    backend: Backend = NUMPY,
 ) -> GaussianSystem:
     """The functions around `centers` in the units of the data, at a length scale of each column that `frame` keeps."""
     scaled = frame.scaled(scale)
     log_volume = 0.5 * scaled.dim * float(np.log(np.pi)) + scaled.log_volume
-    return GaussianSystem(home.send(scaled.enter(centers)), log_volume, memory_limit, n_jobs)
+    return GaussianSystem(backend.array(scaled.enter(centers)), log_volume, memory_limit, n_jobs)

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from isopleth._namespace import to_numpy
+from isopleth.backend import to_numpy
 from isopleth.errors import InputError
 from isopleth.length_scales import deviations
 
+# Ridges over the volume of the kernel.
 ALPHAS = 10.0 ** np.arange(-3.0, 4.25, 0.5)
-"""Ridges over the volume of the kernel."""
 
 
 def factors(dim: int) -> np.ndarray:
@@ -21,11 +21,11 @@ def factors(dim: int) -> np.ndarray:
 
 
 TAILS = (0.25, 0.1, 0.025)
+# Interquartile ranges beyond the quartiles; of a normal distribution that is 11 standard deviations, where nothing is.
 REACH = 8.0
-"""Interquartile ranges beyond the quartiles; of a normal distribution that is 11 standard deviations, where nothing is."""
 
+# Least length scale over the standard deviation: coordinates in units of it are bounded, and rows must not meet there.
 LEAST = 1e-100
-"""Least length scale over the standard deviation: coordinates in units of it are bounded, and rows must not meet there."""
 
 
 def _without_wild_values(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:

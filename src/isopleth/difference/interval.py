@@ -9,16 +9,17 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import ndtri
 
-from isopleth._namespace import namespace
+from isopleth.backend import namespace
 from isopleth.difference.cross_validation import LEAST_ALPHA, fold_tables
 from isopleth.difference.system import DifferenceSystem
 from isopleth.errors import InputError
 
+# The ridge of intervals over that of the fit: the best fit has a bias as large as its error, which an interval must not
+# have.
 UNDERSMOOTHING = 0.01
-"""The ridge of intervals over that of the fit: the best fit has a bias as large as its error, which an interval must not have."""
 
+# Of a ridge over the volume: searches that find nothing end at large ones.
 MOST_ALPHA = 0.1
-"""Of a ridge over the volume: searches that find nothing end at large ones."""
 
 
 def normal_quantile(confidence_level: Any) -> float:
@@ -70,9 +71,9 @@ class SquaredL2Law:
         alpha = max(min(UNDERSMOOTHING * alpha, MOST_ALPHA), min(alpha, LEAST_ALPHA))
         folds = at.systems.sums.folds
         estimate = fold_tables(at.systems, np.array([alpha]), nested=False).cross.mean()
-        home = at.spectrum.home
-        half = at.spectrum.vectors * home.send(np.sqrt(at.spectrum.dual_weights(alpha)))
-        noise, h = half.T @ at.noise @ half, half.T @ home.send(at.h)
+        backend = at.spectrum.backend
+        half = at.spectrum.vectors * backend.array(np.sqrt(at.spectrum.dual_weights(alpha)))
+        noise, h = half.T @ at.noise @ half, half.T @ backend.array(at.h)
         dual = float(h @ h)
         slope = 4.0 * float(h @ noise @ h) / dual if dual > 0.0 else 0.0
         floor = 2.0 * folds / (folds - 1.0) * float(namespace(noise).sum(noise**2))

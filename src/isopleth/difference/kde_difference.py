@@ -11,15 +11,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth._namespace import Array, Home, to_numpy
+from isopleth.backend import Array, Backend, to_numpy
 from isopleth.density import KDE
 from isopleth.density.search import Search
 from isopleth.difference.samples import speaking_of
 from isopleth.difference.volume import over_volume
+from isopleth.entry import check_rows, on_host
 from isopleth.errors import InputError
 from isopleth.kernels import Gaussian
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
-from isopleth.validation import check_rows, on_host
 
 
 class KDEDifference(BaseEstimator):
@@ -95,24 +95,24 @@ class KDEDifference(BaseEstimator):
             If a sample cannot be used, or a column is constant in one of them.
         """
         self._validate_params()
-        home, X, Y = Home.of(X), on_host(X, "X"), on_host(Y, "Y")
+        backend, X, Y = Backend.of(X), on_host(X, "X"), on_host(Y, "Y")
         sample_weight_x = on_host(sample_weight_x, "sample_weight_x")
         sample_weight_y = on_host(sample_weight_y, "sample_weight_y")
-        p = speaking_of("X", "X", lambda: self._density(X, sample_weight_x, home, reset=True))
-        q = speaking_of("Y", "X", lambda: self._density(Y, sample_weight_y, home, reset=False))
+        p = speaking_of("X", "X", lambda: self._density(X, sample_weight_x, backend, reset=True))
+        q = speaking_of("Y", "X", lambda: self._density(Y, sample_weight_y, backend, reset=False))
         self.densities_ = (p, q)
         sums, log_volumes = np.array([self._inner(p, p), self._inner(p, q), self._inner(q, q)]).T
         unit = log_volumes.min()  # reciprocal volumes may overflow, and their difference would be lost
         self.squared_l2_ = float(over_volume(np.array([1.0, -2.0, 1.0]) * sums @ np.exp(unit - log_volumes), unit))
         return self
 
-    def _density(self, given: Any, weights: Any, home: Home, reset: bool) -> KDE:
+    def _density(self, given: Any, weights: Any, backend: Backend, reset: bool) -> KDE:
         rows = check_rows(self, given, reset=reset, min_samples=2)
         if (rows.min(axis=0) == rows.max(axis=0)).any():
             raise InputError("X has constant columns, which have no density; drop them from both samples first.")
         scale = Search(criterion="likelihood") if self.length_scale is None else self.length_scale
         return KDE(length_scale=scale, memory_limit=self.memory_limit, n_jobs=self.n_jobs).fit(
-            home.send(rows), None, weights
+            backend.array(rows), None, weights
         )
 
     def _inner(self, one: KDE, other: KDE) -> tuple[float, float]:
@@ -120,10 +120,10 @@ class KDEDifference(BaseEstimator):
 
         Answers with the sum times a volume, and the logarithm of the volume.
         """
-        home, of_one, of_other = Home.of(one.centers_), to_numpy(one.centers_), to_numpy(other.centers_)
+        backend, of_one, of_other = Backend.of(one.centers_), to_numpy(one.centers_), to_numpy(other.centers_)
         scale = np.hypot(to_numpy(one.length_scale_), to_numpy(other.length_scale_))
         shift = np.median(of_one, axis=0)
-        x, y = (home.send((centers - shift) / scale) for centers in (of_one, of_other))
+        x, y = (backend.array((centers - shift) / scale) for centers in (of_one, of_other))
         sums = Operator(Gaussian(), x, y, memory_limit=self.memory_limit, n_jobs=self.n_jobs).matvec(other.dual_coef_)
         log_volume = 0.5 * x.shape[1] * math.log(2.0 * math.pi) + math.fsum(np.log(scale))
         return float(one.dual_coef_ @ sums), log_volume
@@ -142,6 +142,6 @@ class KDEDifference(BaseEstimator):
             p - q, per unit of volume.
         """
         check_is_fitted(self, "densities_")
-        home, rows = Home.of(X), check_rows(self, X, reset=False)
+        backend, rows = Backend.of(X), check_rows(self, X, reset=False)
         p, q = (np.exp(density.score_samples(rows)) for density in self.densities_)
-        return home.send(p - q)
+        return backend.array(p - q)

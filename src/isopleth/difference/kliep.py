@@ -13,20 +13,19 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth._namespace import Array, Home, namespace, to_numpy
+from isopleth.backend import Array, Backend, namespace, to_backend, to_numpy
 from isopleth.difference.gaussian_system import GaussianSystem
 from isopleth.difference.grids import length_scales
 from isopleth.difference.mixture_weights import mixture_weights
+from isopleth.entry import check_rows, column_names, on_host, varying_columns
 from isopleth.errors import InputError
-from isopleth.folds import folds_of
 from isopleth.frame import Frame
-from isopleth.home import settle
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import ONE_BLAS_THREAD
-from isopleth.validation import check_rows, column_names, on_host, varying_columns
+from isopleth.rows import folds_of
 
+# A kernel of which the rows of Y see no more than this would be divided by next to nothing.
 _UNSEEN = 1e-200
-"""A kernel of which the rows of Y see no more than this would be divided by next to nothing."""
 
 
 class KLIEP(BaseEstimator):
@@ -135,7 +134,7 @@ class KLIEP(BaseEstimator):
             If a sample cannot be used, or a row of X lies so far from all rows of Y that no ratio is finite.
         """
         self._validate_params()
-        home = Home.of(X)
+        backend = Backend.of(X)
         X, Y = on_host(X, "X"), on_host(Y, "Y")
         x, y = check_rows(self, X, reset=True, min_samples=2), check_rows(self, Y, reset=False, min_samples=2)
         both = np.vstack([x, y])
@@ -147,7 +146,7 @@ class KLIEP(BaseEstimator):
         self.centers_ = x[np.sort(rng.permutation(len(x))[: self.centers])]
         fold = folds_of(len(x), int(rng.integers(2**31)), min(int(self.cv), len(x)))
         with ONE_BLAS_THREAD:
-            systems = [self._functions(frame.scaled(scale), x, y, home) for scale in scales]
+            systems = [self._functions(frame.scaled(scale), x, y, backend) for scale in scales]
             held_out = [self._held_out(system, fold) for system in systems] if len(scales) > 1 else [0.0]
             best = int(np.argmax(held_out))
             functions, means = systems[best]
@@ -166,32 +165,32 @@ class KLIEP(BaseEstimator):
         self.dual_coef_ = to_numpy(weights) / means
         self.length_scale_ = frame.by_column(scales[best])
         self.divergence_ = float(np.mean(np.log(to_numpy(functions @ weights))))
-        settle(self, home)
+        to_backend(self, backend)
         return self
 
-    def _system(self, frame: Frame, home: Home) -> GaussianSystem:
-        centers = home.send(frame.enter(to_numpy(self.centers_)))
+    def _system(self, frame: Frame, backend: Backend) -> GaussianSystem:
+        centers = backend.array(frame.enter(to_numpy(self.centers_)))
         return GaussianSystem(centers, 0.0, self.memory_limit, self.n_jobs)
 
-    def _functions(self, frame: Frame, x: np.ndarray, y: np.ndarray, home: Home) -> tuple[Array, np.ndarray]:
+    def _functions(self, frame: Frame, x: np.ndarray, y: np.ndarray, backend: Backend) -> tuple[Array, np.ndarray]:
         """Functions of mean 1 over Y at the rows of X, and their means before; 0 where Y does not see a centre."""
-        system = self._system(frame, home)
+        system = self._system(frame, backend)
         means = system.sums(frame.enter(y), np.full((len(y), 1), 1.0 / len(y)))[:, 0]
         seen = means > _UNSEEN
-        values = system.matrix(frame.enter(x)) / home.send(np.where(seen, means, 1.0))
-        return values * home.send(seen.astype(np.float64)), np.where(seen, means, np.inf)
+        values = system.matrix(frame.enter(x)) / backend.array(np.where(seen, means, 1.0))
+        return values * backend.array(seen.astype(np.float64)), np.where(seen, means, np.inf)
 
     def _held_out(self, system: tuple[Array, np.ndarray], fold: np.ndarray) -> float:
         """Mean log ratio over the rows of X, each under the ratio fitted without its fold."""
         functions, _ = system
-        xp, home = namespace(functions), Home.of(functions)
+        xp, backend = namespace(functions), Backend.of(functions)
         out = np.empty(len(fold))
         for k in range(int(fold.max()) + 1):
-            inside = xp.take(functions, home.send(np.flatnonzero(fold != k)), axis=0)
+            inside = xp.take(functions, backend.array(np.flatnonzero(fold != k)), axis=0)
             if not _all_seen(inside):
                 return -np.inf
             weights, _, _ = mixture_weights(inside, self.tol, self.max_iter)
-            own = xp.take(functions, home.send(np.flatnonzero(fold == k)), axis=0)
+            own = xp.take(functions, backend.array(np.flatnonzero(fold == k)), axis=0)
             with np.errstate(divide="ignore"):
                 out[fold == k] = np.log(to_numpy(own @ weights))
         return float(out.mean())
@@ -210,10 +209,10 @@ class KLIEP(BaseEstimator):
             p/q.
         """
         check_is_fitted(self, "dual_coef_")
-        home = Home.of(X)
+        backend = Backend.of(X)
         rows = self._frame.enter(check_rows(self, X, reset=False))
-        system = self._system(self._frame, Home.of(self.centers_))
-        return home.send(system.values(rows, to_numpy(self.dual_coef_)[:, None])[:, 0])
+        system = self._system(self._frame, Backend.of(self.centers_))
+        return backend.array(system.values(rows, to_numpy(self.dual_coef_)[:, None])[:, 0])
 
 
 def _all_seen(functions: Array) -> bool:

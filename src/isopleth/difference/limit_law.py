@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from isopleth._namespace import Array, namespace, to_numpy
+from isopleth.backend import Array, namespace, to_numpy
 from isopleth.difference.gaussian_system import GaussianSystem
 from isopleth.difference.system import DifferenceSystem
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from isopleth._namespace import Array, Home
+from isopleth.backend import Array, Backend, to_backend
 from isopleth.difference.cross_validation import FoldSystems, Split, fold_coefficients
 from isopleth.difference.decisions import Decisions
 from isopleth.difference.gaussian_system import GaussianSystem, fits_within
@@ -18,11 +18,10 @@ from isopleth.difference.search import cross_validate
 from isopleth.difference.streamed import StreamedDifference
 from isopleth.difference.sums import SampleSums
 from isopleth.difference.system import DifferenceSystem
+from isopleth.entry import varying_columns
 from isopleth.errors import InputError
-from isopleth.home import settle
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import ONE_BLAS_THREAD, effective_n_jobs
-from isopleth.validation import varying_columns
 
 
 class LSDD(StreamedDifference):
@@ -174,7 +173,7 @@ class LSDD(StreamedDifference):
             are too few rows to choose a length scale and a ridge; the sentence says which and what to do.
         """
         self._validate_params()
-        home = Home.of(X)
+        backend = Backend.of(X)
         self._forget()
         samples = TwoSamples.of(self, X, Y, sample_weight_x, sample_weight_y)
         decisions, chosen = self._decide(samples, varying_columns(self, samples.rows))
@@ -182,8 +181,8 @@ class LSDD(StreamedDifference):
         workers = min(effective_n_jobs(self.n_jobs), fits_within(len(decisions.centers), self.memory_limit))
 
         def summed(scale: np.ndarray, n_jobs: int | None, moments: bool) -> tuple[SampleSums, Array]:
-            system = decisions.system(scale, self.memory_limit, n_jobs, home)
-            z = home.send(decisions.frame.scaled(scale).enter(samples.rows))
+            system = decisions.system(scale, self.memory_limit, n_jobs, backend)
+            z = backend.array(decisions.frame.scaled(scale).enter(samples.rows))
             sums = SampleSums.empty(system, split.folds, split.units is not None, moments)
             return sums.accumulate(z, split.weights, split.units), z
 
@@ -206,7 +205,7 @@ class LSDD(StreamedDifference):
                 del at, z  # which leaves room for as much again
                 at = DifferenceSystem.of(summed(near, self.n_jobs, True)[0], self.penalty)
             self._finish(SquaredL2Law.of(at, self.alpha_))
-        settle(self, home)
+        to_backend(self, backend)
         return self
 
     def _split(self, samples: TwoSamples, chosen: np.ndarray | None, decisions: Decisions) -> Split:

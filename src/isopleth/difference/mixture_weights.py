@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from isopleth._namespace import Array, Home, namespace
+from isopleth.backend import Array, Backend, namespace
 
 
 def mixture_weights(functions: Array, tol: float, max_iter: int) -> tuple[Array, int, float]:
@@ -33,7 +33,7 @@ def mixture_weights(functions: Array, tol: float, max_iter: int) -> tuple[Array,
     n, b = functions.shape
     xp = namespace(functions)
     functions = functions / xp.max(functions, axis=1, keepdims=True)  # changes no weights, and nothing overflows
-    weights = Home.of(functions).send(np.full(b, 1.0 / b))
+    weights = Backend.of(functions).array(np.full(b, 1.0 / b))
     step = 0
     while True:
         gradient = (1.0 / (functions @ weights)) @ functions / n

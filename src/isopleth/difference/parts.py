@@ -11,12 +11,12 @@ from sklearn.utils import check_random_state
 from isopleth.difference.samples import TwoSamples
 from isopleth.difference.statistics import DifferenceStatistics
 from isopleth.difference.streamed import StreamedDifference
+from isopleth.entry import varying_columns
 from isopleth.errors import InputError
 from isopleth.parts import Parts, take_columns
-from isopleth.validation import varying_columns
 
+# Distinct rows of each sample that are looked at first.
 SAMPLE = 10_000
-"""Distinct rows of each sample that are looked at first."""
 
 D = TypeVar("D", bound=StreamedDifference)
 

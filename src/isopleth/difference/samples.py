@@ -10,10 +10,11 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from isopleth._namespace import to_numpy
+from isopleth.backend import to_numpy
+from isopleth.entry import check_rows, check_weights, on_host
 from isopleth.errors import InputError
-from isopleth.rows import merge_rows
-from isopleth.validation import check_rows, check_weights, on_host
+from isopleth.operators.threads import interruptible
+from isopleth.rows import distinct_rows, merge_rows
 
 _T = TypeVar("_T")
 _MOST_UNITS = 1e8
@@ -35,7 +36,7 @@ def speaking_of(name: str, instead_of: str, check: Callable[[], _T]) -> _T:
 
 @dataclass(frozen=True)
 class TwoSamples:
-    """Distinct rows of both samples, in lexical order.
+    """Distinct rows of both samples, in an order that depends on the order of neither rows nor columns.
 
     Parameters
     ----------
@@ -58,8 +59,8 @@ class TwoSamples:
     split: int
 
     @classmethod
-    def of(cls, estimator: BaseEstimator, X: Any, Y: Any, weight_x: Any, weight_y: Any) -> Self:
-        """Checked input.
+    def of(cls, estimator: BaseEstimator, X: Any, Y: Any, weight_x: Any, weight_y: Any, lexical: bool = False) -> Self:
+        """Checked input; `lexical` asks for distinct rows in lexical order, which depends on the order of the columns.
 
         Raises
         ------
@@ -73,7 +74,9 @@ class TwoSamples:
         given_x = speaking_of("sample_weight_x", "sample_weight", lambda: check_weights(weight_x, len(x)))
         given_y = speaking_of("sample_weight_y", "sample_weight", lambda: check_weights(weight_y, len(y)))
         together = np.concatenate([given_x, given_y])
-        rows, _, place = merge_rows(np.vstack([x, y]), together)
+        both = np.vstack([x, y])
+        merge = merge_rows if lexical else distinct_rows
+        rows, _, place = interruptible(100.0 * both.size, merge, both, together)
         weights = np.zeros((len(rows), 2))
         for sample, part in enumerate((slice(0, len(x)), slice(len(x), None))):
             counted = place[part] >= 0

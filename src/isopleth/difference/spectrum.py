@@ -8,8 +8,9 @@ from typing import Self
 import numpy as np
 from scipy.linalg import eigh
 
-from isopleth._namespace import Array, Home, namespace, to_numpy
+from isopleth.backend import Array, Backend, namespace, to_numpy
 from isopleth.errors import InputError
+from isopleth.operators.threads import ONE_BLAS_THREAD, interruptible
 
 
 def eigenpairs(matrix: Array, norm: Array | None) -> tuple[np.ndarray, Array]:
@@ -19,7 +20,10 @@ def eigenpairs(matrix: Array, norm: Array | None) -> tuple[np.ndarray, Array]:
     """
     if isinstance(matrix, np.ndarray):
         # Divide and conquer: the default driver takes twice as long where eigenvalues lie close together.
-        values, vectors = eigh(matrix, norm, driver="evd" if norm is None else "gvd", check_finite=False)
+        driver = "evd" if norm is None else "gvd"
+        operations = 9.0 * len(matrix) ** 3
+        with ONE_BLAS_THREAD:
+            values, vectors = interruptible(operations, eigh, matrix, norm, driver=driver, check_finite=False)
         return values, vectors
     xp = namespace(matrix)
     if norm is None:
@@ -62,9 +66,9 @@ class PenalizedSpectrum:
         return cls(gram, np.maximum(values, 0.0), vectors)
 
     @property
-    def home(self) -> Home:
+    def backend(self) -> Backend:
         """Where the matrices are."""
-        return Home.of(self.vectors)
+        return Backend.of(self.vectors)
 
     @property
     def condition(self) -> float:
@@ -86,12 +90,12 @@ class PenalizedSpectrum:
 
     def coordinates(self, b: np.ndarray) -> np.ndarray:
         """V'b for `b` of shape (b, k)."""
-        coordinates: np.ndarray = to_numpy(self.vectors.T @ self.home.send(b))
+        coordinates: np.ndarray = to_numpy(self.vectors.T @ self.backend.array(b))
         return coordinates
 
     def combined(self, coordinates: np.ndarray) -> np.ndarray:
         """V times `coordinates`, of shape (b,) or (b, k)."""
-        combined: np.ndarray = to_numpy(self.vectors @ self.home.send(coordinates))
+        combined: np.ndarray = to_numpy(self.vectors @ self.backend.array(coordinates))
         return combined
 
     def solve(self, b: np.ndarray, alpha: float) -> np.ndarray:
@@ -100,7 +104,7 @@ class PenalizedSpectrum:
 
     def squared_size(self, theta: np.ndarray) -> float:
         """theta'H theta."""
-        return float(to_numpy(self.home.send(theta) @ self.gram) @ theta)
+        return float(to_numpy(self.backend.array(theta) @ self.gram) @ theta)
 
     def diagonal(self, matrix: Array) -> np.ndarray:
         """Diagonal of V' `matrix` V."""

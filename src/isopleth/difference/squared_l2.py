@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from isopleth._namespace import namespace
+from isopleth.backend import namespace
 from isopleth.difference.system import DifferenceSystem
 from isopleth.errors import InputError
 

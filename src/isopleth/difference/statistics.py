@@ -11,14 +11,13 @@ from isopleth.difference.gaussian_system import MATRICES, fits_within, system_of
 from isopleth.difference.sums import SampleSums
 from isopleth.difference.system import DifferenceSystem
 from isopleth.errors import InputError
-from isopleth.folds import RunningFolds
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import effective_n_jobs, map_threads
-from isopleth.rows import row_keys
+from isopleth.rows import RunningFolds, row_keys
 
+# Rows at once, beyond which more memory gains no time.
 CHUNK = 4096
-"""Rows at once, beyond which more memory gains no time."""
 
 
 @dataclass(eq=False)
@@ -29,7 +28,7 @@ class DifferenceStatistics:
     and ridge rests on as well, and mean and scatter of :math:`\psi` in each sample, which tell errors. Nothing of the size of the
     data is kept. Sums of parts of the data, taken in any order, in other processes or on other machines, merge to those of all.
 
-    A row has one fold, given to it as ``isopleth.folds.RunningFolds`` says; so length scales and ridges that are
+    A row has one fold, given to it as ``isopleth.rows.RunningFolds`` says; so length scales and ridges that are
     searched for, and what is estimated from held-out folds, depend on the order of the rows as they would on a seed.
 
     Parameters

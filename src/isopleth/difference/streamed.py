@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import check_random_state
 
-from isopleth._namespace import Home
+from isopleth.backend import Backend, to_backend
 from isopleth.difference.centers import choose_centers
 from isopleth.difference.decisions import Decisions
 from isopleth.difference.fitted import FittedDifference
@@ -22,12 +22,11 @@ from isopleth.difference.squared_l2 import in_sample
 from isopleth.difference.statistics import DifferenceStatistics
 from isopleth.difference.system import DifferenceSystem
 from isopleth.difference.volume import over_volume
+from isopleth.entry import check_rows, check_weights, column_names, on_host, varying_columns, warn_of_new_beginning
 from isopleth.errors import InputError
 from isopleth.frame import Frame
-from isopleth.home import settle
 from isopleth.operators.threads import ONE_BLAS_THREAD, effective_n_jobs
 from isopleth.streaming import Streaming
-from isopleth.validation import check_rows, check_weights, column_names, on_host, varying_columns, warn_of_new_beginning
 
 
 class StreamedDifference(Streaming, FittedDifference):
@@ -98,7 +97,7 @@ class StreamedDifference(Streaming, FittedDifference):
             )
         if X is None and Y is None:
             raise InputError("X and Y are missing; expected rows of one sample at least.")
-        home = Home.of(Y if X is None else X)
+        backend = Backend.of(Y if X is None else X)
         if running is None:
             if hasattr(self, "dual_coef_"):
                 warn_of_new_beginning()
@@ -110,7 +109,7 @@ class StreamedDifference(Streaming, FittedDifference):
             _checked(self, name, rows, weights)
             for name, rows, weights in (("X", X, sample_weight_x), ("Y", Y, sample_weight_y))
         ]
-        self.centers_ = home.send(self._decisions.centers)
+        self.centers_ = backend.array(self._decisions.centers)
         with self._adding(running):
             for sample, chunk in enumerate(chunks):  # all of it has been checked before any of it is added
                 if chunk is not None:
@@ -149,10 +148,10 @@ class StreamedDifference(Streaming, FittedDifference):
         self.__dict__.pop("_decisions", None)
 
     def _solve(self, sums: DifferenceStatistics) -> None:
-        """The fit to the sums of partial fits, at the home of the centres, which is that of the last rows."""
-        home = Home.of(self.centers_)
+        """The fit to the sums of partial fits, at the backend of the centres, which is that of the last rows."""
+        backend = Backend.of(self.centers_)
         self._solve_at(self._decisions, sums, self._search(self._decisions, sums))
-        settle(self, home)
+        to_backend(self, backend)
 
     def _solve_at(self, decisions: Decisions, running: DifferenceStatistics, found: CrossFitted | None) -> None:
         """The fit to sums with moments, at the length scales that a search has chosen."""

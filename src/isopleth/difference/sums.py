@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from isopleth._namespace import Array, Home, namespace, to_numpy
+from isopleth.backend import Array, Backend, namespace, to_numpy
 from isopleth.difference.cross_validation import FoldSums, FoldSystems
 from isopleth.difference.gaussian_system import GaussianSystem
 
@@ -36,9 +36,9 @@ class Moments:
     @classmethod
     def of(cls, system: GaussianSystem, values: Array, w: np.ndarray) -> Self:
         """Of rows at which the functions have these values, all of positive weight."""
-        home, count = system.home, float(w.sum())
-        mean = to_numpy(values.T @ home.send(w)) / count
-        centred = (values - home.send(mean)) * home.send(np.sqrt(w))[:, None]
+        backend, count = system.backend, float(w.sum())
+        mean = to_numpy(values.T @ backend.array(w)) / count
+        centred = (values - backend.array(mean)) * backend.array(np.sqrt(w))[:, None]
         return cls(count, mean, centred.T @ centred)
 
     def __add__(self, other: Moments) -> Moments:
@@ -48,7 +48,7 @@ class Moments:
         total = self.count + other.count
         theirs = other.count / total
         apart = other.mean - self.mean
-        root = Home.of(self.scatter).send(np.sqrt(self.count * theirs) * apart)
+        root = Backend.of(self.scatter).array(np.sqrt(self.count * theirs) * apart)
         scatter = root[:, None] * root[None, :]
         scatter += self.scatter
         scatter += other.scatter
@@ -80,7 +80,7 @@ class SampleSums:
         blank = FoldSums(np.zeros((b, 2, folds)), np.zeros((2, folds)), np.zeros((b, 2, folds)) if own else None)
         if not moments:
             return cls(system, blank, None)
-        return cls(system, blank, [Moments(0.0, np.zeros(b), system.home.send(np.zeros((b, b)))) for _ in range(2)])
+        return cls(system, blank, [Moments(0.0, np.zeros(b), system.backend.array(np.zeros((b, b)))) for _ in range(2)])
 
     def accumulate(self, z: Array, weights: np.ndarray, units: np.ndarray | None) -> Self:
         """Add rows.
@@ -105,13 +105,15 @@ class SampleSums:
 
     def _add(self, values: Array, weights: np.ndarray, moments: list[Moments]) -> np.ndarray:
         """Add the moments of rows at which the functions have these values, and answer with their sums by sample and fold."""
-        home = self.system.home
+        backend = self.system.backend
         for sample, w in enumerate(weights.sum(axis=2).T):
             counted = np.flatnonzero(w > 0)
             if len(counted):
-                seen = values if len(counted) == len(w) else namespace(values).take(values, home.send(counted), axis=0)
+                seen = (
+                    values if len(counted) == len(w) else namespace(values).take(values, backend.array(counted), axis=0)
+                )
                 moments[sample] += Moments.of(self.system, seen, w[counted])
-        sums: np.ndarray = to_numpy(values.T @ home.send(weights.reshape(len(weights), -1)))
+        sums: np.ndarray = to_numpy(values.T @ backend.array(weights.reshape(len(weights), -1)))
         return sums
 
     def merge(self, other: SampleSums) -> Self:

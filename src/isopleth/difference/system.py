@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from isopleth._namespace import Array
+from isopleth.backend import Array
 from isopleth.difference.cross_validation import FoldSystems
 from isopleth.difference.spectrum import PenalizedSpectrum
 from isopleth.difference.sums import SampleSums

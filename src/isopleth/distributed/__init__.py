@@ -1,4 +1,4 @@
-"""Rows that no machine holds: fits over Dask collections and files in parts, and answers of a model partition by partition."""
+"""Fits over Dask collections and files that do not fit in memory, and a model's answers partition by partition."""
 
 from __future__ import annotations
 

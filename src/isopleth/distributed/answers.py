@@ -1,4 +1,4 @@
-"""What a fitted model says of each row of a Dask collection: lazily, partition by partition."""
+"""Answers of a fitted model for the rows of a Dask collection: lazy, partition by partition."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["decision_function", "difference", "grad_log_density", "p_values", "p
 
 
 def score_samples(model: Any, rows: Any) -> Any:
-    """Log density of each row, or the score of an anomaly detector.
+    """Return the log density of each row, or the score of an anomaly detector.
 
     Parameters
     ----------
@@ -50,27 +50,27 @@ def score_samples(model: Any, rows: Any) -> Any:
 
 
 def grad_log_density(model: Any, rows: Any) -> Any:
-    """Gradient of the log density at each row, as :func:`score_samples` does: an array of shape (n_samples, n_features)."""
+    """Return the gradient of the log density at each row, as :func:`score_samples` does; shape (n_samples, n_features)."""
     return _answer(model, "grad_log_density", rows, wide=True)
 
 
 def difference(model: Any, rows: Any) -> Any:
-    """Difference of two densities at each row, by :class:`~isopleth.LSDD`, as :func:`score_samples` does."""
+    """Return the difference of two densities at each row, by :class:`~isopleth.LSDD`, as :func:`score_samples` does."""
     return _answer(model, "difference", rows)
 
 
 def decision_function(model: Any, rows: Any) -> Any:
-    """Scores of rows by :class:`~isopleth.AnomalyDetector`, negative for anomalies, as :func:`score_samples` does."""
+    """Return scores by :class:`~isopleth.AnomalyDetector`, negative for anomalies, as :func:`score_samples` does."""
     return _answer(model, "decision_function", rows)
 
 
 def p_values(model: Any, rows: Any) -> Any:
-    """p-values of new rows by :class:`~isopleth.AnomalyDetector`, as :func:`score_samples` does."""
+    """Return p-values of new rows by :class:`~isopleth.AnomalyDetector`, as :func:`score_samples` does."""
     return _answer(model, "p_values", rows)
 
 
 def predict(model: Any, rows: Any) -> Any:
-    """What the model says each row is, a whole number, as :func:`score_samples` does."""
+    """Return the model's prediction for each row, a whole number, as :func:`score_samples` does."""
     return _answer(model, "predict", rows, dtype=np.int64)
 
 
@@ -119,7 +119,7 @@ def _of_block(rows: Any, model: Any, method: str, block_id: tuple[int, ...] | No
 
 
 def _of(rows: Any, model: Any, method: str, number: int) -> np.ndarray:
-    """The answer for one partition, which may be empty: of no rows, models say nothing."""
+    """Return the answer for one partition, which may be empty: models refuse an array of no rows."""
     if not len(rows):
         wide = method == "grad_log_density"
         return np.empty((0, model.n_features_in_) if wide else 0, dtype=np.int64 if method == "predict" else np.float64)

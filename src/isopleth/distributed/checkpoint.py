@@ -1,150 +1,185 @@
-"""A fit that can be interrupted: the sums of its passes over the rows, kept in a folder beside the model."""
+"""A fit that can be interrupted: the sums of its passes over the rows, kept in a file beside the model."""
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from collections.abc import Callable
+from copy import copy
+from typing import Any, TypeVar
 
 import numpy as np
 
-from isopleth.distributed.state import restored, state_of
-from isopleth.errors import InputError
-from isopleth.io.atomic import atomic_write, check_target, refused_writing, remove_leftovers
-from isopleth.io.partial import NOTE, lock, refuse_other
+from isopleth.io.resume import Journal
 
-S = TypeVar("S")
-
-_ROWS = "number of rows"
-"""What is beside the sums of a pass, under a name that no attribute has."""
-
-SECONDS = 60.0
-"""Between two savings of a pass that is under way."""
+_PACKAGE = __name__.partition(".")[0]
 
 
-class Checkpoint:
-    """Sums of passes over rows, so that a fit that is begun again finds those it has made.
-
-    A fit asks for the same sums in the same order each time: what it does between passes is computed again, and the passes
-    themselves are taken from here, as far as they got.
+def state_of(sums: Any) -> dict[str, np.ndarray]:
+    """Return all arrays and numbers that an object of this library holds, by the path that leads to each.
 
     Parameters
     ----------
-    folder : Path
-        Where they lie, made if it is not there.
-    about : mapping of str to str
-        What the fit is about, by what the user calls it; another one is refused.
-    seconds : float
-        At most so much work of a pass is lost.
+    sums : object
+        Attributes, lists, tuples and dicts are gone through.
 
     Raises
     ------
-    InputError
-        If the folder is none of ours or about something else, or cannot be written.
+    TypeError
+        If it holds something of which it is not known whether it may change.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth.first_pass import ColumnMoments
+    >>> moments = ColumnMoments(1).add(np.array([[1.0], [3.0]]))
+    >>> state_of(moments)["deviation"]
+    array([1.])
+    >>> restored(ColumnMoments(1), state_of(moments)).weight
+    2.0
     """
-
-    def __init__(self, folder: Path, about: Mapping[str, str], seconds: float = SECONDS) -> None:
-        self.folder, self.seconds, self._passes = folder, seconds, 0
-        self._claim(dict(about))
-
-    def _claim(self, about: dict[str, str]) -> None:
-        note = self.folder / NOTE
-        if not self.folder.exists():
-            self._begin(note, about)
-        if not self.folder.is_dir() or (not note.exists() and any(_foreign(path) for path in self.folder.iterdir())):
-            raise InputError(f"{self.folder} was not made by a fit; move it away, sums are to be kept there.")
-        if not note.exists():
-            _write_note(note, about)
-        self._lock = open(note, "rb")  # noqa: SIM115 - held until the fit ends
-        try:
-            lock(self._lock, self.folder)
-            refuse_other(self.folder, self._noted(), about)
-        except BaseException:
-            self._lock.close()
-            raise
-
-    def _begin(self, note: Path, about: dict[str, str]) -> None:
-        check_target(self.folder)
-        with refused_writing(self.folder):
-            self.folder.mkdir()
-        try:
-            _write_note(note, about)
-        except BaseException:
-            self.folder.rmdir()
-            raise
-
-    def _noted(self) -> dict[str, str]:
-        try:
-            return dict(json.load(self._lock))
-        except (ValueError, TypeError):
-            raise InputError(f"{self.folder} is damaged; delete it to begin anew.") from None
-
-    def next_pass(self) -> KeptPass:
-        """The pass that comes next."""
-        self._passes += 1
-        return KeptPass(self.folder / f"pass-{self._passes:04d}.npz", self.seconds)
-
-    def remove(self) -> None:
-        """Delete everything, when the model has been written."""
-        for path in self.folder.iterdir():
-            if path.name != NOTE:  # that last: without it the folder would be nobody's
-                path.unlink()
-        self._lock.close()
-        (self.folder / NOTE).unlink()
-        self.folder.rmdir()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._lock.close()
+    found: dict[str, np.ndarray] = {}
+    _collect(sums, "", found)
+    return found
 
 
-def _write_note(note: Path, about: dict[str, str]) -> None:
-    with atomic_write(note) as file:
-        file.write(json.dumps(about).encode())
+def _collect(value: Any, path: str, found: dict[str, np.ndarray]) -> None:
+    if _is_number(value):
+        found[path] = np.asarray(value)
+    elif not _is_constant(value):
+        for name, part in _parts(value, path):
+            _collect(part, f"{path}.{name}" if path else name, found)
 
 
-def _foreign(path: Path) -> bool:
-    """Sums without the note may be about anything."""
-    return not path.name.startswith(".isopleth-")
-
-
-class KeptPass:
-    """One pass: its sums so far, and of how many rows they are.
+def restored(fresh: Any, state: dict[str, np.ndarray]) -> Any:
+    """Return sums with the arrays and numbers of `state` instead of their own.
 
     Parameters
     ----------
-    path : Path
-        The file they are kept in.
+    fresh : object
+        Sums of the same kind, over no rows; they are changed or copied.
+    state : dict of str to ndarray
+        What :func:`state_of` has said.
+
+    Raises
+    ------
+    KeyError
+        If they are of another kind.
+    """
+    out = _replaced(fresh, "", state)
+    if state_of(out).keys() != state.keys():
+        raise KeyError("sums of another kind")
+    return out
+
+
+def _replaced(value: Any, path: str, state: dict[str, np.ndarray]) -> Any:
+    """Return `value` with its numbers replaced. Unchanged parts stay the same objects, since saved models depend on identity."""
+    if _is_number(value):
+        kept = state[path]
+        if _same(kept, np.asarray(value)):
+            return value
+        return kept if isinstance(value, np.ndarray) else type(value)(kept.item())
+    if _is_constant(value):
+        return value
+    old = dict(_parts(value, path))
+    parts = {name: _replaced(part, f"{path}.{name}" if path else name, state) for name, part in old.items()}
+    if all(parts[name] is part for name, part in old.items()):
+        return value
+    if isinstance(value, dict):
+        return {key: parts[str(key)] for key in value}
+    if isinstance(value, (list, tuple)):
+        return type(value)(*parts.values()) if hasattr(value, "_fields") else type(value)(parts.values())
+    out = copy(value) if _is_frozen(value) else value
+    vars(out).update(parts)
+    return out
+
+
+def _parts(value: Any, path: str) -> list[tuple[str, Any]]:
+    if isinstance(value, dict):
+        return [(str(key), part) for key, part in value.items()]
+    if isinstance(value, (list, tuple)):
+        return [(str(place), part) for place, part in enumerate(value)]
+    if type(value).__module__.partition(".")[0] == _PACKAGE and hasattr(value, "__dict__"):
+        return list(vars(value).items())
+    raise TypeError(f"a {type(value).__name__} at {path or 'the top'} cannot be kept as arrays")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, np.ndarray, np.generic))
+
+
+def _same(some: np.ndarray, other: np.ndarray) -> bool:
+    """Return whether two arrays are equal to the last bit, including the sign of zeros."""
+    return (some.shape, some.dtype, some.tobytes()) == (other.shape, other.dtype, other.tobytes())
+
+
+def _is_constant(value: Any) -> bool:
+    return value is None or isinstance(value, (str, type, slice, range))
+
+
+def _is_frozen(value: Any) -> bool:
+    return getattr(getattr(type(value), "__dataclass_params__", None), "frozen", False)
+
+
+S = TypeVar("S")
+
+# Key of the number of rows beside the sums of a pass; no attribute has this name.
+_ROWS = "number of rows"
+
+
+# Between two savings of a pass that is under way.
+SECONDS = 60.0
+
+
+class Checkpoint:
+    """The sums of passes over rows in a :class:`~isopleth.io.resume.Journal`, so that a fit begun again finds them.
+
+    A fit asks for the same sums in the same order each time. What it does between passes is computed again, and the passes
+    themselves are taken from the journal, as far as they got.
+
+    Parameters
+    ----------
+    journal : Journal
+        An open journal about this fit.
     seconds : float
-        How often.
+        At most so much work of a pass is lost.
     """
 
-    def __init__(self, path: Path, seconds: float) -> None:
-        self._path, self._seconds = path, seconds
+    def __init__(self, journal: Journal, seconds: float = SECONDS) -> None:
+        self._journal, self._seconds, self._passes = journal, seconds, 0
+
+    def next_pass(self) -> KeptPass:
+        """Return the pass that comes next."""
+        self._passes += 1
+        return KeptPass(self._journal, f"pass {self._passes}", self._seconds)
+
+
+class KeptPass:
+    """One pass: its sums so far, and the number of rows they cover.
+
+    Parameters
+    ----------
+    journal : Journal
+        Where the sums are kept.
+    key : str
+        Key of the pass in the journal.
+    seconds : float
+        Time between two savings.
+    """
+
+    def __init__(self, journal: Journal, key: str, seconds: float) -> None:
+        self._journal, self._key, self._seconds = journal, key, seconds
         self._due = time.monotonic() + seconds
 
     def begun(self, start: Callable[[], S]) -> tuple[S, int]:
-        """Sums as they were kept and the number of rows they are of, or fresh ones of none."""
-        remove_leftovers(self._path)
-        try:
-            with np.load(self._path, allow_pickle=False) as found:
-                state = {key: found[key] for key in found.files}
-        except Exception:  # it is not there; or the machine has lost its power, and the rows are gone through again
+        """Return the sums that were kept and the number of rows they cover, or new sums of no rows."""
+        state = self._journal.read(self._key)
+        if state is None:
             return start(), 0
         rows = int(state.pop(_ROWS))
         return restored(start(), state), rows
 
     def keep(self, sums: Any, rows: int, *, whole: bool) -> None:
-        """Keep sums of the first `rows` rows, if it is time to, or they are the `whole`."""
+        """Keep sums of the first `rows` rows, if it is time to, or if the pass is complete (`whole`)."""
         if whole or time.monotonic() >= self._due:
-            with atomic_write(self._path) as file:
-                kept: dict[str, Any] = {_ROWS: np.asarray(rows), **state_of(sums)}
-                np.savez(file, **kept)
+            self._journal.append(self._key, {_ROWS: np.asarray(rows), **state_of(sums)})
             self._due = time.monotonic() + self._seconds

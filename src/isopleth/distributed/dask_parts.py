@@ -1,4 +1,4 @@
-"""Partitions of a Dask collection as parts of the rows: only sums travel."""
+"""Partitions of a Dask collection as parts of the rows; only sums are sent between workers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from isopleth.errors import InputError
 from isopleth.operators.threads import processors_taken
 from isopleth.parts import Add, Parts, S, column_labels, part_sums
 
+# Sums that are merged in one task.
 FAN = 8
-"""Sums that are merged in one task."""
 
 
 class DaskParts(Parts):
-    """Partitions of a ``dask.array`` of rows or of a ``dask.dataframe``, on whatever client there is.
+    """Partitions of a ``dask.array`` of rows or of a ``dask.dataframe``, computed on the current client.
 
     Each pass is one graph: the sums of a partition where it lies, then merges of eight neighbours at a time, up to one result.
     A task writes to nothing that another one gave, so that any of them can be run again, and merges follow the order of the
@@ -46,7 +46,7 @@ class DaskParts(Parts):
     --------
     >>> import dask.array as da
     >>> from isopleth.distributed.dask_parts import DaskParts
-    >>> from isopleth.survey import ColumnMoments
+    >>> from isopleth.first_pass import ColumnMoments
     >>> parts = DaskParts(da.arange(20.0, chunks=8).reshape((10, 2)))
     >>> parts.sums(lambda: ColumnMoments(2), ColumnMoments.add).mean
     array([ 9., 10.])
@@ -63,11 +63,11 @@ class DaskParts(Parts):
 
     @property
     def labels(self) -> list[str]:
-        """What messages call the columns: as in memory, by names that are no strings as well."""
+        """Names of the columns for messages, including names that are no strings."""
         return self._labels
 
     def sums(self, start: Callable[[], S], add: Add[S]) -> S:
-        """As :meth:`isopleth.parts.Parts.sums` says."""
+        """Return the sums of a pass over the parts; see :meth:`isopleth.parts.Parts.sums`."""
         # One node of the graph, which goes to a worker once and not with every partition.
         work = delayed(_Pass(start, add, self.labels, self.what), pure=False, traverse=False)
         of_part, merged = delayed(_of_part, pure=False), delayed(_merged, pure=False)
@@ -78,7 +78,7 @@ class DaskParts(Parts):
 
 
 class _Pass(Generic[S]):
-    """What a pass does with a part."""
+    """Functions of a pass over the parts."""
 
     def __init__(self, start: Callable[[], S], add: Add[S], labels: list[str], what: str) -> None:
         self.start, self.add, self.labels, self.what = start, add, labels, what
@@ -97,23 +97,23 @@ def _merged(first: S, *others: S) -> S:
 
 
 def place(number: int) -> str:
-    """What messages call a partition."""
+    """Return the name of a partition for messages."""
     return f"partition {number}"
 
 
 def numbers(rows: Any, weights: Any) -> tuple[Any, Any]:
-    """A partition as arrays, with NaN for what a frame has no number for."""
+    """Return a partition as arrays, with NaN for missing cells of a frame."""
     plain = rows.to_numpy(dtype=np.float64, na_value=np.nan) if hasattr(rows, "to_numpy") else rows
     return plain, weights.to_numpy(dtype=np.float64, na_value=np.nan) if hasattr(weights, "to_numpy") else weights
 
 
 def is_frame(rows: Any) -> bool:
-    """Whether a Dask collection has columns with names."""
+    """Return whether a Dask collection has columns with names."""
     return bool(is_dataframe_like(rows))
 
 
 def check_collection(rows: Any, what: str) -> None:
-    """Refuse what is neither a table nor a frame of Dask.
+    """Refuse rows that are neither a two-dimensional Dask array nor a Dask frame.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def check_collection(rows: Any, what: str) -> None:
 
 
 def _table(rows: Any, what: str) -> Any:
-    """Rows whose columns lie together."""
+    """Return rows with all columns in one chunk."""
     check_collection(rows, what)
     if is_frame(rows):
         _check_frame(rows, what)
@@ -153,7 +153,7 @@ def _check_frame(rows: Any, what: str) -> None:
 
 
 def _weights(weights: Any, rows: Any, what: str) -> list[Delayed]:
-    """Weights of each partition."""
+    """Return the weights of each partition."""
     if getattr(weights, "ndim", None) != 1 or not hasattr(weights, "to_delayed"):
         raise InputError(
             f"sample_weight of {what} is {type(weights).__name__}; expected a one-dimensional dask.array or a column of a "
@@ -173,5 +173,5 @@ def _weights(weights: Any, rows: Any, what: str) -> list[Delayed]:
 
 
 def _differ(some: tuple[float, ...], others: tuple[float, ...]) -> bool:
-    """Whether lengths differ that are known."""
+    """Return whether known lengths differ."""
     return any(a != b and not math.isnan(a + b) for a, b in zip(some, others, strict=True))

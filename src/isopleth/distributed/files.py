@@ -1,4 +1,4 @@
-"""Chunks of a file as parts of the rows."""
+"""Parts of the rows that are chunks of a file."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import os
 from collections.abc import Callable, Sequence
 
 from isopleth.distributed.checkpoint import Checkpoint
-from isopleth.io.chunks import FileRows, open_rows
+from isopleth.io.tables import FileRows, open_rows
 from isopleth.parts import Add, Parts, S, part_sums
 
 
 def _unheard(number: int, share: float) -> None:
-    """For those who do not ask how far it is."""
+    """Ignore the progress."""
 
 
 class FileParts(Parts):
-    """Rows of a table in a file that need not fit in memory, gone through chunk by chunk.
+    """Rows of a table in a file that need not fit in memory, read chunk by chunk.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class FileParts(Parts):
         self._passes = 0
 
     def sums(self, start: Callable[[], S], add: Add[S]) -> S:
-        """As :meth:`isopleth.parts.Parts.sums` says."""
+        """Return the sums of a pass over the parts; see :meth:`isopleth.parts.Parts.sums`."""
         self._passes += 1
         kept = self.checkpoint.next_pass() if self.checkpoint else None
         total, done = kept.begun(start) if kept else (start(), 0)

@@ -1,25 +1,26 @@
-"""One way to fit over rows in parts, whatever holds them."""
+"""Fit estimators to rows in parts, in files or on a cluster."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from isopleth.density import RandomFeatureSOSREP
-from isopleth.density.feature_parts import fit_parts as fit_density
+from isopleth.density import SOSREP, RandomFeatureSOSREP
+from isopleth.density.feature_sosrep import fit_parts as fit_features
+from isopleth.density.landmarks import fit_parts as fit_density
 from isopleth.difference import LSDD
 from isopleth.difference.parts import fit_parts as fit_difference
 from isopleth.errors import InputError
 from isopleth.parts import Parts
 from isopleth.score import NystromKEF
-from isopleth.score.nystrom_parts import fit_parts as fit_score
+from isopleth.score.nystrom import fit_parts as fit_score
 
 
 def fit(estimator: Any, X: Any, Y: Any = None, *, sample_weight: Any = None, sample_weight_y: Any = None) -> Any:
-    """Fit an estimator to rows that no machine holds.
+    """Fit an estimator to rows that do not fit in memory.
 
     Parameters
     ----------
-    estimator : RandomFeatureSOSREP, NystromKEF or LSDD
+    estimator : SOSREP with `landmarks`, RandomFeatureSOSREP, NystromKEF or LSDD
         What is to be fitted, with its parameters. Where `n_jobs` is None, a partition is the work of one thread.
     X : dask.array.Array of shape (n_samples, n_features), dask.dataframe.DataFrame or Parts
         Rows. Dask collections are gone through on the client that there is, or in threads of this process. Passes are several:
@@ -54,18 +55,20 @@ def fit(estimator: Any, X: Any, Y: Any = None, *, sample_weight: Any = None, sam
         return fit_difference(estimator, as_parts(X, sample_weight, "X"), as_parts(Y, sample_weight_y, "Y"))
     if Y is not None or sample_weight_y is not None:
         raise InputError(f"{type(estimator).__name__} is fitted to one sample; leave Y and sample_weight_y out.")
-    if isinstance(estimator, RandomFeatureSOSREP):
+    if isinstance(estimator, SOSREP):
         return fit_density(estimator, as_parts(X, sample_weight, "X"))
+    if isinstance(estimator, RandomFeatureSOSREP):
+        return fit_features(estimator, as_parts(X, sample_weight, "X"))
     if isinstance(estimator, NystromKEF):
         return fit_score(estimator, as_parts(X, sample_weight, "X"))
     raise InputError(
-        f"{type(estimator).__name__} is not fitted to rows in parts; use RandomFeatureSOSREP, NystromKEF or LSDD, or fit it to a "
-        "sample in memory."
+        f"{type(estimator).__name__} is not fitted to rows in parts; use SOSREP with landmarks, RandomFeatureSOSREP, NystromKEF "
+        "or LSDD, or fit it to a sample in memory."
     )
 
 
 def as_parts(rows: Any, weights: Any, what: str) -> Parts:
-    """Parts of what a user has.
+    """Return the parts of a Dask collection, or parts as they are.
 
     Raises
     ------

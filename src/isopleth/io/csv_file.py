@@ -1,38 +1,203 @@
-"""Tables in text: comma, semicolon or tab between the cells."""
+"""Tables in CSV files: encoding, delimiter and records, read as a whole or in blocks."""
 
 from __future__ import annotations
 
+import csv
+from codecs import getincrementaldecoder
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from io import TextIOWrapper
 from itertools import chain, islice
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 import numpy as np
 
 from isopleth.errors import InputError
-from isopleth.io.csv_cells import look_at
-from isopleth.io.csv_text import Lines, find_delimiter, opened, records
-from isopleth.io.gaps import Gaps
-from isopleth.io.header import RowNumbers, header_names, warn_of_numbered_header
-from isopleth.io.raw import Block, Progress, Raw
-from isopleth.io.selection import positions
-from isopleth.io.text_column import Column, Labels
+from isopleth.io.source import Block, MissingCells, Progress, UncheckedTable, positions
+from isopleth.io.text_columns import Column, Labels, RowNumbers, header_names, look_at, warn_of_numbered_header
 
+if TYPE_CHECKING:
+    from _csv import Reader
+
+# A longer line is no row, and would fill the memory before anything could be said about it.
+LONGEST_LINE = 2**24
+
+# The sample by which the delimiter is found: at most so many lines, and no more of them than hold so many characters.
+_SAMPLE_LINES = 50
+_SAMPLE_CHARACTERS = 2**22
+
+# In the order of preference: commas are also met inside numbers and sentences, tabs hardly ever.
+_DELIMITERS = ("\t", ";", ",")
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class Place(NamedTuple):
+    """Place in a file between two lines: its byte, and the number of lines before it."""
+
+    byte: int = 0
+    lines: int = 0
+
+
+class Sample(NamedTuple):
+    """The first lines of a file, and whether they are the whole file."""
+
+    lines: list[str]
+    whole: bool
+
+
+class Lines:
+    """Lines of a text file from a place on, with the place at which the next line begins.
+
+    Parameters
+    ----------
+    path : Path
+        The file, for messages.
+    file : text file
+        Open at the place, line ends untranslated.
+    place : Place
+        Where it is open.
+    """
+
+    def __init__(self, path: Path, file: TextIO, place: Place) -> None:
+        self.path = path
+        self._byte, self._lines = place
+        self._coming = self._checked(file, place.lines)
+
+    @property
+    def place(self) -> Place:
+        """Place at which the next line begins."""
+        return Place(self._byte, self._lines)
+
+    def sample(self) -> Sample:
+        """Return the first lines, which are still to come after this."""
+        found: list[str] = []
+        size = 0
+        # Two lines at least: the last one may be the beginning of a record only.
+        while len(found) < 2 or (len(found) < _SAMPLE_LINES and size < _SAMPLE_CHARACTERS):
+            line = next(self._coming, None)
+            if line is None:
+                self._coming = iter(found)
+                return Sample(found, whole=True)
+            found.append(line)
+            size += len(line)
+        self._coming = chain(found, self._coming)
+        return Sample(found, whole=False)
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._coming:
+            self._lines += 1
+            self._byte += len(line) if line.isascii() else len(line.encode())
+            yield line
+
+    def _checked(self, file: TextIO, before: int) -> Iterator[str]:
+        limit = LONGEST_LINE
+        for number, line in enumerate(iter(lambda: file.readline(limit + 1), ""), start=before + 1):
+            if "\0" in line:
+                raise InputError(f"{self.path}, line {number}: binary data and not text; save the table as UTF-8 text.")
+            if len(line) > limit:
+                raise InputError(
+                    f"{self.path}: line {number} is longer than {limit:,} characters; expected one row a line, so check its "
+                    "line ends and quotes."
+                )
+            yield line
+
+
+@contextmanager
+def opened(path: Path, place: Place = Place()) -> Iterator[Lines]:  # noqa: B008 - a tuple of numbers
+    """Open a file as text; errors in its encoding become one sentence."""
+    try:
+        with open(path, "rb") as file:
+            if not place.byte and file.read(len(_BYTE_ORDER_MARK)) == _BYTE_ORDER_MARK:
+                place = Place(len(_BYTE_ORDER_MARK))
+            file.seek(place.byte)
+            with TextIOWrapper(file, encoding="utf-8", newline="") as text:
+                yield Lines(path, text, place)
+    except UnicodeDecodeError:
+        raise InputError(f"{path}, line {_undecodable_line(path)}: not UTF-8 text; save the table as UTF-8.") from None
+
+
+def _undecodable_line(path: Path) -> int:
+    """Return the number of the line that is no UTF-8, without holding a long line in memory."""
+    decoder = getincrementaldecoder("utf-8")()
+    number = 1
+    with open(path, "rb") as file:
+        while piece := file.readline(_SAMPLE_CHARACTERS):
+            try:
+                decoder.decode(piece)
+            except UnicodeDecodeError:
+                return number
+            number += piece.endswith(b"\n")
+    return number
+
+
+def records(lines: Lines, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield records, each with the number of the line it begins on. Blank lines are skipped."""
+    reader, before = _parser(iter(lines), delimiter), lines.place.lines
+    line = before + 1
+    try:
+        for record in reader:
+            if record:
+                yield line, record
+            line = before + reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(_sentence(lines.path, line, before + reader.line_num, error)) from None
+
+
+def _sentence(path: Path, first: int, last: int, error: csv.Error) -> str:
+    """Say what is wrong with the record that begins on line `first` and is read up to line `last`."""
+    limit = csv.field_size_limit()
+    if first == last and "limit" in str(error):
+        return f"{path}, line {first}: a cell is longer than {limit:,} characters; shorten it, or leave its column out."
+    return f"{path}, line {first}: a quoted cell is not closed properly ({error}); correct its quotes."
+
+
+def _parser(lines: Iterator[str], delimiter: str, *, strict: bool = True) -> Reader:
+    return csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=strict)
+
+
+def find_delimiter(sample: Sample) -> str:
+    """Return the first delimiter that cuts every sampled record into the same number of cells, more than one.
+
+    Where none does, some row is ragged: the one that cuts the first record most will show which.
+    """
+    widths = {delimiter: _widths(sample, delimiter) for delimiter in _DELIMITERS}
+    for delimiter, found in widths.items():
+        if len(set(found)) == 1 and found[0] > 1:
+            return delimiter
+    return max(reversed(_DELIMITERS), key=lambda d: widths[d][0] if widths[d] else 0)
+
+
+def _widths(sample: Sample, delimiter: str) -> list[int]:
+    """Return the number of cells of each sampled record, as far as the delimiter cuts the text into cells at all."""
+    found = []
+    try:
+        for record in _parser(iter(sample.lines), delimiter, strict=False):
+            if record:
+                found.append(len(record))
+    except csv.Error:  # the wrong delimiter makes one cell of a long line, longer than the parser takes
+        return found
+    # The sample may end inside a quoted cell.
+    return found if sample.whole or len(found) < 2 else found[:-1]
+
+
+# Rows converted at a time: few, so that their cells are freed before the garbage collector scans them.
 _FEW = 256
-"""Rows converted at a time: few, because rows that die young are never looked at by the garbage collector."""
 
+# Rows between the places that are remembered.
 _APART = 64 * _FEW
-"""Rows between the places that are remembered."""
 
 
 def read_csv_names(path: Path, delimiter: str | None) -> list[str] | None:
-    """Column names in the first line, or None if it holds numbers."""
+    """Return the column names in the first line, or None if it holds numbers."""
     with opened(path) as lines:
         _, first = next(records(lines, delimiter or find_delimiter(lines.sample())), (0, []))
         return header_names(path, first)
 
 
-def read_csv(path: Path, delimiter: str | None, columns: Sequence[str] | None, but: str | None) -> Raw:
-    """Read the chosen columns of a text file; `delimiter` None means: find out."""
+def read_csv(path: Path, delimiter: str | None, columns: Sequence[str] | None, but: str | None) -> UncheckedTable:
+    """Read the chosen columns of a text file. With `delimiter` None, the first lines decide."""
     with opened(path) as lines:
         begun = _Begun(path, lines, delimiter)
         where = positions(path, begun.names, columns, but)
@@ -44,11 +209,13 @@ def read_csv(path: Path, delimiter: str | None, columns: Sequence[str] | None, b
     parsed = parsed[_left_out(path, begun, counting, columns) :]
     look_at(path, parsed, chosen=columns is not None)
     lines_of_rows = np.concatenate(numbers)
-    return Raw(_stacked(parsed, len(lines_of_rows)), [column.name for column in parsed], begun.named, lines_of_rows)
+    return UncheckedTable(
+        _stacked(parsed, len(lines_of_rows)), [column.name for column in parsed], begun.named, lines_of_rows
+    )
 
 
 def read_csv_labels(path: Path, delimiter: str | None, column: str) -> tuple[list[str], list[int]]:
-    """Cells of one column as they stand there, and the line on which the row of each begins."""
+    """Return the cells of one column as text, and the line on which the row of each begins."""
     with opened(path) as lines:
         begun = _Begun(path, lines, delimiter)
         labels = Labels()
@@ -58,7 +225,7 @@ def read_csv_labels(path: Path, delimiter: str | None, column: str) -> tuple[lis
 
 
 class CsvSource:
-    """The chosen columns of a text file, to be read in blocks: looked through once, places of rows remembered.
+    """Chosen columns of a text file, read in blocks. One pass checks all cells and remembers where rows begin.
 
     Parameters
     ----------
@@ -69,7 +236,7 @@ class CsvSource:
     columns, but
         As for :func:`isopleth.io.read_table`.
     progress : callable
-        Is told the share of the file that has been looked through.
+        Called with the share of the file that has been read.
 
     Raises
     ------
@@ -85,11 +252,11 @@ class CsvSource:
             begun = _Begun(path, lines, delimiter)
             where = positions(path, begun.names, columns, but)
             parsed = [Column(begun.names[j]) for j in where]
-            self.gaps: Gaps | None = Gaps(len(where))
+            self.missing: MissingCells | None = MissingCells(len(where))
             counting = RowNumbers([begun.first[j] for j in where])
             self._places, size = [begun.place], path.stat().st_size
             for block in _blocks_parsed(path, begun, where, parsed):
-                self.gaps.add(block)
+                self.missing.add(block)
                 counting.add(block.values[:, 0] if where else block.values)
                 self.n_rows += len(block.values)
                 if self.n_rows % _APART == 0:
@@ -102,7 +269,7 @@ class CsvSource:
         self.names, self.named = [column.name for column in parsed[dropped:]], begun.named
 
     def blocks(self, size: int, start: int = 0) -> Iterator[Block]:
-        """Blocks of `size` rows from row `start` on; the last may be smaller."""
+        """Yield blocks of `size` rows from row `start` on; the last may be smaller."""
         if start >= self.n_rows:
             return
         passed = start // _APART
@@ -121,7 +288,7 @@ class CsvSource:
 
 
 class _Begun:
-    """A text file of which the first line has been read.
+    """Text file whose first line has been read.
 
     `first` are its cells, `names` the names to go by, `named` whether they stand there, `rows` the records that follow and
     `place` where they begin.
@@ -144,7 +311,7 @@ class _Begun:
 
 
 def _blocks_parsed(path: Path, begun: _Begun, where: list[int], columns: list[Column]) -> Iterator[Block]:
-    """All rows, a few at a time, which the columns count and do not keep."""
+    """Yield all rows, a few at a time; the columns count their cells and do not keep them."""
     for numbers in _parse(path, begun.rows, len(begun.names), dict(zip(where, columns, strict=True))):
         yield Block(_stacked(columns, len(numbers)), numbers)
         for column in columns:
@@ -170,7 +337,7 @@ def _stacked(columns: list[Column], rows: int) -> np.ndarray:
 
 
 def _left_out(path: Path, begun: _Begun, counting: RowNumbers, columns: Sequence[str] | None) -> int:
-    """How many of the first columns are none of the data, of a file with names of which none was chosen."""
+    """Return the number of first columns to leave out: 1 for row numbers without a name, if no columns were chosen."""
     if not begun.named:
         return 0
     warn_of_numbered_header(path, begun.first)

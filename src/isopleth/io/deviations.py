@@ -1,15 +1,15 @@
-"""How far rows lie from the middle of a table, column by column."""
+"""Robust deviations of rows from the medians of a table, column by column."""
 
 from __future__ import annotations
 
 import numpy as np
 
+# The median distance from the median, times this, is the standard deviation of a normal distribution.
 _TO_STANDARD_DEVIATIONS = 1.4826
-"""The median distance from the median, times this, is the standard deviation of a normal distribution."""
 
 
 def robust_z(rows: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """Deviations of `rows` from the medians of `table`, in robust standard deviations of its columns.
+    """Return deviations of `rows` from the medians of `table`, in robust standard deviations of its columns.
 
     A column of which more than half is one value has its plain standard deviation; a constant one deviates nowhere.
 

@@ -1,18 +1,52 @@
-"""Keeping fitted models in files that cannot run code."""
+"""Save fitted models to files that cannot run code, and load them."""
 
 from __future__ import annotations
 
 import os
+from copy import copy
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
 from sklearn.base import BaseEstimator
 
+from isopleth.backend import is_foreign, to_numpy
 from isopleth.errors import InputError, MissingExtraError
-from isopleth.io.archive import check_archive, finished
-from isopleth.io.atomic import atomic_write
-from isopleth.io.hosting import hosted
-from isopleth.io.trust import listed_types, trusted_types
+from isopleth.io.files import atomic_write, check_source
+from isopleth.io.model_archive import check_archive, finished, listed_types, trusted_types
+
+
+def with_numpy_arrays(value: Any) -> Any:
+    """Return a model whose arrays of other libraries are replaced by NumPy's; the model itself where there are none.
+
+    Parameters
+    ----------
+    value : object
+        An estimator, or what one may hold: dataclasses, dicts, lists and tuples are gone through. It is left as it is.
+    """
+    if is_foreign(value):
+        return to_numpy(value)
+    if isinstance(value, dict):
+        found = {key: with_numpy_arrays(part) for key, part in value.items()}
+        return value if _same(found.values(), value.values()) else found
+    if isinstance(value, (list, tuple)):
+        parts = [with_numpy_arrays(part) for part in value]
+        if _same(parts, value):
+            return value
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    if isinstance(value, type) or not (isinstance(value, BaseEstimator) or is_dataclass(value)):
+        return value
+    state = vars(value)
+    found = with_numpy_arrays(state)
+    if found is state:
+        return value
+    out = copy(value)
+    vars(out).update(found)  # past what a frozen dataclass guards: this is its copy
+    return out
+
+
+def _same(some: Any, others: Any) -> bool:
+    return all(a is b for a, b in zip(some, others, strict=True))
 
 
 def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
@@ -74,8 +108,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         If the file does not exist, is no plain file or no model of this library (a pickle, for example), is damaged,
         was written by a later version, or names types that are neither of this library nor of NumPy and scikit-learn.
     """
-    source = Path(path)
-    content = _content(source)
+    source = check_source(path, "model file")
+    content = source.read_bytes()
     try:
         check_archive(source, content)
         model = _constructed(source, content)
@@ -92,7 +126,7 @@ def _archive(model: BaseEstimator) -> bytes:
     from skops.io import dumps, get_untrusted_types  # its import takes longer than everything else together
 
     try:
-        content = dumps(hosted(model))
+        content = dumps(with_numpy_arrays(model))
     except (TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"this {type(model).__name__} cannot be saved without running code: {error}") from error
     _, refused = trusted_types(get_untrusted_types(data=content))
@@ -102,19 +136,6 @@ def _archive(model: BaseEstimator) -> bytes:
             "code; replace it by a name, a number or a kernel of this library."
         )
     return finished(content)
-
-
-def _content(path: Path) -> bytes:
-    try:
-        if path.is_dir():
-            raise InputError(f"{path} is a folder; name a model file in it.")
-        if path.exists() and not path.is_file():
-            raise InputError(f"{path} is not a plain file; copy what it gives into one.")
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist; check the name and the folder.") from None
-    except PermissionError:
-        raise InputError(f"{path} may not be read; ask for the permission to read it.") from None
 
 
 def _constructed(path: Path, content: bytes) -> Any:

@@ -1,29 +1,76 @@
-"""Tables in NumPy's own files; nothing pickled is ever read."""
+"""Tables in NumPy's own files. Nothing pickled is ever read."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import IO, Any, Literal, TypeVar
 from zipfile import ZipFile
 
 import numpy as np
 
 from isopleth.errors import InputError
-from isopleth.io.array_header import ArrayHeader, read_array_header
-from isopleth.io.gaps import Gaps
-from isopleth.io.raw import Block, Raw
-from isopleth.io.selection import positions
+from isopleth.io.source import Block, MissingCells, UncheckedTable, positions
+
+# Bytes of a header; longer ones are slow to parse, and no array of numbers has one.
+_LONGEST = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayHeader:
+    """Shape and type of an array in a file, and the position of its numbers.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of the array.
+    dtype : dtype
+        Of its entries; it may have objects, which are pickled and not to be read.
+    fortran_order : bool
+        Whether the numbers stand column by column.
+    offset : int
+        Position of the first number.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    fortran_order: bool
+    offset: int
+
+    @property
+    def end(self) -> int:
+        """Position behind the last number."""
+        return self.offset + math.prod(self.shape) * self.dtype.itemsize
+
+
+def read_array_header(file: IO[bytes]) -> ArrayHeader:
+    """Read the header with which an .npy file begins, and nothing else.
+
+    Raises
+    ------
+    ValueError
+        If it is none, or is damaged. (Its parser may raise other exceptions as well.)
+    """
+    version = np.lib.format.read_magic(file)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        raise ValueError(f"version {version} of the format is for names that arrays of numbers do not have")
+    shape, fortran_order, dtype = readers[version](file, max_header_size=_LONGEST)
+    if any(length < 0 for length in shape):
+        raise ValueError(f"the shape {shape} has a negative length")
+    return ArrayHeader(shape, dtype, fortran_order, file.tell())
+
 
 _T = TypeVar("_T")
+# Largest ratio of unpacked to packed size; deflate compresses no better.
 _DENSEST = 1100
-"""Times a file may grow when it is unpacked: deflate packs no better."""
 
 
 class NpySource:
-    """The chosen columns of an .npy file, mapped into memory and read in blocks.
+    """Chosen columns of an .npy file, mapped into memory and read in blocks.
 
     Parameters
     ----------
@@ -39,7 +86,7 @@ class NpySource:
     """
 
     named = False
-    gaps: Gaps | None = None
+    missing: MissingCells | None = None
 
     def __init__(self, path: Path, columns: Sequence[str] | None, but: str | None) -> None:
         self._path = path
@@ -48,7 +95,7 @@ class NpySource:
         self.n_rows = len(array)
 
     def blocks(self, size: int, start: int = 0) -> Iterator[Block]:
-        """Blocks of `size` rows from row `start` on; the last may be smaller."""
+        """Yield blocks of `size` rows from row `start` on; the last may be smaller."""
         for first in range(start, self.n_rows, size):
             # A map for each block: what one has touched of the file counts as memory of the process.
             yield Block(_numbers(self._mapped()[first : first + size], self._where))
@@ -58,7 +105,7 @@ class NpySource:
 
 
 def _map(path: Path) -> np.ndarray:
-    """An .npy file as an array whose numbers are read where they are needed."""
+    """Return an .npy file as an array whose numbers are read when they are needed."""
     with open(path, "rb") as file:
         header = read_array_header(file)
     if header.dtype.hasobject:
@@ -71,7 +118,7 @@ def _map(path: Path) -> np.ndarray:
     return np.memmap(path, header.dtype, "r", header.offset, header.shape, order)
 
 
-def read_npz(path: Path, columns: Sequence[str] | None, but: str | None) -> Raw:
+def read_npz(path: Path, columns: Sequence[str] | None, but: str | None) -> UncheckedTable:
     """Read the array X of an .npz file, or its only two-dimensional one."""
     with _loaded(path, "the archive", lambda: ZipFile(path)) as archive:
         keys = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
@@ -81,7 +128,7 @@ def read_npz(path: Path, columns: Sequence[str] | None, but: str | None) -> Raw:
 
 
 def _header(archive: ZipFile, key: str) -> ArrayHeader:
-    """The header of an array in an archive, if as much may follow as it says."""
+    """Return the header of an array in an archive, if the archive can hold as much as it says."""
     member = archive.getinfo(f"{key}.npy")
     with archive.open(member) as file:
         header = read_array_header(file)
@@ -111,9 +158,9 @@ def _loaded(path: Path, what: str, load: Callable[[], _T]) -> _T:
 
 
 def _only_table(path: Path, archive: ZipFile, keys: list[str]) -> str:
-    """The key of the only two-dimensional array, if there is exactly one."""
+    """Return the key of the two-dimensional array, if there is exactly one."""
     headers = {key: _loaded(path, f"array {key!r}", partial(_header, archive, key)) for key in keys}
-    # What is no plain array may lie beside the table.
+    # Arrays of objects may be stored beside the table.
     shapes = {key: None if header.dtype.hasobject else header.shape for key, header in headers.items()}
     tables = [key for key, shape in shapes.items() if shape is not None and len(shape) == 2]
     if len(tables) == 1:
@@ -123,15 +170,15 @@ def _only_table(path: Path, archive: ZipFile, keys: list[str]) -> str:
     raise InputError(f"{path} holds {count} two-dimensional array (it holds {held or 'nothing'}); name the table X.")
 
 
-def _table(path: Path, what: str, array: Any, columns: Sequence[str] | None, but: str | None) -> Raw:
+def _table(path: Path, what: str, array: Any, columns: Sequence[str] | None, but: str | None) -> UncheckedTable:
     where, names = _chosen(path, what, array, columns, but)
-    return Raw(_numbers(array, where), names, named=False)
+    return UncheckedTable(_numbers(array, where), names, named=False)
 
 
 def _chosen(
     path: Path, what: str, array: Any, columns: Sequence[str] | None, but: str | None
 ) -> tuple[list[int], list[str]]:
-    """Where the chosen columns stand in an array, and their names."""
+    """Return the positions of the chosen columns in an array, and their names."""
     if array.ndim != 2:
         raise InputError(f"{path}: {what} has shape {array.shape}; a table has two axes, rows and columns.")
     if array.dtype.kind not in "biuf":

@@ -10,28 +10,26 @@ from typing import Any
 import numpy as np
 
 from isopleth.errors import InputError, require
-from isopleth.io.gaps import Gaps
-from isopleth.io.raw import Block
-from isopleth.io.selection import positions, refuse_text
+from isopleth.io.source import Block, MissingCells, positions, refuse_text
 
+# What pandas calls the column in which it keeps the labels of the rows.
 _INDEX = "__index_level_"
-"""What pandas calls the column in which it keeps the labels of the rows."""
 
+# Rows that Arrow decodes at a time.
 _BATCH = 65_536
-"""Rows that Arrow decodes at a time."""
 
+# Bytes of each column that are read ahead.
 _BUFFER = 2**20
-"""Bytes of each column that are read ahead."""
 
 
 def read_parquet_names(path: Path) -> list[str]:
-    """Column names of a Parquet file."""
+    """Return the column names of a Parquet file."""
     with _opened(path) as file:
         return _names(file)
 
 
 class ParquetSource:
-    """The chosen columns of a Parquet file, to be read in blocks.
+    """Chosen columns of a Parquet file, read in blocks.
 
     Parameters
     ----------
@@ -47,7 +45,7 @@ class ParquetSource:
     """
 
     named = True
-    gaps: Gaps | None = None
+    missing: MissingCells | None = None
 
     def __init__(self, path: Path, columns: Sequence[str] | None, but: str | None) -> None:
         types = require("pyarrow", "parquet", "Reading Parquet").types
@@ -64,7 +62,7 @@ class ParquetSource:
         self.n_rows = int(self._ends[-1]) if len(self._ends) else 0
 
     def blocks(self, size: int, start: int = 0) -> Iterator[Block]:
-        """Blocks of `size` rows from row `start` on; the last may be smaller."""
+        """Yield blocks of `size` rows from row `start` on; the last may be smaller."""
         if start >= self.n_rows:
             return
         group = int(np.searchsorted(self._ends, start, side="right"))
@@ -83,7 +81,7 @@ class ParquetSource:
 
 
 def _regrouped(pieces: Iterator[np.ndarray], size: int, skip: int) -> Iterator[np.ndarray]:
-    """The rows of `pieces` but the first `skip`, `size` at a time."""
+    """Yield the rows of `pieces` without the first `skip`, `size` at a time."""
     held: list[np.ndarray] = []
     count = 0
     for piece in pieces:
@@ -101,7 +99,7 @@ def _regrouped(pieces: Iterator[np.ndarray], size: int, skip: int) -> Iterator[n
 
 
 def read_parquet_labels(path: Path, column: str) -> list[Any]:
-    """One column as it stands there: words, numbers, truth values or dates, and None for what is missing."""
+    """Return the cells of one column: words, numbers, booleans or dates, and None for missing ones."""
     types = require("pyarrow", "parquet", "Reading Parquet").types
     with _opened(path) as file:
         positions(path, _names(file), [column])
@@ -112,7 +110,7 @@ def read_parquet_labels(path: Path, column: str) -> list[Any]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
-    """The Parquet file, with what its reader can meet turned into one sentence."""
+    """Open a Parquet file; errors of its reader become one sentence."""
     arrow = require("pyarrow", "parquet", "Reading Parquet")
     parquet = require("pyarrow.parquet", "parquet", "Reading Parquet")
     try:
@@ -133,7 +131,7 @@ def _is_numeric(types: Any, kind: Any) -> bool:
 
 
 def _floats(column: Any) -> np.ndarray:
-    """Numbers of a column, NaN where it has none. Booleans have no direct way to floats in Arrow."""
+    """Return the numbers of a column, NaN for missing ones. Arrow casts booleans to floats only through integers."""
     types = require("pyarrow", "parquet", "Reading Parquet").types
     steps = ("int8", "float64") if types.is_boolean(column.type) else ("float64",)
     for step in steps:

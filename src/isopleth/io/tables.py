@@ -1,22 +1,126 @@
-"""Reading a table of numbers from a file."""
+"""Tables in files: formats, reading as a whole or in chunks, and labels of rows."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from isopleth.io.formats import check_shape, recognised
-from isopleth.io.gaps import Gaps
-from isopleth.io.raw import Block
+from isopleth.errors import InputError
+from isopleth.io.csv_file import CsvSource, read_csv, read_csv_labels, read_csv_names
+from isopleth.io.files import check_source
+from isopleth.io.numpy_file import NpySource, read_npz
+from isopleth.io.parquet_file import ParquetSource, read_parquet_labels, read_parquet_names
+from isopleth.io.source import Block, MissingCells, Progress, Source, UncheckedTable
+from isopleth.io.text_columns import kind_of
+
+Columns = Sequence[str] | None
+
+
+@dataclass(frozen=True)
+class Format:
+    """File format: its first bytes, and how to read it as a whole, in blocks (None: not possible) and for its column names."""
+
+    magic: tuple[bytes, ...]
+    read: Callable[[Path, Columns, str | None], UncheckedTable]
+    open: Callable[[Path, Columns, str | None, Progress], Source] | None
+    names: Callable[[Path], list[str] | None]
+
+
+def _no_names(path: Path) -> None:
+    """Return None: arrays have no column names."""
+
+
+def _delimited(delimiter: str | None) -> Format:
+    return Format(
+        (),
+        lambda path, columns, but: read_csv(path, delimiter, columns, but),
+        lambda path, columns, but, progress: CsvSource(path, delimiter, columns, but, progress),
+        partial(read_csv_names, delimiter=delimiter),
+    )
+
+
+def _in_blocks(
+    magic: bytes, source: Callable[[Path, Columns, str | None], Source], names: Callable[[Path], list[str] | None]
+) -> Format:
+    """Return a format that is read as a whole as one block."""
+
+    def whole(path: Path, columns: Columns, but: str | None) -> UncheckedTable:
+        found = source(path, columns, but)
+        values = next((block.values for block in found.blocks(max(found.n_rows, 1))), None)
+        if values is None:
+            values = np.empty((0, len(found.names)))
+        return UncheckedTable(values, found.names, found.named)
+
+    return Format((magic,), whole, lambda path, columns, but, progress: source(path, columns, but), names)
+
+
+_FORMATS = {
+    ".csv": _delimited(None),
+    ".tsv": _delimited("\t"),
+    ".parquet": _in_blocks(b"PAR1", ParquetSource, read_parquet_names),
+    ".npy": _in_blocks(b"\x93NUMPY", NpySource, _no_names),
+    ".npz": Format((b"PK\x03\x04", b"PK\x05\x06"), read_npz, None, _no_names),
+}
+
+# Each holds a byte that no text begins with: a column may well be called PK or PAR1.
+_BINARY = {
+    b"PAR1\x15": "a Parquet file",
+    b"\x93NUMPY": "an .npy file",
+    b"PK\x03\x04": "a zip archive (an .npz file or a workbook)",
+    b"\x1f\x8b": "compressed by gzip",
+    b"\x80": "a pickle or other binary data",
+}
+
+
+def recognised(path: str | os.PathLike[str]) -> tuple[Path, Format]:
+    """Return the file as a path, and its format.
+
+    Raises
+    ------
+    InputError
+        If it is no readable file, of no kind that is read, or of another one than its name says.
+    """
+    source = check_source(path)
+    kind = _FORMATS.get(source.suffix.lower())
+    if kind is None:
+        raise InputError(f"{source}: {source.suffix!r} files are not read; use one of {', '.join(_FORMATS)}.")
+    _check_beginning(source, kind)
+    return source, kind
+
+
+def _check_beginning(source: Path, kind: Format) -> None:
+    """Refuse a file whose first bytes are of another format than its suffix."""
+    with open(source, "rb") as file:
+        beginning = file.read(8)
+    if not beginning:
+        raise InputError(f"{source} is empty; a table of numbers is needed.")
+    if kind.magic and beginning.startswith(kind.magic):
+        return
+    other = next((name for magic, name in _BINARY.items() if beginning.startswith(magic)), None)
+    if other:
+        raise InputError(f"{source} is named {source.suffix} but is {other}; rename it or save it again.")
+    if kind.magic:
+        raise InputError(f"{source} is named {source.suffix} but its content is not; rename it or save it again.")
+
+
+def check_shape(source: Path, rows: int, width: int, min_rows: int) -> None:
+    """Refuse a table without columns, or with fewer than `min_rows` rows."""
+    if not width:
+        raise InputError(f"{source} has no columns; a table of numbers is needed.")
+    if rows < min_rows:
+        has = "only one row" if rows == 1 else f"{rows or 'no'} rows"
+        raise InputError(f"{source} has {has}; at least {min_rows} {'are' if min_rows > 1 else 'is'} needed.")
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table of numbers, and where its rows and columns come from.
+    """Table of numbers, with the origin of its rows and columns.
 
     Parameters
     ----------
@@ -84,16 +188,16 @@ def read_table(
     >>> folder.cleanup()
     """
     source, kind = recognised(path)
-    raw = kind.read(source, columns, but)
-    check_shape(source, len(raw.values), raw.values.shape[1], min_rows)
-    gaps = Gaps(len(raw.names))
-    gaps.add(Block(raw.values, raw.lines))
-    gaps.refuse(source, raw.names)
-    return Table(raw.values, raw.names, raw.named, source, raw.lines)
+    table = kind.read(source, columns, but)
+    check_shape(source, len(table.values), table.values.shape[1], min_rows)
+    missing = MissingCells(len(table.names))
+    missing.add(Block(table.values, table.lines))
+    missing.refuse(source, table.names)
+    return Table(table.values, table.names, table.named, source, table.lines)
 
 
 def read_names(path: str | os.PathLike[str]) -> list[str] | None:
-    """Column names that a file brings, or None where it has none.
+    """Return the column names of a file, or None where it has none.
 
     Parameters
     ----------
@@ -107,3 +211,195 @@ def read_names(path: str | os.PathLike[str]) -> list[str] | None:
     """
     source, kind = recognised(path)
     return kind.names(source)
+
+
+# Numbers of a chunk, unless something else is asked for: 8 MiB of them.
+_CELLS = 2**20
+
+
+def _unheard(share: float) -> None:
+    """Ignore the progress."""
+
+
+@dataclass(frozen=True, eq=False)
+class FileRows:
+    """Table of finite numbers in a file, checked once as a whole and read in chunks.
+
+    Parameters
+    ----------
+    source : Path
+        The file.
+    names : list of str
+        One a column; ``x1``, ``x2``, ... where the file has none.
+    named : bool
+        Whether the names come from the file.
+    n_rows : int
+        How many rows there are.
+    """
+
+    source: Path
+    names: list[str]
+    named: bool
+    n_rows: int
+    _blocks: Source
+    _stamp: tuple[int, int]
+
+    @property
+    def chunk_rows(self) -> int:
+        """Number of rows in a chunk of 8 MiB."""
+        return max(1, _CELLS // len(self.names))
+
+    def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[Block]:
+        """Yield the rows from `start` on, `rows` at a time; the last chunk may have fewer.
+
+        Parameters
+        ----------
+        rows : int, optional
+            Rows of a chunk; :attr:`chunk_rows` by default.
+        start : int, default=0
+            The first row, counted from 0. Nothing before it is converted.
+
+        Yields
+        ------
+        Block
+            ``values``, a float64 array of shape (rows, n_columns), and ``lines``, for text files the line on which each row
+            begins.
+
+        Raises
+        ------
+        InputError
+            If the file has changed since it was looked through, or is not there any more.
+        """
+        found = start
+        for block in self._blocks.blocks(rows or self.chunk_rows, start):
+            found += len(block.values)
+            self._check(found)
+            yield block
+        self._check(found, whole=True)
+
+    def _check(self, found: int, *, whole: bool = False) -> None:
+        try:
+            same = _stamp(self.source) == self._stamp
+        except OSError as error:
+            raise InputError(f"{self.source} has gone while it was read; run again when it is back.") from error
+        if not same or (whole and found < self.n_rows):
+            raise InputError(f"{self.source} has changed while it was read; run again when nobody writes to it.")
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
+
+
+def open_rows(
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    *,
+    but: str | None = None,
+    min_rows: int = 2,
+    progress: Progress = _unheard,
+) -> FileRows:
+    """Check a table of numbers in one pass and open it to be read in chunks.
+
+    The rows are those of :func:`isopleth.io.read_table`, bit for bit, and so are refusals and warnings: all of them come here,
+    before any work is done. It takes one pass over the file, and memory for a few rows; for a Parquet file also 1 MiB a
+    column, and what its dictionaries take.
+
+    Parameters
+    ----------
+    path : path-like
+        A .csv, .tsv, .parquet or .npy file.
+    columns, but, min_rows
+        As for :func:`isopleth.io.read_table`.
+    progress : callable, optional
+        Is called with the share of the file that has been looked through.
+
+    Returns
+    -------
+    FileRows
+
+    Raises
+    ------
+    InputError, MissingExtraError
+        As :func:`isopleth.io.read_table`; for .npz files, which can only be read as a whole.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name) / "points.csv"
+    >>> _ = path.write_text("a,b\\n1,2\\n3,4\\n5,6\\n")
+    >>> rows = open_rows(path)
+    >>> rows.names, rows.n_rows, [chunk.values.tolist() for chunk in rows.chunks(2, start=1)]
+    (['a', 'b'], 3, [[[3.0, 4.0], [5.0, 6.0]]])
+    >>> folder.cleanup()
+    """
+    source, kind = recognised(path)
+    if kind.open is None:
+        raise InputError(
+            f"{source}: {source.suffix} files are only read as a whole; save the table as .npy or .parquet."
+        )
+    stamp = _stamp(source)
+    blocks = kind.open(source, columns, but, progress)
+    check_shape(source, blocks.n_rows, len(blocks.names), min_rows)
+    rows = FileRows(source, blocks.names, blocks.named, blocks.n_rows, blocks, stamp)
+    missing = blocks.missing or _missing_cells(rows, progress)
+    missing.refuse(source, rows.names)
+    return rows
+
+
+def _missing_cells(rows: FileRows, progress: Progress) -> MissingCells:
+    missing, seen = MissingCells(len(rows.names)), 0
+    for chunk in rows.chunks():
+        missing.add(chunk)
+        seen += len(chunk.values)
+        progress(seen / rows.n_rows)
+    return missing
+
+
+def read_labels(path: Path, column: str) -> np.ndarray:
+    """Read one column as it is: words of text files, numbers or words of Parquet files, numbers of arrays.
+
+    Parameters
+    ----------
+    path : Path
+        The table, in a format of :func:`isopleth.io.read_table`.
+    column : str
+        Name of the column.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        One class a row.
+
+    Raises
+    ------
+    InputError
+        If there is no such column, or a row has no class; the message names the first.
+    """
+    suffix = path.suffix.lower()
+    if suffix in (".csv", ".tsv"):
+        cells, lines = read_csv_labels(path, "\t" if suffix == ".tsv" else None, column)
+        _refuse_missing(path, column, _missing_words(cells), [f"line {line}" for line in lines])
+        return np.array(cells)
+    if suffix == ".parquet":
+        values = read_parquet_labels(path, column)
+        _refuse_missing(path, column, [_is_missing(v) for v in values], [f"row {i + 1}" for i in range(len(values))])
+        return np.array(values)
+    return read_table(path, [column]).values[:, 0]
+
+
+def _missing_words(cells: list[str]) -> list[bool]:
+    """Return which cells are missing. Among words, "none" may be a class; among numbers it stands for a missing one."""
+    kinds = [kind_of(cell) for cell in cells]
+    return [cell == "" for cell in cells] if "text" in kinds else [kind == "missing" for kind in kinds]
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value != value
+
+
+def _refuse_missing(path: Path, column: str, missing: list[bool], places: list[str]) -> None:
+    if any(missing):
+        place = places[missing.index(True)]
+        raise InputError(f"{path}, {place}: no class in column {column!r}; fill the cell or drop the row.")

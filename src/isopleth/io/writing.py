@@ -1,25 +1,29 @@
-"""Writing tables of results."""
+"""Write tables of results."""
 
 from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from io import TextIOWrapper
 from itertools import chain
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, TextIO
 
 import numpy as np
 
 from isopleth.errors import InputError, require
-from isopleth.io.atomic import atomic_write, check_target
+from isopleth.io.files import atomic_write, check_target
 
 TABLE_SUFFIXES = (".csv", ".parquet")
 
+# A spreadsheet runs a cell that begins so as a formula; after + or - a plain number is only a number.
+_FORMULA = re.compile(r"[=@\t\r]|[+-](?!((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)?\Z)", re.ASCII)
+
 
 def check_suffix(path: str | os.PathLike[str], suffixes: tuple[str, ...]) -> str:
-    """Suffix of `path` in small letters, if it is one of `suffixes`.
+    """Return the suffix of `path` in small letters, if it is one of `suffixes`.
 
     Raises
     ------
@@ -35,7 +39,7 @@ def check_suffix(path: str | os.PathLike[str], suffixes: tuple[str, ...]) -> str
 
 
 def check_table_target(path: str | os.PathLike[str], suffixes: tuple[str, ...] = TABLE_SUFFIXES) -> None:
-    """Find out before the work whether :func:`write_table` will be able to write `path`.
+    """Check before the work that :func:`write_table` can write `path`.
 
     Parameters
     ----------
@@ -54,7 +58,28 @@ def check_table_target(path: str | os.PathLike[str], suffixes: tuple[str, ...] =
     check_target(path)
 
 
-def write_table(path: str | os.PathLike[str], columns: Mapping[str, np.ndarray]) -> None:
+def spreadsheet_safe(cell: str) -> str:
+    """Return `cell` with ``'`` before it if a spreadsheet would run it as a formula, and unchanged otherwise.
+
+    Parameters
+    ----------
+    cell : str
+        Text for a CSV file.
+
+    Returns
+    -------
+    str
+        With the prefix if `cell` begins with =, @, a tab or a carriage return, or with + or - followed by anything but a number.
+
+    Examples
+    --------
+    >>> [spreadsheet_safe(cell) for cell in ["=1+1", "-12.5", "+", "-a"]]
+    ["'=1+1", '-12.5', '+', "'-a"]
+    """
+    return f"'{cell}" if _FORMULA.match(cell) else cell
+
+
+def write_table(path: str | os.PathLike[str], columns: Mapping[str, np.ndarray], *, raw_text: bool = False) -> None:
     """Write named columns to a .csv or .parquet file, whole or not at all.
 
     Parameters
@@ -62,7 +87,10 @@ def write_table(path: str | os.PathLike[str], columns: Mapping[str, np.ndarray])
     path : path-like
         The file; the suffix decides the format.
     columns : mapping of str to ndarray of shape (n,)
-        Numbers; in text they are written so that reading gives the same ones.
+        Numbers or text; numbers are written to CSV so that reading them gives the same numbers.
+    raw_text : bool, default=False
+        Write names and text to CSV as they are. By default cells that a spreadsheet would run are changed by
+        :func:`spreadsheet_safe`.
 
     Raises
     ------
@@ -72,11 +100,13 @@ def write_table(path: str | os.PathLike[str], columns: Mapping[str, np.ndarray])
         If Parquet is asked for and pyarrow is not installed.
     """
     check_table_target(path)
-    write_blocks(path, iter([columns]))
+    write_blocks(path, iter([columns]), raw_text=raw_text)
 
 
-def write_blocks(path: str | os.PathLike[str], blocks: Iterator[Mapping[str, np.ndarray]]) -> None:
-    """Write named columns of which some rows come at a time, whole or not at all.
+def write_blocks(
+    path: str | os.PathLike[str], blocks: Iterator[Mapping[str, np.ndarray]], *, raw_text: bool = False
+) -> None:
+    """Write named columns, given in blocks of rows, whole or not at all.
 
     Parameters
     ----------
@@ -84,19 +114,24 @@ def write_blocks(path: str | os.PathLike[str], blocks: Iterator[Mapping[str, np.
         A .csv or .parquet file.
     blocks : iterator of mapping of str to ndarray
         The rows, at least one block of them; all blocks have the same columns.
+    raw_text : bool, default=False
+        As for :func:`write_table`.
 
     Raises
     ------
     InputError, MissingExtraError
         As :func:`write_table`.
     """
-    write = _write_parquet if check_suffix(path, TABLE_SUFFIXES) == ".parquet" else _write_csv
+    parquet = check_suffix(path, TABLE_SUFFIXES) == ".parquet"
     with atomic_write(path) as file:
-        write(file, blocks)
+        if parquet:
+            _write_parquet(file, blocks)
+        else:
+            _write_csv(file, blocks, str if raw_text else spreadsheet_safe)
 
 
 def write_array(path: str | os.PathLike[str], shape: tuple[int, int], blocks: Iterator[np.ndarray]) -> None:
-    """Write a float64 array of which some rows come at a time to an .npy file, whole or not at all.
+    """Write a float64 array, given in blocks of rows, to an .npy file, whole or not at all.
 
     Parameters
     ----------
@@ -119,14 +154,34 @@ def write_array(path: str | os.PathLike[str], shape: tuple[int, int], blocks: It
             file.write(np.ascontiguousarray(block, dtype="<f8").tobytes())
 
 
-def _write_csv(file: IO[bytes], blocks: Iterator[Mapping[str, np.ndarray]]) -> None:
+def _write_csv(file: IO[bytes], blocks: Iterator[Mapping[str, np.ndarray]], written: Callable[[str], str]) -> None:
     text = TextIOWrapper(file, encoding="utf-8", newline="")
-    writer = csv.writer(text, lineterminator="\n")
+    writer = csv.writer(_UnixLines(text), lineterminator="\r\n")
     for number, columns in enumerate(blocks):
         if not number:
-            writer.writerow(columns)
-        writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+            writer.writerow(map(written, columns))
+        writer.writerows(zip(*(_cells(column, written) for column in columns.values()), strict=True))
     text.detach()  # a wrapper that is collected would close the file under the one who opened it
+
+
+class _UnixLines:
+    """Text file for a CSV writer of lines that end in ``\\r\\n``; they are written with ``\\n``.
+
+    The writer quotes only the line ends it writes itself, and a carriage return in an unquoted cell would begin a new row.
+    """
+
+    def __init__(self, text: TextIO) -> None:
+        self._text = text
+
+    def write(self, line: str) -> int:
+        return self._text.write(f"{line[:-2]}\n")
+
+
+def _cells(column: np.ndarray, written: Callable[[str], str]) -> list[Any]:
+    cells = column.tolist()
+    if column.dtype.kind in "biuf":
+        return cells
+    return [written(cell) if isinstance(cell, str) else cell for cell in cells]
 
 
 def _write_parquet(file: IO[bytes], blocks: Iterator[Mapping[str, np.ndarray]]) -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from isopleth.errors import InputError
-from isopleth.kernels.base import Kernel, SelfConvolution
+from isopleth.kernels.base import Kernel, SelfConvolution, Workspace
 from isopleth.kernels.gaussian import Gaussian
 from isopleth.kernels.inverse_multiquadric import IMQ
-from isopleth.kernels.laplacian import Laplacian
-from isopleth.kernels.matern import Matern
+from isopleth.kernels.matern import Laplacian, Matern
 from isopleth.kernels.sdo import SDO
 from isopleth.kernels.sobolev import Sobolev
-from isopleth.kernels.workspace import Workspace
 
+# The registry: names that `kernel=` accepts, and the list that the tests go through.
 KERNELS: dict[str, Kernel] = {
     "gaussian": Gaussian(),
     "laplacian": Laplacian(),
@@ -21,7 +20,6 @@ KERNELS: dict[str, Kernel] = {
     "imq": IMQ(),
     "sdo": SDO(),
 }
-"""The registry: names that `kernel=` accepts, and the list that the tests go through."""
 
 
 def get_kernel(kernel: str | Kernel) -> Kernel:

@@ -7,19 +7,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from isopleth._namespace import Array, namespace
+from isopleth.backend import Array, namespace
 from isopleth.errors import InputError
-from isopleth.kernels.workspace import Workspace
 
+# Kernels that are densities themselves, once divided by their integral.
 DENSITIES = "Gaussian(), Laplacian() or Matern()"
-"""Kernels that are densities themselves, once divided by their integral."""
 
+# Kernels whose self-convolution is known in every dimension.
 SQUARES = "Gaussian(), Laplacian(), Matern() or SDO()"
-"""Kernels whose self-convolution is known in every dimension."""
 
 _PRODUCTS = ("phi", "phi'", "s phi''", "s phi'''", "s^2 phi''''")
 
@@ -91,8 +90,16 @@ class Kernel(ABC):
 
     dim: int | None = None
 
+    # Whether phi is nowhere negative.
     nonnegative: ClassVar[bool] = True
-    """Whether phi is nowhere negative."""
+
+    # Whether it is a product over columns, evaluated at what its :meth:`separation` of two sets of points gives in the
+    # place of squared distances.
+    by_columns: ClassVar[bool] = False
+
+    def separation(self, a: Array, b: Array, work: Workspace) -> Array:
+        """What the kernel is a function of, for all pairs of rows of `a` and `b`; only where :attr:`by_columns`."""
+        raise NotImplementedError
 
     def __post_init__(self) -> None:
         if self.dim is None:
@@ -305,11 +312,49 @@ class SelfConvolution:
         c, at unit length scale; a length scale ell adds ``dim * log(ell)``.
     psi : callable
         Overwriting form ``(s, work) -> array`` of psi.
+    kernel : Kernel, optional
+        The kernel whose separation of points psi takes, where it is not a function of squared distances.
     """
 
     log_constant: float
     psi: Callable[[Array, Workspace], Array]
+    kernel: Kernel | None = None
 
     def __call__(self, s: Array) -> Array:
         """psi at squared scaled distances `s`, an array or a number."""
         return _on_copy(self.psi, s)
+
+
+class Workspace:
+    """Scratch arrays of one thread, allocated once and used again: fresh pages cost more than the arithmetic."""
+
+    def __init__(self) -> None:
+        self._buffers: dict[str, np.ndarray] = {}
+
+    def empty(self, slot: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+        """Uninitialised NumPy array of `shape`, sharing memory with every earlier array of the same `slot`."""
+        dtype = np.dtype(dtype)
+        size = math.prod(shape) * dtype.itemsize
+        buffer = self._buffers.get(slot)
+        if buffer is None or buffer.nbytes < size:
+            buffer = self._buffers[slot] = np.empty(size, dtype=np.uint8)
+        return buffer[:size].view(dtype).reshape(shape)
+
+    def copy(self, slot: str, a: Array) -> Array:
+        """Copy of `a`: in this workspace for NumPy, wherever the library puts it for others."""
+        if not isinstance(a, np.ndarray):
+            return namespace(a).asarray(a, device=a.device, copy=True)
+        out = self.empty(slot, a.shape, a.dtype)
+        out[...] = a
+        return out
+
+
+def cap(a: Array, most: float) -> Array:
+    """Overwrite what is above `most` by it, so that powers stay finite and no infinity meets a 0; NaN stays."""
+    if not isinstance(a, np.ndarray):
+        a[...] = namespace(a).clip(a, max=most)  # to look would be to wait for the device
+        return a
+    above = a > most
+    if np.any(above):  # to look takes a quarter of the time of a minimum
+        a[above] = most
+    return a

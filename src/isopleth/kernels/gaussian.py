@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isopleth._namespace import Array, namespace, overwrite
-from isopleth.kernels.base import Kernel, SelfConvolution
-from isopleth.kernels.capping import cap
-from isopleth.kernels.workspace import Workspace
+from isopleth.backend import Array, namespace, overwrite
+from isopleth.kernels.base import Kernel, SelfConvolution, Workspace, cap
 
 _FURTHEST = 1e4
 

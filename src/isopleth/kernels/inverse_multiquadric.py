@@ -8,17 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import kve
 
-from isopleth._namespace import Array, namespace, overwrite
+from isopleth.backend import Array, namespace, overwrite
 from isopleth.errors import InputError
-from isopleth.kernels.base import DENSITIES, SQUARES, Kernel, SelfConvolution
-from isopleth.kernels.matern_function import matern_function
-from isopleth.kernels.workspace import Workspace
+from isopleth.kernels.base import DENSITIES, SQUARES, Kernel, SelfConvolution, Workspace
+from isopleth.kernels.matern import matern_function
 
 # s^floor(n/2) phi^(n) = c (s/(1+s))^floor(n/2) (1+s)^(-e/2); these are the (c, e).
 _FACTORS = ((1.0, 1), (-1 / 2, 3), (3 / 4, 3), (-15 / 8, 5), (105 / 16, 5))
 
+# Beyond this wave number, what is left of a Bessel function is its leading term.
 _ASYMPTOTIC = 1e8
-"""Beyond this wave number, what is left of a Bessel function is its leading term."""
 
 
 def _inverse(a: Array) -> Array:

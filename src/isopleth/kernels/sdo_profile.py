@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import digamma, gammaln, kve, logsumexp
 
-from isopleth.kernels.estimate import Estimate
-from isopleth.kernels.sdo_bessel import SDOBessel
-from isopleth.kernels.sdo_series import SDOSeries, sine_of_share
-from isopleth.kernels.spectral_quadrature import SpectralQuadrature
+from isopleth.kernels.spectral_quadrature import EPS, Estimate, SpectralQuadrature
 
 _GOOD_ENOUGH = 1e-14  # errors, relative to the size of the function, that call for no other way of evaluation
 _POOR = 1e-13
@@ -88,3 +86,143 @@ class SDOProfile:
         while not self._bessel.log_envelope(2.0 ** (0.5 * octave)) + power * octave * math.log(2.0) < log_end:
             octave += 1  # also where Bessel functions overflow
         return octave
+
+
+_TERMS = 120
+_MAX_ARGUMENT = 25.0  # x of the class below: terms reach e^x before they fall, and 120 of them end below 1e-18
+
+
+def sine_of_share(p: float, m: int) -> float:
+    """sin(pi p / m), accurate near its zeros."""
+    periods, rest = divmod(p, m)
+    return (-1.0) ** periods * math.sin(math.pi * min(rest, m - rest) / m)
+
+
+def _gamma(twice: int) -> Fraction:
+    """Gamma(twice/2) without the square root of pi that it has for odd `twice`; even `twice` must be positive."""
+    n = twice // 2
+    if twice % 2 == 0:
+        return Fraction(math.factorial(n - 1))
+    if n >= 0:
+        return Fraction(math.factorial(2 * n), 4**n * math.factorial(n))
+    return Fraction((-4) ** -n * math.factorial(-n), math.factorial(-2 * n))
+
+
+class SDOSeries:
+    r"""Derivative `order` in s of :math:`k_1(\sqrt s)/k_1(0)` as a series at 0.
+
+    The derivative is a multiple of the kernel of D = dim + 2 order dimensions. With x = s/(2 D) it is
+
+    .. math:: P(x) + \ln(r/2)\, Q(x) + \sum_j c_j\, (r/2)^{2m(j+1) - D}
+
+    where Q is 0 for odd D; for even D the last sum has negative powers only, since the others meet the logarithm.
+    """
+
+    def __init__(self, dim: int, m: int, order: int) -> None:
+        self.half = 0.5 * dim + order
+        self._m, self._order = m, order
+        # everything is relative to k_1(0), whose own constants are these
+        self._sine = sine_of_share(0.5 * dim, m)
+        self._front = math.prod(-0.25 / (0.5 * dim + i) for i in range(order))
+        self._reach = math.sqrt(self.half * _MAX_ARGUMENT)  # of r/2
+        self._regular, self._logarithmic = self._polynomials()
+        self._powers, self._coefficients = self._singular()
+
+    def _polynomials(self) -> tuple[np.ndarray, np.ndarray]:
+        """P and Q, lowest coefficient first."""
+        n = np.arange(_TERMS)
+        falling = np.cumprod(np.r_[1.0, -self.half / (n[1:] * (self.half + n[:-1]))]) * self._front
+        regular, logarithmic = np.zeros(_TERMS), np.zeros(_TERMS)
+        for i, factor in enumerate(falling):
+            p = self.half + i
+            if p % self._m:
+                regular[i] = factor * self._sine / sine_of_share(p, self._m)
+            else:
+                residue = factor * (-1.0) ** (p // self._m - 1) * 2 * self._m * self._sine / math.pi
+                regular[i] = residue * 0.5 * (digamma(i + 1.0) + digamma(p))
+                logarithmic[i] = -residue
+        return regular, logarithmic
+
+    def _singular(self) -> tuple[np.ndarray, np.ndarray]:
+        """Exponents and coefficients of the last sum in units of the reach, where no power overflows.
+
+        Exact fractions, because logarithms of the Gammas would lose three digits to cancellation in high dimensions.
+        """
+        twice = round(2 * self.half)
+        top = self.half + _TERMS if twice % 2 else self.half - 0.5
+        steps = range(self._m, int(top) + 1, self._m)
+        front = self._m * self._sine * (1.0 if twice % 2 else 1.0 / math.pi) * (-0.25) ** self._order
+        reach, gamma = Fraction(self._reach), _gamma(twice - 2 * self._order)
+        coefficients = [
+            (-1.0) ** j
+            * front
+            * float(gamma * _gamma(twice - 2 * n) * reach ** (2 * n - twice) / math.factorial(n - 1))
+            for j, n in enumerate(steps)
+        ]
+        return 2.0 * np.array(steps) - twice, np.array(coefficients)
+
+    def at_zero(self) -> float:
+        """The value at 0, where no power or logarithm is infinite."""
+        return float(self._regular[0])
+
+    def __call__(self, r: np.ndarray) -> Estimate:
+        """The derivative at distances `r` > 0; infinite errors where the series is out of its reach."""
+        out = Estimate.unknown(r.shape)
+        near = r <= 2.0 * self._reach
+        out.improve(near, self._sum(r[near]))
+        return out
+
+    def _sum(self, r: np.ndarray) -> Estimate:
+        x, log_r = r * r / (4.0 * self.half), np.log(0.5 * r)
+        value, size = np.zeros_like(r), np.zeros_like(r)
+        for power, coefficient in zip(self._powers, self._coefficients, strict=True):
+            term = coefficient * (0.5 * r / self._reach) ** power
+            value += term
+            size += np.abs(term)
+        polynomial = np.polynomial.polynomial.polyval
+        value += polynomial(x, self._regular) + log_r * polynomial(x, self._logarithmic)
+        size += polynomial(x, np.abs(self._regular)) + np.abs(log_r) * polynomial(x, np.abs(self._logarithmic))
+        return Estimate(value, 4.0 * EPS * size)  # coefficients are products of many factors
+
+
+class SDOBessel:
+    r"""Derivative `order` in s of :math:`k_1(r)/k_1(0)`, with D = dim + 2 order and :math:`\nu = D/2 - 1`, as
+
+    .. math:: \frac{(-\pi)^{order}}{k_1(0)}\, (2\pi)^{-D/2} \sum_{j<m}
+        \Re\Bigl[\tfrac{w_j^2}{m} \bigl(\tfrac{w_j}{r}\bigr)^{\nu} K_\nu(w_j r)\Bigr],
+        \qquad w_j = e^{i\pi(2j+1-m)/(2m)}.
+
+    Near 0 its terms cancel.
+    """
+
+    def __init__(self, dim: int, m: int, order: int, log_k0: float) -> None:
+        half = 0.5 * dim + order
+        self._nu = half - 1.0
+        self._sign = (-1.0) ** order
+        self._log_front = order * math.log(math.pi) - half * math.log(2 * math.pi) - log_k0 - math.log(m)
+        # the root 1 of odd m is its own conjugate, all others come in pairs
+        turns = np.arange(1 - m, 1, 2)
+        self._angles = 0.5 * math.pi * turns / m
+        self._roots = np.exp(1j * self._angles)
+        self._roots.real = np.sin(0.5 * math.pi * (turns + m) / m)  # accurate where the root is almost imaginary
+        self._weights = np.where(turns == 0, 1.0, 2.0)
+
+    def __call__(self, r: np.ndarray) -> Estimate:
+        """The derivative at distances `r` > 0."""
+        value, size = np.zeros_like(r), np.zeros_like(r)
+        for root, angle, weight in zip(self._roots, self._angles, self._weights, strict=True):
+            turn = angle * (self._nu + 2.0)
+            log_size = self._log_front - self._nu * np.log(r) - root.real * r
+            seen = log_size > -745.0  # e^-745 is the last that is not 0
+            with np.errstate(all="ignore"):
+                term = weight * np.exp(log_size[seen]) * kve(self._nu, root * r[seen])
+                value[seen] += (term * np.exp(1j * (turn - root.imag * r[seen]))).real
+                size[seen] += np.abs(term)
+        # errors of the exponents and phases are relative errors of the terms
+        error = EPS * (4.0 + np.abs(self._log_front) + self._nu * np.abs(np.log(r)) + r) * size
+        return Estimate(self._sign * value, np.where(np.isfinite(value), error, np.inf))
+
+    def log_envelope(self, r: float) -> float:
+        """Logarithm of the sum of the sizes of the terms at one distance: what oscillation cannot hide."""
+        sizes = np.log(np.abs(kve(self._nu, self._roots * r)) * self._weights) - self._roots.real * r
+        return float(logsumexp(sizes) + self._log_front - self._nu * math.log(r))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from scipy.interpolate import make_interp_spline
 from scipy.special import gammaln, jv
-
-from isopleth.kernels.estimate import EPS, Estimate
 
 _NEGLIGIBLE = 41.0  # e^-41 is far below the machine epsilon
 _SPLINE_DEGREE = 9
@@ -108,3 +107,25 @@ def _window(
     seen = np.flatnonzero(log_size > log_size.max() - _NEGLIGIBLE)
     first, last = max(seen[0] - 1, 0), min(seen[-1] + 1, u.size - 1)
     return float(u[first]), float(u[last]), math.exp(min(700.0, log_size[last]))
+
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+class Estimate(NamedTuple):
+    """Values of one way of evaluation, each with the size of its error: the machine epsilon times the largest term."""
+
+    value: np.ndarray
+    error: np.ndarray
+
+    @classmethod
+    def unknown(cls, shape: tuple[int, ...]) -> Estimate:
+        """No value yet: every other estimate is better."""
+        return cls(np.full(shape, np.nan), np.full(shape, np.inf))
+
+    def improve(self, where: np.ndarray, other: Estimate) -> None:
+        """Take over those values of `other`, given at the places `where` is true, that have the smaller error."""
+        places = np.flatnonzero(where)[other.error < self.error[where]]
+        better = other.error < self.error[where]
+        self.value[places] = other.value[better]
+        self.error[places] = other.error[better]

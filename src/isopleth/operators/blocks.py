@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from isopleth._namespace import Array, namespace, overwrite
+from isopleth.backend import Array, namespace, overwrite
 from isopleth.kernels import Gaussian, Kernel, Workspace
 
+# A function of squared distances for the hot path: may overwrite them, and may answer in scratch.
 Evaluate = Callable[[Array, Workspace], Array]
-"""A function of squared distances for the hot path: may overwrite them, and may answer in scratch."""
 
 EvaluateFor = Callable[[Kernel], Evaluate]
 
@@ -57,11 +57,11 @@ def outer_difference(a: Array, b: Array, work: Workspace) -> Array:
 class Block(ABC):
     """One way to fold a tile of distances into a result."""
 
+    # Whether the transposed tile adds the same way, so that a set of points against itself needs half of its tiles.
     symmetric: ClassVar[bool] = False
-    """Whether the transposed tile adds the same way, so that a set of points against itself needs half of its tiles."""
 
+    # Whether it takes phi or phi' alone, and so keeps little beside a tile.
     light: bool = False
-    """Whether it takes phi or phi' alone, and so keeps little beside a tile."""
 
     @abstractmethod
     def zeros(self, x: Array, v: Array) -> Array:
@@ -71,8 +71,8 @@ class Block(ABC):
         """The c of a block that is :math:`e^{c s}` for this kernel: a device then makes c s, and spares a pass over the tile."""
         return None
 
+    # Numbers a pair of the stored form; 0 where there is none.
     kept: ClassVar[int] = 0
-    """Numbers a pair of the stored form; 0 where there is none."""
 
     def parts(self, kernel: Kernel, tile: Tile) -> tuple[Array, ...]:
         """The tile's share of each matrix of the stored form, in scratch."""

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from isopleth._namespace import Array, namespace, overwrite
+from isopleth.backend import Array, namespace, overwrite
 from isopleth.kernels import IMQ, Gaussian, Kernel, Workspace
-from isopleth.kernels.capping import cap
+from isopleth.kernels.base import cap
 
 _FURTHEST = 1e4  # e^(-s/2) is long 0 there
 

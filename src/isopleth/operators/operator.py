@@ -7,13 +7,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from isopleth._namespace import Array, namespace, refuse_gradient
+from isopleth.backend import Array, full_precision, host_view, namespace, refuse_gradient
 from isopleth.kernels import Kernel
-from isopleth.operators import devices
 from isopleth.operators.blocks import VALUE, Block, Matrix
-from isopleth.operators.layout import Layout
-from isopleth.operators.threads import effective_n_jobs
-from isopleth.operators.tiles import Points, Sweep
+from isopleth.operators.threads import ONE_BLAS_THREAD, effective_n_jobs, map_threads
+from isopleth.operators.tiles import Layout, Points, Sweep
 
 DEFAULT_MEMORY_LIMIT = 2**30
 
@@ -26,6 +24,13 @@ def _check_points(x: Array, y: Array | None) -> None:
         raise ValueError(
             f"y has shape {y.shape} and dtype {y.dtype}; expected {x.shape[1]} columns of {x.dtype} as x has."
         )
+
+
+# Entries of a stored matrix below which one thread multiplies by it sooner than several are started.
+_PARTED = 2**21
+
+# Rows of a stored matrix that a thread multiplies at once: enough for full speed, few beside all rows.
+_PART = 512
 
 
 class Operator:
@@ -83,24 +88,29 @@ class Operator:
         self._library = namespace(x)
         self._matrix: Any = None
         self._parts: list[Array] | None = None
-        left = Points.of(devices.host_view(x))
-        self._sum_over(left, left if y is None else Points.of(devices.host_view(y)))
+        left = Points.of(host_view(x))
+        self._sum_over(left, left if y is None else Points.of(host_view(y)))
 
     def _sum_over(self, x: Points, y: Points) -> None:
         self.shape = (x.x.shape[0], y.x.shape[0])
         layout = Layout.of(x.x, self.shape, self.memory_limit, effective_n_jobs(self._n_jobs), self.block.light)
         self._sweep = Sweep(self.kernel, self.block, x, y, layout)
 
-    def _home(self, a: Array) -> Array:
+    def _backend(self, a: Array) -> Array:
         """An array of the caller's library in the memory of `a`."""
         return self._library.asarray(a, device="cpu") if isinstance(a, np.ndarray) and self._library is not np else a
 
-    def store(self) -> Self:
-        """Keep the matrix for the products to come if it fits in the memory limit beside a tile; else go on streaming."""
+    def store(self, within: float | None = None) -> Self:
+        """Keep the matrix for the products to come if it takes at most `within` bytes; else go on streaming.
+
+        `within` is what the memory limit leaves beside a tile, if it is not given.
+        """
         sweep, kept = self._sweep, self.block.kept
         x = sweep.x.x
-        numbers = kept * self.shape[0] * self.shape[1] + sweep.layout.numbers
-        if kept and numbers * (8 if x.dtype == namespace(x).float64 else 4) <= self.memory_limit:
+        itemsize = 8 if x.dtype == namespace(x).float64 else 4
+        if within is None:
+            within = self.memory_limit - itemsize * sweep.layout.numbers
+        if kept and kept * self.shape[0] * self.shape[1] * itemsize <= within:
             parts = sweep.parts()
             self._matrix = self.block.assemble(parts, x, sweep.y.x)
             self._parts = None if self._matrix is None else parts
@@ -132,11 +142,20 @@ class Operator:
                 f"v has {v.shape[0]} rows; expected one for each of the {self.shape[1]} points summed over."
             )
         refuse_gradient(v, "v")
-        v = devices.host_view(v)
+        v = host_view(v)
         if self._matrix is None:
-            return self._home(self._sweep.run(v))
-        with devices.full_precision(v):
-            return self._home(self._matrix @ v)
+            return self._backend(self._sweep.run(v))
+        with full_precision(v), ONE_BLAS_THREAD:
+            return self._backend(self._stored_product(v))
+
+    def _stored_product(self, v: Array) -> Array:
+        """By threads over parts of the rows, which are the same however many threads there are, and so is every bit."""
+        rows, columns = self.shape
+        if not isinstance(v, np.ndarray) or rows * columns < _PARTED:
+            return self._matrix @ v
+        parts = [slice(start, min(start + _PART, rows)) for start in range(0, rows, _PART)]
+        workers = min(effective_n_jobs(self._n_jobs), len(parts))
+        return np.concatenate(map_threads(lambda part: self._matrix[part, :] @ v, parts, workers))
 
     def dense(self) -> Array:
         """The whole matrix of a scalar block, whatever the memory limit."""
@@ -146,4 +165,4 @@ class Operator:
 
     def parts(self) -> list[Array]:
         """The matrices that the stored form is made of, whatever the memory limit; those kept are not to be written to."""
-        return [self._home(part) for part in (self._sweep.parts() if self._parts is None else self._parts)]
+        return [self._backend(part) for part in (self._sweep.parts() if self._parts is None else self._parts)]

@@ -9,16 +9,16 @@ from typing import Self
 
 import numpy as np
 
-from isopleth._namespace import Array, namespace, overwrite
+from isopleth.backend import Array, namespace, overwrite
 from isopleth.kernels import Kernel
 from isopleth.operators.operator import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import effective_n_jobs, map_threads
 
+# Arrays of all features of a block of rows that a thread holds at most.
 _COPIES = 4
-"""Arrays of all features of a block of rows that a thread holds at most."""
 
+# Rows of a block: more of them make no product faster.
 _LONGEST = 4096
-"""Rows of a block: more of them make no product faster."""
 
 
 @dataclass(frozen=True)

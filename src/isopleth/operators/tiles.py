@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 
-from isopleth._namespace import Array, namespace
+from isopleth.backend import Array, full_precision, later, namespace, on_processor
 from isopleth.kernels import Kernel, Workspace
-from isopleth.operators import devices
 from isopleth.operators.blocks import Block, Tile, outer_difference
-from isopleth.operators.layout import Layout
-from isopleth.operators.threads import map_threads
+from isopleth.operators.threads import check_stopped, map_threads
 
 DIRECT_DIM = 3  # up to here differences cost no more than the matrix product and lose nothing
 
@@ -81,7 +79,7 @@ def _begin(
     s = _product(x, rows, y, columns, work)
     unit = 1.0 if exponent is None else exponent
     nearness = unit * (1e-5 if x.x.dtype == xp.float64 else 1e-3)
-    clear = devices.later(xp.min(s) > nearness * reach if unit > 0.0 else xp.max(s) < nearness * reach)
+    clear = later(xp.min(s) > nearness * reach if unit > 0.0 else xp.max(s) < nearness * reach)
 
     def end() -> Tile:
         tile = Tile(s, a, b, work, exponential=exponent is not None)
@@ -155,12 +153,21 @@ class Sweep:
         shape = (x.shape[0], self.y.x.shape[0])
         out = [namespace(x).empty(shape, dtype=x.dtype, device=x.device) for _ in range(self.block.kept)]
 
+        half = self.block.symmetric and self.x is self.y
+
         def fill(tile: Tile, row: slice, column: slice, worker: int) -> None:
             for whole, part in zip(out, self.block.parts(self.kernel, tile), strict=True):
                 whole[row, column] = part
+                if half and column.start != row.start:
+                    whole[column, row] = part.T
 
-        self._each(fill, half=False)
+        self._each(fill, half=half)
         return out
+
+    def _separated(self, row: slice, column: slice, work: Workspace) -> Callable[[], Tile]:
+        """Begin a tile of a kernel that wants coordinates and not their distances."""
+        a, b = self.x.x[row, :], self.y.x[column, :]
+        return lambda: Tile(self.kernel.separation(a, b, work), a, b, work, direct=True)
 
     def _each(self, visit: Callable[[Tile, slice, slice, int], None], half: bool) -> None:
         """Visit every tile, or with `half` those on and right of the diagonal; a row of tiles stays with one worker."""
@@ -168,8 +175,8 @@ class Sweep:
         rows, columns = _slices(self.x.x.shape[0], tile[0]), _slices(self.y.x.shape[0], tile[1])
 
         down, across = _with_reach(self.x.norms, rows), _with_reach(self.y.norms, columns)
-        on_processor = devices.on_processor(self.x.x)
-        exponent = None if on_processor or self.x.x.shape[1] <= DIRECT_DIM else self.block.exponent(self.kernel)
+        here = on_processor(self.x.x)
+        exponent = None if here or self.x.x.shape[1] <= DIRECT_DIM else self.block.exponent(self.kernel)
         x = self.x if exponent is None else replace(self.x, left=exponent * self.x.left)
 
         def begun(worker: int) -> Iterator[tuple[Callable[[], Tile], slice, slice]]:
@@ -177,16 +184,20 @@ class Sweep:
             for i in _share(len(rows), worker, workers):
                 row, own = down[i]
                 for column, reach in [down[i], *_behind(row.stop, across)] if half else across:
+                    if self.kernel.by_columns:
+                        yield self._separated(row, column, scratch), row, column
+                        continue
                     yield _begin(x, row, self.y, column, scratch, own + reach, exponent), row, column
 
         def work(worker: int) -> None:
             tiles = begun(worker)
             with np.errstate(all="ignore"):  # limits at 0 and underflow far away are meant
-                for end, row, column in tiles if on_processor else _one_ahead(tiles):
+                for end, row, column in tiles if here else _one_ahead(tiles):
+                    check_stopped()
                     visit(end(), row, column, worker)
                     del end  # the memory of this tile is for the one after the next
 
-        with devices.full_precision(self.x.x):
+        with full_precision(self.x.x):
             map_threads(work, range(workers), workers)
 
 
@@ -210,3 +221,56 @@ def _behind(start: int, columns: list[tuple[slice, Array]]) -> Iterator[tuple[sl
     for column, reach in columns:
         if column.stop > start:
             yield slice(max(column.start, start), column.stop), reach
+
+
+HOST_TILE = (256, 512)  # 1 MiB of float64: a second-level cache of one core
+DEVICE_TILE = (4096, 8192)  # so much work that a GPU does not wait for the next tile to be sent
+SCRATCH_TILES = 10  # the most that a tile takes with all that a kernel and a block keep beside it, in tiles
+LIGHT_TILES = 6  # the same for blocks of phi or phi' alone: near pairs take most of it
+AHEAD_TILES = 1  # on a device the next tile is begun before one is folded
+SMALL = 2**18  # pairs below which a second thread costs more than it saves
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Rows and columns of a tile, and the threads that share them out."""
+
+    workers: int
+    tile: tuple[int, int]
+    # What the threads keep for tiles and for copies of their points, all together.
+    numbers: int
+
+    @classmethod
+    def of(cls, x: Array, shape: tuple[int, int], memory_limit: float, n_jobs: int, light: bool = False) -> Self:
+        """For points such as `x`: small tiles and threads on the processor, large ones from one thread on other devices.
+
+        A `light` block keeps less beside a tile; on the processor, where tiles are small, that makes no difference.
+        """
+        itemsize = 8 if x.dtype == namespace(x).float64 else 4
+        host = on_processor(x)
+        workers = workers_for(*shape, n_jobs) if host else 1
+        held = LIGHT_TILES if light else SCRATCH_TILES
+        usual, tiles = (HOST_TILE, SCRATCH_TILES) if host else (DEVICE_TILE, held + AHEAD_TILES)
+        tile = tile_within(memory_limit / (itemsize * workers), int(x.shape[1]), usual, tiles)
+        return cls(workers, tile, workers * scratch(tile, int(x.shape[1]), tiles))
+
+
+def workers_for(n: int, m: int, n_jobs: int) -> int:
+    """Threads that a pass over n x m pairs is worth."""
+    return 1 if n * m < SMALL else min(n_jobs, -(-n // HOST_TILE[0]))
+
+
+def scratch(tile: tuple[int, int], dim: int, tiles: int) -> int:
+    """Numbers that one thread keeps for a tile and for copies of its points."""
+    return tiles * tile[0] * tile[1] + 4 * (tile[0] + tile[1]) * (dim + 1)
+
+
+def tile_within(numbers: float, dim: int, usual: tuple[int, int], tiles: int) -> tuple[int, int]:
+    """The largest tile, up to the usual one, whose scratch is within `numbers`, as far as a tile of one pair can be."""
+    rows, columns = usual
+    while scratch((rows, columns), dim, tiles) > numbers and max(rows, columns) > 1:
+        if columns >= rows:
+            columns = -(-columns // 2)
+        else:
+            rows = -(-rows // 2)
+    return rows, columns

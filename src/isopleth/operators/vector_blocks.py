@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from isopleth._namespace import Array, add_at, namespace
+import numpy as np
+
+from isopleth.backend import Array, add_at, host_view, namespace, on_processor, overwrite
 from isopleth.kernels import Kernel, Workspace
+from isopleth.kernels.base import cap
 from isopleth.operators.blocks import Block, Evaluate, EvaluateFor, Matrix, Tile
 from isopleth.operators.curvature import laplacian_slope, second_derivative, slope_and_bend
-from isopleth.operators.differences import (
-    add_differences,
-    add_direct_differences,
-    clear_near,
-    direct_projection,
-    projection,
-    projection_back,
-)
 
 # A rough kernel has infinite derivatives at 0, where the limit along every line is cancelled by its opposite: in all that
 # follows, pairs that coincide add nothing of a term that has a factor x - y.
@@ -214,6 +209,11 @@ class StoredFlux:
         return StoredFlux(self._weights[part], self._x[rows, :], self._y[columns, :])
 
 
+# Pairs that a product with a stored matrix takes at once: its scratch has one number for each of them. On the processor they
+# stay in the cache.
+HOST_PAIRS, DEVICE_PAIRS = 2**19, 2**25
+
+
 class StoredBend:
     r"""The part :math:`-4\varphi''\, u u^\top` of the curl-free kernel between points that do not change."""
 
@@ -226,10 +226,17 @@ class StoredBend:
     def __matmul__(self, v: Array) -> Array:
         xp = namespace(v)
         own = xp.sum(self._y * v, axis=1)
-        weights = self._left @ xp.concat([v, -own[:, None]], axis=1).T
-        weights *= self._bend
-        sums = weights @ self._right
-        return self._x * sums[:, -1:] - sums[:, :-1]
+        right = xp.concat([v, -own[:, None]], axis=1).T
+        rows, columns = self._bend.shape
+        step = max(1, (HOST_PAIRS if on_processor(v) else DEVICE_PAIRS) // columns)
+        sums = [self._some(slice(start, min(start + step, rows)), right) for start in range(0, rows, step)]
+        whole = sums[0] if len(sums) == 1 else xp.concat(sums)
+        return self._x * whole[:, -1:] - whole[:, :-1]
+
+    def _some(self, rows: slice, right: Array) -> Array:
+        weights = self._left[rows, :] @ right
+        weights *= self._bend[rows, :]
+        return weights @ self._right
 
     def __getitem__(self, part: tuple[slice, slice]) -> StoredBend:
         rows, columns = part
@@ -288,22 +295,192 @@ def _bilaplacian(kernel: Kernel) -> Evaluate:
     return evaluate
 
 
+# grad_x k(x_i, y_j) v_j = 2 phi' (x_i - y_j) v_j.
 GRADIENT = Radial("gradient", _times_slope(2.0), light=True)
-"""grad_x k(x_i, y_j) v_j = 2 phi' (x_i - y_j) v_j."""
 
+# grad_x Delta k(x_i, y_j) v_j = 4 ((d + 2) phi'' + 2 s phi''') (x_i - y_j) v_j.
 GRADIENT_OF_LAPLACIAN = Radial("gradient of laplacian", _laplacian_slope)
-"""grad_x Delta k(x_i, y_j) v_j = 4 ((d + 2) phi'' + 2 s phi''') (x_i - y_j) v_j."""
 
+# grad_x k(x_i, y_j) . v_j: the divergence of k(., y_j) v_j, and minus the potential of the curl-free kernel.
 FLUX = Flux("flux", _times_slope(2.0), light=True)
-"""grad_x k(x_i, y_j) . v_j: the divergence of k(., y_j) v_j, and minus the potential of the curl-free kernel."""
 
+# grad_x Delta k(x_i, y_j) . v_j: minus the divergence of the curl-free kernel.
 FLUX_OF_LAPLACIAN = Flux("flux of laplacian", _laplacian_slope)
-"""grad_x Delta k(x_i, y_j) . v_j: minus the divergence of the curl-free kernel."""
 
 CURL_FREE = CurlFree()
 
+# -2 phi', the part of the curl-free kernel that is a multiple of the identity.
 SLOPE = Matrix("slope", _times_slope(-2.0), light=True)
-"""-2 phi', the part of the curl-free kernel that is a multiple of the identity."""
 
+# Delta^2 k = 16 s^2 phi'''' + 16 (d + 2) s phi''' + 4 d (d + 2) phi''.
 BILAPLACIAN = Matrix("bilaplacian", _bilaplacian)
-"""Delta^2 k = 16 s^2 phi'''' + 16 (d + 2) s phi''' + 4 d (d + 2) phi''."""
+
+
+class _RowBlock(Block):
+    """Answers in the first columns of its result, whose other columns hold the coefficients of the rows.
+
+    Parameters
+    ----------
+    rows : array of shape (n, k)
+        One row of coefficients a row of the sums.
+    """
+
+    def __init__(self, rows: Array) -> None:
+        self._rows = host_view(rows)
+
+    def zeros(self, x: Array, v: Array) -> Array:
+        """Zeros for the answer, then the coefficients."""
+        xp = namespace(x)
+        return xp.concat(
+            [xp.zeros((x.shape[0], self._width(x.shape[1])), dtype=x.dtype, device=x.device), self._rows], axis=1
+        )
+
+    def _width(self, dim: int) -> int:
+        """Columns of the answer."""
+        return dim
+
+
+class PairedGradient(_RowBlock):
+    r""":math:`out_i = \sum_j (a_i \cdot v_j)\, \nabla_x k(x_i, y_j)` for coefficients a of shape (n, k) and v of shape (m, k)."""
+
+    light = True
+
+    def __repr__(self) -> str:
+        return "paired gradient"
+
+    def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> None:
+        """Slopes times the product of both coefficients."""
+        d = tile.x.shape[1]
+        coincident = tile.s == 0.0 if tile.direct else None
+        weights = kernel._product(tile.s, 1, tile.work)
+        weights *= matmul(2.0 * out[:, d:], v.T, tile.work, "pair coefficients")
+        _fold(tile, weights, coincident, out[:, :d])
+
+
+class PairedHessian(_RowBlock):
+    r""":math:`out_i = \sum_j v_j\, \nabla_x^2 k(x_i, y_j)\, a_i` for vectors a of shape (n, d) and numbers v of shape (m,)."""
+
+    def __repr__(self) -> str:
+        return "paired hessian"
+
+    def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> None:
+        """Minus the curl-free kernel, whose vectors here belong to the rows."""
+        d = tile.x.shape[1]
+        answer, rows = out[:, :d], out[:, d:]
+        coincident = tile.s == 0.0 if tile.direct or tile.near is not None else None
+        slope, bend = slope_and_bend(kernel, tile.s, tile.work)
+        answer -= (slope @ v)[:, None] * rows
+        bend *= v
+        if coincident is not None:
+            bend[coincident] = 0.0
+        if tile.direct:
+            bend *= direct_projection(tile, -rows[:, None, :])
+            add_direct_differences(tile, bend, 1, answer)
+            return
+        weights = projection_back(tile, rows)
+        weights *= bend
+        if tile.near is not None:
+            xp = namespace(bend)
+            i, _, difference = tile.near_differences()
+            exact = bend[tile.near] * xp.sum(difference * xp.take(rows, i, axis=0), axis=1)
+            weights[tile.near] = 0.0
+            add_at(answer, i, -exact[:, None] * difference)
+        add_differences(weights, tile.x, tile.y, answer)
+
+
+class PairedLogGradient(_RowBlock):
+    r""":math:`out_i = \sum_j e^{\log k(x_i, y_j) + a_i + v_{j0}}\, v_{j1}\, (\nabla_x \log k(x_i, y_j), 1)`, of d + 1 columns.
+
+    The largest logarithm of a sum has to be taken off in a or v: no exponential is more than 1.
+    """
+
+    def __repr__(self) -> str:
+        return "paired log gradient"
+
+    def _width(self, dim: int) -> int:
+        return dim + 1
+
+    def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> None:
+        """Shares, and shares times slopes of the logarithm."""
+        xp, d = namespace(tile.s), tile.x.shape[1]
+        coincident = tile.s == 0.0 if tile.direct else None
+        slopes = kernel._log_slope(tile.work.copy("log slope", tile.s), tile.work)
+        shares = kernel._log(tile.s, tile.work)
+        shares += v[:, 0]
+        shares += out[:, d + 1 :]
+        shares = overwrite(xp.exp, cap(shares, 0.0))  # large logarithms are rounded one way here, another there
+        shares *= v[:, 1]
+        out[:, d] += xp.sum(shares, axis=1)
+        slopes *= shares
+        slopes *= 2.0
+        _fold(tile, slopes, coincident, out[:, :d])
+
+
+def _fold(tile: Tile, weights: Array, coincident: Any, out: Array) -> None:
+    """Add sum_j weights_ij (x_i - y_j), to which pairs that coincide add nothing, whatever their weight."""
+    if tile.direct:
+        weights[coincident] = 0.0
+        add_direct_differences(tile, weights, 1, out)
+        return
+    if tile.near is not None:
+        rows, _, difference, near = clear_near(tile, weights)
+        add_at(out, rows, near[:, None] * difference)
+    add_differences(weights, tile.x, tile.y, out)
+
+
+def matmul(a: Array, b: Array, work: Workspace, slot: str) -> Array:
+    """a @ b, in scratch."""
+    if not isinstance(a, np.ndarray):
+        return namespace(a).matmul(a, b)
+    return np.matmul(a, b, out=work.empty(slot, (a.shape[0], b.shape[1]), a.dtype))
+
+
+def clear_near(tile: Tile, weights: Array) -> tuple[Array, Array, Array, Array]:
+    """Take the near pairs out of `weights`: row, column, x - y and weight of each, 0 where the two coincide."""
+    xp = namespace(weights)
+    rows, columns, difference = tile.near_differences()
+    taken = weights[tile.near]
+    taken = xp.where(xp.sum(difference * difference, axis=1) > 0.0, taken, xp.zeros_like(taken))
+    weights[tile.near] = 0.0
+    return rows, columns, difference, taken
+
+
+def projection(tile: Tile, v: Array) -> Array:
+    """(x_i - y_j) . v_j, in scratch, by a matrix product that loses digits for near pairs."""
+    out = matmul(tile.x, v.T, tile.work, "projection")
+    out -= namespace(v).sum(tile.y * v, axis=1)
+    return out
+
+
+def projection_back(tile: Tile, v: Array) -> Array:
+    """(y_j - x_i) . v_i, in scratch, in the layout of the tile: reading a tile across its rows costs more than a product."""
+    out = matmul(v, tile.y.T, tile.work, "projection")
+    out -= namespace(v).sum(tile.x * v, axis=1)[:, None]
+    return out
+
+
+def direct_projection(tile: Tile, v: Array) -> Array:
+    """(x_i - y_j) . v_j, in scratch, by differences; with v of shape (rows, 1, dim) it is (x_i - y_j) . v_i."""
+    out: Array = None
+    for j in range(tile.x.shape[1]):
+        step = tile.difference(j)
+        step *= v[..., j]
+        if out is None:
+            out = tile.work.copy("projection", step)
+        else:
+            out += step
+    return out
+
+
+def add_differences(weights: Array, x: Array, y: Array, out: Array) -> None:
+    """Add sum_j weights_ij (x_i - y_j)."""
+    out -= weights @ y
+    out += x * namespace(weights).sum(weights, axis=1)[:, None]
+
+
+def add_direct_differences(tile: Tile, weights: Array, axis: int, out: Array) -> None:
+    """Add sums over an axis of the tile of weights_ij (x_i - y_j)."""
+    for j in range(tile.x.shape[1]):
+        step = tile.difference(j)
+        step *= weights
+        out[:, j] += namespace(step).sum(step, axis=axis)

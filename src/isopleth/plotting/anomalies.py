@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 _MOST_FITTED = 2000
 _MOST_RINGED = 5000
 _MOST_NUMBERED = 20
+# So many rows are ringed, in black, where none is flagged.
 _LEAST_LIKELY = 10
-"""So many rows are ringed, in black, where none is flagged."""
 
 _MARGIN = 0.06
+# Interquartile ranges below the first quartile at which the frame of the scores ends: one wild score must not flatten
+# all others.
 _WILD = 20.0
-"""Interquartile ranges below the first quartile at which the frame of the scores ends: one wild score must not flatten
-all others."""
 
 
 def plot_anomalies(

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 _MOST_PANELS = 6
 _MOST_POINTS = 4000
 _STYLES = {"level": "-", "line": "-", "scatter": "--", "shape": ":"}
+# What may have changed, by the kind of a change, in words for people.
 MEANINGS = {"level": "level", "line": "level or slope", "scatter": "scatter", "shape": "shape or dependence"}
-"""What may have changed, by the kind of a change, in words for people."""
 
 
 def plot_change_points(changes: Any, names: list[str] | None = None) -> Figure:

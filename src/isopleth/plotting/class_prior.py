@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _LONGEST_NAME = 32
+# Inches; pictures of very many classes could not be written.
 _TALLEST = 60.0
-"""Inches; pictures of very many classes could not be written."""
 
 
 def plot_class_priors(priors: Any, ax: Axes | None = None) -> Axes:

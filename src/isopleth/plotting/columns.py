@@ -10,14 +10,14 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth._namespace import to_numpy
+from isopleth.backend import to_numpy
 from isopleth.density.bounds import Bounds
 from isopleth.density.search import Search
+from isopleth.entry import check_rows
 from isopleth.errors import InputError
-from isopleth.validation import check_rows
 
+# Of the range of the centres: no nearer to a bound is a density looked at, which on the bound itself is none.
 _NEAREST = 1e-3
-"""Of the range of the centres: no nearer to a bound is a density looked at, which on the bound itself is none."""
 
 
 @dataclass(frozen=True, eq=False)

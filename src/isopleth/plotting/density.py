@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _GRID = 120
+# Of its width, the frame grows by this at each side where the outermost isopleth runs out of it.
 _STEP = 0.07
-"""Of its width, the frame grows by this at each side where the outermost isopleth runs out of it."""
 _MOST_STEPS = 10
+# Nats below the peak at which a curve may end.
 _TAIL = np.log(100.0)
-"""Nats below the peak at which a curve may end."""
+# Nats below the outermost isopleth: between a number and minus infinity, no place of a line can be interpolated.
 _FLOOR = 50.0
-"""Nats below the outermost isopleth: between a number and minus infinity, no place of a line can be interpolated."""
 
 
 @dataclass(frozen=True, eq=False)

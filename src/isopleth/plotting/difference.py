@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth._namespace import to_numpy
+from isopleth.backend import to_numpy
 from isopleth.difference import LSDD
 from isopleth.difference.interval import normal_quantile
 from isopleth.difference.regions import check_mass
+from isopleth.entry import check_rows
 from isopleth.errors import InputError
 from isopleth.io.deviations import robust_z
 from isopleth.plotting.labels import label_places
@@ -30,16 +31,16 @@ from isopleth.plotting.style import (
     write_note,
 )
 from isopleth.plotting.view import robust_range, some
-from isopleth.validation import check_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _GRID = 120
+# Of the range of the centres: no wider is the rim, which has the width of a length scale.
 _MARGIN = 0.25
-"""Of the range of the centres: no wider is the rim, which has the width of a length scale."""
+# Robust deviations beyond which a centre may lie outside the frame, if no more than this share of them does at either
+# end.
 _FAR, _RARE = 5.0, 0.01
-"""Robust deviations beyond which a centre may lie outside the frame, if no more than this share of them does at either end."""
 _MOST_DOTS = 2500
 _COLORS = (BLUE, VERMILLION)
 _REDS = ("#FCEBDD", "#F9D3B8", "#F3B88F", "#EA9A66")

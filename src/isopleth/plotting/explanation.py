@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 _MOST_BARS = 10
 _LONGEST_NAME = 32
+# Share of the width that a letter beside a bar takes, at most.
 _LETTER = 0.019
-"""Share of the width that a letter beside a bar takes, at most."""
 
 
 def plot_explanation(explanation: Any, row: int = 0, ax: Axes | None = None) -> Axes:

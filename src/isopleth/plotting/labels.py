@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from scipy.spatial import cKDTree
 
+# Of the longest line of a level, others as long as this are labelled too; islands around single rows are not.
 _LABELLED = 0.5
-"""Of the longest line of a level, others as long as this are labelled too; islands around single rows are not."""
+# Of the sides of the frame: a shorter line has no room for a label.
 _SHORTEST = 0.15
-"""Of the sides of the frame: a shorter line has no room for a label."""
 
 
 def label_places(lines: Any, low: np.ndarray, high: np.ndarray) -> list[tuple[float, float]]:

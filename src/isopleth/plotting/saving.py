@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from isopleth.errors import DataWarning, require
-from isopleth.io.atomic import atomic_write, check_target
+from isopleth.io.files import atomic_write, check_target
 from isopleth.io.writing import check_suffix
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from isopleth.plotting.style import BLUE, GREY, VERMILLION, given_or_new, halo
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# The frame reaches so many times as high above the best loss as that of the largest scale: losses of small scales can
+# be thousands of times larger.
 _HEADROOM = 2.0
-"""The frame reaches so many times as high above the best loss as that of the largest scale: losses of small scales can be
-thousands of times larger."""
 
 
 def plot_search(path: Any, ax: Axes | None = None) -> Axes:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+# Rows, fitted excess of their own sample, colour and label of each sample.
 _Samples = list[tuple[np.ndarray, np.ndarray, str, str]]
-"""Rows, fitted excess of their own sample, colour and label of each sample."""
 
 _MOST_BARS = 10
 _LEAST_PLACES = 4
@@ -24,8 +24,8 @@ _BINS = 24
 _LONGEST_NAME = 24
 _MARGIN = 0.04
 _LEVEL = 0.05
+# Of the largest excess of a sample at its rows: those where it is at least this are drawn strong.
 _STANDING_OUT = 0.5
-"""Of the largest excess of a sample at its rows: those where it is at least this are drawn strong."""
 
 
 def plot_two_samples(result: Any, names: Any = None, labels: Any = ("X", "Y")) -> Figure:

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MOST_DOTS = 5000
+# So many dots are paler, and an image within vector files, which would be slow to open otherwise.
 _MANY_DOTS = 1000
-"""So many dots are paler, and an image within vector files, which would be slow to open otherwise."""
+# Robust standard deviations from the median at which the frame ends: one wild value must not shrink all others.
 _FARTHEST = 15.0
-"""Robust standard deviations from the median at which the frame ends: one wild value must not shrink all others."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from isopleth._namespace import Home
+from isopleth.backend import Backend
 from isopleth.kernels import Kernel
 from isopleth.length_scales import loss_units
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.score.regularized import RegularizedScore
+from isopleth.score.base import RegularizedScore
 from isopleth.score.selection import FACTORS, Candidates, Rows, select
 from isopleth.score.spaces import SPACES, Space
 from isopleth.solvers.regularizers import Regularizer
@@ -32,7 +32,8 @@ class KernelScore(RegularizedScore):
 
     What is not given is chosen by the mean Hyvarinen loss of rows held out, in `folds` parts that are always the same: the
     base, the length scale, and the strength of full Tikhonov, with a floor of 0.3 over the number of rows. Beyond 512 rows,
-    bases and scales are compared on 512 of them; strengths are on all. A Gaussian alone, with no kernels, is given up only for
+    bases and scales are compared on 512 of them. Strengths are compared by fits to all rows but a part; no more parts are held
+    out than have 2,000 rows together. A Gaussian alone, with no kernels, is given up only for
     a loss that is lower by one and a half standard errors, and a strength for a smaller one by half an error. What was compared
     is in `search_path_`.
 
@@ -52,7 +53,7 @@ class KernelScore(RegularizedScore):
         The measure on top of which the score is fitted. None is the Lebesgue measure: far from the data the score tends to 0. A
         Gaussian with shrunk covariance gives log densities tails. "auto" is the better one by the folds.
     folds : int, default=5
-        Into how many parts the distinct rows are parted; each is held out once.
+        Into how many parts the distinct rows are parted; each is held out once, or beyond 2,000 rows the first few of them.
     solver : {"auto", "direct", "eigen", "cg", "lanczos", "iterate"}, default="auto"
         "direct" (Cholesky) and "eigen" keep the whole matrix, "cg", "lanczos" and "iterate" its products; "direct" and "cg" are
         for Tikhonov, "iterate" takes the steps of iterations. "auto" decides by the size.
@@ -61,7 +62,7 @@ class KernelScore(RegularizedScore):
         that has to interpolate the values there, as truncated forms and cut-offs are, may miss them by the root of it, and by
         about ten times that elsewhere.
     memory_limit : float, default=2**30
-        Bytes that matrices and scratch of sums may take together.
+        Bytes that a fit may take beside the rows: what does not fit is computed again at each step.
     n_jobs : int, optional
         Threads; None is all processors.
 
@@ -156,7 +157,7 @@ class KernelScore(RegularizedScore):
         return self.space
 
     def _scale_and_base(
-        self, space: Space, rows: np.ndarray, weights: np.ndarray, home: Home
+        self, space: Space, rows: np.ndarray, weights: np.ndarray, backend: Backend
     ) -> tuple[np.ndarray, str | None]:
         free = isinstance(self.length_scale, str) and self.length_scale == "auto"
         scale = self._resolved("median" if free else self.length_scale, rows, weights)
@@ -165,7 +166,7 @@ class KernelScore(RegularizedScore):
         bases = (None, "gaussian") if self.base == "auto" else (self.base,)
         candidates = Candidates(bases, FACTORS if free else (1.0,), self.regularizer)
         unit = float(loss_units(scale, rows, weights)[0] / scale[0])
-        self.search_path_ = select(space, Rows(rows, weights, scale, unit, self.folds, home), candidates)
+        self.search_path_ = select(space, Rows(rows, weights, scale, unit, self.folds, backend), candidates)
         return self.search_path_.length_scale, self.search_path_.base
 
     def _regularizer(self) -> Regularizer:

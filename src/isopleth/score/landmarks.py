@@ -15,15 +15,16 @@ from sklearn.utils import check_random_state
 from isopleth.errors import InputError
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
+from isopleth.operators.threads import ONE_BLAS_THREAD, interruptible
 from isopleth.rows import merge_rows
 
 METHODS = ("uniform", "kmeans++", "leverage")
 
+# Samples that leverage scores are estimated from, in numbers of landmarks.
 PILOTS = 2
-"""Samples that leverage scores are estimated from, in numbers of landmarks."""
 
+# Samples at once, beyond which more memory gains no time.
 ROWS = 4096
-"""Samples at once, beyond which more memory gains no time."""
 
 
 def choose_landmarks(
@@ -108,7 +109,8 @@ def choose_landmarks(
             1
         ]
     elif method == "leverage":
-        scores = _leverage(kernel, points, w, int(n_landmarks), random, memory_limit, n_jobs)
+        with ONE_BLAS_THREAD:
+            scores = _leverage(kernel, points, w, int(n_landmarks), random, memory_limit, n_jobs)
         chosen = _draw(scores, int(n_landmarks), random)
     else:
         chosen = _draw(w, int(n_landmarks), random)
@@ -150,14 +152,14 @@ def _leverage(
     q = PILOTS * n_landmarks
     pilots = points[random.choice(len(points), q, p=w / w.sum())]
     gram = Operator(kernel, pilots, memory_limit=memory_limit, n_jobs=n_jobs).dense()
-    ridge = q * _ridge(np.linalg.eigvalsh(gram) / q, n_landmarks / 2)
-    root = np.linalg.cholesky(gram + ridge * np.eye(q, dtype=gram.dtype))
+    ridge = q * _ridge(interruptible(2.0 * q**3, np.linalg.eigvalsh, gram) / q, n_landmarks / 2)
+    root = interruptible(q**3 / 3, np.linalg.cholesky, gram + ridge * np.eye(q, dtype=gram.dtype))
     scores = np.empty(len(points))
     step = max(1, min(ROWS, int(memory_limit / (4 * points.itemsize * q))))
     for start in range(0, len(points), step):
         rows = slice(start, start + step)
         cross = Operator(kernel, pilots, points[rows], memory_limit=memory_limit / 4, n_jobs=n_jobs).dense()
-        half = solve_triangular(root, cross, lower=True)
+        half = interruptible(float(q) ** 2 * cross.shape[1], solve_triangular, root, cross, lower=True)
         scores[rows] = 1.0 - np.einsum("ij,ij->j", half, half)
     # rounding may take a sample that equals a pilot below the least that is possible
     return w * np.clip(scores, ridge / (q + ridge), 1.0)

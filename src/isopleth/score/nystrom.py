@@ -8,27 +8,31 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from isopleth._namespace import HOST, Home, to_numpy
+from isopleth.backend import NUMPY, Backend, to_numpy
+from isopleth.entry import enter, on_host, warn_of_new_beginning
 from isopleth.errors import InputError
-from isopleth.folds import FOLDS, held_out_parts
-from isopleth.home import settle
+from isopleth.frame import Frame
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.rows import merge_rows
-from isopleth.score.base import FrameFit, ScoreEstimator
-from isopleth.score.base_measure import GaussianBase
-from isopleth.score.cut import warn_if_all_is_cut
-from isopleth.score.field import KernelTerm
+from isopleth.parts import Parts, take_columns
+from isopleth.rows import FOLDS, distinct_rows, held_out_parts
+from isopleth.score.base import FrameFit, ScoreEstimator, warn_if_all_is_cut
+from isopleth.score.field import GaussianBase, KernelTerm
 from isopleth.score.landmarks import METHODS, choose_landmarks
-from isopleth.score.nystrom_folds import NystromFolds, path_of
-from isopleth.score.nystrom_selection import parts_within_memory
 from isopleth.score.spaces import SPACES, Space
-from isopleth.score.statistics import NystromStatistics, pooled_system
+from isopleth.score.statistics import (
+    NystromFolds,
+    NystromStatistics,
+    default_landmarks,
+    parts_within_memory,
+    path_of,
+    pooled_system,
+)
 from isopleth.solvers.regularizers import Regularizer, Tikhonov
 from isopleth.streaming import Streaming
-from isopleth.validation import check_rows, check_weights, on_host, warn_of_new_beginning
 
 
 class NystromKEF(Streaming, ScoreEstimator):
@@ -38,7 +42,7 @@ class NystromKEF(Streaming, ScoreEstimator):
 
     .. math:: \hat s(x) = -K_{xZ} \left(\tfrac1M K_{ZX} K_{XZ} + \alpha K_{ZZ}\right)^+ \hat\zeta(Z)
 
-    and likewise for every other regulariser: :class:`~isopleth.score.nystrom_system.NystromSystem` has the formula. All distinct
+    and likewise for every other regulariser: :class:`~isopleth.score.statistics.NystromSystem` has the formula. All distinct
     rows as landmarks make it the truncated form of :class:`KernelScore`. Data that do not fit in memory go chunk by chunk
     through :meth:`partial_fit`, or part by part through :func:`isopleth.distributed.fit`.
 
@@ -53,9 +57,11 @@ class NystromKEF(Streaming, ScoreEstimator):
         As for :class:`KernelScore`; curl-free, the fit takes matrices of (m n_features) x (m n_features) numbers.
     regularizer : Regularizer, optional
         As for :class:`KernelScore`, in truncated forms. None is Tikhonov with the ridge that
-        :func:`~isopleth.score.nystrom_selection.choose_ridge` finds, or ``Tikhonov()`` for fewer than 10 distinct rows.
-    landmarks : int or array-like of shape (m, n_features), default=300
-        How many to choose among the rows, or the landmarks themselves. All distinct rows serve where there are not more.
+        :func:`~isopleth.score.statistics.choose_ridge` finds, or ``Tikhonov()`` for fewer than 10 distinct rows.
+    landmarks : "auto", int or array-like of shape (m, n_features), default="auto"
+        How many to choose among the rows, or the landmarks themselves. All distinct rows serve where there are not more. "auto"
+        is 300, or in the curl-free space fewer: 1,500 over the number of columns, and no more than the memory limit has room
+        for, so that the time of a solution does not grow with the columns.
     landmark_method : {"uniform", "kmeans++", "leverage"}, default="uniform"
         How they are chosen: :func:`~isopleth.score.landmarks.choose_landmarks` tells.
     length_scale, base
@@ -111,7 +117,7 @@ class NystromKEF(Streaming, ScoreEstimator):
         **ScoreEstimator._parameter_constraints,
         "space": [StrOptions(set(SPACES))],
         "regularizer": [Regularizer, None],
-        "landmarks": [Interval(Integral, 1, None, closed="left"), "array-like"],
+        "landmarks": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), "array-like"],
         "landmark_method": [StrOptions(set(METHODS))],
         "base": [None, StrOptions({"gaussian"})],
         "random_state": ["random_state"],
@@ -122,7 +128,7 @@ class NystromKEF(Streaming, ScoreEstimator):
         kernel: str | Kernel = "imq",
         space: str = "curl_free",
         regularizer: Regularizer | None = None,
-        landmarks: Any = 300,
+        landmarks: Any = "auto",
         landmark_method: str = "uniform",
         length_scale: Any = "median",
         base: str | None = None,
@@ -145,16 +151,16 @@ class NystromKEF(Streaming, ScoreEstimator):
         return self.space
 
     def _fit_frame(
-        self, space: Space, z: np.ndarray, weights: np.ndarray, base: GaussianBase | None, home: Home
+        self, space: Space, z: np.ndarray, weights: np.ndarray, base: GaussianBase | None, backend: Backend
     ) -> FrameFit:
         centers = self._choose(space, z, weights)
-        sums = self._sums(space, z, weights / weights.mean(), centers, base, home)
+        sums = self._sums(space, z, weights / weights.mean(), centers, base, backend)
         regularizer = self._chosen(sums, self.regularizer)
         system = pooled_system(sums)
         del sums  # the solution has the memory to itself
         coefficients = space.unstack(system.solve(regularizer), z.shape[1])
         warn_if_all_is_cut(regularizer, coefficients, lambda: system.largest)
-        at_samples = to_numpy(KernelTerm(space, home.send(centers), coefficients).value(home.send(z)))
+        at_samples = to_numpy(KernelTerm(space, backend.array(centers), coefficients).value(backend.array(z)))
         if base is not None:
             at_samples = at_samples + base.value(z)
         return FrameFit(at_samples, centers, coefficients, 0.0, {"regularizer_": regularizer})
@@ -220,19 +226,17 @@ class NystromKEF(Streaming, ScoreEstimator):
             if hasattr(self, "_centers"):
                 warn_of_new_beginning()
             self._forget()
-        home = Home.of(X)
-        X = check_rows(self, X, reset=running is None, min_samples=2 if running is None else 1)
-        weights = check_weights(sample_weight, len(X), added=running is not None)
+        first = running is None
+        table = enter(self, X, sample_weight, reset=first, min_samples=2 if first else 1, adding=not first)
         if running is None:
-            rows, merged, _ = merge_rows(X, weights)
-            running = self._sums_of_none(*self._settle_frame(rows, merged, HOST), merged)()
-        self._centers = home.send(running.landmarks)
+            rows, merged, _ = distinct_rows(table.rows, table.weights)
+            running = self._sums_of_none(*self._settle_frame(rows, merged, NUMPY), merged)()
+        self._centers = table.answer(running.landmarks)
         with self._adding(running):
-            running.accumulate(self._frame.enter(X), weights)
+            running.accumulate(self._frame.enter(table.rows), table.weights)
         # Settled by the first call, whose rows may have come from elsewhere.
         self.length_scale_, self.unit_ = to_numpy(self.length_scale_), to_numpy(self.unit_)
-        settle(self, home)
-        return self
+        return table.finish(self)
 
     def _forget(self) -> None:
         ScoreEstimator._forget(self)
@@ -251,7 +255,7 @@ class NystromKEF(Streaming, ScoreEstimator):
         self.regularizer_, system = self._chosen(sums.parts, sums.regularizer), pooled_system(sums.parts)
         coefficients = self._space.unstack(system.solve(self.regularizer_), self._frame.dim)
         warn_if_all_is_cut(self.regularizer_, coefficients, lambda: system.largest)
-        self._dual_coef = self._home.send(coefficients)
+        self._dual_coef = self._backend.array(coefficients)
 
     def _sums(
         self,
@@ -260,23 +264,24 @@ class NystromKEF(Streaming, ScoreEstimator):
         weights: np.ndarray,
         centers: np.ndarray,
         base: GaussianBase | None,
-        home: Home,
+        backend: Backend,
     ) -> list[NystromStatistics]:
         """Sums over all rows, in parts if the ridge is to be chosen."""
         if self.regularizer is not None or len(z) < 2 * FOLDS:
-            return [NystromStatistics(space, centers, base, home).accumulate(z, weights)]
-        parts = parts_within_memory(space, centers, base, home)
+            return [NystromStatistics(space, centers, base, backend).accumulate(z, weights)]
+        parts = parts_within_memory(space, centers, base, backend)
         for part, rows in zip(parts, held_out_parts(len(z), len(parts)), strict=True):
             part.accumulate(z[rows], weights[rows])
         return parts
 
     def _choose(self, space: Space, z: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Landmarks in frame coordinates."""
-        if not isinstance(self.landmarks, Integral):
+        if not isinstance(self.landmarks, (Integral, str)):
             return self._given(z.shape[1])
+        count = default_landmarks(space, z.shape[1]) if isinstance(self.landmarks, str) else int(self.landmarks)
         chosen = choose_landmarks(
             z,
-            int(self.landmarks),
+            count,
             self.landmark_method,
             kernel=space.kernel,
             weights=weights,
@@ -296,4 +301,62 @@ class NystromKEF(Streaming, ScoreEstimator):
             raise InputError(
                 f"landmarks has shape {rows.shape}; expected how many to choose, or finite rows of {columns} columns as X has."
             )
-        return self._frame.enter(merge_rows(rows, np.ones(len(rows)))[0])
+        return self._frame.enter(distinct_rows(rows, np.ones(len(rows)))[0])
+
+
+# Distinct rows that are looked at first.
+SAMPLE = 10_000
+
+
+def fit_parts(estimator: NystromKEF, parts: Parts) -> NystromKEF:
+    """Fit the score to rows in parts, of which no more than sums is kept.
+
+    The first pass draws up to 10,000 distinct rows, which decide the landmarks (where `landmarks` is no array), the length scale
+    (where it is a rule), the base measure and the unit of losses. The second pass has the sums. With landmarks, length scale
+    and regulariser given, the score is that of ``estimator.fit`` to all rows, but for rounding.
+
+    Parameters
+    ----------
+    estimator : NystromKEF
+        What is to be fitted.
+    parts : Parts
+        The rows.
+
+    Returns
+    -------
+    NystromKEF
+        `estimator`, without ``grad_log_density_`` and ``weights_``, which have a number a row.
+
+    Raises
+    ------
+    InputError
+        For what ``estimator.fit`` refuses in the rows that are looked at first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import NystromKEF, Tikhonov
+    >>> from isopleth.parts import ArrayParts
+    >>> from isopleth.score.nystrom import fit_parts
+    >>> X = np.random.default_rng(0).normal(size=(3000, 2))
+    >>> score = NystromKEF(regularizer=Tikhonov(alpha=1e-3), landmarks=X[:30], length_scale=1.5)
+    >>> here = fit_parts(score, ArrayParts(X, part_rows=1000)).dual_coef_
+    >>> bool(np.allclose(here, score.fit(X).dual_coef_, rtol=1e-6))
+    True
+    """
+    estimator._validate_params()
+    estimator._forget()
+    take_columns(estimator, parts)
+    rows, weights = parts.sample(SAMPLE, int(check_random_state(estimator.random_state).randint(2**31)))
+    if not len(rows):
+        raise InputError("X has no rows of positive weight; a score needs at least two that differ.")
+    settled = estimator._settle_frame(rows, weights, NUMPY)
+    start = partial(estimator._sums_of_none(*settled, weights), merged=True)
+    sums = parts.sums(start, partial(_add, estimator._frame))
+    estimator._centers = sums.landmarks
+    estimator._solve(sums)
+    return estimator
+
+
+def _add(frame: Frame, sums: NystromFolds, rows: np.ndarray, weights: np.ndarray | None) -> NystromFolds:
+    return sums.accumulate(frame.enter(rows), weights)

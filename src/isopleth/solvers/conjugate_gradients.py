@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from isopleth._namespace import Array, namespace
-from isopleth.solvers.inner import inner
+from isopleth.backend import Array, namespace
+from isopleth.solvers.direct import inner
 
 
 def conjugate_gradients(

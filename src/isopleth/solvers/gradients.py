@@ -6,12 +6,12 @@ import math
 from collections import deque
 from dataclasses import replace
 
-from isopleth._namespace import Array, namespace
+from isopleth.backend import Array, namespace
 from isopleth.operators import Operator
 from isopleth.solvers.scaling import ScalingSolution, measure, objective, positive_start
 
+# Of the natural gradient. It makes the step the mean of alpha and w / K alpha; the cone is kept below 1/2.
 _RATE = 0.25
-"""Of the natural gradient. It makes the step the mean of alpha and w / K alpha; the cone is kept below 1/2."""
 
 
 def natural_gradient(op: Operator, w: Array, tol: float = 1e-8, max_iter: int = 500) -> ScalingSolution:

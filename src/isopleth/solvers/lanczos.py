@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
 
-from isopleth._namespace import Array, namespace
-from isopleth.solvers.inner import inner, norm
+from isopleth.backend import Array, namespace
+from isopleth.solvers.direct import inner, norm
 
 Function = Callable[[np.ndarray], np.ndarray]
 

@@ -8,9 +8,11 @@ holds what its solvers share; each has a file of its own.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from isopleth._namespace import Array, namespace
+import numpy as np
+
+from isopleth.backend import Array, Backend, namespace, to_numpy
 from isopleth.operators import Operator
 from isopleth.solvers.conjugate_gradients import conjugate_gradients
 
@@ -67,3 +69,241 @@ def positive_start(op: Operator, w: Array) -> ScalingSolution:
         op.matvec, xp.ones_like(w), tol=1e-10, max_iter=10 * w.shape[0], enough=lambda r: float(xp.max(r)) < 0.9
     )
     return measure(*normalised(alpha, op.matvec(alpha)), w, start.n_iter + n_iter + 1)
+
+
+# The map log alpha -> (log w + log alpha - log K alpha)/2 has a Jacobian with eigenvalues in [0, 1/2] at the
+# solution, for any positive semi-definite K without negative entries. Chebyshev's optimal damping and momentum for
+# that interval take the rate from 1/2 to 0.172.
+_RATE = 3.0 - 2.0 * math.sqrt(2.0)
+_MOMENTUM = _RATE**2
+_DAMPING = (1.0 + _MOMENTUM) / 0.75
+
+
+def fixed_point(op: Operator, w: Array, tol: float = 1e-8, max_iter: int = 500) -> ScalingSolution:
+    r"""Damped fixed point of :math:`\alpha \leftarrow \sqrt{w\alpha / K\alpha}`, for kernels without negative values.
+
+    Parameters
+    ----------
+    op : Operator
+        The kernel matrix K of the points with themselves.
+    w : array of shape (n,)
+        Positive weights of sum 1.
+    tol : float
+        Largest relative error of a row sum to accept.
+    max_iter : int
+        Products to take at most.
+
+    Returns
+    -------
+    ScalingSolution
+        The best iterate. Where a product has an entry that is not positive the iteration cannot go on, and the
+        iterate before it is the answer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import Laplacian
+    >>> from isopleth.operators import Operator
+    >>> from isopleth.solvers import fixed_point
+    >>> w = np.array([0.25, 0.75])
+    >>> solution = fixed_point(Operator(Laplacian(), np.array([[0.0], [1.0]])), w)
+    >>> (solution.coefficients * solution.values).round(6)
+    array([0.25, 0.75])
+    """
+    xp = namespace(w)
+    best = equal_start(op, w)
+    if not math.isfinite(best.residual):
+        return best
+    log_alpha = xp.log(best.coefficients)
+    momentum = xp.zeros_like(log_alpha)
+    accelerate = True
+    while best.residual > tol and best.n_iter < max_iter:
+        step = 0.5 * (xp.log(w) - log_alpha - xp.log(best.values))
+        momentum = _DAMPING * step + _MOMENTUM * momentum if accelerate else step
+        alpha = xp.exp(log_alpha + momentum)
+        found = measure(alpha, op.matvec(alpha), w, best.n_iter + 1)
+        if math.isinf(found.residual):
+            return replace(best, n_iter=found.n_iter)
+        if found.residual > best.residual:
+            if not accelerate:  # the plain map contracts: what grows now is rounding
+                return replace(best, n_iter=found.n_iter)
+            accelerate = False
+            best = replace(best, n_iter=found.n_iter)
+            continue
+        accelerate = True
+        log_alpha, best = log_alpha + momentum, found
+    return best
+
+
+def _start(op: Operator, w: Array) -> ScalingSolution:
+    """Coefficients with K alpha > 0 everywhere: the fixed point while it stays positive, else any."""
+    start = fixed_point(op, w, tol=0.1, max_iter=10)
+    return start if math.isfinite(start.residual) else positive_start(op, w)
+
+
+def _direction(op: Operator, w: Array, at: ScalingSolution) -> tuple[Array, int]:
+    """Newton's direction, preconditioned so that its matrix I + DKD has eigenvalues between 1 and about 2 near the solution."""
+    xp = namespace(w)
+    d = xp.sqrt(w) / at.values
+    gradient = at.coefficients - w / at.values
+    y, n_iter = conjugate_gradients(
+        lambda v: v + d * op.matvec(d * v), -gradient / d, tol=min(1e-2, at.residual), max_iter=200
+    )
+    return d * y, n_iter
+
+
+def _line_search(at: ScalingSolution, delta: Array, image: Array, w: Array) -> float:
+    """Step of sufficient decrease that keeps K alpha positive; the full one where the relative change is already small."""
+    xp = namespace(w)
+    change = image / at.values
+    if float(xp.max(xp.abs(change))) <= 0.25:
+        return 1.0
+    lowest = float(xp.min(change))
+    step = min(1.0, -0.95 / lowest) if lowest < 0.0 else 1.0
+    slope = float(xp.sum((at.coefficients - w / at.values) * image))
+    start = objective(at.coefficients, at.values, w)
+    while step > 1e-12:
+        if objective(at.coefficients + step * delta, at.values + step * image, w) <= start + 1e-4 * step * slope:
+            return step
+        step *= 0.5
+    return 0.0
+
+
+def newton(
+    op: Operator, w: Array, tol: float = 1e-8, max_iter: int = 100, start: ScalingSolution | None = None
+) -> ScalingSolution:
+    """Newton's method with conjugate gradients, for every positive definite kernel, negative values or not.
+
+    Parameters
+    ----------
+    op, w, tol
+        As for :func:`fixed_point`.
+    max_iter : int
+        Newton steps to take at most.
+    start : ScalingSolution, optional
+        Where to begin; its values must be positive.
+
+    Returns
+    -------
+    ScalingSolution
+        The best iterate; `n_iter` counts products with the matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import Laplacian
+    >>> from isopleth.operators import Operator
+    >>> from isopleth.solvers import newton
+    >>> w = np.array([0.25, 0.75])
+    >>> solution = newton(Operator(Laplacian(), np.array([[0.0], [1.0]])), w)
+    >>> (solution.coefficients * solution.values).round(6)
+    array([0.25, 0.75])
+    """
+    at = start if start is not None and math.isfinite(start.residual) else _start(op, w)
+    best = at
+    for _ in range(max_iter):
+        if at.residual <= tol or not math.isfinite(at.residual):
+            break
+        delta, n_iter = _direction(op, w, at)
+        image = op.matvec(delta)
+        step = _line_search(at, delta, image, w)
+        alpha = at.coefficients + step * delta
+        at = measure(alpha, op.matvec(alpha), w, at.n_iter + n_iter + 2)
+        if step == 0.0 or (at.residual >= best.residual and at.residual < 1e-6):  # rounding is all that is left
+            break
+        best = min(best, at, key=lambda solution: solution.residual)
+    best = min(best, at, key=lambda solution: solution.residual)
+    return replace(best, n_iter=at.n_iter)
+
+
+# Rows whose square of the matrix is kept beside one product: enough for threads, few for the loop inside.
+_BLOCK = 512
+
+
+def coordinate_descent(op: Operator, w: Array, tol: float = 1e-8, max_iter: int = 500) -> ScalingSolution:
+    r"""One coefficient after another, each at its own optimum.
+
+    The scaling equations are the conditions of :math:`\min_{\alpha>0} \tfrac12 \alpha^T K \alpha - \sum_i w_i \log\alpha_i`,
+    which is convex. With the others fixed, the best :math:`\alpha_i` is the positive root of :math:`K_{ii}\alpha_i^2 + c_i
+    \alpha_i - w_i = 0`, :math:`c_i = \sum_{j\ne i} K_{ij}\alpha_j`. So every sweep lowers the objective, for every positive
+    definite kernel. The matrix is used in blocks of rows: read where it is stored, streamed where it is not.
+
+    Parameters
+    ----------
+    op, w, tol
+        As for :func:`fixed_point`.
+    max_iter : int
+        Sweeps to take at most.
+
+    Returns
+    -------
+    ScalingSolution
+        The last iterate, which is the lowest; a sweep counts as one product.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import Laplacian
+    >>> from isopleth.operators import Operator
+    >>> from isopleth.solvers import coordinate_descent
+    >>> w = np.array([0.25, 0.75])
+    >>> solution = coordinate_descent(Operator(Laplacian(), np.array([[0.0], [1.0]])), w)
+    >>> (solution.coefficients * solution.values).round(6)
+    array([0.25, 0.75])
+    """
+    start = equal_start(op, w)
+    # One number after another is work for the host, wherever the matrix is.
+    alpha, n_iter, before = np.array(to_numpy(start.coefficients)), start.n_iter, math.inf
+    for _ in range(max_iter):
+        violation = _sweep(op, w, alpha)
+        n_iter += 1
+        # The moves that follow a row's turn change its residual by about half the largest violation, so the tolerance is met
+        # when the sweep ends; what does not fall any more close to the solution is rounding.
+        if violation <= tol or before <= violation < 1e-6:
+            break
+        before = violation
+    found = Backend.of(w).array(alpha)
+    return measure(found, op.matvec(found), w, n_iter + 1)
+
+
+def _sweep(op: Operator, w: Array, alpha: np.ndarray) -> float:
+    """Set every coefficient once, in place; the largest residual of a row on its turn."""
+    backend, weights = Backend.of(w), to_numpy(w)
+    n = w.shape[0]
+    half = 0.5 * op.memory_limit  # one half for the square, one for the product
+    itemsize = namespace(w).finfo(w.dtype).bits // 8
+    step = max(1, min(_BLOCK, math.isqrt(int(half / itemsize))))
+    worst = 0.0
+    for start in range(0, n, step):
+        rows = slice(start, min(start + step, n))
+        values = to_numpy(op.part(rows, slice(0, n), half).matvec(backend.array(alpha)))
+        # Passed on without a name: a square must be gone before the next one is made.
+        worst = max(worst, _sweep_block(to_numpy(op.part(rows, rows, half).dense()), values, alpha, weights, start))
+    return worst
+
+
+def _sweep_block(square: np.ndarray, values: np.ndarray, alpha: np.ndarray, w: np.ndarray, start: int) -> float:
+    """The sweep over the rows of one block, whose `values` are K alpha and are kept so."""
+    worst = 0.0
+    for i in range(square.shape[0]):
+        k, old, weight = float(square[i, i]), float(alpha[start + i]), float(w[start + i])
+        value = float(values[i])
+        new = _positive_root(k, value - k * old, weight)
+        worst = max(worst, abs(old * value / weight - 1.0))
+        alpha[start + i] = new
+        values += (new - old) * square[i, :]
+    return worst
+
+
+def _positive_root(k: float, c: float, weight: float) -> float:
+    """Of k a^2 + c a - weight = 0, in the form that does not cancel."""
+    root = math.sqrt(c * c + 4.0 * k * weight)
+    return 2.0 * weight / (c + root) if c > 0.0 else (root - c) / (2.0 * k)
+
+
+def auto(op: Operator, w: Array, tol: float = 1e-8) -> ScalingSolution:
+    """The fixed point where the kernel has no negative values, Newton's method for the others and for what it leaves."""
+    start = fixed_point(op, w, tol) if op.kernel.nonnegative else None
+    if start is not None and start.converged(tol):
+        return start
+    return newton(op, w, tol, start=start)

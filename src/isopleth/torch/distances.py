@@ -9,17 +9,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from isopleth.backend import full_precision
 from isopleth.difference.gaussian_system import GaussianSystem
 from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.devices import full_precision
 from isopleth.torch.checks import check_points, unit_lengths
+from isopleth.torch.compiling import outside_graphs
 from isopleth.torch.products import kernel_product
 
+# Centres where none are given, half of them from each sample.
 _CENTERS = 500
-"""Centres where none are given, half of them from each sample."""
 
 
+@outside_graphs
 def squared_l2(
     x: Tensor,
     y: Tensor,

@@ -9,8 +9,10 @@ from sklearn.base import clone
 from torch import Tensor
 
 from isopleth.torch.checks import check_points
+from isopleth.torch.compiling import outside_graphs
 
 
+@outside_graphs
 def entropy_surrogate(x: Tensor, estimator: Any) -> Tensor:
     r"""A number whose gradient is that of the entropy of the distribution that `x` is drawn from.
 

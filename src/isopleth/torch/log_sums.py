@@ -11,8 +11,9 @@ from torch.autograd import Function
 from isopleth.errors import InputError
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, LOG_SUM
-from isopleth.operators.row_blocks import PairedLogGradient
+from isopleth.operators.vector_blocks import PairedLogGradient
 from isopleth.torch.checks import check_coefficients, check_points, unit_lengths
+from isopleth.torch.compiling import outside_graphs
 from isopleth.torch.sums import Sums, first_derivative
 
 
@@ -54,6 +55,7 @@ def _slopes(
     return of_x, None if of_others is None else of_others[:, :d], None if of_others is None else of_others[:, d]
 
 
+@outside_graphs
 def log_kernel_sum(
     kernel: str | Kernel,
     x: Tensor,

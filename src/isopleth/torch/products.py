@@ -10,8 +10,9 @@ from torch.autograd import Function
 from isopleth.errors import InputError
 from isopleth.kernels import Kernel
 from isopleth.operators import CURL_FREE, DEFAULT_MEMORY_LIMIT, FLUX, GRADIENT
-from isopleth.operators.row_blocks import PairedGradient, PairedHessian
+from isopleth.operators.vector_blocks import PairedGradient, PairedHessian
 from isopleth.torch.checks import check_coefficients, check_points, unit_lengths
+from isopleth.torch.compiling import outside_graphs
 from isopleth.torch.sums import Sums, first_derivative
 
 
@@ -72,6 +73,7 @@ class _GradientProduct(Function):
         return *(first_derivative(slope, x, y, v, grad) for slope in slopes), None
 
 
+@outside_graphs
 def kernel_product(
     kernel: str | Kernel,
     x: Tensor,
@@ -144,6 +146,7 @@ def kernel_product(
     return _KernelProduct.apply(left, right, v, sums)
 
 
+@outside_graphs
 def gradient_product(
     kernel: str | Kernel,
     x: Tensor,

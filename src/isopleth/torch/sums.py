@@ -13,8 +13,8 @@ from isopleth.errors import InputError
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.operators import VALUE, Block, Operator
 
+# Rows that are asked where the points are.
 _ASKED = 1000
-"""Rows that are asked where the points are."""
 
 
 @dataclass(frozen=True)

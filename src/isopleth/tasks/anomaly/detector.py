@@ -13,12 +13,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth._namespace import Array, Home, to_numpy
+from isopleth.backend import Array, Backend, to_backend, to_numpy
+from isopleth.entry import check_rows, plain_names, varying_columns, warn_few_rows
 from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame
-from isopleth.home import settle
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.threads import effective_n_jobs
+from isopleth.operators.threads import effective_n_jobs, interruptible
 from isopleth.tasks.anomaly.explanation import Explanation
 from isopleth.tasks.anomaly.moves import Moves, best_moves
 from isopleth.tasks.anomaly.reference import ReferenceDensity
@@ -26,7 +26,6 @@ from isopleth.tasks.anomaly.rule import PooledRule
 from isopleth.tasks.anomaly.selection import anomaly_probabilities, benjamini_hochberg, conformal_p_values
 from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable
 from isopleth.tasks.anomaly.tail import Tail
-from isopleth.validation import check_rows, plain_names, varying_columns, warn_few_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -164,17 +163,17 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
             If the rows cannot be used; the sentence says why and what to do.
         """
         self._validate_params()
-        home = Home.of(X)
+        backend = Backend.of(X)
         self.__dict__.pop("offset_", None)  # a fit that fails leaves no mixture of two models
         X = check_rows(self, X, reset=True, min_samples=2)
-        frame = Frame.centred(X, varying_columns(self, X))
+        frame = interruptible(100.0 * X.size, Frame.centred, X, varying_columns(self, X))
         # Columns of any size become numbers of a size about 1, so that squares neither over- nor underflow.
         size = np.abs(frame.centre(X))
         middle = np.median(size, axis=0)
         self._frame = frame.scaled(np.where(middle > 0.0, middle, size.max(axis=0)))
         self._moves = Moves.of(X)
         # Merged in the frame, where rows that differ by less than their digits have become one.
-        table = TrainingTable.of(self._frame.enter(X))
+        table = interruptible(100.0 * X.size, TrainingTable.of, self._frame.enter(X))
         warn_few_rows(*table.rows.shape)
         seed = check_random_state(self.random_state).randint(2**31)
         self._rule: PooledRule | ReferenceDensity
@@ -184,7 +183,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
             self._rule, surprises = PooledRule.fit(table, self.n_estimators, self.max_samples, seed, self._limits)
         self._index = table.index
         self._judge(surprises.sum(axis=1), table)
-        settle(self, home)
+        to_backend(self, backend)
         return self
 
     def _judge(self, surprise: np.ndarray, table: TrainingTable) -> None:
@@ -241,8 +240,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
             In nats; the lower, the less likely. Log tail shares are at most 0; log densities are counted from that of
             a median training row.
         """
-        home = Home.of(X)
-        return home.send(self._score(self._enter(X)))
+        backend = Backend.of(X)
+        return backend.array(self._score(self._enter(X)))
 
     def decision_function(self, X: Any) -> Array:
         """Return ``score_samples(X) - offset_``, which is negative for flagged rows.
@@ -256,8 +255,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         -------
         array of shape (n_samples,)
         """
-        home = Home.of(X)
-        return home.send(self._score(self._enter(X)) - self.offset_)
+        backend = Backend.of(X)
+        return backend.array(self._score(self._enter(X)) - self.offset_)
 
     def predict(self, X: Any) -> Array:
         """Return -1 for flagged rows and 1 for the others.
@@ -271,8 +270,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         -------
         array of shape (n_samples,), int
         """
-        home = Home.of(X)
-        return home.send(np.where(self._score(self._enter(X)) - self.offset_ < 0.0, -1, 1))
+        backend = Backend.of(X)
+        return backend.array(np.where(self._score(self._enter(X)) - self.offset_ < 0.0, -1, 1))
 
     def p_values(self, X: Any) -> Array:
         r"""Return conformal p-values of new rows: the share of training rows at least as unlikely.
@@ -292,8 +291,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         array of shape (n_samples,)
             In (0, 1].
         """
-        home = Home.of(X)
-        return home.send(self._p_values(self._enter(X)))
+        backend = Backend.of(X)
+        return backend.array(self._p_values(self._enter(X)))
 
     def select(self, X: Any = None, fdr: float = 0.1) -> Array:
         """Select rows that are anomalies with a controlled false discovery rate.
@@ -340,10 +339,10 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         if isinstance(fdr, bool) or not isinstance(fdr, Real) or not 0.0 < float(fdr) < 1.0:
             raise InputError(f"fdr = {fdr!r}: expected a false discovery rate between 0 and 1.")
         if X is None:
-            home = Home.of(self.p_values_)
+            backend = Backend.of(self.p_values_)
             p_values = to_numpy(self.p_values_)
         else:
-            home = Home.of(X)
+            backend = Backend.of(X)
             p_values = self._p_values(self._enter(X))
             n = len(self.training_scores_)
             if float(fdr) * (n + 1) < 1.0:
@@ -353,7 +352,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
                     DataWarning,
                     stacklevel=2,
                 )
-        return home.send(p_values <= benjamini_hochberg(p_values, float(fdr)))
+        return backend.array(p_values <= benjamini_hochberg(p_values, float(fdr)))
 
     def anomaly_probability(self, X: Any = None) -> Array:
         r"""Return the probability that a row is an anomaly: one less its local false discovery rate.
@@ -387,13 +386,13 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         check_is_fitted(self, "offset_")
         own = to_numpy(self.p_values_)
         if X is None:
-            return Home.of(self.p_values_).send(anomaly_probabilities(own, own))
-        home = Home.of(X)
+            return Backend.of(self.p_values_).array(anomaly_probabilities(own, own))
+        backend = Backend.of(X)
         rows = self._enter(X)
         if self.novelty:
             p_values = self._p_values(rows)
-            return home.send(anomaly_probabilities(p_values, p_values))
-        return home.send(anomaly_probabilities(own, np.exp(-self._tail.surprise(-self._score(rows), new=0.0))))
+            return backend.array(anomaly_probabilities(p_values, p_values))
+        return backend.array(anomaly_probabilities(own, np.exp(-self._tail.surprise(-self._score(rows), new=0.0))))
 
     def explain(self, X: Any) -> Explanation:
         r"""Explain which columns and which evidence make a row unlikely.

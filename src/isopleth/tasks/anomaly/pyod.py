@@ -7,8 +7,7 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth._namespace import Array, Home, to_numpy
-from isopleth.home import settle
+from isopleth.backend import Array, Backend, to_backend, to_numpy
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 
 
@@ -65,7 +64,7 @@ class PyODAdapter(BaseEstimator):
         self.decision_scores_ = -to_numpy(detector.training_scores_)
         self.threshold_ = -detector.offset_
         self.labels_ = (self.decision_scores_ > self.threshold_).astype(int)
-        settle(self, Home.of(X))
+        to_backend(self, Backend.of(X))
         return self
 
     def decision_function(self, X: Any) -> Array:
@@ -97,4 +96,4 @@ class PyODAdapter(BaseEstimator):
         array of shape (n_samples,), int
             1 above the threshold, 0 for the others.
         """
-        return Home.of(X).send((to_numpy(self.decision_function(X)) > self.threshold_).astype(int))
+        return Backend.of(X).array((to_numpy(self.decision_function(X)) > self.threshold_).astype(int))

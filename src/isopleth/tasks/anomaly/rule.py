@@ -7,6 +7,7 @@ from typing import Self
 
 import numpy as np
 
+from isopleth.operators.threads import interruptible
 from isopleth.tasks.anomaly.columns import ColumnTails
 from isopleth.tasks.anomaly.committee import Committee
 from isopleth.tasks.anomaly.covariance import Ellipsoid
@@ -52,7 +53,9 @@ class PooledRule:
             Its :meth:`surprises` of the distinct training rows.
         """
         committee = Committee.fit(table, n_estimators, max_samples, seed, limits)
-        rule = cls(committee, Ellipsoid.fit(table, limits), ColumnTails.fit(table), [])
+        operations = float(table.rows.size) * (100.0 + table.rows.shape[1])
+        ellipsoid = interruptible(operations, Ellipsoid.fit, table, limits)
+        rule = cls(committee, ellipsoid, interruptible(operations, ColumnTails.fit, table), [])
         evidence = rule.evidence(table.rows, table.known, limits)
         rule.tails.extend(Tail.of(values, table.weights) for values in evidence.T)
         return rule, rule.surprise_of(evidence)

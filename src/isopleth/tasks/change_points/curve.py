@@ -13,8 +13,8 @@ from isopleth.difference.gaussian_system import GaussianSystem
 from isopleth.difference.spectrum import PenalizedSpectrum
 from isopleth.operators.threads import ONE_BLAS_THREAD
 
+# Over the volume of the kernel; the same for every order of the rows, so that shuffled ones can be compared.
 RIDGE = 0.1
-"""Over the volume of the kernel; the same for every order of the rows, so that shuffled ones can be compared."""
 
 
 def subsequences(values: np.ndarray, length: int) -> np.ndarray:

@@ -10,10 +10,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth._namespace import Array, Home
+from isopleth.backend import Array, Backend, to_backend
 from isopleth.difference.samples import speaking_of
+from isopleth.entry import check_memory_limit, check_rows, on_host
 from isopleth.errors import InputError
-from isopleth.home import settle
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.tasks.change_points.curve import along_series, score_curve
 from isopleth.tasks.change_points.levels import surcharge
@@ -21,13 +21,12 @@ from isopleth.tasks.change_points.result import ChangePoints
 from isopleth.tasks.change_points.shape import ShapeTest
 from isopleth.tasks.segmentation.preparation import repeats_exactly, without_absurd_values
 from isopleth.tasks.segmentation.stages import SHORTEST_SCATTER, Description, describe, in_stages, unbroken
-from isopleth.validation import check_memory_limit, check_rows, on_host
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+# Those of the paper, for series that are long enough for them.
 _SUBSEQUENCE, _WINDOW = 5, 50
-"""Those of the paper, for series that are long enough for them."""
 _LEAST_WINDOW = 3
 _WINDOWS = 6
 _ROWS_A_STEP = 5
@@ -150,7 +149,7 @@ class ChangePointDetector(BaseEstimator):
             parameter cannot be used.
         """
         values = self._checked("series", series, reset=True)
-        home = Home.of(series)
+        backend = Backend.of(series)
         self._set_lengths(len(values))
         known = None if reference is None else self._checked("reference", reference, reset=False)
         if known is not None and len(known) < self.window_:
@@ -169,7 +168,7 @@ class ChangePointDetector(BaseEstimator):
         else:
             self._set_nothing(len(values))
         self.result_ = ChangePoints(self.change_points_, self.kinds_, self.scores_, values)
-        settle(self, home)
+        to_backend(self, backend)
         return self
 
     def plot(self) -> Figure:

@@ -11,10 +11,10 @@ from isopleth.tasks.segmentation.segments import Segmentation
 from isopleth.tasks.segmentation.stages import MOST_LAGS
 
 RUNS = 199
+# Of the runs, for a quantile that is not the accident of one of them.
 _LEAST_EXCEEDING = 4
-"""Of the runs, for a quantile that is not the accident of one of them."""
+# Steps of a made-up series: a price of 2 log n a change falls faster than longer series find more by chance.
 _LONGEST = 2000
-"""Steps of a made-up series: a price of 2 log n a change falls faster than longer series find more by chance."""
 
 
 def surcharge(

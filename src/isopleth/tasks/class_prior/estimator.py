@@ -13,10 +13,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from isopleth._namespace import Home, to_numpy
+from isopleth.backend import Backend, to_backend, to_numpy
+from isopleth.entry import check_rows, column_names, varying_columns
 from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame
-from isopleth.home import settle
 from isopleth.length_scales import deviations
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import ONE_BLAS_THREAD
@@ -25,14 +25,13 @@ from isopleth.tasks.class_prior.moments import Squash, check_class_count, strang
 from isopleth.tasks.class_prior.result import ClassPriors
 from isopleth.tasks.class_prior.scores import Features, Fits, drawn_evenly, stratified_folds
 from isopleth.tasks.class_prior.shares import Shares
-from isopleth.validation import check_rows, column_names, varying_columns
 
+# Over the root of the number of labelled rows, were all classes of one size.
 _RIDGE = 0.2
-"""Over the root of the number of labelled rows, were all classes of one size."""
+# Standard deviations between the unlabelled rows and the mixture from which on a warning is due.
 _STRANGE = 6.0
-"""Standard deviations between the unlabelled rows and the mixture from which on a warning is due."""
+# A classifier would learn nothing of a class of weight 0, and some fail or take the other classes for it.
 _LEAST_SHARE = 1e-3
-"""A classifier would learn nothing of a class of weight 0, and some fail or take the other classes for it."""
 
 
 class ClassPriorEstimator(BaseEstimator):
@@ -163,7 +162,7 @@ class ClassPriorEstimator(BaseEstimator):
             If rows, labels or parameters cannot be used; the sentence says which and what to do.
         """
         self._validate_params()
-        home = Home.of(X)
+        backend = Backend.of(X)
         self.__dict__.pop("_held_out", None)  # a fit that fails leaves no mixture of two models
         rows = check_rows(self, X, reset=True, min_samples=2)
         self.classes_, labels, counts = checked_labels(y, len(rows))
@@ -186,7 +185,7 @@ class ClassPriorEstimator(BaseEstimator):
         self._squash = Squash.of(scores[:, :-1], labels)
         self._held_out, self._typical = self._squash(scores[:, :-1]), scores[:, -1]
         self._rows, self._labels = rows, labels
-        settle(self, home)
+        to_backend(self, backend)
         return self
 
     def _column_scale(self, rows: np.ndarray, balance: np.ndarray, keep: np.ndarray) -> np.ndarray:

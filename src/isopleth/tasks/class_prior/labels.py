@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from isopleth.entry import on_host
 from isopleth.errors import InputError
-from isopleth.validation import on_host
 
 
 def checked_labels(y: Any, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -10,12 +10,12 @@ from scipy.special import erfcx, softmax
 
 from isopleth.errors import InputError
 
+# The covariance of a class counts the covariance within all classes as so many rows of its own.
 _POOLED_ROWS = 2.0
-"""The covariance of a class counts the covariance within all classes as so many rows of its own."""
+# Share of its mean variance that is added to every covariance: a few rows of many classes leave it singular.
 _SHRINKAGE = 1e-3
-"""Share of its mean variance that is added to every covariance: a few rows of many classes leave it singular."""
+# Arrays with a covariance for each class that are held at once.
 _ARRAYS = 3
-"""Arrays with a covariance for each class that are held at once."""
 _FAR = -1e4
 
 

@@ -11,13 +11,14 @@ from scipy.linalg import cholesky, solve, solve_triangular
 from scipy.spatial.distance import cdist
 
 from isopleth.errors import InputError
+from isopleth.operators.threads import interruptible
 
 FOLDS = 10
+# Length scale of the kernel, in mean absolute differences of standardised columns.
 LENGTH = 2.0
-"""Length scale of the kernel, in mean absolute differences of standardised columns."""
 _NUGGET = 1e-10
+# Matrices of the size of one fold's that are held besides those of all folds.
 _MATRICES = 6
-"""Matrices of the size of one fold's that are held besides those of all folds."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,9 @@ class Features:
 
     def __call__(self, z: np.ndarray) -> np.ndarray:
         """Coordinates of shape (n, b) of the rows `z`."""
-        return np.asarray(solve_triangular(self.factor, _kernel(self.centers, z), lower=True)).T
+        operations = float(len(self.centers)) ** 2 * len(z)
+        half = interruptible(operations, solve_triangular, self.factor, _kernel(self.centers, z), lower=True)
+        return np.asarray(half).T
 
     def parts(self, n: int) -> Iterator[slice]:
         """Parts of `n` rows whose coordinates fit in the memory limit."""
@@ -68,7 +71,8 @@ class Features:
 
 
 def _kernel(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.exp(cdist(x, y, "cityblock") / (-LENGTH * x.shape[1]))
+    operations = 10.0 * len(x) * len(y) * x.shape[1]  # in effect: such distances are computed one by one
+    return np.exp(interruptible(operations, cdist, x, y, "cityblock") / (-LENGTH * x.shape[1]))
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from scipy.special import stdtrit
 from isopleth.tasks.class_prior.moments import ClassMoments, sum_zero_basis
 
 _ROUNDS = 4
+# Scores are made for shares drawn by so much to equal ones: at a share of zero they would be unbounded.
 _AWAY = 0.02
-"""Scores are made for shares drawn by so much to equal ones: at a share of zero they would be unbounded."""
 _GRID = 1001
 
 

@@ -8,27 +8,27 @@ import numpy as np
 from scipy.stats import chi2
 
 SIMULATED_ROWS = 1e6
+# Simulated monitors: as many as the rows allow. The mean run length of 300 is known to about 6 %.
 FEWEST, MOST = 300, 1000
-"""Simulated monitors: as many as the rows allow. The mean run length of 300 is known to about 6 %."""
 
+# So many directions, or those with this share of the variance, are simulated; the others stay at their mean.
 DIRECTIONS, SHARE = 24, 0.98
-"""So many directions, or those with this share of the variance, are simulated; the others stay at their mean."""
 
+# Directions whose covariances with each other are followed from reference to reference; of the others, variances.
 TURNED = 12
-"""Directions whose covariances with each other are followed from reference to reference; of the others, variances."""
 
+# A simulation ends after so many mean run lengths.
 HORIZON = 50
-"""A simulation ends after so many mean run lengths."""
 
+# Simulations go on until a threshold is crossed that has this many times the mean run length asked for, by a first
+# guess: the one that is looked for then lies below.
 AHEAD = 1.7
-"""Simulations go on until a threshold is crossed that has this many times the mean run length asked for, by a first guess:
-the one that is looked for then lies below."""
 
+# A reference of a few equal rows would set a threshold of 0.
 LEAST = 1e-6
-"""A reference of a few equal rows would set a threshold of 0."""
 
+# Monitors simulated side by side, so that their rows stay in the processor's cache.
 _TOGETHER = 64
-"""Monitors simulated side by side, so that their rows stay in the processor's cache."""
 
 
 @dataclass(frozen=True, eq=False)

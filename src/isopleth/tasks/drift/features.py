@@ -10,12 +10,13 @@ import numpy as np
 from isopleth.difference.gaussian_system import GaussianSystem
 from isopleth.difference.spectrum import PenalizedSpectrum
 from isopleth.frame import Frame
+from isopleth.operators.threads import interruptible
 
+# Eigenvalues of H below this share of the largest belong to functions that are 0 nearly everywhere.
 LOST = 1e-8
-"""Eigenvalues of H below this share of the largest belong to functions that are 0 nearly everywhere."""
 
+# The quartiles of a normal distribution lie so many standard deviations apart.
 _IN_DEVIATIONS = 1.349
-"""The quartiles of a normal distribution lie so many standard deviations apart."""
 
 
 def spread(X: np.ndarray) -> np.ndarray:
@@ -74,7 +75,8 @@ class DriftFeatures:
         values = psi @ root
         values -= values.mean(axis=0)
         # The directions in which the reference varies most come first.
-        turn = np.linalg.eigh(values.T @ values)[1][:, ::-1]
+        inner = interruptible(2.0 * values.size * values.shape[1], np.matmul, values.T, values)
+        turn = interruptible(9.0 * len(inner) ** 3, np.linalg.eigh, inner)[1][:, ::-1]
         projection = root @ turn
         return cls(frame, system.centers, projection, psi.mean(axis=0) @ projection), values @ turn
 

@@ -14,10 +14,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth._namespace import Home, to_numpy
+from isopleth.backend import Backend, to_backend, to_numpy
+from isopleth.entry import check_rows, varying_columns
 from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame
-from isopleth.home import settle
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import ONE_BLAS_THREAD
 from isopleth.rows import row_keys
@@ -25,16 +25,15 @@ from isopleth.tasks.drift.alarms import DriftAlarms
 from isopleth.tasks.drift.calibration import calibrate
 from isopleth.tasks.drift.features import DriftFeatures, spread
 from isopleth.tasks.drift.window import DriftState, advance
-from isopleth.validation import check_rows, varying_columns
 
+# Rows of a mean run length: simulations of more would take hours.
 _LONGEST = 1e7
-"""Rows of a mean run length: simulations of more would take hours."""
 
+# Features that vary by less than this share of their size vary by rounding alone.
 _ALIKE = 1e-10
-"""Features that vary by less than this share of their size vary by rounding alone."""
 
+# Rows whose kernel values are computed together, so that memory does not grow with the rows of a call.
 _AT_ONCE = 1024
-"""Rows whose kernel values are computed together, so that memory does not grow with the rows of a call."""
 
 
 class DriftMonitor(BaseEstimator):
@@ -179,7 +178,7 @@ class DriftMonitor(BaseEstimator):
             what to do.
         """
         self._validate_params()
-        home = Home.of(X)
+        backend = Backend.of(X)
         self.__dict__.pop("threshold_", None)  # a fit that fails leaves no mixture of two models
         if not self.expected_run_length >= 2 * self.window:
             raise InputError(
@@ -198,7 +197,7 @@ class DriftMonitor(BaseEstimator):
             )
         self._learn(X)
         self.state_ = DriftState.empty(int(self.window), len(self._features.mean), self._key)
-        settle(self, home)
+        to_backend(self, backend)
         return self
 
     def _learn(self, X: np.ndarray) -> None:
@@ -334,7 +333,7 @@ class DriftMonitor(BaseEstimator):
             As :meth:`fit`; the old reference then stays.
         """
         check_is_fitted(self, "threshold_")
-        home, rows = Home.of(X), check_rows(self, X, reset=False, min_samples=2)
+        backend, rows = Backend.of(X), check_rows(self, X, reset=False, min_samples=2)
         fresh = type(self)(**self.get_params(deep=False))
         names = getattr(self, "feature_names_in_", None)
         fresh.fit(rows)
@@ -342,5 +341,5 @@ class DriftMonitor(BaseEstimator):
         self.__dict__.update(vars(fresh) | {"state_": state, "_column_labels": self._column_labels})
         if names is not None:
             self.feature_names_in_ = names
-        settle(self, home)
+        to_backend(self, backend)
         return self

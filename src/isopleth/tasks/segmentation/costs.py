@@ -10,8 +10,9 @@ from isopleth.tasks.segmentation.noise import Noise
 
 _LOG_TWO_PI = float(np.log(2.0 * np.pi))
 _LEAST_SPREAD = 1e-4
+# Variance of a column, over its whole one, that is taken for rounding: constant stretches would be priceless without
+# it.
 _RELATIVE_FLOOR = 1e-8
-"""Variance of a column, over its whole one, that is taken for rounding: constant stretches would be priceless without it."""
 
 
 def rounding_variance(columns: np.ndarray) -> np.ndarray:

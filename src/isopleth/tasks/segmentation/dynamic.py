@@ -8,15 +8,15 @@ import numpy as np
 
 from isopleth.tasks.segmentation.costs import SegmentCosts
 
+# Places for changes that are looked at at first; all are looked at when those found are refined.
 MOST_PLACES = 200
-"""Places for changes that are looked at at first; all are looked at when those found are refined."""
+# Steps of a series beyond which not everything is tried.
 LONG = 5000
-"""Steps of a series beyond which not everything is tried."""
+# Variances of the innovations over that without changes, for each of which the best segments are found.
 _LEVELS = np.geomspace(1.0, 1e-3, 10)
-"""Variances of the innovations over that without changes, for each of which the best segments are found."""
 _SWEEPS, _FEW = 6, 3
+# Numbers: prices of that many segments, columns and variances stay in a cache of the processor.
 _AT_ONCE = 2**16
-"""Numbers: prices of that many segments, columns and variances stay in a cache of the processor."""
 
 
 def _added(to: Any, terms: np.ndarray) -> Any:

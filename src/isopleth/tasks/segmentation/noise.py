@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 from scipy.signal import lfilter
 
+# Largest reflection: nearer to 1 the variance of the noise has no digits left.
 _STABLE = 0.999
-"""Largest reflection: nearer to 1 the variance of the noise has no digits left."""
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 _LONGEST_SEASON = 400
+# Of a season, seen at least: what comes back fewer times is no season yet.
 _CYCLES = 4
-"""Of a season, seen at least: what comes back fewer times is no season yet."""
 _WILD_DIFFERENCES = 6.0
 _WILD_VALUES = 3.5
 _TO_SIGMA = 1.4826
 _GROWN = 1.5
 _ROUNDING = 1e-9
+# Sizes of all else: what is farther away tells no more, but takes the digits of all else.
 _ABSURD = 1e9
-"""Sizes of all else: what is farther away tells no more, but takes the digits of all else."""
 
 
 def repeats_exactly(column: np.ndarray) -> bool:

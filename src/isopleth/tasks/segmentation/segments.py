@@ -11,13 +11,13 @@ from isopleth.tasks.segmentation.costs import SegmentCosts
 from isopleth.tasks.segmentation.dynamic import LONG, MOST_PLACES, Pricing
 from isopleth.tasks.segmentation.noise import Noise, fitted_noise
 
+# First correlations from which noise and segments are fitted in turn, besides that of a series without changes.
 STARTS = (0.0, 0.5, 0.9)
-"""First correlations from which noise and segments are fitted in turn, besides that of a series without changes."""
+# Steps of a series in which all places are looked at once more under the noise that was chosen.
 _FINE = 1000
-"""Steps of a series in which all places are looked at once more under the noise that was chosen."""
 _ROUNDS = 3
+# Of the variance that rounding leaves: less is no innovation but the error of arithmetic.
 _NOTHING = 1e-6
-"""Of the variance that rounding leaves: less is no innovation but the error of arithmetic."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,11 +10,11 @@ from isopleth.tasks.segmentation.preparation import grows_in_proportion, season,
 from isopleth.tasks.segmentation.segments import Segmentation, segment
 from isopleth.tasks.segmentation.shocks import price_of_shocks, tail_gain
 
+# Steps in which a scatter can be told from another.
 SHORTEST_SCATTER = 8
-"""Steps in which a scatter can be told from another."""
 MOST_LAGS = 2
+# A scatter no smaller than this part of the largest: a stretch that stands still must not decide about all others.
 _MOST_EVEN = 100.0
-"""A scatter no smaller than this part of the largest: a stretch that stands still must not decide about all others."""
 _ALIKE = 1e-9
 _LEAST_FOR_SEASON = 16
 _LEAST_FOR_SHOCKS = 30

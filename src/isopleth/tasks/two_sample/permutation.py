@@ -9,14 +9,14 @@ from typing import Any, Self
 import numpy as np
 from scipy.sparse import csr_array
 
+# From twice as many rows in both samples on, so many groups of rows are permuted and not single ones.
 _GROUPS = 4000
-"""From twice as many rows in both samples on, so many groups of rows are permuted and not single ones."""
+# Groups that the smaller sample keeps, at the least: its permutations must not run out.
 _LEAST_GROUPS = 200
-"""Groups that the smaller sample keeps, at the least: its permutations must not run out."""
 _MOST_AGAINST_ONE = 100
 _ENOUGH = 20_000
+# A sample that is so many times smaller than both together is summed over its own rows only.
 _SPARSE = 16
-"""A sample that is so many times smaller than both together is summed over its own rows only."""
 _TOLERANCE = 1e-8
 
 

@@ -19,16 +19,16 @@ from isopleth.errors import InputError
 from isopleth.operators.threads import map_threads
 from isopleth.tasks.two_sample.permutation import Labels
 
+# Ridges over the volume of the kernel: from nearly flat over all directions to the largest ones alone.
 ALPHAS = np.array([0.1, 10.0, 1000.0])
-"""Ridges over the volume of the kernel: from nearly flat over all directions to the largest ones alone."""
+# Eigenvalues of H so small, beside a ridge of 0.1, are left out.
 _LOST = 1e-6
-"""Eigenvalues of H so small, beside a ridge of 0.1, are left out."""
 _ROWS_OF_DISTANCES = 400
 _SMALLEST, _LARGEST = 0.05, 0.95
+# Between the 95th percentile and the smallest scale: rows that all but agree must not pull the scales apart.
 _WIDEST = 200.0
-"""Between the 95th percentile and the smallest scale: rows that all but agree must not pull the scales apart."""
+# Median absolute deviations; of a normal law that is 13 standard deviations, where nothing is.
 _FARTHEST = 20.0
-"""Median absolute deviations; of a normal law that is 13 standard deviations, where nothing is."""
 _LEAST_SKEW = 0.02
 _NO_SPREAD = 1e-9
 

@@ -11,14 +11,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from isopleth.difference.samples import TwoSamples
+from isopleth.entry import check_memory_limit, column_names, frame_names, listed, plain_names
 from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.threads import effective_n_jobs
+from isopleth.operators.threads import ONE_BLAS_THREAD, effective_n_jobs
 from isopleth.tasks.two_sample.permutation import p_value
 from isopleth.tasks.two_sample.permutation_scores import ALPHAS
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
 from isopleth.tasks.two_sample.result import TwoSampleResult
-from isopleth.validation import check_memory_limit, column_names, frame_names, listed, plain_names
 
 
 class TwoSampleTest(BaseEstimator):
@@ -41,7 +41,8 @@ def _samples(columns: BaseEstimator, X: Any, Y: Any) -> TwoSamples:
             raise InputError("X and Y have the same columns in another order; pass Y[list(X.columns)].")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X (has|does not have valid) feature names")
-        return TwoSamples.of(columns, X, Y, None, None)
+        # In lexical order, so that the permutations of the values of a first column do not depend on the other columns.
+        return TwoSamples.of(columns, X, Y, None, None, lexical=True)
 
 
 def _check_count(value: Any, name: str) -> int:
@@ -134,7 +135,8 @@ def two_sample_test(
     scale = np.full(len(labels), np.nan)
     if len(samples.rows) == 1:  # equal rows only: nothing to tell apart
         return TwoSampleResult(0.0, 1.0, sizes, names, permutations, 1, scale, float(ALPHAS[0]), problem, (0, 0))
-    scores = problem.joint_scores()
+    with ONE_BLAS_THREAD:
+        scores = problem.joint_scores()
     statistics = scores.reshape(-1, 1 + permutations).max(axis=0)
     s, a = np.unravel_index(np.argmax(scores[:, :, 0]), scores.shape[:2])
     keep, _, spread, _ = problem.frame

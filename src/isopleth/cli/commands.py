@@ -1,0 +1,269 @@
+"""The commands and their options. Nothing here imports what a command needs: that is done when it runs."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+
+from isopleth.cli.messages import options_named
+from isopleth.cli.signals import leaving_at_once
+from isopleth.io.files import check_source
+
+# Flagged rows that --explain explains at most: a model can flag every row of a large file, which would take hours to explain.
+MOST_FLAGGED = 1000
+
+# Default of --size for densities of `isopleth fit`.
+DENSITY_SIZE = 500
+
+# Without click's own check for readability, which would come before the sentences of the library.
+_PATH = click.Path(path_type=Path, readable=False)
+
+
+class Command(click.Command):
+    """Command that is run by the function of its name in the module of its name, imported when it runs.
+
+    Parameters
+    ----------
+    reads : mapping of str to str
+        Parameters that name files to read, and the kind of each file. They are checked before anything is imported.
+    """
+
+    def __init__(self, *arguments: Any, reads: Mapping[str, str], **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._reads = reads
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Check the files to read, import the module of the command and run its function."""
+        for parameter, kind in self._reads.items():
+            if ctx.params[parameter] is not None:
+                check_source(ctx.params[parameter], kind)
+        with leaving_at_once():
+            module = import_module(f"isopleth.cli.{self.name}")
+        with options_named(self):
+            return getattr(module, str(self.name))(**ctx.params)
+
+
+class ColumnList(click.ParamType):
+    """Option type of names separated by commas; a name that holds a comma is quoted as in a CSV file."""
+
+    name = "a,b,..."
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
+        """Return the names in `value`."""
+        try:
+            names = next(csv.reader([value], skipinitialspace=True), [])
+        except csv.Error:
+            self.fail(f"{value!r} is no list of names: quote a name that holds a line break.", param, ctx)
+        return [name.strip() for name in names if name.strip()]
+
+
+row_numbers_option = click.option(
+    "--row-numbers",
+    is_flag=True,
+    help="Number the rows from 1 beside their lines; files without lines always have numbers.",
+)
+
+raw_text_option = click.option(
+    "--raw-text",
+    is_flag=True,
+    help="Write names and words to .csv as they are, without ' before those that a spreadsheet would run as a formula.",
+)
+
+
+@click.command(
+    cls=Command, short_help="Show the least likely rows of a table.", reads={"file": "file", "model": "model file"}
+)
+@click.argument("file", type=_PATH)
+@click.option(
+    "--out",
+    type=_PATH,
+    help="Write line (or row), score, p_value and label (1: flagged) of every row; .csv or .parquet.",
+)
+@click.option("--columns", type=ColumnList(), help="Use these columns only.")
+@click.option("--top", type=click.IntRange(min=0), default=10, show_default=True, help="Show so many rows.")
+@click.option("--save", "save_to", metavar="MODEL", type=_PATH, help="Keep the fitted model in this file.")
+@click.option("--model", metavar="MODEL", type=_PATH, help="Score the rows with this model instead of fitting one.")
+@click.option("--plot", type=_PATH, help="Draw the anomalies; .png, .svg or .pdf.")
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Say for the rows shown which columns make them unlikely; --out says it for flagged rows too, in columns "
+    f"explained_by, best and rise (at most {MOST_FLAGGED:,}).",
+)
+@row_numbers_option
+@raw_text_option
+def anomalies() -> None:
+    """Show the least likely rows of FILE, a table in .csv, .tsv, .parquet, .npy or .npz.
+
+    Without --model, each row is judged by the other rows of FILE. With --model, the rows are new, and are judged by
+    those that the model was fitted on.
+    """
+
+
+@click.command(cls=Command, short_help="Show where a series changes.", reads={"file": "file"})
+@click.argument("file", type=_PATH)
+@click.option("--column", "columns", type=ColumnList(), help="Use this column, or several as one series of vectors.")
+@click.option(
+    "--false-alarm-rate",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.05,
+    show_default=True,
+    help="Probability with which a series without a change may show one.",
+)
+@click.option(
+    "--out",
+    type=_PATH,
+    help="Write line (or row), score and change (what changed, or nothing) of every row; .csv or .parquet.",
+)
+@click.option("--plot", type=_PATH, help="Draw the series, its changes and the score curve; .png, .svg or .pdf.")
+@row_numbers_option
+def changes() -> None:
+    """Show where the series in FILE changes, a table with a row a step in .csv, .tsv, .parquet, .npy or .npz."""
+
+
+@click.command(
+    cls=Command, short_help="Test whether two tables differ, and show where.", reads={"a": "file", "b": "file"}
+)
+@click.argument("a", type=_PATH)
+@click.argument("b", type=_PATH)
+@click.option("--columns", type=ColumnList(), help="Use these columns only.")
+@click.option(
+    "--out", type=_PATH, help="Write file, line (or row) and fitted difference of every row; .csv or .parquet."
+)
+@click.option("--plot", type=_PATH, help="Draw columns and rows; .png, .svg or .pdf.")
+@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Show so many columns.")
+@click.option(
+    "--permutations", type=click.IntRange(min=1), default=999, show_default=True, help="Permute the rows so often."
+)
+@row_numbers_option
+@raw_text_option
+def compare() -> None:
+    """Test whether the rows of A and B, tables in .csv, .tsv, .parquet, .npy or .npz, are from one distribution.
+
+    Columns are matched by name where both files have names, and by position otherwise.
+    """
+
+
+@click.command(cls=Command, short_help="Find known anomalies in a table that comes along.", reads={})
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path),
+    default=Path("isopleth-demo.png"),
+    show_default=True,
+    help="Where to draw the picture; .png, .svg or .pdf.",
+)
+def demo() -> None:
+    """Find the anomalies in a table of which it is known what they are."""
+
+
+@click.command(cls=Command, short_help="Fit a model to a table and keep it in a file.", reads={"file": "file"})
+@click.argument("file", type=_PATH)
+@click.option("--out", required=True, metavar="MODEL", type=_PATH, help="Keep the fitted model in this file.")
+@click.option(
+    "--kind",
+    type=click.Choice(["density", "score"]),
+    default="density",
+    show_default=True,
+    help="A density or its score (the gradient of the log density), both on landmarks.",
+)
+@click.option("--columns", type=ColumnList(), help="Use these columns only.")
+@click.option(
+    "--size",
+    type=click.IntRange(min=2),
+    help="Landmarks, the rows that the model consists of: more are more accurate and slower.  "
+    f"[default: {DENSITY_SIZE} for a density; for a score 300, and fewer beyond five columns]",
+)
+@click.option(
+    "--length-scale", type=click.FloatRange(min=0, min_open=True), help="Of all columns.  [default: by the data]"
+)
+@click.option("--chunk-rows", type=click.IntRange(min=1), help="Rows in memory at a time.  [default: those of 8 MiB]")
+@click.option("--resume", is_flag=True, help="Go on where an interrupted run has stopped, if there was one.")
+def fit() -> None:
+    """Fit a model to FILE, a table in .csv, .tsv, .parquet or .npy that may be larger than memory.
+
+    The rows are gone through several times. Until the model is there, the sums of each pass lie in MODEL.partial;
+    with --resume an interrupted run gives the same bytes in the end. Detectors of anomalies are fitted in memory: isopleth
+    anomalies --save.
+    """
+
+
+@click.command(cls=Command, short_help="Watch rows from standard input for a change.", reads={"reference": "file"})
+@click.option("--reference", type=_PATH, required=True, help="Table of rows as they are while nothing changes.")
+@click.option("--state", type=_PATH, help="Keep the place in the stream in this file, and go on there if it exists.")
+@click.option(
+    "--replay", is_flag=True, help="Standard input begins at its first row again: skip rows counted in --state."
+)
+@click.option("--window", type=click.IntRange(min=2), default=50, show_default=True, help="Rows compared at a time.")
+@click.option(
+    "--run-length",
+    type=click.FloatRange(min=0, min_open=True),
+    default=10_000,
+    show_default=True,
+    help="Mean number of rows until a false alarm.",
+)
+@click.option("--columns", type=ColumnList(), help="Use these columns only.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line for each alarm, and nothing else.")
+def monitor() -> None:
+    """Read rows in CSV from standard input and say, as they come, where they stop looking like the reference.
+
+    Rows are counted from 1. With --state the run can be killed at any moment and started again. An alarm is printed before
+    the file is written, so that none is lost; after a kill the last ones may be printed twice, with the same row. A second run
+    with the same --state is refused while the first one lasts.
+    """
+
+
+@click.command(
+    cls=Command,
+    short_help="Estimate the shares of classes in a table without labels.",
+    reads={"train": "file", "test": "file"},
+)
+@click.argument("train", type=_PATH)
+@click.argument("test", type=_PATH)
+@click.option("--target", required=True, metavar="COL", help="The column of TRAIN that names the class of each row.")
+@click.option("--columns", type=ColumnList(), help="Use these columns only, besides the target.")
+@click.option("--level", type=float, default=0.95, show_default=True, help="Confidence of each interval.")
+@click.option("--out", type=_PATH, help="Write class, prior, lower and upper; .csv or .parquet.")
+@click.option("--plot", type=_PATH, help="Draw the shares; .png, .svg or .pdf.")
+@raw_text_option
+def prior() -> None:
+    """Estimate the share of each class among the rows of TEST from labelled rows in TRAIN.
+
+    Both are tables in .csv, .tsv, .parquet, .npy or .npz. The classes may be numbers or words. What TEST has besides the
+    columns of TRAIN is not read.
+    """
+
+
+@click.command(
+    cls=Command,
+    short_help="Write what a model says of each row of a table.",
+    reads={"model": "model file", "file": "file"},
+)
+@click.argument("model", type=_PATH)
+@click.argument("file", type=_PATH)
+@click.option(
+    "--out",
+    required=True,
+    metavar="RESULT",
+    type=_PATH,
+    help="Write line (or row) and answers there; .csv, .parquet or .npy.",
+)
+@click.option("--columns", type=ColumnList(), help="Use these columns only.")
+@click.option("--chunk-rows", type=click.IntRange(min=1), help="Rows in memory at a time.  [default: those of 8 MiB]")
+@click.option("--resume", is_flag=True, help="Go on where an interrupted run has stopped, if there was one.")
+@row_numbers_option
+def score() -> None:
+    """Write what MODEL says of each row of FILE, a table in .csv, .tsv, .parquet or .npy that may be larger than memory.
+
+    RESULT has for each row its line in FILE (its number where FILE has no lines) and log_density of a density; score, p_value
+    and label (1: flagged) of a detector; of a score its vector, with d_ before the names of the columns; difference of the
+    densities of two samples. An .npy file has the answers alone. Until all are there, they are kept in RESULT.partial; with
+    --resume an interrupted run gives the same bytes in the end.
+    """
+
+
+COMMANDS = [anomalies, changes, compare, demo, fit, monitor, prior, score]

@@ -1,0 +1,151 @@
+"""Models from files, and their answers for rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from isopleth.density.estimator import DensityEstimator
+from isopleth.errors import InputError
+from isopleth.io import load
+from isopleth.tasks.anomaly.detector import AnomalyDetector
+
+
+def load_detector(path: Path) -> AnomalyDetector:
+    """Load a fitted detector from a file.
+
+    Raises
+    ------
+    InputError
+        If the file holds something else.
+    """
+    detector = load(path)
+    if not isinstance(detector, AnomalyDetector):
+        raise InputError(f"{path} holds a {type(detector).__name__}; a model written with --save is needed.")
+    if not hasattr(detector, "offset_"):
+        raise InputError(f"{path} holds a detector that is not fitted; a model written with --save is needed.")
+    return detector
+
+
+@contextmanager
+def of_this_version(path: Path) -> Iterator[None]:
+    """Report a model file whose attributes do not fit the methods of this version.
+
+    Raises
+    ------
+    InputError
+        If the block fails in one of the ways in which that shows.
+    """
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, IndexError) as error:
+        raise InputError(f"{path} does not fit this version of isopleth: fit and save it again.") from error
+
+
+@contextmanager
+def matched_columns() -> Iterator[None]:
+    """Silence scikit-learn's warning of arrays without names, for columns that were matched by name before."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        yield
+
+
+def columns_at_fit(model: BaseEstimator) -> tuple[int, list[str] | None]:
+    """Return the number of columns that a model was fitted on, and their names or None."""
+    names = getattr(model, "feature_names_in_", None)
+    return int(model.n_features_in_), None if names is None else [str(name) for name in names]
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Model, and the numbers it computes for a row.
+
+    Parameters
+    ----------
+    source : Path
+        The file of the model.
+    model : estimator
+        Fitted.
+    names : list of str
+        What the numbers are.
+    whole : frozenset of str
+        Those that are whole numbers.
+    """
+
+    source: Path
+    model: Any
+    names: list[str]
+    whole: frozenset[str]
+    _answer: Callable[[np.ndarray], list[np.ndarray]]
+
+    @property
+    def bounded(self) -> bool:
+        """Whether it is a density with bounds, on and beyond which it is 0."""
+        return getattr(_last_step(self.model)[0], "bounds", None) is not None
+
+    def __call__(self, rows: np.ndarray) -> np.ndarray:
+        """Return the answers for `rows`, an array of shape (n, number of names)."""
+        with of_this_version(self.source), matched_columns():
+            return np.column_stack(self._answer(rows))
+
+
+def answers_of(path: Path) -> Answers:
+    """Load a model from a file, with the function that computes its answers for rows.
+
+    Raises
+    ------
+    InputError
+        If it is no model, is not fitted or says nothing of single rows.
+    """
+    model = load(path)
+    with of_this_version(path):
+        try:
+            check_is_fitted(model)
+        except NotFittedError:
+            raise InputError(
+                f"{path} holds a {type(model).__name__} that is not fitted; fit it before it is saved."
+            ) from None
+        return _of_kind(path, model)
+
+
+def _of_kind(path: Path, model: Any) -> Answers:
+    last, entered = _last_step(model)
+    if isinstance(last, AnomalyDetector):
+        names = ["score", "p_value", "label"]
+        return Answers(path, model, names, frozenset({"label"}), lambda rows: list(judged(last, entered(rows))))
+    if hasattr(last, "score_samples"):
+        what = "log_density" if isinstance(last, DensityEstimator) else "score"
+        return Answers(path, model, [what], frozenset(), lambda rows: [last.score_samples(entered(rows))])
+    if hasattr(model, "grad_log_density"):
+        width, columns = columns_at_fit(model)
+        names = [f"d_{name}" for name in columns or [f"x{j + 1}" for j in range(width)]]
+        return Answers(path, model, names, frozenset(), lambda rows: [model.grad_log_density(rows)])
+    if hasattr(model, "difference"):
+        return Answers(path, model, ["difference"], frozenset(), lambda rows: [model.difference(rows)])
+    raise InputError(
+        f"{path} holds a {type(model).__name__}, which says nothing of single rows; use a density, a score, a difference, a "
+        "detector, or a pipeline that ends in a density or a detector."
+    )
+
+
+def _last_step(model: Any) -> tuple[Any, Callable[[np.ndarray], Any]]:
+    """Return the last step of a pipeline, and the transformation of rows before it."""
+    if not isinstance(model, Pipeline):
+        return model, lambda rows: rows
+    return model[-1], model[:-1].transform if len(model) > 1 else lambda rows: rows
+
+
+def judged(detector: AnomalyDetector, rows: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return scores and p-values of new rows, and the mask of flagged rows."""
+    scores = detector.score_samples(rows)
+    return scores, detector.p_values(rows), scores - detector.offset_ < 0.0

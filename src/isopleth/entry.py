@@ -1,0 +1,386 @@
+"""The one way in: rows and weights, as every public method takes them, are checked and become a :class:`Table`.
+
+What cannot be used is refused in one sentence that names the column, row or parameter; what is doubtful gives a warning.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, TypeVar
+
+import numpy as np
+from array_api_compat import is_torch_array
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from isopleth.backend import Backend, is_foreign, refuse_gradient, to_backend, to_numpy
+from isopleth.errors import DataWarning, InputError
+
+_Estimator = TypeVar("_Estimator", bound=BaseEstimator)
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows as a method works on them, and where its answer goes.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_features)
+        Checked rows in float64.
+    weights : ndarray of shape (n_samples,)
+        Their weights, ones where none were given.
+    backend : Backend
+        Array library and device that the rows came from.
+    """
+
+    rows: np.ndarray
+    weights: np.ndarray
+    backend: Backend
+
+    def answer(self, values: Any) -> Any:
+        """Return `values`, an array of NumPy, as an array of the library and on the device of the rows."""
+        return self.backend.array(values)
+
+    def finish(self, estimator: _Estimator) -> _Estimator:
+        """Move the fitted arrays of `estimator` to the library and device of the rows, and return it: the end of a fit."""
+        to_backend(estimator, self.backend)
+        return estimator
+
+
+def enter(
+    estimator: BaseEstimator,
+    X: Any,
+    sample_weight: Any = None,
+    *,
+    reset: bool = False,
+    min_samples: int = 1,
+    name: str | None = None,
+    weight_name: str | None = None,
+    adding: bool = False,
+) -> Table:
+    """Check the rows that a public method was given.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Gets the names and the number of columns with `reset`; otherwise the rows are held against those of its fit.
+    X : array-like, tensor or data frame of shape (n_samples, n_features)
+        Rows, of any array library and on any device.
+    sample_weight : array-like of shape (n_samples,), optional
+        Their weights.
+    reset : bool, default=False
+        Whether this is the beginning of a fit.
+    min_samples : int, default=1
+        Rows needed.
+    name, weight_name : str, optional
+        What the user calls `X` and `sample_weight`, where it is something else.
+    adding : bool, default=False
+        Whether the rows are added to others: then all weights may be 0.
+
+    Returns
+    -------
+    Table
+        ``table.answer(values)`` returns an answer to the user, ``table.finish(self)`` ends a fit.
+
+    Raises
+    ------
+    InputError
+        For text, dates, masked cells and values that are not finite, with the column or how many rows; for tensors that
+        require a gradient; for weights that cannot be used.
+    ValueError, TypeError
+        For empty or sparse input and for columns other than at fit.
+    """
+    backend = Backend.of(X, name or "X")
+    X = on_host(X, name or "X")
+    rows = _renamed(name, "X", lambda: check_rows(estimator, X, reset=reset, min_samples=min_samples))
+    sample_weight = on_host(sample_weight, weight_name or "sample_weight")
+    weights = _renamed(weight_name, "sample_weight", lambda: check_weights(sample_weight, len(rows), added=adding))
+    return Table(rows, weights, backend)
+
+
+def _renamed(name: str | None, instead_of: str, check: Callable[[], _T]) -> _T:
+    """Return what `check` returns; where it refuses, call `instead_of` by the `name` that the user knows.
+
+    A sentence that does not contain `instead_of` is prefixed with the name.
+    """
+    try:
+        return check()
+    except (ValueError, TypeError) as error:
+        if name is None:
+            raise
+        message, found = re.subn(rf"\b{instead_of}\b", name, str(error), count=1)  # columns may have that name too
+        if not found:
+            message = f"{name}: {message}"
+        raise (InputError if isinstance(error, ValueError) else TypeError)(message) from error
+
+
+def column_names(estimator: BaseEstimator) -> list[str]:
+    """Return the columns as messages name them: their names at fit, in quotes, or their numbers."""
+    return estimator._column_labels
+
+
+def plain_names(estimator: BaseEstimator) -> list[str]:
+    """Return the plain names of the columns at fit, or "column 0" and so on if they had none."""
+    given = getattr(estimator, "feature_names_in_", None)
+    if given is not None:
+        return [str(name) for name in given]
+    # Messages quote the names of a frame, which scikit-learn does not keep where they are numbers.
+    return [name if name.startswith("column ") else ast.literal_eval(name) for name in column_names(estimator)]
+
+
+def frame_names(X: Any) -> list[Any] | None:
+    """Return the column names of a data frame of any library, or None for anything else."""
+    names = getattr(X, "column_names", None)
+    if names is None:
+        names = getattr(X, "columns", None)
+    return None if names is None else list(names)
+
+
+def listed(parts: list[str], most: int = 8) -> str:
+    """Return the first of `parts` as one string, with the number of those left out."""
+    more = f" and {len(parts) - most} more" if len(parts) > most else ""
+    return ", ".join(parts[:most]) + more
+
+
+def _columns(X: Any) -> list[tuple[str, Any]]:
+    """Return name and content of each column of a frame or two-dimensional array, and nothing for anything else."""
+    names = frame_names(X)
+    if names is not None:
+        return [(f"column {str(name)!r}", X[name]) for name in names]
+    table = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
+    return [(f"column {j}", table[:, j]) for j in range(table.shape[1])] if table.ndim == 2 else []
+
+
+def _refuse_names(X: Any) -> None:
+    """Refuse frames without columns or with several columns of one name."""
+    names = frame_names(X)
+    if names is None:
+        if isinstance(X, np.ndarray) and X.dtype.names is not None:
+            raise InputError("X is a structured array; pass a plain array of numbers or a data frame.")
+        return
+    if not names:
+        raise InputError("X has no columns; expected at least one column of numbers.")
+    twice = sorted({str(name) for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(
+            f"X has several columns named {listed([repr(name) for name in twice])}; give each a name of its own."
+        )
+
+
+_TIMES = ("date", "time", "duration", "period", "interval")
+
+
+def _refuse_kinds(X: Any) -> None:
+    """Refuse tables and columns that NumPy would convert to meaningless numbers, such as dates."""
+    if issparse(X):
+        raise TypeError(
+            "X is a sparse matrix, which kernels of distances cannot use; pass X.toarray() if it fits in memory."
+        )
+    if np.ma.isMaskedArray(X) and np.ma.getmaskarray(X).any():
+        raise InputError(f"X has {np.ma.getmaskarray(X).sum()} masked cells; fill them or drop their rows first.")
+    if hasattr(X, "collect") and hasattr(X, "lazy"):
+        raise InputError("X is a lazy frame, which holds no rows yet; pass X.collect().")
+    if frame_names(X) is None and not isinstance(X, np.ndarray):
+        return
+    of_one_kind = isinstance(X, np.ndarray) and X.ndim == 2
+    for name, column in _columns(X[:, :1] if of_one_kind else X):
+        kind = str(getattr(column, "dtype", "")).lower()
+        if kind.startswith("complex"):
+            raise InputError(f"Complex data not supported: X has them in {name}; pass real and imaginary parts.")
+        if kind.startswith(_TIMES):
+            raise InputError(
+                f"X has dates or times in {name}; turn them into numbers of a unit that you choose, or drop it."
+            )
+        if kind.startswith("float16"):
+            warnings.warn(f"X has float16 in {name}, which holds three digits only.", DataWarning, stacklevel=4)
+            return
+
+
+def _refuse_text(X: Any, error: Exception) -> None:
+    """Raise an error that names the first cell of `X` that is not a number; cells with containers are left to scikit-learn."""
+    for name, column in _columns(X):
+        for i, cell in enumerate(np.asarray(column, dtype=object)):
+            if isinstance(cell, (dict, list, set, tuple, np.ndarray)):
+                return
+            try:
+                float(cell)
+            except (TypeError, ValueError, OverflowError):
+                shown = repr(cell) if len(repr(cell)) < 40 else f"{repr(cell)[:36]}..."
+                raise InputError(
+                    f"X has something other than numbers in {name}: row {i} holds {shown}; drop or encode the column."
+                ) from error
+
+
+def _refuse_not_finite(estimator: BaseEstimator, X: np.ndarray) -> None:
+    bad = ~np.isfinite(X)
+    if not bad.any():
+        return
+    counts = bad.sum(axis=0)
+    names = column_names(estimator)
+    parts = [f"{names[j]} ({counts[j]} row{'s' if counts[j] > 1 else ''})" for j in np.flatnonzero(counts)]
+    kinds = " and ".join(k for k, found in (("NaN", np.isnan(X).any()), ("inf", np.isinf(X).any())) if found)
+    raise InputError(f"X contains {kinds} in {listed(parts)}; drop those rows or fill them first.")
+
+
+def on_host(x: Any, name: str) -> Any:
+    """Return `x` as a NumPy array if it is an array of another library, otherwise unchanged.
+
+    Parameters
+    ----------
+    x : object
+        Any argument of a user.
+    name : str
+        Its name in messages.
+
+    Raises
+    ------
+    InputError
+        For a tensor that requires a gradient, and for sparse, quantised, nested and meta tensors.
+    """
+    if not is_foreign(x):
+        return x
+    refuse_gradient(x, name)
+    if is_torch_array(x):
+        _refuse_layout(x, name)
+    return to_numpy(x)
+
+
+def _refuse_layout(x: Any, name: str) -> None:
+    if str(x.layout).startswith("torch.sparse"):
+        raise InputError(f"{name} is a sparse tensor; pass {name}.to_dense() if it fits in memory.")
+    if x.is_meta or x.is_quantized or x.is_nested or str(x.layout) != "torch.strided":
+        raise InputError(f"{name} is a quantised, nested or meta tensor; pass a plain dense tensor.")
+
+
+def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool, min_samples: int = 1) -> np.ndarray:
+    """Return rows as a float64 NumPy array, and store (`reset`) or check the names and number of columns on `estimator`.
+
+    Raises
+    ------
+    InputError
+        For text, dates, masked cells and values that are not finite, with the column or how many rows; for tensors that
+        require a gradient.
+    ValueError, TypeError
+        For empty or sparse input and for columns other than at fit.
+    """
+    X = on_host(X, "X")
+    _refuse_kinds(X)
+    _refuse_names(X)
+    try:
+        checked = validate_data(
+            estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=min_samples
+        )
+    except (ValueError, TypeError, OverflowError) as error:
+        if any(words in str(error) for words in ("could not convert", "float()", "must be real", "too large")):
+            _refuse_text(X, error)
+        raise
+    if reset:
+        names = frame_names(X)
+        labels = range(checked.shape[1]) if names is None else names
+        estimator._column_labels = [f"column {j}" if names is None else repr(str(j)) for j in labels]
+    _refuse_not_finite(estimator, checked)
+    return checked
+
+
+def check_weights(sample_weight: Any, n: int, *, added: bool = False) -> np.ndarray:
+    """Return weights as a float64 NumPy array, ones for None.
+
+    With `added`, all of them may be zero: the rows are added to others.
+
+    Raises
+    ------
+    InputError
+        If there are not `n`, or they are not finite, negative or all zero.
+    """
+    if sample_weight is None:
+        return np.ones(n)
+    sample_weight = on_host(sample_weight, "sample_weight")
+    try:
+        w = np.asarray(sample_weight)
+        w = w.astype(np.float64, casting="unsafe" if w.dtype == object else "same_kind")
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            "sample_weight holds something other than real numbers; expected one number >= 0 a row."
+        ) from error
+    if w.ndim == 0:
+        w = np.full(n, w)
+    if w.shape != (n,):
+        raise InputError(f"sample_weight has shape {w.shape}; expected one weight a row, ({n},).")
+    if not np.isfinite(w).all():
+        raise InputError(
+            f"sample_weight has {np.sum(~np.isfinite(w))} values that are not finite; expected numbers >= 0."
+        )
+    if (w < 0).any():
+        raise InputError(
+            f"sample_weight is negative in {np.sum(w < 0)} rows, first in row {np.argmax(w < 0)}; expected >= 0."
+        )
+    if not (w > 0).any():
+        if added:
+            return w
+        raise InputError("sample_weight is zero in every row; at least two rows that differ need a positive weight.")
+    if w.max() / n > 1e300 or w[w > 0].min() / w.max() < 1e-290:
+        raise InputError(
+            "sample_weight spans more than double precision holds; expected weights within a factor of 1e290."
+        )
+    return w
+
+
+def varying_columns(estimator: BaseEstimator, X: np.ndarray, stacklevel: int = 3) -> np.ndarray:
+    """Return a mask of the columns that vary, and warn with the names of constant columns.
+
+    Raises
+    ------
+    InputError
+        If no column varies: all rows are equal.
+    """
+    keep = X.min(axis=0) < X.max(axis=0)
+    if not keep.any():
+        raise InputError(
+            f"all rows of X are equal, those of weight 0 left out, so there is no density to fit (n_samples = 1 once merged); "
+            f"expected at least two rows that differ in one of {len(keep)} columns."
+        )
+    if not keep.all():
+        names = column_names(estimator)
+        constant = listed([names[j] for j in np.flatnonzero(~keep)])
+        warnings.warn(f"constant columns are dropped: {constant}.", DataWarning, stacklevel=stacklevel)
+    return keep
+
+
+def check_memory_limit(memory_limit: Any) -> None:
+    """Check `memory_limit` where the parameter constraints of an estimator do not.
+
+    Raises
+    ------
+    InputError
+        If it is not a positive number.
+    """
+    if isinstance(memory_limit, bool) or not isinstance(memory_limit, Real) or not float(memory_limit) > 0:
+        raise InputError(f"memory_limit = {memory_limit!r}: expected a number of bytes > 0.")
+
+
+def warn_few_rows(n: int, dim: int, stacklevel: int = 3) -> None:
+    """Warn if there are fewer distinct rows than columns."""
+    if n < dim:
+        warnings.warn(
+            f"there are fewer distinct rows ({n}) than columns ({dim}): the density shows little more than the distance to "
+            "these rows.",
+            DataWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def warn_of_new_beginning() -> None:
+    """Warn that `partial_fit` starts again after `fit`."""
+    warnings.warn(
+        "fit keeps no sums to which rows could be added, so partial_fit starts again without the rows of fit; call it on a new "
+        "model, from the first rows on.",
+        DataWarning,
+        stacklevel=3,
+    )

@@ -1,0 +1,225 @@
+"""Sums that a fit to rows in parts decides by before its own: moments of columns, and a sample of rows."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+
+from isopleth.rows import distinct_rows, merge_rows, mixed, row_keys, symmetric_keys
+
+
+class ColumnMoments:
+    """Mean, deviation and extent of each column, of numbers of any size, over rows of positive weight.
+
+    Deviations are merged as such and not as squares, which over- and underflow, and means as differences from the middle of some
+    rows, so that no digits are lost far from 0.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of columns.
+
+    Attributes
+    ----------
+    weight : float
+        Sum of the weights.
+    n_rows : int
+        Rows of positive weight.
+    deviation : ndarray of shape (n_features,)
+        Weighted standard deviation.
+    low, high : ndarray of shape (n_features,)
+        The least and the largest value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth.first_pass import ColumnMoments
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2)) + 1e6
+    >>> parts = [ColumnMoments(2).add(X[part]) for part in (slice(300), slice(300, None))]
+    >>> bool(np.allclose(parts[0].merge(parts[1]).deviation, X.std(axis=0), rtol=1e-9))
+    True
+    """
+
+    def __init__(self, n_features: int) -> None:
+        self.weight, self.n_rows = 0.0, 0
+        self.deviation = np.zeros(n_features)
+        self._anchor, self._offset = np.zeros(n_features), np.zeros(n_features)  # the mean is their sum
+        self.low, self.high = np.full(n_features, np.inf), np.full(n_features, -np.inf)
+
+    def add(self, rows: np.ndarray, weights: np.ndarray | None = None) -> Self:
+        """Add rows."""
+        if weights is not None:
+            rows, weights = rows[weights > 0], weights[weights > 0]
+        if not len(rows):
+            return self
+        new = type(self)(rows.shape[1])
+        new.weight = float(len(rows) if weights is None else weights.sum())
+        new.n_rows = len(rows)
+        share = np.full(len(rows), 1.0 / len(rows)) if weights is None else weights / new.weight
+        new.low, new.high = rows.min(axis=0), rows.max(axis=0)
+        middle = 0.5 * new.low + 0.5 * new.high
+        about = rows - middle
+        largest = np.abs(about).max(axis=0)
+        about /= np.where(largest > 0.0, largest, 1.0)
+        shift = share @ about
+        about -= shift
+        new._anchor, new._offset = middle, largest * shift
+        new.deviation = largest * np.sqrt(share @ (about * about))
+        return self.merge(new)
+
+    def merge(self, other: ColumnMoments) -> Self:
+        """Add the rows that `other` has seen, and return this one."""
+        total = self.weight + other.weight
+        if total > 0.0:
+            mine, theirs = self.weight / total, other.weight / total
+            if not self.weight:
+                self._anchor, self._offset = other._anchor, other._offset
+            apart = (other._anchor - self._anchor) + (other._offset - self._offset)
+            self.deviation = np.hypot(
+                np.hypot(np.sqrt(mine) * self.deviation, np.sqrt(theirs) * other.deviation),
+                np.sqrt(mine * theirs) * np.abs(apart),
+            )
+            self._offset = self._offset + theirs * apart
+        self.weight, self.n_rows = total, self.n_rows + other.n_rows
+        self.low, self.high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
+        return self
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Weighted mean of each column."""
+        return np.asarray(self._anchor + self._offset)
+
+    @property
+    def varying(self) -> np.ndarray:
+        """Which columns are not constant."""
+        return np.asarray(self.low < self.high)
+
+
+class RowSample:
+    """The distinct rows whose keys are the smallest, keys being mixed from the row itself and a seed.
+
+    Equal rows have equal keys, so that a row which is kept at the end was kept from the first time on: its weight is the sum
+    of all. No key depends on where a row lies, nor on the order of the columns; where rows that are permutations of one another
+    compete for the last place, the order of the columns decides.
+
+    Parameters
+    ----------
+    size : int
+        Rows to keep at most.
+    seed : int
+        What keys are mixed with.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (m, n_features)
+        The rows kept, in the order of :func:`~isopleth.rows.distinct_rows`.
+    weights : ndarray of shape (m,)
+        Their summed weights.
+    complete : bool
+        Whether they are all there were.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth.first_pass import RowSample
+    >>> drawn = RowSample(5, 0).add(np.array([[3.0], [1.0]])).merge(RowSample(5, 0).add(np.array([[3.0]])))
+    >>> drawn.rows.ravel(), drawn.weights, drawn.complete
+    (array([1., 3.]), array([1., 2.]), True)
+    """
+
+    def __init__(self, size: int, seed: int = 0) -> None:
+        self.size, self.seed = size, seed
+        self._rows, self._weights, self._keys = np.empty((0, 0)), np.empty(0), np.empty(0, dtype=np.uint64)
+        self.complete = True
+
+    def add(self, rows: np.ndarray, weights: np.ndarray | None = None) -> Self:
+        """Add rows."""
+        keys = mixed(symmetric_keys(rows), self.seed)
+        counted = np.ones(len(rows), dtype=bool) if weights is None else weights > 0
+        if not self.complete and len(self._keys):  # most rows of a long file end here
+            counted &= keys <= self._keys.max()
+        return self._take(rows[counted], np.ones(counted.sum()) if weights is None else weights[counted])
+
+    def merge(self, other: RowSample) -> Self:
+        """Add the rows that `other` has seen, and return this one."""
+        self.complete &= other.complete
+        return self._take(other._rows, other._weights)
+
+    def _take(self, rows: np.ndarray, weights: np.ndarray) -> Self:
+        if not len(rows):
+            return self
+        both = np.concatenate([self._rows, rows]) if len(self._rows) else rows
+        merged, summed, _ = merge_rows(both, np.concatenate([self._weights, weights]))
+        keys = mixed(symmetric_keys(merged), self.seed)
+        if len(merged) > self.size:
+            self.complete = False
+            kept = np.sort(np.lexsort([mixed(row_keys(merged), self.seed), keys])[: self.size])
+            merged, summed, keys = merged[kept], summed[kept], keys[kept]
+        self._rows, self._weights, self._keys = merged, summed, keys
+        return self
+
+    @property
+    def rows(self) -> np.ndarray:
+        return self._ordered[0]
+
+    @property
+    def weights(self) -> np.ndarray:
+        return self._ordered[1]
+
+    @property
+    def _ordered(self) -> tuple[np.ndarray, np.ndarray]:
+        return distinct_rows(self._rows, self._weights)[:2] if len(self._rows) else (self._rows, self._weights)
+
+
+class Survey:
+    """What a fit decides by before its own sums: column moments, and a sample of rows.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of columns.
+    size, seed : int
+        Of the sample.
+
+    Attributes
+    ----------
+    moments : ColumnMoments
+        Of all rows.
+    sample : RowSample
+        Some of them.
+    """
+
+    def __init__(self, n_features: int, size: int, seed: int = 0) -> None:
+        self.moments, self.sample = ColumnMoments(n_features), RowSample(size, seed)
+
+    def add(self, rows: np.ndarray, weights: np.ndarray | None = None) -> Self:
+        """Add rows."""
+        self.moments.add(rows, weights)
+        self.sample.add(rows, weights)
+        return self
+
+    def merge(self, other: Survey) -> Self:
+        """Add the rows that `other` has seen, and return this one."""
+        self.moments.merge(other.moments)
+        self.sample.merge(other.sample)
+        return self
+
+    @property
+    def n_rows(self) -> float:
+        """Rows that count, repetitions included: the sum of the weights, or the number of rows if that is larger.
+
+        Copies of a row among weights of a small sum count as one if the sample is complete, and are not told otherwise.
+        """
+        return max(self.moments.weight, float(len(self.sample.rows) if self.sample.complete else self.moments.n_rows))
+
+    def pair(self, keep: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Two rows about 0 and their weights, with the deviations and the count of all: rules that go by these cannot tell.
+
+        Parameters
+        ----------
+        keep : ndarray of shape (n_features,), bool
+            Columns to take.
+        """
+        deviation = self.moments.deviation[keep]
+        return np.stack([-deviation, deviation]), np.full(2, 0.5 * self.n_rows)

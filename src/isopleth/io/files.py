@@ -1,0 +1,258 @@
+"""Plain files: checks before the work, writing a file whole or not at all, and locks."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import BufferedRandom
+from pathlib import Path
+from typing import IO
+from zlib import crc32
+
+from isopleth.errors import InputError
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+# Seconds after which no writer can still be at work on a temporary file.
+_ABANDONED = 60.0
+
+_FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
+
+
+def check_source(path: str | os.PathLike[str], what: str = "file") -> Path:
+    """Check before any work that a file can be read.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    what : str, default="file"
+        Kind of file, for the message about a folder.
+
+    Returns
+    -------
+    Path
+        `path` as a path.
+
+    Raises
+    ------
+    InputError
+        If it does not exist, or is anything but a plain file that may be read.
+    """
+    source = Path(path)
+    try:
+        if source.is_dir():
+            raise InputError(f"{source} is a folder; name a {what} in it.")
+        if not source.exists():
+            raise InputError(f"{source} does not exist; check the name and the folder.")
+        if not source.is_file():
+            raise InputError(f"{source} is not a plain file; copy what it gives into one.")
+        with open(source, "rb"):
+            return source
+    except PermissionError:
+        raise InputError(f"{source} may not be read; ask for the permission to read it.") from None
+
+
+def check_target(path: str | os.PathLike[str]) -> Path:
+    """Check before the work that a file can be written after it.
+
+    Parameters
+    ----------
+    path : path-like
+        The file to be written; it may exist, and is then replaced.
+
+    Returns
+    -------
+    Path
+        Where the bytes go: `path` with symbolic links followed, so that the link survives and its target changes.
+
+    Raises
+    ------
+    InputError
+        If the folder does not exist or cannot be written to, or if `path` is anything but a plain file.
+    """
+    target = Path(os.path.realpath(path))
+    folder = target.parent
+    if target.is_dir():
+        raise InputError(f"{path} is a folder: name a file in it.")
+    if not folder.exists():
+        raise InputError(f"{path}: the folder {folder} does not exist; create it or choose another.")
+    if not folder.is_dir():
+        raise InputError(f"{path}: {folder} is not a folder; choose another.")
+    if target.exists() and not stat.S_ISREG(target.stat().st_mode):
+        raise InputError(f"{path} is not a plain file; name one that can be replaced.")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(f"{path}: the folder {folder} is read-only; choose another.")
+    return target
+
+
+def hidden_beginning(target: Path) -> str:
+    """Return the beginning of names of hidden files beside `target`; a hash, since `target` may have the longest name allowed."""
+    return f".isopleth-{crc32(os.fsencode(target.name)):08x}-"
+
+
+def remove_leftovers(path: str | os.PathLike[str]) -> None:
+    """Remove temporary files for `path` that killed writers have left: those not written to for a minute."""
+    target = Path(os.path.realpath(path))
+    for temporary in target.parent.glob(f"{hidden_beginning(target)}*.tmp"):
+        with suppress(OSError):  # it was another run's, and has its name now
+            if time.time() - temporary.stat().st_mtime > _ABANDONED:
+                temporary.unlink()
+
+
+def is_for_want_of_room(error: BaseException | None) -> bool:
+    """Return whether an error is, or was caused by, a failure to write a file."""
+    while error is not None and not isinstance(error, OSError):
+        error = error.__cause__
+    return error is not None
+
+
+@contextmanager
+def refused_writing(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn failures to write `path` into one sentence.
+
+    Raises
+    ------
+    InputError
+        If the disk is full, or writing is not permitted.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise InputError(f"{path}: no room is left on the disk; free some or write elsewhere.") from error
+        if error.errno in _FORBIDDEN:
+            raise InputError(f"{path}: writing is not permitted here; choose another folder.") from error
+        raise
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open `path` for writing so that it appears whole or stays as it was.
+
+    The bytes go to a temporary file in the same folder, which takes the name `path` when the block ends. If the block
+    fails or is interrupted, the temporary file is removed.
+
+    Parameters
+    ----------
+    path : path-like
+        The file to write; if it exists, it is replaced and keeps its permissions.
+
+    Yields
+    ------
+    binary file
+        Open for writing.
+
+    Raises
+    ------
+    InputError
+        As :func:`check_target`, and if the disk is full.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name) / "answer.txt"
+    >>> with atomic_write(path) as file:
+    ...     _ = file.write(b"42")
+    >>> path.read_text()
+    '42'
+    >>> folder.cleanup()
+    """
+    target = check_target(path)
+    temporary = target.with_name(f"{hidden_beginning(target)}{secrets.token_hex(8)}.tmp")
+    try:
+        with refused_writing(path):
+            with open(temporary, "xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            if target.exists():
+                os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
+            os.replace(temporary, target)
+    finally:
+        # After a success it has its new name, and there is nothing to remove.
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def lock(file: IO[bytes], path: Path) -> None:
+    """Lock `path` against other runs while `file` is open. The lock ends with the process, however that ends.
+
+    Nothing is done where there are no such locks: on Windows, and on file systems that lack them.
+
+    Raises
+    ------
+    InputError
+        If another run has it.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InputError(f"{path} is being written by another run; wait for it, or name another file.") from None
+    except OSError:
+        return
+
+
+@contextmanager
+def sole_run(path: Path) -> Iterator[None]:
+    """Lock a file that is replaced again and again, by a :func:`lock` on a hidden file beside it.
+
+    Raises
+    ------
+    InputError
+        If another run has it, or if nothing can be written there.
+    """
+    target = Path(os.path.realpath(path))
+    beside = target.with_name(f"{hidden_beginning(target)}lock")
+    with refused_writing(path):
+        file = open_locked(beside, path)
+    with file:
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # before it is closed: the file of another run must not be taken away
+                beside.unlink()
+
+
+def open_locked(path: Path, shown: Path | None = None) -> BufferedRandom:
+    """Open `path` for reading and writing, made if it is not there, and :func:`lock` it.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    shown : Path, optional
+        The path that a message names, if it is another one.
+
+    Raises
+    ------
+    InputError
+        If another run has the lock.
+    """
+    while True:
+        file = open(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")  # noqa: SIM115 - the caller closes it
+        try:
+            lock(file, shown or path)
+            if _has_name(file, path):
+                return file
+        except BaseException:
+            file.close()
+            raise
+        file.close()
+
+
+def _has_name(file: IO[bytes], path: Path) -> bool:
+    """Return whether an open file still has that name: the run that had it before may have just removed it."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,214 @@
+r"""Sums over samples of K(z, x) K(x, z') for pairs of landmarks z, z': what a Nystrom form keeps of the data.
+
+A curl-free block is :math:`K(z, x) = a\,I + b\,u u^\top` with :math:`u = z - x`, :math:`a = -2\varphi'`,
+:math:`b = -4\varphi''`. As matrices of all (landmark, coordinate) against all (sample, coordinate), the product costs
+:math:`m^2 d^3` a sample. But with :math:`\delta = z' - z`, :math:`u' = u + \delta` and
+:math:`u\cdot u' = (s + s' - |\delta|^2)/2` a product of two blocks is
+
+.. math:: (p\,b' + b\,p' - \tfrac12|\delta|^2\,b\,b')\,u u^\top + (p\,b' + b\,r' - \tfrac12|\delta|^2\,b\,b')\,u \delta^\top
+          + a\,b'\,(\delta u^\top + \delta\delta^\top) + a\,a' I,\qquad r = b s/2,\quad p = a + r,
+
+whose every term is a function of (z, x) times a function of (z', x): products of matrices of landmarks against samples, of
+which symmetry asks for half. That is :math:`\tfrac34 m^2 d^2` a sample, and all terms are of the size of the kernel itself,
+so that no digits cancel wherever the data lie.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from isopleth.backend import Array, host_view, namespace
+from isopleth.kernels import Kernel, Workspace
+from isopleth.operators.threads import check_stopped, effective_n_jobs, map_threads
+from isopleth.score.spaces import CurlFree, Space
+
+CHUNK = 4096  # samples at once: enough for full speed of the products
+LANDMARKS = 16  # landmarks at once on their left side, for the same reason
+PROFILES = 12  # matrices of all landmarks against a chunk that are held at once, with the scratch of a kernel
+
+
+def _slices(size: int, step: int) -> Iterator[slice]:
+    return (slice(start, min(start + step, size)) for start in range(0, size, step))
+
+
+def _components(space: Space, columns: int) -> int:
+    return columns if isinstance(space, CurlFree) else 1
+
+
+def empty_squares(space: Space, z: Array) -> Array:
+    """Zeros of shape (c, c, m, m) for m landmarks: c is 1 in the diagonal space and the number of columns in the other."""
+    (m, d), xp = z.shape, namespace(z)
+    components = _components(space, d)
+    return xp.zeros((components, components, m, m), dtype=xp.float64, device=z.device)
+
+
+def bytes_of_squares(space: Space, rows: int, columns: int) -> int:
+    """What these zeros take."""
+    return 8 * (rows * _components(space, columns)) ** 2
+
+
+def add_squares(space: Space, z: Array, x: Array, w: Array, out: Array, memory_limit: float) -> None:
+    """Add the sums over samples `x` of weights `w` to `out`, at least where z' is not before z."""
+    z, x, w, out = (host_view(a) for a in (z, x, w, out))
+    if isinstance(space, CurlFree) and isinstance(z, np.ndarray):
+        _add_by_profiles(space, z, x, w, out, memory_limit)
+    else:
+        _add_by_matrices(space, z, x, w, out, memory_limit)
+
+
+def _add_by_matrices(space: Space, z: Array, x: Array, w: Array, out: Array, memory_limit: float) -> None:
+    """By products of whole blocks: more operations than need be where blocks are matrices, and few calls."""
+    (m, d), xp = z.shape, namespace(z)
+    components = _components(space, d)
+    itemsize = 8 if z.dtype == xp.float64 else 4
+    for rows in _slices(x.shape[0], _fitting(memory_limit / (4 * itemsize * m * components**2))):
+        k = space.gram(z, x[rows, :])
+        k *= xp.tile(xp.sqrt(w[rows]), (components,))
+        squares = xp.reshape(k @ k.T, (components, m, components, m))
+        out += xp.permute_dims(squares, (0, 2, 1, 3))
+
+
+def _add_by_profiles(
+    space: Space, z: np.ndarray, x: np.ndarray, w: np.ndarray, out: np.ndarray, memory_limit: float
+) -> None:
+    """By the formula of the module."""
+    m, d = z.shape
+    workers = min(effective_n_jobs(space.n_jobs), -(-m // LANDMARKS))
+    terms = d * (d + 3) // 2
+    numbers = memory_limit / z.itemsize - workers * 3 * terms * LANDMARKS * m
+    for rows in _slices(len(x), _fitting(numbers / (PROFILES * m + workers * LANDMARKS * (terms + d)))):
+        with np.errstate(all="ignore"):  # limits at 0 and underflow far away are meant
+            _add_chunk(_Profiles.of(space.kernel, z, x[rows], w[rows]), out, workers)
+
+
+def stacked(squares: Array) -> Array:
+    """The whole symmetric matrix, in the order in which a space stacks coefficients."""
+    xp, (components, _, m, _) = namespace(squares), squares.shape
+    matrix = xp.empty((components, m, components, m), dtype=squares.dtype, device=squares.device)
+    matrix[...] = xp.permute_dims(squares, (0, 2, 1, 3))
+    if isinstance(host_view(squares), np.ndarray):
+        _mirror(host_view(squares), host_view(matrix))
+    return xp.reshape(matrix, (components * m, components * m))
+
+
+def _mirror(squares: np.ndarray, matrix: np.ndarray) -> None:
+    """Fill in what :func:`_add_by_profiles` has left out: z' before z is the transpose of z before z'."""
+    components, _, m, _ = squares.shape
+    upper = np.triu(np.ones((m, m), dtype=bool), 1)
+    for i in range(components):
+        for j in range(components):
+            matrix[j, :, i, :].T[upper] = squares[i, j][upper]
+
+
+def _fitting(samples: float) -> int:
+    return max(1, min(CHUNK, int(samples)))
+
+
+@dataclass(frozen=True)
+class _Profiles:
+    """Landmarks against samples: what of a block depends on their distance, and the same times the weights."""
+
+    z: np.ndarray
+    x: np.ndarray
+    a: np.ndarray
+    b: np.ndarray
+    r: np.ndarray
+    p: np.ndarray
+    weighted_a: np.ndarray
+    weighted_b: np.ndarray
+    weighted_p: np.ndarray
+
+    @classmethod
+    def of(cls, kernel: Kernel, z: np.ndarray, x: np.ndarray, w: np.ndarray) -> Self:
+        """Distances by differences: they are a small part of the work."""
+        work = Workspace()
+        s = np.zeros((len(z), len(x)), dtype=z.dtype)
+        for j in range(z.shape[1]):
+            step = np.subtract.outer(z[:, j], x[:, j])
+            step *= step
+            s += step
+        r = -2.0 * kernel._product(work.copy("argument", s), 2, work)
+        a = -2.0 * kernel._product(work.copy("argument", s), 1, work)
+        b = np.divide(2.0 * r, s, out=np.zeros_like(s), where=s > 0.0)  # at 0 it meets u = 0
+        p = a + r
+        return cls(z, x, a, b, r, p, w * a, w * b, w * p)
+
+
+def _add_chunk(profiles: _Profiles, out: np.ndarray, workers: int) -> None:
+    m = len(profiles.z)
+    tiles = deque(_slices(m, LANDMARKS))
+
+    def work(_: int) -> None:
+        scratch = Workspace()
+        while True:
+            try:
+                rows = tiles.popleft()  # the longest first, and each adds to rows of its own
+            except IndexError:
+                return
+            check_stopped()
+            _add_tile(profiles, rows, out[:, :, rows, rows.start :], scratch)
+
+    map_threads(work, range(workers), workers)
+
+
+def _add_tile(f: _Profiles, rows: slice, out: np.ndarray, work: Workspace) -> None:
+    """The module's formula for the landmarks `rows` against those and all after them."""
+    d, n = f.z.shape[1], len(f.x)
+    pairs = [(i, j) for i in range(d) for j in range(i, d)]
+    squares = len(pairs)
+    count = rows.stop - rows.start
+    right = slice(rows.start, None)
+    u = work.empty("differences of landmarks", (d, count, n), f.z.dtype)
+    np.subtract(f.z[rows].T[:, :, None], f.x.T[:, None, :], out=u)
+    left = work.empty("left", (squares + d, count, n), f.z.dtype)
+
+    def moments(weighted: np.ndarray) -> None:
+        """Fill `left` with a profile times u_i u_j, then times u_i."""
+        for i in range(d):
+            np.multiply(weighted[rows], u[i], out=left[squares + i])
+        for k, (i, j) in enumerate(pairs):
+            np.multiply(left[squares + i], u[j], out=left[k])
+
+    def against(part: slice, profile: np.ndarray) -> np.ndarray:
+        terms = left[part]
+        return (terms.reshape(-1, n) @ profile[right].T).reshape(len(terms), count, -1)
+
+    everything, second, first = slice(None), slice(0, squares), slice(squares, None)
+    moments(f.weighted_b)
+    sums = against(everything, f.b)
+    delta = f.z[right].T[:, None, :] - f.z[rows].T[:, :, None]
+    # |delta|^2 may overflow in float32 where the sum is 0
+    sums *= -0.5 * np.sum(np.square(delta, dtype=np.float64), axis=0)
+    sums[second] += against(second, f.p)
+    sums[first] += against(first, f.r)
+    moments(f.weighted_p)
+    sums += against(everything, f.b)
+    moments_of_a = _simple(f.weighted_a[rows], u, f.b[right])
+    _assemble(out, sums, moments_of_a, delta, pairs)
+    same = f.weighted_a[rows] @ f.a[right].T
+    for i in range(d):
+        out[i, i] += same
+
+
+def _simple(weighted: np.ndarray, u: np.ndarray, profile: np.ndarray) -> np.ndarray:
+    """Sums of a profile times u_i, then times 1, against another profile."""
+    return np.stack([*((weighted * step) @ profile.T for step in u), weighted @ profile.T])
+
+
+def _assemble(
+    out: np.ndarray, sums: np.ndarray, simple: np.ndarray, delta: np.ndarray, pairs: list[tuple[int, int]]
+) -> None:
+    """Add the terms in u u^T, u delta^T, delta u^T and delta delta^T."""
+    d = len(delta)
+    for k, (i, j) in enumerate(pairs):
+        out[i, j] += sums[k]
+        if i != j:
+            out[j, i] += sums[k]
+    for i in range(d):
+        for j in range(d):
+            out[i, j] += sums[len(pairs) + i] * delta[j] + delta[i] * (simple[j] + simple[d] * delta[j])

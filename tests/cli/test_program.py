@@ -1,0 +1,144 @@
+"""The console as a whole: what it imports, and whose words its messages use."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+
+import click
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import isopleth
+from isopleth.cli import messages
+from isopleth.cli.commands import COMMANDS
+from isopleth.cli.program import program
+from isopleth.errors import DataWarning, InputError
+
+
+def loaded_by(*arguments: str) -> tuple[int, set[str]]:
+    """Exit code of a run, and the packages that it imports."""
+    code = (
+        "import sys\n"
+        "from isopleth_command import main\n"
+        "try:\n"
+        "    main()\n"
+        "finally:\n"
+        "    print('LOADED', *sorted({name.partition('.')[0] for name in sys.modules}))\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60)
+    return run.returncode, set(run.stdout.rpartition("LOADED")[2].split())
+
+
+HEAVY = {"numpy", "scipy", "sklearn", "skops", "pandas", "torch", "matplotlib", "pyarrow", "joblib"}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["anomalies", "--help"], ["none"]])
+def test_help_imports_nothing_that_takes_time(arguments):
+    code, loaded = loaded_by(*arguments)
+    assert code == (2 if arguments == ["none"] else 0)
+    assert "click" in loaded
+    assert not loaded & HEAVY
+
+
+MISSING = {
+    "anomalies": ["none.csv"],
+    "changes": ["none.csv"],
+    "compare": ["none.csv", "none.csv"],
+    "fit": ["none.csv", "--out", "m"],
+    "monitor": ["--reference", "none.csv"],
+    "prior": ["none.csv", "none.csv", "--target", "x"],
+    "score": ["none", "none.csv", "--out", "o.csv"],
+}
+
+
+@pytest.mark.parametrize("name", [command.name for command in COMMANDS if command.name != "demo"])
+def test_a_missing_file_is_said_before_anything_is_imported(name):
+    code, loaded = loaded_by(name, *MISSING[name])
+    assert code == 2
+    assert not loaded & HEAVY
+    result = CliRunner().invoke(program, [name, *MISSING[name]])
+    assert "does not exist; check the name and the folder." in result.stderr
+
+
+def test_the_package_imports_nothing_until_it_is_asked():
+    code = f"import sys, isopleth, isopleth.io; print(set({sorted(HEAVY)!r}) & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"
+
+
+def test_public_names_are_those_that_can_be_imported():
+    for module in (isopleth, isopleth.io):
+        assert sorted(module._DEFINED_IN) == sorted(module.__all__)
+        assert set(module.__all__) <= set(dir(module))
+        for name in module.__all__:
+            assert getattr(module, name).__name__ == name
+    assert set(isopleth._SUBPACKAGES) <= set(dir(isopleth))
+    assert isopleth.density.SOSREP is isopleth.SOSREP
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        isopleth.nothing  # noqa: B018
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        isopleth.io.nothing  # noqa: B018
+    names: dict[str, object] = {}
+    exec("from isopleth import *", names)
+    assert set(isopleth.__all__) <= set(names)
+
+
+def refused(*arguments) -> str:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = CliRunner().invoke(program, [str(argument) for argument in arguments], catch_exceptions=False)
+    assert result.exit_code == 2
+    return result.stderr
+
+
+def test_messages_name_the_options_of_the_command(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text('a,"b,c",word\n1,2,x\n2,3,y\n')
+    assert refused("anomalies", file).endswith('choose those to use with --columns a,"b,c".\n')
+    assert refused("changes", file).endswith('choose those to use with --column a,"b,c".\n')
+    assert "(--column);" in refused("changes", file, "--column", "z")
+    file.write_text("a,b\n1,nan\n2,3\n")
+    assert refused("anomalies", file).endswith("or choose other columns with --columns.\n")
+    names = [f"c{j}" for j in range(20)]
+    file.write_text("\n".join([",".join([*names, "word"]), ",".join(["1"] * 20 + ["x"])]))
+    assert refused("anomalies", file).endswith("--columns c0,c1,c2,c3,c4,c5,c6,c7,c8,c9,c10,c11,....\n")
+
+
+def test_warnings_name_the_options_of_the_command(tmp_path):
+    file = tmp_path / "t.csv"
+    rows = np.random.default_rng(0).normal(size=(40, 2)).tolist()
+    file.write_text("\n".join(["a,b", "9007199254740993,1", *(f"{a!r},{b!r}" for a, b in rows)]))
+    result = CliRunner().invoke(program, ["changes", str(file)])
+    assert "or choose other columns with --column." in result.stderr
+
+
+def test_a_name_that_looks_like_the_end_of_a_list_harms_nothing():
+    (command,) = (command for command in COMMANDS if command.name == "anomalies")
+    with pytest.raises(InputError, match=r"with --columns \['a"), messages.options_named(command):
+        raise InputError("choose with `columns=['a]`', 'b']`.")
+    assert isinstance(command, click.Command)
+    with pytest.warns(DataWarning, match="`columns`"):  # outside a command, the words of Python stay
+        warnings.warn("choose others with `columns`", DataWarning, stacklevel=1)
+
+
+def test_a_signal_while_a_command_imports_what_it_needs_ends_the_process_at_once(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n2,3\n4,5\n")
+    code = """
+import signal, sys
+from isopleth_command import main
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == "sklearn":
+            try:
+                signal.raise_signal(signal.SIGINT)
+            except BaseException:  # as the import of a compiled module does
+                raise ImportError("cut short") from None
+sys.meta_path.insert(0, Interrupt())
+main()
+"""
+    command = [sys.executable, "-c", code, "anomalies", str(tmp_path / "t.csv")]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (run.returncode, run.stdout) == (130, "")
+    assert run.stderr == "isopleth: interrupted; nothing is left half written.\n"

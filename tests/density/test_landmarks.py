@@ -1,0 +1,184 @@
+"""SOSREP on landmarks: all rows counted for few, the order of far rows, and the model of rows in parts."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from isopleth import SOSREP, DataWarning, InputError, Search, load, save
+from isopleth.density.landmarks import choose_landmarks, fit_parts
+from isopleth.parts import ArrayParts
+
+LIMIT = 2**30
+
+
+def normal(n, d, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def mixture(n, d, seed=0):
+    rng = np.random.default_rng(seed)
+    middle = np.random.default_rng(9).normal(size=(4, d)) * 3.0
+    which = rng.integers(4, size=n)
+    return middle[which] + np.array([0.5, 1.0, 0.3, 0.8])[which, None] * rng.normal(size=(n, d))
+
+
+def heavy(n, d, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)) / np.sqrt(rng.chisquare(3, size=(n, 1)) / 3)
+
+
+def rows(n=700, seed=0):
+    X = normal(n, 3, seed) * [1.0, 2.0, 0.5] + [4.0, 50.0, 0.0]
+    X[1:9] = X[11:19]
+    return X
+
+
+@parametrize_with_checks([SOSREP(landmarks=15)])
+def test_manners_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("d", [2, 5, 20])
+@pytest.mark.parametrize("draw", [normal, mixture, heavy])
+def test_far_rows_are_ordered_by_their_distance(draw, d):
+    X = draw(3000, d)
+    X[7] = X.mean(axis=0) - 40.0 * X.std(axis=0)  # an outlier changes nothing of that
+    model = SOSREP(landmarks=100).fit(X)
+    for direction in (np.ones(d), np.eye(d)[0], normal(1, d, 3)[0]):
+        unit = X.std(axis=0) * direction / np.linalg.norm(direction)
+        found = model.score_samples(X.mean(axis=0) + np.array([5.0, 10.0, 20.0, 50.0, 1e6])[:, None] * unit)
+        assert np.isfinite(found).all()
+        assert (np.diff(found) < 0.0).all()
+    assert np.isfinite(model.score_samples(X)).all()
+
+
+@pytest.mark.parametrize("d", [2, 5])
+@pytest.mark.parametrize("draw", [normal, mixture])
+def test_all_rows_say_more_than_the_landmarks_alone(draw, d):
+    """Held-out log densities, mean over seeds: above those of the landmarks alone, and at a suitable scale near the exact fit."""
+    gains, losses = [], []
+    for seed in range(4):
+        X, new = draw(3000, d, seed), draw(2000, d, seed + 100)
+        model = SOSREP(landmarks=150, length_scale=Search("likelihood", grid=[0.35, 0.5, 0.7, 1.0, 1.4])).fit(X)
+        alone = SOSREP(length_scale=model.length_scale_).fit(model.centers_)
+        exact = SOSREP(length_scale=model.length_scale_).fit(X[:1500])
+        held_out = [one.score_samples(new).mean() for one in (model, alone, exact)]
+        gains.append(held_out[0] - held_out[1])
+        losses.append(held_out[2] - held_out[0])
+    assert np.mean(gains) > 0.005
+    assert np.mean(losses) < 0.1 * d
+
+
+def test_landmarks_count_the_rows_that_are_nearest():
+    X = rows()
+    weights = np.arange(700) % 3 + 0.5 * (np.arange(700) % 2)
+    found, counts = choose_landmarks(ArrayParts(X, weights, part_rows=90), 40, None, LIMIT)
+    assert found.shape == (40, 3)
+    assert (found[:, None] == X[None]).all(axis=2).any(axis=1).all()  # rows of the table
+    unit = np.sqrt(np.average((X - np.average(X, axis=0, weights=weights)) ** 2, axis=0, weights=weights))
+    nearest = cdist(X / unit, found / unit).argmin(axis=1)
+    want = np.bincount(nearest, weights, minlength=40)
+    np.testing.assert_allclose(counts, want * 40 / weights.sum(), rtol=1e-12)
+    tight = choose_landmarks(ArrayParts(X, weights), 40, None, 2e4)[1]  # a few rows at once
+    np.testing.assert_allclose(tight, counts, rtol=1e-12)
+
+
+def test_the_density_is_the_exact_one_of_the_weighted_landmarks():
+    X = rows()
+    model = SOSREP(landmarks=60).fit(X)
+    other = SOSREP().fit(model.centers_, sample_weight=model.weights_)
+    np.testing.assert_allclose(other.score_samples(X), model.score_samples(X), rtol=1e-9)
+    assert model.weights_.sum() == pytest.approx(60)
+    assert model.level_set(0.9) < model.level_set(0.1)
+    assert model.sample(5, random_state=0).shape == (5, 3)
+
+
+def test_not_more_rows_than_landmarks_are_fitted_exactly():
+    X = rows(80)
+    weights = 1.0 + np.arange(80) % 3
+    one, other = (SOSREP(landmarks=size).fit(X, sample_weight=weights) for size in (80, None))
+    np.testing.assert_allclose(one.score_samples(X), other.score_samples(X), rtol=1e-9)
+    np.testing.assert_allclose(np.sort(one.weights_), np.sort(other.weights_))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"kernel": "matern52", "length_scale": "median"},
+        {"length_scale": [1.0, 2.0, 0.5]},
+        {"length_scale": Search("likelihood", grid=[0.5, 1.0, 2.0])},
+        {"bounds": {0: (-20.0, None), 2: (-9.0, 9.0)}},
+        {"landmarks": 5000},
+    ],
+)
+def test_rows_in_parts_give_the_model_of_all_rows(options, weighted):
+    X = rows()
+    weights = np.arange(700) % 3 + 0.5 * (np.arange(700) % 2) if weighted else None
+    options = {"landmarks": 50, **options}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        there = SOSREP(**options).fit(X, sample_weight=weights)
+        here = fit_parts(SOSREP(**options), ArrayParts(X, weights, part_rows=130))
+    np.testing.assert_allclose(here.score_samples(X), there.score_samples(X), rtol=1e-9, atol=1e-9)
+    assert set(vars(here)) == set(vars(there))
+
+
+def test_weights_are_repetitions_and_order_and_units_do_not_matter():
+    X, new = rows(200), rows(30, 1)
+    times = 1 + np.arange(200) % 3
+    order = np.random.default_rng(2).permutation(times.sum())
+    one = SOSREP(landmarks=40).fit(X, sample_weight=times)
+    other = SOSREP(landmarks=40).fit(np.repeat(X, times, axis=0)[order])
+    np.testing.assert_allclose(other.score_samples(new), one.score_samples(new), rtol=1e-9)
+    turned = SOSREP(landmarks=40).fit(X[:, [2, 0, 1]], sample_weight=times)
+    np.testing.assert_allclose(turned.score_samples(new[:, [2, 0, 1]]), one.score_samples(new), rtol=1e-9)
+
+
+def test_names_constant_columns_and_files(tmp_path):
+    X = rows()
+    X[:, 1] = 3.0
+    with pytest.warns(DataWarning, match="constant columns are dropped: 'b'"):
+        model = fit_parts(SOSREP(landmarks=50, bounds={"a": (-9.0, None)}), ArrayParts(X, names=["a", "b", "c"]))
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert list(again.feature_names_in_) == ["a", "b", "c"]
+    np.testing.assert_array_equal(again.dual_coef_, model.dual_coef_)
+
+
+def test_rows_of_weight_0_may_be_anywhere():
+    X, weights = rows(), np.ones(700)
+    X[5], weights[5] = -1e6, 0.0
+    options = {"bounds": {1: (0.0, None)}, "landmarks": 50}
+    here = SOSREP(**options).fit(X, sample_weight=weights)
+    there = SOSREP(**options).fit(np.delete(X, 5, axis=0))
+    np.testing.assert_allclose(here.score_samples(rows(20, 1)), there.score_samples(rows(20, 1)), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "X", "said"),
+    [
+        ({"landmarks": None}, rows(), "landmarks=500 for example"),
+        ({"landmarks": 10**8}, rows(), r"landmarks = 100000000 of 3 columns need .* MiB, .* use [\d,]+ at most"),
+        ({"bounds": {0: (4.0, None)}}, rows(), r"in column 0, on or beyond its bounds \(4.0, inf\)"),
+        ({"length_scale": "broad"}, rows(), "length_scale = 'broad'"),
+        ({}, np.ones((9, 2)), "all rows of X are equal"),
+        ({}, np.ones((0, 2)), "no rows of positive weight"),
+    ],
+)
+def test_refusals(options, X, said):
+    with pytest.raises(InputError, match=said):
+        fit_parts(SOSREP(**{"landmarks": 50, **options}), ArrayParts(X))
+
+
+def test_a_fit_that_fails_leaves_no_model():
+    model = fit_parts(SOSREP(landmarks=50), ArrayParts(rows()))
+    with pytest.raises(InputError):
+        fit_parts(model, ArrayParts(np.ones((9, 3))))
+    assert not hasattr(model, "log_normalizer_")
+    with pytest.raises(ValueError, match="landmarks"):
+        SOSREP(landmarks=1).fit(rows())

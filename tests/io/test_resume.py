@@ -1,0 +1,167 @@
+"""Partial files of results: what is kept, what is cut off, and what is not gone on with."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from isopleth.errors import InputError
+from isopleth.io import resume
+from isopleth.io.resume import Journal, refuse_begun
+
+ABOUT = {"MODEL": "a", "FILE": "b"}
+
+
+def append(journal: Journal, key: str, values: np.ndarray) -> None:
+    journal.append(key, {"values": values})
+
+
+def values_of(journal: Journal) -> dict[str, list[list[float]]]:
+    return {key: journal.read(key)["values"].tolist() for key in journal.keys}
+
+
+def test_wherever_a_file_is_torn_whole_records_are_kept_and_gone_on_with(tmp_path):
+    path, torn = tmp_path / "r.partial", tmp_path / "torn.partial"
+    with Journal(path, ABOUT) as journal:
+        sizes = []
+        for k in range(3):
+            append(journal, str(k), np.full((k + 1, 2), float(k)))
+            sizes.append(path.stat().st_size)
+    content = path.read_bytes()
+    for length in range(len(content) + 1):
+        torn.write_bytes(content[:length])
+        whole = sum(size <= length for size in sizes)
+        with Journal(torn, ABOUT) as journal:
+            assert journal.keys == ["0", "1", "2"][:whole]
+            for k in range(whole, 3):
+                append(journal, str(k), np.full((k + 1, 2), float(k)))
+        assert torn.read_bytes() == content
+
+
+def test_a_changed_byte_ends_what_is_kept(tmp_path):
+    path = tmp_path / "r.partial"
+    with Journal(path, ABOUT) as journal:
+        append(journal, "a", np.zeros((4, 1)))
+        before = path.stat().st_size
+        append(journal, "b", np.ones((4, 1)))
+    content = bytearray(path.read_bytes())
+    content[before + 20] ^= 1
+    path.write_bytes(bytes(content))
+    with Journal(path, ABOUT) as journal:
+        assert values_of(journal) == {"a": [[0.0]] * 4}
+
+
+@pytest.mark.parametrize(
+    ("about", "named"),
+    [({"MODEL": "a", "FILE": "c"}, "another FILE:"), ({"FILE": "c"}, "another FILE, MODEL:"), ({}, "FILE, MODEL:")],
+)
+def test_results_of_something_else_are_refused_and_left(tmp_path, about, named):
+    path = tmp_path / "r.partial"
+    with Journal(path, ABOUT) as journal:
+        append(journal, "a", np.zeros((4, 1)))
+    content = path.read_bytes()
+    with pytest.raises(InputError, match=named):
+        Journal(path, about)
+    assert path.read_bytes() == content
+
+
+def test_what_is_no_journal_is_refused_and_left(tmp_path):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError, match="is a folder"):
+        Journal(tmp_path / "folder", ABOUT)
+    path = tmp_path / "r.partial"
+    path.write_text("letters")
+    with pytest.raises(InputError, match="no partial file of isopleth"):
+        Journal(path, ABOUT)
+    assert path.read_text() == "letters"
+
+
+def test_a_journal_without_rows_leaves_no_file(tmp_path):
+    with Journal(tmp_path / "r.partial", ABOUT):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
+def test_two_runs_do_not_write_into_each_other(tmp_path):
+    pytest.importorskip("fcntl")
+    path = tmp_path / "r.partial"
+    with Journal(path, ABOUT) as journal:
+        append(journal, "a", np.zeros((1, 1)))
+        with pytest.raises(InputError, match="another run"):
+            Journal(path, ABOUT)
+        with pytest.raises(InputError, match="another run"):
+            refuse_begun(path, resume=False)
+    with pytest.raises(InputError, match="interrupted run has left"):
+        refuse_begun(path, resume=False)
+
+
+def test_where_no_room_is_left_rows_before_are_kept_and_what_was_not_begun_is_not_there(tmp_path, room_for):
+    path = tmp_path / "r.partial"
+    with room_for(30), pytest.raises(InputError, match="no room"):
+        Journal(path, ABOUT)
+    assert not list(tmp_path.iterdir())
+    journal = Journal(path, ABOUT)
+    append(journal, "b", np.ones((4, 1)))
+    with room_for(path.stat().st_size + 20):
+        with pytest.raises(InputError, match="no room"):
+            append(journal, "a", np.zeros((4, 1)))
+        journal.close()
+    with Journal(path, ABOUT) as journal:
+        assert values_of(journal) == {"b": [[1.0]] * 4}
+
+
+def test_any_arrays_come_back_as_they_were(tmp_path):
+    arrays = {
+        "number": np.asarray(3),
+        "flag": np.asarray(True),
+        "empty": np.empty((0, 3)),
+        "strided": np.arange(12.0).reshape(3, 4)[:, ::2],
+        "fortran": np.asfortranarray(np.arange(6, dtype=np.int32).reshape(2, 3)),
+        "big-endian": np.arange(3, dtype=">f4"),
+    }
+    with Journal(tmp_path / "r.partial", ABOUT) as journal:
+        journal.append("all", arrays)
+    with Journal(tmp_path / "r.partial", ABOUT) as journal:
+        found = journal.read("all")
+        assert journal.read("none") is None
+    assert found.keys() == arrays.keys()
+    for name, array in arrays.items():
+        assert (found[name].dtype, found[name].shape) == (array.dtype, array.shape)
+        assert np.array_equal(found[name], array)
+
+
+def test_a_later_record_of_a_key_counts_and_the_file_stays_small(tmp_path, monkeypatch):
+    monkeypatch.setattr(resume, "_SUPERSEDED", 1000)
+    path = tmp_path / "r.partial"
+    sizes = []
+    with Journal(path, ABOUT) as journal:
+        append(journal, "first", np.full((50, 1), -1.0))
+        for k in range(100):
+            append(journal, "second", np.full((50, 1), float(k)))
+            sizes.append(path.stat().st_size)
+        assert values_of(journal) == {"first": [[-1.0]] * 50, "second": [[99.0]] * 50}
+        with pytest.raises(InputError, match="another run"):  # the new file is locked as the old one was
+            Journal(path, ABOUT)
+    assert max(sizes) < 5000
+    assert [child.name for child in tmp_path.iterdir()] == ["r.partial"]
+    with Journal(path, ABOUT) as journal:
+        assert values_of(journal) == {"first": [[-1.0]] * 50, "second": [[99.0]] * 50}
+
+
+def test_a_new_file_that_does_not_fit_leaves_the_old_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(resume, "_SUPERSEDED", 1000)
+    path = tmp_path / "r.partial"
+    monkeypatch.setattr(resume.os, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "no space")))
+
+    def fill(journal: Journal) -> None:
+        for _ in range(100):
+            append(journal, "a", np.full((50, 1), float(len(kept))))
+            kept.append(path.stat().st_size)
+
+    kept: list[int] = []
+    with Journal(path, ABOUT) as journal, pytest.raises(InputError, match="no room"):
+        fill(journal)
+    monkeypatch.undo()
+    assert [child.name for child in tmp_path.iterdir()] == ["r.partial"]
+    with Journal(path, ABOUT) as journal:
+        assert values_of(journal) == {"a": [[float(len(kept))]] * 50}

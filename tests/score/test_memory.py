@@ -1,0 +1,111 @@
+"""Scores with a kernel at every row stay within their memory limit, whatever path that leaves them."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from isopleth import KEF, SSGE, KernelScore, NuMethod, Tikhonov
+from isopleth.kernels import IMQ
+from isopleth.operators import Operator, vector_blocks
+from isopleth.operators.vector_blocks import CURL_FREE
+from isopleth.score import selection
+from isopleth.score.memory import MemoryPlan
+from isopleth.score.spaces import SPACES
+
+
+def rows(n, d, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)) + 4.0 * rng.integers(0, 2, size=(n, 1))
+
+
+def peak(fit, X):
+    """Of memory taken beyond the rows, in bytes."""
+    tracemalloc.start()
+    try:
+        fit(X)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.fixture(autouse=True)
+def imported():
+    KernelScore().fit(rows(30, 2))
+
+
+@pytest.mark.parametrize(("n", "d", "mebibytes", "jobs"), [(1400, 10, 64, 2), (1000, 10, 34, 1)])
+def test_a_choice_by_folds_stays_within_the_limit(n, d, mebibytes, jobs):
+    X, limit = rows(n, d), mebibytes * 2**20
+    model = KernelScore(length_scale="median", base=None, memory_limit=limit, n_jobs=jobs)
+    assert peak(model.fit, X) <= limit + X.nbytes
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        KEF(alpha=0.1, truncated=False),
+        KEF(alpha=0.1, solver="lanczos"),
+        NuMethod(steps=5),
+        NuMethod(alpha=0.1),
+        SSGE(threshold=0.1),
+        SSGE(threshold=0.1, space="curl_free"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("mebibytes", [24, 44])
+def test_given_strengths_stay_within_the_limit(model, mebibytes):
+    X, limit = rows(1400, 6), mebibytes * 2**20
+    model.set_params(memory_limit=limit, n_jobs=1, tol=1e-4)
+    assert peak(model.fit, X) <= limit + X.nbytes
+
+
+def test_a_splitting_that_does_not_fit_is_left_out():
+    X = rows(1100, 20)
+    limit = 2 * MemoryPlan.of(SPACES["curl_free"](IMQ(dim=20), n_jobs=1), *X.shape).pairs + 2**24
+    model = KEF(alpha=0.1, truncated=False, memory_limit=limit, n_jobs=1)
+    assert peak(model.fit, X) <= limit + X.nbytes
+
+
+def test_the_limit_changes_nothing_but_rounding():
+    X = rows(400, 6)
+    roomy, tight = (
+        KernelScore(length_scale="median", base=None, memory_limit=limit * 2**20, n_jobs=2).fit(X)
+        for limit in (1024, 8)
+    )
+    assert roomy.search_path_.best_index == tight.search_path_.best_index
+    np.testing.assert_allclose(roomy.grad_log_density_, tight.grad_log_density_, rtol=0, atol=1e-6)
+
+
+def test_a_stored_product_takes_its_rows_in_blocks(monkeypatch):
+    x = rows(300, 7)
+    operator = Operator(IMQ(), x, block=CURL_FREE).store()
+    v = rows(300, 7, seed=1)
+    whole = operator.matvec(v)
+    for pairs in (1, 300 * 7, 300 * 299):
+        monkeypatch.setattr(vector_blocks, "HOST_PAIRS", pairs)
+        np.testing.assert_allclose(operator.matvec(v), whole, rtol=0, atol=1e-12 * np.abs(whole).max())
+    monkeypatch.setattr(vector_blocks, "HOST_PAIRS", 3000)
+    assert peak(operator.matvec, v) < x.shape[0] ** 2 * 8 / 2
+
+
+def test_of_many_rows_only_as_many_are_held_out_as_tell_enough(monkeypatch):
+    """Five fits to almost all of many rows would take five times the time, for a mean that is known well enough from one."""
+    seen = []
+    terms = selection.held_out_terms
+
+    def counted(space, z, weights, part, *rest):
+        seen.append((len(z), int(part.sum())))
+        return terms(space, z, weights, part, *rest)
+
+    monkeypatch.setattr(selection, "held_out_terms", counted)
+    monkeypatch.setattr(selection, "HELD_OUT", 100)
+    monkeypatch.setattr(selection, "COMPARED_ROWS", 60)
+    path = KernelScore(n_jobs=1).fit(rows(300, 2)).search_path_
+    assert [size for size in seen if size[0] == 300] == [(300, 60)] * 2
+    assert len([size for size in seen if size[0] == 60]) == 5 * 5
+    assert np.isfinite(path.path_losses).all()
+    seen.clear()
+    given = Tikhonov(0.01, truncated=False)
+    assert np.isfinite(KernelScore(regularizer=given, n_jobs=1).fit(rows(100, 2)).search_path_.path_losses).all()
+    assert [held for n, held in seen if n == 100] == [20] * 5

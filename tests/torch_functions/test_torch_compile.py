@@ -1,0 +1,65 @@
+"""Functions of isopleth.torch inside torch.compile: the values and gradients that they have outside."""
+
+import inspect
+
+import pytest
+
+from isopleth import Stein
+
+torch = pytest.importorskip("torch")
+
+import isopleth.torch as functions  # noqa: E402
+
+
+def points(n, seed, d=5):
+    return torch.randn(n, d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+Y, V = points(200, 1), points(200, 2, 1)[:, 0]
+CALLS = {
+    "kernel_product": lambda x: functions.kernel_product("gaussian", x, Y, V, 1.5),
+    "gradient_product": lambda x: functions.gradient_product("gaussian", x, Y, V, 1.5),
+    "log_kernel_sum": lambda x: functions.log_kernel_sum("gaussian", x, Y, length_scale=1.5),
+    "squared_l2": lambda x: functions.squared_l2(x, Y, 1.5, 0.1),
+    "entropy_surrogate": lambda x: functions.entropy_surrogate(x, Stein(alpha=0.1)),
+}
+
+
+def test_every_public_function_is_tried():
+    assert set(CALLS) == set(functions.__all__)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("name", CALLS)
+def test_a_compiled_function_has_the_same_values_and_gradients(name, backend):
+    def loss(z, scale):
+        return (torch.tanh(CALLS[name](scale * torch.sin(z))) ** 2).sum()
+
+    answers = []
+    for function in (loss, torch.compile(loss, backend=backend)):
+        torch.compiler.reset()
+        z, scale = points(300, 0).requires_grad_(), torch.tensor(1.3, dtype=torch.float64, requires_grad=True)
+        value = function(z, scale)
+        value.backward()
+        answers.append((value.detach(), z.grad, scale.grad))
+    torch.testing.assert_close(answers[1], answers[0], rtol=1e-9, atol=1e-12)
+
+
+def test_what_surrounds_a_call_is_compiled():
+    graphs = []
+
+    def backend(graph, inputs):
+        graphs.append(graph)
+        return graph.forward
+
+    torch.compiler.reset()
+    torch.compile(lambda x: CALLS["kernel_product"](torch.sin(x)).cos().sum(), backend=backend)(points(300, 0))
+    assert len(graphs) == 2  # before and after: no part of the sums themselves
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_signature_and_documentation_remain(name):
+    function = getattr(functions, name)
+    assert function.__name__ == name
+    assert "x" in inspect.signature(function).parameters
+    assert "Examples" in function.__doc__
