@@ -33,21 +33,22 @@ for n in (10, 20, 50):
 figure = detector.plot(table)
 
 # %%
-# **How sure is that?** A p-value of a row is the probability that an ordinary row is as unlikely. No row of this table is
-# flagged: among 367 rows, three or four with p below 0.01 are nothing unusual. The ranking is still much better than chance.
+# **How sure is that?** Flagged rows are worth a look: as unlikely as the least likely thirtieth of ordinary rows. A p-value of a
+# row is the probability that an ordinary row is as unlikely. Among 367 rows, three or four with p below 0.01 are nothing unusual,
+# and no row of this table is selected at a false discovery rate of 10 %. The ranking is still much better than chance.
 
 share = found[-1] / len(order)
-print("flagged:", int((detector.training_labels_ < 0).sum()))
+print("flagged:", int((detector.training_labels_ < 0).sum()), "selected:", int(detector.select(fdr=0.1).sum()))
 print("smallest p-values:", detector.p_values_[order[:5]].round(4))
 print(f"malignant among the 20 least likely: {found[19] / 20:.0%}, among all: {share:.0%}")
 
 # %%
-# **New rows.** Half of the benign samples train another detector. The p-values of the other half are spread about evenly, as
-# they have to be for rows like those of the training; those of malignant samples are small.
+# **New rows.** Half of the benign samples are the clean reference of another detector. The p-values of the other half are
+# spread about evenly, as they have to be for rows like those of the training; those of malignant samples are small.
 
 benign, malignant = table[breast.labels == 0], table[breast.labels == 1]
 half = np.random.default_rng(0).permutation(len(benign)) < len(benign) // 2
-novelty = AnomalyDetector(random_state=0).fit(benign[half])
+novelty = AnomalyDetector(novelty=True, random_state=0).fit(benign[half])
 
 fig, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
 ax.plot([0, 1], [0, 1], color="0.6", linewidth=0.9, linestyle="--", label="even")

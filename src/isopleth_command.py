@@ -1,4 +1,4 @@
-"""The console command. It lies outside the package, whose import takes a second in which people press Ctrl-C already."""
+"""The console command. It handles signals before it imports the package."""
 
 import os
 import signal

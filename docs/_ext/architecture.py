@@ -28,6 +28,7 @@ LAYERS = [
 
 SHARED = {
     "entry": "checks of rows and weights",
+    "columns": "kinds of columns",
     "backend": "array libraries, devices",
     "frame": "shift and scale",
     "length_scales": "rules for a scale",

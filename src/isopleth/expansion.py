@@ -113,6 +113,7 @@ class KernelExpansion:
         r"""Return the log of the integral of f^2, :math:`\alpha^\top K_2\, \alpha`, K_2 the kernel convolved with itself."""
         convolution = self.kernel.self_convolution()
         block = Matrix("self-convolution", lambda kernel: convolution.psi)
-        op = Operator(self.kernel, self.centers, block=block, memory_limit=self.memory_limit, n_jobs=self.n_jobs)
+        kernel = convolution.kernel or self.kernel
+        op = Operator(kernel, self.centers, block=block, memory_limit=self.memory_limit, n_jobs=self.n_jobs)
         total = float(namespace(self.centers).sum(self.coefficients * op.matvec(self.coefficients)))
         return convolution.log_constant + math.log(total)

@@ -121,3 +121,24 @@ def test_a_name_that_looks_like_the_end_of_a_list_harms_nothing():
     assert isinstance(command, click.Command)
     with pytest.warns(DataWarning, match="`columns`"):  # outside a command, the words of Python stay
         warnings.warn("choose others with `columns`", DataWarning, stacklevel=1)
+
+
+def test_a_signal_while_a_command_imports_what_it_needs_ends_the_process_at_once(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n2,3\n4,5\n")
+    code = """
+import signal, sys
+from isopleth_command import main
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == "sklearn":
+            try:
+                signal.raise_signal(signal.SIGINT)
+            except BaseException:  # as the import of a compiled module does
+                raise ImportError("cut short") from None
+sys.meta_path.insert(0, Interrupt())
+main()
+"""
+    command = [sys.executable, "-c", code, "anomalies", str(tmp_path / "t.csv")]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (run.returncode, run.stdout) == (130, "")
+    assert run.stderr == "isopleth: interrupted; nothing is left half written.\n"

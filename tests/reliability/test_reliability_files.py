@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import isopleth
 from isopleth.cli.stream import RowReader
-from isopleth.errors import InputError
+from isopleth.errors import InputError, MissingExtraError
 from isopleth.io import read_table
 from isopleth.io.tables import Table
 
@@ -91,7 +91,9 @@ def test_all_tampered_models():
 class TestTally:
     """The judge himself: what must not be does count as a defect."""
 
-    @pytest.mark.parametrize("error", [TypeError("x"), InputError("two\nlines."), InputError("no end"), MemoryError()])
+    @pytest.mark.parametrize(
+        "error", [TypeError("x"), MissingExtraError("two\nlines."), InputError("no end"), MemoryError()]
+    )
     def test_defects(self, error):
         tally = Tally()
 

@@ -14,6 +14,7 @@ from isopleth.cli.findings import Findings, explained, report
 from isopleth.cli.messages import Stages, naming_columns
 from isopleth.cli.models import columns_at_fit, judged, load_detector, matched_columns, of_this_version
 from isopleth.cli.outputs import Outputs
+from isopleth.cli.text import counted
 from isopleth.errors import InputError
 from isopleth.io import Table, read_table
 from isopleth.tasks.anomaly.detector import AnomalyDetector
@@ -22,6 +23,9 @@ from isopleth.tasks.anomaly.detector import AnomalyDetector
 def anomalies(
     file: Path,
     out: Path | None,
+    contamination: float | None,
+    fdr: float,
+    reference: Path | None,
     columns: list[str] | None,
     top: int,
     save_to: Path | None,
@@ -34,8 +38,11 @@ def anomalies(
     """Find the least likely rows of a table and report them."""
     if save_to and model:
         raise InputError("--save and --model exclude each other: with --model nothing is fitted that could be saved.")
+    for name, given in (("--contamination", contamination), ("--reference", reference)):
+        if model and given is not None:
+            raise InputError(f"{name} and --model exclude each other: the model has its own threshold and reference.")
     outputs = Outputs(out, save_to, plot, raw_text)
-    outputs.check({"FILE": file, "--model": model})
+    outputs.check({"FILE": file, "--model": model, "--reference": reference})
     with Stages(["reading", "fitting", "scoring", *["explaining"] * explain, "writing"]) as stage:
         stage("reading")
         if model:
@@ -45,13 +52,19 @@ def anomalies(
             table = read_for_model(file, columns, *expected)
             stage("scoring")
             with of_this_version(model):
-                findings, wording = score(detector, table), wording_of_new(detector)
+                findings = score(detector, table, fdr)
+        elif reference:
+            ordinary = read_table(reference, columns)
+            stage("fitting")
+            detector = fit(ordinary, contamination, novelty=True)
+            table = read_for_model(file, columns, *columns_at_fit(detector))
+            stage("scoring")
+            findings = score(detector, table, fdr)
         else:
             table = read_table(file, columns)
             stage("fitting")
-            detector = fit(table)
-            findings = training_findings(detector, table)
-            wording = wording_of_training(detector, findings)
+            detector = fit(table, contamination)
+            findings = training_findings(detector, table, fdr)
         if explain:
             stage("explaining")
             with of_this_version(model) if model else nullcontext():
@@ -59,55 +72,54 @@ def anomalies(
         stage("writing")
         findings = replace(findings, row_numbers=row_numbers)
         outputs.write(findings, detector)
-    click.echo(report(findings, top, *wording))
+    click.echo(report(findings, top, rule_of_flags(detector), meaning(findings, fdr, new=bool(model or reference))))
 
 
-def fit(table: Table) -> AnomalyDetector:
-    """Return a detector fitted to a table, with the names of its columns where the file has them."""
+def fit(table: Table, contamination: float | None = None, *, novelty: bool = False) -> AnomalyDetector:
+    """Return a detector fitted to a table, with the names of its columns if the file has them."""
+    share = "auto" if contamination is None else contamination
     with naming_columns(table.names):
-        detector = AnomalyDetector(random_state=0).fit(table.values)  # the same answer each time
+        detector = AnomalyDetector(contamination=share, novelty=novelty, random_state=0).fit(table.values)
     if table.named:
-        # A data frame would bring them along, but none of the packages that have one is needed otherwise.
+        # A data frame would carry the names, but no library that has one is needed otherwise.
         detector.feature_names_in_ = np.array(table.names, dtype=object)
     return detector
 
 
-def training_findings(detector: AnomalyDetector, table: Table) -> Findings:
+def training_findings(detector: AnomalyDetector, table: Table, fdr: float = 0.1) -> Findings:
     """Return the findings of a detector in the table it was fitted to."""
-    return Findings(table, detector.training_scores_, detector.p_values_, detector.training_labels_)
+    return Findings(
+        table, detector.training_scores_, detector.p_values_, detector.training_labels_, detector.select(fdr=fdr)
+    )
 
 
-def score(detector: AnomalyDetector, table: Table) -> Findings:
+def score(detector: AnomalyDetector, table: Table, fdr: float) -> Findings:
     """Return the findings of a detector in new rows."""
     with matched_columns():
         scores, p_values, flagged = judged(detector, table.values)
-    return Findings(table, scores, p_values, np.where(flagged, -1, 1))
+        certain = detector.select(table.values, fdr=fdr)
+    return Findings(table, scores, p_values, np.where(flagged, -1, 1), certain)
 
 
-def wording_of_training(detector: AnomalyDetector, findings: Findings) -> tuple[str, str]:
-    """Return the rule that flags rows of the fitted table, and a sentence on its certainty."""
-    rate, n = detector.false_discovery_rate, len(findings.scores)
-    meaning = (
-        "p-value: the share of rows as unlikely, continued by a fitted tail beyond the most extreme eighth and so "
-        "approximate"
+def rule_of_flags(detector: AnomalyDetector) -> str:
+    """Return what a flag means, in a few words."""
+    if detector.contamination == "auto":
+        return "worth a look"
+    return f"the least likely {float(detector.contamination):.3g} of the fitted rows"
+
+
+def meaning(findings: Findings, fdr: float, *, new: bool) -> str:
+    """Return sentences on what the marks and the p-values of a report mean."""
+    certain = int(findings.certain.sum())
+    marks = (
+        f"*: worth a look, as unlikely as the least likely thirtieth of ordinary rows.  **: certain at a false discovery rate of "
+        f"{fdr:.3g} ({counted(certain, 'row')})."
     )
-    if findings.flagged.any():
-        sureness = (
-            f"; of flagged rows about {rate:.0%} may be ordinary ones, more where the columns have heavy tails or few "
-            "distinct values."
+    if new:
+        return marks + (
+            "\np-value: a row that comes from where the rows of the reference came from has p <= t with a probability of at most "
+            "about t, whatever t is."
         )
-    else:
-        sureness = (
-            f".\nNo row is flagged: among {n} rows the least likely would have to have a p-value below {rate / n:.2g}, "
-            f"or the two least likely below {2 * rate / n:.2g}, and so on."
-        )
-    return f"false discovery rate {rate:.0%}", meaning + sureness
-
-
-def wording_of_new(detector: AnomalyDetector) -> tuple[str, str]:
-    """Return the rule that flags new rows, and a sentence on its certainty."""
-    return (
-        f"score below {detector.offset_:.4g}",
-        "p-value: a row that comes from where the rows of the model came from has p <= t with a probability "
-        "of at most about 2t (in simulation about t), whatever t is.",
+    return marks + (
+        "\np-value: the share of rows as unlikely, continued by a fitted tail beyond the most extreme eighth and so approximate."
     )

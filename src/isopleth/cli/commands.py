@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from isopleth.cli.messages import options_named
-from isopleth.cli.process import leaving_at_once
+from isopleth.cli.signals import leaving_at_once
 from isopleth.io.files import check_source
 
 # Flagged rows that --explain explains at most: a model can flag every row of a large file, which would take hours to explain.
@@ -76,13 +76,31 @@ raw_text_option = click.option(
 
 
 @click.command(
-    cls=Command, short_help="Show the least likely rows of a table.", reads={"file": "file", "model": "model file"}
+    cls=Command,
+    short_help="Show the least likely rows of a table.",
+    reads={"file": "file", "reference": "file", "model": "model file"},
 )
 @click.argument("file", type=_PATH)
 @click.option(
     "--out",
     type=_PATH,
-    help="Write line (or row), score, p_value and label (1: flagged) of every row; .csv or .parquet.",
+    help="Write line (or row), score, p_value, label (1: flagged) and certain (1: selected by --fdr) of every row; .csv or "
+    ".parquet.",
+)
+@click.option(
+    "--contamination",
+    type=click.FloatRange(0, 0.5, min_open=True),
+    help="Flag this share of the rows of FILE, or of the reference.  [default: rows that are worth a look]",
+)
+@click.option(
+    "--fdr",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.1,
+    show_default=True,
+    help="Mark rows as certain at this false discovery rate.",
+)
+@click.option(
+    "--reference", type=_PATH, help="Judge the rows of FILE by this table, whose rows are known to be ordinary."
 )
 @click.option("--columns", type=ColumnList(), help="Use these columns only.")
 @click.option("--top", type=click.IntRange(min=0), default=10, show_default=True, help="Show so many rows.")
@@ -100,8 +118,8 @@ raw_text_option = click.option(
 def anomalies() -> None:
     """Show the least likely rows of FILE, a table in .csv, .tsv, .parquet, .npy or .npz.
 
-    Without --model, each row is judged by the other rows of FILE. With --model, the rows are new, and are judged by
-    those that the model was fitted on.
+    Each row is judged by the other rows of FILE. With --reference, the rows are judged by the rows of that table, which are
+    known to be ordinary, and with --model by those that the model was fitted on.
     """
 
 

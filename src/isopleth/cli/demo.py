@@ -6,10 +6,11 @@ from pathlib import Path
 
 import click
 
-from isopleth.cli.anomalies import fit, training_findings, wording_of_training
+from isopleth.cli.anomalies import fit, meaning, rule_of_flags, training_findings
 from isopleth.cli.findings import report
 from isopleth.cli.messages import Stages
 from isopleth.cli.outputs import Outputs
+from isopleth.cli.text import counted
 from isopleth.datasets import load_breast
 from isopleth.errors import printable
 from isopleth.io import Table
@@ -32,8 +33,10 @@ def demo(plot: Path) -> None:
     found = int(breast.labels[findings.order[:known]].sum())
     chance = known * known / len(breast.labels)
     click.echo(breast.description + "\n")
-    click.echo(report(findings, known, *wording_of_training(detector, findings)) + "\n")
+    flagged = int(breast.labels[findings.flagged].sum())
+    click.echo(report(findings, known, rule_of_flags(detector), meaning(findings, 0.1, new=False)) + "\n")
     click.echo(
-        f"{found} of the {known} known anomalies are among the {known} least likely rows (by chance: {chance:.1f})."
+        f"{found} of the {known} known anomalies are among the {known} least likely rows (by chance: {chance:.1f}); {flagged} of "
+        f"them are among the {counted(int(findings.flagged.sum()), 'flagged row')}."
     )
     click.echo(f"The picture is in {printable(str(plot))}.")

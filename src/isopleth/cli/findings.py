@@ -31,6 +31,8 @@ class Findings:
         p-values of the rows.
     labels : ndarray of shape (n,)
         -1 for flagged rows, 1 for all others.
+    certain : ndarray of shape (n,), bool
+        Rows selected with control of the false discovery rate.
     explanation : Explanation, optional
         Which columns make some of the rows unlikely, by the names of the table.
     explained_rows : ndarray of shape (k,), optional
@@ -43,6 +45,7 @@ class Findings:
     scores: np.ndarray
     p_values: np.ndarray
     labels: np.ndarray
+    certain: np.ndarray
     explanation: Explanation | None = None
     explained_rows: np.ndarray | None = None
     row_numbers: bool = False
@@ -67,6 +70,7 @@ class Findings:
             "score": self.scores,
             "p_value": self.p_values,
             "label": self.flagged.astype(np.int64),
+            "certain": self.certain.astype(np.int64),
         }
         return columns if self.explanation is None else columns | self._reasons(self.explanation)
 
@@ -169,7 +173,7 @@ def _cells(findings: Findings, shown: np.ndarray) -> list[list[str]]:
                 str(rank),
                 *(str(column[i]) for column in where.values()),
                 *numbers,
-                "*" if findings.flagged[i] else "",
+                "**" if findings.certain[i] else "*" if findings.flagged[i] else "",
                 reason,
             ]
         )

@@ -1,25 +1,13 @@
-"""Process around the command line: signals, and streams that are closed or full."""
+"""Process around the command line: its exit code, and streams that are closed or full."""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
-from isopleth_command import leave
-
-INTERRUPTED = "interrupted; nothing is left half written."
-INTERRUPTED_CODE = 128 + signal.SIGINT
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-# Seconds in which a repeated signal is ignored, while half-written files are removed.
-_BURST = 1.0
-
-# Time at which each signal was last acted on, by its number.
-_received: dict[int, float] = {}
+from isopleth.cli.signals import INTERRUPTED, INTERRUPTED_CODE, on_signals, stop
 
 
 def main() -> None:
@@ -29,60 +17,18 @@ def main() -> None:
         # The imports take a while, in which the run can be interrupted as well.
         from isopleth.cli.program import program
 
-        _on_signals(_stop)
+        on_signals(stop)
         program(prog_name="isopleth")
     except KeyboardInterrupt:
         with suppress(OSError):
             print(f"isopleth: {INTERRUPTED}", file=sys.stderr)
         sys.exit(INTERRUPTED_CODE)
     finally:
-        _on_signals(signal.SIG_IGN)  # what is left takes no time, and has no words for them
+        on_signals(signal.SIG_IGN)  # what is left takes no time, and has no words for them
         # Under python -m, once an interrupt has passed through an exec of text, as in the making of a data class, Python would
         # end by that signal in the place of the exit code, unless another such exec has ended well.
         exec("")
         _drop_what_cannot_be_written()
-
-
-@contextmanager
-def leaving_at_once() -> Iterator[None]:
-    """Let signals end the process at once, while nothing is written: an import that is cut short can raise anything."""
-    changed = [number for number in _SIGNALS if signal.getsignal(number) is _stop]
-    for number in changed:
-        signal.signal(number, leave)
-    try:
-        yield
-    finally:
-        for number in changed:
-            signal.signal(number, _stop)
-
-
-@contextmanager
-def signals_first() -> Iterator[None]:
-    """Raise the exception of a signal where an interrupted import turned it into another one."""
-    try:
-        yield
-    except Exception:
-        if _received:
-            raise _exception(next(iter(_received))) from None
-        raise
-
-
-def _on_signals(handler: object) -> None:
-    for number in _SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as for jobs that a script starts in the background
-            signal.signal(number, handler)  # type: ignore[arg-type]
-
-
-def _stop(number: int, _: object) -> None:
-    """Raise an exception, so that half-written files are removed; a repeated signal does not disturb that."""
-    now = time.monotonic()
-    if now - _received.get(number, -_BURST) >= _BURST:
-        _received[number] = now
-        raise _exception(number)
-
-
-def _exception(number: int) -> BaseException:
-    return KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
 
 
 def _stand_in_for_closed_streams() -> None:

@@ -455,7 +455,7 @@ def fit_parts(estimator: RandomFeatureSOSREP, parts: Parts) -> RandomFeatureSOSR
     estimator._forget()
     take_columns(estimator, parts)
     bounds = Bounds.of(estimator.bounds, parts.labels, parts.names)
-    found = parts.sums(partial(_BoundedSurvey, parts.n_features), partial(_survey, bounds, parts.labels))
+    found = parts.sums(partial(_BoundedFirstPass, parts.n_features), partial(_add_bounded, bounds, parts.labels))
     found.check(bounds, parts.labels)
     survey, rows = found.survey, found.survey.sample.rows
     keep = varying_columns(estimator, np.stack([survey.moments.low, survey.moments.high]))
@@ -485,7 +485,7 @@ def fit_parts(estimator: RandomFeatureSOSREP, parts: Parts) -> RandomFeatureSOSR
     return estimator
 
 
-class _BoundedSurvey:
+class _BoundedFirstPass:
     """A survey of rows on the whole line, and where they end as they are."""
 
     def __init__(self, n_features: int) -> None:
@@ -504,9 +504,9 @@ class _BoundedSurvey:
         bounds.check(np.stack([self.extent.low, self.extent.high]), np.ones(2, dtype=bool), labels)
 
 
-def _survey(
-    bounds: Bounds, labels: list[str], found: _BoundedSurvey, rows: np.ndarray, weights: np.ndarray | None
-) -> _BoundedSurvey:
+def _add_bounded(
+    bounds: Bounds, labels: list[str], found: _BoundedFirstPass, rows: np.ndarray, weights: np.ndarray | None
+) -> _BoundedFirstPass:
     rows, weights = _counted(rows, weights)
     bounds.refuse_outside(rows, labels)
     found.extent.add(rows, weights)

@@ -158,6 +158,13 @@ class Kernel(ABC):
     # True if phi is nowhere negative.
     nonnegative: ClassVar[bool] = True
 
+    # True for products over columns, which are functions of :meth:`separation` in place of squared distances.
+    by_columns: ClassVar[bool] = False
+
+    def separation(self, a: Array, b: Array, work: Workspace) -> Array:
+        """Return the argument of the kernel for all pairs of rows of `a` and `b`; only if :attr:`by_columns`."""
+        raise NotImplementedError
+
     def __post_init__(self) -> None:
         if self.dim is None:
             return
@@ -394,10 +401,13 @@ class SelfConvolution:
         c, at unit length scale; a length scale ell adds ``dim * log(ell)``.
     psi : callable
         ``(s, work) -> array``; it may overwrite `s`.
+    kernel : Kernel, optional
+        Kernel whose separation of points is the argument of psi, if that is not a squared distance.
     """
 
     log_constant: float
     psi: Callable[[Array, Workspace], Array]
+    kernel: Kernel | None = None
 
     def __call__(self, s: Array) -> Array:
         """Return psi at squared scaled distances `s`, an array or a number."""

@@ -164,6 +164,11 @@ class Sweep:
         self._each(fill, half=half)
         return out
 
+    def _separated(self, row: slice, column: slice, work: Workspace) -> Callable[[], Tile]:
+        """Start a tile of a kernel that is a function of coordinates, not of distances."""
+        a, b = self.x.x[row, :], self.y.x[column, :]
+        return lambda: Tile(self.kernel.separation(a, b, work), a, b, work, direct=True)
+
     def _each(self, visit: Callable[[Tile, slice, slice, int], None], half: bool) -> None:
         """Call `visit` for every tile, or with `half` for those on and right of the diagonal; a row of tiles has one worker."""
         workers, tile = self.layout.workers, self.layout.tile
@@ -179,6 +184,9 @@ class Sweep:
             for i in _share(len(rows), worker, workers):
                 row, own = down[i]
                 for column, reach in [down[i], *_from(row.stop, across)] if half else across:
+                    if self.kernel.by_columns:
+                        yield self._separated(row, column, scratch), row, column
+                        continue
                     yield _start_tile(x, row, self.y, column, scratch, own + reach, exponent), row, column
 
         def work(worker: int) -> None:

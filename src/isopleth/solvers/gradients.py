@@ -65,9 +65,9 @@ def standard_gradient(op: Operator, w: Array, tol: float = 1e-8, max_iter: int =
     r"""Gradient descent in the coefficients, :math:`\alpha \leftarrow \alpha - 2\lambda K(\alpha - w/K\alpha)`.
 
     The other iteration of [1]_, eq. 7, which does not give the step length. Here a step first tries the best length of the
-    previous step (Barzilai and Borwein), and halves it until K alpha is positive and the objective is sufficiently below the highest of
-    the last ten (Grippo, Lampariello and Lucidi). It converges for every positive definite kernel, at a rate that depends on the
-    condition of K: smooth kernels need many more than `max_iter` steps, which the residual shows.
+    previous step (Barzilai and Borwein), and halves it until K alpha is positive and the objective is sufficiently below the
+    highest of the last ten (Grippo, Lampariello and Lucidi). It converges for every positive definite kernel, at a rate that
+    depends on the condition of K: smooth kernels need many more than `max_iter` steps, which the residual shows.
 
     Parameters
     ----------

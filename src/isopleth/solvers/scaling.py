@@ -20,7 +20,8 @@ from isopleth.solvers.conjugate_gradients import conjugate_gradients
 class ScalingSolution:
     r"""Result of a scaling solver: `coefficients` alpha and `values` K alpha.
 
-    `residual` is :math:`\max_i |\alpha_i (K\alpha)_i / w_i - 1|`, and infinite unless K alpha > 0. `n_iter` counts products with the matrix.
+    `residual` is :math:`\max_i |\alpha_i (K\alpha)_i / w_i - 1|`, and infinite unless K alpha > 0. `n_iter` is the number
+    of products with the matrix.
     """
 
     coefficients: Array

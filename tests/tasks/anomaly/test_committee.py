@@ -1,18 +1,13 @@
-"""Committees of small-sample densities: their members, their samples, their columns."""
+"""Joint evidence: members, their samples, their columns, and who judges which row."""
 
 import numpy as np
 import pytest
 from anomaly_tables import table
 
-from isopleth.tasks.anomaly.committee import Committee, Member, discounted, sample_sizes, some_columns
+from isopleth.tasks.anomaly.committee import Committee, Member, root_coefficients, sample_sizes, some_columns
+from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable
 
-
-def test_few_copies_count_once_and_very_many_in_full():
-    c = np.array([1, 2, 8, 1000, 10**6])
-    w = discounted(c)
-    np.testing.assert_allclose(w[:3], [1, 1, 512 / 320])
-    np.testing.assert_allclose(w[3:], c[3:], rtol=1e-3)
-    assert (np.diff(discounted(np.arange(1, 200))) >= 0).all()
+LIMITS = Limits(2.0**30, 1)
 
 
 def test_sample_sizes_double_and_keep_to_their_share():
@@ -23,13 +18,26 @@ def test_sample_sizes_double_and_keep_to_their_share():
     assert sample_sizes(20, 10_000) == [8, 16]
 
 
-def test_members_are_densities_of_their_sample():
+def test_coefficients_solve_the_equation_of_sosrep():
+    points = np.random.default_rng(0).normal(size=(30, 2))
+    K = np.exp(-np.abs(points[:, None] - points).sum(axis=2))
+    w = np.random.default_rng(1).dirichlet(np.ones(30))
+    alpha = root_coefficients(K, w)
+    np.testing.assert_allclose(alpha * (K @ alpha), w, rtol=0.02)
+
+
+def test_members_are_squared_kernel_sums():
     z = table(20)
-    member = Member.of(z, np.array([0, 2]))
-    f = np.exp(0.5 * member.log_density(z[np.lexsort(z[:, [2, 0]].T)], 1e9))
-    np.testing.assert_allclose(20 * member.coefficients * f, 1.0, rtol=0.02)  # centres are in lexical order
-    one = Member.of(z[:1], np.arange(3))
-    assert one.log_density(z[:1], 1e9)[0] > one.log_density(z[1:2], 1e9)[0]
+    member = Member.fit(z, np.arange(20), np.array([0, 2]))
+    query = table(5, seed=1)
+    by_hand = [
+        2 * np.log(sum(np.exp(a - np.abs(q[[0, 2]] - c).sum() / member.length_scale) for a, c in pairs))
+        for q in query
+        for pairs in [list(zip(member.log_coefficients, member.centers, strict=True))]
+    ]
+    np.testing.assert_allclose(member.log_density(query), by_hand)
+    one = Member.fit(z, np.array([0]), np.arange(3))
+    assert one.log_density(z[:1])[0] > one.log_density(z[1:2])[0]
 
 
 def test_column_subsets_are_log_uniform_in_size():
@@ -42,7 +50,23 @@ def test_column_subsets_are_log_uniform_in_size():
     assert len(some_columns(1, rng)) == 1
 
 
-def test_committees_fall_back_to_the_spare_scale():
-    rows = np.c_[np.arange(10.0), np.zeros(10)]
-    committee = Committee.of(rows, np.ones(10), np.array([1.0, 0.5]), 10, 16, np.random.default_rng(0))
-    assert committee.frame.scale[1] == 0.5
+def test_evidence_is_the_mean_over_the_members_that_have_not_sampled_the_row():
+    training = TrainingTable.of(table(60))
+    committee = Committee.fit(training, 12, 16, 0, LIMITS)
+    z = training.rows / training.spread
+    for i in (0, 7, 31):
+        outside = [
+            level - member.log_density(z[i : i + 1])[0]
+            for member, level in zip(committee.members, committee.levels, strict=True)
+            if i not in member.sampled
+        ]
+        assert 0 < len(outside) < 12
+        assert committee.evidence(training.rows[i : i + 1], np.array([i]), LIMITS)[0] == pytest.approx(np.mean(outside))
+    everybody = np.mean([lv - m.log_density(z) for m, lv in zip(committee.members, committee.levels, strict=True)], 0)
+    np.testing.assert_allclose(committee.evidence(training.rows, np.full(60, NEW), LIMITS), everybody)
+
+
+def test_rows_in_every_sample_are_judged_by_all_members():
+    training = TrainingTable.of(np.array([[0.0], [1.0]]))
+    committee = Committee.fit(training, 5, 64, 0, LIMITS)
+    assert np.isfinite(committee.evidence(training.rows, training.known, LIMITS)).all()

@@ -1,4 +1,4 @@
-"""The rule that ranks anomalies: densities of many small samples of the rows, pooled."""
+"""Joint evidence: the mean log density of a row under SOSREP densities of many small samples."""
 
 from __future__ import annotations
 
@@ -6,37 +6,23 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import cdist, pdist, squareform
 
-from isopleth.expansion import KernelExpansion
-from isopleth.frame import Frame, bounded
-from isopleth.kernels import Laplacian
-from isopleth.kernels.base import Workspace
-from isopleth.operators import Operator
+from isopleth.frame import bounded
+from isopleth.operators.threads import map_threads
 from isopleth.rows import merge_rows
-from isopleth.solvers import fixed_point
+from isopleth.tasks.anomaly.moves import distances_after
+from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable, blocks
 
-# A density of all rows follows every cluster, also one of anomalies. A small sample sees what is common: anomalies
-# are seldom in it.
+# A density of all rows follows every cluster, also one of anomalies. A small random sample rarely contains an
+# anomaly, so the density fitted to it describes ordinary rows.
 SMALLEST_SAMPLE = 8
-SHARE = 8  # no larger sample takes more than one in so many rows
-# Of the sample's median distance: nearby the nearest rows decide, far away the whole sample.
+SHARE = 8  # beyond the smallest, no sample takes more than one row in so many
+# Length scale as a share of the sample's median distance: the nearest rows decide close by, the whole sample far away.
 LENGTH_SCALE = 1 / 16
-TOLERANCE = 0.01  # of the members' coefficients; their average does not see more
-COMMON = 16  # copies beyond which a repeated row is a common value and not one observation that was copied
-COMMON_VALUE = (
-    -1
-)  # in place of a fold, for common values among the training rows and for new rows: all committees judge them
-
-
-def discounted(copies: np.ndarray) -> np.ndarray:
-    r"""Weight of a row that occurs `copies` times, :math:`\max(1, c^3/(c^2 + 16^2))`.
-
-    A few copies are one observation written down again, and count once, so that repeating anomalies does not make
-    them ordinary; very many are a value that is common, and count in full.
-    """
-    c = np.asarray(copies, dtype=np.float64)
-    return np.maximum(1.0, c**3 / (c**2 + COMMON**2))
+TOLERANCE = 0.01  # largest relative error of a member's coefficients, far below the differences between members
+MAX_ITERATIONS = 100
+LEVEL_ROWS = 1000  # so many training rows give the level of a member
 
 
 def sample_sizes(max_samples: int, available: float) -> list[int]:
@@ -46,113 +32,159 @@ def sample_sizes(max_samples: int, available: float) -> list[int]:
     return [min(SMALLEST_SAMPLE << i, most, max_samples) for i in range(doublings + 1)]
 
 
-def spread(rows: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Standard deviation of each column, with its most extreme hundredth of the rows at either end drawn in to the next one.
-
-    One wild cell would otherwise make all other differences in its column vanish. A column of rare values that is constant
-    once they are drawn in keeps its plain standard deviation.
-    """
-
-    def deviation(table: np.ndarray) -> np.ndarray:
-        return np.sqrt(share @ (table - share @ table) ** 2)
-
-    ends = min(-(-len(rows) // 100), (len(rows) - 1) // 2)
-    ordered = np.sort(rows, axis=0)
-    drawn_in = deviation(np.clip(rows, ordered[ends], ordered[-1 - ends]))
-    return np.where(drawn_in > 0.0, drawn_in, deviation(rows))
-
-
-@dataclass(frozen=True)
-class Member:
-    """SOSREP of one sample in some of the committee's columns: the root f has `centers` once divided by the length scale."""
-
-    columns: np.ndarray
-    centers: np.ndarray
-    coefficients: np.ndarray
-    length_scale: float
-
-    @classmethod
-    def of(cls, sample: np.ndarray, columns: np.ndarray) -> Self:
-        """Fit to the rows of `sample`, in the frame of the committee."""
-        z, weights, _ = merge_rows(sample[:, columns], np.ones(len(sample)))
-        apart = float(np.median(pdist(z))) if len(z) > 1 else 0.0
-        # Standardised rows are sqrt(2 d) apart on average: the scale of a sample whose rows are not apart at all.
-        scale = LENGTH_SCALE * (apart if apart > 0.0 else float(np.sqrt(2 * len(columns))))
-        solution = fixed_point(Operator(Laplacian(), z / scale, n_jobs=1).store(), weights / weights.sum(), TOLERANCE)
-        return cls(columns, z, solution.coefficients, scale)
-
-    def enter(self, z: np.ndarray) -> np.ndarray:
-        """The member's columns of rows in the frame of the committee, at unit length scale."""
-        return bounded(z[:, self.columns] / self.length_scale)
-
-    def log_density(self, z: np.ndarray, memory_limit: float) -> np.ndarray:
-        """log f^2, which is the log density up to a constant."""
-        kernel = Laplacian(len(self.columns))
-        root = KernelExpansion(kernel, self.centers / self.length_scale, self.coefficients, memory_limit, n_jobs=1)
-        return 2.0 * root.log_abs(self.enter(z))
-
-    def log_density_at(self, s: np.ndarray, work: Workspace) -> np.ndarray:
-        """:meth:`log_density` at squared scaled distances `s` to the centres, which are its first axis; overwrites `s`."""
-        shape = s.shape[1:]
-        terms = Laplacian(len(self.columns))._log(s.reshape(len(s), -1), work)
-        terms += np.log(self.coefficients)[:, None]
-        top = terms.max(axis=0)
-        terms -= top
-        np.exp(terms, out=terms)
-        return (2.0 * (top + np.log(terms.sum(axis=0)))).reshape(shape)
-
-
 def some_columns(dim: int, rng: np.random.Generator) -> np.ndarray:
-    """A random subset of the columns whose size is as likely to be between 1 and 2 as between dim/2 and dim."""
+    """Draw a subset of the columns whose size is as likely to be between 1 and 2 as between dim/2 and dim."""
     size = round(dim ** rng.uniform())
     return np.sort(rng.choice(dim, size=size, replace=False))
 
 
-@dataclass(frozen=True)
-class Committee:
-    """Members fitted to random samples of the same rows; its score is the mean of their log densities.
+def root_coefficients(K: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    r"""Solve :math:`\alpha_i (K\alpha)_i = w_i`, the stationarity condition of SOSREP, by its damped fixed point.
 
-    The mean of log densities is the logarithmic opinion pool: a row is ordinary if most small samples have something near it.
+    For a positive semi-definite matrix without negative entries the map contracts by 1/2 a step in the logarithms.
+    """
+    alpha = np.sqrt(weights / K.sum(axis=1))
+    for _ in range(MAX_ITERATIONS):
+        ratio = weights / (alpha * (K @ alpha))
+        if np.abs(ratio - 1.0).max() <= TOLERANCE:
+            break
+        alpha = alpha * np.sqrt(ratio)
+    return alpha
+
+
+@dataclass(frozen=True)
+class Member:
+    r"""SOSREP of one sample in some of the columns, with the kernel :math:`\exp(-|x - y|_1 / \ell)`.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (p,), int
+        Columns that the member sees.
+    centers : ndarray of shape (m, p)
+        Distinct rows of the sample.
+    log_coefficients : ndarray of shape (m,)
+        Logarithms of the coefficients of the root f.
+    length_scale : float
+        The length scale.
+    sampled : ndarray of int
+        Numbers of the distinct training rows in the sample.
     """
 
-    frame: Frame
-    members: list[Member]
+    columns: np.ndarray
+    centers: np.ndarray
+    log_coefficients: np.ndarray
+    length_scale: float
+    sampled: np.ndarray
 
     @classmethod
-    def of(
-        cls,
-        rows: np.ndarray,
-        copies: np.ndarray,
-        spare: np.ndarray,
-        size: int,
-        max_samples: int,
-        rng: np.random.Generator,
-    ) -> Self:
-        """Fit `size` members to distinct `rows` that occur `copies` times.
+    def fit(cls, z: np.ndarray, sampled: np.ndarray, columns: np.ndarray) -> Self:
+        """Fit to the `sampled` rows of `z`; a row that is sampled twice counts twice."""
+        centers, weights, _ = merge_rows(z[sampled][:, columns], np.ones(len(sampled)))
+        distances = pdist(centers, "cityblock")
+        apart = float(np.median(distances)) if len(distances) else 0.0
+        # Rows of standard normal columns are 2/sqrt(pi) apart in each of them, on average.
+        scale = LENGTH_SCALE * (apart if apart > 0.0 else 2.0 / np.sqrt(np.pi) * len(columns))
+        K = np.exp(-squareform(distances) / scale) if len(centers) > 1 else np.ones((1, 1))
+        alpha = root_coefficients(K, weights / weights.sum())
+        return cls(columns, centers, np.log(alpha), scale, np.unique(sampled))
 
-        Columns are divided by their spread, or by `spare` where they do not vary in these rows.
-        """
-        weights = discounted(copies)
-        share = weights / weights.sum()
-        scale = spread(rows, share)
-        # About 0, the median of the whole table: a mean would follow a wild cell and take the digits of all others.
-        frame = Frame(np.ones(rows.shape[1], dtype=bool), np.zeros(rows.shape[1]), np.where(scale > 0.0, scale, spare))
-        z = frame.enter(rows)
-        sizes = sample_sizes(max_samples, weights.sum())
-        cumulative = np.cumsum(share)[:-1]
+    def log_density(self, z: np.ndarray) -> np.ndarray:
+        """Log density, log f^2, of rows in the frame of the committee, up to a constant."""
+        seen = z if len(self.columns) == z.shape[1] else z[:, self.columns]
+        return self.log_density_at(cdist(self.centers, seen, "cityblock"))
+
+    def log_density_at(self, distances: np.ndarray) -> np.ndarray:
+        """:meth:`log_density` at city-block distances whose first axis is the centres; overwrites `distances`."""
+        terms = distances
+        terms *= -1.0 / self.length_scale
+        terms += self.log_coefficients.reshape(-1, *[1] * (terms.ndim - 1))
+        top = terms.max(axis=0)
+        terms -= top
+        np.exp(terms, out=terms)
+        return 2.0 * (top + np.log(terms.sum(axis=0)))
+
+
+@dataclass(frozen=True)
+class Committee:
+    """Small-sample densities whose mean log density is the joint evidence.
+
+    The mean of log densities is the logarithmic opinion pool: a row is ordinary if most small samples have something
+    near it. A training row is judged by the members whose samples do not hold it.
+
+    Parameters
+    ----------
+    scale : ndarray of shape (d,)
+        Divides each column.
+    members : list of Member
+        The densities.
+    levels : ndarray of shape (members,)
+        Log density of a median training row under each member, from which its log densities are counted.
+    """
+
+    scale: np.ndarray
+    members: list[Member]
+    levels: np.ndarray
+
+    @classmethod
+    def fit(cls, table: TrainingTable, size: int, max_samples: int, seed: int, limits: Limits) -> Self:
+        """Fit `size` members to samples of at most `max_samples` rows."""
+        rng = np.random.default_rng(seed)
+        z = bounded(table.rows / table.spread)
+        sizes = sample_sizes(max_samples, table.weights.sum())
+        cumulative = np.cumsum(table.weights / table.weights.sum())[:-1]
         everything = np.arange(z.shape[1])
-        members = []
+        samples = []
         for b in range(size):
-            # Anomalies of few columns drown in the distances of all, those of a relation between columns show there only.
+            # An anomaly of few columns is lost in the distances over all of them; a broken relation between columns
+            # shows only there.
             columns = everything if b % 2 == 0 else some_columns(len(everything), rng)
-            draws = np.searchsorted(cumulative, rng.uniform(size=sizes[b // 2 % len(sizes)]), side="right")
-            members.append(Member.of(z[draws], columns))
-        return cls(frame, members)
+            uniforms = rng.uniform(size=sizes[b // 2 % len(sizes)])
+            samples.append((np.searchsorted(cumulative, uniforms, side="right"), columns))
+        members = map_threads(lambda sample: Member.fit(z, *sample), samples, limits.threads)
+        typical = z[table.typical(LEVEL_ROWS)]
+        levels = np.array([np.median(member.log_density(typical)) for member in members])
+        return cls(table.spread, members, levels)
 
-    def score(self, rows: np.ndarray, memory_limit: float) -> np.ndarray:
-        """Mean log density over the members, up to a constant; higher for the more ordinary."""
-        z = self.frame.enter(rows)
+    def evidence(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
+        """Minus the mean log density of each row; `known` are numbers of training rows, or NEW."""
+        widest = max(len(member.centers) + rows.shape[1] for member in self.members)
+        parts = blocks(len(rows), 8 * 4 * widest, limits)
+        found = map_threads(lambda part: self._evidence(rows[part], known[part]), parts, limits.threads)
+        return np.concatenate(found)
+
+    def _judging(self, known: np.ndarray) -> np.ndarray:
+        """Which members judge which rows, of shape (members, n): those whose samples do not hold the row.
+
+        In tables of a few rows a row may be in every sample; then all members judge it.
+        """
+        judging = np.ones((len(self.members), len(known)), dtype=bool)
+        seen = np.flatnonzero(known != NEW)
+        if len(seen):
+            for b, member in enumerate(self.members):
+                judging[b, seen] = ~np.isin(known[seen], member.sampled)
+            judging[:, ~judging.any(axis=0)] = True
+        return judging
+
+    def _evidence(self, rows: np.ndarray, known: np.ndarray) -> np.ndarray:
+        z = bounded(rows / self.scale)
+        judging = self._judging(known)
         total = np.zeros(len(z))
-        for member in self.members:
-            total += member.log_density(z, memory_limit)
-        return total / len(self.members)
+        for member, level, judges in zip(self.members, self.levels, judging, strict=True):
+            total += np.where(judges, level - member.log_density(z), 0.0)
+        return total / judging.sum(axis=0)
+
+    def moved_evidence(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """:meth:`evidence` of rows as they are and with one cell moved to each of its `values`, of shape (n, d, 1 + k)."""
+        z, there = bounded(rows / self.scale), bounded(values / self.scale)
+        judging = self._judging(known)
+        fixed = np.zeros(len(z))
+        change = np.zeros((*z.shape, 1 + len(values)))
+        for member, level, judges in zip(self.members, self.levels, judging, strict=True):
+            columns = member.columns
+            after = distances_after(z[:, columns], there[:, columns], member.centers)
+            for i, (j, distances) in enumerate(zip(columns, after, strict=True)):
+                found = level - member.log_density_at(distances)
+                if i == 0:
+                    fixed += np.where(judges, found[:, 0], 0.0)
+                change[:, j] += np.where(judges[:, None], found - found[:, :1], 0.0)
+        return (fixed[:, None, None] + change) / judging.sum(axis=0)[:, None, None]

@@ -1,7 +1,9 @@
-"""Which rows are unlikely, and how sure that is."""
+"""Which rows of a table are unlikely, and how sure that is."""
 
 from __future__ import annotations
 
+import math
+import warnings
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -13,67 +15,82 @@ from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Array, Backend, to_backend, to_numpy
 from isopleth.entry import check_rows, plain_names, varying_columns, warn_few_rows
+from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, interruptible
-from isopleth.rows import merge_rows
-from isopleth.tasks.anomaly.committee import COMMON_VALUE
-from isopleth.tasks.anomaly.conformal import benjamini_hochberg, cross_conformal, tail_p_values
 from isopleth.tasks.anomaly.explanation import Explanation
-from isopleth.tasks.anomaly.moves import Moves, best_moves, values_to_try
-from isopleth.tasks.anomaly.panel import Limits, Panel, committees_without_folds, folds_of_distinct
+from isopleth.tasks.anomaly.moves import Moves, best_moves
+from isopleth.tasks.anomaly.reference import ReferenceDensity
+from isopleth.tasks.anomaly.rule import PooledRule
+from isopleth.tasks.anomaly.selection import anomaly_probabilities, benjamini_hochberg, conformal_p_values
+from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable
+from isopleth.tasks.anomaly.tail import Tail
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+WORTH_A_LOOK = 1 / 30  # tail share at or below which contamination="auto" flags a row
+
 
 class AnomalyDetector(OutlierMixin, BaseEstimator):
-    r"""Rows of low density, ranked by many small-sample densities, with p-values.
+    r"""Anomaly detector that pools densities, covariance and single columns, with p-values and flags.
 
-    A density that is tuned to fit all rows well also fits a cluster of anomalies. The detector instead fits SOSREP
-    densities :math:`p_b = f_b^2/Z_b` [1]_ to `n_estimators` small random samples of the rows (8 to `max_samples`, beyond
-    8 at most an eighth of the rows), and scores a row by the mean of :math:`\log p_b`, the logarithmic opinion pool. Every
-    other density sees all columns, the rest a random subset of them. Columns are standardised, the kernel is Laplacian
-    with a length scale of 1/16 of the sample's median distance, and rows that are repeated a few times count once.
+    A row is judged by three kinds of evidence, each of them fitted to the other rows of the table:
 
-    Rows are parted in five folds, up to 16 copies of a row kept together, and a fifth of the densities is fitted without each
-    fold: training rows are judged by densities that have not seen them. Columns that are constant at fit are left out, and
-    what new rows have there is not looked at.
+    - *joint*: minus the mean log density under `n_estimators` SOSREP densities :math:`p_b = f_b^2/Z_b` [1]_ of small
+      random samples of the rows, with the kernel :math:`\exp(-|x - y|_1/\ell)` and a length scale of 1/16 of the
+      sample's median distance. Half of the densities see all columns, the others a random subset. A small sample
+      rarely contains an anomaly, so that its density describes ordinary rows.
+    - *covariance*: the squared Mahalanobis distance from the half of the rows that is most concentrated [2]_, with a
+      covariance shrunk towards a sphere [3]_.
+    - *columns*: the sum over columns of :math:`-\log \min(1, 2 \min(P(X_j \le x_j), P(X_j \ge x_j)))`.
 
-    Rows may be tensors, or arrays of another library. What is done here is many small computations, so it is done in NumPy;
-    fitted arrays are in the library and on the device of the rows of the fit, answers in those of the rows asked about.
+    Each is turned into its tail share among the training rows, the share of rows as extreme, continued by a fitted
+    tail beyond the most extreme eighth [4]_. The score of a row is the sum of the three log tail shares.
+
+    With ``novelty=True`` all training rows are known to be ordinary. Then one density of all of them follows the data
+    more closely, a kernel density estimate with the same kernel and a width of a quarter of the median distance
+    between nearest neighbours, and the score is its log density.
+
+    In either case a training row is judged without itself, and a row that equals a training row gets the same score
+    as that row. Rows that are repeated a few times are one observation and count once, unless ``novelty=True``; very
+    many copies are a common value and count in full. Columns that are constant at fit are left out.
+
+    Rows may be tensors, or arrays of another library. The computation is done in NumPy; fitted arrays are in the
+    library and on the device of the rows of the fit, answers in those of the rows asked about.
 
     Parameters
     ----------
     contamination : "auto" or float, default="auto"
-        Share of the training rows to call anomalies. "auto" applies the Benjamini-Hochberg procedure, once, to the
-        p-values of the training rows, at `false_discovery_rate`. It may flag none; the threshold for new rows then
-        lies just above the least likely training row.
-    false_discovery_rate : float, default=0.1
-        For ``contamination="auto"``: the share of ordinary rows to accept among those flagged.
-    n_estimators : int, default=200
-        Number of densities.
-    max_samples : int, default=128
-        Largest sample.
+        Which rows to flag. "auto" flags rows that are worth a look: those with a fitted tail share of at most 1/30,
+        so that about one row in thirty of a table without anomalies is flagged. A number is the share of training rows to
+        flag. For flags that hold up to a false discovery rate see :meth:`select`.
+    novelty : bool, default=False
+        Whether the training rows are a clean reference, known to be ordinary.
+    n_estimators : int, default=100
+        Number of densities of the joint evidence.
+    max_samples : int, default=32
+        Largest sample that such a density is fitted to.
     memory_limit : float, default=2**30
         Bytes of scratch.
     n_jobs : int or None, default=-1
         Threads; -1 is all processors, None is one or what joblib.parallel_config says.
     random_state : int, RandomState or None
-        Seed of folds and samples.
+        Seed of the samples and, with ``novelty=True``, of the rows that stand for all in tables of more than 20,000
+        distinct ones.
 
     Attributes
     ----------
     offset_ : float
-        ``decision_function = score_samples - offset_``; negative for anomalies.
+        ``decision_function = score_samples - offset_``; negative for flagged rows.
     training_scores_ : array of shape (n_samples,)
-        Scores of the training rows by the densities fitted without their fold.
+        Scores of the training rows, each judged without itself.
     p_values_ : array of shape (n_samples,)
         p-values of the training rows: the share of training rows as unlikely and, beyond the most extreme eighth, a
         tail fitted to the others. Ranks alone could not flag a row of the table that they come from.
-    training_labels_ : array of shape (n_samples,)
-        -1 for training rows flagged as anomalies, 1 for the others. Where "auto" flags none, :meth:`predict` still gives
-        -1 for the least likely training row, since its threshold has to lie somewhere.
+    training_labels_ : array of shape (n_samples,), int
+        -1 for flagged training rows, 1 for the others; the same as :meth:`predict` of the training rows.
     n_features_in_ : int
         Number of columns at fit.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -82,6 +99,11 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
     References
     ----------
     .. [1] M. Kozdoba, B. Perets, S. Mannor, "Sobolev Space Regularised Pre Density Models", ICML 2024.
+    .. [2] P. J. Rousseeuw, K. Van Driessen, "A Fast Algorithm for the Minimum Covariance Determinant Estimator",
+       Technometrics 41, 1999.
+    .. [3] Y. Chen, A. Wiesel, Y. C. Eldar, A. O. Hero, "Shrinkage Algorithms for MMSE Covariance Estimation", IEEE
+       Transactions on Signal Processing 58, 2010.
+    .. [4] J. Pickands, "Statistical Inference Using Extreme Order Statistics", Annals of Statistics 3, 1975.
 
     Examples
     --------
@@ -95,7 +117,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "contamination": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="right")],
-        "false_discovery_rate": [Interval(Real, 0, 1, closed="neither")],
+        "novelty": ["boolean"],
         "n_estimators": [Interval(Integral, 5, None, closed="left")],
         "max_samples": [Interval(Integral, 4, None, closed="left")],
         "memory_limit": [Interval(Real, 0, None, closed="neither")],
@@ -106,15 +128,15 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
     def __init__(
         self,
         contamination: float | str = "auto",
-        false_discovery_rate: float = 0.1,
-        n_estimators: int = 200,
-        max_samples: int = 128,
+        novelty: bool = False,
+        n_estimators: int = 100,
+        max_samples: int = 32,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = DEFAULT_N_JOBS,
         random_state: Any = None,
     ) -> None:
         self.contamination = contamination
-        self.false_discovery_rate = false_discovery_rate
+        self.novelty = novelty
         self.n_estimators = n_estimators
         self.max_samples = max_samples
         self.memory_limit = memory_limit
@@ -122,12 +144,12 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the densities and set the threshold.
+        """Fit the rule to the rows of a table and set the threshold.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            Rows, anomalies among them or not.
+            Rows; anomalies may be among them, unless ``novelty=True``.
         y : ignored
             Present for scikit-learn's interface.
 
@@ -149,42 +171,40 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         size = np.abs(frame.centre(X))
         middle = np.median(size, axis=0)
         self._frame = frame.scaled(np.where(middle > 0.0, middle, size.max(axis=0)))
-        self._values = values_to_try(X)
+        self._moves = Moves.of(X)
         # Merged in the frame, where rows that differ by less than their digits have become one.
-        rows, copies, place = interruptible(100.0 * X.size, merge_rows, self._frame.enter(X), np.ones(len(X)))
-        warn_few_rows(*rows.shape)
+        table = interruptible(100.0 * X.size, TrainingTable.of, self._frame.enter(X))
+        warn_few_rows(*table.rows.shape)
         seed = check_random_state(self.random_state).randint(2**31)
-        fold = folds_of_distinct(copies, seed)
-        sizes = (self.n_estimators, self.max_samples)
-        committees = committees_without_folds(rows, copies, fold, *sizes, seed, self._limits.threads)
-        self._panel = Panel.of(committees, rows, fold, place, self._limits)
-        self._judge(rows, fold, place)
-        self.p_values_ = tail_p_values(-self.training_scores_)
-        self._set_offset()
+        self._rule: PooledRule | ReferenceDensity
+        if self.novelty:
+            self._rule, surprises = ReferenceDensity.fit(table, seed, self._limits)
+        else:
+            self._rule, surprises = PooledRule.fit(table, self.n_estimators, self.max_samples, seed, self._limits)
+        self._index = table.index
+        self._judge(surprises.sum(axis=1), table)
         to_backend(self, backend)
         return self
 
-    def _judge(self, rows: np.ndarray, fold: np.ndarray, place: np.ndarray) -> None:
-        """Scores of the training rows by the committees that have not seen them."""
-        scores = self._panel.held_out_scores(rows, fold, self._limits)
-        count = len(scores)
-        self.training_scores_ = np.nanmean(scores, axis=0)[place]
-        dealt = fold[place]
-        common = np.flatnonzero(dealt == COMMON_VALUE)
-        common = common[np.argsort(place[common], kind="stable")]  # dealt value by value, in whatever order rows came
-        dealt[common] = np.arange(len(common)) % count
-        self._held_out = [np.sort(-scores[k, place[dealt == k]]) for k in range(count)]
-
-    def _set_offset(self) -> None:
-        scores = self.training_scores_
+    def _judge(self, surprise: np.ndarray, table: TrainingTable) -> None:
+        """Set scores, p-values and labels of the training rows, and the threshold."""
+        weights = table.copies.astype(float) if self.novelty else table.weights
+        self._tail = Tail.of(surprise, weights, errors=1.0)
+        p_values = np.exp(-self._tail.surprise(surprise, new=0.0))
+        scores = self.training_scores_ = -surprise[table.place]
+        self.p_values_ = p_values[table.place]
         if self.contamination == "auto":
-            flagged = self.p_values_ <= benjamini_hochberg(self.p_values_, self.false_discovery_rate)
+            flagged = self.p_values_ <= WORTH_A_LOOK
         else:
             flagged = scores < np.percentile(scores, 100.0 * float(self.contamination))
         self.training_labels_ = np.where(flagged, -1, 1)
-        last = scores[flagged].max() if flagged.any() else scores.min()
-        above = scores[scores > last]
-        self.offset_ = 0.5 * float(last + above.min()) if len(above) else float(last)
+        # Halfway between two scores, so that the last digits of a score decide about no training row.
+        if flagged.any():
+            self.offset_ = 0.5 * float(scores[flagged].max() + scores[~flagged].min())
+        else:
+            least = float(scores.min())
+            beyond = -self._tail.threshold(WORTH_A_LOOK)
+            self.offset_ = min(beyond, least - 1e-6 * max(1.0, abs(least)))
 
     @property
     def _limits(self) -> Limits:
@@ -195,12 +215,18 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         return self._frame.enter(check_rows(self, X, reset=False))
 
     def _score(self, rows: np.ndarray) -> np.ndarray:
-        return self._panel.score(rows, self._limits)
+        """Scores of rows of the frame, of training rows as of such."""
+        return -self._rule.surprises(rows, self._index.find(rows), self._limits).sum(axis=1)
+
+    def _p_values(self, rows: np.ndarray) -> np.ndarray:
+        """Conformal p-values of rows of the frame, all of them taken for new ones."""
+        new = self._rule.surprises(rows, np.full(len(rows), NEW), self._limits).sum(axis=1)
+        return conformal_p_values(-to_numpy(self.training_scores_), new)
 
     def score_samples(self, X: Any) -> Array:
-        """Mean log density of each row over the samples, less that of a median training row.
+        """Return how ordinary each row is: the sum of its log tail shares or, with ``novelty=True``, its log density.
 
-        A row equal to a training row has that row's score, by the densities that have not seen it: any other threshold than
+        A row equal to a training row has that row's score, by the rule without that row: any threshold other than
         one between such scores would flag new ordinary rows in bulk where columns are many.
 
         Parameters
@@ -211,13 +237,14 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         Returns
         -------
         array of shape (n_samples,)
-            In nats; the lower, the less likely.
+            In nats; the lower, the less likely. Log tail shares are at most 0; log densities are counted from that of
+            a median training row.
         """
         backend = Backend.of(X)
         return backend.array(self._score(self._enter(X)))
 
     def decision_function(self, X: Any) -> Array:
-        """``score_samples(X) - offset_``: negative for anomalies.
+        """Return ``score_samples(X) - offset_``, which is negative for flagged rows.
 
         Parameters
         ----------
@@ -232,7 +259,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         return backend.array(self._score(self._enter(X)) - self.offset_)
 
     def predict(self, X: Any) -> Array:
-        """-1 for anomalies, 1 for the others.
+        """Return -1 for flagged rows and 1 for the others.
 
         Parameters
         ----------
@@ -247,14 +274,12 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         return backend.array(np.where(self._score(self._enter(X)) - self.offset_ < 0.0, -1, 1))
 
     def p_values(self, X: Any) -> Array:
-        r"""How sure: cross-conformal p-values of new rows.
+        r"""Return conformal p-values of new rows: the share of training rows at least as unlikely.
 
-        Each fold of training rows is compared with the new row under the densities that were fitted without it; the
-        p-value is the share of rows at least as unlikely, the new one counted. If the row comes from the same
-        distribution as the n training rows, :math:`P(p \le t) \le 2t + 8(1 - t)/(n + 5)` for every t; in simulation
-        it is about t. The bound is for rows without repeats; repeated values make p-values larger. So do anomalies among
-        the training rows that are less likely than ordinary ones. The
-        smallest possible is 1/(n + 1).
+        Each training row is judged without itself, the new row by all training rows. If the row comes from the same
+        distribution as the n training rows, :math:`P(p \le t)` is about t in simulation, whatever the distribution
+        is; repeated values make p-values larger, and so do anomalies among the training rows. The smallest possible
+        p-value is 1/(n + 1).
 
         Parameters
         ----------
@@ -269,25 +294,118 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         backend = Backend.of(X)
         return backend.array(self._p_values(self._enter(X)))
 
-    def _p_values(self, rows: np.ndarray) -> np.ndarray:
-        """p-values of new rows of the frame."""
-        return cross_conformal(self._held_out, list(-self._panel.scores(rows, self._limits)))
+    def select(self, X: Any = None, fdr: float = 0.1) -> Array:
+        """Select rows that are anomalies with a controlled false discovery rate.
+
+        The Benjamini-Hochberg procedure is applied once to the p-values of the rows: those of :meth:`p_values` for
+        new rows, which is conformal selection, and `p_values_`, those of the fitted tail, for the training rows.
+        Of the rows selected, a share of at most about `fdr` is expected to be ordinary. For new rows that holds
+        whatever the distribution of ordinary rows is, if the training rows are ordinary; for training rows it holds
+        as far as the fitted tail does.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features), optional
+            New rows; the training rows when left out.
+        fdr : float, default=0.1
+            False discovery rate, between 0 and 1.
+
+        Returns
+        -------
+        array of shape (n_samples,), bool
+            True for selected rows. Which are selected depends on all rows of `X`.
+
+        Raises
+        ------
+        InputError
+            If `fdr` is not between 0 and 1, or the rows cannot be used.
+
+        Warns
+        -----
+        DataWarning
+            If there are too few training rows for any new row to be selected: with n of them no p-value is below
+            1/(n + 1).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from isopleth import AnomalyDetector
+        >>> rng = np.random.default_rng(0)
+        >>> detector = AnomalyDetector(novelty=True).fit(rng.normal(size=(200, 2)))
+        >>> detector.select([[0.0, 0.0], [9.0, 9.0], [0.3, -0.5]])
+        array([False,  True, False])
+        """
+        check_is_fitted(self, "offset_")
+        if isinstance(fdr, bool) or not isinstance(fdr, Real) or not 0.0 < float(fdr) < 1.0:
+            raise InputError(f"fdr = {fdr!r}: expected a false discovery rate between 0 and 1.")
+        if X is None:
+            backend = Backend.of(self.p_values_)
+            p_values = to_numpy(self.p_values_)
+        else:
+            backend = Backend.of(X)
+            p_values = self._p_values(self._enter(X))
+            n = len(self.training_scores_)
+            if float(fdr) * (n + 1) < 1.0:
+                warnings.warn(
+                    f"no row can be selected at a false discovery rate of {float(fdr):g}: {n} training rows give no "
+                    f"p-value below 1/{n + 1}; expected at least {math.ceil(1.0 / float(fdr)) - 1} training rows.",
+                    DataWarning,
+                    stacklevel=2,
+                )
+        return backend.array(p_values <= benjamini_hochberg(p_values, float(fdr)))
+
+    def anomaly_probability(self, X: Any = None) -> Array:
+        r"""Return the probability that a row is an anomaly: one less its local false discovery rate.
+
+        P-values of ordinary rows are uniform. Where the p-values of a table are denser than that, the excess is of
+        anomalies: with g the density of the p-values, estimated as a falling one, the probability is
+        :math:`\max(0, 1 - 1/g(p))`. Rows that p-values cannot tell from ordinary ones have the probability 0. It is the
+        probability that the row does not come from the distribution of the bulk of the rows, as far as the fitted
+        tail of that distribution holds; a row may be as unlikely as that and be no anomaly to its owner.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features), optional
+            Rows; the training rows when left out. The share of anomalies is that among the training rows or, with
+            ``novelty=True``, that among the rows of `X`, of which there have to be many then.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            In [0, 1).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from isopleth import AnomalyDetector
+        >>> X = np.random.default_rng(0).normal(size=(300, 2))
+        >>> X[:5] += 9.0
+        >>> AnomalyDetector(random_state=0).fit(X).anomaly_probability()[:7] > 0.5
+        array([ True,  True,  True,  True,  True, False, False])
+        """
+        check_is_fitted(self, "offset_")
+        own = to_numpy(self.p_values_)
+        if X is None:
+            return Backend.of(self.p_values_).array(anomaly_probabilities(own, own))
+        backend = Backend.of(X)
+        rows = self._enter(X)
+        if self.novelty:
+            p_values = self._p_values(rows)
+            return backend.array(anomaly_probabilities(p_values, p_values))
+        return backend.array(anomaly_probabilities(own, np.exp(-self._tail.surprise(-self._score(rows), new=0.0))))
 
     def explain(self, X: Any) -> Explanation:
-        r"""Which columns make a row unlikely: what its score would gain if one of them had its best value.
+        r"""Explain which columns and which evidence make a row unlikely.
 
         For row x and column j the rise is :math:`\max_v s(x_1, \ldots, v, \ldots, x_d) - s(x)`, s being
-        :meth:`score_samples` by the densities that judge x: for a training row those that have not seen it. A cell that is
-        extreme has a large rise, and so has one that does not go with the others; where a relation between two columns is
-        broken, both have.
+        :meth:`score_samples` by the rule that judges x: for a training row the rule without that row. A cell that is
+        extreme has a large rise, and so has one that does not go with the others; where a relation between two
+        columns is broken, both have.
 
-        The values v are up to 64 that the column has among the training rows, spread by rank from the least to the greatest.
-        Between them a score may be a little higher; but values that occur are what counts and codes can be, and are the same
-        for every row. A column of 0 and 1 that stands for one of several categories is moved like any other, so that a row
-        may be moved to two categories at once, or to none.
-
-        The score is evaluated once for each row, column and value: about 0.03 s for a new row of 30 columns, a fifth of that
-        for a training row.
+        The values v are up to 64 that the column has among the training rows, spread by rank from the least to the
+        greatest. Between them a score may be a little higher; but values that occur are what counts and codes can be,
+        and are the same for every row. A column of 0 and 1 that stands for one of several categories is moved like
+        any other, so that a row may be moved to two categories at once, or to none.
 
         Parameters
         ----------
@@ -297,7 +415,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         Returns
         -------
         Explanation
-            Its arrays have the columns of X; one that was constant at fit has a rise of 0 and its value at fit as the best.
+            Its arrays have the columns of X; one that was constant at fit has a rise of 0 and its value at fit as the
+            best. Its `evidence` says what each kind of evidence adds to minus the score.
 
         Raises
         ------
@@ -315,14 +434,16 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         check_is_fitted(self, "offset_")
         X = check_rows(self, X, reset=False)
         rows, keep = self._frame.enter(X), self._frame.keep
-        moves = Moves.of(self._values[:, keep], self._frame.enter(self._values))
-        panel = self._panel
-        gained, place = best_moves(moves, rows, panel.judge_of(rows), panel.committees, *self._limits)
-        rise, best = np.zeros(X.shape), np.tile(self._values[0], (len(X), 1))
+        known, values = self._index.find(rows), self._moves.values
+        moves = Moves(self._frame.enter(values))
+        gained, place = best_moves(self._rule, rows, known, moves, self._limits)
+        rise, best = np.zeros(X.shape), np.tile(values[0], (len(X), 1))
         rise[:, keep] = gained
-        moved = np.take_along_axis(self._values[:, keep], place, axis=0)
+        moved = np.take_along_axis(values[:, keep], place, axis=0)
         best[:, keep] = np.where(gained > 0.0, moved, X[:, keep])
-        return Explanation(plain_names(self), X, rise, best, self._score(rows))
+        parts = self._rule.surprises(rows, known, self._limits)
+        evidence = dict(zip(self._rule.kinds, parts.T, strict=True))
+        return Explanation(plain_names(self), X, rise, best, -parts.sum(axis=1), evidence)
 
     def plot(self, X: Any) -> Figure:
         """Draw rows, the least likely ringed, between isopleths of two columns, and their scores.

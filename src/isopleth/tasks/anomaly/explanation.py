@@ -1,8 +1,8 @@
-"""Which columns make a row unlikely."""
+"""Which columns, and which evidence, make a row unlikely."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,8 @@ class Explanation:
         That value; the row's own where nothing is gained, and the value at fit in a column that was constant then.
     scores : ndarray of shape (n,)
         Scores of the rows as they are.
+    evidence : dict of str to ndarray of shape (n,)
+        What each kind of evidence adds to minus the score, in nats.
 
     Examples
     --------
@@ -49,6 +51,7 @@ class Explanation:
     rise: np.ndarray
     best: np.ndarray
     scores: np.ndarray
+    evidence: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """How many rows are explained."""
@@ -73,6 +76,18 @@ class Explanation:
             For each row the columns with the largest rise, the largest first; only those with any.
         """
         return [[self.names[j] for j in self._leading(i, k)] for i in range(len(self))]
+
+    def leading_evidence(self) -> list[str]:
+        """Return the kind of evidence that speaks most against each row.
+
+        Returns
+        -------
+        list of str
+            For each row "joint", "covariance" or "columns"; "density" for a detector with ``novelty=True``.
+        """
+        kinds = list(self.evidence)
+        strongest = np.argmax(np.stack(list(self.evidence.values()), axis=1), axis=1)
+        return [kinds[k] for k in strongest]
 
     def describe(self, row: int, k: int = 3) -> str:
         """One row's leading columns as a line of text, ``name=value (best 3.2, +14.1)``.

@@ -1,0 +1,63 @@
+"""A cheap rule for the strength of categorical kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+_LEAST, _MOST = 1e-4, 0.95
+
+
+def frequency_rho(
+    codes: np.ndarray, weights: np.ndarray, sizes: tuple[int, ...], n_columns: int, squared: bool
+) -> np.ndarray:
+    r"""The value :math:`\rho` of the heat kernel of unlike categories, a column, from frequencies and the number of rows.
+
+    Frequencies :math:`f_c` that are drawn to the uniform distribution, :math:`(1 - \tau) f_c + \tau/m`, have the least expected
+    squared error at :math:`\tau = V/(V + B)`, :math:`V = (1 - \sum_c f_c^2)\, v`, :math:`B = \sum_c f_c^2 - 1/m`, where v is 1/n
+    for one column alone [1]_. A density of several columns has fewer rows near each of its points, and larger v do better: on
+    eight tables of the UCI repository :math:`n^{-1/2}` for sums of kernels and :math:`n^{-4/(4 + d)}`, d columns in all, for
+    their squares had held-out log densities near the best of a grid. A kernel draws frequencies by
+    :math:`1 - \tau = (1 - \rho)/(1 + (m - 1)\rho)`, which gives :math:`\rho = \tau/(m - (m - 1)\tau)`.
+
+    Parameters
+    ----------
+    codes : array of shape (n, q)
+        Codes of the categories; negative ones and NaN are missing.
+    weights : array of shape (n,)
+        Weights of the rows. They count repetitions: n is their sum, but at least the number of rows.
+    sizes : tuple of int
+        Number of categories of each column, with the one for unseen words.
+    n_columns : int
+        Number d of all columns of the density, numeric ones too.
+    squared : bool
+        Whether the density is the square of a sum of kernels.
+
+    Returns
+    -------
+    ndarray of shape (q,)
+        Between 0.0001 and 0.95.
+
+    References
+    ----------
+    .. [1] J. Aitchison, C. G. G. Aitken, "Multivariate binary discrimination by the kernel method", Biometrika 63, 1976.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth.density.category_scales import frequency_rho
+    >>> codes = np.repeat([[0], [1], [2]], [60, 30, 10], axis=0)
+    >>> frequency_rho(codes, np.ones(100), (4,), 1, squared=False).round(3)
+    array([0.06])
+    """
+    out = np.empty(len(sizes))
+    n = max(float(weights.sum()), len(weights))
+    spread = n ** (-4.0 / (4.0 + n_columns)) if squared else n**-0.5
+    for k, size in enumerate(sizes):
+        known = codes[:, k] >= 0
+        mass = np.bincount(codes[known, k].astype(np.intp), weights[known], minlength=size)
+        share = mass / max(mass.sum(), 1e-300)
+        concentration = float(share @ share)
+        variance, bias = (1.0 - concentration) * spread, max(concentration - 1.0 / size, 0.0)
+        tau = variance / (variance + bias) if variance + bias > 0.0 else 1.0
+        out[k] = tau / (size - (size - 1) * tau)
+    return np.clip(out, _LEAST, _MOST)

@@ -1,0 +1,427 @@
+"""Kernels that are products over columns: one factor a numeric column, the heat kernel of each categorical column.
+
+Every integral that a density of such a kernel needs is a product over columns too. That is what makes its marginals,
+conditionals and draws exact.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import ndtr
+
+from isopleth.backend import Array, namespace, overwrite
+from isopleth.errors import InputError
+from isopleth.kernels.base import Kernel, SelfConvolution, Workspace
+
+# Beyond this e^-u is 0, and a product of hundred such factors 1 + u is still finite.
+_FURTHEST = 750.0
+_FOLD = 64  # columns whose factors 1 + u are multiplied before their logarithm is taken
+
+
+def _difference(a: Array, b: Array, work: Workspace) -> Array:
+    """a_i - b_j of two coordinates, in scratch."""
+    if not isinstance(a, np.ndarray):
+        return a[:, None] - b[None, :]
+    return np.subtract.outer(a, b, out=work.empty("coordinate difference", (len(a), len(b)), a.dtype))
+
+
+class Factor(ABC):
+    r"""The kernel of one numeric column, :math:`k(x, y) = e^{-t(x - y)}` at unit length scale.
+
+    It answers for what a density needs of a column: values, slopes, integrals, and the law
+    :math:`\propto k(a, \cdot)\, k(b, \cdot)` that a squared sum of kernels is a mixture of.
+    """
+
+    # The order of the Matern kernel that is as smooth at 0.
+    smoothness: ClassVar[float]
+
+    # log of :math:`\int k(0, t)\, dt`.
+    log_integral: ClassVar[float]
+
+    # log of :math:`\int k(0, t)^2\, dt`.
+    log_overlap: ClassVar[float]
+
+    # The factor of :math:`\int k(x, t)\, k(y, t)\, dt` over its value at x = y.
+    overlap: ClassVar[Factor]
+
+    @abstractmethod
+    def add(self, s: Array, a: Array, b: Array, work: Workspace) -> None:
+        """Add :math:`t(a_i - b_j)` summed over the columns of `a` and `b` to `s`."""
+
+    @abstractmethod
+    def slope(self, x: np.ndarray, centers: np.ndarray, shares: np.ndarray) -> np.ndarray:
+        r"""The slopes :math:`\sum_j b_{ij}\, \partial_x \log k(x_i, c_j)` at `x` of shape (n,), for `shares` b of sum 1."""
+
+    @abstractmethod
+    def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        r"""Draws from the density :math:`k(0, \cdot)/\int k`, of shape (n,)."""
+
+    @abstractmethod
+    def sample_pair(self, a: np.ndarray, b: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        r"""A draw from the density :math:`\propto k(a, \cdot)\, k(b, \cdot)` for each pair; its mean is theirs."""
+
+    @abstractmethod
+    def cumulative(self, t: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """Distribution function of the density :math:`k(a, .)/int k` at `t`."""
+
+    @abstractmethod
+    def pair_mixture(self, values: np.ndarray) -> PairMixture:
+        r"""The mixture of the laws :math:`\propto k(a, \cdot)\, k(b, \cdot)` of pairs of `values`, to be given their weights."""
+
+
+class PairMixture(ABC):
+    """A mixture over all pairs of some values, kept as sums as long as the values."""
+
+    @abstractmethod
+    def add(self, rows: slice, weights: np.ndarray) -> None:
+        """Add the weights of the pairs of the values `rows` with all values; the weights of all pairs are symmetric."""
+
+    @abstractmethod
+    def cumulative(self, t: float) -> float:
+        """The weight below `t`."""
+
+
+class _Midpoints(PairMixture):
+    """Normal laws of variance 1/2 about the midpoints.
+
+    Midpoints are moved to a grid by cubic interpolation, with weights that keep their first moments. With steps of 1/32 that
+    moves the distribution function by less than 2e-7.
+    """
+
+    def __init__(self, values: np.ndarray) -> None:
+        self._values = values
+        low, high = float(values.min()), float(values.max())
+        self._step = max(1.0 / 32.0, (high - low) / 2**18)
+        self._low = low - 1.5 * self._step
+        self._bins = np.zeros(int((high - low) / self._step) + 6)
+
+    def add(self, rows: slice, weights: np.ndarray) -> None:
+        place = (0.5 * (self._values[rows, None] + self._values) - self._low) / self._step
+        left = place.astype(np.intp)
+        u = place - left  # between the second and the third of four points
+        for shift, share in (
+            (-1, -u * (u - 1.0) * (u - 2.0) / 6.0),
+            (0, (u + 1.0) * (u - 1.0) * (u - 2.0) / 2.0),
+            (1, -(u + 1.0) * u * (u - 2.0) / 2.0),
+            (2, (u + 1.0) * u * (u - 1.0) / 6.0),
+        ):
+            share *= weights
+            self._bins += np.bincount((left + shift).ravel(), share.ravel(), len(self._bins))
+
+    def cumulative(self, t: float) -> float:
+        points = self._low + self._step * np.arange(len(self._bins))
+        return float(self._bins @ ndtr(math.sqrt(2.0) * (t - points)))
+
+
+class _Plateaus(PairMixture):
+    """Laws that are constant between two values and fall off as e^(-2 t) beyond: tails at each value, and steps between."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self._values = values
+        self._below, self._above, self._rise = (np.zeros(len(values)) for _ in range(3))
+
+    def add(self, rows: slice, weights: np.ndarray) -> None:
+        distance = self._values - self._values[rows, None]
+        equal = 0.5 * np.where(distance == 0.0, weights, 0.0).sum(axis=1)
+        self._below[rows] += equal
+        self._above[rows] += equal
+        plateau = np.where(distance > 0.0, weights / (1.0 + np.abs(distance)), 0.0)  # a pair once, and its mirror image
+        first, last = plateau.sum(axis=1), plateau.sum(axis=0)
+        self._below[rows] += first
+        self._above += last
+        self._rise[rows] += 2.0 * first
+        self._rise -= 2.0 * last
+
+    def cumulative(self, t: float) -> float:
+        beyond = t - self._values
+        tails = np.exp(-2.0 * np.abs(beyond))
+        passed = beyond > 0.0
+        below = self._below @ np.where(passed, 1.0, tails)
+        above = self._above @ np.where(passed, 1.0 - tails, 0.0)
+        return float(below + above + self._rise @ np.maximum(beyond, 0.0))
+
+
+@dataclass(frozen=True)
+class GaussianFactor(Factor):
+    r""":math:`t(u) = \text{rate}\; u^2`, of which 1/2 is the kernel and 1/4 its overlap."""
+
+    rate: float = 0.5
+    smoothness: ClassVar[float] = math.inf
+    log_integral: ClassVar[float] = 0.5 * math.log(2.0 * math.pi)
+    log_overlap: ClassVar[float] = 0.5 * math.log(math.pi)
+
+    def add(self, s: Array, a: Array, b: Array, work: Workspace) -> None:
+        """Squared differences, column by column."""
+        for j in range(a.shape[1]):
+            step = _difference(a[:, j], b[:, j], work)
+            step *= step
+            step *= self.rate
+            s += step
+
+    def slope(self, x: np.ndarray, centers: np.ndarray, shares: np.ndarray) -> np.ndarray:
+        """The mean of the centres less x."""
+        return np.asarray(shares @ centers - x)
+
+    def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Standard normal draws."""
+        return rng.standard_normal(n)
+
+    def sample_pair(self, a: np.ndarray, b: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """The midpoint and a normal draw of variance 1/2."""
+        return np.asarray(0.5 * (a + b) + rng.normal(scale=math.sqrt(0.5), size=np.shape(a)))
+
+    def cumulative(self, t: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """The normal distribution function."""
+        return np.asarray(ndtr(t - a))
+
+    def pair_mixture(self, values: np.ndarray) -> PairMixture:
+        """Normal laws about midpoints."""
+        return _Midpoints(values)
+
+
+GaussianFactor.overlap = GaussianFactor(0.25)
+
+
+@dataclass(frozen=True)
+class LaplacianFactor(Factor):
+    r""":math:`t(u) = |u|`.
+
+    The law :math:`\propto k(a, \cdot)\, k(b, \cdot)` has three pieces: for a < b it is constant between a and b and falls
+    as :math:`e^{-2|t - a|}` below and :math:`e^{-2|t - b|}` above. With D = b - a the masses are as 1/2 : D : 1/2.
+    """
+
+    smoothness: ClassVar[float] = 0.5
+    log_integral: ClassVar[float] = math.log(2.0)
+    log_overlap: ClassVar[float] = 0.0
+
+    def add(self, s: Array, a: Array, b: Array, work: Workspace) -> None:
+        """City-block distances."""
+        xp = namespace(s)
+        for j in range(a.shape[1]):
+            s += overwrite(xp.abs, _difference(a[:, j], b[:, j], work))
+
+    def slope(self, x: np.ndarray, centers: np.ndarray, shares: np.ndarray) -> np.ndarray:
+        """The share of the centres above x less that of those below; 0 for a centre at x itself."""
+        return np.asarray(np.einsum("ij,ij->i", shares, np.sign(centers[None, :] - x[:, None])))
+
+    def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Draws from the Laplace distribution."""
+        return rng.laplace(size=n)
+
+    def sample_pair(self, a: np.ndarray, b: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """The quantile of a uniform draw."""
+        low, high = np.minimum(a, b), np.maximum(a, b)
+        place = rng.uniform(size=np.shape(a)) * (1.0 + high - low)  # the three pieces laid end to end
+        tail = np.minimum(place, 1.0 + high - low - place)
+        with np.errstate(divide="ignore"):
+            beyond = 0.5 * np.log(np.maximum(2.0 * tail, np.finfo(np.float64).tiny))
+        inside = low + place - 0.5
+        return np.asarray(np.where(tail >= 0.5, inside, np.where(place < 0.5, low + beyond, high - beyond)))
+
+    def cumulative(self, t: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """That of the Laplace distribution."""
+        u = np.asarray(t - a)
+        tail = 0.5 * np.exp(-np.abs(u))
+        return np.where(u < 0.0, tail, 1.0 - tail)
+
+    def pair_mixture(self, values: np.ndarray) -> PairMixture:
+        """Plateaus with tails."""
+        return _Plateaus(values)
+
+
+@dataclass(frozen=True)
+class _LaplacianOverlap(LaplacianFactor):
+    r""":math:`t(u) = |u| - \log(1 + |u|)`, from :math:`\int k(x, t)\, k(y, t)\, dt = (1 + |x - y|)\, e^{-|x - y|}`."""
+
+    def add(self, s: Array, a: Array, b: Array, work: Workspace) -> None:
+        """Logarithms of products of some columns: one for each would take most of the time."""
+        xp = namespace(s)
+        for start in range(0, a.shape[1], _FOLD):
+            product = work.copy("product of overlaps", s)
+            product[...] = 1.0
+            for j in range(start, min(start + _FOLD, a.shape[1])):
+                step = overwrite(xp.abs, _difference(a[:, j], b[:, j], work))
+                s += step
+                if bool(_reach(a[:, j], b[:, j]) > _FURTHEST):
+                    step = xp.clip(step, max=_FURTHEST)
+                step += 1.0
+                product *= step
+            s -= overwrite(xp.log, product)
+
+
+def _reach(a: Array, b: Array) -> Array:
+    """The largest difference of two coordinates."""
+    xp = namespace(a)
+    return xp.maximum(xp.max(a) - xp.min(b), xp.max(b) - xp.min(a))
+
+
+LaplacianFactor.overlap = _LaplacianOverlap()
+
+GAUSSIAN_FACTOR = GaussianFactor()
+LAPLACIAN_FACTOR = LaplacianFactor()
+
+
+@dataclass(frozen=True)
+class ColumnKernel(Kernel):
+    r"""A kernel that is a product over columns, :math:`k(x, y) = \prod_k k_k(x_k, y_k)`.
+
+    The first columns are numbers and share a factor; the last ones are codes of categories, with 1 for equal codes and
+    :math:`\rho_k` for others: for m categories that is the heat kernel :math:`e^{-tL}` of the complete graph up to a
+    number, :math:`\rho = (1 - e^{-mt})/(1 + (m - 1) e^{-mt})`, positive definite for :math:`0 \le \rho < 1` [1]_.
+    As a function of coordinates it is :math:`e^{-s}`, where the tile loop makes s, the sum over columns of
+    :math:`-\log k_k`, in the place of squared distances.
+
+    Parameters
+    ----------
+    dim : int, optional
+        Number of all columns.
+    factor : Factor, default=GAUSSIAN_FACTOR
+        What the numeric columns have.
+    rho : tuple of float, default=()
+        The value of two unlike categories, for each categorical column; above 0 and below 1.
+    sizes : tuple of int, default=()
+        Number of categories of each.
+
+    References
+    ----------
+    .. [1] R. I. Kondor, J. Lafferty, "Diffusion kernels on graphs and other discrete structures", ICML 2002.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth.kernels.product import ColumnKernel
+    >>> from isopleth.operators import Operator
+    >>> points = np.array([[0.0, 0], [0.0, 2]])  # a number and the code of a category
+    >>> Operator(ColumnKernel(2, rho=(0.25,), sizes=(3,)), points).dense()
+    array([[1.  , 0.25],
+           [0.25, 1.  ]])
+    """
+
+    factor: Factor = GAUSSIAN_FACTOR
+    rho: tuple[float, ...] = ()
+    sizes: tuple[int, ...] = field(default=())
+
+    by_columns: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.rho) != len(self.sizes):
+            raise InputError(
+                f"{len(self.rho)} values of rho for {len(self.sizes)} categorical columns; expected one each."
+            )
+        for value, size in zip(self.rho, self.sizes, strict=True):
+            if not 0.0 < value < 1.0 or size < 2:
+                raise InputError(
+                    f"rho = {value!r} of {size} categories: expected 0 < rho < 1 and at least 2 categories."
+                )
+
+    @property
+    def smoothness(self) -> float:
+        """That of the factor."""
+        return self.factor.smoothness
+
+    @property
+    def n_numeric(self) -> int:
+        """Number of numeric columns; they come first."""
+        return self.bound_dim - len(self.rho)
+
+    def take(self, columns: np.ndarray) -> ColumnKernel:
+        """The kernel of some of the columns, in their order: numeric ones before categorical ones."""
+        codes = [int(j) - self.n_numeric for j in columns if j >= self.n_numeric]
+        return ColumnKernel(
+            len(columns), self.factor, tuple(self.rho[k] for k in codes), tuple(self.sizes[k] for k in codes)
+        )
+
+    def separation(self, a: Array, b: Array, work: Workspace) -> Array:
+        """The sums of -log k of rows `a` against rows `b`, in scratch."""
+        xp = namespace(a)
+        shape = (a.shape[0], b.shape[0])
+        if isinstance(a, np.ndarray):
+            s = work.empty("separation", shape, a.dtype)
+            s[...] = 0.0
+        else:
+            s = xp.zeros(shape, dtype=a.dtype, device=a.device)
+        d = self.n_numeric
+        self.factor.add(s, a[:, :d], b[:, :d], work)
+        for k, value in enumerate(self.rho):
+            unlike = xp.astype(_difference(a[:, d + k], b[:, d + k], work) != 0.0, s.dtype)
+            unlike *= -math.log(value)
+            s += unlike
+        return s
+
+    def _product(self, s: Array, order: int, work: Workspace) -> Array:
+        if order:
+            return super()._product(s, order, work)
+        s *= -1.0
+        return overwrite(namespace(s).exp, s)
+
+    def _log(self, s: Array, work: Workspace) -> Array:
+        s *= -1.0
+        return s
+
+    @property
+    def overlap(self) -> ColumnKernel:
+        r"""The kernel :math:`\prod_k g_k(x, y)/g_k(x, x)`, :math:`g(x, y) = \int k(x, t)\, k(y, t)\, dt`, or a sum."""
+        rho = tuple(
+            (2.0 * r + (m - 2) * r * r) / (1.0 + (m - 1) * r * r) for r, m in zip(self.rho, self.sizes, strict=True)
+        )
+        return ColumnKernel(self.dim, self.factor.overlap, rho, self.sizes)
+
+    @property
+    def log_overlap(self) -> float:
+        r"""log of :math:`\prod_k g_k(x, x)`, the factor that :attr:`overlap` leaves out."""
+        words = (math.log1p((m - 1) * r * r) for r, m in zip(self.rho, self.sizes, strict=True))
+        return self.n_numeric * self.factor.log_overlap + math.fsum(words)
+
+    def self_convolution(self) -> SelfConvolution:
+        """The product of the columns' overlaps; its psi takes what the tile loop makes of :attr:`overlap`."""
+        return SelfConvolution(self.log_overlap, lambda s, work: self._product(s, 0, work), self.overlap)
+
+    def log_integral(self) -> float:
+        """log of the product of the columns' integrals, a sum over all categories for codes."""
+        words = (math.log1p((m - 1) * r) for r, m in zip(self.rho, self.sizes, strict=True))
+        return self.n_numeric * self.factor.log_integral + math.fsum(words)
+
+    def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Draws about 0; a kernel of categories is not one of differences and has none.
+
+        Raises
+        ------
+        InputError
+            For kernels of categories.
+        """
+        if self.rho:
+            raise InputError("a kernel of categories is not a function of differences, so it has no draws about 0.")
+        return np.column_stack([self.factor.sample(n, rng) for _ in range(self.bound_dim)])
+
+
+@dataclass(frozen=True)
+class ProductLaplacian(ColumnKernel):
+    r"""The product Laplacian kernel, :math:`k(x, y) = \exp(-\sum_k |x_k - y_k|/\ell_k)`.
+
+    It falls off with the city-block distance. Densities of it have exact marginals and conditionals, as those of the Gaussian
+    have; the :class:`Laplacian` kernel, which falls off with the Euclidean distance, has none.
+
+    Parameters
+    ----------
+    dim : int, optional
+        Dimension of the points; left out, it is bound at fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth.kernels.product import ProductLaplacian
+    >>> from isopleth.operators import Operator
+    >>> Operator(ProductLaplacian(), np.array([[0.0, 0.0], [1.0, 2.0]])).dense().round(4)  # e^-3 = 0.0498
+    array([[1.    , 0.0498],
+           [0.0498, 1.    ]])
+    """
+
+    factor: Factor = field(default=LAPLACIAN_FACTOR, init=False, repr=False)
+    rho: tuple[float, ...] = field(default=(), init=False, repr=False)
+    sizes: tuple[int, ...] = field(default=(), init=False, repr=False)

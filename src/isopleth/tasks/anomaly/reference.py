@@ -1,0 +1,133 @@
+"""The rule for clean references: the density of all rows at a width tied to their nearest neighbours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from isopleth.frame import bounded
+from isopleth.operators.threads import map_threads
+from isopleth.tasks.anomaly.moves import distances_after
+from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable, blocks
+
+WIDTH = 1 / 4  # of the median distance between nearest neighbours
+WIDTH_ROWS = 1000  # so many rows give that median
+MOST_CENTERS = 20_000  # beyond, that many rows drawn at random stand for all
+AT_ONCE = 2**17  # distances in one block of a thread, so that they stay in the processor's cache
+
+
+@dataclass(frozen=True)
+class ReferenceDensity:
+    r"""Kernel density :math:`\sum_i c_i \exp(-|x - x_i|_1/h)` of all distinct rows.
+
+    Where all training rows are ordinary, the density may follow each of them: h is a quarter of the median distance
+    between nearest neighbours, so that close to the rows the nearest one decides, and far from them all rows of a
+    region. A training row is judged by the density without one copy of it.
+
+    Parameters
+    ----------
+    scale : ndarray of shape (d,)
+        Divides each column: its standard deviation.
+    centers : ndarray of shape (m, d)
+        Distinct rows, divided by the scale.
+    copies : ndarray of shape (m,)
+        How often each occurs.
+    number : ndarray of int
+        Place among the centres of each distinct training row; NEW for those that were not drawn.
+    width : float
+        The width h.
+    level : float
+        Log density of a median training row, from which log densities are counted.
+    """
+
+    scale: np.ndarray
+    centers: np.ndarray
+    copies: np.ndarray
+    number: np.ndarray
+    width: float
+    level: float = 0.0
+
+    @classmethod
+    def fit(cls, table: TrainingTable, seed: int, limits: Limits) -> tuple[Self, np.ndarray]:
+        """Fit to distinct rows.
+
+        Returns
+        -------
+        density : ReferenceDensity
+            The rule.
+        surprises : ndarray of shape (m, 1)
+            Its :meth:`surprises` of the distinct training rows.
+        """
+        # Nothing wild is expected among ordinary rows, so their plain standard deviation serves.
+        scale = np.sqrt(
+            table.copies @ (table.rows - table.copies @ table.rows / table.copies.sum()) ** 2 / table.copies.sum()
+        )
+        scale = np.where(scale > 0.0, scale, table.spread)
+        n = len(table.rows)
+        rng = np.random.default_rng(seed)
+        drawn = np.arange(n) if n <= MOST_CENTERS else np.sort(rng.choice(n, size=MOST_CENTERS, replace=False))
+        centers = bounded(table.rows[drawn] / scale)
+        number = np.full(n, NEW)
+        number[drawn] = np.arange(len(drawn))
+        some = rng.permutation(len(centers))[:WIDTH_ROWS]
+        # Distinct rows are never 0 apart, and two rows at least differ.
+        width = WIDTH * float(np.median(_nearest(centers, np.sort(some), limits)))
+        density = cls(scale, centers, table.copies[drawn], number, width)
+        found = density.surprises(table.rows, table.known, limits)[:, 0]
+        level = -float(np.median(found[table.place]))
+        return cls(scale, centers, density.copies, number, width, level), (found + level)[:, None]
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Name of the one kind of evidence."""
+        return ("density",)
+
+    def surprises(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
+        """Minus the log density of rows, of shape (n, 1); `known` are numbers of training rows, or NEW."""
+        m = len(self.centers)
+        parts = blocks(len(rows), 8.0 * 3 * m, limits, max(1, AT_ONCE // m))
+
+        def surprise(part: slice) -> np.ndarray:
+            distances = cdist(self.centers, bounded(rows[part] / self.scale), "cityblock")
+            return self._surprise(distances[:, :, None], known[part])[:, 0]
+
+        return np.concatenate(map_threads(surprise, parts, limits.threads))[:, None]
+
+    def moved_surprise(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Surprise of rows as they are and with one cell moved to each of its `values`, of shape (n, d, 1 + k)."""
+        after = distances_after(bounded(rows / self.scale), bounded(values / self.scale), self.centers)
+        return np.stack([self._surprise(distances, known) for distances in after], axis=1)
+
+    def move_bytes(self, values: int) -> float:
+        """Scratch of :meth:`moved_surprise` for one row and so many values."""
+        m, d = self.centers.shape
+        return 8.0 * m * d * (values + 4)
+
+    def _surprise(self, distances: np.ndarray, known: np.ndarray) -> np.ndarray:
+        """Minus the log density at distances of shape (m, n, k), which are overwritten."""
+        distances *= -1.0 / self.width
+        distances += np.log(self.copies)[:, None, None]
+        own = np.where(known == NEW, NEW, self.number[known])
+        for i in np.flatnonzero(own != NEW):
+            copies = self.copies[own[i]]
+            distances[own[i], i] += np.log((copies - 1.0) / copies) if copies > 1.0 else -np.inf
+        top = distances.max(axis=0)
+        distances -= top
+        np.exp(distances, out=distances)
+        total = self.copies.sum() - (own != NEW)
+        return self.level - (top + np.log(distances.sum(axis=0)) - np.log(total)[:, None])
+
+
+def _nearest(centers: np.ndarray, some: np.ndarray, limits: Limits) -> np.ndarray:
+    """Distance of `some` of the centres to the nearest other one."""
+
+    def nearest(part: slice) -> np.ndarray:
+        distances = cdist(centers[some[part]], centers, "cityblock")
+        distances[np.arange(len(distances)), some[part]] = np.inf
+        return distances.min(axis=1)
+
+    parts = blocks(len(some), 8.0 * 2 * len(centers), limits, max(1, AT_ONCE // len(centers)))
+    return np.concatenate(map_threads(nearest, parts, limits.threads))

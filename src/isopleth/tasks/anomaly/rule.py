@@ -1,0 +1,102 @@
+"""The rule that ranks rows of a table which may hold anomalies: three kinds of evidence, pooled by a plain sum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from isopleth.operators.threads import interruptible
+from isopleth.tasks.anomaly.columns import ColumnTails
+from isopleth.tasks.anomaly.committee import Committee
+from isopleth.tasks.anomaly.covariance import Ellipsoid
+from isopleth.tasks.anomaly.table import Limits, TrainingTable
+from isopleth.tasks.anomaly.tail import Tail
+
+JOINT, COVARIANCE, COLUMNS = range(3)
+KINDS = ("joint", "covariance", "columns")
+
+
+@dataclass(frozen=True)
+class PooledRule:
+    """Sum of the log tail shares of three kinds of evidence.
+
+    Parameters
+    ----------
+    committee : Committee
+        Joint evidence: densities of many small samples. Strong where anomalies are few and apart from all other rows.
+    ellipsoid : Ellipsoid
+        Covariance evidence. Strong where a relation between columns is broken.
+    columns : ColumnTails
+        Evidence of single columns. Strong where anomalies are extreme, also where they are many or repeated.
+    tails : list of Tail
+        The law of each among the training rows.
+    """
+
+    committee: Committee
+    ellipsoid: Ellipsoid
+    columns: ColumnTails
+    tails: list[Tail]
+
+    @classmethod
+    def fit(
+        cls, table: TrainingTable, n_estimators: int, max_samples: int, seed: int, limits: Limits
+    ) -> tuple[Self, np.ndarray]:
+        """Fit to distinct rows.
+
+        Returns
+        -------
+        rule : PooledRule
+            The rule.
+        surprises : ndarray of shape (m, 3)
+            Its :meth:`surprises` of the distinct training rows.
+        """
+        committee = Committee.fit(table, n_estimators, max_samples, seed, limits)
+        operations = float(table.rows.size) * (100.0 + table.rows.shape[1])
+        ellipsoid = interruptible(operations, Ellipsoid.fit, table, limits)
+        rule = cls(committee, ellipsoid, interruptible(operations, ColumnTails.fit, table), [])
+        evidence = rule.evidence(table.rows, table.known, limits)
+        rule.tails.extend(Tail.of(values, table.weights) for values in evidence.T)
+        return rule, rule.surprise_of(evidence)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Names of the kinds of evidence."""
+        return KINDS
+
+    def evidence(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
+        """The three kinds of evidence, each in units of its own, of shape (n, 3)."""
+        return np.stack(
+            [
+                self.committee.evidence(rows, known, limits),
+                self.ellipsoid.evidence(rows, known, limits),
+                self.columns.evidence(rows, known),
+            ],
+            axis=1,
+        )
+
+    def surprise_of(self, evidence: np.ndarray) -> np.ndarray:
+        """Minus the log tail shares of evidence, whose last axis is the kinds."""
+        return np.stack([tail.surprise(evidence[..., k]) for k, tail in enumerate(self.tails)], axis=-1)
+
+    def surprises(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
+        """Minus the log tail shares of rows, of shape (n, 3); `known` are numbers of training rows, or NEW."""
+        return self.surprise_of(self.evidence(rows, known, limits))
+
+    def moved_surprise(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Sum of the surprises of rows as they are and with one cell moved to each of its `values`.
+
+        Returns
+        -------
+        ndarray of shape (n, d, 1 + k)
+        """
+        kinds = (self.committee, self.ellipsoid, self.columns)
+        evidence = [kind.moved_evidence(rows, known, values) for kind in kinds]
+        return self.surprise_of(np.stack(evidence, axis=-1)).sum(axis=-1)
+
+    def move_bytes(self, values: int) -> float:
+        """Scratch of :meth:`moved_surprise` for one row and so many values."""
+        d = len(self.columns.laws)
+        largest = max(len(member.centers) for member in self.committee.members)
+        return 8.0 * d * (values + 1) * (2 * largest + 8)

@@ -1,0 +1,104 @@
+"""Tail shares of evidence: the ranks of the rows and, beyond the most extreme eighth, a fitted tail."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from isopleth.tasks.anomaly.shares import Shares
+
+# The upper half of the values up to this share is taken to be of ordinary rows.
+ORDINARY = 0.125
+HEAVIEST = 50.0  # shapes beyond it would overflow and say no more
+# Asymptotic variance of Pickands' estimate at shape 0, times n: 3 / (4 log(2)^4) for each of the n/8 rows in the last
+# quantile.
+SHAPE_VARIANCE = 3.0 / (4.0 * math.log(2.0) ** 4) / ORDINARY
+
+
+@dataclass(frozen=True)
+class Tail:
+    r"""Law of one kind of evidence among the training rows, higher values being the less likely.
+
+    Up to the most extreme eighth of the rows the tail share of a value is the share of rows at least as extreme.
+    Beyond, it is the smaller of that share and that of a generalised Pareto tail through the quantiles at 1/2, 1/4
+    and 1/8 (Pickands 1975), with a shape of at least 0: the log density of a Gaussian and of a power law both have
+    exponential tails, which is the shape 0. So the rows among the most extreme eighth have no influence on the law
+    that judges them, and values beyond all rows still differ.
+
+    Parameters
+    ----------
+    law : Shares
+        Of the training rows.
+    start : float
+        Where the fitted tail begins: the quantile at 1/8 from above.
+    share : float
+        The tail share there.
+    width : float
+        Scale of the fitted tail; 0 where all values are equal and there is no tail to fit.
+    shape : float
+        Its shape.
+    """
+
+    law: Shares
+    start: float
+    share: float
+    width: float
+    shape: float
+
+    @classmethod
+    def of(cls, values: np.ndarray, weights: np.ndarray, errors: float = 0.0) -> Self:
+        """Fit to the `values` of training rows; so many standard `errors` are added to the shape."""
+        law = Shares.of(values, weights)
+        half, quarter, eighth = (law.upper(share) for share in (4 * ORDINARY, 2 * ORDINARY, ORDINARY))
+        near, far = quarter - half, eighth - quarter
+        if near <= 0.0 or far <= 0.0:
+            return cls._beyond_ties(law)
+        shape = math.log2(far / near) + errors * math.sqrt(SHAPE_VARIANCE / law.weight)
+        if shape <= 0.0:
+            # The mean slope over both octaves: their ratio says that the tail is no heavier than exponential.
+            return cls(law, eighth, ORDINARY, (near + far) / (2.0 * math.log(2.0)), 0.0)
+        shape = min(shape, HEAVIEST)
+        return cls(law, eighth, ORDINARY, shape * 2.0**shape * far / (2.0**shape - 1.0), shape)
+
+    @classmethod
+    def _beyond_ties(cls, law: Shares) -> Self:
+        """Tail of a law that ties leave no tail within: beyond the last value it goes on as steeply as it came there."""
+        last = float(law.values[-1])
+        share = float(law.at_least(law.values[-1:])[0]) / law.weight
+        for before in (ORDINARY, 2 * ORDINARY, 4 * ORDINARY, 1.0):
+            gap = last - (law.upper(before) if before < 1.0 else float(law.values[0]))
+            if gap > 0.0:
+                return cls(law, last, share, gap / max(1.0, math.log(before / share)), 0.0)
+        return cls(law, last, share, 0.0, 0.0)
+
+    def surprise(self, x: np.ndarray, new: float = 1.0) -> np.ndarray:
+        """Minus the logarithm of the tail share of each value, interpolated between the values of the training rows.
+
+        Parameters
+        ----------
+        x : ndarray
+            Evidence.
+        new : float, default=1
+            Weight by which the row that is judged is counted itself; 0 for training rows, which are in the law.
+        """
+        weight = self.law.weight
+        ranked = np.interp(x, self.law.values, -np.log((weight - self.law.up_to[:-1] + new) / (weight + new)))
+        if self.width == 0.0:
+            return ranked
+        excess = np.maximum(x - self.start, 0.0) / self.width
+        tail = np.log1p(self.shape * excess) / self.shape if self.shape > 0.0 else excess
+        return np.where(excess > 0.0, np.maximum(ranked, tail - math.log(self.share)), ranked)
+
+    def threshold(self, share: float) -> float:
+        """Value beyond all of the training rows, at which the fitted tail comes down to `share`.
+
+        It is meant for laws none of whose rows has a tail share as small.
+        """
+        excess = math.log(self.share / share)
+        if self.width == 0.0 or excess <= 0.0:
+            return float(self.law.values[-1])
+        fitted = math.expm1(self.shape * excess) / self.shape if self.shape > 0.0 else excess
+        return max(self.start + self.width * fitted, float(self.law.values[-1]))

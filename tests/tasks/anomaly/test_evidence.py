@@ -1,0 +1,244 @@
+"""Covariance and column evidence, tails, and the density of a clean reference, each held against a slow form of it."""
+
+import numpy as np
+import pytest
+from anomaly_tables import table
+from scipy.stats import genpareto
+from sklearn.covariance import OAS
+
+from isopleth.tasks.anomaly.columns import ColumnTails
+from isopleth.tasks.anomaly.covariance import Ellipsoid, shrinkage
+from isopleth.tasks.anomaly.reference import MOST_CENTERS, ReferenceDensity
+from isopleth.tasks.anomaly.rule import PooledRule
+from isopleth.tasks.anomaly.shares import MOST_STEPS, Shares
+from isopleth.tasks.anomaly.table import COMMON, NEW, Limits, TrainingTable, blocks, discounted, spread_of
+from isopleth.tasks.anomaly.tail import Tail
+
+LIMITS = Limits(2.0**30, 1)
+
+
+def repeated():
+    """Rows of which some occur a few times and one is a common value."""
+    X = table(80)
+    return np.concatenate([X, X[:5], X[:5], np.repeat(X[10:11], 30, axis=0)])
+
+
+class TestTable:
+    def test_few_copies_count_once_and_very_many_in_full(self):
+        c = np.array([1, 2, 8, 1000, 10**6])
+        w = discounted(c)
+        np.testing.assert_allclose(w[:3], [1, 1, 512 / 320])
+        np.testing.assert_allclose(w[3:], c[3:], rtol=1e-3)
+        assert (np.diff(discounted(np.arange(1, 200))) >= 0).all()
+
+    def test_rows_are_known_again_but_for_common_values(self):
+        X = repeated()
+        training = TrainingTable.of(X)
+        found = training.index.find(X)
+        common = training.copies[training.place] > COMMON
+        assert common.sum() == 31
+        np.testing.assert_array_equal(found, np.where(common, NEW, training.place))
+        assert (training.index.find(X + 1e-9) == NEW).all()
+
+    def test_one_wild_cell_does_not_change_the_spread(self):
+        X = table(300)
+        wild = X.copy()
+        wild[0, 1] = 1e12
+        np.testing.assert_allclose(spread_of(wild, np.ones(300)), spread_of(X, np.ones(300)), rtol=0.02)
+        assert spread_of(np.r_[np.zeros(99), 1.0][:, None], np.ones(100))[0] > 0
+
+    def test_blocks_hold_all_rows_within_the_memory(self):
+        parts = blocks(1000, 100.0, Limits(20_000.0, 2))
+        assert np.concatenate([np.arange(1000)[part] for part in parts]).tolist() == list(range(1000))
+        assert max(part.stop - part.start for part in parts) == 100
+
+
+class TestShares:
+    def test_by_counting(self):
+        rng = np.random.default_rng(0)
+        x, w = rng.integers(0, 9, 40).astype(float), rng.uniform(1, 3, 40)
+        law = Shares.of(x, w)
+        for q in np.arange(-1, 10, 0.5):
+            assert law.at_most(np.array([q]))[0] == pytest.approx(w[x <= q].sum())
+            assert law.at_least(np.array([q]))[0] == pytest.approx(w[x >= q].sum())
+        for share in (0.5, 0.25, 0.1):
+            quantile = law.upper(share)
+            assert w[x > quantile].sum() <= share * w.sum() + 1e-9
+            assert w[x >= quantile].sum() > share * w.sum() - 1e-9
+
+    def test_long_laws_keep_their_ends(self):
+        x = np.random.default_rng(0).normal(size=50_000)
+        law = Shares.of(x, np.ones(50_000))
+        assert len(law.values) <= MOST_STEPS
+        ends = np.sort(x)[[0, 5, -6, -1]]
+        np.testing.assert_allclose(law.at_least(ends), [50_000, 49_995, 6, 1])
+        q = np.quantile(x, [0.3, 0.5, 0.9])
+        np.testing.assert_allclose(law.at_most(q) / 50_000, [0.3, 0.5, 0.9], atol=2e-4)
+
+
+class TestColumns:
+    def test_by_counting_without_the_row_itself(self):
+        training = TrainingTable.of(table(40))
+        tails = ColumnTails.fit(training)
+        for i in (0, 11, 39):
+            others, row = np.delete(training.rows, i, axis=0), training.rows[i]
+            low, high = (1 + (others <= row).sum(0)) / 40, (1 + (others >= row).sum(0)) / 40
+            want = -np.log(np.minimum(1.0, 2 * np.minimum(low, high))).sum()
+            assert tails.evidence(row[None], np.array([i]))[0] == pytest.approx(want)
+
+    def test_new_rows_count_themselves(self):
+        tails = ColumnTails.fit(TrainingTable.of(np.arange(10.0)[:, None]))
+        got = tails.evidence(np.array([[-5.0], [4.5], [9.0], [20.0]]), np.full(4, NEW))
+        np.testing.assert_allclose(np.exp(-got), [2 / 11, 1.0, 4 / 11, 2 / 11])
+
+
+class TestCovariance:
+    def test_shrinkage_is_that_of_scikit_learn(self):
+        X = np.random.default_rng(0).normal(size=(25, 6)) @ np.diag([1, 2, 3, 1, 1, 0.5])
+        S = np.cov(X.T, bias=True)
+        assert shrinkage(S, 25) == pytest.approx(OAS().fit(X).shrinkage_)
+
+    def test_a_row_of_the_half_is_judged_by_the_half_without_it(self):
+        X = table(200, dim=2)
+        X[:, 1] += 4 * X[:, 0]
+        training = TrainingTable.of(X)
+        ellipsoid = Ellipsoid.fit(training, LIMITS)
+        z = training.rows / training.spread
+        inside = np.flatnonzero(ellipsoid.leverage > 0)
+        assert len(inside) == pytest.approx(100, abs=1)
+        rho = shrinkage(np.cov(z[inside].T, bias=True), len(inside))
+        got = ellipsoid.evidence(training.rows, training.known, LIMITS)
+        for i in inside[::17]:
+            rest = np.setdiff1d(inside, [i])
+            S = np.cov(z[rest].T, bias=True)
+            A = (1 - rho) * S + rho * np.trace(np.cov(z[inside].T, bias=True)) / 2 * np.eye(2)
+            u = z[i] - z[rest].mean(axis=0)
+            assert got[i] == pytest.approx(u @ np.linalg.solve(A, u), rel=1e-2)  # the trace is that with the row
+
+    def test_a_row_outside_of_the_half_has_its_plain_distance(self):
+        X = table(200)
+        X[:, 1] += 4 * X[:, 0]
+        training = TrainingTable.of(X)
+        ellipsoid = Ellipsoid.fit(training, LIMITS)
+        u = training.rows / training.spread - ellipsoid.centre
+        plain = np.einsum("ij,ij->i", u, np.linalg.solve(ellipsoid.factor @ ellipsoid.factor.T, u.T).T)
+        outside = ellipsoid.leverage == 0
+        got = ellipsoid.evidence(training.rows, training.known, LIMITS)
+        np.testing.assert_allclose(got[outside], plain[outside])
+        assert (got[~outside] > plain[~outside]).all()
+
+    def test_forty_percent_of_wild_rows_do_not_move_it(self):
+        X = np.random.default_rng(0).normal(size=(500, 3))
+        X[:200] = 12.0 + 0.1 * X[:200]
+        training = TrainingTable.of(X)
+        scores = Ellipsoid.fit(training, LIMITS).evidence(training.rows, training.known, LIMITS)[training.place]
+        assert scores[:200].min() > scores[200:].max()
+
+    def test_half_of_the_rows_alike(self):
+        X = np.concatenate([np.zeros((100, 2)), np.random.default_rng(0).normal(size=(40, 2))])
+        training = TrainingTable.of(X)
+        scores = Ellipsoid.fit(training, LIMITS).evidence(training.rows, training.known, LIMITS)
+        assert np.isfinite(scores).all()
+
+    def test_columns_that_are_linear_functions_of_one_another(self):
+        X = table(100)
+        training = TrainingTable.of(np.c_[X, X[:, :1] + X[:, 1:2]])
+        scores = Ellipsoid.fit(training, LIMITS).evidence(training.rows, training.known, LIMITS)
+        assert np.isfinite(scores).all()
+
+
+class TestTail:
+    def test_ranks_in_the_body(self):
+        x = np.random.default_rng(0).exponential(size=400)
+        tail = Tail.of(x, np.ones(400))
+        body = x < np.quantile(x, 0.85)
+        np.testing.assert_allclose(np.exp(-tail.surprise(x[body], new=0.0)), [(x >= v).mean() for v in x[body]])
+        np.testing.assert_allclose(np.exp(-tail.surprise(x[body])), [((x >= v).sum() + 1) / 401 for v in x[body]])
+
+    @pytest.mark.parametrize("shape", [0.0, 0.5])
+    def test_the_fitted_tail_is_that_of_the_law(self, shape):
+        x = genpareto(shape).rvs(200_000, random_state=0)
+        tail = Tail.of(x, np.ones(len(x)))
+        far = genpareto(shape).isf([1e-3, 1e-5, 1e-7])
+        want = -np.log([1e-3, 1e-5, 1e-7])
+        np.testing.assert_allclose(tail.surprise(far), want, rtol=0.1)
+
+    def test_values_beyond_all_rows_still_differ_also_with_ties(self):
+        for x in (np.random.default_rng(0).normal(size=50), np.r_[np.zeros(99), 5.0], np.array([0.0, 1.0])):
+            found = Tail.of(x, np.ones(len(x))).surprise(x.max() + np.array([0.0, 1.0, 10.0, 1e3]))
+            assert (np.diff(found) >= 0).all()
+            assert found[-1] > found[0]
+
+    def test_where_the_fitted_tail_comes_down_to_a_share(self):
+        tail = Tail.of(np.random.default_rng(0).exponential(size=100), np.ones(100))
+        assert tail.surprise(np.array([tail.threshold(1e-6)]), new=0.0)[0] == pytest.approx(-np.log(1e-6))
+        equal = Tail.of(np.zeros(9), np.ones(9))
+        assert equal.threshold(0.01) == 0.0
+        np.testing.assert_allclose(equal.surprise(np.array([-1.0, 0.0, 5.0]), new=0.0), 0.0)
+
+
+class TestReference:
+    def test_log_density_by_hand(self):
+        X = repeated()
+        training = TrainingTable.of(X)
+        density, found = ReferenceDensity.fit(training, 0, LIMITS)
+        scale = X.std(axis=0)
+        np.testing.assert_allclose(density.scale, scale)
+        z = X / scale
+        distances = np.abs(z[:, None] - z).sum(axis=2)
+        apart = np.array(
+            [d[d > 1e-12].min() for d in np.abs(np.unique(z, axis=0)[:, None] - np.unique(z, axis=0)).sum(2)]
+        )
+        assert density.width == pytest.approx(np.median(apart) / 4)
+        kernel = np.exp(-distances / density.width)
+        np.fill_diagonal(kernel, 0.0)
+        few = training.copies[training.place] <= COMMON
+        with np.errstate(divide="ignore"):
+            without = -np.log(kernel.sum(axis=1) / (len(X) - 1))
+        kept = few & np.isfinite(without)
+        np.testing.assert_allclose(found[training.place, 0][kept], (without + density.level)[kept])
+        assert np.median(found[training.place, 0]) == pytest.approx(0.0, abs=1e-9)
+        new = table(6, seed=3)
+        kernel = np.exp(-np.abs(new[:, None] / scale - z).sum(axis=2) / density.width)
+        got = density.surprises(new, np.full(6, NEW), LIMITS)[:, 0]
+        np.testing.assert_allclose(got, density.level - np.log(kernel.mean(axis=1)))
+
+    def test_more_rows_than_centres(self, monkeypatch):
+        assert MOST_CENTERS == 20_000
+        monkeypatch.setattr("isopleth.tasks.anomaly.reference.MOST_CENTERS", 50)
+        training = TrainingTable.of(table(200))
+        density, found = ReferenceDensity.fit(training, 0, LIMITS)
+        assert len(density.centers) == 50
+        assert (density.number >= 0).sum() == 50
+        again = density.surprises(training.rows, training.known, LIMITS)
+        np.testing.assert_allclose(again, found)
+
+
+@pytest.mark.parametrize(
+    "fit", [lambda t: PooledRule.fit(t, 12, 16, 0, LIMITS), lambda t: ReferenceDensity.fit(t, 0, LIMITS)]
+)
+def test_moved_rows_are_judged_as_new_rows_of_these_values_are(fit):
+    training = TrainingTable.of(repeated())
+    rule, _ = fit(training)
+    rows, values = table(5, seed=7) * 2, table(4, seed=8)
+    values.sort(axis=0)
+    new = np.full(5, NEW)
+    got = rule.moved_surprise(rows, new, values)
+    np.testing.assert_allclose(got[:, :, 0], np.tile(rule.surprises(rows, new, LIMITS).sum(axis=1)[:, None], 3))
+    for j in range(3):
+        for v in range(4):
+            moved = rows.copy()
+            moved[:, j] = values[v, j]
+            np.testing.assert_allclose(got[:, j, 1 + v], rule.surprises(moved, new, LIMITS).sum(axis=1))
+
+
+def test_an_own_value_gains_a_training_row_nothing():
+    training = TrainingTable.of(repeated())
+    for rule in (PooledRule.fit(training, 12, 16, 0, LIMITS)[0], ReferenceDensity.fit(training, 0, LIMITS)[0]):
+        known = training.known[:6]
+        for i in range(6):
+            row = training.rows[i : i + 1]
+            got = rule.moved_surprise(row, known[i : i + 1], row)
+            np.testing.assert_allclose(got[0, :, 1], got[0, :, 0])
+            want = rule.surprises(row, known[i : i + 1], LIMITS).sum()
+            np.testing.assert_allclose(got[0, :, 0], want)

@@ -1,0 +1,240 @@
+"""Kinds of columns, and tables of every library as the same numbers."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from isopleth.columns import TableColumns
+from isopleth.errors import InputError
+
+N = 40
+
+
+def shop(n=N, seed=0):
+    rng = np.random.default_rng(seed)
+    words = np.array(["red", "blue", "green"])
+    price = rng.lognormal(size=n)
+    price[3] = np.nan
+    colour = words[rng.integers(3, size=n)].astype(object)
+    colour[5] = None
+    return {
+        "order_no": np.arange(1000, 1000 + n),
+        "price": price,
+        "colour": colour,
+        "paid": rng.uniform(size=n) < 0.5,
+        "bought": [datetime.datetime(2024, 1, 1) + datetime.timedelta(hours=17 * i) for i in range(n)],
+        "comment": [f"the customer wrote line {i} of a long and winding text" for i in range(n)],
+        "empty": [None] * n,
+        "shop": ["north"] * n,
+    }
+
+
+def pandas_frame(data):
+    return pd.DataFrame(data)
+
+
+def polars_frame(data):
+    return pytest.importorskip("polars").from_pandas(pd.DataFrame(data).assign(empty=None))
+
+
+def arrow_table(data):
+    return pytest.importorskip("pyarrow").Table.from_pandas(pd.DataFrame(data), preserve_index=False)
+
+
+class Stream:
+    """Nothing but the Arrow stream interface, as the results of some databases have."""
+
+    def __init__(self, table):
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+LIBRARIES = pytest.mark.parametrize(
+    "make",
+    [pandas_frame, polars_frame, arrow_table, lambda data: Stream(arrow_table(data))],
+    ids=["pandas", "polars", "pyarrow", "stream"],
+)
+
+
+@LIBRARIES
+def test_every_library_gives_the_same(make):
+    data = shop()
+    columns = TableColumns.of(make(data))
+    assert [(c.name, c.kind) for c in columns.columns] == [
+        ("price", "numeric"),
+        ("colour", "categorical"),
+        ("paid", "categorical"),
+        ("bought", "time"),
+    ]
+    assert columns.left_out == {
+        "order_no": "identifier",
+        "comment": "free text",
+        "empty": "no value",
+        "shop": "one value only",
+    }
+    assert columns.summary(N) == (
+        "40 rows: 1 number, 2 categories, 1 time; left out: order_no (identifier), comment (free text), empty (no value), "
+        "shop (one value only)"
+    )
+    encoded = columns.encode(make(data))
+    np.testing.assert_allclose(encoded.numeric[:, 0], data["price"])
+    np.testing.assert_allclose(encoded.numeric[:, 1], 17 * 3600.0 * np.arange(N))
+    assert columns.categorical_names == ["colour", "paid", "bought (hour)", "bought (weekday)"]
+    for j, name in enumerate(["colour", "paid"]):
+        words = [None if code < 0 else columns.levels[j][code] for code in encoded.codes[:, j]]
+        assert words == [None if cell is None else str(cell) for cell in data[name]]
+    assert encoded.codes[:, 2].tolist() == [(17 * i) % 24 for i in range(N)]
+    assert encoded.codes[:, 3].tolist() == [cell.weekday() for cell in data["bought"]]
+    assert columns.sizes == (4, 3, 25, 8)
+    assert not encoded.unseen
+
+
+@LIBRARIES
+def test_columns_are_put_in_order_and_missing_ones_named(make):
+    data = shop()
+    columns = TableColumns.of(make(data))
+    turned = dict(reversed(shop(seed=1).items()))
+    plain, other = columns.encode(make(shop(seed=1))), columns.encode(make(turned | {"new": [1] * N}))
+    np.testing.assert_array_equal(plain.numeric, other.numeric)
+    np.testing.assert_array_equal(plain.codes, other.codes)
+    assert other.extra == ["new"]
+    with pytest.raises(InputError, match="X lacks column 'colour'"):
+        columns.encode(make({name: cells for name, cells in data.items() if name != "colour"}))
+
+
+def test_words_that_were_not_there_are_the_last_category_and_counted():
+    columns = TableColumns.of(pd.DataFrame(shop()))
+    new = pd.DataFrame(shop()).assign(colour=["pink", "red", None, " red "] * 10)
+    encoded = columns.encode(new)
+    assert encoded.unseen == {"colour": 10}
+    red = columns.levels[0].index("red")
+    assert encoded.codes[:4, 0].tolist() == [3, red, -1, red]
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        (["12", "n/a", "-", "3.5"] * 5, "numeric"),
+        (["1", "2", "?", ""] * 5, "numeric"),
+        (["12", "small", "large", "7"] * 5, "categorical"),
+        (["+", "-"] * 10, "categorical"),
+        (["yes", "no", "NA", "null"] * 5, "categorical"),
+        ([f"2024-01-{day:02d}" for day in range(1, 21)], "time"),
+        ([0, 1] * 10, "numeric"),
+        (pd.Categorical(["1", "2"] * 10), "categorical"),
+        (pd.Series([1, None] * 10, dtype="Int64"), "numeric"),
+        (pd.to_timedelta(np.arange(20) * 7 % 5, unit="s"), "numeric"),
+        ([datetime.date(2024, 1, 1 + i % 9) for i in range(20)], "time"),
+    ],
+)
+def test_kinds_of_single_columns(cells, kind):
+    columns = TableColumns.of(pd.DataFrame({"x": cells}))
+    assert [column.kind for column in columns.columns] == [kind]
+
+
+def test_missing_words_are_missing():
+    columns = TableColumns.of(pd.DataFrame({"x": ["12", "n/a", "-", "3.5"] * 5, "y": ["a", "NA", "b", "?"] * 5}))
+    encoded = columns.encode(pd.DataFrame({"x": ["1", "-"], "y": ["?", "b"]}))
+    np.testing.assert_array_equal(encoded.numeric, [[1.0], [np.nan]])
+    assert encoded.codes.ravel().tolist() == [-1, 1]
+    assert columns.notes == ("column 'x': '-' among numbers counts as missing.",)
+    kept = TableColumns.of(pd.DataFrame({"y": ["a", "NA", "b", "?"] * 5}), missing=["?"])
+    assert kept.levels == [("NA", "a", "b")]
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "left"),
+    [
+        ("customer_id", np.random.default_rng(0).permutation(10**6)[:30], True),
+        ("customerId", np.random.default_rng(0).permutation(10**6)[:30], True),
+        ("x", np.arange(30) + 5, True),
+        ("x", np.random.default_rng(0).permutation(30), True),
+        ("x", np.cumsum(1 + np.arange(30) % 4), True),
+        ("year", np.arange(1990, 2020), False),
+        ("amount", np.random.default_rng(0).permutation(10**6)[:30], False),
+        ("x", np.arange(30) + 0.5, False),
+        ("id", np.arange(30) // 2, False),
+        ("token", [f"a{i:05d}" for i in range(30)], True),
+        ("paid", [f"a{i % 7}" for i in range(30)], False),
+    ],
+)
+def test_identifiers(name, cells, left):
+    table = pd.DataFrame({name: cells, "z": np.random.default_rng(1).normal(size=30)})
+    columns = TableColumns.of(table)
+    assert columns.left_out == ({name: "identifier"} if left else {})
+    assert not TableColumns.of(table, keep_identifiers=True).left_out
+    assert TableColumns.of(table, identifiers=[name]).left_out == {name: "identifier"}
+
+
+def test_an_identifier_alone_is_refused():
+    with pytest.raises(InputError, match=r"no column is left to use: id \(identifier\)"):
+        TableColumns.of(pd.DataFrame({"id": np.arange(30)}))
+
+
+def test_what_is_said_of_columns_holds():
+    table = pd.DataFrame(shop())
+    columns = TableColumns.of(table, numeric=["order_no"], categorical=["price"], exclude=["paid"])
+    kinds = {column.name: column.kind for column in columns.columns}
+    assert kinds["order_no"] == "numeric"
+    assert kinds["price"] == "categorical"
+    assert columns.left_out["paid"] == "excluded"
+    with pytest.raises(InputError, match="numeric names column 'prise'"):
+        TableColumns.of(table, numeric=["prise"])
+    with pytest.raises(InputError, match=r"column 'colour' holds '\w+' in row 0"):
+        TableColumns.of(table, numeric=["colour"])
+
+
+def test_arrays_are_not_guessed_at():
+    rows = np.column_stack([np.arange(30), np.arange(30) % 3])
+    columns = TableColumns.of(rows)
+    assert [(c.name, c.kind) for c in columns.columns] == [(0, "numeric"), (1, "numeric")]
+    columns = TableColumns.of(rows, categorical=[1])
+    encoded = columns.encode(rows[:4])
+    assert [columns.levels[0][code] for code in encoded.codes[:, 0]] == ["0", "1", "2", "0"]
+    with pytest.raises(InputError, match="name it in categorical"):
+        TableColumns.of(np.array([["a", 1.0]] * 12, dtype=object))
+    with pytest.raises(InputError, match="has 3 columns; expected 2"):
+        columns.encode(np.zeros((2, 3)))
+
+
+def test_declared_levels_that_do_not_occur_are_kept():
+    pl = pytest.importorskip("polars")
+    cells = pl.Series("x", ["a", "b"] * 6, dtype=pl.Enum(["c", "b", "a"]))
+    assert TableColumns.of(cells.to_frame()).levels == [("a", "b", "c")]
+
+
+def test_many_levels():
+    words = [f"w{i % 10_000}" for i in range(20_000)]
+    columns = TableColumns.of(pd.DataFrame({"x": words}))
+    assert columns.sizes == (10_001,)
+    assert len(np.unique(columns.encode(pd.DataFrame({"x": words})).codes)) == 10_000
+
+
+def test_cells_that_cannot_be_read_are_named():
+    columns = TableColumns.of(pd.DataFrame({"x": [1.5, 2.5] * 6, "t": pd.date_range("2024-01-01", periods=12)}))
+    with pytest.raises(InputError, match="column 'x' holds 'many' in row 1"):
+        columns.encode(pd.DataFrame({"x": ["1", "many"], "t": ["2024-01-01"] * 2}))
+    with pytest.raises(InputError, match="column 't' holds 'soon' in row 0"):
+        columns.encode(pd.DataFrame({"x": [1.0], "t": ["soon"]}))
+    with pytest.raises(InputError, match="infinity in row 1"):
+        columns.encode(pd.DataFrame({"x": [1.0, np.inf], "t": ["2024-01-01"] * 2}))
+    with pytest.raises(InputError, match="no names"):
+        columns.encode(np.zeros((2, 2)))
+    with pytest.raises(InputError, match="lazy"):
+        TableColumns.of(pytest.importorskip("polars").LazyFrame({"x": [1]}))
+    with pytest.raises(InputError, match="named 'a'"):
+        TableColumns.of(pd.DataFrame([[1, 2]], columns=["a", "a"]))
+
+
+def test_clocks_keep_their_hour():
+    zone = datetime.timezone(datetime.timedelta(hours=5))
+    times = [datetime.datetime(2024, 1, 1, 9, tzinfo=zone) + datetime.timedelta(hours=30 * i) for i in range(20)]
+    columns = TableColumns.of(pd.DataFrame({"t": times}))
+    assert columns.categorical_names == ["t (hour)", "t (weekday)"]
+    assert columns.encode(pd.DataFrame({"t": times})).codes[:3, 0].tolist() == [9, 15, 21]
