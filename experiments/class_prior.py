@@ -10,8 +10,14 @@ errors with their standard errors, the paired difference to the rival that is be
 holds the share and how wide it is, and the share of rows that regularised least squares, weighted by these shares, classifies
 wrongly; "none" and "true" are no weights and those of the true shares.
 
-With --made-up the classes are normal, around corners so many standard deviations from the origin in five columns. Printed is how
-often the interval of each share holds it, and the root mean squared error of the share.
+With --made-up the classes are normal, around corners so many standard deviations from the origin in five columns, and the classes
+of the unlabelled rows are drawn. Printed is how often the interval of each share holds it, and the root mean squared error of the
+share.
+
+With --absent a class is rare or missing among the unlabelled rows: three normal classes in the plane, at the corners of a
+triangle or on a line, and four at those of a square; the unlabelled rows have the given shares exactly, but for the rare class,
+where they are drawn. Printed are the root mean squared errors of all shares, of ours, of EMQ (our own loop, with logistic
+regression) and of counting what linear discriminant analysis predicts, and how often our intervals hold each share.
 """
 
 from __future__ import annotations
@@ -47,6 +53,21 @@ MADE_UP = (
     (1.5, 30, 200, (0.5, 0.2, 0.2, 0.1, 0.0)),
 )
 """Distance of the corners, labelled rows a class, unlabelled rows, and shares."""
+
+TRIANGLE = np.stack([np.cos(np.arange(3) * 2.0 * np.pi / 3.0), np.sin(np.arange(3) * 2.0 * np.pi / 3.0)], axis=1)
+SQUARE = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
+LINE = np.array([[-1.0, 0.0], [0.0, 0.0], [1.0, 0.0]])
+ABSENT = {
+    "triangle, 3": (3.0 * TRIANGLE, 60, 300, (0.5, 0.5, 0.0)),
+    "triangle, 2": (2.0 * TRIANGLE, 60, 300, (0.5, 0.5, 0.0)),
+    "triangle, 1.5": (1.5 * TRIANGLE, 60, 300, (0.5, 0.5, 0.0)),
+    "triangle, 3, more": (3.0 * TRIANGLE, 200, 1000, (0.5, 0.5, 0.0)),
+    "triangle, 3, rare": (3.0 * TRIANGLE, 60, 300, (0.49, 0.49, 0.02)),
+    "square, 3": (3.0 * SQUARE, 60, 300, (0.5, 0.5, 0.0, 0.0)),
+    "line, 3, middle": (3.0 * LINE, 60, 300, (0.5, 0.0, 0.5)),
+    "line, 3, end": (3.0 * LINE, 60, 300, (0.5, 0.5, 0.0)),
+}
+"""Centres and how far they are from the middle, labelled rows a class, unlabelled rows, and shares."""
 
 
 @cache
@@ -151,6 +172,39 @@ def made_up(runs: int) -> None:
         print(f"distance {distance}, {labelled} labelled, {unlabelled} not   {text}", flush=True)
 
 
+def emq(probabilities: np.ndarray, rounds: int = 200) -> np.ndarray:
+    """Return shares by expectation maximisation, from probabilities for classes of equal shares."""
+    shares = np.full(probabilities.shape[1], 1.0 / probabilities.shape[1])
+    for _ in range(rounds):
+        weighted = probabilities * shares
+        shares = (weighted / weighted.sum(axis=1, keepdims=True)).mean(axis=0)
+    return shares
+
+
+def absent(runs: int) -> None:
+    """Print errors and coverage where a class is rare or missing."""
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+    from sklearn.linear_model import LogisticRegression
+
+    for name, (centers, labelled, unlabelled, shares) in ABSENT.items():
+        classes, errors, held = len(centers), [], []
+        for run in range(runs):
+            rng = np.random.default_rng([run, sum(map(ord, name))])
+            y = np.repeat(np.arange(classes), labelled)
+            hidden = np.repeat(np.arange(classes), np.round(np.array(shares) * unlabelled).astype(int))
+            if min(shares) > 0.0:
+                hidden = rng.choice(classes, unlabelled, p=shares)
+            x, new = (rng.normal(size=(len(each), 2)) + centers[each] for each in (y, hidden))
+            found = ClassPriorEstimator(random_state=run).fit(x, y).estimate(new)
+            counted = np.bincount(LinearDiscriminantAnalysis().fit(x, y).predict(new), minlength=classes) / len(new)
+            expected = emq(LogisticRegression(max_iter=300).fit(x, y).predict_proba(new))
+            errors.append([found.priors - shares, expected - shares, counted - shares])
+            held.append((found.lower <= shares) & (shares <= found.upper))
+        cells = zip(("ours", "EMQ", "counting"), np.sqrt(np.mean(np.square(errors), axis=(0, 2))), strict=True)
+        text = "  ".join(f"{method} {error:.4f}" for method, error in cells)
+        print(f"{name:<18} rms {text}   holds {'  '.join(f'{h:.1%}' for h in np.mean(held, axis=0))}", flush=True)
+
+
 def draw(found: dict[str, np.ndarray], path: Path) -> None:
     """Mean squared errors with standard errors against the share, a panel a table."""
     figure = new_figure(11.0, 3.2)
@@ -174,6 +228,7 @@ def main(arguments: list[str] | None = None) -> None:
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--data", type=Path, help="folder with uci/ in it")
     source.add_argument("--made-up", action="store_true", help="normal classes instead")
+    source.add_argument("--absent", action="store_true", help="normal classes, one of which is rare or missing")
     parser.add_argument("--runs", type=int, default=100, help="splits for each table and share")
     parser.add_argument("--quick", action="store_true", help="ten splits")
     parser.add_argument("--out", type=Path, help="figure of the errors")
@@ -182,6 +237,9 @@ def main(arguments: list[str] | None = None) -> None:
     runs = 10 if options.quick else options.runs
     if options.made_up:
         made_up(runs)
+        return
+    if options.absent:
+        absent(runs)
         return
     if options.out:
         check_figure_target(options.out)

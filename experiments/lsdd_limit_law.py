@@ -1,6 +1,7 @@
 """Coverage of the limit law of a density difference: its bands, and the intervals of the squared L2 distance.
 
-    python -m experiments.lsdd_limit_law [--runs 200] [--size 200] [--seed 0] [--only bands] [--quick]
+    python -m experiments.lsdd_limit_law [--runs 200] [--size 200] [--seed 0] [--only bands]
+        [--columns 1 5] [--means 0 0.4 ...] [--quick]
 
 p and q are N((mu, 0, ..., 0), I/(4 pi)) and N(0, I/(4 pi)) in d columns, whose squared L2 distance is 2 (1 - exp(-pi mu^2)).
 
@@ -85,10 +86,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--size", type=int, default=200, help="rows of each sample")
     parser.add_argument("--seed", type=int, default=0, help="of all draws")
     parser.add_argument("--only", choices=("bands", "intervals"), help="one of the tables")
+    parser.add_argument("--columns", type=int, nargs="+", default=(1, 5), help="numbers of columns")
+    parser.add_argument(
+        "--means", type=float, nargs="+", default=(0.0, 0.05, 0.1, 0.2, 0.4, 0.8), help="mu of the intervals"
+    )
     parser.add_argument("--quick", action="store_true", help="two means and one column only")
     options = parser.parse_args(arguments)
-    dims = (1,) if options.quick else (1, 5)
-    means = (0.0, 0.4) if options.quick else (0.0, 0.05, 0.1, 0.2, 0.4, 0.8)
+    dims = (1,) if options.quick else options.columns
+    means = (0.0, 0.4) if options.quick else options.means
     if options.only != "intervals":
         print_bands(dims, options)
     if options.only != "bands":

@@ -1,6 +1,7 @@
 """Power of the two-sample test in six published settings, and against made-up differences of other kinds.
 
-    python -m experiments.two_sample_power [--data DIR] [--runs 200] [--quick] [--rivals] [--jobs N] [--out FILE]
+    python -m experiments.two_sample_power [--data DIR] [--runs 200] [--only NAME ...] [--quick] [--rivals] [--jobs N]
+        [--out FILE]
 
 The published settings are those of MMD-FUSE (Biggs, Schrab and Gretton, 2023): a uniform law against one with 2 bumps a column
 whose signs are drawn anew in each run, amplitude .3 and .4 in one column, .6 and .8 in two; and a mixture of four normals in
@@ -17,6 +18,7 @@ import argparse
 import itertools
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +81,50 @@ def dependent(rng: np.random.Generator, n: int, dim: int, correlation: float) ->
     return rng.normal(size=(n, dim)) @ np.linalg.cholesky(covariance).T
 
 
+def blobs(rng: np.random.Generator, n: int = 500, correlation: float = 0.62) -> Pair:
+    """Nine clusters on a grid, 10 apart: round ones, and correlated ones."""
+    samples = []
+    for rho in (0.0, correlation):
+        centers = 10.0 * np.stack(np.unravel_index(rng.integers(0, 9, n), (3, 3)), axis=1)
+        samples.append(centers + dependent(rng, n, 2, rho))
+    return samples[0], samples[1]
+
+
+def counts(rng: np.random.Generator, n: int = 300, dim: int = 10) -> Pair:
+    """Poisson counts of mean 1, and one column with twice the variance, negative binomial."""
+    x, y = rng.poisson(1.0, (2, n, dim)).astype(float)
+    y[:, 0] = rng.negative_binomial(1, 0.5, n)
+    return x, y
+
+
+def decays(rng: np.random.Generator, n: int = 300, share: float = 0.5) -> Pair:
+    """Momenta and angles of pairs of particles; a share of the second sample comes from one mass."""
+    samples = []
+    for resonant in (0.0, share):
+        mass = np.where(rng.random(n) < resonant, rng.normal(3.0, 0.25, n), 1.0 + rng.exponential(1.5, n))
+        rapidity, gap = rng.normal(size=n), np.abs(rng.logistic(0.0, 0.8, n))
+        one, angle = 0.5 + rng.exponential(1.2, n), rng.uniform(-np.pi, np.pi, n)
+        other = np.minimum(mass**2 / (2.0 * one * (np.cosh(gap) - np.cos(angle) + 0.3)), 50.0)
+        samples.append(np.stack([np.log(one), np.log(other), rapidity, gap, angle], axis=1))
+    return samples[0], samples[1]
+
+
+@cache
+def _images(path: Path) -> dict[int, np.ndarray]:
+    with np.load(path) as file:
+        images, classes = file["x_train"], file["y_train"]
+    return {digit: images[classes == digit].reshape(-1, 784).astype(float) for digit in (3, 5)}
+
+
+def digits(rng: np.random.Generator, path: Path, n: int = 200, share: float = 0.25) -> Pair:
+    """Images of a 3, and the same with a share of fives."""
+    images = _images(path)
+    x, y = images[3][rng.choice(len(images[3]), 2 * n, replace=False)].reshape(2, n, -1)
+    fives = int(rng.binomial(n, share))
+    y[:fives] = images[5][rng.choice(len(images[5]), fives, replace=False)]
+    return x, y
+
+
 PUBLISHED: dict[str, tuple[Callable[[np.random.Generator], Pair], str, float]] = {
     "bumps, d = 1, .3": (lambda rng: perturbed(rng, 1, 0.3), "perturbations_vary_dif_d1", 0.3),
     "bumps, d = 1, .4": (lambda rng: perturbed(rng, 1, 0.4), "perturbations_vary_dif_d1", 0.4),
@@ -99,15 +145,35 @@ MADE_UP: dict[str, Callable[[np.random.Generator], Pair]] = {
     "mean of 1 of 20, 30 v 200": normal_and(lambda rng, n, d: rng.normal(size=(n, d)) + 0.9 * first(d), 30, 200, 20),
     "tails (t5), d = 20": normal_and(lambda rng, n, d: rng.standard_t(5, (n, d)) / (5 / 3) ** 0.5, 200, 200, 20),
 }
-SETTINGS = {name: draw for name, (draw, _, _) in PUBLISHED.items()} | MADE_UP
+OTHERS: dict[str, Callable[[np.random.Generator], Pair]] = {
+    "mean of 1 of 100": normal_and(lambda rng, n, d: rng.normal(size=(n, d)) + first(d), 100, 100, 100),
+    "blobs": blobs,
+    "counts": counts,
+    "correlation .38, d = 5": normal_and(lambda rng, n, d: dependent(rng, n, d, 0.38), 200, 200, 5),
+    "tails (t3), d = 10": normal_and(lambda rng, n, d: rng.standard_t(3, (n, d)) / 3**0.5, 200, 200, 10),
+    "decays": decays,
+}
+SETTINGS = {name: draw for name, (draw, _, _) in PUBLISHED.items()} | OTHERS | MADE_UP
+DIGITS = "digits"
 
 
-def p_values(task: tuple[str, int, bool]) -> list[float]:
-    """Of the test, and of hyppo's MMD and SciPy's energy distance where asked for; NaN where there is none."""
+def p_values(task: tuple[str, int, bool], data: Path | None) -> list[float]:
+    """Return p-values of the test, and of hyppo's MMD and SciPy's energy distance where asked for; NaN where there is none."""
     name, run, rivals = task
-    x, y = SETTINGS[name](np.random.default_rng([run, list(SETTINGS).index(name)]))
+    rng = np.random.default_rng([run, sum(map(ord, name))])
+    x, y = digits(rng, require_digits(data)) if name == DIGITS else SETTINGS[name](rng)
     ours = two_sample_test(x, y, n_jobs=1, random_state=run).pvalue
     return [ours, *(peers(x, y, run) if rivals else [np.nan, np.nan])]
+
+
+def require_digits(data: Path | None) -> Path:
+    """Return the file with the images."""
+    path = (data or Path()) / "mnist" / "mnist.npz"
+    if data is None or not path.exists():
+        raise SystemExit(
+            f"{path} is missing; it holds the 70,000 digits of MNIST as x_train, y_train, x_test and y_test."
+        )
+    return path
 
 
 def peers(x: np.ndarray, y: np.ndarray, run: int) -> list[float]:
@@ -151,6 +217,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder with power/*.npy, the published rejections")
     parser.add_argument("--runs", type=int, default=200, help="pairs of samples a setting")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these settings only")
     parser.add_argument("--quick", action="store_true", help="5 runs")
     parser.add_argument("--rivals", action="store_true", help="run hyppo's MMD and SciPy's energy distance too")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
@@ -161,8 +228,10 @@ def main(arguments: list[str] | None = None) -> None:
     lines = [f"power at level .05, {runs} runs", f"{'setting':<28}" + "".join(f"{head:>11}" for head in heads)]
     print("\n".join(lines), flush=True)
     with ProcessPoolExecutor(options.jobs) as pool:
-        for name in SETTINGS:
-            found = np.array(list(pool.map(p_values, [(name, run, options.rivals) for run in range(runs)])))
+        names = [*SETTINGS, *([DIGITS] if options.data else [])]
+        for name in [name for name in names if not options.only or name in options.only]:
+            tasks = [(name, run, options.rivals) for run in range(runs)]
+            found = np.array(list(pool.map(partial(p_values, data=options.data), tasks, chunksize=5)))
             power = np.where(np.isnan(found), np.nan, found <= ALPHA).mean(axis=0)
             known = published(options.data, name)
             cells = [*power, *known, bar(max(known))]

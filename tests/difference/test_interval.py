@@ -91,3 +91,26 @@ def test_what_has_no_interval():
         model.squared_l2_interval(95)
     with pytest.raises(InputError, match="at least two rows in each sample"):
         model.fit(x[:1], y).squared_l2_interval()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mu", [0.4, 0.8])
+def test_intervals_hold_the_distance_in_five_columns(mu):
+    """By the default search: samples of 200 rows, of which nine in a hundred intervals would lie below without the widening."""
+    true, held = 2.0 * (1.0 - np.exp(-np.pi * mu**2)), 0
+    for run in range(100):
+        x, y = np.random.default_rng([run, 5]).normal(scale=(4.0 * np.pi) ** -0.5, size=(2, 200, 5))
+        x[:, 0] += mu
+        low, high = LSDD(centers=100, random_state=run, n_jobs=1).fit(x, y).squared_l2_interval()
+        held += low <= true <= high
+    assert held >= 89  # 92 in expectation would be this few in one of ten cases
+
+
+def test_the_upper_end_is_wider_in_more_columns_and_missing_beyond_five():
+    law = SquaredL2Law(1.0, slope=0.2, floor=0.01, log_volume=0.0)
+    one, five = law.interval(0.95), law.interval(0.95, 5)
+    middle = one[1] - 0.5 * (one[1] - one[0])
+    assert five[0] == one[0]
+    assert five[1] - middle == pytest.approx(1.32 * (one[1] - middle))
+    with pytest.raises(InputError, match="at most 5 columns"):
+        law.interval(0.95, 6)

@@ -21,6 +21,11 @@ UNDERSMOOTHING = 0.01
 # Of a ridge over the volume: searches that find nothing end at large ones.
 MOST_ALPHA = 0.1
 
+MOST_COLUMNS = 5
+# Gaussians of one length scale resolve less of a difference in more columns. Simulated intervals lay below the distance in
+# 9 % of samples in five columns without this share of the upper reach for each column beyond the first, and above it in 1 %.
+_WIDENING = 0.08
+
 
 def normal_quantile(confidence_level: Any) -> float:
     """How many standard deviations to either side hold a normal variable with this probability.
@@ -79,17 +84,22 @@ class SquaredL2Law:
         floor = 2.0 * folds / (folds - 1.0) * float(namespace(noise).sum(noise**2))
         return cls(float(estimate), slope, floor, at.log_volume)
 
-    def interval(self, confidence_level: Any) -> tuple[float, float]:
-        """Both ends, over the volume.
+    def interval(self, confidence_level: Any, columns: int = 1) -> tuple[float, float]:
+        """Return both ends, over the volume, for densities in so many columns.
 
         Raises
         ------
         InputError
-            If the level is not between 0 and 1.
+            If the level is not between 0 and 1, or there are more columns than an upper end can be given for.
         """
         z = normal_quantile(confidence_level)
+        if columns > MOST_COLUMNS:
+            raise InputError(
+                f"a squared L2 distance in {columns} columns cannot be bounded from above by samples of ordinary size; take at "
+                f"most {MOST_COLUMNS} columns, or two_sample_test(X, Y).separation() for how well the samples can be told apart."
+            )
         # An estimate far below 0 is by chance: no distance is, and the upper end must not vanish with it.
         estimate = max(self.estimate, 0.0)
         shift = 0.5 * z**2 * self.slope
         reach = math.sqrt(shift**2 + z**2 * (self.slope * estimate + self.floor))
-        return max(estimate + shift - reach, 0.0), estimate + shift + reach
+        return max(estimate + shift - reach, 0.0), estimate + shift + (1.0 + _WIDENING * (columns - 1)) * reach

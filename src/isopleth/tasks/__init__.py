@@ -10,14 +10,18 @@ from isopleth.tasks.change_points.result import ChangePoints
 from isopleth.tasks.class_prior.estimator import ClassPriorEstimator
 from isopleth.tasks.class_prior.result import ClassPriors
 from isopleth.tasks.drift.alarms import DriftAlarms
+from isopleth.tasks.drift.anytime import AnytimeDriftMonitor, AnytimeState
 from isopleth.tasks.drift.monitor import DriftMonitor
 from isopleth.tasks.drift.window import DriftState
 from isopleth.tasks.two_sample.result import ConfidenceInterval, TwoSampleResult
+from isopleth.tasks.two_sample.separation import Separation
 from isopleth.tasks.two_sample.testing import two_sample_test
 from isopleth.tasks.two_sample.witness import Witness
 
 __all__ = [
     "AnomalyDetector",
+    "AnytimeDriftMonitor",
+    "AnytimeState",
     "ChangePointDetector",
     "ChangePoints",
     "ClassPriorEstimator",
@@ -28,6 +32,7 @@ __all__ = [
     "DriftState",
     "Explanation",
     "PyODAdapter",
+    "Separation",
     "TwoSampleResult",
     "Witness",
     "two_sample_test",

@@ -16,6 +16,7 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from isopleth import ClassPriorEstimator, DataWarning, InputError, load, save
+from isopleth.tasks.class_prior.moments import clearly_less, held_out_losses
 
 CORNERS = 2.0 * np.eye(3)
 
@@ -280,3 +281,56 @@ class TestResult:
         assert ax.get_title(loc="left") == "50 unlabelled rows, 95% intervals"
         np.testing.assert_allclose(ax.lines[0].get_xdata(), priors.priors)
         assert priors.plot(ax=ax) is ax
+
+
+def absent_class(run, centers, shares, labelled=60, unlabelled=300):
+    rng = np.random.default_rng([run, 17])
+    y = np.repeat(np.arange(len(centers)), labelled)
+    hidden = np.repeat(np.arange(len(centers)), np.round(np.array(shares) * unlabelled).astype(int))
+    x, new = (rng.normal(size=(len(each), 2)) + np.array(centers)[each] for each in (y, hidden))
+    return ClassPriorEstimator(random_state=run).fit(x, y).estimate(new)
+
+
+TRIANGLE = 3.0 * np.stack([np.cos(np.arange(3) * 2.0 * np.pi / 3.0), np.sin(np.arange(3) * 2.0 * np.pi / 3.0)], axis=1)
+LINE = 3.0 * np.array([[-1.0, 0.0], [0.0, 0.0], [1.0, 0.0]])
+
+
+@pytest.mark.parametrize(("centers", "bound"), [(TRIANGLE, 0.015), (LINE, 0.045)])
+def test_a_class_that_is_absent_does_not_disturb_the_others(centers, bound):
+    """Scores of the absent class are large and noisy; with its noise in the others the errors were five times these."""
+    shares = np.array([0.5, 0.5, 0.0])
+    found = [absent_class(run, centers, shares) for run in range(10)]
+    assert np.sqrt(np.mean([(each.priors - shares) ** 2 for each in found])) < bound
+    held = [(each.lower <= shares + 1e-12) & (shares <= each.upper + 1e-12) for each in found]
+    assert np.mean(held) >= 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("centers", [TRIANGLE, 0.5 * TRIANGLE, LINE])
+def test_intervals_hold_the_shares_where_a_class_is_absent(centers):
+    shares = np.array([0.5, 0.5, 0.0])
+    found = [absent_class(run, centers, shares) for run in range(150)]
+    held = np.mean([(each.lower <= shares + 1e-12) & (shares <= each.upper + 1e-12) for each in found], axis=0)
+    assert (held >= 0.9).all()
+
+
+def test_the_ridge_is_small_where_a_rule_over_several_columns_parts_the_classes():
+    """The sign of a product of two columns, which the additive part of the kernel does not see, and a shift, which it does."""
+    rng = np.random.default_rng(0)
+    rows = rng.choice([-1.0, 1.0], size=(200, 6))
+    y = rows[:, 0] * rows[:, 1] > 0
+    largest = 0.1 * np.sqrt((1.0 / np.bincount(y)).sum())
+    assert ClassPriorEstimator(random_state=0).fit(rows, y).alpha_ < 0.11 * largest
+    y = np.repeat([0, 1], 30)
+    plain = ClassPriorEstimator(random_state=0).fit(rng.normal(size=(60, 4)) + y[:, None], y)
+    assert plain.alpha_ == pytest.approx(0.2 / 60**0.5)
+
+
+def test_a_ridge_is_chosen_by_paired_losses_that_weigh_classes_alike():
+    probabilities = np.array([[0.9, 0.1], [0.8, 0.2], [0.5, 0.5], [0.0, 1.0], [1.0, 0.0]])
+    labels = np.array([0, 0, 0, 1, 1])
+    losses = held_out_losses(probabilities, labels)
+    by_class = [-np.log([0.9, 0.8, 0.5]).mean(), -np.log([1.0, 1e-12]).mean()]
+    assert losses.mean() == pytest.approx(np.mean(by_class))
+    assert clearly_less(np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 3.5]))
+    assert not clearly_less(np.array([0.0, 9.0]), np.array([1.0, 8.5]))

@@ -8,7 +8,7 @@ from labelled_rows import labelled
 from scipy.spatial.distance import cdist
 
 from isopleth.errors import InputError
-from isopleth.tasks.class_prior.scores import Features, Fits, drawn_evenly, stratified_folds
+from isopleth.tasks.class_prior.scores import Features, Fits, FoldSums, drawn_evenly, stratified_folds
 
 LIMIT = 2.0**30
 
@@ -17,7 +17,8 @@ class TestScores:
     def test_held_out_scores_are_those_of_kernel_ridge_regression_without_the_fold(self):
         z, labels = labelled((20, 20))
         folds, alpha = stratified_folds(labels, 0), 0.05
-        fits = Fits.of(Features.of(z, LIMIT), z, labels, folds, alpha)
+        features = Features.of(z, LIMIT)
+        fits = Fits.of(features, FoldSums.of(features, z, labels, folds), alpha)
         found, new = fits.held_out(z, folds), fits(z)
         gram = np.exp(-cdist(z, z, "cityblock") / 6.0)
         for fold in range(10):
@@ -37,7 +38,8 @@ class TestScores:
     def test_little_memory_gives_the_same(self):
         z, labels = labelled((40, 25, 30))
         folds = stratified_folds(labels, 0)
-        many, few = (Fits.of(Features.of(z[:30], limit), z, labels, folds, 0.03) for limit in (LIMIT, 8.0 * 16 * 900))
+        both = [Features.of(z[:30], limit) for limit in (LIMIT, 8.0 * 16 * 900)]
+        many, few = (Fits.of(features, FoldSums.of(features, z, labels, folds), 0.03) for features in both)
         np.testing.assert_allclose(many.held_out(z, folds), few.held_out(z, folds), rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(many(z), few(z), rtol=1e-9, atol=1e-12)
 

@@ -11,7 +11,7 @@ from scipy.stats import norm, t
 
 from isopleth.errors import InputError
 from isopleth.tasks.class_prior.moments import Squash, check_class_count
-from isopleth.tasks.class_prior.scores import Features, Fits, stratified_folds
+from isopleth.tasks.class_prior.scores import Features, Fits, FoldSums, stratified_folds
 from isopleth.tasks.class_prior.shares import Shares, _relative, mixture, two_shares
 
 LIMIT = 2.0**30
@@ -87,7 +87,8 @@ class TestMixture:
             z, labels = labelled((20, 20), 5, 1.5, seed)
             hidden = (np.arange(500) < 400).astype(int)
             new, folds = rng.normal(size=(500, 5)) + 1.5 * np.eye(2, 5)[hidden], stratified_folds(labels, seed)
-            fits = Fits.of(Features.of(z, LIMIT), z, labels, folds, 0.1)
+            features = Features.of(z, LIMIT)
+            fits = Fits.of(features, FoldSums.of(features, z, labels, folds), 0.1)
             scores = fits.held_out(z, folds)[:, :-1]
             squash = Squash.of(scores, labels)
             found = Shares.of(squash(scores), labels, squash(fits(new)[..., :-1]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import ks_2samp
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import isopleth
@@ -287,3 +288,54 @@ def test_plot():
     assert len(line.get_xdata()) == 400
     assert ax.lines[1].get_ydata()[0] == fitted.threshold_
     assert len(ax.lines[2].get_xdata()) == fitted.state_.alarms
+
+
+def test_an_alarm_names_the_columns_that_moved():
+    fitted, X = monitor(), stream()
+    found = fitted.update(X)
+    assert len(found.columns) == len(found)
+    row = found.rows[0]
+    window, reference = X[row - 19 : row + 1], np.random.default_rng(0).normal(size=(300, 3)) * [1.0, 2.0, 3.0]
+    changes = found.changes()
+    assert changes["column"][0] == "column 0"
+    assert changes["moved"][0]
+    order = [int(name[-1]) for name in changes["column"]]
+    np.testing.assert_allclose(changes["share"], [ks_2samp(reference[:, j], window[:, j]).statistic for j in order])
+    np.testing.assert_allclose(changes["median_before"], np.median(reference, axis=0)[order])
+    np.testing.assert_allclose(changes["median_after"], np.median(window, axis=0)[order])
+    with pytest.raises(InputError, match="alarm = 99"):
+        found.changes(99)
+
+
+def test_the_columns_of_an_alarm_do_not_depend_on_how_rows_are_cut():
+    fitted, X = monitor(), stream()
+    start = fitted.state_
+    whole = fitted.update(X).columns
+    fitted.state_ = start
+    parts = [fitted.update(part) for part in np.split(X, [1, 2, 3, 50, 61, 200, 201, 399])]
+    again = [changes for part in parts for changes in part.columns]
+    assert len(again) == len(whole) > 1
+    for one, two in zip(whole, again, strict=True):
+        np.testing.assert_array_equal(one["share"], two["share"])
+
+
+def test_a_least_effect_raises_the_threshold_by_a_share_of_the_largest_distance():
+    plain, strict = monitor(), monitor(min_effect=0.3)
+    far = np.full((20, 3), 1e6)
+    largest = plain.update(far).statistic
+    norm = np.linalg.norm(plain._features.mean)
+    assert np.nanmax(largest) == pytest.approx(norm**2)
+    assert np.sqrt(strict.threshold_) == pytest.approx(np.sqrt(plain.threshold_) + 0.3 * norm)
+    rng = np.random.default_rng(3)
+    small, large = (rng.normal(size=(4000, 3)) * [1.0, 2.0, 3.0] + [shift, 0.0, 0.0] for shift in (0.7, 3.0))
+    assert len(monitor().update(small)) > 10
+    assert len(monitor(min_effect=0.3).update(small)) <= 4  # the run length asked for is half of these rows
+    assert len(monitor(min_effect=0.3).update(large)) > 10
+
+
+def test_alarms_name_the_columns_of_a_frame_after_a_new_reference_too():
+    frame = pd.DataFrame(stream(), columns=["a", "b", "c"])
+    fitted = DriftMonitor(window=20, expected_run_length=2000, random_state=0).fit(frame[:200])
+    assert fitted.update(frame[200:]).changes()["column"][0] == "a"
+    found = fitted.update_reference(frame[200:]).update(frame[:200])
+    assert sorted(found.changes()["column"]) == ["a", "b", "c"]

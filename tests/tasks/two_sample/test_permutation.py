@@ -10,13 +10,15 @@ from scipy.spatial.distance import cdist
 from scipy.stats import chi2, norm
 
 from isopleth.tasks.two_sample.permutation import Labels, adjusted_p_values, p_value
-from isopleth.tasks.two_sample.permutation_scores import (
-    ALPHAS,
+from isopleth.tasks.two_sample.statistics import (
+    ALPHA,
     Basis,
-    drawn_in,
-    frame_of,
-    normal_scores,
+    ColumnUnits,
+    LaplaceBasis,
+    column_contrasts,
+    moment_scores,
     quadratic_forms,
+    rank_scores,
     unit_features,
 )
 
@@ -48,13 +50,14 @@ def test_label_vectors_take_no_more_than_is_announced(sizes):
 
 
 def test_far_values_are_brought_nearer_in_their_order():
-    column = np.concatenate([np.linspace(-1.0, 1.0, 101), [1e3, 1e6, -1e9, 1e300]])
-    middle, spread, far = frame_of(column[:, None])
-    z = drawn_in((column[:, None] - middle) / spread, far)[:, 0]
-    assert (np.argsort(z) == np.argsort(column)).all()
-    np.testing.assert_allclose(z[:101], (column[:101] - middle) / spread)
-    assert z[-1] < far[0] + 800.0
-    assert far[0] * spread[0] == pytest.approx(20.0 * 0.53, rel=0.02)
+    column = np.concatenate([np.linspace(-1.0, 1.0, 101), [1e3, 1e6, -1e9, 1e150]])[:, None]
+    units = ColumnUnits.of(column)
+    z = units(column)[:, 0]
+    assert (np.argsort(z) == np.argsort(column[:, 0])).all()
+    np.testing.assert_allclose(z[:101], (column[:101, 0] - units.middle) / units.scale)
+    assert z.std() == pytest.approx(1.0)
+    assert units.far[0] * units.spread[0] == pytest.approx(20.0 * 0.53, rel=0.02)
+    assert z[-1] * units.deviation[0] < units.far[0] + 800.0
 
 
 def test_all_labels_are_as_likely():
@@ -66,37 +69,119 @@ def test_all_labels_are_as_likely():
     assert chi2.sf(((counts - 400.0) ** 2 / 400.0).sum(), 9) > 1e-3
 
 
+def laplace_products(centers, scale):
+    """Integrals of products of exp(-|x - c| / s) over s, by quadrature in each column."""
+    t = np.linspace(-60.0, 60.0, 400_001)
+    out = np.ones((len(centers), len(centers)))
+    for column in centers.T:
+        functions = np.exp(-np.abs(t - column[:, None] / scale))
+        out *= np.trapezoid(functions[:, None] * functions[None], t, axis=-1)
+    return out
+
+
+def test_inner_products_of_laplace_functions_by_quadrature():
+    centers = np.random.default_rng(7).normal(size=(3, 2))
+    np.testing.assert_allclose(LaplaceBasis.inner_products(centers, 0.8), laplace_products(centers, 0.8), rtol=1e-6)
+
+
+def dense(members):
+    return members if isinstance(members, np.ndarray) else members.toarray()
+
+
+def slow_contrasts(labels, place):
+    """One vector of 1/n and -1/n' a label vector, over units one by one."""
+    smaller, larger = labels.sizes
+    for line in dense(labels.members):
+        left, e = line.copy(), np.full(len(place), -1.0 / larger)
+        for unit in range(len(place)):
+            if left[place[unit]] > 0:
+                left[place[unit]] -= 1
+                e[unit] = 1.0 / smaller
+        yield e
+
+
+@pytest.mark.parametrize("kind", [Basis, LaplaceBasis])
 @pytest.mark.parametrize("sizes", [(6, 6), (4, 11), (1, 30)])
-def test_quadratic_forms_against_sums_over_pairs_of_rows(sizes):
+def test_quadratic_forms_against_sums_over_pairs_of_rows(sizes, kind):
     """Over all pairs of different units, the kernel centred at the mean of both samples; equal up to a constant."""
     n = sum(sizes)
     place = np.concatenate([np.arange(n - 2), [0, 1]])
     rows, centers = RNG.normal(size=(n - 2, 2)), RNG.normal(size=(5, 2))
     labels = labels_of(place, sizes, 8)
-    basis = Basis.of(centers, cdist(centers, centers, "sqeuclidean"), 1.3)
+    basis = kind.of(centers, 1.3, (ALPHA, 30.0))
     found = quadratic_forms(basis, unit_features([basis], rows, 1, 1e9, 1)[0], labels)
-    psi = np.exp(-0.5 * cdist(rows, centers, "sqeuclidean") / 1.3**2)[place]
+    if kind is Basis:
+        psi = np.exp(-0.5 * cdist(rows, centers, "sqeuclidean") / 1.3**2)[place]
+        H = np.exp(-0.25 * cdist(centers, centers, "sqeuclidean") / 1.3**2)
+    else:
+        psi = np.exp(-cdist(rows, centers, "cityblock") / 1.3)[place]
+        H = laplace_products(centers, 1.3)
     psi -= psi.mean(axis=0)
-    H = np.exp(-0.25 * cdist(centers, centers, "sqeuclidean") / 1.3**2)
-    members = labels.members if isinstance(labels.members, np.ndarray) else labels.members.toarray()
-    smaller, larger = sorted(sizes)
-    for k, alpha in enumerate(ALPHAS):
+    for line, alpha in zip(found, basis.alphas, strict=True):
         G = np.linalg.inv(H + alpha * np.eye(5))
         gram = psi @ (2.0 * G - G @ H @ G) @ psi.T
-        slow = []
-        for line in members:
-            left, e = line.copy(), np.full(n, -1.0 / larger)
-            for unit in range(n):
-                if left[place[unit]] > 0:
-                    left[place[unit]] -= 1
-                    e[unit] = 1.0 / smaller
-            slow.append(e @ gram @ e - np.diag(gram) @ e**2)
-        np.testing.assert_allclose(found[k] - found[k, 0], np.array(slow) - slow[0], atol=1e-10 * np.abs(gram).max())
+        slow = np.array([e @ gram @ e - np.diag(gram) @ e**2 for e in slow_contrasts(labels, place)])
+        np.testing.assert_allclose(line - line[0], slow - slow[0], atol=1e-5 * np.abs(gram).max())
+
+
+def test_blocks_of_unequal_size_are_summed_over_their_rows():
+    """Label vectors of weighted units against means over the rows, and own products against pairs of blocks."""
+    draws = np.random.default_rng(8)
+    size = np.array([1.0, 3.0, 2.0, 5.0, 1.0])
+    members = np.array([[1, 1, 0, 0, 0], [0, 0, 1, 1, 0], [0, 1, 0, 0, 1]], dtype=float)
+    labels = Labels(members, np.ones(5), (2, 3), size)
+    rows = draws.normal(size=(12, 2))
+    block = np.repeat(np.arange(5), size.astype(int))
+    rows -= rows.mean(axis=0)
+    means = np.array([rows[block == k].mean(axis=0) for k in range(5)])
+    np.testing.assert_allclose(labels.mean(means), 0.0, atol=1e-15)
+    for line, contrast, own in zip(members, labels.contrasts(means), labels.own_products(means**2), strict=True):
+        inside = line[block] > 0
+        np.testing.assert_allclose(contrast, rows[inside].mean(axis=0) - rows[~inside].mean(axis=0))
+        sums = np.array([rows[block == k].sum(axis=0) for k in range(5)])
+        share = np.where(line > 0, 1.0 / inside.sum(), -1.0 / (~inside).sum())[:, None]
+        np.testing.assert_allclose(own, ((share * sums) ** 2).sum(axis=0))
+
+
+@pytest.mark.parametrize("sizes", [(20, 20), (5, 30)])
+def test_column_contrasts_against_their_formula(sizes):
+    draws = np.random.default_rng(9)
+    rows = np.c_[draws.normal(size=sum(sizes)), draws.exponential(size=sum(sizes))]
+    labels = labels_of(np.arange(sum(sizes)), sizes, 6)
+    found = column_contrasts(rows, 1, labels)
+    z = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+    square = (z**2 - 1.0) / (z**2).std(axis=0)
+    r = (z * square).mean(axis=0)
+    for line, e in zip(found, slow_contrasts(labels, np.arange(sum(sizes))), strict=True):
+        one, two = e @ z, e @ square
+        np.testing.assert_allclose(line, (one**2 - 2.0 * r * one * two + two**2) / (1.0 - r**2))
+
+
+def test_the_square_of_a_column_of_two_values_adds_nothing():
+    rows = np.repeat([[0.0, 0.0], [1.0, 0.0]], [7, 5], axis=0)
+    rows[:3, 1] = 1.0
+    labels = labels_of(np.arange(12), (4, 8), 5)
+    z = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+    expected = [(e @ z) ** 2 for e in slow_contrasts(labels, np.arange(12))]
+    np.testing.assert_allclose(column_contrasts(rows, 1, labels), expected, atol=1e-12)
+
+
+def test_rank_scores_follow_the_ranks_and_break_ties_by_moments():
+    forms = np.random.default_rng(10).exponential(size=(3, 41))
+    forms[0, 5], forms[1, 6] = 100.0, 10.0
+    scores = rank_scores(forms)
+    for line, score in zip(forms, scores, strict=True):
+        np.testing.assert_array_equal(np.argsort(line), np.argsort(score))
+    np.testing.assert_allclose(scores[0, 5], norm.ppf(40.5 / 41), atol=1e-3)
+    assert np.argmax(scores.max(axis=0)) == 5
+    assert scores[0, 5] > scores[1, 6]
+    repeated = rank_scores(np.repeat(forms[:, :5] * (1.0 + 1e-15), 2, axis=1))
+    np.testing.assert_allclose(repeated[:, ::2], repeated[:, 1::2], atol=1e-12)
 
 
 def test_groups_have_the_mean_features_of_their_rows():
     centers = RNG.normal(size=(4, 2))
-    basis = Basis.of(centers, cdist(centers, centers, "sqeuclidean"), 0.9)
+    basis = Basis.of(centers, 0.9)
     rows = RNG.normal(size=(12, 2))
     single = unit_features([basis], rows, 1, 1e9, 1)[0]
     grouped = unit_features([basis], rows, 3, 1e9, 2)[0]
@@ -109,15 +194,15 @@ def test_groups_have_the_mean_features_of_their_rows():
 def test_normal_scores_of_chi_squared_variables(freedom):
     """Tails agree whatever the degrees of freedom, which is what makes the scores comparable."""
     levels = (np.arange(20_000) + 0.5) / 20_000
-    scores = normal_scores(chi2.ppf(levels, freedom)[None])[0]
+    scores = moment_scores(chi2.ppf(levels, freedom)[None])[0]
     high = (levels > 0.8) & (levels < 0.999)
     np.testing.assert_allclose(scores[high], norm.ppf(levels[high]), atol=0.1)
     assert (np.diff(scores) >= 0).all()
 
 
 def test_forms_that_never_move_have_score_0():
-    assert (normal_scores(np.full((2, 9), 3.0)) == 0.0).all()
-    assert (normal_scores(np.zeros((1, 9))) == 0.0).all()
+    assert (moment_scores(np.full((2, 9), 3.0)) == 0.0).all()
+    assert (moment_scores(np.zeros((1, 9))) == 0.0).all()
 
 
 def test_p_values_count_ties_and_the_observed_one():

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import binomtest, ks_2samp, norm
 
 from isopleth import InputError, two_sample_test
 from isopleth.errors import DataWarning
+from isopleth.tasks.class_prior.scores import Fits
 from isopleth.tasks.two_sample.permutation import Units
+from isopleth.tasks.two_sample.statistics import Basis
 
 FEW = {"n_permutations": 99, "random_state": 0, "n_jobs": 1}
 
@@ -84,8 +86,10 @@ def test_the_same_seed_gives_the_same_answer(result):
 
 def test_the_witness_is_the_difference_that_lsdd_fits(result):
     """The same system, solved densely over all rows."""
-    problem, s = result.problem, result.best[0]
-    basis, alpha = problem.joint_bases[s], result.alpha
+    problem = result.problem
+    basis, alpha = problem.kernels[result.best]
+    assert isinstance(basis, Basis)
+    assert basis.metric == "sqeuclidean"
     rows = [problem.enter(rows) / basis.length_scale for rows in problem.given]
     centers = basis.centers / basis.length_scale
 
@@ -306,6 +310,74 @@ def test_scales_and_centres_do_not_depend_on_labels(result):
     X, Y = result.problem.given
     both = np.concatenate([X, Y])[np.random.default_rng(1).permutation(140)]
     other = two_sample_test(both[:80], both[80:], **FEW).problem
-    for one, same in zip(result.problem.joint_bases, other.joint_bases, strict=True):
+    for one, same in zip(result.problem.bases, other.bases, strict=True):
         np.testing.assert_array_equal(one.centers, same.centers)
         assert one.length_scale == same.length_scale
+
+
+def test_one_column_of_a_hundred_is_found_and_named():
+    X, Y = normal(100, 100), normal(100, 100, 1)
+    Y[:, 7] += 1.0
+    found = two_sample_test(X, Y, **FEW)
+    assert found.pvalue == 0.01
+    assert found.witness.columns() == ["column 7"]
+    assert found.scores["mean and spread of a column"] == pytest.approx(found.statistic, abs=1e-3)
+    assert found.statistic == max(found.scores.values())
+
+
+def test_the_accuracy_of_telling_apart_holds_the_best_one_possible():
+    found = two_sample_test(normal(400, 2), normal(500, 2, 1) + [1.0, 0.0], **FEW).separation()
+    best = norm.cdf(0.5)
+    assert found.low < best < found.high
+    assert found.low < found.accuracy < found.high
+    assert found.share == pytest.approx(2.0 * found.accuracy - 1.0)
+    assert 0.0 < found.share_low < 2.0 * best - 1.0 < found.share_high
+    assert "guessing has 50.0%" in str(found)
+
+
+def test_nothing_is_told_apart_where_nothing_differs():
+    found = two_sample_test(normal(150, 3), normal(100, 3, 1), **FEW)
+    assert found.separation().low < 0.5 < found.separation().high
+    assert found.separation().share_low == 0.0
+    assert found.separation(0.5).high < found.separation().high
+    assert two_sample_test(np.ones((6, 1)), np.ones((7, 1)), **FEW).separation().accuracy == 0.5
+    with pytest.raises(InputError, match="Y has 4"):
+        two_sample_test(normal(9, 1), normal(4, 1, 1), **FEW).separation()
+    with pytest.raises(InputError, match="confidence_level"):
+        found.separation(95)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "m", "shift"), [(100, 100, 0.0), (100, 100, 1.0), (40, 300, 2.0)])
+def test_the_interval_of_the_accuracy_covers_that_of_its_classifier(n, m, shift, monkeypatch):
+    """Against the accuracy of the ten fits on 4,000 fresh rows of each sample."""
+    fitted = []
+    original = Fits.of.__func__
+    monkeypatch.setattr(Fits, "of", classmethod(lambda cls, *rest: fitted.append(original(cls, *rest)) or fitted[-1]))
+    held = []
+    for run in range(200):
+        draws = np.random.default_rng([run, n])
+        X, Y, new_x, new_y = (draws.normal(size=(size, 2)) for size in (n, m, 4000, 4000))
+        Y[:, 0] += shift
+        new_y[:, 0] += shift
+        found = two_sample_test(X, Y, n_permutations=9, centers=20, n_jobs=1, random_state=run)
+        answer = found.separation()
+        of_x, of_y = (fitted[-1](found.problem.enter(rows)) for rows in (new_x, new_y))
+        true = 0.5 * ((of_x[..., 0] > of_x[..., 1]).mean() + (of_y[..., 1] > of_y[..., 0]).mean())
+        held.append(answer.low <= true <= answer.high)
+    assert np.mean(held) >= 0.91
+
+
+def test_changes_of_columns_begin_with_the_largest():
+    X = normal(200, 3)
+    Y = normal(300, 3, 1) * [1.0, 4.0, 1.0] + [0.0, 0.0, 3.0]
+    changes = two_sample_test(X, Y, **FEW).changes()
+    assert changes["column"] == ["column 2", "column 1"]
+    share = [ks_2samp(X[:, j], Y[:, j]).statistic for j in (2, 1)]
+    np.testing.assert_allclose(changes["share"], share)
+    np.testing.assert_allclose(changes["median_before"], np.median(X[:, [2, 1]], axis=0))
+    np.testing.assert_allclose(changes["spread_after"], np.subtract(*np.percentile(Y[:, [2, 1]], [75, 25], axis=0)))
+    everything = two_sample_test(X, Y, **FEW).changes(1)
+    assert sorted(everything["column"]) == ["column 0", "column 1", "column 2"]
+    with pytest.raises(InputError, match="alpha = 2"):
+        two_sample_test(X, Y, **FEW).changes(2)

@@ -21,13 +21,14 @@ from isopleth.length_scales import deviations
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import ONE_BLAS_THREAD
 from isopleth.tasks.class_prior.labels import checked_labels
-from isopleth.tasks.class_prior.moments import Squash, check_class_count, strangeness
+from isopleth.tasks.class_prior.moments import Squash, check_class_count, clearly_less, held_out_losses, strangeness
 from isopleth.tasks.class_prior.result import ClassPriors
-from isopleth.tasks.class_prior.scores import Features, Fits, drawn_evenly, stratified_folds
+from isopleth.tasks.class_prior.scores import Features, Fits, FoldSums, drawn_evenly, stratified_folds
 from isopleth.tasks.class_prior.shares import Shares
 
-# Over the root of the number of labelled rows, were all classes of one size.
-_RIDGE = 0.2
+# The largest ridge that is tried, over the root of the number of labelled rows, were all classes of one size, and the others as
+# shares of it. Classes that a rule over several columns parts want a small one.
+_RIDGE, _SHARES_OF_RIDGE = 0.2, (0.1, 0.01)
 # Standard deviations between the unlabelled rows and the mixture from which on a warning is due.
 _STRANGE = 6.0
 # A classifier would learn nothing of a class of weight 0, and some fail or take the other classes for it.
@@ -60,7 +61,8 @@ class ClassPriorEstimator(BaseEstimator):
     ----------
     alpha : float, optional
         The ridge :math:`\lambda` over the trace of C; None is :math:`0.2/\sqrt n`, where :math:`n = K^2 / \sum_k n_k^{-1}` is
-        the number of labelled rows that count, small classes weighing most.
+        the number of labelled rows that count, small classes weighing most, or a tenth or a hundredth of it, where the held-out
+        rows are assigned better by more than a standard error.
     centers : int, default=500
         The scores are sums of kernels at no more than so many labelled rows, drawn at random from all classes alike.
     memory_limit : float, default=2**30
@@ -174,15 +176,25 @@ class ClassPriorEstimator(BaseEstimator):
         z = self._frame.enter(rows)
         seed = int(check_random_state(self.random_state).randint(2**31))
         self.centers_ = np.unique(rows[drawn_evenly(labels, self.centers, seed)], axis=0)
-        self.alpha_ = (
-            _RIDGE * float(np.sqrt((1.0 / counts).sum())) / len(counts) if self.alpha is None else float(self.alpha)
-        )
         with ONE_BLAS_THREAD:  # the systems of the folds are small
             features = Features.of(self._frame.enter(self.centers_), self.memory_limit)
             folds = stratified_folds(labels, seed)
-            self._fits = Fits.of(features, z, labels, folds, self.alpha_)
+            sums = FoldSums.of(features, z, labels, folds)
+            largest = _RIDGE * float(np.sqrt((1.0 / counts).sum())) / len(counts)
+            self.alpha_ = largest if self.alpha is None else float(self.alpha)
+            self._fits = Fits.of(features, sums, self.alpha_)
             scores = self._fits.held_out(z, folds)
-        self._squash = Squash.of(scores[:, :-1], labels)
+            self._squash = Squash.of(scores[:, :-1], labels)
+            if self.alpha is None:
+                losses = held_out_losses(self._squash(scores[:, :-1]), labels)
+                for share in _SHARES_OF_RIDGE:
+                    fits = Fits.of(features, sums, share * largest)
+                    found = fits.held_out(z, folds)
+                    squash = Squash.of(found[:, :-1], labels)
+                    fewer = held_out_losses(squash(found[:, :-1]), labels)
+                    if clearly_less(fewer, losses):
+                        self.alpha_, self._fits, self._squash = share * largest, fits, squash
+                        losses, scores = fewer, found
         self._held_out, self._typical = self._squash(scores[:, :-1]), scores[:, -1]
         self._rows, self._labels = rows, labels
         to_backend(self, backend)

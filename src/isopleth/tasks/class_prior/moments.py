@@ -17,6 +17,7 @@ _SHRINKAGE = 1e-3
 # Arrays with a covariance for each class that are held at once.
 _ARRAYS = 3
 _FAR = -1e4
+_LEAST_PROBABILITY = 1e-12
 
 
 def check_class_count(classes: int, memory_limit: float) -> None:
@@ -76,18 +77,21 @@ class ClassMoments:
 
     @property
     def positive_means(self) -> np.ndarray:
-        r"""Means as they are expected to be, given that scores of a class are higher in this class.
+        r"""Means corrected for the fact that scores of a class are higher in this class.
 
-        With :math:`B = Q^\top A` for means A and the sum-zero basis Q, :math:`E B` is symmetric and positive definite. Each
-        eigenvalue of its symmetric part becomes that of a normal variable given that it is positive: where classes can hardly
-        be told apart, an estimate by chance of the wrong sign would turn the shares round.
+        With :math:`B = Q^\top A` for means A and the sum-zero basis Q, :math:`E B` is symmetric and positive definite. To each
+        eigenvalue of its symmetric part is added what takes it to the mean of a normal variable given that it is positive:
+        where classes can hardly be told apart, an estimate by chance of the wrong sign would turn the shares round. The rest
+        of B stays as it was measured. Its two halves are not averaged: the score of a rare class is large and noisy, and its mean
+        over another class would disturb that of the other class's score over the rare one.
         """
         basis = sum_zero_basis(len(self.counts))
         inner = basis.T @ self.means
         values, vectors = np.linalg.eigh(0.5 * (inner + inner.T))
         spread = np.einsum("ij,kil,lj->kj", vectors, self.covariances, vectors, optimize=True) / self.counts[:, None]
         error = np.sqrt(np.einsum("kj,kj->j", np.square(basis @ vectors), spread))
-        return self.means.mean(axis=0) + basis @ (vectors * (error * _mean_if_positive(values / error))) @ vectors.T
+        added = error * _mean_if_positive(values / error) - values
+        return np.asarray(self.means + basis @ (vectors * added) @ vectors.T)
 
     def noise(self, priors: np.ndarray, rows: int, *, drawn: bool) -> np.ndarray:
         """Covariance of the mean over `rows` unlabelled rows less the mixture of the class means, for shares of shape (..., K).
@@ -151,6 +155,19 @@ class Squash:
     def __call__(self, scores: np.ndarray) -> np.ndarray:
         """Probabilities, of the shape of the scores, (..., K)."""
         return np.asarray(softmax(scores @ self.slopes + self.offsets, axis=-1))
+
+
+def held_out_losses(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return the logarithmic loss of each labelled row, weighted so that in the mean all classes weigh alike."""
+    losses = -np.log(np.maximum(probabilities[np.arange(len(labels)), labels], _LEAST_PROBABILITY))
+    counts = np.bincount(labels)
+    return np.asarray(losses * (len(labels) / (len(counts) * counts))[labels])
+
+
+def clearly_less(one: np.ndarray, other: np.ndarray) -> bool:
+    """Return whether the mean of `one` is below that of `other`, row by row, by more than a standard error."""
+    gain = other - one
+    return bool(gain.mean() > gain.std() / np.sqrt(len(gain)))
 
 
 def strangeness(held_out: np.ndarray, labels: np.ndarray, new: np.ndarray, priors: np.ndarray) -> float:

@@ -171,9 +171,8 @@ class Fits:
     offsets: np.ndarray
 
     @classmethod
-    def of(cls, features: Features, z: np.ndarray, labels: np.ndarray, folds: np.ndarray, alpha: float) -> Self:
+    def of(cls, features: Features, sums: FoldSums, alpha: float) -> Self:
         """Fit without every fold."""
-        sums = FoldSums.of(features, z, labels, folds)
         coefficients, offsets = zip(*(sums.without(fold, alpha) for fold in range(len(sums.counts))), strict=True)
         return cls(features, np.stack(coefficients, axis=1), np.stack(offsets))
 

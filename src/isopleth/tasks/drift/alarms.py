@@ -1,4 +1,4 @@
-"""What a drift monitor says of a batch of rows."""
+"""Alarms of a drift monitor in a batch of rows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from isopleth.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,6 +31,8 @@ class DriftAlarms:
         An alarm is a statistic above it.
     window : int
         Rows of a window.
+    columns : tuple of dict
+        For each alarm the columns of its window, see :meth:`changes`.
 
     Examples
     --------
@@ -45,6 +49,7 @@ class DriftAlarms:
     statistic: np.ndarray
     threshold: float
     window: int
+    columns: tuple[dict[str, Any], ...] = ()
 
     @property
     def rows(self) -> np.ndarray:
@@ -80,6 +85,35 @@ class DriftAlarms:
             "statistic": self.statistic[rows - self.first_row],
             "threshold": np.full(len(rows), self.threshold),
         }
+
+    def changes(self, alarm: int = 0) -> dict[str, Any]:
+        """Return how the columns of the window that raised an alarm differ from the reference, the largest change first.
+
+        Parameters
+        ----------
+        alarm : int, default=0
+            Which of the alarms among these rows, counted from 0.
+
+        Returns
+        -------
+        dict
+            Lists and arrays with one entry a column: "column"; "share", the largest difference of the distribution functions
+            (at least this share of the values in the window would have to change back); "median_before" and "median_after",
+            "spread_before" and "spread_after" (from the first quartile to the third), where before is the reference; and
+            "moved", which is true where the share is beyond what chance gives any of the columns in one of 100 windows. The
+            window was chosen by the alarm, so this describes the alarm and is no second test. A change of dependence alone
+            moves no column.
+
+        Raises
+        ------
+        InputError
+            If there are not so many alarms.
+        """
+        if not 0 <= alarm < len(self.columns):
+            raise InputError(
+                f"alarm = {alarm!r}: there are {len(self.columns)} alarms among these rows, counted from 0."
+            )
+        return self.columns[alarm]
 
     def plot(self, ax: Axes | None = None) -> Any:
         """Draw the statistic along the rows, the threshold and the alarms.

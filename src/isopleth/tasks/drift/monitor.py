@@ -1,4 +1,4 @@
-"""Has a stream of rows stopped looking like the reference, and since when?"""
+"""Alarms when a stream of rows no longer looks like a reference."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Backend, to_backend, to_numpy
-from isopleth.entry import check_rows, varying_columns
+from isopleth.entry import check_rows, plain_names, varying_columns
 from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
@@ -23,6 +23,7 @@ from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.rows import row_keys
 from isopleth.tasks.drift.alarms import DriftAlarms
 from isopleth.tasks.drift.calibration import calibrate
+from isopleth.tasks.drift.columns import ReferenceColumns
 from isopleth.tasks.drift.features import DriftFeatures, spread
 from isopleth.tasks.drift.window import DriftState, advance
 
@@ -61,6 +62,10 @@ class DriftMonitor(BaseEstimator):
         The ridge over the volume of the kernel, as in :class:`LSDD`.
     centers : int, default=100
         Centres of kernels, random rows of the reference; at most a quarter of them. These rows serve as nothing else.
+    min_effect : float, default=0
+        Differences up to this size raise alarms no more often than no difference does. The unit is a share of rows: 0.2 stands
+        for a difference as large as if a fifth of the rows had gone to places far away from all others, and no row elsewhere
+        had changed. Between 0 and 1.
     memory_limit : float, default=2**30
         Bytes that matrices of the centres and scratch may take at fit.
     n_jobs : int or None, default=-1
@@ -106,7 +111,8 @@ class DriftMonitor(BaseEstimator):
     Rows may be tensors, or arrays of another library: all is computed in NumPy, in double precision, and fitted arrays are in
     the library and on the device of the reference.
 
-    How rows are cut into calls of :meth:`update` does not change any answer, not by a bit. The memory is that of two windows.
+    How rows are cut into calls of :meth:`update` does not change any answer, not by a bit. The memory is that of
+    three windows. An alarm names the columns that moved, before and after: ``changes()``.
 
     References
     ----------
@@ -132,6 +138,7 @@ class DriftMonitor(BaseEstimator):
         "length_scale": [None, Interval(Real, 0, None, closed="neither"), "array-like"],
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "centers": [Interval(Integral, 1, None, closed="left")],
+        "min_effect": [Interval(Real, 0, 1, closed="left")],
         "memory_limit": [Interval(Real, 0, None, closed="neither")],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -144,6 +151,7 @@ class DriftMonitor(BaseEstimator):
         length_scale: Any = None,
         alpha: float = 0.1,
         centers: int = 100,
+        min_effect: float = 0.0,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = DEFAULT_N_JOBS,
         random_state: Any = None,
@@ -153,6 +161,7 @@ class DriftMonitor(BaseEstimator):
         self.length_scale = length_scale
         self.alpha = alpha
         self.centers = centers
+        self.min_effect = min_effect
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -216,7 +225,11 @@ class DriftMonitor(BaseEstimator):
                 )
             run_length = float(self.expected_run_length)
             threshold, self.run_lengths_ = calibrate(values, int(self.window), run_length, rng)
+        # The norm of the noise crosses the root of the threshold once in a run length, and that of a difference adds to it. Far
+        # away all kernels are 0, so a share of rows that goes there moves the mean by this share of its norm.
+        threshold = float((np.sqrt(threshold) + self.min_effect * np.linalg.norm(self._features.mean)) ** 2)
         self._warn_of_limits(threshold, run_length)
+        self._columns = ReferenceColumns.of(X)
         # A saved monitor can be asked whether it knows this reference, without its rows.
         self._reference_key = int(row_keys(X).sum())
         self._key = int(row_keys(np.append(self._features.mean, self.window)[None])[0])
@@ -279,13 +292,16 @@ class DriftMonitor(BaseEstimator):
         X = check_rows(self, X, reset=False)
         state = self._own_state()
         first = state.rows
-        parts = []
+        parts, windows = [], []
         with ONE_BLAS_THREAD:
             for start in range(0, len(X), _AT_ONCE):
-                state, statistic = self._take_in(state, self._features(X[start : start + _AT_ONCE]))
+                state, statistic, found = self._take_in(state, X[start : start + _AT_ONCE])
                 parts.append(statistic)
+                windows += found
         self.state_ = state
-        return DriftAlarms(first, np.concatenate(parts), self.threshold_, len(state.block))
+        names = plain_names(self) if windows else []
+        columns = tuple(self._columns.changes(window, names) for window in windows)
+        return DriftAlarms(first, np.concatenate(parts), self.threshold_, len(state.block), columns)
 
     def _own_state(self) -> DriftState:
         if not isinstance(self.state_, DriftState) or self.state_.key != self._key:
@@ -294,9 +310,9 @@ class DriftMonitor(BaseEstimator):
             )
         return self.state_
 
-    def _take_in(self, state: DriftState, values: np.ndarray) -> tuple[DriftState, np.ndarray]:
-        """The state after rows with these feature values, and the statistic at each."""
-        out = np.full(len(values), np.nan)
+    def _take_in(self, state: DriftState, X: np.ndarray) -> tuple[DriftState, np.ndarray, list[np.ndarray]]:
+        """Return the state after the rows `X`, the statistic at each, and the windows that raised alarms."""
+        values, out, windows = self._features(X), np.full(len(X), np.nan), []
         done = 0
         while done < len(values):
             after, sums = advance(state, values[done : done + state.room])
@@ -305,12 +321,15 @@ class DriftMonitor(BaseEstimator):
             raised = np.flatnonzero(statistic > self.threshold_)
             if len(raised):
                 taken = int(raised[0]) + 1
+                windows.append(state.window_of(X[done : done + taken]))
                 after = state.after_alarm(taken)
                 statistic = statistic[:taken]
+            else:
+                after = replace(after, recent=state.window_of(X[done : done + len(statistic)]))
             out[done : done + len(statistic)] = statistic
             done += len(statistic)
             state = after
-        return state, out
+        return state, out, windows
 
     def update_reference(self, X: Any) -> Self:
         """Compare with other rows from now on: what has been called a drift, say, and is the new normal.

@@ -31,7 +31,9 @@ class DriftState:
     suffix : array of shape (window, r)
         Sums over the last rows of the block before: row k is the sum without its first k rows.
     key : int
-        Of the fitted monitor in whose coordinates these values are.
+        Key of the fitted monitor in whose coordinates these values are.
+    recent : array of shape (k, d)
+        The last rows of the stream as they came, at most a window of them and none from before the last alarm.
     """
 
     rows: int
@@ -41,16 +43,24 @@ class DriftState:
     prefix: np.ndarray
     suffix: np.ndarray
     key: int
+    recent: np.ndarray
 
     @classmethod
     def empty(cls, window: int, width: int, key: int = 0) -> Self:
         """Before the first row."""
-        return cls(0, 0, 0, np.zeros((window, width)), np.zeros(width), np.zeros((window, width)), key)
+        return cls(
+            0, 0, 0, np.zeros((window, width)), np.zeros(width), np.zeros((window, width)), key, np.empty((0, 0))
+        )
 
     def after_alarm(self, taken: int) -> Self:
         """With an alarm at the last of so many rows more, and an empty window."""
         empty = self.empty(len(self.block), len(self.prefix), self.key)
         return replace(empty, rows=self.rows + taken, alarms=self.alarms + 1)
+
+    def window_of(self, rows: np.ndarray) -> np.ndarray:
+        """Return the last rows of the stream, at most a window of them, after `rows` more."""
+        older = self.recent[max(0, len(self.recent) + len(rows) - len(self.block)) :]
+        return np.vstack([older, rows[-len(self.block) :]]) if len(older) else rows[-len(self.block) :].copy()
 
     @property
     def room(self) -> int:

@@ -1,4 +1,4 @@
-"""Which units are in the first sample: as observed, and under random permutations."""
+"""Permutations of the labels of two samples, and p-values from them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 from scipy.sparse import csr_array
 
-# From twice as many rows in both samples on, so many groups of rows are permuted and not single ones.
+# Twice as many rows in both samples are the fewest that are permuted in groups and not one by one.
 _GROUPS = 4000
-# Groups that the smaller sample keeps, at the least: its permutations must not run out.
+# Groups that the smaller sample keeps at least: with fewer, its permutations would run out.
 _LEAST_GROUPS = 200
 _MOST_AGAINST_ONE = 100
 _ENOUGH = 20_000
@@ -22,12 +22,12 @@ _TOLERANCE = 1e-8
 
 @dataclass(frozen=True)
 class Units:
-    """What is permuted: rows, or groups of `group` rows of one sample each.
+    """Units of permutation: single rows, or groups of `group` rows of one sample each.
 
     Parameters
     ----------
     rows : array of shape (sum(sizes) group,)
-        Places of the rows in the samples, one below the other; group by group, those of the first sample first.
+        Positions of the rows in the samples, X above Y; group by group, those of the first sample first.
     sizes : tuple of two int
         Units in each sample.
     group : int
@@ -40,9 +40,9 @@ class Units:
 
     @classmethod
     def of(cls, n: int, m: int, rng: np.random.Generator) -> Self:
-        """Of samples of `n` and `m` rows; rows that fill no group, or are too many to matter, are left out at random.
+        """Form units of samples of `n` and `m` rows; rows that fill no group, or are too many to matter, are left out at random.
 
-        Any fixed set of permutations of exchangeable units gives an exact test; where each unit is a group of rows of the
+        Any fixed set of permutations of exchangeable units gives an exact test. Where each unit is a group of rows of the
         same sample, drawn without a look at values, units are exchangeable if rows are.
         """
         smaller = min(n, m)
@@ -58,13 +58,16 @@ class Units:
 
 
 def is_sparse(sizes: tuple[int, int]) -> bool:
-    """Whether label vectors of samples of these sizes hold little but zeros."""
+    """Return whether label vectors of samples of these sizes hold little but zeros."""
     return sum(sizes) > _SPARSE * min(sizes)
 
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """How many units of the smaller sample each distinct unit stands for, observed and permuted.
+    """Label vectors, observed and permuted: how many units of each distinct kind are in the smaller sample.
+
+    The statistics see the permutations through :meth:`contrasts` and :meth:`own_products` only. Another scheme, such as
+    blocks of unequal size that stay together, needs another `members` and `weights` and nothing else.
 
     Parameters
     ----------
@@ -74,15 +77,18 @@ class Labels:
         Units of both samples that are alike.
     sizes : tuple of two int
         Units in the smaller and in the larger sample.
+    weights : array of shape (m,), optional
+        Rows in each unit; left out where all units have the same number.
     """
 
     members: Any
     counts: np.ndarray
     sizes: tuple[int, int]
+    weights: np.ndarray | None = None
 
     @classmethod
     def draw(cls, place: np.ndarray, sizes: tuple[int, int], permutations: int, rng: np.random.Generator) -> Self:
-        """Of units whose distinct ones are numbered by `place`, those of the first sample first.
+        """Draw permutations of units whose distinct ones are numbered by `place`, those of the first sample first.
 
         Nothing but `place` and the number of units in the smaller sample goes into the draws, so that neither the order of
         the rows nor which sample is called the first makes a difference.
@@ -107,33 +113,58 @@ class Labels:
 
     @staticmethod
     def floats(sizes: tuple[int, int]) -> int:
-        """Numbers of eight bytes that a label vector takes, those on the way to it counted in."""
+        """Return how many numbers of eight bytes a label vector takes, scratch included."""
         return 5 * min(sizes) if is_sparse(sizes) else sum(sizes)
 
+    @property
+    def _rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of the smaller sample and of the other one under each label vector, of shape (1 + B, 1)."""
+        if self.weights is None:
+            return np.full((1, 1), float(self.sizes[0])), np.full((1, 1), float(self.sizes[1]))
+        inside = np.asarray(self.members @ self.weights)[:, None]
+        return inside, float(self.counts @ self.weights) - inside
+
+    def mean(self, features: np.ndarray) -> np.ndarray:
+        """Return the mean of `features`, of shape (m, k), over the rows of both samples."""
+        share = self.counts if self.weights is None else self.counts * self.weights
+        return np.asarray(share @ features / share.sum())
+
     def contrasts(self, features: np.ndarray) -> np.ndarray:
-        """Mean over the smaller sample less mean over the other, for `features` of mean 0, of shape (1 + B, k)."""
-        return np.asarray(self.members @ features) * sum(1.0 / size for size in self.sizes)
+        """Return the mean over the smaller sample less that over the other, of shape (1 + B, k).
+
+        `features`, of shape (m, k), are means over the rows of a unit, and have mean 0 over all rows.
+        """
+        inside, outside = self._rows
+        sums = self.members @ (features if self.weights is None else features * self.weights[:, None])
+        return np.asarray(sums) * (1.0 / inside + 1.0 / outside)
 
     def own_products(self, squares: np.ndarray) -> np.ndarray:
-        """What the products of units with themselves add to a quadratic form, for `squares` of shape (m, k), up to a constant."""
-        smaller, larger = self.sizes
-        if smaller == larger:
+        """Return what products of units with themselves add to quadratic forms with the diagonal `squares`, of shape (m, k).
+
+        Up to a constant, so that samples of one size have none.
+        """
+        if self.weights is None and self.sizes[0] == self.sizes[1]:
             return np.zeros((1, squares.shape[1]))
-        return np.asarray(self.members @ squares) * (smaller**-2.0 - larger**-2.0)
+        inside, outside = self._rows
+        if self.weights is None:
+            return np.asarray(self.members @ squares) * (inside**-2.0 - outside**-2.0)
+        squares = squares * self.weights[:, None] ** 2
+        own = np.asarray(self.members @ squares)
+        return np.asarray(own * inside**-2.0 + (self.counts @ squares - own) * outside**-2.0)
 
 
 def at_least(statistics: np.ndarray, bar: Any) -> np.ndarray:
-    """Whether statistics reach `bar`, equal ones in spite of rounding."""
+    """Return whether statistics reach `bar`, equal ones in spite of rounding."""
     return np.asarray(statistics >= bar - _TOLERANCE * np.maximum(1.0, np.abs(bar)))
 
 
 def p_value(statistics: np.ndarray) -> float:
-    """Share of the statistics that are no smaller than the first, the observed one; it counts itself."""
+    """Return the share of the statistics that are no smaller than the first, the observed one; it counts itself."""
     return float(at_least(statistics, statistics[0]).mean())
 
 
 def adjusted_p_values(statistics: np.ndarray) -> np.ndarray:
-    """p-values of several statistics, of shape (1 + B, k), by Westfall and Young's step-down maxima.
+    """Return p-values of several statistics, of shape (1 + B, k), by Westfall and Young's step-down maxima.
 
     The chance of any p-value <= alpha among statistics whose null hypotheses hold is at most alpha.
     """

@@ -1,4 +1,4 @@
-"""Two samples laid out for a permutation test: units, labels, and functions around centres of both."""
+"""Two samples prepared for a permutation test: units, labels, and functions around centres of both."""
 
 from __future__ import annotations
 
@@ -9,18 +9,30 @@ import numpy as np
 
 from isopleth.difference.samples import TwoSamples
 from isopleth.errors import InputError
-from isopleth.frame import bounded
-from isopleth.operators.threads import effective_n_jobs
+from isopleth.operators.threads import effective_n_jobs, map_threads
 from isopleth.tasks.two_sample.permutation import Labels, Units
-from isopleth.tasks.two_sample.permutation_scores import Basis, bases, drawn_in, frame_of, length_scales, score_table
+from isopleth.tasks.two_sample.statistics import (
+    Basis,
+    ColumnUnits,
+    LaplaceBasis,
+    city_block_scale,
+    column_contrasts,
+    gaussian_bases,
+    length_scales,
+    moment_scores,
+    quadratic_forms,
+    rank_scores,
+    unit_features,
+)
 
-_SCALES, _SCALES_OF_COLUMNS = 12, 6
 _CENTERS_OF_COLUMNS = 40
 
 
 @dataclass(frozen=True, eq=False)
 class TwoSampleProblem:
-    """Everything here comes from the rows of both samples together, so that labels can be permuted afterwards.
+    """Two samples, with all that the test computes from their rows together.
+
+    Nothing here but the first label vector says which row is of which sample, so that labels can be permuted.
 
     Parameters
     ----------
@@ -46,7 +58,7 @@ class TwoSampleProblem:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Rows of the samples."""
+        """Number of rows of each sample."""
         return self.samples.split, len(self.samples.place) - self.samples.split
 
     @property
@@ -61,38 +73,40 @@ class TwoSampleProblem:
         return Units.of(*self.sizes, np.random.default_rng(self.seed))
 
     @cached_property
-    def frame(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Columns that vary, as a mask, and over all rows of both samples what :func:`frame_of` says of each.
+    def varying(self) -> np.ndarray:
+        """Mask of the columns that vary."""
+        return np.asarray(self.samples.rows.min(axis=0) < self.samples.rows.max(axis=0))
 
-        Rows count as often as they come: if equal ones were merged, a column's frame would depend on the other columns.
+    @cached_property
+    def column_units(self) -> ColumnUnits:
+        """Units of the columns that vary.
+
+        Rows count as often as they come: if equal ones were merged, the unit of a column would depend on the other columns.
 
         Raises
         ------
         InputError
             If a column is of a size at which these cannot be formed.
         """
-        keep = self.samples.rows.min(axis=0) < self.samples.rows.max(axis=0)
-        with np.errstate(over="ignore", invalid="ignore"):
+        keep = self.varying
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             # In lexical order: sums round by order, and which row came first must not matter.
-            middle, spread, far = frame_of(
-                np.repeat(self.samples.rows[:, keep], np.bincount(self.samples.place), axis=0)
-            )
-        bad = ~(np.isfinite(spread) & (spread > 1e-150) & (spread < 1e150))
+            found = ColumnUnits.of(np.repeat(self.samples.rows[:, keep], np.bincount(self.samples.place), axis=0))
+        bad = ~(np.isfinite(found.scale) & (found.scale > 1e-150) & (found.scale < 1e150))
         if bad.any():
             name = self.names[np.flatnonzero(keep)[np.argmax(bad)]]
             raise InputError(f"{name} is of a size that leaves no length scale; rescale it to numbers nearer to 1.")
-        return keep, middle, spread, far
+        return found
 
     @cached_property
     def rows(self) -> np.ndarray:
-        """Distinct rows in the frame, in lexical order."""
+        """Distinct rows in units of the columns, in lexical order."""
         return self.enter(self.samples.rows)
 
     def enter(self, X: np.ndarray) -> np.ndarray:
-        """Rows in the frame."""
-        keep, middle, spread, far = self.frame
+        """Return rows in units of the columns."""
         with np.errstate(over="ignore"):
-            return drawn_in(bounded((X[:, keep] - middle) / spread), far)
+            return self.column_units(X[:, self.varying])
 
     @cached_property
     def _distinct_units(self) -> tuple[np.ndarray, np.ndarray]:
@@ -103,7 +117,7 @@ class TwoSampleProblem:
     @property
     def _bytes_of_labels(self) -> float:
         """Of all label vectors, and of their differences of means at the length scales in work."""
-        scratch = 2 * min(self.centers, len(self.rows)) * min(self.workers, _SCALES)
+        scratch = 2 * max(min(self.centers, len(self.rows)) * self.workers, self.rows.shape[1])
         return 8.0 * (1 + self.permutations) * (Labels.floats(self.units.sizes) + scratch)
 
     @cached_property
@@ -132,34 +146,54 @@ class TwoSampleProblem:
         return effective_n_jobs(self.n_jobs)
 
     @cached_property
-    def joint_bases(self) -> list[Basis]:
-        """Functions of all columns, one set a length scale."""
+    def bases(self) -> list[Basis]:
+        """Functions of all columns: Gaussians of six length scales, and products of Laplace functions."""
         rng = np.random.default_rng([self.seed, 2])
-        chosen = np.sort(rng.permutation(len(self.rows))[: self.centers])
-        return bases(self.rows[chosen], length_scales(self.rows, _SCALES), self.workers)
+        centers = self.rows[np.sort(rng.permutation(len(self.rows))[: self.centers])]
+        found = gaussian_bases(centers, length_scales(self.rows), self.workers)
+        return [*found, LaplaceBasis.of(centers, city_block_scale(self.rows))]
 
-    def _scores(self, found: list[Basis], rows: np.ndarray) -> np.ndarray:
-        left = self.memory_limit - self._bytes_of_labels
-        return score_table(found, rows, self.units.group, self.labels, left, self.workers)
+    def _forms(self, found: list[Basis], rows: np.ndarray) -> np.ndarray:
+        """Quadratic forms and column contrasts by statistic and label vector, of shape (k + d, 1 + B)."""
+        labels, group = self.labels, self.units.group
+        features = unit_features(found, rows, group, self.memory_limit - self._bytes_of_labels, self.workers)
+        pairs = list(zip(found, features, strict=True))
+        forms = map_threads(lambda p: quadratic_forms(*p, labels), pairs, min(self.workers, len(pairs)))
+        return np.vstack([*forms, column_contrasts(rows, group, labels).T])
 
-    def joint_scores(self) -> np.ndarray:
-        """Normal scores of all columns together, by length scale, ridge and label vector."""
-        return self._scores(self.joint_bases, self.unit_rows)
+    @cached_property
+    def scores(self) -> np.ndarray:
+        """Normal scores of all columns together, of shape (9, 1 + B): the kernels, and the largest column contrast."""
+        forms, k = self._forms(self.bases, self.unit_rows), len(self.kernels)
+        return rank_scores(np.vstack([forms[:k], forms[k:].max(axis=0)]))
+
+    @property
+    def kernels(self) -> list[tuple[Basis, float]]:
+        """Functions and ridge of each LSDD behind :attr:`scores`, in their order."""
+        return [(basis, alpha) for basis in self.bases for alpha in basis.alphas]
+
+    @property
+    def score_names(self) -> list[str]:
+        """Names of the statistics behind :attr:`scores`."""
+        names = {"sqeuclidean": "Gaussian", "cityblock": "Laplace"}
+        kernels = [
+            f"{names[b.metric]}, length scale {b.length_scale:.3g}, ridge {alpha:g}" for b, alpha in self.kernels
+        ]
+        return [*kernels, "mean and spread of a column"]
 
     def column_scores(self) -> np.ndarray:
-        """Largest normal score of each column alone, of shape (1 + B, n_features); -inf for columns that are constant.
+        """Return the largest score of each column alone, of shape (1 + B, n_features); -inf for columns that are constant.
 
         The labels are those of the joint test, permuted for all columns alike.
         """
         out = np.full((1 + self.permutations, len(self.names)), -np.inf)
-        varying = np.flatnonzero(self.frame[0])
+        varying = np.flatnonzero(self.varying)
         if len(varying) == 1:  # the joint test is the one of this column
-            out[:, varying[0]] = self.joint_scores().max(axis=(0, 1))
+            out[:, varying[0]] = self.scores.max(axis=0)
             return out
         for place, (column, j) in enumerate(zip(self.rows.T, varying, strict=True)):
             values = np.unique(column)
             some = np.unique(np.linspace(0, len(values) - 1, min(len(values), _CENTERS_OF_COLUMNS)).astype(int))
-            scales = length_scales(values[:, None], _SCALES_OF_COLUMNS)
-            found = bases(values[some][:, None], scales, self.workers)
-            out[:, j] = self._scores(found, self.unit_rows[:, place : place + 1]).max(axis=(0, 1))
+            found = gaussian_bases(values[some][:, None], length_scales(values[:, None]), self.workers)
+            out[:, j] = moment_scores(self._forms(found, self.unit_rows[:, place : place + 1])).max(axis=0)
         return out

@@ -1,4 +1,4 @@
-"""Are two samples from one distribution?"""
+"""Test whether two samples are from one distribution."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs
 from isopleth.tasks.two_sample.permutation import p_value
-from isopleth.tasks.two_sample.permutation_scores import ALPHAS
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
 from isopleth.tasks.two_sample.result import TwoSampleResult
 
@@ -63,11 +62,12 @@ def two_sample_test(
 ) -> TwoSampleResult:
     r"""Test whether two samples are from one distribution, against any difference of densities.
 
-    The statistic is LSDD's dual estimate of the squared L2 distance, :math:`h^\top M h` with h the difference of the samples'
-    means of Gaussians around centres [1]_, on a grid of twelve length scales and three ridges. For each grid point its values
-    under all label vectors are brought to the scale of a normal variable, and the largest over the grid counts. Centres, length
-    scales and units of the columns come from the rows of both samples together, so the p-value is exact: if
-    the samples are from one distribution, P(pvalue <= a) <= a for every a, for any sizes, dimension and ties, and
+    Nine statistics are compared under permuted labels. Eight are LSDD's dual estimate of the squared L2 distance,
+    :math:`h^\top M h` with h the difference of the samples' means of functions around centres [1]_: Gaussians of six length
+    scales, one of them with two ridges, and products of Laplace functions. The ninth is the largest difference of mean and
+    spread of a single column. Each is replaced by the normal score of its rank among all label vectors, and the largest score
+    counts. Centres, length scales and units of the columns come from the rows of both samples together, so the p-value is
+    exact: if the samples are from one distribution, P(pvalue <= a) <= a for every a, for any sizes, dimension and ties, and
     P(pvalue <= a) = a up to ties where a (1 + n_permutations) is whole.
 
     Parameters
@@ -89,7 +89,7 @@ def two_sample_test(
     Returns
     -------
     TwoSampleResult
-        With `statistic`, `pvalue`, `confidence_interval()`, `witness` and `plot()`.
+        With `statistic`, `pvalue`, `witness`, `separation()`, `changes()`, `confidence_interval()` and `plot()`.
 
     Raises
     ------
@@ -134,24 +134,21 @@ def two_sample_test(
     names, sizes = plain_names(columns), problem.sizes
     scale = np.full(len(labels), np.nan)
     if len(samples.rows) == 1:  # equal rows only: nothing to tell apart
-        return TwoSampleResult(0.0, 1.0, sizes, names, permutations, 1, scale, float(ALPHAS[0]), problem, (0, 0))
+        return TwoSampleResult(0.0, 1.0, sizes, names, permutations, 1, scale, {}, problem, 0)
     with ONE_BLAS_THREAD:
-        scores = problem.joint_scores()
-    statistics = scores.reshape(-1, 1 + permutations).max(axis=0)
-    s, a = np.unravel_index(np.argmax(scores[:, :, 0]), scores.shape[:2])
-    keep, _, spread, _ = problem.frame
-    scale[keep] = spread * problem.joint_bases[s].length_scale
-    group = problem.units.group
-    best = (int(s), int(a))
+        scores = problem.scores
+    statistics = scores.max(axis=0)
+    best = int(np.argmax(scores[:-1, 0]))
+    scale[problem.varying] = problem.column_units.scale * problem.kernels[best][0].length_scale
     return TwoSampleResult(
         float(statistics[0]),
         p_value(statistics),
         sizes,
         names,
         permutations,
-        group,
+        problem.units.group,
         scale,
-        float(ALPHAS[a]),
+        dict(zip(problem.score_names, scores[:, 0].tolist(), strict=True)),
         problem,
         best,
     )

@@ -1,4 +1,4 @@
-"""Where two samples differ: the fitted difference at the rows, and the columns that differ by themselves."""
+"""Places and columns in which two samples differ."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from scipy.spatial.distance import cdist
 from isopleth.errors import InputError
 from isopleth.operators.threads import map_threads
 from isopleth.tasks.two_sample.permutation import adjusted_p_values
-from isopleth.tasks.two_sample.permutation_scores import ALPHAS, Basis, tiles
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
+from isopleth.tasks.two_sample.statistics import Basis, tiles
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Witness:
-    """Where, and in which columns, two samples differ: answer of :attr:`TwoSampleResult.witness`.
+    """Places and columns in which two samples differ; see :attr:`TwoSampleResult.witness`.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Witness:
         p-value of each column alone, adjusted for the number of columns.
     x, y : ndarray of shape (n,) and (n',)
         Fitted density difference at the rows of X and of Y, times the volume of the kernel: positive where there is more of X.
-        It is LSDD's at the length scale and ridge where the statistic of the test is largest.
+        It is LSDD's with the kernel whose score is largest.
 
     Notes
     -----
@@ -45,14 +45,14 @@ class Witness:
     y: np.ndarray
 
     @classmethod
-    def of(cls, problem: TwoSampleProblem, best: tuple[int, int], names: list[str]) -> Self:
-        """Computed from the problem, `best` being the length scale and the ridge of the largest score."""
+    def of(cls, problem: TwoSampleProblem, best: int, names: list[str]) -> Self:
+        """Compute it from the problem, `best` being the position of the kernel with the largest score."""
         n = problem.sizes[0]
         if len(problem.samples.rows) == 1:
             d = len(names)
             return cls(names, np.full(d, -np.inf), np.ones(d), np.zeros(n), np.zeros(problem.sizes[1]))
         scores = problem.column_scores()
-        values = _differences(problem, problem.joint_bases[best[0]], float(ALPHAS[best[1]]))[problem.samples.place]
+        values = _differences(problem, *problem.kernels[best])[problem.samples.place]
         return cls(names, scores[0], adjusted_p_values(scores), values[:n], values[n:])
 
     def columns(self, alpha: float = 0.05) -> list[str]:
@@ -106,7 +106,7 @@ def _differences(problem: TwoSampleProblem, basis: Basis, alpha: float) -> np.nd
     parts = list(tiles(len(rows), 1, len(basis.centers), problem.memory_limit, problem.workers))
 
     def kernel(part: slice) -> np.ndarray:
-        return basis.kernel(cdist(rows[part], basis.centers, "sqeuclidean"))
+        return basis.kernel(cdist(rows[part], basis.centers, basis.metric))
 
     h = np.sum(map_threads(lambda part: contrast[part] @ kernel(part), parts, problem.workers), axis=0)
     theta = basis.vectors @ ((h @ basis.vectors) / (basis.values + alpha))

@@ -1,0 +1,142 @@
+"""The drift monitor whose alarms are valid at any time: its guarantee, its contract, what it finds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binomtest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import isopleth
+from isopleth import InputError
+from isopleth.tasks import AnytimeDriftMonitor
+from isopleth.tasks.drift import anytime
+
+
+def fitted(rows=300, dim=2, seed=0, **parameters):
+    rng = np.random.default_rng([seed, 0])
+    return AnytimeDriftMonitor(**{"random_state": seed} | parameters).fit(rng.normal(size=(rows, dim)))
+
+
+def alarm_share(runs, rows, alpha, draw):
+    alarms = 0
+    for run in range(runs):
+        rng = np.random.default_rng([run, 1])
+        monitor = AnytimeDriftMonitor(alpha, random_state=run).fit(draw(rng, 60))
+        alarms += len(monitor.update(draw(rng, rows)))
+    return alarms
+
+
+@parametrize_with_checks([AnytimeDriftMonitor()])
+def test_scikit_learn_contract(estimator, check, monkeypatch):
+    monkeypatch.setattr(anytime, "_FEWEST", 2)
+    check(estimator)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda rng, n: rng.normal(size=(n, 2)),
+        lambda rng, n: rng.standard_cauchy((n, 1)),
+        lambda rng, n: rng.integers(0, 3, (n, 2)).astype(float),
+    ],
+)
+def test_false_alarms_over_short_streams(draw):
+    assert binomtest(alarm_share(60, 300, 0.2, draw), 60, 0.2, "greater").pvalue > 1e-3
+
+
+@pytest.mark.slow
+def test_false_alarms_over_long_streams():
+    """A bound for ever: streams of sixty references' length, at a level that many alarms would exceed."""
+    alarms = alarm_share(150, 4000, 0.2, lambda rng, n: rng.normal(size=(n, 1)))
+    assert binomtest(alarms, 150, 0.2, "greater").pvalue > 1e-3
+
+
+def test_the_capital_is_a_fair_game():
+    """Its mean over streams is 1 after any number of rows, to the accuracy of the draws."""
+    capital = []
+    for run in range(400):
+        monitor = fitted(rows=40, seed=run, dim=1)
+        monitor.update(np.random.default_rng([run, 2]).normal(size=(4, 1)))
+        capital.append(np.exp(monitor.state_.log_capital[0]))
+    assert abs(np.mean(capital) - 1.0) < 4.0 * np.std(capital) / len(capital) ** 0.5
+
+
+def test_ranks_are_those_of_sorting():
+    """The gain of the first row against its definition, from ranks among the rows that are compared."""
+    rng = np.random.default_rng(5)
+    X, new = rng.integers(0, 9, (80, 1)).astype(float), np.array([[7.0]])
+    monitor = AnytimeDriftMonitor(random_state=0).fit(X)
+    compared = X[np.random.default_rng(monitor._seed).permutation(80)[20:], 0]
+    edges = monitor._edges[0]
+    place = np.searchsorted(edges, 7.0)
+    bins = np.searchsorted(edges, compared)
+    tie = np.random.default_rng([monitor._seed, 0]).random(2)[0]
+    rank = ((bins > place).sum() + tie * ((bins == place).sum() + 1)) / 61
+    stakes = [1.0 + s * (2 * rank - 1) for s in (-1, -0.5, 0.5, 1)]
+    stakes += [1.0 + s * (2 * abs(2 * rank - 1) - 1) for s in (-1, -0.5, 0.5, 1)]
+    monitor.update(new)
+    assert np.exp(monitor.state_.log_capital[0]) == pytest.approx(np.mean([1.0, *stakes]))
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda X: X + [0.0, 1.5], "column 1"),
+        (lambda X: X * [3.0, 1.0], "column 0"),
+    ],
+)
+def test_changes_are_found_and_named(change, named):
+    monitor, rng = fitted(), np.random.default_rng(3)
+    assert not monitor.update(rng.normal(size=(300, 2)))
+    found = monitor.update(change(rng.normal(size=(150, 2))))
+    assert len(found) == 1
+    assert 310 < found.rows[0] < 420
+    assert found.changes()["column"][0] == named
+    assert np.isnan(found.statistic[found.rows[0] - 300 + 1 :]).all()
+    assert not monitor.update(rng.normal(5.0, size=(100, 2)))
+    assert monitor.state_.rows == 550
+
+
+def test_a_change_of_dependence_is_found():
+    rng = np.random.default_rng(4)
+    covariance = [[1.0, 0.97], [0.97, 1.0]]
+    monitor = AnytimeDriftMonitor(random_state=0).fit(rng.multivariate_normal([0, 0], covariance, 600))
+    assert len(monitor.update(rng.normal(size=(200, 2)))) == 1
+
+
+def test_how_rows_are_cut_changes_no_bit():
+    X = np.random.default_rng(6).normal(size=(200, 3))
+    X[120:] += 1.0
+    monitor = fitted(dim=3)
+    start = monitor.state_
+    whole = monitor.update(X)
+    monitor.state_ = start
+    parts = [monitor.update(part) for part in np.split(X, [1, 2, 50, 121, 199])]
+    np.testing.assert_array_equal(np.concatenate([part.statistic for part in parts]), whole.statistic)
+    assert [row for part in parts for row in part] == list(whole)
+
+
+def test_a_saved_monitor_goes_on(tmp_path):
+    X = np.random.default_rng(7).normal(size=(90, 2))
+    monitor = fitted()
+    monitor.update(X[:40])
+    isopleth.save(monitor, tmp_path / "monitor")
+    again = isopleth.load(tmp_path / "monitor")
+    np.testing.assert_array_equal(again.update(X[40:]).statistic, monitor.update(X[40:]).statistic)
+
+
+def test_names_of_columns_and_refusals():
+    rng = np.random.default_rng(8)
+    frame = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])
+    monitor = AnytimeDriftMonitor(random_state=0).fit(frame)
+    assert monitor.update(frame + [0.0, 3.0]).changes()["column"][0] == "b"
+    with pytest.raises(InputError, match="20 or more"):
+        AnytimeDriftMonitor().fit(rng.normal(size=(9, 2)))
+    with pytest.raises(ValueError, match="false_alarm_probability"):
+        AnytimeDriftMonitor(1.5).fit(frame)
+    other = fitted(seed=1)
+    other.state_ = monitor.state_
+    with pytest.raises(InputError, match="state_ is not of this monitor"):
+        other.update(rng.normal(size=(3, 2)))
