@@ -131,7 +131,7 @@ class ArrayParts(Parts):
         self.n_features = int(shape[1])
 
     def sums(self, start: Callable[[], S], add: Add[S]) -> S:
-        """As :meth:`Parts.sums` says."""
+        """Return sums over all rows; see :meth:`Parts.sums`."""
         total = start()
         for first in range(0, len(self.X), self.part_rows):
             part = slice(first, first + self.part_rows)
@@ -141,7 +141,7 @@ class ArrayParts(Parts):
 
 
 def take_columns(estimator: Any, parts: Parts) -> None:
-    """Set on an estimator what it is to know of the columns: their number and names, as a fit to rows in memory does."""
+    """Set number and names of the columns on an estimator, as a fit to rows in memory does."""
     estimator.n_features_in_ = parts.n_features
     estimator._column_labels = parts.labels
     estimator.__dict__.pop("feature_names_in_", None)
@@ -150,14 +150,14 @@ def take_columns(estimator: Any, parts: Parts) -> None:
 
 
 def column_labels(names: list[str] | None, n_features: int) -> list[str]:
-    """What messages call columns: their names in quotes, or their numbers."""
+    """Return columns as messages name them: their names in quotes, or their numbers."""
     return [f"column {j}" for j in range(n_features)] if names is None else [repr(str(name)) for name in names]
 
 
 def part_sums(
     start: Callable[[], S], add: Add[S], rows: Any, weights: Any, labels: list[str], place: str, what: str = "X"
 ) -> S:
-    """Sums over one part, which is checked as :func:`check_part` does.
+    """Return sums over one part, which is checked as by :func:`check_part`.
 
     Raises
     ------

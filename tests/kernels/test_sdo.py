@@ -100,7 +100,7 @@ def test_every_product_is_a_derivative(d, m):
         def below(s, order=order):
             return kernel.derivative(s, order - 1) / s ** ((order - 1) // 2)
 
-        # five points: the error is h^4, which leaves room above the rounding of the table
+        # five points: the error is of order h^4, so that h can be large against the rounding of the table
         slope = (8 * (below(s + h) - below(s - h)) - below(s + 2 * h) + below(s - 2 * h)) / (12 * h)
         expected = slope * s ** (order // 2)
         size = np.abs(expected) + (0.5 / d) ** order * (2 * d) ** (order // 2)

@@ -123,7 +123,7 @@ class Operator:
 
     @property
     def stored(self) -> bool:
-        """Whether the matrix is kept."""
+        """True if the matrix is kept."""
         return self._matrix is not None
 
     def part(self, rows: slice, columns: slice, memory_limit: float) -> Operator:
