@@ -204,7 +204,7 @@ def test_points_in_a_subspace_keep_the_dimension_of_the_kernel():
 
 @pytest.mark.parametrize("block", OF_VECTORS, ids=repr)
 def test_coefficients_that_are_no_vectors_are_refused(block):
-    with pytest.raises(ValueError, match="one vector of 2 coefficients a point"):
+    with pytest.raises(ValueError, match="one vector of 2 coefficients for each point"):
         Operator(Gaussian(), np.zeros((3, 2)), block=block).matvec(np.ones(3))
     with pytest.raises(TypeError, match="no matrix"):
         Operator(Gaussian(), np.zeros((3, 2)), block=block).dense()
