@@ -20,10 +20,13 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # copies MathJax into the pages, so that formulas need no network
+    "myst_parser",  # for CHANGELOG.md
     "numpydoc",
     "sphinx_gallery.gen_gallery",
     "sphinxcontrib.bibtex",
     "architecture",
+    "command_line",
     "initials",
 ]
 templates_path = ["_templates"]
@@ -33,25 +36,29 @@ pygments_style = "sphinx"
 
 html_theme = "pydata_sphinx_theme"
 html_title = "isopleth"
+html_short_title = "isopleth"
 html_static_path = ["_static"]
 html_css_files = ["isopleth.css"]
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {page.stem: [] for page in Path(__file__).parent.glob("*.rst")}  # they have no pages below them
+html_sidebars = {"index": []}
 html_theme_options = {
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 5,  # the five groups of pages
     "logo": {"text": "isopleth"},
     "navbar_end": ["theme-switcher"],
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version"],
     "secondary_sidebar_items": ["page-toc"],
-    "show_prev_next": False,
+    "show_prev_next": True,
+    "navigation_depth": 2,
 }
 
 autosummary_generate = True
 autodoc_typehints = "none"  # docstrings say types, and more: shapes and units
 numpydoc_show_class_members = False  # the template lists methods
 numpydoc_xref_param_type = False
+
+toc_object_entries_show_parents = "all"  # "SOSREP.fit", not a bare "fit"
 
 bibtex_bibfiles = ["references.bib"]
 bibtex_default_style = "plain"
