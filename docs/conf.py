@@ -51,14 +51,13 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": True,
     "navigation_depth": 2,
+    "show_toc_level": 2,
 }
 
 autosummary_generate = True
 autodoc_typehints = "none"  # docstrings say types, and more: shapes and units
 numpydoc_show_class_members = False  # the template lists methods
 numpydoc_xref_param_type = False
-
-toc_object_entries_show_parents = "all"  # "SOSREP.fit", not a bare "fit"
 
 bibtex_bibfiles = ["references.bib"]
 bibtex_default_style = "plain"

@@ -18,12 +18,11 @@ class CommandHelp(Directive):
         """Return the sections."""
         from isopleth.cli.program import program
 
-        parent = click.Context(program, info_name="isopleth", terminal_width=_WIDTH, max_content_width=_WIDTH)
+        width = {"terminal_width": _WIDTH, "max_content_width": _WIDTH}
+        parent = click.Context(program, info_name="isopleth", **width, **program.context_settings)
         sections = []
         for name, command in sorted(program.commands.items()):
-            context = click.Context(
-                command, info_name=name, parent=parent, terminal_width=_WIDTH, max_content_width=_WIDTH
-            )
+            context = click.Context(command, info_name=name, parent=parent, **width)
             text = command.get_help(context)
             section = nodes.section(ids=[f"isopleth-{name}"], names=[f"isopleth {name}"])
             section += nodes.title(text=f"isopleth {name}")
