@@ -22,8 +22,8 @@ from benchmarks.measure import Figures, measured
 from benchmarks.report import Section, section
 from benchmarks.subjects import SUBJECTS
 
+# The name of the tables of areas under the curve.
 AREAS = "areas"
-"""The name of the tables of areas under the curve."""
 
 
 def names() -> list[str]:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+# Bytes above which a rival's arrays are not tried.
 ROOM = 4 * 2**30
-"""Bytes above which a rival's arrays are not tried."""
 
 
 def _nothing(problem: Any) -> Any:

@@ -7,8 +7,8 @@ from typing import Self
 
 import numpy as np
 
+# Rows of a chunk: of 1 to 128, the quickest at n = 2048, d = 128.
 CHUNK = 8
-"""Rows of a chunk: of 1 to 128, the quickest at n = 2048, d = 128."""
 
 
 def tensors(n: int, m: int, d: int, count: int) -> float:

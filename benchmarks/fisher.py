@@ -12,8 +12,8 @@ from benchmarks.exact import squared_distances
 from isopleth import SOSREP, hutchinson_loss
 
 PROBES = 300
+# Of the papers' forward difference, in units of the length scale; they leave it open.
 STEP = 1e-4
-"""Of the papers' forward difference, in units of the length scale; they leave it open."""
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from isopleth import Gaussian
 from isopleth.operators import Operator
 from isopleth.torch import kernel_product
 
+# What one array of a rival that goes slab by slab may take.
 SLAB_BYTES = 2**30
-"""What one array of a rival that goes slab by slab may take."""
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from benchmarks.exact import gaussian_log_density
 from benchmarks.scoring import whitened
 from isopleth import KDE
 
+# Points of the grid along an axis.
 SIDE = {1: 1024, 2: 128}
-"""Points of the grid along an axis."""
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from benchmarks.comparison import Comparison, Rival
 from isopleth import SOSREP, RandomFeatureSOSREP
 
 FRESH = 1000
+# Times Scott's rule: in ten columns, a scale at which features tell nearly all rows from noise.
 FACTOR = 4.0
-"""Times Scott's rule: in ten columns, a scale at which features tell nearly all rows from noise."""
 
+# Log densities of fresh rows.
 Answer = np.ndarray
-"""Log densities of fresh rows."""
 
 
 @dataclass(frozen=True)

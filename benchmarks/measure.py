@@ -15,8 +15,8 @@ from benchmarks.comparison import Comparison, Rival
 from benchmarks.growth import Growth, expected, fitted
 from benchmarks.timing import interleaved
 
+# Bytes that stand out from what libraries keep for themselves.
 PLAIN = 2**24
-"""Bytes that stand out from what libraries keep for themselves."""
 
 
 @dataclass

@@ -21,8 +21,8 @@ from pathlib import Path
 
 from benchmarks.comparison import Comparison, Rival
 
+# Rows of the problem that loads libraries, or as many as are measured.
 SMALL = 64
-"""Rows of the problem that loads libraries, or as many as are measured."""
 
 _MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of glibc's malloc.h
 

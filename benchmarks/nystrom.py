@@ -17,8 +17,8 @@ from isopleth.score.statistics import NystromStatistics, NystromSystem
 LANDMARKS = 300
 CHUNK = 512
 
+# Space, averaged squares, right-hand side, precision.
 Answer = tuple[str, np.ndarray, np.ndarray, type]
-"""Space, averaged squares, right-hand side, precision."""
 
 
 @dataclass(frozen=True)

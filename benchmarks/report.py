@@ -11,11 +11,11 @@ from benchmarks.growth import Growth
 from benchmarks.measure import Figures
 
 ABSENT = "–"
+# Costs within this factor are called equal.
 CLOSE = 1.1
-"""Costs within this factor are called equal."""
 
+# Errors below this are called equal.
 ROUNDING = 1e-12
-"""Errors below this are called equal."""
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from isopleth.operators import CURL_FREE, Operator
 from isopleth.score.spaces import SPACES
 from isopleth.score.system import Accuracy, SampleSystem, solve
 
+# Ridge, in units of the eigenvalues of K/n for a kernel that is 1 at 0, and relative residual.
 ALPHA, TOL = 1e-3, 1e-6
-"""Ridge, in units of the eigenvalues of K/n for a kernel that is 1 at 0, and relative residual."""
 
 
 @dataclass(frozen=True)

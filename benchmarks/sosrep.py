@@ -14,8 +14,8 @@ from isopleth.kernels import get_kernel
 from isopleth.length_scales import scott
 from isopleth.operators import Operator
 
+# What is run of the published number of steps.
 STEPS = 100
-"""What is run of the published number of steps."""
 
 
 def problem(n: int, d: int) -> np.ndarray:

@@ -41,10 +41,10 @@ from isopleth.operators.threads import processors_taken
 
 COLUMNS = 5
 PART = 25_000
+# Partitions of one row: what 200 more of them cost is what one costs.
 FEW, MANY = 8, 208
-"""Partitions of one row: what 200 more of them cost is what one costs."""
+# Rows and workers of the prediction.
 HUNDRED = ((10_000_000, 100), (100_000_000, 100), (1_000_000_000, 100))
-"""Rows and workers of the prediction."""
 
 FORMULA = """\
 seconds of a fit = survey + passes * (pass + solve) + check, with p partitions of r rows and W workers:

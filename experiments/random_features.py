@@ -21,8 +21,8 @@ import numpy as np
 from isopleth import SOSREP, DataWarning, RandomFeatureSOSREP
 
 FRESH = 2000
+# Columns and length scale.
 CASES = ((2, "auto"), (2, "scott"), (5, "auto"), (5, "scott"), (10, "auto"), (10, 1.76), (10, "scott"))
-"""Columns and length scale."""
 
 HEADS = ("columns", "length scale", "passes", "wall s", "cpu s", "below noise", "approximation", "against truth")
 MORE = ("exact cpu s", "against exact")

@@ -1,4 +1,4 @@
-"""The Python code in the README runs, and the tagline is the same wherever it stands."""
+"""The Python code in the README runs; tagline and version are the same wherever they stand."""
 
 import re
 import tomllib
@@ -21,8 +21,17 @@ def test_the_code_runs(tmp_path, monkeypatch):
     assert (tmp_path / "detector.isopleth").exists()
 
 
+def project() -> dict:
+    """Return the table `project` of pyproject.toml."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def test_one_version():
+    assert f"version: {project()['version']}" in (ROOT / "CITATION.cff").read_text(encoding="utf-8").splitlines()
+
+
 def test_one_tagline():
-    tagline = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["description"]
+    tagline = project()["description"]
     for page in (README, ROOT / "docs" / "index.rst"):
         lines = page.read_text(encoding="utf-8").splitlines()
         assert tagline in lines, f"{page.name} has another tagline"
