@@ -1,4 +1,4 @@
-"""What is compared: one task, and those who do it."""
+"""Comparisons: one task and the programs that do it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# Bytes above which a rival's arrays are not tried.
+# Largest arrays, in bytes, with which a program is tried.
 ROOM = 4 * 2**30
 
 
@@ -99,7 +99,7 @@ class Comparison:
     slowest: float = 0.0
 
     def sizes(self, quick: bool) -> tuple[list[int], list[int], int]:
-        """Numbers of rows, numbers of columns, and the rows that go with these; small ones for a quick run."""
+        """Return numbers of rows, numbers of columns and the rows to use with them; small ones for a quick run."""
         if not quick:
             return list(self.rows), list(self.column_range), self.column_rows
         if self.quick_rows:
@@ -108,7 +108,7 @@ class Comparison:
         return [largest // 2, largest], list(self.column_range[:2]), 120
 
     def able(self, rows: int, columns: int) -> dict[str, Rival]:
-        """The rivals that can do a number of rows and of columns."""
+        """Return the programs that can do this number of rows and columns."""
         return {
             name: rival
             for name, rival in self.rivals.items()

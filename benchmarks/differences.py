@@ -1,4 +1,4 @@
-"""The difference of two densities: time, and how far the fitted one is from the truth."""
+"""Difference of two densities: time and error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Difference = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Samples:
-    """Two samples, and points drawn from either law to judge by."""
+    """Two samples, and test points drawn from both distributions."""
 
     x: np.ndarray
     y: np.ndarray
@@ -31,7 +31,7 @@ class Samples:
 
 
 def problem(n: int, d: int) -> Samples:
-    """Standard normal rows, those of the first sample one deviation further along the first column."""
+    """Draw standard normal rows; those of the first sample are shifted by one standard deviation in the first column."""
     rng = np.random.default_rng(0)
     x, y, fresh = rng.normal(size=(n, d)), rng.normal(size=(n, d)), rng.normal(size=(FRESH, d))
     x[:, 0] += SHIFT
@@ -40,13 +40,13 @@ def problem(n: int, d: int) -> Samples:
 
 
 def densities(at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both of them."""
+    """Return both densities."""
     log_q = -0.5 * (at**2).sum(axis=1) - 0.5 * at.shape[1] * math.log(2.0 * math.pi)
     return np.exp(log_q + SHIFT * at[:, 0] - 0.5 * SHIFT**2), np.exp(log_q)
 
 
 def error(p: Samples, difference: Difference) -> float:
-    """L2 distance from the truth over that of the densities, by a mean over points of known law."""
+    """Return the L2 error relative to the L2 distance of the densities, by a mean over points of known density."""
     one, other = densities(p.fresh)
     law = 0.5 * (one + other)
     gap = (difference(p.fresh) - (one - other)) ** 2 / law
@@ -56,7 +56,7 @@ def error(p: Samples, difference: Difference) -> float:
 
 
 def plain(p: Samples) -> Difference:
-    """The paper's equations as they stand: a solve for every length scale, ridge and fold, on the same grids."""
+    """Solve the paper's equations as written: for every length scale, ridge and fold, on the same grids."""
     rng, dim = np.random.default_rng(0), p.x.shape[1]
     spread = float(np.sqrt(0.5 * (p.x.var(axis=0) + p.y.var(axis=0))).mean())
     both = np.concatenate([p.x, p.y])

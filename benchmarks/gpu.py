@@ -1,4 +1,4 @@
-"""Time and accuracy of isopleth on a CUDA device, beside what else would do the same there.
+"""Time and accuracy of isopleth on a CUDA device, compared with other ways to do the same.
 
     python -m benchmarks.gpu --out docs/benchmarks_gpu_results.txt
 
@@ -37,7 +37,7 @@ QUICK = Sizes(products=(1_500, 16), fit=(400, 5), scores=(64, 8), rounds=1)
 
 
 def seconds(run: Callable[[], Any], device: Any, rounds: int) -> tuple[float, Any]:
-    """Median seconds of some turns, each to the end of what it began on the device, and the last answer.
+    """Return the median seconds of several runs, each including all work on the device, and the last answer.
 
     A turn before them, which compiles and allocates, is not counted.
     """
@@ -58,7 +58,7 @@ def seconds(run: Callable[[], Any], device: Any, rounds: int) -> tuple[float, An
 
 
 def products(sizes: Sizes, device: Any) -> Section:
-    """Sums of a Gaussian kernel, against the time of the matrix product that alone gives the distances."""
+    """Measure sums of a Gaussian kernel, compared with the matrix product that gives the distances."""
     from benchmarks import gpu_products as rivals
 
     n, d = sizes.products
@@ -81,12 +81,12 @@ def products(sizes: Sizes, device: Any) -> Section:
 
 
 def rate(n: int, d: int, taken: float) -> str:
-    """As if a sum were nothing but its matrix product."""
+    """Return the rate as if a sum were only its matrix product."""
     return number(2.0 * n * n * d / taken / 1e12)
 
 
 def fit(sizes: Sizes, device: Any) -> Section:
-    """SOSREP in double precision, held against its equation at some of the rows, in literal sums on the host."""
+    """Measure SOSREP in double precision, and check its equation at some rows by direct sums on the CPU."""
     import numpy as np
     import torch
 
@@ -109,7 +109,7 @@ def fit(sizes: Sizes, device: Any) -> Section:
 
 
 def scores(sizes: Sizes, device: Any) -> Section:
-    """The score of a small batch at its own rows, as a training step wants it."""
+    """Measure the score of a small batch at its own rows, as in a training step."""
     import numpy as np
     import torch
 
@@ -128,7 +128,7 @@ def scores(sizes: Sizes, device: Any) -> Section:
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.gpu", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -139,7 +139,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def measured(name: str, quick: bool) -> tuple[list[str], list[Section]]:
-    """The lines before the tables, and the tables."""
+    """Return the introduction and the tables."""
     import torch
 
     device = torch.device(name)
@@ -154,7 +154,7 @@ def measured(name: str, quick: bool) -> tuple[list[str], list[Section]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, print and write."""
+    """Measure, print and write the tables."""
     options = parse(arguments)
     head, sections = measured(options.device, options.quick)
     print("\n".join(head))

@@ -1,4 +1,4 @@
-"""From a comparison to figures."""
+"""Measure a comparison."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from benchmarks.comparison import Comparison, Rival
 from benchmarks.growth import Growth, expected, fitted
 from benchmarks.timing import interleaved
 
-# Bytes that stand out from what libraries keep for themselves.
+# Smallest memory in bytes that is distinguishable from what libraries keep for themselves.
 PLAIN = 2**24
 
 
 @dataclass
 class Figures:
-    """What was measured of one rival.
+    """Measurements of one program.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Figures:
 
     @property
     def growth(self) -> dict[str, Growth | None]:
-        """Fitted power laws."""
+        """Return the fitted power laws."""
         large = max(self.bytes.values(), default=0.0) >= PLAIN
         return {
             "rows": fitted(self.seconds),
@@ -56,7 +56,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class Limits:
-    """How long things may take, in seconds.
+    """Limits of time, in seconds.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ QUICK = Limits(budget=0.1, slowest=3.0, rounds=2)
 
 
 def measured(comparison: Comparison, subject: str, quick: bool) -> dict[str, Figures]:
-    """Figures of each rival; `subject` is the module that has the comparison."""
+    """Measure each program; `subject` is the module of the comparison."""
     limits = QUICK if quick else FULL
     figures = {name: _start(rival) for name, rival in comparison.rivals.items()}
     rows, columns, column_rows = comparison.sizes(quick)
@@ -109,7 +109,7 @@ def _one_size(
     size: int,
     limits: Limits,
 ) -> dict[str, tuple[Any, Any]]:
-    """Enter the seconds of all who can do this size in `costs`; problems and answers by name."""
+    """Add the seconds of all programs that can do this size to `costs`; return problems and answers by name."""
     problem = comparison.problem(*shape)
     runs: dict[str, Callable[[], Any]] = {}
     answers: dict[str, tuple[Any, Any]] = {}

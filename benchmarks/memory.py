@@ -1,4 +1,4 @@
-"""Peak memory of a rival, in a process of its own.
+"""Peak memory of a program, measured in a separate process.
 
 The measure is the same for all: the largest resident memory during the run, less what was resident before it. Data exist
 before, and a run on a small problem has loaded libraries and compiled what they compile. Only Linux tells the largest
@@ -21,19 +21,19 @@ from pathlib import Path
 
 from benchmarks.comparison import Comparison, Rival
 
-# Rows of the problem that loads libraries, or as many as are measured.
+# Rows of the first problem, which loads the libraries; at most as many as are measured.
 SMALL = 64
 
 _MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of glibc's malloc.h
 
 
 def available() -> bool:
-    """Whether this system tells what is measured."""
+    """Return whether this system reports the memory of a process."""
     return sys.platform == "linux" and os.access("/proc/self/clear_refs", os.W_OK)
 
 
 def peaks(subject: str, comparison: str, rival: str, sizes: Sequence[tuple[int, int]]) -> list[float]:
-    """Bytes for each size (rows, columns), ascending; NaN where the process did not come that far.
+    """Return the bytes for each size (rows, columns), ascending; NaN where the process ended before.
 
     `subject` is the module, whose COMPARISONS have one of the name `comparison`.
     """
@@ -80,7 +80,7 @@ def _peak(task: Comparison, rival: Rival, n: int, d: int) -> float:
 
 
 def _status(key: str) -> int:
-    """Bytes that /proc/self/status tells under a key."""
+    """Return the bytes in /proc/self/status under a key."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(key + ":"):
             return 1024 * int(line.split()[1])

@@ -1,4 +1,4 @@
-"""Streamed products of a Gaussian kernel matrix with a vector."""
+"""Products of a Gaussian kernel matrix, computed in tiles, with a vector."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Product:
 
 
 def problem(n: int, d: int) -> Product:
-    """Normal points, at distances of about 1 whatever d is, and normal coefficients."""
+    """Draw normal points, at distances of about 1 for every d, and normal coefficients."""
     rng = np.random.default_rng(0)
     return Product(rng.normal(size=(n, d)) / np.sqrt(d), rng.normal(size=n))
 
 
 def hand_tiled(p: Product, rows: int = 256, columns: int = 512, threads: int = 2) -> np.ndarray:
-    """What a careful user writes: one buffer a thread, everything in place, BLAS held to one thread."""
+    """Compute the product as a careful user would: one buffer for each thread, in-place operations, one BLAS thread."""
     x, v, n = p.x, p.v, len(p.x)
     norms = np.einsum("ij,ij->i", x, x)
     out = np.zeros(n)
@@ -56,12 +56,12 @@ def hand_tiled(p: Product, rows: int = 256, columns: int = 512, threads: int = 2
 
 
 def whole_matrix(p: Product) -> np.ndarray:
-    """What anybody writes: the matrix, then the product."""
+    """Compute the matrix, then the product."""
     return np.exp(-0.5 * cdist(p.x, p.x, "sqeuclidean")) @ p.v
 
 
 def keops(p: Product) -> np.ndarray:
-    """The same sum by pykeops on the processor."""
+    """Compute the product by pykeops on the CPU."""
     import pykeops
     from pykeops.numpy import LazyTensor
 
@@ -71,7 +71,7 @@ def keops(p: Product) -> np.ndarray:
 
 
 def gaussian_error(p: Product, got: np.ndarray) -> float:
-    """Of the first rows, over the sum of sizes."""
+    """Return the error of the first rows, relative to the sum of absolute values."""
     k = np.exp(-0.5 * squared_distances(p.x[:50], p.x))
     return float(np.max(np.abs(got[:50] - k @ p.v) / (k @ np.abs(p.v))))
 
@@ -94,7 +94,7 @@ def _profile(kernel: Kernel, r: np.ndarray, d: int) -> np.ndarray:
 
 
 def kernel_error(p: Product, answer: tuple[Kernel, np.ndarray]) -> float:
-    """As :func:`gaussian_error`, for each kernel's own formula."""
+    """Return the same as :func:`gaussian_error` for each kernel's own formula."""
     kernel, got = answer
     k = _profile(kernel, np.sqrt(squared_distances(p.x[:50], p.x)), p.x.shape[1])
     return float(np.max(np.abs(got[:50] - k @ p.v) / (np.abs(k) @ np.abs(p.v))))

@@ -1,4 +1,4 @@
-"""Log densities of rows under a kernel density estimate of one bandwidth, the same function for all."""
+"""Log densities of rows under a kernel density estimate of one bandwidth, the same function for all programs."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def whitened(x: np.ndarray) -> np.ndarray:
 
 
 def problem(n: int, d: int) -> Scoring:
-    """n normal centres, twice as many rows, and Scott's bandwidth."""
+    """Draw n normal centres and twice as many rows; return them with Scott's bandwidth."""
     rng = np.random.default_rng(0)
     return Scoring(whitened(rng.normal(size=(n, d))), rng.normal(size=(2 * n, d)), n ** (-1.0 / (d + 4)))
 
 
 def ours(p: Scoring, n_jobs: int | None = None) -> np.ndarray:
-    """Fit and score."""
+    """Fit and score with isopleth."""
     return KDE(length_scale=p.bandwidth, n_jobs=n_jobs).fit(p.x).score_samples(p.rows)
 
 
 def scikit_learn(**options: Any) -> Callable[[Scoring], np.ndarray]:
-    """KernelDensity with options."""
+    """Return scikit-learn's KernelDensity with options."""
 
     def run(p: Scoring) -> np.ndarray:
         settings = {name: len(p.x) if value == "n" else value for name, value in options.items()}
@@ -54,7 +54,7 @@ def scikit_learn(**options: Any) -> Callable[[Scoring], np.ndarray]:
 
 
 def kdepy(kind: str) -> Callable[[Scoring], np.ndarray]:
-    """A KDEpy estimator that answers at any rows."""
+    """Return a KDEpy estimator that can score any rows."""
 
     def run(p: Scoring) -> np.ndarray:
         import KDEpy
@@ -67,7 +67,7 @@ def kdepy(kind: str) -> Callable[[Scoring], np.ndarray]:
 
 
 def keops(p: Scoring) -> np.ndarray:
-    """A log-sum-exp by pykeops on the processor."""
+    """Compute the log-sum-exp by pykeops on the CPU."""
     import pykeops
     from pykeops.numpy import LazyTensor
 
@@ -79,7 +79,7 @@ def keops(p: Scoring) -> np.ndarray:
 
 
 def log_error(p: Scoring, got: np.ndarray) -> float:
-    """Of the first rows."""
+    """Return the error of the first rows."""
     return float(np.max(np.abs(got[:200] - gaussian_log_density(p.rows[:200], p.x, p.bandwidth))))
 
 

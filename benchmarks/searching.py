@@ -1,4 +1,4 @@
-"""Choosing a length scale: time, and how far the chosen density is from the truth."""
+"""Choice of a length scale: time, and error of the resulting density."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def draw(n: int, d: int, seed: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows to fit, and fresh ones to judge by."""
+    """Rows to fit, and new rows to evaluate on."""
 
     x: np.ndarray
     fresh: np.ndarray
@@ -58,23 +58,23 @@ Judge = Callable[[np.ndarray], np.ndarray]
 
 
 def ours(kind: type[KDE] | type[SOSREP], criterion: str) -> Callable[[Sample], Judge]:
-    """The log density at the scale that a search chose."""
+    """Return the log density at the scale that a search chose."""
     return lambda p: kind(length_scale=Search(criterion=criterion)).fit(p.x).score_samples
 
 
 def one_scale(p: Sample) -> float:
-    """Scott's rule for the geometric mean of the columns' sizes."""
+    """Return Scott's rule for the geometric mean of the columns' standard deviations."""
     n, d = p.x.shape
     return float(np.exp(np.mean(np.log(p.x.std(axis=0))))) * n ** (-1.0 / (d + 4))
 
 
 def alike(p: Sample) -> Judge:
-    """The search that scikit-learn does: one scale for all columns."""
+    """Search with scikit-learn: one scale for all columns."""
     return KDE(length_scale=Search(criterion="likelihood", base=one_scale(p))).fit(p.x).score_samples
 
 
 def rule(p: Sample) -> Judge:
-    """No search: Scott's rule a column."""
+    """Use Scott's rule for each column, without a search."""
     return KDE().fit(p.x).score_samples
 
 
@@ -90,13 +90,13 @@ def scikit_learn(n_jobs: int | None = None, **options: float) -> Callable[[Sampl
 
 
 def scipy_rule(p: Sample) -> Judge:
-    """Scott's rule with the whole covariance."""
+    """Use Scott's rule with the full covariance."""
     estimate = gaussian_kde(p.x.T)
     return lambda rows: estimate.logpdf(rows.T)
 
 
 def improved_sheather_jones(p: Sample) -> Judge:
-    """KDEpy's rule for one column, which solves for the scale; scored by its own sum."""
+    """Use KDEpy's rule for one column, which solves for the scale."""
     import KDEpy
 
     estimate = KDEpy.FFTKDE(kernel="gaussian", bw="ISJ").fit(p.x[:, 0])
@@ -106,7 +106,7 @@ def improved_sheather_jones(p: Sample) -> Judge:
 
 
 def divergence(p: Sample, judge: Judge) -> float:
-    """Mean of log truth - log density over fresh rows: an estimate of the Kullback-Leibler divergence."""
+    """Return the mean of log truth - log density over new rows: an estimate of the Kullback-Leibler divergence."""
     return float(np.mean(log_truth(p.fresh) - judge(p.fresh)))
 
 

@@ -1,4 +1,4 @@
-"""Fitting SOSREP beside the papers' natural gradient."""
+"""Fit of SOSREP, compared with the papers' natural gradient."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from isopleth.kernels import get_kernel
 from isopleth.length_scales import scott
 from isopleth.operators import Operator
 
-# What is run of the published number of steps.
+# Steps that are timed, of the published number.
 STEPS = 100
 
 
 def problem(n: int, d: int) -> np.ndarray:
-    """Normal rows."""
+    """Draw normal rows."""
     return np.random.default_rng(0).normal(size=(n, d))
 
 
 def ours(kernel: str, solver: str) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, str]]:
-    """The estimator's fit: checks of the rows, solution and normaliser."""
+    """Fit the estimator: checks of the rows, solution and normaliser."""
 
     def run(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, str]:
         model = SOSREP(kernel=kernel, solver=solver).fit(x)
@@ -42,7 +42,7 @@ class Matrix:
 
 
 def matrix_of(kernel: str) -> Callable[[np.ndarray], Matrix]:
-    """The matrix that the papers' iteration starts from; making it is not counted against them."""
+    """Compute the matrix that the papers' iteration starts from; this is not timed."""
 
     def setup(x: np.ndarray) -> Matrix:
         z = x / scott(x, np.ones(len(x)))
@@ -52,7 +52,7 @@ def matrix_of(kernel: str) -> Callable[[np.ndarray], Matrix]:
 
 
 def natural_gradient(kernel: str, steps: int = STEPS, rate: float = 0.25) -> Callable[[Matrix], Any]:
-    """The papers' iteration, alpha <- alpha - rate * 2 (alpha - w / K alpha), with the matrix kept and BLAS unhindered.
+    """Run the papers' iteration, alpha <- alpha - rate * 2 (alpha - w / K alpha), with the matrix kept and BLAS unhindered.
 
     Not the package's solver of this name: that one measures each step and stops, and a rival is best written apart.
     """
@@ -68,7 +68,7 @@ def natural_gradient(kernel: str, steps: int = STEPS, rate: float = 0.25) -> Cal
 
 
 def residual(x: np.ndarray, answer: tuple[np.ndarray, np.ndarray, str]) -> float:
-    """How far n alpha_i (K alpha)_i is from 1."""
+    """Return the largest deviation of n alpha_i (K alpha)_i from 1."""
     z, alpha, kernel = answer
     return float(np.max(np.abs(len(z) * alpha * (Operator(get_kernel(kernel), z).dense() @ alpha) - 1.0)))
 
