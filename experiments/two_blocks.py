@@ -155,7 +155,7 @@ def two_clusters(z: np.ndarray, k: np.ndarray, one: np.ndarray, other: np.ndarra
 
 
 def all_pairs(z: np.ndarray, clusters: int) -> list[TwoClusters]:
-    """Return all pairs of spectral clusters of the rows `z`, in units of the length scale, the most similar to two blocks first."""
+    """Return all pairs of spectral clusters of the rows `z`, in units of the length scale, most similar to two blocks first."""
     k = Operator(sdo(z), z).dense()
     model = SpectralClustering(clusters, affinity="precomputed", random_state=0)
     labels = model.fit_predict(np.maximum(k, 0.0))  # an affinity has no negative values
