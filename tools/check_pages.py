@@ -1,7 +1,8 @@
 """Open every page of the built documentation in headless Chromium, at the width of a phone and of a desktop.
 
 Run ``make check-pages`` after ``make docs``; it needs ``chromium`` on the path. A page fails if it is wider than the window, if a
-picture or a script is missing, if a formula was not drawn or if a script fails. The pages are served from this machine, without a network.
+picture or a script is missing, if a formula was not drawn or if a script fails. The pages are served from this machine; no
+network is needed.
 """
 
 from __future__ import annotations
