@@ -28,6 +28,7 @@ extensions = [
     "architecture",
     "command_line",
     "initials",
+    "which_tool",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "**/GALLERY_HEADER.rst"]
