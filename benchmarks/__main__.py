@@ -2,7 +2,7 @@
 
     python -m benchmarks --out docs/benchmarks_results.txt
 
-measures everything, rivals taking turns. What is not installed is not measured.
+measures everything; the programs take turns. Programs that are not installed are left out.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def notes(quick: bool) -> list[str]:
 def write(path: Path, head: list[str], sections: list[Section], figures: dict[str, Any]) -> None:
     """Return the figures as JSON, or the tables as reStructuredText."""
     if path.suffix == ".json":
-        plain = {name: {rival: asdict(one) for rival, one in found.items()} for name, found in figures.items()}
+        plain = {name: {program: asdict(one) for program, one in found.items()} for name, found in figures.items()}
         tables = [asdict(one) for one in sections]
         text = json.dumps({"machine": head, "figures": plain, "tables": tables}, indent=1)
     else:

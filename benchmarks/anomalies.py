@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from benchmarks.comparison import Comparison, Rival
+from benchmarks.comparison import Comparison, Program
 from benchmarks.report import Section
 from benchmarks.tables_with_anomalies import KINDS, Labelled, table
 from isopleth import AnomalyDetector
@@ -45,14 +45,16 @@ def auc(t: Labelled, scores: np.ndarray) -> float:
     return float(roc_auc_score(t.y, scores))
 
 
-RIVALS = {"isopleth AnomalyDetector": Rival(ours)} | {f"PyOD {name}": Rival(peer(name), needs="pyod") for name in PEERS}
+PROGRAMS = {"isopleth AnomalyDetector": Program(ours)} | {
+    f"PyOD {name}": Program(peer(name), needs="pyod") for name in PEERS
+}
 
 COMPARISONS = [
     Comparison(
         "anomalies",
         "Fit and scores of the same rows, 5 % anomalies, n = {n:,}, d = {d}",
         problem,
-        RIVALS,
+        PROGRAMS,
         auc,
         "AUC",
         rows=(1000, 2000, 4000, 8000),
@@ -91,7 +93,7 @@ def qualities(quick: bool, data: Path | None) -> list[Section]:
 
 
 def _quality(title: str, tables: Iterator[tuple[str, list[Labelled]]]) -> Section:
-    there = {name: rival for name, rival in RIVALS.items() if importlib.util.find_spec(rival.needs) is not None}
+    there = {name: program for name, program in PROGRAMS.items() if importlib.util.find_spec(program.needs) is not None}
     names = {name: name.removeprefix("PyOD ").removesuffix(" AnomalyDetector") for name in there}
     rows, means = [], []
     for kind, repeats in tables:
@@ -99,7 +101,7 @@ def _quality(title: str, tables: Iterator[tuple[str, list[Labelled]]]) -> Sectio
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            mean = [float(np.mean([auc(t, rival.run(t)) for t in repeats])) for rival in there.values()]
+            mean = [float(np.mean([auc(t, program.run(t)) for t in repeats])) for program in there.values()]
         means.append(mean)
         rows.append([kind, *(f"{value:.3f}" for value in mean)])
     total = np.mean(means, axis=0)

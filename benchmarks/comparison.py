@@ -19,7 +19,7 @@ def _small(rows: int, columns: int) -> float:
 
 
 @dataclass(frozen=True)
-class Rival:
+class Program:
     """One way to do the task.
 
     Parameters
@@ -62,10 +62,10 @@ class Comparison:
         One sentence; {n} and {d} are filled in.
     problem : callable
         The data of n rows and d columns.
-    rivals : dict from str to Rival
+    programs : dict from str to Program
         The first is ours, and the others are compared with it.
     accuracy : callable
-        One number from the problem and a rival's answer.
+        One number from the problem and a program's answer.
     measure : str
         What that number is.
     rows : sequence of int
@@ -77,7 +77,7 @@ class Comparison:
     column_rows : int
         See `column_range`.
     higher_is_better : bool
-        Whether a rival with the higher accuracy number is ahead.
+        Whether a program with the higher accuracy number is ahead.
     quick_rows : sequence of int
         Numbers of rows for a quick run; left out, they are made of `rows`.
     slowest : float
@@ -87,7 +87,7 @@ class Comparison:
     name: str
     title: str
     problem: Callable[[int, int], Any]
-    rivals: dict[str, Rival]
+    programs: dict[str, Program]
     accuracy: Callable[[Any, Any], float]
     measure: str
     rows: Sequence[int]
@@ -107,10 +107,10 @@ class Comparison:
         largest = max(240, self.rows[-1] // 20)
         return [largest // 2, largest], list(self.column_range[:2]), 120
 
-    def able(self, rows: int, columns: int) -> dict[str, Rival]:
+    def able(self, rows: int, columns: int) -> dict[str, Program]:
         """Return the programs that can do this number of rows and columns."""
         return {
-            name: rival
-            for name, rival in self.rivals.items()
-            if (rival.dims is None or columns in rival.dims) and rival.room(rows, columns) <= ROOM
+            name: program
+            for name, program in self.programs.items()
+            if (program.dims is None or columns in program.dims) and program.room(rows, columns) <= ROOM
         }

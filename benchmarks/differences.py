@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from benchmarks.comparison import Comparison, Rival
+from benchmarks.comparison import Comparison, Program
 from isopleth import LSDD
 from isopleth.difference import KDEDifference
 from isopleth.difference.grids import ALPHAS, factors
@@ -87,11 +87,11 @@ def plain(p: Samples) -> Difference:
     return lambda at: np.exp(-0.5 * cdist(at, centers, "sqeuclidean") / scale**2) @ theta
 
 
-RIVALS = {
-    "isopleth LSDD": Rival(lambda p: LSDD(random_state=0).fit(p.x, p.y).difference),
-    "isopleth LSDD, one thread": Rival(lambda p: LSDD(random_state=0, n_jobs=1).fit(p.x, p.y).difference),
-    "NumPy, a solve for every grid point and fold": Rival(plain),
-    "isopleth difference of two KDEs": Rival(lambda p: KDEDifference().fit(p.x, p.y).difference),
+PROGRAMS = {
+    "isopleth LSDD": Program(lambda p: LSDD(random_state=0).fit(p.x, p.y).difference),
+    "isopleth LSDD, one thread": Program(lambda p: LSDD(random_state=0, n_jobs=1).fit(p.x, p.y).difference),
+    "NumPy, a solve for every grid point and fold": Program(plain),
+    "isopleth difference of two KDEs": Program(lambda p: KDEDifference().fit(p.x, p.y).difference),
 }
 
 COMPARISONS = [
@@ -99,7 +99,7 @@ COMPARISONS = [
         "difference",
         "Difference of two normal densities, default grids and 5 folds, n = n' = {n:,}, d = {d}",
         problem,
-        RIVALS,
+        PROGRAMS,
         error,
         "L2 error over the L2 distance",
         rows=(125, 250, 500, 1000, 2000),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.comparison import Comparison, Rival
+from benchmarks.comparison import Comparison, Program
 from benchmarks.exact import squared_distances
 from isopleth import SOSREP, hutchinson_loss
 
@@ -90,10 +90,10 @@ COMPARISONS = [
         "Hyvarinen loss of a Gaussian SOSREP of n rows at n rows held out, n = {n:,}, d = {d}",
         problem,
         {
-            "isopleth, exact": Rival(exact, setup=fitted),
-            "isopleth hutchinson_loss, 300 probes": Rival(probed, setup=fitted),
-            "papers, 300 normal probes": Rival(published(lambda rng, shape: rng.normal(size=shape)), setup=fitted),
-            "papers, 300 probes from {-1, 0, 1}": Rival(
+            "isopleth, exact": Program(exact, setup=fitted),
+            "isopleth hutchinson_loss, 300 probes": Program(probed, setup=fitted),
+            "papers, 300 normal probes": Program(published(lambda rng, shape: rng.normal(size=shape)), setup=fitted),
+            "papers, 300 probes from {-1, 0, 1}": Program(
                 published(lambda rng, shape: rng.integers(-1, 2, size=shape).astype(float)), setup=fitted
             ),
         },

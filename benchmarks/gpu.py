@@ -59,20 +59,20 @@ def seconds(run: Callable[[], Any], device: Any, rounds: int) -> tuple[float, An
 
 def products(sizes: Sizes, device: Any) -> Section:
     """Measure sums of a Gaussian kernel, compared with the matrix product that gives the distances."""
-    from benchmarks import gpu_products as rivals
+    from benchmarks import gpu_products as programs
 
     n, d = sizes.products
-    problem = rivals.problem(n, d, device)
-    bare, _ = seconds(lambda: rivals.matrix_product(problem), device, sizes.rounds)
+    problem = programs.problem(n, d, device)
+    bare, _ = seconds(lambda: programs.matrix_product(problem), device, sizes.rounds)
     rows = [["the matrix product x x' alone, slab by slab", duration(bare), "1", "", rate(n, d, bare)]]
-    for name, run in rivals.RIVALS.items():
+    for name, run in programs.PROGRAMS.items():
         try:
             taken, answer = seconds(lambda run=run: run(problem), device, sizes.rounds)
-        except Exception as error:  # what a rival cannot do at this size, or lacks, is part of the result
+        except Exception as error:  # what a program cannot do at this size, or lacks, is part of the result
             reason = str(error).splitlines() or [""]
             rows.append([name, f"{type(error).__name__}: {reason[0][:60]}", "", "", ""])
             continue
-        error = "" if answer is None else number(rivals.error(problem, answer))
+        error = "" if answer is None else number(programs.error(problem, answer))
         rows.append([name, duration(taken), number(bare / taken), error, rate(n, d, taken)])
     header = ["", "time", "share of the product's rate", "largest relative error", "TFLOP/s of 2 n n d"]
     return Section(

@@ -91,7 +91,7 @@ def keops(p: Product) -> torch.Tensor:
     return ((-0.5 * ((a - b) ** 2).sum(-1)).exp() @ p.v[:, None])[:, 0]
 
 
-RIVALS = {
+PROGRAMS = {
     "isopleth": operator,
     "isopleth, two sets of points": operator_of_two_sets,
     "isopleth.torch, with gradients for points, queries and coefficients": forward_and_backward,

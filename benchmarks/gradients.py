@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.comparison import Comparison, Rival
+from benchmarks.comparison import Comparison, Program
 from benchmarks.exact import squared_distances
 
 
@@ -78,9 +78,9 @@ COMPARISONS = [
         "Sums of a Gaussian kernel over points with gradients for all inputs, float64, n = {n:,}, d = {d}",
         problem,
         {
-            "isopleth.torch": Rival(ours, needs="torch", setup=tensors),
-            "torch, whole matrix": Rival(whole, needs="torch", setup=tensors, room=lambda n, d: 5 * 8 * n**2),
-            "torch, in slabs of rows": Rival(in_slabs, needs="torch", setup=tensors, room=lambda n, d: 4 * 8 * n**2),
+            "isopleth.torch": Program(ours, needs="torch", setup=tensors),
+            "torch, whole matrix": Program(whole, needs="torch", setup=tensors, room=lambda n, d: 5 * 8 * n**2),
+            "torch, in slabs of rows": Program(in_slabs, needs="torch", setup=tensors, room=lambda n, d: 4 * 8 * n**2),
         },
         error,
         "largest relative error",

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import gaussian_kde
 from sklearn.neighbors import KernelDensity
 
-from benchmarks.comparison import Comparison, Rival
+from benchmarks.comparison import Comparison, Program
 from benchmarks.exact import gaussian_log_density
 from benchmarks.scoring import whitened
 from isopleth import KDE
@@ -54,12 +54,12 @@ def scikit_learn(p: Grid, **options: float) -> np.ndarray:
     return np.exp(KernelDensity(bandwidth=p.bandwidth, **options).fit(p.x).score_samples(p.points))
 
 
-RIVALS = {
-    "isopleth KDE": Rival(lambda p: np.exp(KDE(length_scale=p.bandwidth).fit(p.x).score_samples(p.points))),
-    "scikit-learn KernelDensity": Rival(scikit_learn),
-    "scikit-learn, rtol=1e-4": Rival(lambda p: scikit_learn(p, rtol=1e-4)),
-    "SciPy gaussian_kde": Rival(lambda p: gaussian_kde(p.x.T, bw_method=p.bandwidth)(p.points.T)),
-    "KDEpy FFTKDE": Rival(kdepy, needs="KDEpy"),
+PROGRAMS = {
+    "isopleth KDE": Program(lambda p: np.exp(KDE(length_scale=p.bandwidth).fit(p.x).score_samples(p.points))),
+    "scikit-learn KernelDensity": Program(scikit_learn),
+    "scikit-learn, rtol=1e-4": Program(lambda p: scikit_learn(p, rtol=1e-4)),
+    "SciPy gaussian_kde": Program(lambda p: gaussian_kde(p.x.T, bw_method=p.bandwidth)(p.points.T)),
+    "KDEpy FFTKDE": Program(kdepy, needs="KDEpy"),
 }
 
 COMPARISONS = [
@@ -67,7 +67,7 @@ COMPARISONS = [
         "grid",
         "A density of n rows on a grid of 1,024 points, n = {n:,}, d = {d}",
         problem,
-        RIVALS,
+        PROGRAMS,
         error,
         "largest error of p, over its peak",
         rows=(1000, 4000, 16_000, 64_000),
@@ -77,7 +77,7 @@ COMPARISONS = [
         "grid-plane",
         "A density of n rows on a grid of 128 by 128 points, n = {n:,}, d = {d}",
         problem,
-        RIVALS,
+        PROGRAMS,
         error,
         "largest error of p, over its peak",
         rows=(500, 1000, 2000, 4000),

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from benchmarks.comparison import Comparison, Rival
+from benchmarks.comparison import Comparison, Program
 from isopleth import SOSREP, RandomFeatureSOSREP
 
 FRESH = 1000
@@ -56,8 +56,8 @@ def _expected(n: int, d: int) -> Answer:
 
 def difference(p: Rows, answer: Answer) -> float:
     """Return the root mean squared difference from the exact fit at new rows with a finite answer, in nats."""
-    told = np.isfinite(answer)
-    return float(np.sqrt(np.mean((answer - _expected(*p.x.shape))[told] ** 2)))
+    finite = np.isfinite(answer)
+    return float(np.sqrt(np.mean((answer - _expected(*p.x.shape))[finite] ** 2)))
 
 
 COMPARISONS = [
@@ -65,8 +65,8 @@ COMPARISONS = [
         "large-n",
         "A fit of SOSREP to n rows and log densities of 1,000 others, n = {n:,}, d = {d}",
         problem,
-        {f"isopleth RandomFeatureSOSREP, T = {number:,}": Rival(features(number)) for number in (1000, 300)}
-        | {"isopleth SOSREP, exact, matrix streamed": Rival(exact)},
+        {f"isopleth RandomFeatureSOSREP, T = {number:,}": Program(features(number)) for number in (1000, 300)}
+        | {"isopleth SOSREP, exact, matrix streamed": Program(exact)},
         difference,
         "from the exact fit, nats",
         rows=(25_000, 50_000, 100_000),

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from benchmarks.comparison import Comparison, Rival
+from benchmarks.comparison import Comparison, Program
 
 # Rows of the first problem, which loads the libraries; at most as many as are measured.
 SMALL = 64
@@ -32,7 +32,7 @@ def available() -> bool:
     return sys.platform == "linux" and os.access("/proc/self/clear_refs", os.W_OK)
 
 
-def peaks(subject: str, comparison: str, rival: str, sizes: Sequence[tuple[int, int]]) -> list[float]:
+def peaks(subject: str, comparison: str, program: str, sizes: Sequence[tuple[int, int]]) -> list[float]:
     """Return the bytes for each size (rows, columns), ascending; NaN where the process ended before.
 
     `subject` is the module, whose COMPARISONS have one of the name `comparison`.
@@ -40,7 +40,7 @@ def peaks(subject: str, comparison: str, rival: str, sizes: Sequence[tuple[int, 
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["benchmarks.subjects"])
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_report, args=(theirs, subject, comparison, rival, list(sizes)), daemon=True)
+    process = context.Process(target=_report, args=(theirs, subject, comparison, program, list(sizes)), daemon=True)
     process.start()
     theirs.close()
     found: list[float] = []
@@ -51,11 +51,11 @@ def peaks(subject: str, comparison: str, rival: str, sizes: Sequence[tuple[int, 
     return found + [float("nan")] * (len(sizes) - len(found))
 
 
-def _report(pipe: Connection, subject: str, comparison: str, rival: str, sizes: list[tuple[int, int]]) -> None:
+def _report(pipe: Connection, subject: str, comparison: str, program: str, sizes: list[tuple[int, int]]) -> None:
     # Large arrays get pages of their own and give them back, so that one size leaves nothing for the next to use.
     ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 65536)
     task = next(c for c in importlib.import_module(subject).COMPARISONS if c.name == comparison)
-    chosen = task.rivals[rival]
+    chosen = task.programs[program]
     with (
         open(os.devnull, "w") as nowhere,
         contextlib.redirect_stdout(nowhere),
@@ -67,13 +67,13 @@ def _report(pipe: Connection, subject: str, comparison: str, rival: str, sizes: 
     pipe.close()
 
 
-def _peak(task: Comparison, rival: Rival, n: int, d: int) -> float:
+def _peak(task: Comparison, program: Program, n: int, d: int) -> float:
     small, problem = task.problem(min(SMALL, n), d), task.problem(n, d)
-    rival.run(rival.setup(small))
+    program.run(program.setup(small))
     gc.collect()
     Path("/proc/self/clear_refs").write_text("5")
     before = _status("VmRSS")
-    answer = rival.run(rival.setup(problem))
+    answer = program.run(program.setup(problem))
     peak = float(_status("VmHWM") - before)
     del answer  # which counts, since it was there until now
     return peak

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from benchmarks.comparison import Comparison, Rival
+from benchmarks.comparison import Comparison, Program
 from benchmarks.exact import squared_distances
 from isopleth import IMQ, Tikhonov
 from isopleth.score.spaces import SPACES
@@ -116,11 +116,11 @@ def error(p: Rows, answer: Answer) -> float:
     return float(np.linalg.norm(_score(p, answer) - want) / np.linalg.norm(want))
 
 
-def _rivals(space: str) -> dict[str, Rival]:
+def _programs(space: str) -> dict[str, Program]:
     return {
-        "isopleth": Rival(ours(space, np.float64)),
-        "isopleth, float32": Rival(ours(space, np.float32)),
-        "NumPy, blocks of a chunk, then their product": Rival(literal(space)),
+        "isopleth": Program(ours(space, np.float64)),
+        "isopleth, float32": Program(ours(space, np.float32)),
+        "NumPy, blocks of a chunk, then their product": Program(literal(space)),
     }
 
 
@@ -129,7 +129,7 @@ COMPARISONS = [
         "nystrom-curl-free",
         "Sums over n rows for a curl-free Nystrom score of 300 landmarks, n = {n:,}, d = {d}",
         problem,
-        _rivals("curl_free"),
+        _programs("curl_free"),
         error,
         "relative error of the score",
         rows=(1024, 2048, 4096, 8192),
@@ -141,7 +141,7 @@ COMPARISONS = [
         "nystrom-diagonal",
         "Sums over n rows for a diagonal Nystrom score of 300 landmarks, n = {n:,}, d = {d}",
         problem,
-        _rivals("diagonal"),
+        _programs("diagonal"),
         error,
         "relative error of the score",
         rows=(12_500, 25_000, 50_000, 100_000),
@@ -151,7 +151,7 @@ COMPARISONS = [
         "nystrom-large",
         "Sums over many rows for a curl-free Nystrom score of 300 landmarks, n = {n:,}, d = {d}",
         problem,
-        {name: rival for name, rival in _rivals("curl_free").items() if name.startswith("isopleth")},
+        {name: program for name, program in _programs("curl_free").items() if name.startswith("isopleth")},
         distance,
         "distance of the score from that of float64",
         rows=(25_000, 100_000),

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_limits
 
-from benchmarks.comparison import Comparison, Rival
+from benchmarks.comparison import Comparison, Program
 from benchmarks.exact import sdo, squared_distances
 from isopleth import Gaussian, Kernel, Laplacian, Matern
 from isopleth.kernels import get_kernel
@@ -106,11 +106,11 @@ COMPARISONS = [
         "Gaussian kernel matrix of n points with themselves times a vector, n = {n:,}, d = {d}",
         problem,
         {
-            "isopleth": Rival(lambda p: Operator(Gaussian(), p.x).matvec(p.v)),
-            "isopleth, two sets of points": Rival(lambda p: Operator(Gaussian(), p.x, p.x.copy()).matvec(p.v)),
-            "NumPy, tiled by hand, two threads": Rival(hand_tiled),
-            "SciPy distances, whole matrix": Rival(whole_matrix),
-            "pykeops": Rival(keops, needs="pykeops"),
+            "isopleth": Program(lambda p: Operator(Gaussian(), p.x).matvec(p.v)),
+            "isopleth, two sets of points": Program(lambda p: Operator(Gaussian(), p.x, p.x.copy()).matvec(p.v)),
+            "NumPy, tiled by hand, two threads": Program(hand_tiled),
+            "SciPy distances, whole matrix": Program(whole_matrix),
+            "pykeops": Program(keops, needs="pykeops"),
         },
         gaussian_error,
         "largest relative error",
@@ -124,7 +124,7 @@ COMPARISONS = [
         "Such a product for each of the kernels, n = {n:,}, d = {d}",
         problem,
         {
-            f"isopleth {name}": Rival(_product_of(get_kernel(name)))
+            f"isopleth {name}": Program(_product_of(get_kernel(name)))
             for name in ("gaussian", "laplacian", "matern52", "sdo")
         },
         kernel_error,

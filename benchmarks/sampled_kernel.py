@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.comparison import Comparison, Rival
+from benchmarks.comparison import Comparison, Program
 from benchmarks.exact import sdo
 from isopleth import SDO
 from isopleth.operators import Operator
@@ -51,8 +51,8 @@ COMPARISONS = [
         "sampled-kernel",
         "Matrix of the SDO kernel over n points, n = {n:,}, d = {d}",
         problem,
-        {"isopleth, from its table": Rival(lambda x: Operator(SDO(), x).dense())}
-        | {f"papers' random features, T = {t:,}": Rival(sampled(t)) for t in (100, 1_000, 10_000)},
+        {"isopleth, from its table": Program(lambda x: Operator(SDO(), x).dense())}
+        | {f"papers' random features, T = {t:,}": Program(sampled(t)) for t in (100, 1_000, 10_000)},
         error,
         "largest error of a value",
         rows=(250, 500, 1000, 2000),

@@ -10,7 +10,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import pdist
 
 from benchmarks import difference_tensor
-from benchmarks.comparison import Comparison, Rival
+from benchmarks.comparison import Comparison, Program
 from benchmarks.difference_tensor import Differences, tensors
 from benchmarks.nystrom import curl_free_block
 from isopleth import IMQ, KEF, Tikhonov
@@ -136,12 +136,12 @@ def _fits(n: int, d: int, smaller: tuple[int, ...], columns: tuple[int, ...]) ->
         "Score at its samples by KEF (curl-free, IMQ, median scale, ridge 1e-3, residual 1e-6), n = {n:,}, d = {d}",
         rows,
         {
-            "isopleth KEF": Rival(fit),
-            "isopleth, the solution alone": Rival(solution, setup=ready),
-            "NumPy, tensor of differences, conjugate gradients": Rival(
+            "isopleth KEF": Program(fit),
+            "isopleth, the solution alone": Program(solution, setup=ready),
+            "NumPy, tensor of differences, conjugate gradients": Program(
                 literal(by_tensor), room=lambda n, d: tensors(n, n, d, 2)
             ),
-            "SciPy, whole matrix, Cholesky": Rival(literal(by_matrix), room=lambda n, d: 8.5 * (n * d) ** 2),
+            "SciPy, whole matrix, Cholesky": Program(literal(by_matrix), room=lambda n, d: 8.5 * (n * d) ** 2),
         },
         residual,
         "relative residual",
@@ -159,20 +159,20 @@ COMPARISONS = [
         "Curl-free IMQ kernel of n points with themselves times n vectors, n = {n:,}, d = {d}",
         product_problem,
         {
-            "isopleth": Rival(lambda p: operator(p).matvec(p.v)),
-            "isopleth, two sets of points": Rival(
+            "isopleth": Program(lambda p: operator(p).matvec(p.v)),
+            "isopleth, two sets of points": Program(
                 lambda p: Operator(IMQ(), p.x, p.x.copy(), block=CURL_FREE).matvec(p.v)
             ),
-            "isopleth, two matrices kept": Rival(
+            "isopleth, two matrices kept": Program(
                 lambda kept: kept.operator.matvec(kept.v), setup=lambda p: Kept(operator(p).store(), p.v)
             ),
-            "NumPy, tensor of differences": Rival(
+            "NumPy, tensor of differences": Program(
                 lambda p: difference_tensor.whole(p.x, p.v), room=lambda n, d: tensors(n, n, d, 3)
             ),
-            f"NumPy, tensor of differences, {difference_tensor.CHUNK} rows at a time": Rival(
+            f"NumPy, tensor of differences, {difference_tensor.CHUNK} rows at a time": Program(
                 lambda p: difference_tensor.in_chunks(p.x, p.v)
             ),
-            "NumPy, differences of one row at a time, contracted": Rival(
+            "NumPy, differences of one row at a time, contracted": Program(
                 lambda p: difference_tensor.row_by_row(p.x, p.v)
             ),
         },

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import gaussian_kde
 from sklearn.neighbors import KernelDensity
 
-from benchmarks.comparison import Comparison, Rival
+from benchmarks.comparison import Comparison, Program
 from benchmarks.exact import gaussian_log_density
 from isopleth import KDE
 
@@ -83,17 +83,17 @@ def log_error(p: Scoring, got: np.ndarray) -> float:
     return float(np.max(np.abs(got[:200] - gaussian_log_density(p.rows[:200], p.x, p.bandwidth))))
 
 
-RIVALS = {
-    "isopleth KDE": Rival(ours),
-    "isopleth KDE, one thread": Rival(lambda p: ours(p, n_jobs=1)),
-    "scikit-learn KernelDensity": Rival(scikit_learn()),
-    "scikit-learn, one leaf (no tree)": Rival(scikit_learn(leaf_size="n")),
-    "scikit-learn, rtol=1e-4": Rival(scikit_learn(rtol=1e-4)),
-    "scikit-learn, rtol=1e-2": Rival(scikit_learn(rtol=1e-2)),
-    "SciPy gaussian_kde": Rival(lambda p: gaussian_kde(p.x.T, bw_method=p.bandwidth).logpdf(p.rows.T)),
-    "KDEpy NaiveKDE": Rival(kdepy("NaiveKDE"), needs="KDEpy"),
-    "KDEpy TreeKDE": Rival(kdepy("TreeKDE"), needs="KDEpy"),
-    "pykeops log-sum-exp": Rival(keops, needs="pykeops"),
+PROGRAMS = {
+    "isopleth KDE": Program(ours),
+    "isopleth KDE, one thread": Program(lambda p: ours(p, n_jobs=1)),
+    "scikit-learn KernelDensity": Program(scikit_learn()),
+    "scikit-learn, one leaf (no tree)": Program(scikit_learn(leaf_size="n")),
+    "scikit-learn, rtol=1e-4": Program(scikit_learn(rtol=1e-4)),
+    "scikit-learn, rtol=1e-2": Program(scikit_learn(rtol=1e-2)),
+    "SciPy gaussian_kde": Program(lambda p: gaussian_kde(p.x.T, bw_method=p.bandwidth).logpdf(p.rows.T)),
+    "KDEpy NaiveKDE": Program(kdepy("NaiveKDE"), needs="KDEpy"),
+    "KDEpy TreeKDE": Program(kdepy("TreeKDE"), needs="KDEpy"),
+    "pykeops log-sum-exp": Program(keops, needs="pykeops"),
 }
 ERROR = "largest error of log p"
 
@@ -102,7 +102,7 @@ COMPARISONS = [
         "scoring",
         "Log density of 2n rows under n centres, Scott's bandwidth, n = {n:,}, d = {d}",
         problem,
-        RIVALS,
+        PROGRAMS,
         log_error,
         ERROR,
         rows=(500, 1000, 2000, 4000),
@@ -114,7 +114,7 @@ COMPARISONS = [
         "scoring-low",
         "The same log densities in few columns, where trees are at their best, n = {n:,}, d = {d}",
         problem,
-        RIVALS,
+        PROGRAMS,
         log_error,
         ERROR,
         rows=(1000, 2000, 4000, 8000),

@@ -12,7 +12,7 @@ from scipy.stats import gaussian_kde
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.neighbors import KernelDensity
 
-from benchmarks.comparison import Comparison, Rival
+from benchmarks.comparison import Comparison, Program
 from isopleth import KDE, SOSREP, Search
 from isopleth.density.search import DEFAULT_GRID
 
@@ -110,18 +110,18 @@ def divergence(p: Sample, judge: Judge) -> float:
     return float(np.mean(log_truth(p.fresh) - judge(p.fresh)))
 
 
-RIVALS = {
-    "isopleth KDE, likelihood": Rival(ours(KDE, "likelihood")),
-    "isopleth KDE, likelihood, one scale": Rival(alike),
-    "isopleth KDE, Hyvarinen": Rival(ours(KDE, "hyvarinen")),
-    "isopleth SOSREP, likelihood": Rival(ours(SOSREP, "likelihood")),
-    "isopleth SOSREP, Hyvarinen": Rival(ours(SOSREP, "hyvarinen")),
-    "isopleth KDE, Scott's rule (no search)": Rival(rule),
-    "scikit-learn GridSearchCV, likelihood": Rival(scikit_learn()),
-    "scikit-learn GridSearchCV, rtol=1e-4": Rival(scikit_learn(rtol=1e-4)),
-    "scikit-learn GridSearchCV, n_jobs=-1": Rival(scikit_learn(n_jobs=-1), in_process=False),
-    "SciPy gaussian_kde, Scott's rule (no search)": Rival(scipy_rule),
-    "KDEpy improved Sheather-Jones (no search)": Rival(improved_sheather_jones, needs="KDEpy", dims=(1,)),
+PROGRAMS = {
+    "isopleth KDE, likelihood": Program(ours(KDE, "likelihood")),
+    "isopleth KDE, likelihood, one scale": Program(alike),
+    "isopleth KDE, Hyvarinen": Program(ours(KDE, "hyvarinen")),
+    "isopleth SOSREP, likelihood": Program(ours(SOSREP, "likelihood")),
+    "isopleth SOSREP, Hyvarinen": Program(ours(SOSREP, "hyvarinen")),
+    "isopleth KDE, Scott's rule (no search)": Program(rule),
+    "scikit-learn GridSearchCV, likelihood": Program(scikit_learn()),
+    "scikit-learn GridSearchCV, rtol=1e-4": Program(scikit_learn(rtol=1e-4)),
+    "scikit-learn GridSearchCV, n_jobs=-1": Program(scikit_learn(n_jobs=-1), in_process=False),
+    "SciPy gaussian_kde, Scott's rule (no search)": Program(scipy_rule),
+    "KDEpy improved Sheather-Jones (no search)": Program(improved_sheather_jones, needs="KDEpy", dims=(1,)),
 }
 
 COMPARISONS = [
@@ -129,7 +129,7 @@ COMPARISONS = [
         "search",
         "Length scale of a mixture of two modes, 17 scales and 5 folds, n = {n:,}, d = {d}",
         problem,
-        RIVALS,
+        PROGRAMS,
         divergence,
         "divergence from the truth",
         rows=(250, 500, 1000),
@@ -141,7 +141,7 @@ COMPARISONS = [
         "search-line",
         "Length scale in one column, where there are rules that search nothing, n = {n:,}, d = {d}",
         problem,
-        RIVALS,
+        PROGRAMS,
         divergence,
         "divergence from the truth",
         rows=(250, 500, 1000),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.comparison import Comparison, Rival
+from benchmarks.comparison import Comparison, Program
 from isopleth import SOSREP
 from isopleth.kernels import get_kernel
 from isopleth.length_scales import scott
@@ -54,7 +54,7 @@ def matrix_of(kernel: str) -> Callable[[np.ndarray], Matrix]:
 def natural_gradient(kernel: str, steps: int = STEPS, rate: float = 0.25) -> Callable[[Matrix], Any]:
     """Run the papers' iteration, alpha <- alpha - rate * 2 (alpha - w / K alpha), with the matrix kept and BLAS unhindered.
 
-    Not the package's solver of this name: that one measures each step and stops, and a rival is best written apart.
+    Not the package's solver of this name: that one measures each step and stops, and a program is best written apart.
     """
 
     def run(matrix: Matrix) -> tuple[np.ndarray, np.ndarray, str]:
@@ -74,16 +74,16 @@ def residual(x: np.ndarray, answer: tuple[np.ndarray, np.ndarray, str]) -> float
 
 
 def _comparison(kernel: str, solvers: list[str]) -> Comparison:
-    rivals = {f"isopleth SOSREP, solver={solver!r}": Rival(ours(kernel, solver)) for solver in solvers}
+    programs = {f"isopleth SOSREP, solver={solver!r}": Program(ours(kernel, solver)) for solver in solvers}
     for published in (1_000, 30_000):
-        rivals[f"papers' natural gradient, {published:,} steps (from {STEPS})"] = Rival(
+        programs[f"papers' natural gradient, {published:,} steps (from {STEPS})"] = Program(
             natural_gradient(kernel), setup=matrix_of(kernel), times=published / STEPS
         )
     return Comparison(
         f"sosrep-{kernel}",
         f"Fit of SOSREP with the {kernel} kernel, n = {{n:,}}, d = {{d}}",
         problem,
-        rivals,
+        programs,
         residual,
         "residual of the optimum",
         rows=(375, 750, 1500, 3000),

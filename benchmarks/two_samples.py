@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.comparison import Comparison, Rival
+from benchmarks.comparison import Comparison, Program
 from isopleth import two_sample_test
 
 PERMUTATIONS = 500
@@ -52,9 +52,9 @@ COMPARISONS = [
         f"Test whether two samples differ, {PERMUTATIONS - 1} permutations, n + n' = {{n:,}}, d = {{d}}",
         problem,
         {
-            "isopleth two_sample_test": Rival(ours),
-            "hyppo MMD, chi-squared": Rival(hyppo_mmd, needs="hyppo", room=lambda n, d: 40.0 * n**2),
-            "SciPy energy distance": Rival(scipy_energy, dims=(1,)),
+            "isopleth two_sample_test": Program(ours),
+            "hyppo MMD, chi-squared": Program(hyppo_mmd, needs="hyppo", room=lambda n, d: 40.0 * n**2),
+            "SciPy energy distance": Program(scipy_energy, dims=(1,)),
         },
         p_value,
         "p-value",
