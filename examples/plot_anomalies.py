@@ -39,21 +39,19 @@ figure = detector.plot(table)
 # **How sure is that?** Flagged rows are worth a look: they are as unlikely as the least
 # likely thirtieth of ordinary rows. The p-value of a row is the probability that an
 # ordinary row is at least as unlikely. Among 367 ordinary rows, three or four have a
-# p-value below 0.01 by chance, and no row of this table is selected at a false discovery
-# rate of 10 %. The ranking is still much better than chance.
+# p-value below 0.01 by chance, and no row of this table is selected at a false
+# discovery rate of 10 %. The ranking is still much better than chance.
 
 share = found[-1] / len(order)
 print("flagged:", int((detector.training_labels_ < 0).sum()))
 print("selected:", int(detector.select(fdr=0.1).sum()))
 print("smallest p-values:", detector.p_values_[order[:5]].round(4))
-print(
-    f"malignant among the 20 least likely: {found[19] / 20:.0%}, among all: {share:.0%}"
-)
+print(f"malignant: {found[19] / 20:.0%} of the 20 least likely, {share:.0%} of all")
 
 # %%
 # **New rows.** Half of the benign samples are the clean reference of another detector.
-# The p-values of the other half are about uniform, as they should be for rows from the distribution
-# of the training rows. Those of the malignant samples are small.
+# The p-values of the other half are about uniform, as they should be for rows from the
+# distribution of the training rows. Those of the malignant samples are small.
 
 benign, malignant = table[breast.labels == 0], table[breast.labels == 1]
 half = np.random.default_rng(0).permutation(len(benign)) < len(benign) // 2
