@@ -3,7 +3,7 @@ PYTHON ?= python3
 export PIP_CONSTRAINT = $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-all lint docs mutate clean
+.PHONY: demo test test-all lint docs check-pages mutate clean
 
 demo: .venv-demo/ready
 	.venv-demo/bin/isopleth demo
@@ -26,6 +26,9 @@ docs: .venv-docs/ready
 	rm -rf docs/_build docs/api docs/gallery  # pages of names that are gone, pictures of code that has changed
 	.venv-docs/bin/python -m sphinx -W --keep-going -b html docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
+
+check-pages:  # after `make docs`; needs Chromium
+	$(PYTHON) tools/check_pages.py
 
 .venv-demo/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-demo
