@@ -10,8 +10,8 @@ from isopleth.kernels import IMQ
 from isopleth.operators import Operator, vector_blocks
 from isopleth.operators.vector_blocks import CURL_FREE
 from isopleth.score import selection
-from isopleth.score.memory import MemoryPlan
 from isopleth.score.spaces import SPACES
+from isopleth.score.system import MemoryPlan
 
 
 def rows(n, d, seed=0):

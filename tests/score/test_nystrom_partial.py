@@ -11,8 +11,9 @@ from isopleth import IMQ, DataWarning, InputError, NystromKEF, Tikhonov, load, s
 from isopleth.parts import ArrayParts
 from isopleth.rows import RunningFolds
 from isopleth.score.nystrom import fit_parts
+from isopleth.score.ridge_selection import NystromFolds, choose_ridge
 from isopleth.score.spaces import SPACES
-from isopleth.score.statistics import NystromFolds, NystromStatistics, choose_ridge, pooled_system
+from isopleth.score.statistics import NystromStatistics, pooled_system
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(240, 2)) + 3.0 * RNG.integers(0, 2, size=(240, 1))

@@ -8,8 +8,9 @@ import pytest
 from isopleth import IMQ, InputError, NystromKEF, Tikhonov, load, save
 from isopleth.rows import held_out_parts
 from isopleth.score.field import GaussianBase, KernelTerm
+from isopleth.score.ridge_selection import choose_ridge, parts_within_memory
 from isopleth.score.spaces import SPACES
-from isopleth.score.statistics import NystromStatistics, choose_ridge, parts_within_memory
+from isopleth.score.statistics import NystromStatistics
 
 
 def rows(n=300, d=2, seed=0):

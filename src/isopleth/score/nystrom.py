@@ -22,15 +22,9 @@ from isopleth.rows import FOLDS, distinct_rows, held_out_parts
 from isopleth.score.base import FrameFit, ScoreEstimator, warn_if_all_is_cut
 from isopleth.score.field import GaussianBase, KernelTerm
 from isopleth.score.landmarks import METHODS, choose_landmarks
+from isopleth.score.ridge_selection import NystromFolds, default_landmarks, parts_within_memory, path_of
 from isopleth.score.spaces import SPACES, Space
-from isopleth.score.statistics import (
-    NystromFolds,
-    NystromStatistics,
-    default_landmarks,
-    parts_within_memory,
-    path_of,
-    pooled_system,
-)
+from isopleth.score.statistics import NystromStatistics, pooled_system
 from isopleth.solvers.regularizers import Regularizer, Tikhonov
 from isopleth.streaming import Streaming
 
@@ -57,7 +51,7 @@ class NystromKEF(Streaming, ScoreEstimator):
         As for :class:`KernelScore`; curl-free, the fit takes matrices of (m n_features) x (m n_features) numbers.
     regularizer : Regularizer, optional
         As for :class:`KernelScore`, in truncated forms. None is Tikhonov with the ridge that
-        :func:`~isopleth.score.statistics.choose_ridge` finds, or ``Tikhonov()`` for fewer than 10 distinct rows.
+        :func:`~isopleth.score.ridge_selection.choose_ridge` finds, or ``Tikhonov()`` for fewer than 10 distinct rows.
     landmarks : "auto", int or array-like of shape (m, n_features), default="auto"
         How many to choose among the rows, or the landmarks themselves. All distinct rows serve where there are not more. "auto"
         is 300, or in the curl-free space fewer: 1,500 over the number of columns, and no more than the memory limit has room
@@ -147,9 +141,6 @@ class NystromKEF(Streaming, ScoreEstimator):
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
 
-    def _space_name(self) -> str:
-        return self.space
-
     def _fit_frame(
         self, space: Space, z: np.ndarray, weights: np.ndarray, base: GaussianBase | None, backend: Backend
     ) -> FrameFit:
@@ -230,7 +221,7 @@ class NystromKEF(Streaming, ScoreEstimator):
         table = enter(self, X, sample_weight, reset=first, min_samples=2 if first else 1, adding=not first)
         if running is None:
             rows, merged, _ = distinct_rows(table.rows, table.weights)
-            running = self._sums_of_none(*self._settle_frame(rows, merged, NUMPY), merged)()
+            running = self._sums_of_none(*self._resolve_frame(rows, merged, NUMPY), merged)()
         self._centers = table.answer(running.landmarks)
         with self._adding(running):
             running.accumulate(self._frame.enter(table.rows), table.weights)
@@ -350,7 +341,7 @@ def fit_parts(estimator: NystromKEF, parts: Parts) -> NystromKEF:
     rows, weights = parts.sample(SAMPLE, int(check_random_state(estimator.random_state).randint(2**31)))
     if not len(rows):
         raise InputError("X has no rows of positive weight; a score needs at least two that differ.")
-    settled = estimator._settle_frame(rows, weights, NUMPY)
+    settled = estimator._resolve_frame(rows, weights, NUMPY)
     start = partial(estimator._sums_of_none(*settled, weights), merged=True)
     sums = parts.sums(start, partial(_add, estimator._frame))
     estimator._centers = sums.landmarks
