@@ -170,7 +170,7 @@ def test_fits_and_streams_begin_anew():
     running = NystromKEF(**CHOSEN).partial_fit(X)
     whole = running.fit(X[:100])
     close(whole.grad_log_density(NEW), NystromKEF(**CHOSEN).fit(X[:100]).grad_log_density(NEW))
-    with pytest.warns(DataWarning, match="begins anew"):
+    with pytest.warns(DataWarning, match="starts again"):
         whole.partial_fit(X[100:])
     assert not hasattr(whole, "weights_")
     assert not hasattr(whole, "grad_log_density_")

@@ -7,7 +7,7 @@ import pytest
 from oracle import Dense
 
 from isopleth import KernelScore, LandweberIteration, NuIteration, SpectralCutoff, Stein, Tikhonov
-from isopleth.score import base
+from isopleth.score import estimator
 from isopleth.score.spaces import SPACES
 from isopleth.score.system import SampleSystem
 
@@ -37,7 +37,7 @@ def one_system_a_case(monkeypatch):
             known[key] = SampleSystem(space, z, weights, base, whole=whole)
         return known[key]
 
-    monkeypatch.setattr(base, "SampleSystem", system)
+    monkeypatch.setattr(estimator, "SampleSystem", system)
 
 
 def rotation(d, seed):

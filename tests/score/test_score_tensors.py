@@ -23,7 +23,7 @@ from isopleth import (
     save,
 )
 from isopleth.backend import NUMPY, Backend, to_numpy
-from isopleth.score import base, landmark_sums, selection, system
+from isopleth.score import estimator, landmark_sums, selection, system
 from isopleth.score.spaces import SPACES, Splitting
 from isopleth.score.system import Accuracy, solve
 
@@ -230,7 +230,7 @@ def test_systems_that_are_quickly_solved_are_solved_on_the_host(monkeypatch):
             solved.append(type(z))
             super().__init__(space, z, *args, **kwargs)
 
-    for module in (base, selection):
+    for module in (estimator, selection):
         monkeypatch.setattr(module, "SampleSystem", Spy)
     for model in (KEF(), KernelScore(folds=2)):
         np.testing.assert_array_equal(

@@ -20,25 +20,25 @@ from isopleth.score.statistics import MATRICES, NystromStatistics, NystromSystem
 from isopleth.solvers.direct import factorised, inner, plus_identity, singular
 from isopleth.solvers.regularizers import Regularizer, Tikhonov
 
-# Memory of one part and its scratch, in matrices of all landmarks against all.
+# Least memory of the sums of one part and their scratch, in matrices over all pairs of landmarks.
 LEAST = 1.5
 
 
 @dataclass(eq=False)
 class NystromFolds:
-    """What a Nystrom form has to know of samples that are not kept, with what a choice of its ridge has to know.
+    """Running sums of a Nystrom form over the folds of a stream of samples, from which a ridge can be chosen.
 
-    Each sample goes to one part, as ``isopleth.rows.RunningFolds`` says; so a ridge that is chosen depends on the order of
-    the samples as it would on a seed, and nothing else does.
+    ``isopleth.rows.RunningFolds`` assigns each sample to a fold. So a chosen ridge depends on the order of the samples as it
+    would on a seed; nothing else depends on the order.
 
     Parameters
     ----------
     parts : list of NystromStatistics
-        One, or those that are held out in turn to choose a ridge.
+        Sums over all samples, or sums over each fold to choose a ridge.
     folds : RunningFolds
-        Which sample goes where.
+        Assigns samples to folds.
     regularizer : Regularizer or None
-        The one given; None to choose a ridge.
+        The regularizer given; None to choose a ridge.
 
     Examples
     --------
@@ -68,16 +68,16 @@ class NystromFolds:
         *,
         merged: bool = False,
     ) -> Self:
-        """Over no samples.
+        """Return sums over no samples.
 
         Parameters
         ----------
         space, landmarks, base
             As for :class:`~isopleth.score.statistics.NystromStatistics`.
         regularizer : Regularizer, optional
-            Where there is no ridge to choose.
+            The regularizer, if there is no ridge to choose.
         merged : bool
-            Whether these will be merged with others, so that the memory limit is for two of them.
+            Whether these sums will be merged with others, so that the memory limit holds for two of them together.
 
         Raises
         ------
@@ -105,12 +105,12 @@ class NystromFolds:
         return self
 
     def merge(self, other: NystromFolds) -> Self:
-        """Add the samples that `other` has seen; left as it is.
+        """Add the sums of `other`, which is not changed.
 
         Raises
         ------
         InputError
-            If it has another number of parts, or is of other landmarks, another kernel, space or base measure.
+            If the number of parts, the landmarks, the kernel, the space or the base measure differ.
         """
         if len(self.parts) != len(other.parts):
             raise InputError(
@@ -124,43 +124,42 @@ class NystromFolds:
 
     @property
     def landmarks(self) -> np.ndarray:
-        """Those of all parts, in frame coordinates."""
+        """The landmarks of all parts, in frame coordinates."""
         return self.parts[0].landmarks
 
     def path(self) -> RidgePath | None:
-        """The ridges compared, or None where there are too few samples to choose by, or nothing to choose."""
+        """Compare ridges; return None if there are too few samples, or nothing to choose."""
         return path_of(self.parts)
 
 
 def path_of(parts: Sequence[NystromStatistics]) -> RidgePath | None:
-    """Ridges compared by holding out each part, if there are several and samples enough in all of them."""
+    """Compare ridges by holding out each part; return None for a single part or too few samples."""
     enough = sum(part.n_samples for part in parts) >= 2 * FOLDS and all(part.total_weight > 0.0 for part in parts)
     return choose_ridge(parts) if len(parts) > 1 and enough else None
 
 
-# Half as many as with a kernel at every row: each is a factorisation a part, and losses are flat within a factor of
-# two.
+# Half as many ridges as KernelScore compares: each costs a factorisation for each part, and losses are flat within a factor
+# of two.
 STEPS_A_DECADE = 2
 
-
-# The most landmarks by default, and the most unknowns: beyond that, the factorisations that choose a ridge take many seconds.
+# Most landmarks by default, and most unknowns: beyond that, the factorisations that choose a ridge take many seconds.
 MOST_LANDMARKS, MOST_UNKNOWNS = 300, 1500
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RidgePath:
-    """Held-out Hyvarinen losses of a Nystrom form by its ridge, smaller being better, and the choice made by them.
+    """Held-out Hyvarinen losses of a Nystrom form by its ridge, lower being better, and the choice based on them.
 
     Parameters
     ----------
     alphas : ndarray of shape (r,)
         Ridges, the strongest first.
     losses : ndarray of shape (r,)
-        Mean loss over the rows of all parts, in units of the length scales, less that of the base alone.
+        Mean loss over the rows of all parts, in units of the length scales, minus that of the base alone.
     errors : ndarray of shape (r,)
         Standard error of its difference to the smallest one, from the differences between parts.
     best_index : int
-        Place of the ridge chosen.
+        Index of the chosen ridge.
 
     Examples
     --------
@@ -179,11 +178,11 @@ class RidgePath:
 
     @property
     def regularizer(self) -> Tikhonov:
-        """The regulariser chosen."""
+        """The chosen regularizer."""
         return Tikhonov(float(self.alphas[self.best_index]))
 
     def __repr__(self) -> str:
-        """A table of ridges."""
+        """Return a table of ridges and losses."""
         lines = [f"RidgePath: {self.regularizer!r}", f"{'alpha':>12} {'loss':>12} {'std. error':>12}"]
         for i, row in enumerate(zip(self.alphas, self.losses, self.errors, strict=True)):
             lines += ["{:>12.4g} {:>12.5g} {:>12.2g}".format(*row) + ("  <- chosen" if i == self.best_index else "")]
@@ -191,14 +190,14 @@ class RidgePath:
 
 
 def choose_ridge(parts: Sequence[NystromStatistics]) -> RidgePath:
-    """The largest ridge whose held-out loss is within ALPHA_ERRORS standard errors of the smallest one.
+    """Choose the largest ridge whose held-out loss is within ALPHA_ERRORS standard errors of the smallest one.
 
     Ridges go from LARGEST_ALPHA down to FLOOR over the number of samples.
 
     Parameters
     ----------
     parts : sequence of NystromStatistics
-        Sums of two parts of the samples or more, over the same landmarks. Each part is held out once.
+        Sums over two or more parts of the samples, with the same landmarks. Each part is held out once.
 
     Returns
     -------
@@ -223,18 +222,18 @@ def choose_ridge(parts: Sequence[NystromStatistics]) -> RidgePath:
     losses = _losses(parts, share.tolist(), alphas.tolist())
     means = share @ losses
     best = int(np.argmin(means))
-    with np.errstate(invalid="ignore"):  # of infinite losses there is none
-        apart = losses - losses[:, [best]]
-        errors = np.sqrt(share**2 @ (apart - share @ apart) ** 2 * len(parts) / (len(parts) - 1))
+    with np.errstate(invalid="ignore"):  # infinite losses have none
+        difference = losses - losses[:, [best]]
+        errors = np.sqrt(share**2 @ (difference - share @ difference) ** 2 * len(parts) / (len(parts) - 1))
         near = means - means[best] <= ALPHA_ERRORS * errors
     near[best] = True
     return RidgePath(alphas, means, errors, int(np.argmax(near)))
 
 
 def default_landmarks(space: Space, columns: int) -> int:
-    """Number of landmarks whose ridge can be chosen in some seconds, by sums of FOLDS parts within the memory limit.
+    """Return a number of landmarks for which choosing a ridge takes seconds and the sums of FOLDS parts fit in memory.
 
-    Sums of parts on two machines are merged, so that there has to be room for them twice.
+    The sums must fit twice, because those of two machines are merged.
 
     Examples
     --------
@@ -255,12 +254,12 @@ def default_landmarks(space: Space, columns: int) -> int:
 def parts_within_memory(
     space: Space, landmarks: np.ndarray, base: GaussianBase | None = None, backend: Backend = NUMPY
 ) -> list[NystromStatistics]:
-    """Empty statistics for FOLDS parts, or for as many as the memory limit of the space has room for.
+    """Return empty sums for FOLDS parts, or for fewer if the memory limit of the space requires it.
 
     Raises
     ------
     InputError
-        If it has room for less than two.
+        If it has no room for two.
     """
     each = bytes_of_squares(space, *landmarks.shape)
     folds = min(FOLDS, int(space.memory_limit // each) - MATRICES + 1)
@@ -279,7 +278,7 @@ def parts_within_memory(
 
 
 def _losses(parts: Sequence[NystromStatistics], share: list[float], alphas: list[float]) -> np.ndarray:
-    """Loss of each part by fits to the others, of shape (parts, ridges); inf where rounding leaves no solution."""
+    """Return the loss of each part by fits to the others, of shape (parts, ridges); infinite if rounding prevents a solution."""
     whole = pooled_system(parts)
     out = np.full((len(parts), len(alphas)), np.inf)
     for f, (w, part) in enumerate(zip(share, parts, strict=True)):
@@ -292,9 +291,9 @@ def _losses(parts: Sequence[NystromStatistics], share: list[float], alphas: list
 
 
 def _loss(others: NystromSystem, alpha: float, held: NystromSystem) -> float:
-    """Of a part by the fit to the others, without the decomposition that the final fit takes."""
+    """Return the loss of a part by the fit to the others, by a factorisation that is cheaper than that of the final fit."""
     matrix = others.squares + alpha * others.gram
-    # What the fit leaves out as rounding is damped here.
+    # Directions that the final fit leaves out as rounding errors are damped here.
     least = max(others.eps, matrix.shape[0] * float(np.finfo(np.float64).eps))
     entries = namespace(matrix).reshape(matrix, (-1,))
     ridge = least * math.sqrt(float(entries @ entries))

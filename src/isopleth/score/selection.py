@@ -244,7 +244,7 @@ def select(space: Space, rows: Rows, candidates: Candidates) -> SelectionPath:
 
 
 def _strongest(rows: Rows, terms: np.ndarray, allowed: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return the losses, the errors of their differences to the smallest, and the index of the first within its allowed errors."""
+    """Return the losses, the errors of their differences to the smallest, and the index of the choice."""
     losses = rows.mean(terms)
     smallest = int(np.argmin(losses))
     with np.errstate(invalid="ignore"):

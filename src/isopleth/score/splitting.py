@@ -1,4 +1,4 @@
-"""A preconditioner for curl-free systems in many columns."""
+"""Preconditioner for curl-free systems with many columns."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from isopleth.operators.vector_blocks import StoredBend
 from isopleth.solvers import conjugate_gradients
 from isopleth.solvers.direct import norm, plus_identity, singular
 
-# Below so many rows products cost little but their call, in any precision.
+# Fewest rows for which single precision is faster; with fewer, a product costs little more than its call.
 _SINGLE_ROWS = 256
 
-# Relative residual that single precision is asked for at once: it has two digits more, if the system is not too stiff.
+# Relative residual of one round in single precision, which has about two digits more for well-conditioned systems.
 _SINGLE_TOL = 1e-4
 
-# By what factor a round in single precision has to reduce the residual; if it does not, double precision goes on.
-_WORTH = 0.1
+# Largest ratio of the residuals after and before a useful round in single precision; else double precision takes over.
+_USEFUL = 0.1
 
 
 @dataclass(frozen=True)
 class Splitting:
-    r"""The matrix :math:`A + \alpha = S + R` of a curl-free system, with :math:`S = \sqrt{w} (-2\varphi')\sqrt{w} + \alpha`.
+    r"""Splitting of a curl-free system, :math:`A + \alpha = S + R` with :math:`S = \sqrt{w} (-2\varphi')\sqrt{w} + \alpha`.
 
     Parameters
     ----------
@@ -44,10 +44,10 @@ class Splitting:
     alpha: float
 
     def solve(self, product: Callable[[Array], Array], b: Array, tol: float, max_iter: int) -> tuple[Array, int]:
-        """Solve (A + alpha) y = b, given the product with that matrix; answers with y and the products taken.
+        """Solve (A + alpha) y = b, given the product with that matrix; return y and the number of products.
 
-        Where it pays, steps are in single precision and correct the residual of double precision, which alone decides when
-        to stop.
+        Large systems are first solved in single precision, in rounds that correct the residual in double precision. The residual
+        in double precision decides when to stop.
         """
         y, residual, n_iter = namespace(b).zeros_like(b), b, 0
         goal = tol * norm(b)
@@ -63,7 +63,7 @@ class Splitting:
     def _in_single(
         self, product: Callable[[Array], Array], b: Array, goal: float, max_iter: int
     ) -> tuple[Array, Array, int]:
-        """Solution, its true residual and the products taken, as far as single precision gets."""
+        """Return the solution by rounds in single precision, its residual in double precision and the number of products."""
         xp = namespace(b)
         parts = (self.slope, self.bend, self.points, self.root)
         slope, bend, points, root = (xp.astype(a, xp.float32) for a in parts)
@@ -71,7 +71,7 @@ class Splitting:
         steps = low._steps()
         y, residual, size, n_iter = xp.zeros_like(b), b, norm(b), 0
         while steps is not None and size > goal and n_iter < max_iter:
-            # A hair below the goal: the residual of single precision is not quite the true one.
+            # Slightly below the goal, because the residual of single precision is not exact.
             aim = max(0.7 * goal / size, _SINGLE_TOL)
             step, more = steps(xp.astype(residual / size, xp.float32), aim, max_iter - n_iter)
             n_iter += more
@@ -79,17 +79,17 @@ class Splitting:
             left = b - product(tried)
             if not norm(left) < size:
                 break
-            worth = norm(left) < _WORTH * size
+            useful = norm(left) < _USEFUL * size
             y, residual, size = tried, left, norm(left)
-            if not worth:
+            if not useful:
                 break
         return y, residual, n_iter
 
     def _steps(self) -> Callable[[Array, float, int], tuple[Array, int]] | None:
-        """Conjugate gradients with S for a preconditioner, in the precision of the parts; None if S is singular in it."""
+        """Return conjugate gradients preconditioned by S, in the precision of the arrays, or None if S is singular in it."""
         xp = namespace(self.slope)
         part = plus_identity(self.slope * (self.root @ self.root.T), self.alpha, overwrite=True)
-        # The inverse, not a factor: its product is twice as quick as two triangular solves, and its rounding does no harm here.
+        # An explicit inverse: its product is twice as fast as two triangular solves, and a preconditioner may be inexact.
         try:
             inverse = interruptible(2.0 * part.shape[0] ** 3, xp.linalg.inv, part)
         except singular(part):

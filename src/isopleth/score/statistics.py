@@ -1,4 +1,4 @@
-"""What a Nystrom form has to know of the samples: sums, which add over chunks, files and machines."""
+"""Nystrom form of a score: sums over the samples, which add over chunks, files and machines, and their solution."""
 
 from __future__ import annotations
 
@@ -17,41 +17,39 @@ from isopleth.score.spaces import Space
 from isopleth.solvers.direct import Spectrum
 from isopleth.solvers.regularizers import Regularizer, Tikhonov, divided
 
-# Matrices of all landmarks against all that a solution holds at once.
+# Matrices over all pairs of landmarks that a solution holds at once.
 MATRICES = 6
 
 
 @dataclass(eq=False, repr=False)
 class NystromStatistics:
-    r"""The sums over samples x with weights w that the scores at landmarks Z are solved from.
+    r"""Sums over samples x with weights w from which a score with landmarks Z is solved.
 
-    They are :math:`\sum w\, K(Z, x) K(x, Z)`, :math:`\sum w \operatorname{div}_x K(x, Z)` and :math:`\sum w`: nothing of the size
-    of the data is kept. Sums of parts of the data, taken in any order, in other processes or on other machines, merge to
-    those of all.
+    They are :math:`\sum w\, K(Z, x) K(x, Z)`, :math:`\sum w \operatorname{div}_x K(x, Z)` and :math:`\sum w`; no samples are
+    kept. The sums of several parts of the data, computed in any order, process or machine, merge to the sums of all data.
 
     Parameters
     ----------
     space : Space
-        Where the score is sought. Its memory limit bounds these sums with all scratch, its threads share the work.
+        The space of the score. Its memory limit bounds these sums and all scratch; its threads share the work.
     landmarks : ndarray of shape (m, d)
-        Landmarks in frame coordinates, float64 or float32; samples are taken in this precision. Sums of chunks are kept in
-        float64.
+        Landmarks in frame coordinates, float64 or float32; samples are converted to this precision. The sums are float64.
     base : GaussianBase, optional
-        Base measure, whose score is not fitted again.
+        Base measure; the difference to its score is fitted.
     backend : Backend
-        Where the sums are taken and kept; samples come from the host.
+        Where the sums are computed and kept; samples are NumPy arrays.
 
     Attributes
     ----------
     total_weight : float
         Sum of the weights.
     n_samples : int
-        Samples of positive weight.
+        Number of samples of positive weight.
 
     Raises
     ------
     InputError
-        If the landmarks are no finite rows, or so many that a solution does not fit in the memory limit.
+        If the landmarks are not finite rows, or a solution for so many does not fit in the memory limit.
 
     Examples
     --------
@@ -102,9 +100,9 @@ class NystromStatistics:
         Parameters
         ----------
         chunk : ndarray of shape (n, d)
-            Samples in frame coordinates; as many as one likes.
+            Samples in frame coordinates, any number of them.
         weights : ndarray of shape (n,), optional
-            Their weights, not negative; ones when left out. A weight counts repetitions.
+            Their nonnegative weights, which count repetitions; None is 1 for each.
 
         Returns
         -------
@@ -113,7 +111,7 @@ class NystromStatistics:
         Raises
         ------
         InputError
-            If samples or weights are not of that kind.
+            If samples or weights are invalid.
         """
         chunk = _checked("chunk", chunk, self.landmarks.shape[1])
         w = _checked_weights(weights, len(chunk))
@@ -137,12 +135,12 @@ class NystromStatistics:
             self._rhs += self.space.operator(z, points).matvec(weights[:, None] * at_base)
 
     def merge(self, other: NystromStatistics) -> Self:
-        """Add the samples that `other` has seen.
+        """Add the sums of `other`.
 
         Parameters
         ----------
         other : NystromStatistics
-            Of the same kernel, space, landmarks and base measure; left as it is.
+            Sums with the same kernel, space, landmarks and base measure; not changed.
 
         Returns
         -------
@@ -151,7 +149,7 @@ class NystromStatistics:
         Raises
         ------
         InputError
-            If it is of others.
+            If one of these differs.
         """
         for what, same in (
             ("kernel or space", type(self.space) is type(other.space) and self.space.kernel == other.space.kernel),
@@ -167,7 +165,7 @@ class NystromStatistics:
         return self
 
     def system(self) -> NystromSystem:
-        """The matrices of the Nystrom form, for a path of regularisers.
+        """Return the system of equations, which serves several regularizers.
 
         Raises
         ------
@@ -177,17 +175,17 @@ class NystromStatistics:
         return pooled_system([self])
 
     def solve(self, regularizer: Regularizer) -> Array:
-        """Coefficients of the kernels at the landmarks.
+        """Solve for the coefficients of the kernels at the landmarks.
 
         Parameters
         ----------
         regularizer : Regularizer
-            With its strength, for the operator of weights of sum 1.
+            Regularizer with its strength, for the operator with weights of sum 1.
 
         Returns
         -------
         ndarray of shape (m, d)
-            A vector a landmark, in frame coordinates, float64.
+            One vector for each landmark, in frame coordinates, float64.
 
         Raises
         ------
@@ -198,9 +196,9 @@ class NystromStatistics:
 
 
 def pooled_system(parts: Sequence[NystromStatistics], gram: Array | None = None) -> NystromSystem:
-    """The matrices of the samples of all parts, over the same landmarks; the parts stay as they are.
+    """Return the system of the samples of all parts, which have the same landmarks; the parts are not changed.
 
-    `gram` is that of the landmarks, where it is known.
+    `gram` is the matrix of the landmarks, if it is known.
 
     Raises
     ------
@@ -235,13 +233,13 @@ def _checked(what: str, rows: np.ndarray, columns: int) -> np.ndarray:
 
 
 def _squarable(rows: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """In precision `dtype`, none so far that the sum of its squares overflows."""
+    """Convert rows to `dtype` and clip them, so that the sum of their squares does not overflow."""
     farthest = float(np.finfo(dtype).max) ** 0.47
     return np.clip(rows, -farthest, farthest).astype(dtype, copy=False)
 
 
 def _checked_weights(weights: Any, n: int) -> np.ndarray:
-    """Weights of some samples of many: all of them may be 0."""
+    """Return checked weights; all weights of a chunk may be 0, unlike those of a fit."""
     w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
     if w.shape != (n,) or not np.isfinite(w).all() or (w < 0.0).any():
         raise InputError(f"weights: expected {n} finite numbers >= 0, one a row of the chunk.")
@@ -262,26 +260,26 @@ def _same_base(one: GaussianBase | None, other: GaussianBase | None) -> bool:
 
 
 def rank_tolerance(eps: float) -> float:
-    r"""Eigenvalues of :math:`K_{ZZ}` below this share of the largest count as 0: 4e-11 in float64, 2e-5 in float32.
+    r"""Return the share of the largest eigenvalue of :math:`K_{ZZ}` below which others count as 0.
 
-    What rounding of A does to L is the rounding over this share; what is lost are combinations of landmarks whose norm is
-    nothing but rounding itself.
+    It is 4e-11 in float64 and 2e-5 in float32. The error of L is the rounding error of A divided by this share. The combinations
+    of landmarks that are left out have norms of the size of rounding errors.
     """
     return eps ** (2.0 / 3.0)
 
 
 @dataclass(frozen=True)
 class NystromSystem:
-    """The matrices of a Nystrom form, stacked as its space does.
+    r"""System of equations of a Nystrom form, with vectors stacked as its space does.
 
     Parameters
     ----------
     gram : array of shape (n, n)
-        :math:`K_{ZZ}`.
+        Kernel matrix of the landmarks, :math:`K_{ZZ}`.
     squares : array of shape (n, n)
-        A.
+        The matrix A, the weighted mean of :math:`K(Z, x) K(x, Z)`.
     rhs : array of shape (n, k)
-        h.
+        The right-hand side h, the weighted mean of :math:`\operatorname{div}_x K(x, Z)`.
     eps : float
         Relative rounding error of A.
     """
@@ -292,11 +290,11 @@ class NystromSystem:
     eps: float
 
     def solve(self, regularizer: Regularizer) -> Array:
-        r"""Stacked coefficients c, of shape (n, k).
+        r"""Solve for stacked coefficients c, of shape (n, k).
 
-        Tikhonov's are the least-squares solution of least norm: eigenvalues of :math:`A + \alpha K_{ZZ}` count as 0 if,
-        relative to the largest, they are below the rounding error of A, or below that of the decomposition, n times that of
-        float64. Those of other regularisers rest on eigenvalues of :math:`K_{ZZ}` above ``rank_tolerance``.
+        For Tikhonov they are the least-squares solution of least norm: eigenvalues of :math:`A + \alpha K_{ZZ}` count as 0 if,
+        relative to the largest, they are below the rounding error of A or below that of the decomposition (n times that of
+        float64). Other regularizers use the eigenvalues of :math:`K_{ZZ}` above ``rank_tolerance``.
 
         Raises
         ------
@@ -313,7 +311,7 @@ class NystromSystem:
         return -spectrum.apply(lambda _: inverse, self.rhs)
 
     def solve_path(self, regularizers: Sequence[Regularizer]) -> list[Array]:
-        """The same for several regularisers by one decomposition of L; Tikhonov's then rest on its rank tolerance too."""
+        """Solve for several regularizers by one decomposition of L, with ``rank_tolerance`` for Tikhonov too."""
         for regularizer in regularizers:
             _refuse_full_form(regularizer)
         return [self._filtered(regularizer) for regularizer in regularizers]
@@ -331,12 +329,12 @@ class NystromSystem:
 
     @cached_property
     def _compressed(self) -> tuple[Array, Spectrum]:
-        r"""An inverse square root of :math:`K_{ZZ}` on what counts of it, as columns, and the spectrum of L."""
+        r"""Inverse square root of :math:`K_{ZZ}` on its numerical range, as columns, and the spectrum of L."""
         gram = Spectrum.of(self.gram)
         xp = namespace(gram.values)
-        (counts,) = xp.nonzero(gram.values > rank_tolerance(self.eps) * gram.largest)
-        root = xp.sqrt(xp.take(gram.values, counts, axis=0))
-        basis = (xp.take(gram.vectors.T, counts, axis=0) / root[:, None]).T
+        (kept,) = xp.nonzero(gram.values > rank_tolerance(self.eps) * gram.largest)
+        root = xp.sqrt(xp.take(gram.values, kept, axis=0))
+        basis = (xp.take(gram.vectors.T, kept, axis=0) / root[:, None]).T
         return basis, Spectrum.of(basis.T @ self.squares @ basis)
 
 
