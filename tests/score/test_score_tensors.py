@@ -250,7 +250,7 @@ def test_single_precision_helps_tensors_too(never_quick):
     assert_same(got.grad_log_density_, want.grad_log_density_, rtol=1e-7)
 
 
-def test_what_cannot_be_factorised_is_told_of_tensors_too(never_quick):
+def test_what_cannot_be_factorised_is_an_error_for_tensors_too(never_quick):
     X, _, _ = data(60, 2)
     model = Stein(kernel="gaussian", alpha=1e-30, length_scale=50.0, solver="direct")
     for a in (X, torch.asarray(X)):
