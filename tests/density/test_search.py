@@ -363,7 +363,7 @@ def two_modes(n: int, d: int, seed: int) -> tuple[np.ndarray, Any]:
 @pytest.mark.parametrize(
     ("estimator", "d"),
     [
-        (SOSREP(), 1),
+        pytest.param(SOSREP(), 1, marks=pytest.mark.slow),
         pytest.param(SOSREP(), 2, marks=pytest.mark.slow),
         pytest.param(SOSREP(), 6, marks=pytest.mark.slow),
         (SOSREP(kernel="laplacian"), 3),

@@ -35,7 +35,7 @@ def imported():
 
 
 @pytest.mark.parametrize(
-    ("n", "d", "mebibytes", "jobs"), [pytest.param(1400, 10, 64, 2, marks=pytest.mark.slow), (600, 8, 10, 1)]
+    ("n", "d", "mebibytes", "jobs"), [pytest.param(1400, 10, 64, 2, marks=pytest.mark.slow), (400, 8, 6, 1)]
 )
 def test_a_choice_by_folds_stays_within_the_limit(n, d, mebibytes, jobs):
     X, limit = rows(n, d), mebibytes * 2**20

@@ -221,12 +221,12 @@ def test_the_warning_of_different_columns_points_at_the_call():
 
 
 def test_two_sums_to_be_merged_share_the_memory_limit():
-    z, limit = np.random.default_rng(0).normal(size=(6000, 4)), 8e6
+    z, limit = np.random.default_rng(0).normal(size=(20_000, 4)), 8e6
     empty = partial(NystromFolds.empty, SPACES["curl_free"](IMQ(dim=4), limit, 1), z[:60], merged=True)
     empty().accumulate(z[:100])  # allocates what is kept for good
     tracemalloc.start()
-    one, other = empty().accumulate(z[:3000]), empty().accumulate(z[3000:])
+    one, other = empty().accumulate(z[:100]), empty().accumulate(z)
     one.merge(other)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert 0.5 * limit < peak < 1.1 * limit + z.nbytes
+    assert peak < limit + 2 * z.nbytes

@@ -89,7 +89,8 @@ class Splitting:
         """Return conjugate gradients preconditioned by S, in the precision of the arrays, or None if S is singular in it."""
         xp = namespace(self.slope)
         part = plus_identity(self.slope * (self.root @ self.root.T), self.alpha, overwrite=True)
-        # An explicit inverse: its product is twice as fast as two triangular solves, and a preconditioner may be inexact.
+        # An explicit inverse: its product is twice as fast as two triangular solves, and a preconditioner may be inexact. It is
+        # about half of the work of a fit, so BLAS keeps all its threads here: their number may change the result by rounding.
         try:
             inverse = interruptible(2.0 * part.shape[0] ** 3, xp.linalg.inv, part)
         except singular(part):
