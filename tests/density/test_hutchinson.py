@@ -26,7 +26,7 @@ def exact_bowl(x: np.ndarray) -> float:
     return float(np.mean(trace + 0.5 * (gradient**2).sum(axis=1)))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 @pytest.mark.parametrize(
     "density",
     [
