@@ -38,7 +38,7 @@ def problem(n: int, d: int) -> Scoring:
     return Scoring(whitened(rng.normal(size=(n, d))), rng.normal(size=(2 * n, d)), n ** (-1.0 / (d + 4)))
 
 
-def ours(p: Scoring, n_jobs: int | None = None) -> np.ndarray:
+def ours(p: Scoring, n_jobs: int = -1) -> np.ndarray:
     """Fit and score."""
     return KDE(length_scale=p.bandwidth, n_jobs=n_jobs).fit(p.x).score_samples(p.rows)
 

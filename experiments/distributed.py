@@ -35,7 +35,7 @@ from distributed import Client, LocalCluster, wait
 from isopleth import DataWarning, RandomFeatureSOSREP, distributed
 from isopleth.density.feature_statistics import FeatureStatistics
 from isopleth.distributed.dask_parts import FAN, DaskParts
-from isopleth.first_pass import Survey
+from isopleth.first_pass import FirstPass
 from isopleth.operators.random_features import RandomFeatures
 from isopleth.operators.threads import processors_taken
 
@@ -133,7 +133,7 @@ def of_rows(features: int, times: int) -> tuple[float, float, float]:
     """Seconds of a row in a survey and in the sums of a pass, and the share of a processor that there was."""
     rows = np.random.default_rng(0).normal(size=(PART, COLUMNS))
     start, used = time.perf_counter(), time.thread_time()
-    survey = quickest(lambda: Survey(COLUMNS, 2001).add(rows), times)
+    survey = quickest(lambda: FirstPass(COLUMNS, 2001).add(rows), times)
     row = quickest(lambda: empty_sums(features).accumulate(rows), times)
     return survey / PART, row / PART, (time.thread_time() - used) / (time.perf_counter() - start)
 

@@ -26,12 +26,13 @@ from isopleth.density.search import Search
 from isopleth.entry import varying_columns, warn_few_rows
 from isopleth.errors import DataWarning, InputError
 from isopleth.expansion import KernelExpansion
-from isopleth.first_pass import ColumnMoments, Survey
+from isopleth.first_pass import ColumnMoments, FirstPass
 from isopleth.frame import Frame
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import RULES, Rule, deviations, loss_units, resolve_length_scale, scott
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.random_features import RandomFeatures
+from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.parts import Parts, take_columns
 from isopleth.solvers import auto
 
@@ -79,8 +80,8 @@ class RandomFeatureSOSREP(DensityEstimator):
         features and 1/f is the slope of the extrapolated logarithm below the noise.
     memory_limit : float, default=2**30
         Bytes that features of rows, matrices of T times T numbers and the kernel matrix of the subsample may take together.
-    n_jobs : int, optional
-        Threads; None is all processors.
+    n_jobs : int or None, default=-1
+        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
     random_state : int, RandomState or None, default=None
         Seed of the wave vectors.
 
@@ -169,7 +170,7 @@ class RandomFeatureSOSREP(DensityEstimator):
         n_frequencies: int = 500,
         tol: float = 1e-6,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -463,7 +464,7 @@ def fit_parts(estimator: RandomFeatureSOSREP, parts: Parts) -> RandomFeatureSOSR
     estimator._forget()
     take_columns(estimator, parts)
     bounds = Bounds.of(estimator.bounds, parts.labels, parts.names)
-    found = parts.sums(partial(_BoundedSurvey, parts.n_features), partial(_survey, bounds, parts.labels))
+    found = parts.sums(partial(_BoundedFirstPass, parts.n_features), partial(_add_bounded, bounds, parts.labels))
     found.check(bounds, parts.labels)
     survey, rows = found.survey, found.survey.sample.rows
     keep = varying_columns(estimator, np.stack([survey.moments.low, survey.moments.high]))
@@ -493,11 +494,11 @@ def fit_parts(estimator: RandomFeatureSOSREP, parts: Parts) -> RandomFeatureSOSR
     return estimator
 
 
-class _BoundedSurvey:
+class _BoundedFirstPass:
     """First pass over rows mapped to the real line, and the moments of the original rows."""
 
     def __init__(self, n_features: int) -> None:
-        self.survey, self.extent = Survey(n_features, SAMPLE), ColumnMoments(n_features)
+        self.survey, self.extent = FirstPass(n_features, SAMPLE), ColumnMoments(n_features)
 
     def merge(self, other: Self) -> Self:
         """Add the results of `other`, and return this one."""
@@ -512,9 +513,9 @@ class _BoundedSurvey:
         bounds.check(np.stack([self.extent.low, self.extent.high]), np.ones(2, dtype=bool), labels)
 
 
-def _survey(
-    bounds: Bounds, labels: list[str], found: _BoundedSurvey, rows: np.ndarray, weights: np.ndarray | None
-) -> _BoundedSurvey:
+def _add_bounded(
+    bounds: Bounds, labels: list[str], found: _BoundedFirstPass, rows: np.ndarray, weights: np.ndarray | None
+) -> _BoundedFirstPass:
     rows, weights = _positive_weight(rows, weights)
     bounds.refuse_outside(rows, labels)
     found.extent.add(rows, weights)

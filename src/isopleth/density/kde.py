@@ -10,6 +10,7 @@ from isopleth.density.fitted import ExpansionDensity, FrameDensity, MixtureDensi
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
+from isopleth.operators.threads import DEFAULT_N_JOBS
 
 
 class KDE(KernelDensity):
@@ -32,8 +33,8 @@ class KDE(KernelDensity):
         still in the units of the data; on and beyond a bound the density is 0.
     memory_limit : float, default=2**30
         Bytes that tiles of the kernel matrix and scratch may take together; the matrix is never stored.
-    n_jobs : int, optional
-        Threads; None is all processors.
+    n_jobs : int or None, default=-1
+        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
 
     Attributes
     ----------
@@ -90,7 +91,7 @@ class KDE(KernelDensity):
         length_scale: Any = "scott",
         bounds: Any = None,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
     ) -> None:
         self.kernel = kernel
         self.length_scale = length_scale

@@ -13,7 +13,7 @@ from isopleth.entry import Table
 from isopleth.errors import InputError, TooLargeError
 from isopleth.first_pass import ColumnMoments, RowSample
 from isopleth.frame import bounded
-from isopleth.operators.threads import effective_n_jobs, map_threads
+from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
 from isopleth.parts import Parts, take_columns
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def fit_parts(estimator: SOSREP, parts: Parts) -> SOSREP:
 
 
 def choose_landmarks(
-    parts: Parts, size: int, bounds: object, memory_limit: float, n_jobs: int | None = None
+    parts: Parts, size: int, bounds: object, memory_limit: float, n_jobs: int | None = DEFAULT_N_JOBS
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw landmarks in one pass, and sum the weights of the rows nearest to each in another.
 
@@ -96,8 +96,8 @@ def choose_landmarks(
         As for the estimator.
     memory_limit : float
         Bytes that the landmarks and the distances of a chunk of rows may take together.
-    n_jobs : int, optional
-        Number of threads.
+    n_jobs : int or None, default=-1
+        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
 
     Returns
     -------

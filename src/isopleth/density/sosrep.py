@@ -18,6 +18,7 @@ from isopleth.entry import Table
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
+from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.parts import ArrayParts
 from isopleth.solvers import SCALING_SOLVERS
 
@@ -57,8 +58,8 @@ class SOSREP(KernelDensity):
         Largest :math:`|\alpha_i f(x_i)/w_i - 1|` to accept.
     memory_limit : float, default=2**30
         Bytes that the kernel matrix and scratch may take together. The matrix is stored if it fits and recomputed if not.
-    n_jobs : int, optional
-        Threads; None is all processors.
+    n_jobs : int or None, default=-1
+        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
 
     Attributes
     ----------
@@ -124,7 +125,7 @@ class SOSREP(KernelDensity):
         landmarks: int | None = None,
         tol: float = 1e-8,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
     ) -> None:
         self.kernel = kernel
         self.length_scale = length_scale

@@ -15,6 +15,7 @@ from isopleth.frame import Frame
 from isopleth.kernels import Gaussian
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.blocks import Matrix
+from isopleth.operators.threads import DEFAULT_N_JOBS
 
 # How many matrices of the size of H a fit holds at once, LAPACK's workspace among them.
 MATRICES = 8
@@ -64,7 +65,7 @@ class GaussianSystem:
     centers: Array
     log_volume: float
     memory_limit: float = DEFAULT_MEMORY_LIMIT
-    n_jobs: int | None = None
+    n_jobs: int | None = DEFAULT_N_JOBS
 
     @property
     def backend(self) -> Backend:
@@ -118,7 +119,7 @@ def system_of(
     scale: np.ndarray,
     centers: np.ndarray,
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
-    n_jobs: int | None = None,
+    n_jobs: int | None = DEFAULT_N_JOBS,
     backend: Backend = NUMPY,
 ) -> GaussianSystem:
     """The functions around `centers` in the units of the data, at a length scale of each column that `frame` keeps."""

@@ -21,7 +21,7 @@ def fit(estimator: Any, X: Any, Y: Any = None, *, sample_weight: Any = None, sam
     Parameters
     ----------
     estimator : SOSREP with `landmarks`, RandomFeatureSOSREP, NystromKEF or LSDD
-        What is to be fitted, with its parameters. Where `n_jobs` is None, a partition is the work of one thread.
+        What is to be fitted, with its parameters. Where `n_jobs` is negative, the default, a partition is the work of one thread.
     X : dask.array.Array of shape (n_samples, n_features), dask.dataframe.DataFrame or Parts
         Rows. Dask collections are gone through on the client that there is, or in threads of this process. Passes are several:
         persist what is slow to make, if the memory of the workers holds it.

@@ -14,6 +14,7 @@ from isopleth.backend import Array, Backend
 from isopleth.kernels import Kernel
 from isopleth.length_scales import loss_units
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
+from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.score.base import FrameFit, ScoreEstimator, warn_if_all_is_cut
 from isopleth.score.field import GaussianBase
 from isopleth.score.selection import FACTORS, Candidates, Rows, select
@@ -77,8 +78,8 @@ class KernelScore(ScoreEstimator):
         samples and about ten times that elsewhere.
     memory_limit : float, default=2**30
         Bytes that a fit may take in addition to the rows. Matrices that do not fit are computed again at each step.
-    n_jobs : int, optional
-        Threads; None is all processors.
+    n_jobs : int or None, default=-1
+        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
 
     Attributes
     ----------
@@ -158,7 +159,7 @@ class KernelScore(ScoreEstimator):
         solver: str = "auto",
         tol: float = 1e-8,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
     ) -> None:
         self.kernel = kernel
         self.space = space

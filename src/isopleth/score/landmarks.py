@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from isopleth.errors import InputError
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
-from isopleth.operators.threads import ONE_BLAS_THREAD, interruptible
+from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, interruptible
 from isopleth.rows import merge_rows
 
 METHODS = ("uniform", "kmeans++", "leverage")
@@ -36,7 +36,7 @@ def choose_landmarks(
     weights: np.ndarray | None = None,
     random_state: Any = None,
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
-    n_jobs: int | None = None,
+    n_jobs: int | None = DEFAULT_N_JOBS,
 ) -> np.ndarray:
     r"""Choose distinct samples as landmarks and return their row numbers.
 

@@ -17,6 +17,7 @@ from isopleth.errors import InputError
 from isopleth.frame import Frame
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
+from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.parts import Parts, take_columns
 from isopleth.rows import FOLDS, distinct_rows, held_out_parts
 from isopleth.score.base import FrameFit, ScoreEstimator, warn_if_all_is_cut
@@ -64,8 +65,8 @@ class NystromKEF(Streaming, ScoreEstimator):
         Seed of the choice of landmarks.
     memory_limit : float, default=2**30
         Bytes that matrices and scratch of sums may take together.
-    n_jobs : int, optional
-        Threads; None is all processors.
+    n_jobs : int or None, default=-1
+        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
 
     Attributes
     ----------
@@ -128,7 +129,7 @@ class NystromKEF(Streaming, ScoreEstimator):
         base: str | None = None,
         random_state: Any = None,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
     ) -> None:
         self.kernel = kernel
         self.space = space

@@ -11,6 +11,7 @@ from isopleth.backend import Array
 from isopleth.errors import InputError
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
+from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.score.estimator import KernelScore
 from isopleth.score.spaces import Diagonal
 from isopleth.score.stein_refit import AugmentedStein
@@ -84,7 +85,7 @@ class Stein(KernelScore):
         solver: str = "auto",
         tol: float = 1e-8,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
     ) -> None:
         self.kernel = kernel
         self.alpha = alpha
@@ -221,7 +222,7 @@ class SSGE(KernelScore):
         solver: str = "auto",
         tol: float = 1e-8,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
     ) -> None:
         self.kernel = kernel
         self.space = space
@@ -299,7 +300,7 @@ class KEF(KernelScore):
         solver: str = "auto",
         tol: float = 1e-8,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
     ) -> None:
         self.kernel = kernel
         self.alpha = alpha
@@ -377,7 +378,7 @@ class NuMethod(KernelScore):
         solver: str = "auto",
         tol: float = 1e-8,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
     ) -> None:
         self.kernel = kernel
         self.space = space
@@ -457,7 +458,7 @@ class Landweber(KernelScore):
         solver: str = "auto",
         tol: float = 1e-8,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
     ) -> None:
         self.kernel = kernel
         self.space = space

@@ -33,6 +33,7 @@ from isopleth.operators import (
     Block,
     Operator,
 )
+from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.score.splitting import Splitting
 
 # Fewest columns for which a splitting saves steps, and most rows for which its inverse costs less than it saves.
@@ -61,7 +62,7 @@ class Space(ABC):
 
     kernel: Kernel
     memory_limit: float = DEFAULT_MEMORY_LIMIT
-    n_jobs: int | None = None
+    n_jobs: int | None = DEFAULT_N_JOBS
 
     # Name in messages.
     name: ClassVar[str]
@@ -217,7 +218,7 @@ class CurlFree(Space):
     def gram(self, x: Array, y: Array | None = None) -> Array:
         """Return the matrix of all blocks, of shape (n d, m d)."""
         xp = namespace(x)
-        slope, bend = self.operator(x, y).parts()
+        slope, bend = self.operator(x, y).matrices()
         y = x if y is None else y
         n, m, dim = x.shape[0], y.shape[0], x.shape[1]
         out = xp.empty((dim, n, dim, m), dtype=x.dtype, device=x.device)
@@ -262,13 +263,13 @@ class CurlFree(Space):
 
     def outside_span(self, operator: Operator) -> Array:
         r"""Return :math:`-2\varphi'`."""
-        return operator.parts()[0]
+        return operator.matrices()[0]
 
     def splitting(self, operator: Operator, points: Array, root: Array, alpha: float) -> Splitting | None:
         r"""Split off the part :math:`-2\varphi' I + \alpha`, which dominates the kernel in many columns."""
         if not operator.stored or operator.dim < _MANY_COLUMNS or operator.shape[0] > _FEW_ROWS:
             return None
-        slope, bend = operator.parts()
+        slope, bend = operator.matrices()
         return Splitting(slope, bend, points, root, alpha)
 
 

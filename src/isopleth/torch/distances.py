@@ -13,6 +13,7 @@ from isopleth.backend import full_precision
 from isopleth.difference.gaussian_system import GaussianSystem
 from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
+from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.torch.checks import check_points, unit_lengths
 from isopleth.torch.compiling import outside_graphs
 from isopleth.torch.products import kernel_product
@@ -31,7 +32,7 @@ def squared_l2(
     *,
     relative: bool = False,
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
-    n_jobs: int | None = None,
+    n_jobs: int | None = DEFAULT_N_JOBS,
 ) -> Tensor:
     r"""Least-squares estimate of :math:`\int (p - q)^2` from samples x of p and y of q, with gradients for both [1]_.
 
@@ -60,8 +61,8 @@ def squared_l2(
         needs where d is large.
     memory_limit : float, default=2**30
         Bytes that tiles and scratch may take together.
-    n_jobs : int, optional
-        Threads on the processor; None is all.
+    n_jobs : int or None, default=-1
+        Threads on the processor; -1 is all, None is one or what joblib.parallel_config says.
 
     Returns
     -------

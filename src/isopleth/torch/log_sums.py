@@ -11,6 +11,7 @@ from torch.autograd import Function
 from isopleth.errors import InputError
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, LOG_SUM
+from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.operators.vector_blocks import PairedLogGradient
 from isopleth.torch.checks import check_coefficients, check_points, unit_lengths
 from isopleth.torch.compiling import outside_graphs
@@ -64,7 +65,7 @@ def log_kernel_sum(
     length_scale: Any = 1.0,
     *,
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
-    n_jobs: int | None = None,
+    n_jobs: int | None = DEFAULT_N_JOBS,
 ) -> Tensor:
     r"""The logarithm :math:`\log \sum_j w_j\, k(x_i, y_j)`, with gradients for points, queries, log weights and length scale.
 

@@ -10,6 +10,7 @@ from torch.autograd import Function
 from isopleth.errors import InputError
 from isopleth.kernels import Kernel
 from isopleth.operators import CURL_FREE, DEFAULT_MEMORY_LIMIT, FLUX, GRADIENT
+from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.operators.vector_blocks import PairedGradient, PairedHessian
 from isopleth.torch.checks import check_coefficients, check_points, unit_lengths
 from isopleth.torch.compiling import outside_graphs
@@ -82,7 +83,7 @@ def kernel_product(
     length_scale: Any = 1.0,
     *,
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
-    n_jobs: int | None = None,
+    n_jobs: int | None = DEFAULT_N_JOBS,
 ) -> Tensor:
     r"""The sums :math:`\sum_j k(x_i, y_j)\, v_j`, with gradients for points, queries, weights and length scale.
 
@@ -103,8 +104,8 @@ def kernel_product(
         Length scale, one for all columns or one a column.
     memory_limit : float, default=2**30
         Bytes that tiles and scratch may take together.
-    n_jobs : int, optional
-        Threads on the processor; None is all.
+    n_jobs : int or None, default=-1
+        Threads on the processor; -1 is all, None is one or what joblib.parallel_config says.
 
     Returns
     -------
@@ -155,7 +156,7 @@ def gradient_product(
     length_scale: Any = 1.0,
     *,
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
-    n_jobs: int | None = None,
+    n_jobs: int | None = DEFAULT_N_JOBS,
 ) -> Tensor:
     r"""The sums :math:`\sum_j \nabla_x k(x_i, y_j)\, v_j`, with gradients for points, queries, weights and length scale.
 
