@@ -61,8 +61,9 @@ class KernelScore(ScoreEstimator):
         Tikhonov, SpectralCutoff, LandweberIteration or NuIteration, with its strength. None is ``Tikhonov(truncated=False)``
         with a strength chosen by cross-validation.
     length_scale : "auto", float, array of shape (n_features,), "scott" or "median", default="auto"
-        Length scale, one for all columns or one a column, in the units of the data. "median" is the median distance between
-        distinct rows (of at most 1,000), one number for all columns; "auto" is 1/2 to 8 times that, chosen by cross-validation.
+        Length scale, one for all columns or one for each column, in the units of the data. "median" is the median distance
+        between distinct rows (of at most 1,000), one number for all columns; "auto" is 1/2 to 8 times that, chosen by
+        cross-validation.
     base : {"auto", None, "gaussian"}, default="auto"
         The base measure; the kernels fit the difference of the score to the score of the base. None is the Lebesgue measure:
         far from the data the score tends to 0. "gaussian" has the mean and a shrunk covariance of the data; it gives the log
