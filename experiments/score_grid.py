@@ -47,7 +47,7 @@ from threadpoolctl import threadpool_limits
 from isopleth import IMQ, KDE, DataWarning, KernelScore, NuIteration, Search, Tikhonov
 from isopleth.length_scales import median
 from isopleth.score.field import GaussianBase
-from isopleth.score.selection import FACTORS, FLOOR, LARGEST_ALPHA, STEPS_A_DECADE, FitPath, View
+from isopleth.score.selection import FACTORS, FLOOR, LARGEST_ALPHA, STEPS_A_DECADE, FitPath, FitsAtRows
 from isopleth.score.spaces import SPACES, Space
 from isopleth.score.system import Accuracy
 from isopleth.solvers.regularizers import Regularizer
@@ -147,7 +147,7 @@ def path_errors(
     middle = np.median(X, axis=0)
     z, x = (X - middle) / scale, (judge.x - middle) / scale
     path = FitPath(space, z, np.ones(len(z)), ways, accuracy)
-    view = View(space, path, x)
+    view = FitsAtRows(space, path, x)
 
     def errors(name: str | None) -> list[float]:
         base = GaussianBase.fit(z, np.ones(len(z))) if name == "gaussian" else None

@@ -27,7 +27,7 @@ import numpy as np
 from experiments.score_grid import Judge, path_errors, sample, true_score, typical_distance, vertices
 from isopleth import IMQ, Gaussian, LandweberIteration, NuIteration, SpectralCutoff, Tikhonov
 from isopleth.score.field import GaussianBase
-from isopleth.score.selection import FitPath, View
+from isopleth.score.selection import FitPath, FitsAtRows
 from isopleth.score.spaces import SPACES
 from isopleth.score.system import Accuracy, SampleSystem, solve
 from isopleth.solvers import conjugate_gradients
@@ -136,7 +136,7 @@ def source_errors(source: Source, rows: int, strength: float, seed: int) -> list
     z = source.sample(rows, np.random.default_rng([seed, rows]))
     space = SPACES["diagonal"](Gaussian(dim=1), n_jobs=1)
     path = FitPath(space, z, np.ones(rows), [r.at(strength) for r in REGULARIZERS.values()], Accuracy(1e-5, 200))
-    view = View(space, path, source.x[:, None])
+    view = FitsAtRows(space, path, source.x[:, None])
     return [source.error(view.value(fitted, BASE)[:, 0] + source.x) for fitted in path.on(BASE)]
 
 

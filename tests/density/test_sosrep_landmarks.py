@@ -162,8 +162,8 @@ def test_rows_of_weight_0_may_be_anywhere():
 @pytest.mark.parametrize(
     ("options", "X", "said"),
     [
-        ({"landmarks": None}, rows(), "landmarks=500 for example"),
-        ({"landmarks": 10**8}, rows(), r"landmarks = 100000000 of 3 columns need .* MiB, .* use [\d,]+ at most"),
+        ({"landmarks": None}, rows(), "for example landmarks=500"),
+        ({"landmarks": 10**8}, rows(), r"landmarks = 100000000 in 3 columns need .* MiB, .* use [\d,]+ at most"),
         ({"bounds": {0: (4.0, None)}}, rows(), r"in column 0, on or beyond its bounds \(4.0, inf\)"),
         ({"length_scale": "broad"}, rows(), "length_scale = 'broad'"),
         ({}, np.ones((9, 2)), "all rows of X are equal"),
