@@ -11,15 +11,15 @@ import importlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Literal, Self
 
 import narwhals as nw
 import numpy as np
 
-from isopleth.entry import frame_names, listed
-from isopleth.errors import InputError
+from isopleth.backend import frame_names
+from isopleth.errors import InputError, listed
 
 # Cells of text that count as missing.
 MISSING_WORDS = frozenset({"", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "Null", "<NA>", "NaT"})
@@ -138,6 +138,7 @@ class TableColumns:
         identifiers: Iterable[str | int] = (),
         keep_identifiers: bool = False,
         missing: Iterable[str] = MISSING_WORDS,
+        cycles: bool = True,
     ) -> Self:
         """Decide the kinds of the columns of a table.
 
@@ -153,6 +154,8 @@ class TableColumns:
             Whether columns that look like identifiers are used.
         missing : iterable of str
             Texts that count as missing cells.
+        cycles : bool, default=True
+            Whether times become hours and days of the week too.
 
         Raises
         ------
@@ -184,7 +187,7 @@ class TableColumns:
             cells = table.cells(name, words)
             found = _decide(cells, wanted, keep_identifiers, table.named, notes)
             if isinstance(found, Column):
-                columns.append(found)
+                columns.append(found if cycles else replace(found, cycles=()))
             else:
                 left_out[name] = found
         if not columns:
@@ -264,6 +267,31 @@ class TableColumns:
         known = {column.name for column in self.columns} | set(self.left_out)
         extra = [name for name in table.names if name not in known]
         return EncodedTable(_stacked(numeric, table.n, np.float64), _stacked(codes, table.n, np.intp), unseen, extra)
+
+
+def is_table_of_kinds(X: Any) -> bool:
+    """Whether `X` is a frame with columns that are not numbers or with missing cells; false for arrays and complete numbers."""
+    frame = _frame(X)
+    if frame is None:
+        return False
+    for name in frame.columns:
+        column = frame[name]
+        if not _holds_numbers(column):
+            return True
+        values = np.asarray(column.to_numpy())
+        if values.dtype == object or np.isnan(np.asarray(values, dtype=np.float64)).any():
+            return True
+    return False
+
+
+def holds_numbers_only(X: Any) -> bool:
+    """Whether every column of a frame holds numbers."""
+    frame = _frame(X)
+    return frame is not None and all(_holds_numbers(frame[name]) for name in frame.columns)
+
+
+def _holds_numbers(column: Any) -> bool:
+    return bool(column.dtype.is_numeric())
 
 
 def _coded(column: Column) -> Sequence[str | None]:
@@ -388,6 +416,11 @@ class _Cells:
 
     @classmethod
     def _of_array(cls, name: Any, column: np.ndarray, missing: frozenset[str]) -> Self:
+        if column.dtype == object and not any(isinstance(cell, (str, bool, date, time, timedelta)) for cell in column):
+            try:
+                column = np.array([np.nan if _absent(cell) else cell for cell in column], dtype=np.float64)
+            except (TypeError, ValueError):
+                pass
         if column.dtype.kind in "iuf":
             return cls(name, "whole" if column.dtype.kind in "iu" else "real", column.astype(np.float64))
         if column.dtype.kind == "M":

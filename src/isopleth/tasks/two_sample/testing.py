@@ -11,8 +11,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from isopleth.difference.samples import TwoSamples
-from isopleth.entry import check_memory_limit, column_names, frame_names, listed, plain_names
-from isopleth.errors import InputError
+from isopleth.backend import frame_names
+from isopleth.entry import check_memory_limit, column_names, plain_names
+from isopleth.errors import InputError, listed
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs
 from isopleth.tasks.two_sample.permutation import p_value
