@@ -125,7 +125,7 @@ def enter(
         columns = _kinds_of(estimator, X, reset)
         estimator._table_columns = columns
     if columns is not None:
-        rows = _renamed(name, "X", lambda: _encoded(estimator, X, columns, min_samples))
+        rows = _renamed(name, "X", lambda: encoded_rows(X, columns, min_samples))
     else:
         rows = _renamed(name, "X", lambda: check_rows(estimator, X, reset=reset, min_samples=min_samples))
     sample_weight = on_host(sample_weight, weight_name or "sample_weight")
@@ -153,7 +153,9 @@ def _kinds_of(estimator: BaseEstimator, X: Any, reset: bool) -> TableColumns | N
     as_it_is = holds_numbers_only(X)
     names = frame_names(X)
     if names is not None:  # a frame may be asked for by number too, unless that is a name
-        named = [names[j] if j not in names and isinstance(j, Integral) and j in range(len(names)) else j for j in named]
+        named = [
+            names[j] if j not in names and isinstance(j, Integral) and j in range(len(names)) else j for j in named
+        ]
     columns = TableColumns.of(X, categorical=named, keep_identifiers=as_it_is, cycles=False)
     if columns.left_out:
         reasons = listed([f"{str(name)!r} ({why})" for name, why in columns.left_out.items()])
@@ -169,15 +171,14 @@ def _kinds_of(estimator: BaseEstimator, X: Any, reset: bool) -> TableColumns | N
     return columns
 
 
-def _encoded(estimator: BaseEstimator, X: Any, columns: TableColumns, min_samples: int) -> np.ndarray:
+def encoded_rows(X: Any, columns: TableColumns, min_samples: int = 0) -> np.ndarray:
     """Return a table of the columns of the fit as numbers, then codes; NaN where a cell is missing."""
     _refuse_kinds(X, times=True)
     _refuse_names(X)
     encoded = columns.encode(X)
     if len(encoded.numeric) < min_samples:
         raise ValueError(
-            f"Found array with {len(encoded.numeric)} sample(s) while a minimum of {min_samples} is required by "
-            f"{type(estimator).__name__}."
+            f"Found array with {len(encoded.numeric)} sample(s) while a minimum of {min_samples} is required."
         )
     if encoded.unseen:
         counts = listed([f"{str(name)!r} ({count})" for name, count in encoded.unseen.items()])

@@ -377,7 +377,9 @@ def completed(
 def _filled_cells(rows: np.ndarray, place: np.ndarray, n_centers: int) -> np.ndarray:
     """Cells of centres that no row which the centre was made of has; a complete row has them all."""
     filled = np.ones((n_centers, rows.shape[1]), dtype=bool)
-    fewest = np.argsort(-np.isnan(rows).sum(axis=1), kind="stable")  # of several rows, the one with the fewest gaps counts
+    fewest = np.argsort(
+        -np.isnan(rows).sum(axis=1), kind="stable"
+    )  # of several rows, the one with the fewest gaps counts
     filled[place[fewest]] = np.isnan(rows[fewest])
     return filled
 

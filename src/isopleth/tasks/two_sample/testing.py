@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from isopleth.difference.samples import TwoSamples
 from isopleth.backend import frame_names
+from isopleth.difference.samples import TwoSamples
 from isopleth.entry import check_memory_limit, column_names, plain_names
 from isopleth.errors import InputError, listed
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
