@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import narwhals as nw
 import numpy as np
@@ -364,7 +364,7 @@ def _written(frame: Any, column: Column, values: np.ndarray, rows: np.ndarray) -
         like = next((cell for cell in cells if cell is not None), None)
         for row, cell in zip(rows, decode_cells(column, values[rows], like), strict=True):
             cells[row] = cell
-    new = nw.new_series(column.name, cells, backend=frame.implementation)
+    new = nw.new_series(cast(str, column.name), cells, backend=frame.implementation)
     if frame.implementation.is_pandas_like():  # rows are matched by their index there
         native = new.to_native()
         native.index = frame.to_native().index
@@ -388,7 +388,7 @@ def new_table(columns: TableColumns, values: np.ndarray, library: str | None) ->
     cells = [decode_cells(column, values[:, j]) for j, column in enumerate(columns.columns)]
     if library is not None:
         names = [str(name) for name in columns.names]
-        return nw.from_dict(dict(zip(names, cells, strict=True)), backend=library).to_native()
+        return nw.from_dict(dict(zip(names, cells, strict=True)), backend=cast(Any, library)).to_native()
     words = [c for column in columns.columns if column.kind == "categorical" for c in column.levels]
     if all(_parsed(word) is not None for word in words):
         return np.column_stack([np.asarray(column, dtype=np.float64) for column in cells])

@@ -298,7 +298,11 @@ def _refuse_not_finite(estimator: BaseEstimator, X: np.ndarray) -> None:
     names = column_names(estimator)
     parts = [f"{names[j]} ({counts[j]} row{'s' if counts[j] > 1 else ''})" for j in np.flatnonzero(counts)]
     kinds = " and ".join(k for k, found in (("NaN", np.isnan(X[bad]).any()), ("inf", np.isinf(X).any())) if found)
-    raise InputError(f"X contains {kinds} in {listed(parts)}; drop those rows or fill them first.")
+    other = getattr(estimator, "_instead", None) if "NaN" in kinds else None
+    way_out = (
+        f"drop those rows, fill them first, or fit with {other}" if other else "drop those rows or fill them first"
+    )
+    raise InputError(f"X contains {kinds} in {listed(parts)}; {way_out}.")
 
 
 def on_host(x: Any, name: str) -> Any:

@@ -14,14 +14,14 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Array, Backend, to_numpy
-from isopleth.columns import TableColumns, library_of
+from isopleth.columns import TableColumns, is_table_of_kinds, library_of
 from isopleth.density.bounds import Bounds
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.column_fit import ColumnFit
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
 from isopleth.density.search import Fit, Search, run_search
 from isopleth.density.table_density import TableDensity
-from isopleth.density.table_fit import fit_table, product_factor
+from isopleth.density.table_fit import factor_of, fit_table, product_factor
 from isopleth.entry import Table, column_names, enter, on_host, varying_columns, warn_few_rows
 from isopleth.errors import InputError
 from isopleth.expansion import KernelExpansion
@@ -31,6 +31,9 @@ from isopleth.kernels.product import ColumnKernel
 from isopleth.length_scales import RULES, Rule, loss_units, resolve_length_scale
 from isopleth.operators.threads import interruptible
 from isopleth.rows import distinct_rows, folds_of
+
+# Kernels that are products over columns, for sentences.
+_PRODUCTS = "kernel='gaussian' or ProductLaplacian()"
 
 
 class DensityEstimator(DensityMixin, BaseEstimator, ABC):
@@ -347,9 +350,20 @@ class KernelDensity(DensityEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = tags.input_tags.categorical = self._is_product()
         return tags
+
+    def _is_product(self) -> bool:
+        """Whether the kernel is a product over columns, which words and missing cells need."""
+        try:
+            return factor_of(get_kernel(self.kernel)) is not None
+        except InputError:
+            return False
+
+    @property
+    def _instead(self) -> str:
+        """What takes missing cells where this estimator does not."""
+        return _PRODUCTS
 
     @abstractmethod
     def _fit_columns(self, kernel: ColumnKernel, z: np.ndarray, weights: np.ndarray) -> ColumnFit:
@@ -357,7 +371,16 @@ class KernelDensity(DensityEstimator):
 
     def _forget(self) -> None:
         super()._forget()
-        for name in ("_points", "_filled", "_constants", "_library", "category_scale_", "weights_", "unit_"):
+        for name in (
+            "_table_columns",
+            "_points",
+            "_filled",
+            "_constants",
+            "_library",
+            "category_scale_",
+            "weights_",
+            "unit_",
+        ):
             self.__dict__.pop(name, None)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -385,6 +408,8 @@ class KernelDensity(DensityEstimator):
         """
         self._validate_params()
         self._forget()
+        if not self._is_product() and (self.categorical is not None or is_table_of_kinds(X)):
+            product_factor(get_kernel(self.kernel), "a fit with categories or missing cells")
         table = enter(self, X, sample_weight, reset=True, min_samples=2)
         if table.columns is None and not table.missing.any():
             return self._fit_table(self._reduce(table))
@@ -461,7 +486,7 @@ class KernelDensity(DensityEstimator):
         columns = columns or getattr(self, "_table_columns", None) or self._number_columns()
         if self._of_kinds:
             if density is None:
-                density = self._column_density(self._kernel, self._points)
+                density = self._column_density(cast(ColumnKernel, self._kernel), self._points)
             library = getattr(self, "_library", None)
             return TableDensity(density, columns, self._frame, self._bounds, self._constants, library, self._filled)
         factor = product_factor(self._kernel, "a question about some of the columns or about missing cells")
@@ -696,7 +721,9 @@ class KernelDensity(DensityEstimator):
         held_out = cross_fitted(
             self._points,
             weights,
-            lambda rows, w, test: self._fit_columns(self._kernel, rows, w).density.log_density(test),
+            lambda rows, w, test: self._fit_columns(cast(ColumnKernel, self._kernel), rows, w).density.log_density(
+                test
+            ),
         )
         numbers = self._table_density()._rows(self._points)[:, : len(self._frame.keep)]
         held_out += self._log_slope(numbers) - self._frame.log_volume
