@@ -120,10 +120,9 @@ def enter(
     """
     backend = Backend.of(X, name or "X")
     X = on_host(X, name or "X")
-    columns = None
-    if _takes_kinds(estimator):
-        columns = _kinds_of(estimator, X, reset)
-        estimator._table_columns = columns
+    columns = getattr(estimator, "_table_columns", None)
+    if reset and _takes_kinds(estimator):
+        columns = estimator._table_columns = _kinds_of(estimator, X)
     if columns is not None:
         rows = _renamed(name, "X", lambda: encoded_rows(X, columns, min_samples))
     else:
@@ -139,10 +138,8 @@ def _takes_kinds(estimator: BaseEstimator) -> bool:
     return bool(tags.allow_nan and tags.categorical)
 
 
-def _kinds_of(estimator: BaseEstimator, X: Any, reset: bool) -> TableColumns | None:
-    """Return the kinds of the columns, those of the fit unless `reset`; None for numbers as they always were."""
-    if not reset:
-        return getattr(estimator, "_table_columns", None)
+def _kinds_of(estimator: BaseEstimator, X: Any) -> TableColumns | None:
+    """Return the kinds of the columns of a fit; None for arrays and for frames of complete numbers."""
     categorical = getattr(estimator, "categorical", None)
     named = [] if categorical is None else [categorical] if isinstance(categorical, str) else list(categorical)
     _refuse_kinds(X, times=True)
@@ -291,7 +288,11 @@ def _refuse_text(X: Any, error: Exception) -> None:
 
 
 def _refuse_not_finite(estimator: BaseEstimator, X: np.ndarray) -> None:
-    bad = np.isinf(X) if get_tags(estimator).input_tags.allow_nan else ~np.isfinite(X)
+    bad = ~np.isfinite(X)
+    if not bad.any():
+        return
+    if get_tags(estimator).input_tags.allow_nan:
+        bad = np.isinf(X)
     if not bad.any():
         return
     counts = bad.sum(axis=0)

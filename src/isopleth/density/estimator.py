@@ -180,10 +180,18 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
 
     def _enter(self, X: Any) -> tuple[Table, np.ndarray, np.ndarray]:
         """Return the checked rows, a mask of those inside the bounds, and these in frame coordinates."""
+        table = self._checked(X)
+        return table, *self._framed(table)
+
+    def _checked(self, X: Any) -> Table:
+        """Return the checked rows of a question to a fitted density."""
         check_is_fitted(self, "log_normalizer_")
-        table = enter(self, X)
+        return enter(self, X)
+
+    def _framed(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
+        """Return a mask of the rows inside the bounds, and these in frame coordinates."""
         inside = np.asarray(self._bounds.inside(table.rows).all(axis=1))
-        return table, inside, self._frame.enter(self._bounds.enter(table.rows[inside]))
+        return inside, self._frame.enter(self._bounds.enter(table.rows[inside]))
 
     def _log_slope(self, X: np.ndarray) -> np.ndarray:
         """Return the log Jacobian of the map of bounded columns to the real line, at rows inside the bounds."""
@@ -211,13 +219,18 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         have a much larger error, and far rows get minus infinity; use :class:`~isopleth.SOSREP` with `landmarks` if such rows
         matter.
         """
-        table, inside, z = self._enter(X)
+        table = self._checked(X)
+        out: np.ndarray = table.answer(self._log_density(table))
+        return out
+
+    def _log_density(self, table: Table) -> np.ndarray:
+        inside, z = self._framed(table)
         out = np.full(len(inside), -np.inf)
         if len(z):
             out[inside] = (
                 self._fitted().log_unnormalized(z) - self.log_normalizer_ + self._log_slope(table.rows[inside])
             )
-        return table.answer(out)
+        return out
 
     def score(self, X: Any, y: Any = None) -> float:
         """Compute the sum of the log densities of rows.
@@ -250,7 +263,12 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
             In reciprocal units of the columns; 0 in constant columns. NaN for rows on or beyond a bound, and for rows where
             random features are below their noise. If `X` is a tensor, the result is a tensor on its device.
         """
-        table, inside, z = self._enter(X)
+        table = self._checked(X)
+        out: np.ndarray = table.answer(self._gradient(table))
+        return out
+
+    def _gradient(self, table: Table) -> np.ndarray:
+        inside, z = self._framed(table)
         out = np.full((len(inside), self.n_features_in_), np.nan)
         if len(z):
             gradient = np.zeros((len(z), self.n_features_in_))
@@ -258,7 +276,7 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
             gradient = self._bounds.gradient(table.rows[inside], gradient)
             gradient[:, ~self._frame.keep] = 0.0
             out[inside] = gradient
-        return table.answer(out)
+        return out
 
     def hyvarinen_loss(self, X: Any) -> float:
         r"""Compute the mean Hyvarinen loss of rows, :math:`\operatorname{tr} \nabla^2 \log p + |\nabla \log p|^2/2`, exactly.
@@ -520,28 +538,18 @@ class KernelDensity(DensityEstimator):
             )
         return table, inside, z
 
-    def score_samples(self, X: Any) -> np.ndarray:
-        check_is_fitted(self, "log_normalizer_")
-        table = enter(self, X)
+    def _log_density(self, table: Table) -> np.ndarray:
         if not self._by_columns(table):
-            return super().score_samples(X)
-        out: np.ndarray = table.answer(self._table_density().log_density(table.rows))
-        return out
+            return super()._log_density(table)
+        return self._table_density().log_density(table.rows)
 
-    score_samples.__doc__ = DensityEstimator.score_samples.__doc__
-
-    def grad_log_density(self, X: Any) -> np.ndarray:
-        check_is_fitted(self, "log_normalizer_")
-        table = enter(self, X)
+    def _gradient(self, table: Table) -> np.ndarray:
         if not self._by_columns(table):
-            return super().grad_log_density(X)
+            return super()._gradient(table)
         out = np.full((len(table.rows), self.n_features_in_), np.nan)
         density = self._table_density()
         out[:, np.sort(self._places(density.columns))] = density.gradient(table.rows)
-        answer: np.ndarray = table.answer(out)
-        return answer
-
-    grad_log_density.__doc__ = DensityEstimator.grad_log_density.__doc__
+        return out
 
     def hyvarinen_loss(self, X: Any) -> float:
         check_is_fitted(self, "log_normalizer_")
@@ -622,8 +630,7 @@ class KernelDensity(DensityEstimator):
         InputError
             For a strategy that is none of these, rows on or beyond bounds, and kernels that are no product over columns.
         """
-        check_is_fitted(self, "log_normalizer_")
-        table = enter(self, X)
+        table = self._checked(X)
         density = self._table_density()
         return density.write(X, table.rows, density.fill(table.rows, strategy, random_state), table.backend)
 
@@ -648,8 +655,7 @@ class KernelDensity(DensityEstimator):
         InputError
             If `level` is not between 0 and 1, for rows on or beyond bounds, and for kernels that are no product over columns.
         """
-        check_is_fitted(self, "log_normalizer_")
-        table = enter(self, X)
+        table = self._checked(X)
         density = self._table_density()
         ends = []
         for end in density.intervals(table.rows, level):
