@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth.backend import Array, Backend
 from isopleth.kernels import Kernel
-from isopleth.length_scales import loss_units
+from isopleth.length_scales import MEDIAN_ROWS, loss_units
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.score.base import FrameFit, ScoreEstimator, warn_if_all_is_cut
@@ -177,16 +177,23 @@ class KernelScore(ScoreEstimator):
         """Return the regularizer that the parameters fix; None leaves the choice to cross-validation."""
         return self.regularizer
 
+    def _is_chosen(self) -> bool:
+        """Tell whether the length scale, the base or the regularizer is left to cross-validation."""
+        free = isinstance(self.length_scale, str) and self.length_scale == "auto"
+        return free or self.base == "auto" or self._fixed_regularizer() is None
+
+    def _samples_rows(self, n: int) -> bool:
+        return n > MEDIAN_ROWS or self._is_chosen()
+
     def _choose_scale_and_base(
         self, space: Space, rows: np.ndarray, weights: np.ndarray, backend: Backend
     ) -> tuple[np.ndarray, str | None]:
         free = isinstance(self.length_scale, str) and self.length_scale == "auto"
         scale = self._resolve_length_scale("median" if free else self.length_scale, rows, weights)
-        fixed = self._fixed_regularizer()
-        if not free and self.base != "auto" and fixed is not None:
+        if not self._is_chosen():
             return scale, self.base
         bases = (None, "gaussian") if self.base == "auto" else (self.base,)
-        candidates = Candidates(bases, FACTORS if free else (1.0,), fixed)
+        candidates = Candidates(bases, FACTORS if free else (1.0,), self._fixed_regularizer())
         unit = float(loss_units(scale, rows, weights)[0] / scale[0])
         self.search_path_ = select(space, Rows(rows, weights, scale, unit, self.folds, backend), candidates)
         return self.search_path_.length_scale, self.search_path_.base
