@@ -38,7 +38,7 @@ OF_ONE_TABLE = [
     KDE(),
     KDE(kernel="laplacian", length_scale="median"),
     RandomFeatureSOSREP(n_frequencies=10),
-    KernelScore(),
+    KernelScore(folds=2),
     Stein(),
     SSGE(),
     SSGE(space="curl_free"),
