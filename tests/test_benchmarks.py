@@ -1,4 +1,4 @@
-"""The benchmarks run, and what they measure with measures."""
+"""The benchmarks run, and their measuring tools are correct."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_memory_of_what_fails_is_not_a_number():
     assert math.isnan(peak)
 
 
-def test_missing_and_failing_programs_are_told(monkeypatch):
+def test_missing_and_failing_programs_are_reported(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: False)
     task = _comparison(
         absent=Program(_double, needs="no_such_module"), broken=Program(_fails), narrow=Program(_double, dims=(1,))

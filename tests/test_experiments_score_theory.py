@@ -1,4 +1,4 @@
-"""The experiment on the theory of scores: its densities have the scores that it says, and its lines are told."""
+"""The experiment on the theory of scores: its densities have the stated scores, and its report prints them."""
 
 import numpy as np
 import pytest

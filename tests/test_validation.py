@@ -1,4 +1,4 @@
-"""What is refused, what is warned about, what passes in silence."""
+"""Checks of input: errors, warnings, and input that passes without a message."""
 
 import warnings
 
