@@ -28,6 +28,7 @@ from isopleth import (
     Stein,
 )
 from isopleth.difference import KLIEP, KDEDifference
+from isopleth.tasks.drift.anytime import AnytimeDriftMonitor
 
 # Estimators that are fitted to one table, as scikit-learn's are: `check_estimator` runs on each.
 OF_ONE_TABLE = [
@@ -61,6 +62,7 @@ OF_ANOTHER_SHAPE = {
     KDEDifference: "is fitted to two tables",
     ChangePointDetector: "is fitted to a series, whose rows are in order",
     Stein: "with out_of_sample='augmented', gives answers that depend on all rows that are asked together",
+    AnytimeDriftMonitor: "needs more rows than the checks have; its own tests run them with fewer",
     PyODAdapter: "follows the conventions of PyOD",
 }
 
@@ -71,6 +73,7 @@ ALL = [
     KLIEP(),
     KDEDifference(),
     ChangePointDetector(),
+    AnytimeDriftMonitor(),
     PyODAdapter(),
     Stein(out_of_sample="augmented"),
 ]
