@@ -21,7 +21,7 @@ class KDE(KernelDensity):
     Parameters
     ----------
     kernel : {"gaussian", "laplacian", "matern32", "matern52", "matern72"} or Kernel, default="gaussian"
-        The kernel; it must be nowhere negative and integrate.
+        The kernel. It must have a finite integral and no negative values.
     length_scale : float, array of shape (n_features,), "scott", "median" or Search, default="scott"
         Length scale, one for all columns or one for each column, in the units of the data, or of their logarithms or logits for
         columns with `bounds`. "scott" follows the standard deviation of each column and the number of rows, "median" is

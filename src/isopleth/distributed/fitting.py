@@ -33,7 +33,8 @@ def fit(estimator: Any, X: Any, Y: Any = None, *, sample_weight: Any = None, sam
     Returns
     -------
     estimator
-        The estimator itself, fitted as if the rows were in memory; the `fit_parts` of its class says how exactly.
+        The estimator itself, fitted. The documentation of the `fit_parts` of its class states how close this is to a fit in
+        memory.
 
     Raises
     ------

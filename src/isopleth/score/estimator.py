@@ -44,12 +44,12 @@ class KernelScore(ScoreEstimator):
     data, and to rotations if all columns share one length scale (the default). With one length scale, standardise columns of
     different units first.
 
-    Parameters that are not given are chosen by cross-validation with the mean Hyvarinen loss of held-out rows: the base measure,
-    the length scale, and the strength of full Tikhonov, which is at least 0.3 over the number of rows. The folds are the same in
-    every run. With more than 512 rows, bases and length scales are compared on 512 of them. Strengths are compared on all rows,
-    but folds are held out only until they have 2,000 rows together. The rule prefers simple models: the Gaussian alone, without
-    kernels, is replaced only if the loss falls by 1.5 standard errors, and a strength by a smaller one only if it falls by 0.5.
-    `search_path_` has all losses that were compared.
+    Parameters that are not given are chosen by cross-validation with the mean Hyvarinen loss of held-out rows: the base
+    measure, the length scale, and the strength of full Tikhonov, which is at least 0.3 over the number of rows. The folds are
+    the same in every run. With more than 512 rows, bases and length scales are compared on 512 of them. Strengths are compared
+    on all rows, but only as many folds are held out as have 2,000 rows together. The rule prefers simple models: the Gaussian
+    base alone is chosen unless kernels decrease the loss by 1.5 standard errors, and a smaller strength is chosen only if it
+    decreases the loss by 0.5 standard errors. `search_path_` has all losses that were compared.
 
     Parameters
     ----------
@@ -87,8 +87,8 @@ class KernelScore(ScoreEstimator):
     grad_log_density_ : ndarray of shape (n_samples, n_features)
         The score at the rows of `fit`.
     dual_coef_ : ndarray of shape (n_centers, n_features)
-        One vector for each distinct row, in frame coordinates. Truncated Tikhonov solves for them on first use, since the score
-        at the samples does not need them.
+        One vector for each distinct row, in the scaled coordinates of the fit. Truncated Tikhonov solves for them on first use,
+        since the score at the samples does not need them.
     centers_ : ndarray of shape (n_centers, n_features)
         The distinct rows of positive weight.
     weights_ : ndarray of shape (n_centers,)
@@ -96,7 +96,7 @@ class KernelScore(ScoreEstimator):
     zeta_factor_ : float
         The factor of :math:`\hat\zeta` in the score; 0 in truncated forms.
     base_ : GaussianBase or None
-        The base measure, in frame coordinates.
+        The base measure, in the scaled coordinates of the fit.
     regularizer_ : Regularizer
         The regularizer of the fit, given or chosen.
     length_scale_ : ndarray of shape (n_features,)
@@ -120,7 +120,7 @@ class KernelScore(ScoreEstimator):
     ConvergenceWarning
         If `tol` was not reached.
     DataWarning
-        If the columns differ much in spread, and the rule for the length scale gives one to all.
+        If the columns differ much in spread and have one common length scale.
 
     References
     ----------

@@ -73,7 +73,7 @@ class NystromKEF(Streaming, ScoreEstimator):
     centers_ : ndarray of shape (m, n_features)
         The landmarks.
     dual_coef_ : ndarray of shape (m, n_features)
-        The coefficient vector of each landmark, in frame coordinates.
+        The coefficient vector of each landmark, in the scaled coordinates of the fit.
     weights_ : ndarray of shape (n_distinct,)
         Summed weights of the distinct rows of `fit`.
     regularizer_ : Regularizer
