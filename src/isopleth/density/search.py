@@ -83,9 +83,10 @@ class Search:
 
     Notes
     -----
-    A scale at which f is not positive at some held-out row has an infinite Hyvarinen loss and is not chosen. In one column, the Hyvarinen loss of kernels as rough as the Laplacian includes point masses at the centres. Held-out rows do not
-    lie exactly at a centre, so a held-out loss would miss these, and this criterion raises an error there. Rows that are equal
-    up to rounding may be in different folds; they shift every criterion to small scales, most of all for rough kernels. Round
+    A scale at which f is not positive at some held-out row has an infinite Hyvarinen loss and is not chosen. In one column,
+    the Hyvarinen loss of kernels as rough as the Laplacian includes point masses at the centres. Held-out rows do not lie
+    exactly at a centre, so a held-out loss would miss these, and this criterion raises an error there. Rows that are equal up
+    to rounding may be in different folds; they shift every criterion to small scales, most of all for rough kernels. Round
     such columns first. The loss of columns with bounds is that of the logarithms or logits in which they are fitted. A scale
     that is good for the density is not necessarily good for detecting anomalies.
 
