@@ -9,9 +9,8 @@ from sklearn.base import clone
 
 from isopleth import LSDD, InputError
 from isopleth.difference import KLIEP, KDEDifference
-from isopleth.difference.gaussian_system import GaussianSystem
-from isopleth.difference.spectrum import PenalizedSpectrum, eigenpairs
-from isopleth.difference.sums import Moments
+from isopleth.difference.gaussian_system import GaussianSystem, PenalizedSpectrum, eigenpairs
+from isopleth.difference.statistics import Moments
 from isopleth.io import load, save
 
 torch = pytest.importorskip("torch")
@@ -110,7 +109,7 @@ def test_matrices_are_decomposed_where_the_rows_are(send, device, monkeypatch):
         kinds.append((type(matrix), matrix.device.type))
         return eigenpairs(matrix, norm)
 
-    monkeypatch.setattr("isopleth.difference.spectrum.eigenpairs", recorded)
+    monkeypatch.setattr("isopleth.difference.gaussian_system.eigenpairs", recorded)
     clone(ESTIMATORS["grid"]).fit(send(X), send(Y))
     assert set(kinds) == {(torch.Tensor, device)}
 

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 import isopleth
 from isopleth import InputError
 from isopleth.difference import KLIEP
-from isopleth.difference.mixture_weights import mixture_weights
+from isopleth.difference.kliep import mixture_weights
 
 
 def samples(n=80, dim=2, shift=1.0):

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from isopleth import LSDD, DataWarning, InputError, load, save
 from isopleth.difference.parts import fit_parts
-from isopleth.difference.statistics import DifferenceStatistics
-from isopleth.difference.sums import Moments
+from isopleth.difference.statistics import DifferenceStatistics, Moments
 from isopleth.frame import Frame
 from isopleth.parts import ArrayParts
 from isopleth.rows import RunningFolds
@@ -245,7 +244,7 @@ def test_regions_and_fits_after_fits():
         running.level_set(0.5)
     whole = running.fit(X[:50], Y)
     assert len(whole.level_set(0.5)) == 2
-    with pytest.warns(DataWarning, match="begins anew"):
+    with pytest.warns(DataWarning, match="starts again"):
         whole.partial_fit(X[50:], Y)
     close(whole.dual_coef_, LSDD(**GIVEN).fit(X[50:], Y).dual_coef_)
 

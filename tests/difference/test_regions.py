@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from isopleth.difference.regions import upper_thresholds
+from isopleth.difference.fitted import upper_thresholds
 
 
 def test_thresholds_by_counting():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from isopleth.difference.spectrum import PenalizedSpectrum
+from isopleth.difference.gaussian_system import PenalizedSpectrum
 
 
 def test_dual_weights_of_any_ridge():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isopleth.difference.volume import over_volume, quotient, smallest
+from isopleth.difference.gaussian_system import over_volume, quotient, smallest
 
 
 def test_quotients_by_volumes_that_overflow():

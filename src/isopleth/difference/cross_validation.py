@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -10,7 +10,8 @@ from itertools import combinations
 import numpy as np
 
 from isopleth.backend import Array, Backend, namespace
-from isopleth.difference.spectrum import PenalizedSpectrum
+from isopleth.difference.gaussian_system import PenalizedSpectrum, over_volume, quotient, smallest
+from isopleth.operators.threads import map_threads
 
 # Ridge over the volume below which systems count as nearly singular.
 LEAST_ALPHA = 1e-3
@@ -232,3 +233,150 @@ def _losses(fit: FoldFit, alphas: np.ndarray, h: np.ndarray, test: np.ndarray) -
     """theta'H theta - 2 test'theta of every ridge."""
     solved = h[:, None] / (fit.spectrum.values[:, None] + alphas)
     return np.asarray(fit.spectrum.values @ solved**2 - 2.0 * test @ solved)
+
+
+@dataclass(frozen=True)
+class CrossFitted:
+    """What held-out folds say of the squared L2 distance, over the volume of the chosen length scale."""
+
+    path: DifferenceSearchPath
+    cross_fitted: float
+    lower_bound: float
+
+
+def _nested_choice(paired: np.ndarray, log_volumes: np.ndarray, fold: int) -> tuple[int, ...]:
+    """Grid point for the fits without `fold`, by losses that never saw it: the smallest mean plus standard error.
+
+    The error keeps out points of large variance that are the best by luck, and costs little where a difference is clear.
+    """
+    others = np.delete(paired[:, fold], fold, axis=0)
+    score = others.mean(axis=0) + others.std(axis=0, ddof=1) / np.sqrt(len(others))
+    return smallest(score, log_volumes)
+
+
+def cross_validate(
+    systems_at: Callable[[int, int], tuple[float, FoldSystems]],
+    length_scales: np.ndarray,
+    alphas: np.ndarray,
+    n_jobs: int,
+) -> CrossFitted:
+    """Losses over the grid, its best point, and the estimates whose grid points were chosen without their fold.
+
+    `systems_at` answers with the log volume and the fits to folds at the length scale of a place, summed by so many threads.
+    """
+    searched = len(length_scales) * len(alphas) > 1
+    workers = min(n_jobs, len(length_scales))
+
+    def tables(place: int) -> tuple[float, FoldTables]:
+        log_volume, systems = systems_at(place, max(1, n_jobs // workers))
+        return log_volume, fold_tables(systems, alphas, searched)
+
+    found = map_threads(tables, range(len(length_scales)), workers)
+    volumes = np.array([log_volume for log_volume, _ in found])
+    loss_table = np.stack([table.losses for _, table in found], axis=1)
+    cross_table = np.stack([table.cross for _, table in found], axis=1)
+    best = smallest(loss_table.mean(axis=0), volumes)
+    folds = len(loss_table)
+    nested = np.zeros((folds, 2), dtype=int)
+    if searched:
+        pairs = np.stack([table.paired for _, table in found if table.paired is not None], axis=2)
+        nested[:] = [_nested_choice(pairs, volumes, fold) for fold in range(folds)]
+    path = DifferenceSearchPath(length_scales, alphas, volumes, loss_table, (best[0], best[1]), nested)
+    at = (np.arange(folds), nested[:, 0], nested[:, 1])
+    relative_volumes = volumes[nested[:, 0]] - volumes[best[0]]
+    return CrossFitted(
+        path,
+        float(over_volume(cross_table[at], relative_volumes).mean()),
+        float(over_volume(-loss_table[at], relative_volumes).mean()),
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DifferenceSearchPath:
+    r"""Cross-validation losses of a density difference over length scales and ridges, smaller being better.
+
+    The loss of a fit g to the training folds is :math:`\int g^2 - 2(\bar g_X - \bar g_Y)` with means over the held-out
+    fold: up to the constant :math:`\int (p - q)^2` an unbiased estimate of :math:`\int (g - (p - q))^2`. Losses of one
+    length scale are kept over the volume :math:`V = \pi^{d/2} \prod_j \sigma_j` of its kernel, which double precision may
+    not hold in hundreds of dimensions.
+
+    Parameters
+    ----------
+    length_scales : ndarray of shape (k, d)
+        Length scale of each column that varies, one candidate a row, in the units of the data.
+    alphas : ndarray of shape (a,)
+        Ridges, over V.
+    log_volumes : ndarray of shape (k,)
+        log V of each candidate.
+    relative_losses : ndarray of shape (T, k, a)
+        Losses times V, by held-out fold.
+    best_index : tuple of two int
+        Places of the chosen length scale and ridge, those of the smallest mean loss.
+    nested_index : ndarray of shape (T, 2)
+        Places chosen for each fold by the others, as the cross-fitted estimates want it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import LSDD
+    >>> rng = np.random.default_rng(0)
+    >>> path = LSDD(random_state=0).fit(rng.normal(size=(100, 1)), rng.normal(1.0, size=(100, 1))).search_path_
+    >>> path.losses.shape == (len(path.length_scales), len(path.alphas))
+    True
+    >>> bool(path.losses.min() == path.losses[path.best_index])
+    True
+    """
+
+    length_scales: np.ndarray
+    alphas: np.ndarray
+    log_volumes: np.ndarray
+    relative_losses: np.ndarray
+    best_index: tuple[int, int]
+    nested_index: np.ndarray
+
+    @property
+    def fold_losses(self) -> np.ndarray:
+        """Losses by fold, of shape (T, k, a), in reciprocal units of volume."""
+        return over_volume(self.relative_losses, self.log_volumes[None, :, None])
+
+    @property
+    def losses(self) -> np.ndarray:
+        """Mean losses, of shape (k, a), in reciprocal units of volume."""
+        return over_volume(self.relative_losses.mean(axis=0), self.log_volumes[:, None])
+
+    @property
+    def standard_errors(self) -> np.ndarray:
+        """Of the mean losses, from how far the folds differ."""
+        folds = len(self.relative_losses)
+        spread = self.relative_losses.std(axis=0, ddof=1) / np.sqrt(folds)
+        return over_volume(spread, self.log_volumes[:, None])
+
+    @property
+    def best_length_scale(self) -> np.ndarray:
+        """The chosen length scales, of shape (d,)."""
+        return self.length_scales[self.best_index[0]]
+
+    @property
+    def best_alpha(self) -> float:
+        """The chosen ridge."""
+        return float(self.alphas[self.best_index[1]])
+
+    @property
+    def steady_length_scale(self) -> np.ndarray:
+        """The largest of the length scales in `nested_index`, of shape (d,): all folds agree on one as small or smaller."""
+        chosen = self.nested_index[:, 0]
+        return self.length_scales[chosen[np.argmax(self.log_volumes[chosen])]]
+
+    def __repr__(self) -> str:
+        """A line for each length scale, at its best ridge."""
+        k, a = len(self.length_scales), len(self.alphas)
+        lines = [f"DifferenceSearchPath: {k} length scales, {a} ridges, {len(self.relative_losses)} folds"]
+        lines += [f"{'length scale':>14} {'best alpha':>12} {'loss':>12} {'std. error':>12}"]
+        losses, errors = self.relative_losses.mean(axis=0), self.standard_errors
+        for i, scale in enumerate(self.length_scales):
+            j = int(np.argmin(losses[i]))
+            loss = quotient(losses[i, j], self.log_volumes[i])
+            best = "  <- best" if i == self.best_index[0] else ""
+            size = float(np.exp(np.mean(np.log(scale))))
+            lines += [f"{size:>14.4g} {self.alphas[j]:>12.3g} {loss:>12} {errors[i, j]:>12.2g}{best}"]
+        return "\n".join(lines)

@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from isopleth.backend import Array, Backend, to_numpy
 from isopleth.density import KDE
 from isopleth.density.search import Search
+from isopleth.difference.gaussian_system import over_volume
 from isopleth.difference.samples import speaking_of
-from isopleth.difference.volume import over_volume
 from isopleth.entry import check_rows, on_host
 from isopleth.errors import InputError
 from isopleth.kernels import Gaussian

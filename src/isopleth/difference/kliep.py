@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 from isopleth.backend import Array, Backend, namespace, to_backend, to_numpy
 from isopleth.difference.gaussian_system import GaussianSystem
 from isopleth.difference.grids import length_scales
-from isopleth.difference.mixture_weights import mixture_weights
 from isopleth.entry import check_rows, column_names, on_host, varying_columns
 from isopleth.errors import InputError
 from isopleth.frame import Frame
@@ -219,3 +218,40 @@ def _all_seen(functions: Array) -> bool:
     """Whether each row has a function that is positive there."""
     xp = namespace(functions)
     return bool(xp.all(xp.max(functions, axis=1) > 0))
+
+
+def mixture_weights(functions: Array, tol: float, max_iter: int) -> tuple[Array, int, float]:
+    r"""Weights on the simplex that maximise the mean log of a mixture.
+
+    Each step multiplies the weights by the gradient, which never lowers the mean log. The gradient also bounds what is left:
+    the objective is concave, so that no weights are better by more than its largest entry less 1.
+
+    Parameters
+    ----------
+    functions : array of any library, of shape (n, b)
+        Values of the functions at the rows; each row has a positive one.
+    tol : float
+        Bound on what is left at which to stop, in nats.
+    max_iter : int
+        Most steps.
+
+    Returns
+    -------
+    weights : array of shape (b,), of the library and on the device of `functions`
+    n_iter : int
+        Steps made.
+    residual : float
+        The bound on what is left.
+    """
+    n, b = functions.shape
+    xp = namespace(functions)
+    functions = functions / xp.max(functions, axis=1, keepdims=True)  # changes no weights, and nothing overflows
+    weights = Backend.of(functions).array(np.full(b, 1.0 / b))
+    step = 0
+    while True:
+        gradient = (1.0 / (functions @ weights)) @ functions / n
+        residual = float(xp.max(gradient) - 1.0)
+        if residual <= tol or step == max_iter:
+            return weights, step, residual
+        weights *= gradient
+        step += 1

@@ -8,9 +8,9 @@ from typing import TypeVar
 import numpy as np
 from sklearn.utils import check_random_state
 
+from isopleth.difference.lsdd import StreamedDifference
 from isopleth.difference.samples import TwoSamples
 from isopleth.difference.statistics import DifferenceStatistics
-from isopleth.difference.streamed import StreamedDifference
 from isopleth.entry import varying_columns
 from isopleth.errors import InputError
 from isopleth.parts import Parts, take_columns

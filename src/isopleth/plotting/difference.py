@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import to_numpy
 from isopleth.difference import LSDD
-from isopleth.difference.interval import normal_quantile
-from isopleth.difference.regions import check_mass
+from isopleth.difference.fitted import check_mass
+from isopleth.difference.squared_l2 import normal_quantile
 from isopleth.entry import check_rows
 from isopleth.errors import InputError
 from isopleth.io.deviations import robust_z

@@ -10,9 +10,8 @@ from isopleth.tasks.anomaly.columns import ColumnTails
 from isopleth.tasks.anomaly.covariance import Ellipsoid, shrinkage
 from isopleth.tasks.anomaly.reference import MOST_CENTERS, ReferenceDensity
 from isopleth.tasks.anomaly.rule import PooledRule
-from isopleth.tasks.anomaly.shares import MOST_STEPS, Shares
 from isopleth.tasks.anomaly.table import COMMON, NEW, Limits, TrainingTable, blocks, discounted, spread_of
-from isopleth.tasks.anomaly.tail import Tail
+from isopleth.tasks.anomaly.tail import MOST_STEPS, Shares, Tail
 
 LIMITS = Limits(2.0**30, 1)
 

@@ -16,7 +16,7 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from isopleth import ClassPriorEstimator, DataWarning, InputError, load, save
-from isopleth.tasks.class_prior.moments import clearly_less, held_out_losses
+from isopleth.tasks.class_prior.shares import clearly_less, held_out_losses
 
 CORNERS = 2.0 * np.eye(3)
 

@@ -12,7 +12,7 @@ import isopleth
 from isopleth import DriftMonitor, InputError
 from isopleth.errors import DataWarning
 from isopleth.tasks.drift import calibration as drift_calibration
-from isopleth.tasks.drift.window import DriftState, advance
+from isopleth.tasks.drift.monitor import DriftState, advance
 
 
 @pytest.fixture(autouse=True)

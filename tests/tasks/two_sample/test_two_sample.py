@@ -302,7 +302,7 @@ def test_wrong_samples():
 
 
 def test_the_interval_uses_some_rows_of_many(monkeypatch):
-    monkeypatch.setattr("isopleth.tasks.two_sample.result._ROWS_OF_INTERVAL", 30)
+    monkeypatch.setattr("isopleth.tasks.two_sample.testing._ROWS_OF_INTERVAL", 30)
     assert len(two_sample_test(normal(50, 1), normal(40, 1, 1), **FEW)._difference.centers_) == 60
 
 

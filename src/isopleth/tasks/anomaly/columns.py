@@ -7,9 +7,9 @@ from typing import Self
 
 import numpy as np
 
-from isopleth.tasks.anomaly.moves import sums_of_others
-from isopleth.tasks.anomaly.shares import Shares
+from isopleth.tasks.anomaly.counterfactuals import sums_of_others
 from isopleth.tasks.anomaly.table import NEW, TrainingTable
+from isopleth.tasks.anomaly.tail import Shares
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
@@ -14,17 +15,24 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from isopleth.backend import Backend, to_backend, to_numpy
-from isopleth.entry import check_rows, column_names, varying_columns
+from isopleth.entry import check_rows, column_names, on_host, varying_columns
 from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame
 from isopleth.length_scales import deviations
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import ONE_BLAS_THREAD
-from isopleth.tasks.class_prior.labels import checked_labels
-from isopleth.tasks.class_prior.moments import Squash, check_class_count, clearly_less, held_out_losses, strangeness
-from isopleth.tasks.class_prior.result import ClassPriors
 from isopleth.tasks.class_prior.scores import Features, Fits, FoldSums, drawn_evenly, stratified_folds
-from isopleth.tasks.class_prior.shares import Shares
+from isopleth.tasks.class_prior.shares import (
+    Shares,
+    Squash,
+    check_class_count,
+    clearly_less,
+    held_out_losses,
+    strangeness,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # The largest ridge that is tried, over the root of the number of labelled rows, were all classes of one size, and the others as
 # shares of it. Classes that a rule over several columns parts want a small one.
@@ -306,3 +314,114 @@ class ClassPriorEstimator(BaseEstimator):
         shares = np.maximum(priors.priors, _LEAST_SHARE)
         weight = (shares / (np.bincount(self._labels) / len(self._labels)))[self._labels]
         return clone(classifier).fit(self._rows, to_numpy(self.classes_)[self._labels], **{name: weight})
+
+
+def checked_labels(y: Any, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Classes, the number of each row's class, and the sizes of the classes.
+
+    Raises
+    ------
+    InputError
+        If there is not one label a row, a label is missing, or a class is too small.
+    """
+    if y is None:
+        raise InputError("fit requires y to be passed, but the target y is None; give the class of each row.")
+    labels = _as_array(on_host(y, "y"))
+    if labels.shape != (rows,):
+        raise InputError(f"y has shape {labels.shape}; expected one class a row, ({rows},).")
+    missing = np.ma.getmaskarray(y) if np.ma.isMaskedArray(y) else [_is_missing(label) for label in labels]
+    if np.any(missing):
+        raise InputError(f"y has no class in row {int(np.argmax(missing))}; pass rows without one to estimate.")
+    try:
+        classes, numbers, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    except TypeError as error:
+        raise InputError("y mixes words and numbers; expected one class a row, all of one kind.") from error
+    if len(classes) < 2:
+        raise InputError(f"y has one class only, {classes.tolist()[0]!r}; expected rows of at least two classes.")
+    if counts.min() < 2:
+        few = classes.tolist()[int(np.argmin(counts))]
+        raise InputError(
+            f"y has the class {few!r} in one row only; a class needs at least two, one to learn from and one to judge by."
+        )
+    return classes, numbers.ravel(), counts
+
+
+def _as_array(y: Any) -> np.ndarray:
+    """Labels of the kind they are of: NumPy makes words of all that stands beside a word, and objects of words in a frame."""
+    labels = np.asarray(y)
+    if labels.dtype.kind == "U" and not hasattr(y, "dtype"):
+        labels = np.asarray(y, dtype=object)
+    if labels.dtype == object and all(isinstance(label, str) for label in labels.flat):
+        labels = labels.astype(str)  # words in an array of their own kind can be saved
+    return labels
+
+
+def _is_missing(label: Any) -> bool:
+    """None, NaN, an infinity, or what is not even equal to itself."""
+    try:
+        return label is None or bool(label != label) or label in (np.inf, -np.inf)
+    except TypeError:  # of pandas.NA nothing is true or false
+        return True
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ClassPriors:
+    """Shares of the classes among unlabelled rows.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (K,)
+        The classes.
+    priors : ndarray of shape (K,)
+        Their shares, of sum 1.
+    lower, upper : ndarray of shape (K,)
+        Ends of an interval for each share, within [0, 1].
+    covariance : ndarray of shape (K, K)
+        Covariance of shares without constraint or ridge, by the delta method: noise of labelled and unlabelled rows.
+    level : float
+        Confidence of each interval.
+    rows : int
+        Number of unlabelled rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import ClassPriorEstimator
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(60, 2)) + np.repeat([[0.0], [3.0]], 30, axis=0), np.repeat(["a", "b"], 30)
+    >>> ClassPriorEstimator(random_state=0).fit(X, y).estimate(X[:35]).to_dict()["class"]
+    ['a', 'b']
+    """
+
+    classes: np.ndarray
+    priors: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    covariance: np.ndarray
+    level: float
+    rows: int
+
+    def __repr__(self) -> str:
+        return f"ClassPriors({', '.join(self._lines(', '))}; {100.0 * self.level:.6g}% intervals)"
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines(" "))
+
+    def _lines(self, gap: str) -> list[str]:
+        cells = zip(self.classes.tolist(), self.priors, self.lower, self.upper, strict=True)
+        return [f"{name}: {share:.3f} [{low:.3f}{gap}{high:.3f}]" for name, share, low, high in cells]
+
+    def to_dict(self) -> dict[str, list[object]]:
+        """Columns class, prior, lower and upper: ``pandas.DataFrame(priors.to_dict())`` is a table of them."""
+        return {
+            "class": self.classes.tolist(),
+            "prior": self.priors.tolist(),
+            "lower": self.lower.tolist(),
+            "upper": self.upper.tolist(),
+        }
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the shares with their intervals; see :func:`isopleth.plotting.plot_class_priors`."""
+        from isopleth.plotting.class_prior import plot_class_priors
+
+        return plot_class_priors(self, ax=ax)

@@ -18,8 +18,7 @@ from isopleth.backend import Backend, to_backend
 from isopleth.entry import check_rows, plain_names, varying_columns
 from isopleth.errors import InputError
 from isopleth.rows import row_keys
-from isopleth.tasks.drift.alarms import DriftAlarms
-from isopleth.tasks.drift.columns import ReferenceColumns
+from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns
 from isopleth.tasks.drift.features import spread
 
 _FEWEST = 20

@@ -7,8 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from isopleth.difference.gaussian_system import GaussianSystem
-from isopleth.difference.spectrum import PenalizedSpectrum
+from isopleth.difference.gaussian_system import GaussianSystem, PenalizedSpectrum
 from isopleth.frame import Frame
 from isopleth.operators.threads import interruptible
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.stats import ks_2samp
 
-from isopleth.difference.interval import normal_quantile
+from isopleth.difference.squared_l2 import normal_quantile
 from isopleth.errors import InputError
 from isopleth.operators.threads import ONE_BLAS_THREAD
 from isopleth.tasks.class_prior.scores import Features, Fits, FoldSums, drawn_evenly, stratified_folds

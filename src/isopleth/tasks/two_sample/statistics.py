@@ -16,7 +16,7 @@ from scipy.spatial.distance import cdist, pdist
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-from isopleth.difference.spectrum import PenalizedSpectrum
+from isopleth.difference.gaussian_system import PenalizedSpectrum
 from isopleth.errors import InputError
 from isopleth.frame import bounded
 from isopleth.operators.threads import map_threads
