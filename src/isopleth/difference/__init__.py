@@ -1,4 +1,4 @@
-"""The difference of two densities, estimated in one go."""
+"""Estimators of the difference or ratio of two densities."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from isopleth.backend import Array, Backend, to_numpy
 from isopleth.difference.gaussian_system import GaussianSystem, over_volume
 from isopleth.difference.squared_l2 import SquaredL2Law, checked
 from isopleth.difference.statistics import deviations_at
-from isopleth.entry import check_rows
+from isopleth.entry import Table, enter
 from isopleth.errors import InputError
 from isopleth.frame import Frame
 
@@ -39,12 +39,13 @@ class FittedDifference(BaseEstimator):
     _held_out: np.ndarray
     _squared_l2_law: SquaredL2Law | None
 
-    def _enter(self, X: Any) -> tuple[GaussianSystem, np.ndarray]:
-        """The functions, where the model lives, and rows in their frame."""
+    def _enter(self, X: Any) -> tuple[Table, GaussianSystem, np.ndarray]:
+        """Return the checked rows, the functions on the backend of the model, and the rows in their frame."""
         check_is_fitted(self, "dual_coef_")
-        z = self._frame.enter(check_rows(self, X, reset=False))
+        table = enter(self, X)
         centers = Backend.of(self.centers_).array(self._frame.enter(to_numpy(self.centers_)))
-        return GaussianSystem(centers, self.log_volume_, self.memory_limit, self.n_jobs), z
+        system = GaussianSystem(centers, self.log_volume_, self.memory_limit, self.n_jobs)
+        return table, system, self._frame.enter(table.rows)
 
     def _out(self, relative_values: Any, relative: bool) -> np.ndarray:
         return np.asarray(relative_values) if relative else over_volume(relative_values, self.log_volume_)
@@ -64,9 +65,8 @@ class FittedDifference(BaseEstimator):
         array of shape (n_samples,)
             p - q, per unit of volume of the kept columns; positive where there is more of the first sample.
         """
-        backend = Backend.of(X)
-        system, z = self._enter(X)
-        return backend.array(self._out(system.values(z, to_numpy(self.dual_coef_)[:, None])[:, 0], relative))
+        table, system, z = self._enter(X)
+        return table.answer(self._out(system.values(z, to_numpy(self.dual_coef_)[:, None])[:, 0], relative))
 
     def difference_std(self, X: Any, relative: bool = False) -> Array:
         r"""Standard deviation of :meth:`difference` at each row, by the limit law of the coefficients.
@@ -94,11 +94,10 @@ class FittedDifference(BaseEstimator):
         InputError
             If a sample has one row only, whose variance nobody knows.
         """
-        backend = Backend.of(X)
-        system, z = self._enter(X)
+        table, system, z = self._enter(X)
         if self._std_factor is None:
             raise InputError("a standard deviation needs at least two rows in each sample.")
-        return backend.array(self._out(deviations_at(system, z, self._std_factor), relative))
+        return table.answer(self._out(deviations_at(system, z, self._std_factor), relative))
 
     def squared_l2(self, kind: str = "cross_fitted", relative: bool = False) -> float:
         r"""Estimates of the squared L2 distance :math:`\int (p - q)^2`.
@@ -252,10 +251,9 @@ class FittedDifference(BaseEstimator):
         InputError
             If `priors` are not two numbers >= 0 with a positive sum.
         """
-        backend = Backend.of(X)
-        system, z = self._enter(X)
+        table, system, z = self._enter(X)
         coefficients = self._means_coef @ (_shares(to_numpy(priors)) * [1.0, -1.0])
-        return backend.array(np.sign(system.values(z, coefficients[:, None])[:, 0]).astype(int))
+        return table.answer(np.sign(system.values(z, coefficients[:, None])[:, 0]).astype(int))
 
     def plot(self, masses: Any = (0.5, 0.8, 0.95), rows: Any = None, labels: Any = ("X", "Y"), ax: Any = None) -> Any:
         """Draw the difference of one or two columns with its regions, by :func:`isopleth.plotting.plot_difference`.

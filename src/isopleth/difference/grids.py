@@ -1,4 +1,4 @@
-"""Length scales and ridges to choose from."""
+"""Candidates for length scales and ridges, and the choice of centres."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ ALPHAS = 10.0 ** np.arange(-3.0, 4.25, 0.5)
 
 
 def factors(dim: int) -> np.ndarray:
-    """Multiples of the standard deviations: distances between rows grow with the root of the dimension."""
+    """Return the default multiples of the standard deviations; distances between rows grow with the root of the dimension."""
     return math.sqrt(dim) * 2.0 ** np.arange(-3.5, 1.75, 0.5)
 
 
 TAILS = (0.25, 0.1, 0.025)
-# Interquartile ranges beyond the quartiles; of a normal distribution that is 11 standard deviations, where nothing is.
+# Interquartile ranges beyond the quartiles: 11 standard deviations of a normal distribution, which its values do not reach.
 REACH = 8.0
 
-# Least length scale over the standard deviation: coordinates in units of it are bounded, and rows must not meet there.
+# Smallest length scale over the standard deviation: scaled coordinates are bounded, and different rows must stay different.
 LEAST = 1e-100
 
 
 def _without_wild_values(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Columns with values that are very far from the middle ones brought nearer, so that a few of them set no scale.
+    """Clip values that are very far from the quartiles, so that a few of them do not determine the scale.
 
-    Where the quartiles are equal, as in columns of which most is one value, a wider range serves.
+    Where the quartiles are equal, as in columns that mostly hold one value, wider quantiles are used.
     """
     order = np.argsort(rows, axis=0)
     ranked, mass = np.take_along_axis(rows, order, axis=0), weights[order]
@@ -59,9 +59,9 @@ def _deviations(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def spread_within(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Standard deviations within the samples, pooled: those of all rows together would grow with the very difference.
+    """Return pooled standard deviations within the samples; those of all rows together would grow with the difference.
 
-    Columns that are constant in both samples have no other than the latter.
+    A column that is constant within both samples has the standard deviation of all rows.
     """
     within = np.array([_deviations(rows, w) for w in weights.T])
     share = np.sqrt(weights.sum(axis=0) / weights.sum())
@@ -72,7 +72,7 @@ def spread_within(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def length_scales(
     given: Any, rows: np.ndarray, weights: np.ndarray, keep: np.ndarray, names: list[str]
 ) -> tuple[np.ndarray, bool]:
-    """Candidates of shape (k, d) for the kept columns of the centred `rows`, and whether there is something to choose.
+    """Return candidates of shape (k, d) for the kept columns of the centred `rows`, and whether there are several.
 
     `weights` has one column a sample.
 
@@ -112,7 +112,7 @@ def length_scales(
 
 
 def ridges(given: Any) -> tuple[np.ndarray, bool]:
-    """Candidates for alpha, and whether there is something to choose.
+    """Return candidates for alpha, and whether there are several.
 
     Raises
     ------
@@ -131,7 +131,7 @@ def ridges(given: Any) -> tuple[np.ndarray, bool]:
 
 
 def choose_centers(given: Any, samples: TwoSamples, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """Centres in the units of the data, and which of the distinct rows they are; None for points of the user.
+    """Return centres in the units of the data and their indices among the distinct rows, None for centres given by the user.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def choose_centers(given: Any, samples: TwoSamples, seed: int) -> tuple[np.ndarr
 
 
 def _drawn_evenly(member: np.ndarray, count: int, seed: int) -> np.ndarray:
-    """Places of `count` rows drawn at random, half from each sample as far as it has them, whichever is called X."""
+    """Draw the indices of `count` rows, half from each sample if it has as many, whichever is called X."""
     priority = np.random.default_rng(seed).permutation(len(member))
     if count == len(member):
         return np.arange(count)

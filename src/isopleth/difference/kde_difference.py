@@ -15,8 +15,8 @@ from isopleth.backend import Array, Backend, to_numpy
 from isopleth.density import KDE
 from isopleth.density.search import Search
 from isopleth.difference.gaussian_system import over_volume
-from isopleth.difference.samples import speaking_of
-from isopleth.entry import check_rows, on_host
+from isopleth.difference.samples import enter_both
+from isopleth.entry import Table, enter
 from isopleth.errors import InputError
 from isopleth.kernels import Gaussian
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
@@ -95,24 +95,20 @@ class KDEDifference(BaseEstimator):
             If a sample cannot be used, or a column is constant in one of them.
         """
         self._validate_params()
-        backend, X, Y = Backend.of(X), on_host(X, "X"), on_host(Y, "Y")
-        sample_weight_x = on_host(sample_weight_x, "sample_weight_x")
-        sample_weight_y = on_host(sample_weight_y, "sample_weight_y")
-        p = speaking_of("X", "X", lambda: self._density(X, sample_weight_x, backend, reset=True))
-        q = speaking_of("Y", "X", lambda: self._density(Y, sample_weight_y, backend, reset=False))
-        self.densities_ = (p, q)
+        x, y = enter_both(self, X, Y, sample_weight_x, sample_weight_y, min_samples=2)
+        self.densities_ = p, q = self._density(x, "X", x.backend), self._density(y, "Y", x.backend)
         sums, log_volumes = np.array([self._inner(p, p), self._inner(p, q), self._inner(q, q)]).T
         unit = log_volumes.min()  # reciprocal volumes may overflow, and their difference would be lost
         self.squared_l2_ = float(over_volume(np.array([1.0, -2.0, 1.0]) * sums @ np.exp(unit - log_volumes), unit))
         return self
 
-    def _density(self, given: Any, weights: Any, backend: Backend, reset: bool) -> KDE:
-        rows = check_rows(self, given, reset=reset, min_samples=2)
-        if (rows.min(axis=0) == rows.max(axis=0)).any():
-            raise InputError("X has constant columns, which have no density; drop them from both samples first.")
+    def _density(self, table: Table, name: str, backend: Backend) -> KDE:
+        counted = table.rows[table.weights > 0]
+        if (counted.min(axis=0) == counted.max(axis=0)).any():
+            raise InputError(f"{name} has constant columns, which have no density; drop them from both samples first.")
         scale = Search(criterion="likelihood") if self.length_scale is None else self.length_scale
         return KDE(length_scale=scale, memory_limit=self.memory_limit, n_jobs=self.n_jobs).fit(
-            backend.array(rows), None, weights
+            backend.array(table.rows), None, table.weights
         )
 
     def _inner(self, one: KDE, other: KDE) -> tuple[float, float]:
@@ -142,6 +138,6 @@ class KDEDifference(BaseEstimator):
             p - q, per unit of volume.
         """
         check_is_fitted(self, "densities_")
-        backend, rows = Backend.of(X), check_rows(self, X, reset=False)
-        p, q = (np.exp(density.score_samples(rows)) for density in self.densities_)
-        return backend.array(p - q)
+        table = enter(self, X)
+        p, q = (np.exp(density.score_samples(table.rows)) for density in self.densities_)
+        return table.answer(p - q)

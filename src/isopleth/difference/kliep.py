@@ -13,10 +13,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.backend import Array, Backend, namespace, to_backend, to_numpy
+from isopleth.backend import Array, Backend, namespace, to_numpy
 from isopleth.difference.gaussian_system import GaussianSystem
 from isopleth.difference.grids import length_scales
-from isopleth.entry import check_rows, column_names, on_host, varying_columns
+from isopleth.difference.samples import enter_both
+from isopleth.entry import column_names, enter, varying_columns
 from isopleth.errors import InputError
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
@@ -133,9 +134,8 @@ class KLIEP(BaseEstimator):
             If a sample cannot be used, or a row of X lies so far from all rows of Y that no ratio is finite.
         """
         self._validate_params()
-        backend = Backend.of(X)
-        X, Y = on_host(X, "X"), on_host(Y, "Y")
-        x, y = check_rows(self, X, reset=True, min_samples=2), check_rows(self, Y, reset=False, min_samples=2)
+        table, other = enter_both(self, X, Y, min_samples=2)
+        x, y, backend = table.rows, other.rows, table.backend
         both = np.vstack([x, y])
         keep = varying_columns(self, both)
         frame = Frame.centred(both, keep)
@@ -164,8 +164,7 @@ class KLIEP(BaseEstimator):
         self.dual_coef_ = to_numpy(weights) / means
         self.length_scale_ = frame.by_column(scales[best])
         self.divergence_ = float(np.mean(np.log(to_numpy(functions @ weights))))
-        to_backend(self, backend)
-        return self
+        return table.finish(self)
 
     def _system(self, frame: Frame, backend: Backend) -> GaussianSystem:
         centers = backend.array(frame.enter(to_numpy(self.centers_)))
@@ -208,10 +207,10 @@ class KLIEP(BaseEstimator):
             p/q.
         """
         check_is_fitted(self, "dual_coef_")
-        backend = Backend.of(X)
-        rows = self._frame.enter(check_rows(self, X, reset=False))
+        table = enter(self, X)
         system = self._system(self._frame, Backend.of(self.centers_))
-        return backend.array(system.values(rows, to_numpy(self.dual_coef_)[:, None])[:, 0])
+        values = system.values(self._frame.enter(table.rows), to_numpy(self.dual_coef_)[:, None])
+        return table.answer(values[:, 0])
 
 
 def _all_seen(functions: Array) -> bool:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TypeVar
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from isopleth.difference.lsdd import StreamedDifference
-from isopleth.difference.samples import TwoSamples
+from isopleth.difference.lsdd import LSDD
+from isopleth.difference.samples import TwoSamples, enter_both
 from isopleth.difference.statistics import DifferenceStatistics
 from isopleth.entry import varying_columns
 from isopleth.errors import InputError
@@ -18,10 +17,8 @@ from isopleth.parts import Parts, take_columns
 # Distinct rows of each sample that are looked at first.
 SAMPLE = 10_000
 
-D = TypeVar("D", bound=StreamedDifference)
 
-
-def fit_parts(estimator: D, X: Parts, Y: Parts) -> D:
+def fit_parts(estimator: LSDD, X: Parts, Y: Parts) -> LSDD:
     """Fit a density difference to rows in parts, of which no more than sums is kept.
 
     The first pass draws up to 10,000 distinct rows of each sample, which decide what columns vary, which of these rows are
@@ -68,7 +65,7 @@ def fit_parts(estimator: D, X: Parts, Y: Parts) -> D:
     seed = int(check_random_state(estimator.random_state).randint(2**31))
     drawn = [_drawn(parts, name, seed) for parts, name in ((X, "X"), (Y, "Y"))]
     (x, weight_x), (y, weight_y) = drawn
-    samples = TwoSamples.of(estimator, x, y, weight_x, weight_y)
+    samples = TwoSamples.of(*enter_both(estimator, x, y, weight_x, weight_y))
     take_columns(estimator, X)
     decisions, _ = estimator._decide(samples, varying_columns(estimator, samples.rows))
     folds = estimator._folds(decisions.searched)

@@ -1,4 +1,4 @@
-"""Estimates of the squared L2 distance between two densities, by name."""
+"""Estimates of the squared L2 distance between two densities, and its confidence interval."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ KINDS = ("cross_fitted", "lower_bound", "linear", "quadratic", "combined", "corr
 
 
 def in_sample(at: DifferenceSystem, alpha: float) -> dict[str, float]:
-    """The paper's (9), (10), (11) and (15), the last with its own and with the stable correction, over the volume.
+    """Compute the estimates (9), (10), (11) and (15) of the paper, the last with two corrections, times the volume.
 
     Parameters
     ----------
     at : DifferenceSystem
-        Of the samples at the length scale.
+        System of the samples at the length scale.
     alpha : float
         The ridge.
 
     Returns
     -------
     dict
-        NaN for corrections that a sample of one row, or H, do not allow.
+        Estimates by name; NaN where a sample of one row or a singular H does not allow one.
     """
     spectrum, h, counts = at.spectrum, at.h, at.counts
     theta = spectrum.solve(h[:, None], alpha)[:, 0]
@@ -48,7 +48,7 @@ def in_sample(at: DifferenceSystem, alpha: float) -> dict[str, float]:
 
 
 def checked(estimates: dict[str, float], kind: str) -> float:
-    """One of the estimates.
+    """Return one of the estimates.
 
     Raises
     ------
@@ -67,11 +67,10 @@ def checked(estimates: dict[str, float], kind: str) -> float:
     raise InputError(f"kind = {kind!r} needs at least two rows in each sample; use 'combined'.")
 
 
-# The ridge of intervals over that of the fit: the best fit has a bias as large as its error, which an interval must not
-# have.
+# Ridge of intervals over that of the fit: the bias of the best fit is as large as its error, too large for an interval.
 UNDERSMOOTHING = 0.01
 
-# Of a ridge over the volume: searches that find nothing end at large ones.
+# Largest ridge of intervals over the volume: searches that find no difference end at large ridges.
 MOST_ALPHA = 0.1
 
 MOST_COLUMNS = 5
@@ -81,7 +80,7 @@ _WIDENING = 0.08
 
 
 def normal_quantile(confidence_level: Any) -> float:
-    """How many standard deviations to either side hold a normal variable with this probability.
+    """Return z such that a standard normal variable is within -z and z with this probability.
 
     Raises
     ------
@@ -96,22 +95,22 @@ def normal_quantile(confidence_level: Any) -> float:
 
 @dataclass(frozen=True)
 class SquaredL2Law:
-    r"""An estimate of the squared L2 distance, and its variance as a function of what the distance is.
+    r"""Estimate of the squared L2 distance, with its variance as a function of the true distance.
 
     With h normal around :math:`\mu` with covariance :math:`\Sigma = V_p/n + V_q/n'`, the cross-fitted mean of
     :math:`h_t^\top M h_{-t}` over T folds has expectation :math:`\mu^\top M \mu` and variance
 
     .. math:: 4\, \mu^\top M \Sigma M \mu + \tfrac{2T}{T-1} \operatorname{tr} (M \Sigma)^2 .
 
-    The first term goes to 0 with the distance D and the second does not: the law degenerates where densities are equal. So
-    the variance is taken as :math:`c D + b` for every D that is asked about, with
+    The first term goes to 0 with the distance D and the second does not: the law degenerates for equal densities. Therefore
+    the variance is modelled as :math:`c D + b`, with
     :math:`c = 4\, h^\top M \Sigma M h / h^\top M h`, and the interval holds all :math:`D \ge 0` with
     :math:`(\hat D - D)^2 \le z^2 (c D + b)`.
 
     Parameters
     ----------
     estimate, slope, floor : float
-        :math:`\hat D`, c and b, over the volume (b over its square).
+        :math:`\hat D` and c times the volume, and b times its square.
     log_volume : float
         Logarithm of that volume.
     """
@@ -123,7 +122,7 @@ class SquaredL2Law:
 
     @classmethod
     def of(cls, at: DifferenceSystem, alpha: float) -> Self | None:
-        """At a ridge far below `alpha`, that of a good fit, but not nearly singular; None if a sample has one row only."""
+        """Fit at a ridge far below that of a good fit, `alpha`, but not nearly singular; None if a sample has only one row."""
         if at.systems is None or not (at.counts > 1.0).all():
             return None
         alpha = max(min(UNDERSMOOTHING * alpha, MOST_ALPHA), min(alpha, LEAST_ALPHA))
@@ -138,12 +137,12 @@ class SquaredL2Law:
         return cls(float(estimate), slope, floor, at.log_volume)
 
     def interval(self, confidence_level: Any, columns: int = 1) -> tuple[float, float]:
-        """Return both ends, over the volume, for densities in so many columns.
+        """Return both limits times the volume, for densities in this number of columns.
 
         Raises
         ------
         InputError
-            If the level is not between 0 and 1, or there are more columns than an upper end can be given for.
+            If the level is not between 0 and 1, or there are more columns than the upper limit has been checked for.
         """
         z = normal_quantile(confidence_level)
         if columns > MOST_COLUMNS:
@@ -151,7 +150,7 @@ class SquaredL2Law:
                 f"a squared L2 distance in {columns} columns cannot be bounded from above by samples of ordinary size; take at "
                 f"most {MOST_COLUMNS} columns, or two_sample_test(X, Y).separation() for how well the samples can be told apart."
             )
-        # An estimate far below 0 is by chance: no distance is, and the upper end must not vanish with it.
+        # A distance is not negative; an estimate far below 0 must not make the upper limit vanish.
         estimate = max(self.estimate, 0.0)
         shift = 0.5 * z**2 * self.slope
         reach = math.sqrt(shift**2 + z**2 * (self.slope * estimate + self.floor))

@@ -13,8 +13,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.backend import Array, Backend, to_backend, to_numpy
-from isopleth.entry import check_rows, plain_names, varying_columns, warn_few_rows
+from isopleth.backend import Array, Backend, to_numpy
+from isopleth.entry import Table, enter, plain_names, varying_columns, warn_few_rows
 from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
@@ -163,9 +163,9 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
             If the rows cannot be used; the sentence says why and what to do.
         """
         self._validate_params()
-        backend = Backend.of(X)
         self.__dict__.pop("offset_", None)  # a fit that fails leaves no mixture of two models
-        X = check_rows(self, X, reset=True, min_samples=2)
+        entered = enter(self, X, reset=True, min_samples=2)
+        X = entered.rows
         frame = interruptible(100.0 * X.size, Frame.centred, X, varying_columns(self, X))
         # Columns of any size become numbers of a size about 1, so that squares neither over- nor underflow.
         size = np.abs(frame.centre(X))
@@ -183,8 +183,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
             self._rule, surprises = PooledRule.fit(table, self.n_estimators, self.max_samples, seed, self._limits)
         self._index = table.index
         self._judge(surprises.sum(axis=1), table)
-        to_backend(self, backend)
-        return self
+        return entered.finish(self)
 
     def _judge(self, surprise: np.ndarray, table: TrainingTable) -> None:
         """Set scores, p-values and labels of the training rows, and the threshold."""
@@ -210,9 +209,11 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
     def _limits(self) -> Limits:
         return Limits(float(self.memory_limit), effective_n_jobs(self.n_jobs))
 
-    def _enter(self, X: Any) -> np.ndarray:
+    def _enter(self, X: Any) -> tuple[Table, np.ndarray]:
+        """Return the checked rows, and the same in the frame of the model."""
         check_is_fitted(self, "offset_")
-        return self._frame.enter(check_rows(self, X, reset=False))
+        table = enter(self, X)
+        return table, self._frame.enter(table.rows)
 
     def _score(self, rows: np.ndarray) -> np.ndarray:
         """Scores of rows of the frame, of training rows as of such."""
@@ -240,8 +241,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
             In nats; the lower, the less likely. Log tail shares are at most 0; log densities are counted from that of
             a median training row.
         """
-        backend = Backend.of(X)
-        return backend.array(self._score(self._enter(X)))
+        table, rows = self._enter(X)
+        return table.answer(self._score(rows))
 
     def decision_function(self, X: Any) -> Array:
         """Return ``score_samples(X) - offset_``, which is negative for flagged rows.
@@ -255,8 +256,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         -------
         array of shape (n_samples,)
         """
-        backend = Backend.of(X)
-        return backend.array(self._score(self._enter(X)) - self.offset_)
+        table, rows = self._enter(X)
+        return table.answer(self._score(rows) - self.offset_)
 
     def predict(self, X: Any) -> Array:
         """Return -1 for flagged rows and 1 for the others.
@@ -270,8 +271,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         -------
         array of shape (n_samples,), int
         """
-        backend = Backend.of(X)
-        return backend.array(np.where(self._score(self._enter(X)) - self.offset_ < 0.0, -1, 1))
+        table, rows = self._enter(X)
+        return table.answer(np.where(self._score(rows) - self.offset_ < 0.0, -1, 1))
 
     def p_values(self, X: Any) -> Array:
         r"""Return conformal p-values of new rows: the share of training rows at least as unlikely.
@@ -291,8 +292,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         array of shape (n_samples,)
             In (0, 1].
         """
-        backend = Backend.of(X)
-        return backend.array(self._p_values(self._enter(X)))
+        table, rows = self._enter(X)
+        return table.answer(self._p_values(rows))
 
     def select(self, X: Any = None, fdr: float = 0.1) -> Array:
         """Select rows that are anomalies with a controlled false discovery rate.
@@ -342,8 +343,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
             backend = Backend.of(self.p_values_)
             p_values = to_numpy(self.p_values_)
         else:
-            backend = Backend.of(X)
-            p_values = self._p_values(self._enter(X))
+            table, rows = self._enter(X)
+            backend, p_values = table.backend, self._p_values(rows)
             n = len(self.training_scores_)
             if float(fdr) * (n + 1) < 1.0:
                 warnings.warn(
@@ -387,12 +388,11 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         own = to_numpy(self.p_values_)
         if X is None:
             return Backend.of(self.p_values_).array(anomaly_probabilities(own, own))
-        backend = Backend.of(X)
-        rows = self._enter(X)
+        table, rows = self._enter(X)
         if self.novelty:
             p_values = self._p_values(rows)
-            return backend.array(anomaly_probabilities(p_values, p_values))
-        return backend.array(anomaly_probabilities(own, np.exp(-self._tail.surprise(-self._score(rows), new=0.0))))
+            return table.answer(anomaly_probabilities(p_values, p_values))
+        return table.answer(anomaly_probabilities(own, np.exp(-self._tail.surprise(-self._score(rows), new=0.0))))
 
     def explain(self, X: Any) -> Explanation:
         r"""Explain which columns and which evidence make a row unlikely.
@@ -431,9 +431,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         >>> AnomalyDetector(random_state=0).fit(X).explain([[0.0, 9.0], [-7.0, 0.0]]).top(k=1)
         [['column 1'], ['column 0']]
         """
-        check_is_fitted(self, "offset_")
-        X = check_rows(self, X, reset=False)
-        rows, keep = self._frame.enter(X), self._frame.keep
+        table, rows = self._enter(X)
+        X, keep = table.rows, self._frame.keep
         known, values = self._index.find(rows), self._moves.values
         moves = Moves(self._frame.enter(values))
         gained, place = best_moves(self._rule, rows, known, moves, self._limits)
@@ -465,12 +464,10 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         """
         from isopleth.plotting import plot_anomalies
 
-        check_is_fitted(self, "offset_")
-        X = check_rows(self, X, reset=False)
-        rows = self._frame.enter(X)
+        table, rows = self._enter(X)
         scores, known = self._score(rows), to_numpy(self.training_scores_)
         if np.shape(scores) == np.shape(known) and np.allclose(scores, known, rtol=1e-9):
             p_values, labels = to_numpy(self.p_values_), to_numpy(self.training_labels_)
         else:
             p_values, labels = self._p_values(rows), np.where(scores < self.offset_, -1, 1)
-        return plot_anomalies(X, plain_names(self), scores, p_values, labels)
+        return plot_anomalies(table.rows, plain_names(self), scores, p_values, labels)

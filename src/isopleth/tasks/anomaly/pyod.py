@@ -7,7 +7,7 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.backend import Array, Backend, to_backend, to_numpy
+from isopleth.backend import Array, namespace
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 
 
@@ -61,11 +61,14 @@ class PyODAdapter(BaseEstimator):
         """
         detector = AnomalyDetector() if self.detector is None else clone(self.detector)
         self.detector_ = detector.fit(X)
-        self.decision_scores_ = -to_numpy(detector.training_scores_)
+        self.decision_scores_ = -detector.training_scores_
         self.threshold_ = -detector.offset_
-        self.labels_ = (self.decision_scores_ > self.threshold_).astype(int)
-        to_backend(self, Backend.of(X))
+        self.labels_ = self._labels(self.decision_scores_)
         return self
+
+    def _labels(self, scores: Array) -> Array:
+        xp = namespace(scores)
+        return xp.astype(scores > self.threshold_, xp.int64)
 
     def decision_function(self, X: Any) -> Array:
         """Anomaly score of each row.
@@ -96,4 +99,4 @@ class PyODAdapter(BaseEstimator):
         array of shape (n_samples,), int
             1 above the threshold, 0 for the others.
         """
-        return Backend.of(X).array((to_numpy(self.decision_function(X)) > self.threshold_).astype(int))
+        return self._labels(self.decision_function(X))

@@ -14,8 +14,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from isopleth.backend import Backend, to_backend, to_numpy
-from isopleth.entry import check_rows, column_names, on_host, varying_columns
+from isopleth.backend import to_numpy
+from isopleth.entry import column_names, enter, on_host, varying_columns
 from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame
 from isopleth.length_scales import deviations
@@ -172,9 +172,9 @@ class ClassPriorEstimator(BaseEstimator):
             If rows, labels or parameters cannot be used; the sentence says which and what to do.
         """
         self._validate_params()
-        backend = Backend.of(X)
         self.__dict__.pop("_held_out", None)  # a fit that fails leaves no mixture of two models
-        rows = check_rows(self, X, reset=True, min_samples=2)
+        table = enter(self, X, reset=True, min_samples=2)
+        rows = table.rows
         self.classes_, labels, counts = checked_labels(y, len(rows))
         check_class_count(len(counts), self.memory_limit)
         keep = varying_columns(self, rows)
@@ -205,8 +205,7 @@ class ClassPriorEstimator(BaseEstimator):
                         losses, scores = fewer, found
         self._held_out, self._typical = self._squash(scores[:, :-1]), scores[:, -1]
         self._rows, self._labels = rows, labels
-        to_backend(self, backend)
-        return self
+        return table.finish(self)
 
     def _column_scale(self, rows: np.ndarray, balance: np.ndarray, keep: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -247,7 +246,7 @@ class ClassPriorEstimator(BaseEstimator):
         check_is_fitted(self, "_held_out")
         if not isinstance(level, Real) or not 0.0 < level < 1.0:
             raise InputError(f"level = {level!r}: expected a confidence between 0 and 1, such as 0.95.")
-        z = self._frame.enter(check_rows(self, X, reset=False))
+        z = self._frame.enter(enter(self, X).rows)
         with ONE_BLAS_THREAD:
             scores = self._fits(z)
         found = Shares.of(self._held_out, self._labels, self._squash(scores[..., :-1]))

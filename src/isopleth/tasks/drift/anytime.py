@@ -14,8 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.backend import Backend, to_backend
-from isopleth.entry import check_rows, plain_names, varying_columns
+from isopleth.entry import enter, plain_names, varying_columns
 from isopleth.errors import InputError
 from isopleth.rows import row_keys
 from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns
@@ -157,9 +156,9 @@ class AnytimeDriftMonitor(BaseEstimator):
             If the rows or parameters cannot be used.
         """
         self._validate_params()
-        backend = Backend.of(X)
         self.__dict__.pop("threshold_", None)
-        X = check_rows(self, X, reset=True, min_samples=2)
+        table = enter(self, X, reset=True, min_samples=2)
+        X = table.rows
         if len(X) < _FEWEST:
             raise InputError(f"the reference X has {len(X)} rows; give {_FEWEST} or more.")
         self._keep = varying_columns(self, X)
@@ -180,8 +179,7 @@ class AnytimeDriftMonitor(BaseEstimator):
         shares = np.full((len(counts), len(_STAKES)), 1.0 / len(_STAKES))
         self.state_ = AnytimeState(0, 0, counts, np.zeros(len(counts)), shares, np.empty((0, X.shape[1])), key)
         self._key, self.threshold_ = key, -math.log(self.false_alarm_probability)
-        to_backend(self, backend)
-        return self
+        return table.finish(self)
 
     def _scores(self, rows: np.ndarray, *, alone: bool = False) -> np.ndarray:
         """Return the kept columns, and the mean kernel value, of shape (n, d + 1).
@@ -218,7 +216,7 @@ class AnytimeDriftMonitor(BaseEstimator):
             If rows cannot be used; then none of them is taken in. Also if `state_` was assigned and is of another monitor.
         """
         check_is_fitted(self, "threshold_")
-        X = check_rows(self, X, reset=False)
+        X = enter(self, X).rows
         state = self.state_
         if not isinstance(state, AnytimeState) or state.key != self._key:
             raise InputError("state_ is not of this monitor with this reference; assign one that it has had since fit.")

@@ -14,8 +14,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.backend import Backend, to_backend, to_numpy
-from isopleth.entry import check_rows, plain_names, varying_columns
+from isopleth.backend import to_numpy
+from isopleth.entry import enter, plain_names, varying_columns
 from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
@@ -185,7 +185,6 @@ class DriftMonitor(BaseEstimator):
             what to do.
         """
         self._validate_params()
-        backend = Backend.of(X)
         self.__dict__.pop("threshold_", None)  # a fit that fails leaves no mixture of two models
         if not self.expected_run_length >= 2 * self.window:
             raise InputError(
@@ -196,16 +195,16 @@ class DriftMonitor(BaseEstimator):
             raise InputError(
                 f"expected_run_length = {self.expected_run_length!r} is more than can be simulated; take at most {_LONGEST:,.0f}."
             )
-        X = check_rows(self, X, reset=True, min_samples=2)
-        if len(X) < self.window:
+        table = enter(self, X, reset=True, min_samples=2)
+        n = len(table.rows)
+        if n < self.window:
             raise InputError(
-                f"the reference X has {len(X)} row{'s' if len(X) > 1 else ''}, fewer than the window of {self.window}; give a "
+                f"the reference X has {n} row{'s' if n > 1 else ''}, fewer than the window of {self.window}; give a "
                 "longer reference, of ten windows or more, or a shorter window."
             )
-        self._learn(X)
+        self._learn(table.rows)
         self.state_ = DriftState.empty(int(self.window), len(self._features.mean), self._key)
-        to_backend(self, backend)
-        return self
+        return table.finish(self)
 
     def _learn(self, X: np.ndarray) -> None:
         keep = varying_columns(self, X)
@@ -287,7 +286,7 @@ class DriftMonitor(BaseEstimator):
             one that this monitor has had since its reference was set.
         """
         check_is_fitted(self, "threshold_")
-        X = check_rows(self, X, reset=False)
+        X = enter(self, X).rows
         state = self._own_state()
         first = state.rows
         parts, windows = [], []
@@ -350,16 +349,15 @@ class DriftMonitor(BaseEstimator):
             As :meth:`fit`; the old reference then stays.
         """
         check_is_fitted(self, "threshold_")
-        backend, rows = Backend.of(X), check_rows(self, X, reset=False, min_samples=2)
+        table = enter(self, X, min_samples=2)
         fresh = type(self)(**self.get_params(deep=False))
         names = getattr(self, "feature_names_in_", None)
-        fresh.fit(rows)
+        fresh.fit(table.rows)
         state = replace(fresh.state_, rows=self.state_.rows, alarms=self.state_.alarms)
         self.__dict__.update(vars(fresh) | {"state_": state, "_column_labels": self._column_labels})
         if names is not None:
             self.feature_names_in_ = names
-        to_backend(self, backend)
-        return self
+        return table.finish(self)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from isopleth.difference.lsdd import LSDD
-from isopleth.difference.samples import TwoSamples
+from isopleth.difference.samples import TwoSamples, enter_both
 from isopleth.entry import check_memory_limit, column_names, frame_names, listed, plain_names
 from isopleth.errors import DataWarning, InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
@@ -49,7 +49,7 @@ def _samples(columns: BaseEstimator, X: Any, Y: Any) -> TwoSamples:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X (has|does not have valid) feature names")
         # In lexical order, so that the permutations of the values of a first column do not depend on the other columns.
-        return TwoSamples.of(columns, X, Y, None, None, lexical=True)
+        return TwoSamples.of(*enter_both(columns, X, Y), lexical=True)
 
 
 def _check_count(value: Any, name: str) -> int:
