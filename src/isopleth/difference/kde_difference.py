@@ -1,4 +1,4 @@
-"""The difference of two kernel density estimates, as a baseline."""
+"""Difference of two kernel density estimates, as a baseline."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 
 
 class KDEDifference(BaseEstimator):
-    r"""Difference of Gaussian kernel density estimates of two samples, each smoothed for itself.
+    r"""Difference of Gaussian kernel density estimates of two samples, with a separate length scale for each.
 
-    What :class:`LSDD` is compared with: densities smoothed well are smoothed too much for their difference, and their squared
-    L2 distance comes out too small, the more so the more columns there are [1]_.
+    A baseline for :class:`LSDD`. The length scale that is best for a density is too large for the difference, so that the
+    squared L2 distance is too small, the more so the more columns there are [1]_.
 
     Parameters
     ----------
     length_scale : float, array of shape (n_features,), "scott", "median", Search or None, default=None
-        For both densities alike, see :class:`KDE`; None searches for each the length scale of the largest held-out
-        likelihood.
+        Length scale or rule for both densities, see :class:`KDE`; None searches the length scale of the largest held-out
+        likelihood for each.
     memory_limit : float, default=2**30
         Bytes that tiles of the kernel matrix and scratch may take together.
     n_jobs : int, optional
@@ -43,7 +43,7 @@ class KDEDifference(BaseEstimator):
     densities_ : tuple of two KDE
         The fitted densities.
     squared_l2_ : float
-        :math:`\int (\hat p - \hat q)^2`, in closed form.
+        Squared L2 distance :math:`\int (\hat p - \hat q)^2`, in closed form.
 
     References
     ----------
@@ -80,8 +80,8 @@ class KDEDifference(BaseEstimator):
         Parameters
         ----------
         X, Y : array-like or data frame of shape (n, n_features) and (n', n_features)
-            Rows of the two samples; where X is an array of another library than NumPy, the densities live in that library and
-            on its device.
+            Rows of the two samples. If X is an array of a library other than NumPy, the densities are fitted in that library
+            and on its device.
         sample_weight_x, sample_weight_y : array-like of shape (n,) and (n',), optional
             Weights, not negative.
 
@@ -112,9 +112,9 @@ class KDEDifference(BaseEstimator):
         )
 
     def _inner(self, one: KDE, other: KDE) -> tuple[float, float]:
-        """Integral of the product of two densities, Gaussians of the summed variances between all centres.
+        """Integrate the product of two densities: a sum over pairs of centres of Gaussians with the summed variances.
 
-        Answers with the sum times a volume, and the logarithm of the volume.
+        Returns the integral times a volume, and the logarithm of that volume.
         """
         backend, of_one, of_other = Backend.of(one.centers_), to_numpy(one.centers_), to_numpy(other.centers_)
         scale = np.hypot(to_numpy(one.length_scale_), to_numpy(other.length_scale_))
@@ -125,7 +125,7 @@ class KDEDifference(BaseEstimator):
         return float(one.dual_coef_ @ sums), log_volume
 
     def difference(self, X: Any) -> Array:
-        """Difference of the densities at each row.
+        """Compute the difference of the densities at each row.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What a density difference has to know of rows that are not kept: sums at every length scale that may be chosen."""
+"""Additive statistics of a density difference: sums over the rows of two samples at every candidate length scale."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ CHUNK = 4096
 
 @dataclass(eq=False)
 class DifferenceStatistics:
-    r"""Sums over two samples that the difference of their densities is solved from, at one length scale or several.
+    r"""Sums over two samples from which the difference of their densities is solved, at one or several length scales.
 
-    For each length scale they are :math:`\sum_i w_i \psi_l(x_i)` over each fold of each sample, which a search for length scale
-    and ridge rests on as well, and mean and scatter of :math:`\psi` in each sample, which tell errors. Nothing of the size of the
-    data is kept. Sums of parts of the data, taken in any order, in other processes or on other machines, merge to those of all.
+    For each length scale they are :math:`\sum_i w_i \psi_l(x_i)` over each fold of each sample, which
+    cross-validation uses too, and the mean and scatter of :math:`\psi` in each sample, from which standard errors follow. No
+    rows are kept. Sums over parts of the data, computed in any order, in other processes or on other machines, can be merged.
 
-    A row has one fold, given to it as ``isopleth.rows.RunningFolds`` says; so length scales and ridges that are
-    searched for, and what is estimated from held-out folds, depend on the order of the rows as they would on a seed.
+    Each row is assigned to a fold by ``isopleth.rows.RunningFolds``. The choice of length scale and ridge, and estimates from
+    held-out folds, therefore depend on the order of the rows, as they depend on a seed.
 
     Parameters
     ----------
     frame : Frame
-        Of the rows, at unit scale.
+        Frame of the rows, at unit scale.
     centers : ndarray of shape (b, n_features)
-        In the units of the data.
+        Centres in the units of the data.
     length_scales : ndarray of shape (k, d)
-        Of each column that the frame keeps.
+        Length scale of each column that the frame keeps, one candidate a row.
     sums : list of k SampleSums
-        At each length scale.
+        Sums at each length scale.
     folds : list of two RunningFolds
-        Of the samples.
+        Folds of each sample.
     n_jobs : int, optional
         Threads; None is all processors.
 
@@ -83,18 +83,18 @@ class DifferenceStatistics:
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = None,
     ) -> Self:
-        """Over no rows.
+        """Create sums over no rows.
 
         Parameters
         ----------
         frame, centers, length_scales
             As of the class.
         folds, seed : int
-            How many folds, and the seed of their order.
+            Number of folds, and the seed of their order.
         drawn : bool
-            Whether the centres are rows, which folds must not see in their own means.
+            Whether the centres are rows, which are excluded from their own means in cross-validation.
         moments : bool
-            Whether to sum what errors are told from; without, these sums do for a search only.
+            Whether to sum the scatter, which standard errors need and a search does not.
         memory_limit, n_jobs
             As for :class:`~isopleth.operators.Operator`.
 
@@ -127,11 +127,11 @@ class DifferenceStatistics:
         Parameters
         ----------
         sample : {0, 1}
-            Which of them.
+            Index of the sample.
         rows : ndarray of shape (n, n_features)
-            In the units of the data, finite; as many as one likes.
+            Finite rows in the units of the data, any number of them.
         weights : ndarray of shape (n,), optional
-            Not negative; ones when left out. A weight counts repetitions.
+            Weights, not negative; ones by default. A weight counts repetitions.
 
         Returns
         -------
@@ -156,7 +156,7 @@ class DifferenceStatistics:
         map_threads(add, range(len(self.sums)), min(effective_n_jobs(self.n_jobs), len(self.sums)))
 
     def _units(self, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Weights of the rows that are centres, by centre."""
+        """Return the weights of the rows that are centres, by centre."""
         out = np.zeros_like(self.sums[0].folds.sums)
         keys = row_keys(self.centers)
         order = np.argsort(keys)
@@ -167,12 +167,12 @@ class DifferenceStatistics:
         return out
 
     def merge(self, other: DifferenceStatistics) -> Self:
-        """Add the rows that `other` has seen.
+        """Add the sums of `other`.
 
         Parameters
         ----------
         other : DifferenceStatistics
-            At the same centres and length scales, in the same frame; left as it is.
+            Sums at the same centres and length scales, in the same frame; not changed.
 
         Returns
         -------
@@ -181,7 +181,7 @@ class DifferenceStatistics:
         Raises
         ------
         InputError
-            If it is at others.
+            If centres, length scales, frame or folds differ.
         """
         for what, one, two in (
             ("centers", self.centers, other.centers),
@@ -200,13 +200,13 @@ class DifferenceStatistics:
 
     @property
     def _shape(self) -> tuple[int, bool, bool]:
-        """How many folds there are, whether centres are rows, and whether there are moments."""
+        """Number of folds, whether centres are rows, and whether there are moments."""
         first = self.sums[0]
         return first.folds.folds, first.folds.units is not None, first.moments is not None
 
     @property
     def n_rows(self) -> np.ndarray:
-        """Rows of positive weight in each sample."""
+        """Number of rows of positive weight in each sample."""
         return np.array([folds.seen for folds in self.folds])
 
     @property
@@ -215,9 +215,9 @@ class DifferenceStatistics:
         return self.sums[0].folds.counts
 
     def at(self, place: int) -> SampleSums:
-        """Sums at one of the length scales, in one fold as long as not every fold has rows of both samples.
+        """Return the sums at one of the length scales, in one fold if not every fold has rows of both samples.
 
-        Weights whose sum is below the number of rows are shares, and are made to count.
+        Weights whose sum is below the number of rows are taken for shares, and scaled up to that number.
         """
         total = self.counts.sum(axis=1)
         factors = np.ones(2)
@@ -226,18 +226,18 @@ class DifferenceStatistics:
         return scaled if (self.counts > 0).all() else scaled.in_one_fold()
 
     def place(self, scale: np.ndarray) -> int:
-        """Where a length scale is."""
+        """Return the index of a length scale."""
         return int(np.argmax((self.length_scales == scale).all(axis=1)))
 
     def solve(self, alpha: float, place: int = 0, penalty: str = "l2") -> np.ndarray:
-        """Coefficients of the difference times V.
+        """Return the coefficients of the difference times V.
 
         Parameters
         ----------
         alpha : float
             The ridge over V.
         place : int
-            Which of the length scales.
+            Index of the length scale.
         penalty : {"l2", "rkhs"}
             What the ridge multiplies.
 
@@ -256,12 +256,12 @@ class DifferenceStatistics:
         return np.asarray(at.spectrum.solve(at.h[:, None], alpha)[:, 0])
 
     def refuse_empty(self) -> None:
-        """Refuse a sample without rows.
+        """Check that both samples have rows.
 
         Raises
         ------
         InputError
-            By the name of the sample.
+            If a sample has none, with its name.
         """
         if not self.n_rows.all():
             raise InputError(
@@ -273,17 +273,17 @@ class DifferenceStatistics:
 class Moments:
     r"""Mean and scatter of the functions :math:`\psi_l` over the rows of one sample.
 
-    The scatter :math:`\sum_i w_i (\psi(x_i) - \bar\psi)(\psi(x_i) - \bar\psi)^\top` is added as such: as a difference of second
-    moments and squared means it would lose its digits where the functions hardly vary.
+    The scatter :math:`\sum_i w_i (\psi(x_i) - \bar\psi)(\psi(x_i) - \bar\psi)^\top` is summed directly: the difference of second
+    moments and squared means would lose digits where the functions hardly vary.
 
     Parameters
     ----------
     count : float
         Sum of the weights.
     mean : array of shape (b,)
-        Of NumPy.
+        Mean, a NumPy array.
     scatter : array of shape (b, b)
-        Where the centres are.
+        Scatter, on the backend of the centres.
     """
 
     count: float
@@ -292,14 +292,14 @@ class Moments:
 
     @classmethod
     def of(cls, system: GaussianSystem, values: Array, w: np.ndarray) -> Self:
-        """Of rows at which the functions have these values, all of positive weight."""
+        """Compute the moments over rows of positive weight from the values of the functions."""
         backend, count = system.backend, float(w.sum())
         mean = to_numpy(values.T @ backend.array(w)) / count
         centred = (values - backend.array(mean)) * backend.array(np.sqrt(w))[:, None]
         return cls(count, mean, centred.T @ centred)
 
     def __add__(self, other: Moments) -> Moments:
-        """Over the rows of both."""
+        """Return the moments over the rows of both."""
         if not self.count > 0.0 or not other.count > 0.0:
             return self if self.count > 0.0 else other
         total = self.count + other.count
@@ -321,9 +321,9 @@ class SampleSums:
     system : GaussianSystem
         The functions.
     folds : FoldSums
-        Over each sample and fold.
+        Sums over each sample and fold.
     moments : list of two Moments, or None
-        Of the samples; None if nobody will ask for them.
+        Moments of each sample; None if they are not needed.
     """
 
     system: GaussianSystem
@@ -332,7 +332,7 @@ class SampleSums:
 
     @classmethod
     def empty(cls, system: GaussianSystem, folds: int, own: bool, moments: bool) -> Self:
-        """Over no rows; `own` says whether the centres are rows, `moments` whether these are wanted."""
+        """Create sums over no rows; `own` says whether the centres are rows, `moments` whether moments are needed."""
         b = system.centers.shape[0]
         blank = FoldSums(np.zeros((b, 2, folds)), np.zeros((2, folds)), np.zeros((b, 2, folds)) if own else None)
         if not moments:
@@ -345,11 +345,11 @@ class SampleSums:
         Parameters
         ----------
         z : array of shape (n, d)
-            In the frame of the system, where the centres are.
+            Rows in the frame of the system, on the backend of the centres.
         weights : array of shape (n, 2, T)
-            By sample and fold.
+            Weights by sample and fold.
         units : array of shape (b, 2, T) or None
-            Those of these rows that are centres.
+            Weights of the rows that are centres.
         """
         if self.moments is None:
             sums = self.system.sums(z, weights.reshape(len(weights), -1))
@@ -361,7 +361,7 @@ class SampleSums:
         return self
 
     def _add(self, values: Array, weights: np.ndarray, moments: list[Moments]) -> np.ndarray:
-        """Add the moments of rows at which the functions have these values, and answer with their sums by sample and fold."""
+        """Add the moments of rows from the values of the functions there, and return the sums by sample and fold."""
         backend = self.system.backend
         for sample, w in enumerate(weights.sum(axis=2).T):
             counted = np.flatnonzero(w > 0)
@@ -374,14 +374,14 @@ class SampleSums:
         return sums
 
     def merge(self, other: SampleSums) -> Self:
-        """Add the rows that `other` has seen, of the same functions and folds."""
+        """Add the sums of `other`, which has the same functions and folds."""
         if self.moments is not None and other.moments is not None:
             self.moments = [mine + theirs for mine, theirs in zip(self.moments, other.moments, strict=True)]
         self.folds += other.folds
         return self
 
     def scaled(self, factors: np.ndarray) -> SampleSums:
-        """As if all weights in each of the samples were so many times as large."""
+        """Return the sums with the weights of each sample multiplied by a factor."""
         if (factors == 1.0).all():
             return self
         folds, by = self.folds, factors[:, None]
@@ -393,34 +393,34 @@ class SampleSums:
         return SampleSums(self.system, scaled, [Moments(f * m.count, m.mean, f * m.scatter) for f, m in pairs])
 
     def in_one_fold(self) -> SampleSums:
-        """The same without a split."""
+        """Return the same sums without a split into folds."""
         folds = self.folds
         whole = FoldSums(folds.sums.sum(axis=2, keepdims=True), folds.counts.sum(axis=1, keepdims=True), None)
         return SampleSums(self.system, whole, self.moments)
 
     def systems(self, penalty: str) -> tuple[float, FoldSystems]:
-        """Log volume, and fits without folds."""
+        """Return the log volume, and the systems of fits without some folds."""
         return self.system.log_volume, FoldSystems(self.folds, self.system.gram(), self.system.norm(penalty))
 
 
 @dataclass(frozen=True)
 class DifferenceSystem:
-    """Means and covariances of the functions in both samples, and the systems they go into.
+    """Means and covariances of the functions in both samples at one length scale, and the systems to solve.
 
     Parameters
     ----------
     log_volume : float
-        Of the length scale.
+        Logarithm of the volume of the kernel.
     spectrum : PenalizedSpectrum
-        Of the inner products H.
+        Decomposition of the inner products H.
     means : array of shape (b, 2)
-        Over each sample.
+        Means over each sample.
     covariances : list of two arrays of shape (b, b)
-        In each sample, divided by its size; where the centres are.
+        Covariance in each sample, divided by its size; on the backend of the centres.
     counts : array of shape (2,)
-        The sizes.
+        Sizes of the samples.
     systems : FoldSystems or None
-        Of the fits without some folds, where there are folds.
+        Systems of the fits without some folds; None if there is one fold.
     """
 
     log_volume: float
@@ -432,7 +432,7 @@ class DifferenceSystem:
 
     @classmethod
     def of(cls, sums: SampleSums, penalty: str) -> Self:
-        """From sums with moments; of one fold there are no fits without it."""
+        """Build the system from sums with moments."""
         log_volume, systems = sums.systems(penalty)
         moments = sums.moments or []
         return cls(
@@ -446,19 +446,19 @@ class DifferenceSystem:
 
     @property
     def h(self) -> np.ndarray:
-        """Mean over the first sample less that over the second."""
+        """Mean over the first sample less the mean over the second."""
         return np.asarray(self.means[:, 0] - self.means[:, 1])
 
     @property
     def noise(self) -> Array:
-        """Covariance of h, without bias; there is none where a sample has one row only."""
+        """Unbiased covariance of h; undefined if a sample has only one row."""
         return sum(v / (float(n) - 1.0) for v, n in zip(self.covariances, self.counts, strict=True))
 
 
 def deviation_factor(at: DifferenceSystem, alpha: float) -> np.ndarray | None:
-    """F with F F' = G (V/n + V'/n') G, of shape (b, r), so that the standard deviation at x is the norm of F' psi(x).
+    """Return F with F F' = G (V/n + V'/n') G, of shape (b, r): the standard deviation at x is the norm of F' psi(x).
 
-    None if a sample has one row only, which says nothing of its variance.
+    None if a sample has only one row, from which no variance can be estimated.
     """
     if not (at.counts > 1.0).all():
         return None
@@ -468,7 +468,7 @@ def deviation_factor(at: DifferenceSystem, alpha: float) -> np.ndarray | None:
 
 
 def deviations_at(system: GaussianSystem, z: Array, factor: np.ndarray) -> np.ndarray:
-    """Standard deviations at the rows `z`, over the volume."""
+    """Return standard deviations of the fitted difference at the rows `z`, times the volume."""
     out = np.zeros(len(z))
     for part in system.chunks(len(z)):
         out[part] = np.linalg.norm(system.values(z[part], factor), axis=1)

@@ -1,4 +1,4 @@
-"""Questions that people come with, answered by the estimators."""
+"""Tasks: anomalies, two-sample tests, drift, change points and class priors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shares of classes from means of scores: the mixture of the classes that fits the unlabelled rows."""
+"""Shares of classes from means of scores: the mixture of the classes that fits the unlabelled rows best."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from scipy.special import erfcx, softmax, stdtrit
 from isopleth.errors import InputError
 
 _ROUNDS = 4
-# Scores are made for shares drawn by so much to equal ones: at a share of zero they would be unbounded.
+# Scores are adapted to shares shrunk by this much towards equal shares: at a share of 0 they would be unbounded.
 _AWAY = 0.02
 _GRID = 1001
 
 
 @dataclass(frozen=True)
 class Shares:
-    """Shares of classes, and the means of scores from which they came.
+    """Shares of classes, and the means of scores from which they follow.
 
     Parameters
     ----------
     priors : array of shape (K,)
         The shares.
     moments : ClassMoments
-        Of the scores made for these shares.
+        Moments of the scores adapted to these shares.
     target : array of shape (K - 1,)
         Mean of the scores over the unlabelled rows.
     rows : int
-        How many these are.
+        Number of unlabelled rows.
     unstable : array of shape (K - 1, K - 1)
-        Covariance of a score by the choice of the labelled rows, which the fits without one fold each tell.
+        Covariance of a score over samples of labelled rows, a jackknife estimate from the fits without one fold.
     """
 
     priors: np.ndarray
@@ -43,9 +43,9 @@ class Shares:
 
     @classmethod
     def of(cls, held_out: np.ndarray, labels: np.ndarray, new: np.ndarray) -> Self:
-        """From the probabilities of labelled rows and of unlabelled ones, first by scores for equal shares, then for theirs.
+        """Estimate the shares from probabilities, first with scores for equal shares, then for the shares found.
 
-        Those of labelled rows have shape (n, K), those of unlabelled ones (rows, fits, K).
+        Probabilities of labelled rows have shape (n, K), those of unlabelled rows (rows, fits, K).
         """
         classes = held_out.shape[1]
         solve = two_shares if classes == 2 else mixture
@@ -60,31 +60,31 @@ class Shares:
 
     @property
     def covariance(self) -> np.ndarray:
-        """Covariance of unconstrained shares of sum 1 by the delta method, of shape (K, K)."""
+        """Covariance of unconstrained shares of sum 1, by the delta method, of shape (K, K)."""
         directions = self._directions
         return np.asarray(directions @ self._noise(self._near) @ directions.T)
 
     def _noise(self, priors: np.ndarray) -> np.ndarray:
-        """What :meth:`ClassMoments.noise` says of drawn rows, and that the labelled rows are judged by fits to one another.
+        """Return :meth:`ClassMoments.noise` of drawn rows, plus the noise of fits to labelled rows.
 
-        Of two rows of one class, what one adds to the score of the other is what the other adds to its own: it counts twice.
+        Of two rows of one class, each contributes equally to the score of the other, so this noise counts twice.
         """
         twice = np.einsum("...k,ij->...ij", priors**2 / self.moments.counts, self.unstable)
         return np.asarray(self.moments.noise(priors, self.rows, drawn=True) + twice)
 
     @property
     def _near(self) -> np.ndarray:
-        """Shares with one row more of each class: none among few rows does not mean none at all."""
+        """Shares with one more row of each class, because a class without a row in a small sample need not be absent."""
         return (self.priors * self.rows + 1.0) / (self.rows + len(self.priors))
 
     @property
     def _directions(self) -> np.ndarray:
-        """How unconstrained shares move with the mean of the scores, of shape (K, K - 1)."""
+        """Derivative of unconstrained shares with respect to the mean of the scores, of shape (K, K - 1)."""
         basis = sum_zero_basis(len(self.priors))
         return np.asarray(np.linalg.solve(basis.T @ self.moments.positive_means, basis.T).T)
 
     def intervals(self, level: float) -> np.ndarray:
-        """Ends of an interval for each share, of shape (K, 2), within [0, 1]."""
+        """Return limits of an interval for each share, of shape (K, 2), within [0, 1]."""
         if len(self.priors) == 2:
             low, high = self._not_rejected(level)
             ends = np.array([[1.0 - high, 1.0 - low], [low, high]])
@@ -97,10 +97,10 @@ class Shares:
         return np.stack([np.minimum(ends[:, 0], self.priors), np.maximum(ends[:, 1], self.priors)], axis=1)
 
     def _not_rejected(self, level: float) -> tuple[float, float]:
-        """Ends of the shares of the second of two classes that a test of each one does not reject.
+        """Return the smallest and largest share of the second of two classes that a test does not reject.
 
-        The tested share enters the noise: where classes are hard to tell apart this interval is wide, while a ratio and its
-        standard error would both be wild. Held-out scores that are higher in the other class tell nothing of the shares.
+        The noise depends on the tested share. If classes are similar this interval is wide, whereas a ratio and its standard
+        error would be unstable. If held-out scores are higher in the other class, they carry no information on the shares.
         """
         means = self.moments.means
         if (sum_zero_basis(2).T @ means)[0, 0] <= 0.0:
@@ -115,21 +115,21 @@ class Shares:
 
 
 def _relative(probabilities: np.ndarray, priors: np.ndarray) -> np.ndarray:
-    """Densities of the classes over that of the mixture with these shares: the scores of least variance there."""
+    """Return densities of the classes over that of the mixture with these shares, the scores of least variance there."""
     return probabilities / (probabilities @ priors)[..., None] @ sum_zero_basis(len(priors))
 
 
 def _jackknife(scores: np.ndarray) -> np.ndarray:
-    """Covariance of scores of shape (rows, fits, m) over samples of labelled rows, in the mean over the rows."""
+    """Return the covariance of scores of shape (rows, fits, m) over samples of labelled rows, averaged over the rows."""
     rows, fits, _ = scores.shape
     away = scores - scores.mean(axis=1, keepdims=True)
     return np.asarray(np.einsum("nfi,nfj->ij", away, away, optimize=True) * (fits - 1.0) / (fits * rows))
 
 
 def mixture(means: np.ndarray, target: np.ndarray, noise: np.ndarray, *, shrink: bool = True) -> np.ndarray:
-    r"""Shares on the simplex whose mixture of `means` is nearest to `target`, in units of the `noise`.
+    r"""Return the shares on the simplex whose mixture of `means` is nearest to `target`, in units of the `noise`.
 
-    With `shrink`, :math:`K(K+1) |\pi - 1/K|^2` is added: the precision of shares that are uniform on the simplex.
+    With `shrink`, :math:`K(K+1) |\pi - 1/K|^2` is added: the precision of a uniform distribution on the simplex.
 
     Because the shares have sum 1, the residual is linear in them, :math:`D\pi`, and the least :math:`|D\pi|^2` on the
     simplex is at that of :math:`|Du|^2 + (1^\top u - 1)^2` over :math:`u \ge 0`, divided by its sum.
@@ -154,23 +154,23 @@ def two_shares(means: np.ndarray, target: np.ndarray, noise: np.ndarray) -> np.n
     return np.array([1.0 - second, second])
 
 
-# The covariance of a class counts the covariance within all classes as so many rows of its own.
+# Number of rows as which the pooled covariance counts in the covariance of a class.
 _POOLED_ROWS = 2.0
 # Share of its mean variance that is added to every covariance: a few rows of many classes leave it singular.
 _SHRINKAGE = 1e-3
-# Arrays with a covariance for each class that are held at once.
+# Arrays of one covariance for each class that are held at once.
 _ARRAYS = 3
 _FAR = -1e4
 _LEAST_PROBABILITY = 1e-12
 
 
 def check_class_count(classes: int, memory_limit: float) -> None:
-    """Refuse more classes than memory holds covariances of.
+    """Check that the covariances of all classes fit in memory.
 
     Raises
     ------
     InputError
-        If there are.
+        If they do not.
     """
     needed = 8 * _ARRAYS * classes**3
     if needed > memory_limit:
@@ -181,24 +181,24 @@ def check_class_count(classes: int, memory_limit: float) -> None:
 
 
 def sum_zero_basis(classes: int) -> np.ndarray:
-    """Orthonormal columns of shape (K, K - 1) whose entries have sum zero: scores of classes are compared, not added."""
+    """Return orthonormal columns of shape (K, K - 1) whose entries have sum 0, because only differences of scores matter."""
     return np.linalg.qr(np.eye(classes)[:, :-1] - 1.0 / classes)[0]
 
 
 @dataclass(frozen=True)
 class ClassMoments:
-    """Means of scores over each class, and how uncertain they are.
+    """Means of scores over each class, and their covariances.
 
     Parameters
     ----------
     means : array of shape (K, K - 1)
-        One row a class, in the coordinates of :func:`sum_zero_basis`.
+        Means by class, in the coordinates of :func:`sum_zero_basis`.
     covariances : array of shape (K, K - 1, K - 1)
         Covariance of the scores within each class.
     within : array of shape (K - 1, K - 1)
-        Their mean.
+        Mean of these covariances.
     counts : array of shape (K,)
-        Labelled rows.
+        Number of labelled rows of each class.
     """
 
     means: np.ndarray
@@ -208,7 +208,7 @@ class ClassMoments:
 
     @classmethod
     def of(cls, values: np.ndarray, labels: np.ndarray) -> Self:
-        """From held-out scores of shape (n, K - 1)."""
+        """Compute the moments of held-out scores of shape (n, K - 1)."""
         counts = np.bincount(labels).astype(float)
         groups = [values[labels == k] for k in range(len(counts))]
         own = np.array([np.atleast_2d(np.cov(group.T)) for group in groups])
@@ -223,11 +223,11 @@ class ClassMoments:
     def positive_means(self) -> np.ndarray:
         r"""Means corrected for the fact that scores of a class are higher in this class.
 
-        With :math:`B = Q^\top A` for means A and the sum-zero basis Q, :math:`E B` is symmetric and positive definite. To each
-        eigenvalue of its symmetric part is added what takes it to the mean of a normal variable given that it is positive:
-        where classes can hardly be told apart, an estimate by chance of the wrong sign would turn the shares round. The rest
-        of B stays as it was measured. Its two halves are not averaged: the score of a rare class is large and noisy, and its mean
-        over another class would disturb that of the other class's score over the rare one.
+        With :math:`B = Q^\top A` for means A and the sum-zero basis Q, :math:`E B` is symmetric and positive definite. Each
+        eigenvalue of the symmetric part of B is replaced by the mean of a normal variable given that it is positive: if
+        classes are similar, an eigenvalue that is negative by chance would reverse the shares. The antisymmetric part is kept
+        as measured: the score of a rare class is large and noisy, and averaging would carry its noise over to the scores of
+        the other classes.
         """
         basis = sum_zero_basis(len(self.counts))
         inner = basis.T @ self.means
@@ -238,9 +238,9 @@ class ClassMoments:
         return np.asarray(self.means + basis @ (vectors * added) @ vectors.T)
 
     def noise(self, priors: np.ndarray, rows: int, *, drawn: bool) -> np.ndarray:
-        """Covariance of the mean over `rows` unlabelled rows less the mixture of the class means, for shares of shape (..., K).
+        """Return the covariance of the mean over `rows` unlabelled rows less the mixture of class means, for shares (..., K).
 
-        With `drawn`, the classes of these rows vary too, as they do when rows are drawn from the mixture.
+        With `drawn`, the numbers of rows of each class vary too, as in a sample from the mixture.
         """
         out = np.einsum("...k,kij->...ij", self._amounts(priors, rows), self.covariances)
         if drawn:
@@ -249,38 +249,38 @@ class ClassMoments:
         return np.asarray(out)
 
     def degrees(self, priors: np.ndarray, rows: int, directions: np.ndarray) -> np.ndarray:
-        """Degrees of freedom of the noise in `directions` of shape (..., K - 1), after Welch and Satterthwaite.
+        """Return the degrees of freedom of the noise in `directions` of shape (..., K - 1), by Welch and Satterthwaite.
 
-        Where most of the noise is that of a class of few rows, its variance is known from these only.
+        They are few if most of the noise comes from a class with few rows.
         """
         spread = np.einsum("...i,kij,...j->...k", directions, self.covariances, directions, optimize=True)
         parts = self._amounts(priors, rows) * spread
         return np.asarray(1.0 / np.sum((parts / parts.sum(axis=-1, keepdims=True)) ** 2 / (self.counts - 1.0), axis=-1))
 
     def _amounts(self, priors: np.ndarray, rows: int) -> np.ndarray:
-        """How much of the covariance of each class is in the noise: of its labelled rows, and of its unlabelled ones."""
+        """Return the factor of the covariance of each class in the noise, of labelled and unlabelled rows."""
         return np.asarray(priors**2 / self.counts + priors / rows)
 
 
 def _mean_if_positive(mean: np.ndarray) -> np.ndarray:
-    """Mean of a normal variable of deviation 1 given that it is positive."""
-    # Of large negative means the sum would cancel, and the first term of its series is as exact.
+    """Return the mean of a normal variable of standard deviation 1, given that it is positive."""
+    # For large negative means the sum would cancel, and the first term of its series is as accurate.
     far = -1.0 / np.minimum(mean, _FAR)
     return np.where(mean < _FAR, far, mean + np.sqrt(2.0 / np.pi) / erfcx(-np.maximum(mean, _FAR) / np.sqrt(2.0)))
 
 
 @dataclass(frozen=True)
 class Squash:
-    """Scores become probabilities of the classes: those of normal scores with one covariance, every class as frequent.
+    """Map from scores to class probabilities: those of normal scores with a common covariance and equal shares.
 
-    Unbounded scores of rows far from all classes would add noise to the means and nothing else.
+    Unbounded scores of rows far from all classes would only add noise to the means.
 
     Parameters
     ----------
     slopes : array of shape (K, K)
-        Linear part of the logarithms of the odds.
+        Linear part of the log odds.
     offsets : array of shape (K,)
-        Constant part.
+        Constant part of the log odds.
     """
 
     slopes: np.ndarray
@@ -288,7 +288,7 @@ class Squash:
 
     @classmethod
     def of(cls, scores: np.ndarray, labels: np.ndarray) -> Self:
-        """From held-out scores of shape (n, K)."""
+        """Fit to held-out scores of shape (n, K)."""
         basis = sum_zero_basis(scores.shape[1])
         moments = ClassMoments.of(scores @ basis, labels)
         means = moments.positive_means
@@ -297,25 +297,25 @@ class Squash:
         return cls(basis @ slopes, -0.5 * np.einsum("kj,jk->k", means + middle, slopes))
 
     def __call__(self, scores: np.ndarray) -> np.ndarray:
-        """Probabilities, of the shape of the scores, (..., K)."""
+        """Return probabilities of the shape of the scores, (..., K)."""
         return np.asarray(softmax(scores @ self.slopes + self.offsets, axis=-1))
 
 
 def held_out_losses(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Return the logarithmic loss of each labelled row, weighted so that in the mean all classes weigh alike."""
+    """Return the logarithmic loss of each labelled row, weighted so that all classes contribute equally to the mean."""
     losses = -np.log(np.maximum(probabilities[np.arange(len(labels)), labels], _LEAST_PROBABILITY))
     counts = np.bincount(labels)
     return np.asarray(losses * (len(labels) / (len(counts) * counts))[labels])
 
 
 def clearly_less(one: np.ndarray, other: np.ndarray) -> bool:
-    """Return whether the mean of `one` is below that of `other`, row by row, by more than a standard error."""
+    """Tell whether the mean of `one` is below that of `other` by more than the standard error of the paired differences."""
     gain = other - one
     return bool(gain.mean() > gain.std() / np.sqrt(len(gain)))
 
 
 def strangeness(held_out: np.ndarray, labels: np.ndarray, new: np.ndarray, priors: np.ndarray) -> float:
-    """How far the mean of one number over unlabelled rows is from that over the mixture, in standard deviations."""
+    """Return the distance of the mean over unlabelled rows from the mean over the mixture, in standard deviations."""
     groups = [held_out[labels == k] for k in range(len(priors))]
     means = np.array([group.mean() for group in groups])
     counts = np.array([len(group) for group in groups])
