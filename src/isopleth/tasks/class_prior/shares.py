@@ -145,7 +145,7 @@ def mixture(means: np.ndarray, target: np.ndarray, noise: np.ndarray, *, shrink:
 
 
 def two_shares(means: np.ndarray, target: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    r"""Of two classes in closed form: with :math:`b = m - a_0`, :math:`g = a_1 - a_0` and the variance v of the noise,
+    r"""Return the shares of two classes in closed form: with :math:`b = m - a_0`, :math:`g = a_1 - a_0` and the variance v of the noise,
 
     :math:`\pi_1 = (g b + 6 v) / (g^2 + 12 v)`, clipped to [0, 1].
     """

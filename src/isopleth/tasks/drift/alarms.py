@@ -1,4 +1,4 @@
-"""Alarms of a drift monitor in a batch of rows."""
+"""Alarms of drift monitors, and the columns that changed."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 class DriftAlarms:
     """Alarms in some rows of a stream, and the statistic that raised them.
 
-    It counts as true where there is an alarm, has their number as its length and gives their rows when iterated over.
+    It is true if there is an alarm, its length is the number of alarms, and iteration gives their rows.
 
     Parameters
     ----------
     first_row : int
         Number of the first of these rows in the stream, counted from 0.
     statistic : ndarray of shape (m,)
-        Distance of the window that ends with each row from the reference; NaN where no window is full, which is so in the
-        first ``window - 1`` rows of the stream and after an alarm.
+        Distance from the reference of the window that ends with each row; NaN if the window is not full, in the first
+        ``window - 1`` rows of the stream and after an alarm.
     threshold : float
-        An alarm is a statistic above it.
+        A statistic above it is an alarm.
     window : int
-        Rows of a window.
+        Number of rows of a window.
     columns : tuple of dict
-        For each alarm the columns of its window, see :meth:`changes`.
+        Changes of the columns at each alarm, see :meth:`changes`.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class DriftAlarms:
 
     @property
     def rows(self) -> np.ndarray:
-        """Numbers in the stream of the rows at which an alarm was raised."""
+        """Row numbers in the stream at which an alarm was raised."""
         return self.first_row + np.flatnonzero(self.statistic > self.threshold)
 
     def __len__(self) -> int:
@@ -72,7 +72,7 @@ class DriftAlarms:
         return f"DriftAlarms({len(found)} alarm{'' if len(found) == 1 else 's'} in {where}{': ' if some else ''}{some})"
 
     def table(self) -> dict[str, np.ndarray]:
-        """The alarms as columns, for a data frame.
+        """Return the alarms as columns, for example for a data frame.
 
         Returns
         -------
@@ -122,7 +122,7 @@ class DriftAlarms:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where to draw; None makes a figure without pyplot.
+            Axes to draw in; by default those of a new figure without pyplot.
 
         Returns
         -------
@@ -193,7 +193,7 @@ class ReferenceColumns:
 
 
 def _distance(one: np.ndarray, two: np.ndarray) -> float:
-    """Largest difference of two empirical distribution functions; `one` is sorted."""
+    """Return the largest difference of two empirical distribution functions; `one` is sorted."""
     two = np.sort(two)
     places = np.concatenate([one, two])
     shares = [np.searchsorted(each, places, side="right") / len(each) for each in (one, two)]

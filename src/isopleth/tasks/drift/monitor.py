@@ -1,4 +1,4 @@
-"""Alarms when a stream of rows no longer looks like a reference."""
+"""Drift monitor: alarms when a window of a stream differs from a reference."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns
 from isopleth.tasks.drift.calibration import calibrate
 from isopleth.tasks.drift.features import DriftFeatures, spread
 
-# Rows of a mean run length: simulations of more would take hours.
+# Largest mean run length in rows: simulations of longer ones would take hours.
 _LONGEST = 1e7
 
-# Features that vary by less than this share of their size vary by rounding alone.
+# Features that vary by less than this share of their size vary by rounding only.
 _ALIKE = 1e-10
 
 # Rows whose kernel values are computed together, so that memory does not grow with the rows of a call.
@@ -36,34 +36,34 @@ _AT_ONCE = 1024
 
 
 class DriftMonitor(BaseEstimator):
-    r"""Alarms when the last rows of a stream come from another distribution than a reference.
+    r"""Raise an alarm when the last rows of a stream are from a different distribution than a reference.
 
     After every row, the last `window` rows are compared with the reference by the dual form of least-squares density
     difference [1]_, :math:`h^\top M h` with :math:`h = \bar\psi_{\text{window}} - \bar\psi_{\text{reference}}` and
     :math:`M = 2G - GHG`, :math:`G = (H + \alpha I)^{-1}`: an estimate of the squared L2 distance of the two densities, smoothed.
-    If it is above `threshold_`, an alarm is raised, the window is emptied and filled again by the rows that follow.
+    If it is above `threshold_`, an alarm is raised, and the window is emptied and filled with the following rows.
 
-    The threshold is the one for which, while nothing changes, `expected_run_length` rows pass until an alarm, counted from
-    the first row or from the row after the last alarm. That is a mean over streams **and over references**: see Notes.
+    With this threshold and no change, an alarm comes after a mean of `expected_run_length` rows, counted from the first row or
+    from the row after the last alarm. This is a mean over streams **and over references**, see Notes.
 
     Parameters
     ----------
     window : int, default=50
-        Rows that are compared with the reference at a time. Short windows find large changes soon, long ones small changes.
+        Number of rows that are compared with the reference. Short windows detect large changes soon, long ones small changes.
     expected_run_length : float, default=10000
-        Mean number of rows until a false alarm; at least twice the window and at most 10 million. The time of a fit grows with
-        it: some seconds for 10,000 rows, ten times as long for 100,000.
+        Mean number of rows until a false alarm; at least twice the window and at most 10 million. The time of a fit is
+        proportional to it: some seconds for 10,000 rows.
     length_scale : float, array of shape (n_features,) or None, default=None
-        Of the Gaussian kernel, in the units of the columns. None is :math:`\sqrt d` standard deviations, taken from the
-        quartiles where these say less: wide, since a window holds few rows.
+        Length scale of the Gaussian kernel, in the units of the columns. None is :math:`\sqrt d` standard deviations, or
+        their estimates from the quartiles if these are smaller. This is wide, because a window has few rows.
     alpha : float, default=0.1
         The ridge over the volume of the kernel, as in :class:`LSDD`.
     centers : int, default=100
-        Centres of kernels, random rows of the reference; at most a quarter of them. These rows serve as nothing else.
+        Number of centres of kernels, drawn from the rows of the reference, at most a quarter of them. These rows are used
+        for nothing else.
     min_effect : float, default=0
-        Differences up to this size raise alarms no more often than no difference does. The unit is a share of rows: 0.2 stands
-        for a difference as large as if a fifth of the rows had gone to places far away from all others, and no row elsewhere
-        had changed. Between 0 and 1.
+        Differences up to this size raise alarms no more often than no difference does. The unit is a share of rows between 0
+        and 1: 0.2 is the size of a change in which a fifth of the rows move far away from all others.
     memory_limit : float, default=2**30
         Bytes that matrices of the centres and scratch may take at fit.
     n_jobs : int, optional
@@ -74,25 +74,25 @@ class DriftMonitor(BaseEstimator):
     Attributes
     ----------
     threshold_ : float
-        Of the statistic, which is relative to the volume of the kernel.
+        Threshold of the statistic, which is relative to the volume of the kernel.
     run_lengths_ : array of shape (simulations,)
-        Run lengths under no change, as simulated to find the threshold. Their mean is `expected_run_length`; their
-        quantiles say how much they spread. Those beyond 50 times the mean are cut there.
+        Run lengths without a change from the simulation that determined the threshold. Their mean is
+        `expected_run_length`; they are truncated at 50 times this mean.
     state_ : DriftState
-        Place in the stream. It is replaced and never changed: keep it and assign it later to go back to that row.
+        Position in the stream. It is replaced and never changed in place: keep it and assign it later to return to that row.
     length_scale_ : array of shape (n_features,)
         The length scale of each column; NaN for constant columns, which are dropped.
     n_features_in_ : int
         Number of columns at fit.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns at fit, where they had any.
+        Names of the columns at fit, if they had any.
 
     Warns
     -----
     DataWarning
-        For columns that are constant in the reference: they are left out, and what the stream has there is not looked at.
-        Also where no threshold has the run length asked for, since the reference is poor, and where a window is so short that
-        not even rows far from all of the reference would raise an alarm.
+        For columns that are constant in the reference: they are ignored, also in the stream. If no threshold has the requested
+        run length, because the reference has too few different rows. If a window is so short that not even rows far from the
+        whole reference would raise an alarm.
 
     See Also
     --------
@@ -100,17 +100,17 @@ class DriftMonitor(BaseEstimator):
 
     Notes
     -----
-    A reference is a sample too. Its mean misses the truth a little, by the same amount at every row, so that one reference
-    gives alarms more often and another more seldom than asked for. The threshold is set by simulation of many references
-    drawn from the given one, each with the threshold that it would have set for itself, and the mean over all of them is right;
-    it takes a reference of ten windows or more to make it nearly right for each. Run lengths are about exponential: half of
-    all false alarms come before 0.7 of the mean. Rows must be independent of each other while nothing changes.
+    The mean of a reference has a sampling error, which is the same at every row, so alarms are more frequent than requested with
+    one reference and less frequent with another. The threshold is set by simulation of many references drawn from the given
+    one, so that the run length is right in the mean over references. It is nearly right for each reference of ten windows or
+    more. Run lengths are about exponential: half of all false alarms come before 0.7 of the mean. Without a change, rows must
+    be independent of each other.
 
-    Rows may be tensors, or arrays of another library: all is computed in NumPy, in double precision, and fitted arrays are in
+    Rows may be tensors or arrays of another library. The computation is done in NumPy, in double precision; fitted arrays are in
     the library and on the device of the reference.
 
-    How rows are cut into calls of :meth:`update` does not change any answer, not by a bit. The memory is that of
-    three windows. An alarm names the columns that moved, before and after: ``changes()``.
+    Answers have the same bits however rows are divided into calls of :meth:`update`. The memory is that of three windows. The
+    method ``changes`` of the alarms names the columns that changed.
 
     References
     ----------
@@ -165,12 +165,12 @@ class DriftMonitor(BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the reference, set the threshold and wait for the first row of the stream.
+        """Fit to the reference and set the threshold; the stream begins with the first call of `update`.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            The reference: rows as they are while nothing has changed, independent of each other.
+            The reference: independent rows from before any change.
         y : ignored
             Present for scikit-learn's interface.
 
@@ -181,11 +181,10 @@ class DriftMonitor(BaseEstimator):
         Raises
         ------
         InputError
-            If the rows or parameters cannot be used, or there are fewer rows than in a window; the sentence says why and
-            what to do.
+            If the rows or parameters cannot be used, or there are fewer rows than in a window.
         """
         self._validate_params()
-        self.__dict__.pop("threshold_", None)  # a fit that fails leaves no mixture of two models
+        self.__dict__.pop("threshold_", None)  # a fit that fails must leave no mixture of two models
         if not self.expected_run_length >= 2 * self.window:
             raise InputError(
                 f"expected_run_length = {self.expected_run_length!r} is less than twice the window of {self.window} rows, which "
@@ -222,12 +221,12 @@ class DriftMonitor(BaseEstimator):
                 )
             run_length = float(self.expected_run_length)
             threshold, self.run_lengths_ = calibrate(values, int(self.window), run_length, rng)
-        # The norm of the noise crosses the root of the threshold once in a run length, and that of a difference adds to it. Far
-        # away all kernels are 0, so a share of rows that goes there moves the mean by this share of its norm.
+        # The norm of the noise exceeds the root of the threshold once in a run length, and the norm of a difference adds to it.
+        # Far away all kernels are 0, so a share of rows that moves there changes the mean by this share of its norm.
         threshold = float((np.sqrt(threshold) + self.min_effect * np.linalg.norm(self._features.mean)) ** 2)
         self._warn_of_limits(threshold, run_length)
         self._columns = ReferenceColumns.of(X)
-        # A saved monitor can be asked whether it knows this reference, without its rows.
+        # The key tells whether a saved monitor was fitted to this reference, without keeping its rows.
         self._reference_key = int(row_keys(X).sum())
         self._key = int(row_keys(np.append(self._features.mean, self.window)[None])[0])
         self.length_scale_ = frame.by_column(frame.scale)
@@ -242,7 +241,7 @@ class DriftMonitor(BaseEstimator):
                 DataWarning,
                 stacklevel=4,
             )
-        # All kernels are 0 far away, so that more than this cannot come from there.
+        # All kernels are 0 far away, so rows there give this statistic.
         if self._features.mean @ self._features.mean <= threshold:
             warnings.warn(
                 f"a window of {self.window} rows is so short that rows far from all of the reference would raise no alarm: by "
@@ -252,7 +251,7 @@ class DriftMonitor(BaseEstimator):
             )
 
     def _scales(self, rows: np.ndarray, keep: np.ndarray) -> np.ndarray:
-        """Length scales of the kept columns of the centred rows."""
+        """Return the length scales of the kept columns of the centred rows."""
         if self.length_scale is None:
             return math.sqrt(rows.shape[1]) * spread(rows)
         try:
@@ -267,23 +266,23 @@ class DriftMonitor(BaseEstimator):
         return scale
 
     def update(self, X: Any) -> DriftAlarms:
-        """Take in the next rows of the stream.
+        """Process the next rows of the stream.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            Rows in the order in which they came, one or many.
+            Rows in the order in which they arrived, one or more.
 
         Returns
         -------
         DriftAlarms
-            The alarms among these rows, and the statistic at each.
+            Alarms among these rows, and the statistic at each row.
 
         Raises
         ------
         InputError
-            If rows cannot be used, NaN among them; then none of them is taken in. Also if `state_` was assigned and is not
-            one that this monitor has had since its reference was set.
+            If rows cannot be used, for example because of NaN; then none of them is processed. Also if `state_` was assigned
+            from a monitor with another reference.
         """
         check_is_fitted(self, "threshold_")
         X = enter(self, X).rows
@@ -329,10 +328,9 @@ class DriftMonitor(BaseEstimator):
         return state, out, windows
 
     def update_reference(self, X: Any) -> Self:
-        """Compare with other rows from now on: what has been called a drift, say, and is the new normal.
+        """Replace the reference, for example after a change that is accepted as normal.
 
-        The reference is replaced and the threshold set anew. The count of rows goes on; the window is emptied, since its rows
-        were compared with what is gone.
+        The threshold is computed again and the window is emptied. The count of rows continues.
 
         Parameters
         ----------
@@ -346,7 +344,7 @@ class DriftMonitor(BaseEstimator):
         Raises
         ------
         InputError
-            As :meth:`fit`; the old reference then stays.
+            As :meth:`fit`; the old reference is then kept.
         """
         check_is_fitted(self, "threshold_")
         table = enter(self, X, min_samples=2)
@@ -362,11 +360,11 @@ class DriftMonitor(BaseEstimator):
 
 @dataclass(frozen=True, eq=False)
 class DriftState:
-    """Where a monitor is in its stream. It is never changed in place, so a reference to it is a copy.
+    """Position of a monitor in its stream, with the sums of its window. It is never changed in place.
 
-    The rows since the last alarm are cut into blocks as long as the window. A window that ends in a block is the last rows
-    of the block before and the first rows of this one, so that two sums are added and none is ever subtracted from: rounding
-    does not build up, however long the stream is.
+    The rows since the last alarm are divided into blocks as long as the window. A window consists of the last rows of one block
+    and the first rows of the next, so its sum is the sum of a suffix and a prefix. Nothing is subtracted, so rounding errors
+    do not accumulate over long streams.
 
     Parameters
     ----------
@@ -377,15 +375,15 @@ class DriftState:
     since : int
         Rows since the last alarm.
     block : array of shape (window, r)
-        Values at the rows of the present block, zeros after them.
+        Values at the rows of the current block, zeros after them.
     prefix : array of shape (r,)
-        Their sum.
+        Sum of these values.
     suffix : array of shape (window, r)
-        Sums over the last rows of the block before: row k is the sum without its first k rows.
+        Sums over the last rows of the block before: row k is the sum of the block without its first k rows.
     key : int
-        Key of the fitted monitor in whose coordinates these values are.
+        Key of the fitted monitor that computed the values.
     recent : array of shape (k, d)
-        The last rows of the stream as they came, at most a window of them and none from before the last alarm.
+        Last rows of the stream, at most a window of them and none from before the last alarm.
     """
 
     rows: int
@@ -399,13 +397,13 @@ class DriftState:
 
     @classmethod
     def empty(cls, window: int, width: int, key: int = 0) -> Self:
-        """Before the first row."""
+        """Return the state before the first row."""
         return cls(
             0, 0, 0, np.zeros((window, width)), np.zeros(width), np.zeros((window, width)), key, np.empty((0, 0))
         )
 
     def after_alarm(self, taken: int) -> Self:
-        """With an alarm at the last of so many rows more, and an empty window."""
+        """Return the state after an alarm at the last of `taken` more rows, with an empty window."""
         empty = self.empty(len(self.block), len(self.prefix), self.key)
         return replace(empty, rows=self.rows + taken, alarms=self.alarms + 1)
 
@@ -416,33 +414,33 @@ class DriftState:
 
     @property
     def room(self) -> int:
-        """Rows until the present block is full."""
+        """Number of rows until the current block is full."""
         return len(self.block) - self.since % len(self.block)
 
 
 def advance(state: DriftState, values: np.ndarray) -> tuple[DriftState, np.ndarray]:
-    """Take in at most as many rows as the block has room for.
+    """Add rows to a state, at most as many as the current block has room for.
 
     Parameters
     ----------
     state : DriftState
-        Before these rows.
+        State before these rows.
     values : array of shape (k, r)
         Values at the rows, 1 <= k <= ``state.room``.
 
     Returns
     -------
     state : DriftState
-        After them.
+        State after these rows.
     sums : array of shape (k, r)
-        Sum over the window that ends with each row; NaN where there is no full window yet.
+        Sum over the window that ends with each row; NaN if the window is not full yet.
     """
     window, place = len(state.block), state.since % len(state.block)
     end = place + len(values)
     prefixes = np.add.accumulate(np.vstack([state.prefix[None], values]), axis=0)[1:]
     sums = np.full_like(prefixes, np.nan)
     if state.since >= window:
-        # The last row of a block ends a window that is the block itself; nothing of the one before is in it.
+        # The window that ends with the last row of a block is this block, without rows of the block before.
         older = state.suffix[place + 1 : end + 1]
         sums[: len(older)] = prefixes[: len(older)] + older
         sums[len(older) :] = prefixes[len(older) :]
