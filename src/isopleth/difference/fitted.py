@@ -105,11 +105,11 @@ class FittedDifference(BaseEstimator):
         With :math:`G = (H + \lambda I)^{-1}` and :math:`M = 2G - GHG`:
 
         "cross_fitted"
-            :math:`h_t^\top M h_{-t}`, the mean over folds t of the dual form with one h of the held-out fold and the other of
-            the training folds. In the latter, each function is averaged over all rows except its own centre, unless the
-            penalty is "rkhs" or :math:`\alpha < 0.001`. Length scale and ridge are chosen for each fold by cross-validation within the others
-            (smallest mean loss plus standard error). Its expectation is :math:`\int (p - q)\, g` for the g of the training
-            folds, and 0 if p = q. It can be negative.
+            :math:`h_t^\top M h_{-t}`, the mean over folds t of the dual form with one h of the held-out fold and the other
+            of the training folds. In the latter, each function is averaged over all rows except its own centre, unless the
+            penalty is "rkhs" or :math:`\alpha < 0.001`. Length scale and ridge are chosen for each fold by cross-validation
+            within the others (smallest mean loss plus standard error). Its expectation is :math:`\int (p - q)\, g` for the g
+            of the training folds, and 0 if p = q. It can be negative.
         "lower_bound"
             Minus the cross-validation loss, chosen in the same way: unbiased for
             :math:`\int (p - q)^2 - \int (g - (p - q))^2`, which is never above the distance.

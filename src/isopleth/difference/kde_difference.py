@@ -105,7 +105,10 @@ class KDEDifference(BaseEstimator):
     def _density(self, table: Table, name: str, backend: Backend) -> KDE:
         counted = table.rows[table.weights > 0]
         if (counted.min(axis=0) == counted.max(axis=0)).any():
-            raise InputError(f"{name} has constant columns, which have no density; drop them from both samples first.")
+            where = "" if len(counted) == len(table.rows) else " in its rows of positive weight"
+            raise InputError(
+                f"{name} has constant columns{where}, which have no density; drop them from both samples first."
+            )
         scale = Search(criterion="likelihood") if self.length_scale is None else self.length_scale
         return KDE(length_scale=scale, memory_limit=self.memory_limit, n_jobs=self.n_jobs).fit(
             backend.array(table.rows), None, table.weights

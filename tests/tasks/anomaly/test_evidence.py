@@ -222,7 +222,7 @@ def test_moved_rows_are_judged_as_new_rows_of_these_values_are(fit):
     rows, values = table(5, seed=7) * 2, table(4, seed=8)
     values.sort(axis=0)
     new = np.full(5, NEW)
-    got = rule.moved_surprise(rows, new, values)
+    got = rule.counterfactual_surprise(rows, new, values)
     np.testing.assert_allclose(got[:, :, 0], np.tile(rule.surprises(rows, new, LIMITS).sum(axis=1)[:, None], 3))
     for j in range(3):
         for v in range(4):
@@ -237,7 +237,7 @@ def test_an_own_value_gains_a_training_row_nothing():
         known = training.known[:6]
         for i in range(6):
             row = training.rows[i : i + 1]
-            got = rule.moved_surprise(row, known[i : i + 1], row)
+            got = rule.counterfactual_surprise(row, known[i : i + 1], row)
             np.testing.assert_allclose(got[0, :, 1], got[0, :, 0])
             want = rule.surprises(row, known[i : i + 1], LIMITS).sum()
             np.testing.assert_allclose(got[0, :, 0], want)

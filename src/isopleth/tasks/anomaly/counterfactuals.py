@@ -1,4 +1,4 @@
-"""Scores of a row of which one cell is moved to another value, the others held."""
+"""Counterfactuals: scores of a row in which one cell has another value."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ import numpy as np
 from isopleth.operators.threads import map_threads
 from isopleth.tasks.anomaly.table import Limits, blocks
 
-MOST_VALUES = 64  # of a column are tried
-MOST_ROWS = 16  # at once, so that their distances stay in the processor's cache
+MOST_VALUES = 64  # largest number of values of a column that are tried
+MOST_ROWS = 16  # rows at once, so that their distances stay in the processor's cache
 
 
 @dataclass(frozen=True)
-class Moves:
-    """Values to which the cells of each column are moved.
+class Counterfactuals:
+    """Values that are tried in the cells of each column.
 
     Parameters
     ----------
     values : ndarray of shape (k, d)
-        Values of each column, rising; in columns of fewer than k distinct values, the last one fills up.
+        Values of each column, rising; in columns with fewer than k distinct values, the last one is repeated.
     """
 
     values: np.ndarray
 
     @classmethod
-    def of(cls, X: np.ndarray) -> Moves:
-        """Values of each column among the rows of `X`, its least and its greatest among them.
+    def of(cls, X: np.ndarray) -> Counterfactuals:
+        """Choose values of each column among the rows of `X`, including the least and the greatest.
 
-        All distinct values where there are at most MOST_VALUES, else quantiles that are values of rows. Nothing
-        between them: in a column of counts or codes, a value that no row has would be no answer.
+        All distinct values if there are at most MOST_VALUES, else quantiles that are values of rows. Values between them
+        are not tried: in a column of counts or codes they are not meaningful.
         """
         columns = [_spread_out(np.sort(column)) for column in X.T]
         most = max(map(len, columns))
@@ -43,14 +43,14 @@ class Moves:
         return 1 + (np.diff(self.values, axis=0) > 0.0).sum(axis=0)
 
 
-class MovableRule(Protocol):
-    """What :func:`best_moves` asks of a rule."""
+class CounterfactualRule(Protocol):
+    """Rule that scores rows and their counterfactuals."""
 
-    def moved_surprise(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Total surprise of rows as they are and after each move, of shape (n, d, 1 + k)."""
+    def counterfactual_surprise(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Return the total surprise of rows as they are and with each value in each cell, of shape (n, d, 1 + k)."""
 
-    def move_bytes(self, values: int) -> float:
-        """Scratch of :meth:`moved_surprise` for one row and so many values."""
+    def counterfactual_bytes(self, values: int) -> float:
+        """Return the scratch memory of :meth:`counterfactual_surprise` for one row and this number of values."""
 
 
 def _spread_out(ordered: np.ndarray) -> np.ndarray:
@@ -61,9 +61,9 @@ def _spread_out(ordered: np.ndarray) -> np.ndarray:
 
 
 def sums_of_others(terms: np.ndarray) -> np.ndarray:
-    """Sums over the first axis without each of its terms.
+    """Return sums over the first axis without each of its terms.
 
-    They are not found by subtraction: a wild cell would take all digits of what remains.
+    They are not computed by subtraction, in which one very large term would cancel all digits of the others.
     """
     before, after = np.zeros_like(terms), np.zeros_like(terms)
     np.cumsum(terms[:-1], axis=0, out=before[1:])
@@ -72,8 +72,8 @@ def sums_of_others(terms: np.ndarray) -> np.ndarray:
     return before
 
 
-def distances_after(here: np.ndarray, there: np.ndarray, centers: np.ndarray) -> list[np.ndarray]:
-    """City-block distances to centres of rows as they are, and after each move of one cell.
+def counterfactual_distances(here: np.ndarray, there: np.ndarray, centers: np.ndarray) -> list[np.ndarray]:
+    """Return city-block distances to centres of rows as they are, and with each value in each cell.
 
     Parameters
     ----------
@@ -87,53 +87,53 @@ def distances_after(here: np.ndarray, there: np.ndarray, centers: np.ndarray) ->
     Returns
     -------
     list of d ndarrays of shape (m, n, 1 + k)
-        For each column; the row as it is goes through the same arithmetic, so that a move to where it is gains
-        exactly nothing.
+        Distances for each column. The row as it is goes through the same arithmetic, so that its own value gains exactly
+        0.
     """
     terms = np.abs(here.T[:, None, :] - centers.T[:, :, None])
     others = sums_of_others(terms)
     after = []
     for j, (own, rest) in enumerate(zip(terms, others, strict=True)):
-        moved = np.empty((*own.shape, 1 + len(there)))
-        moved[:, :, 0] = own
-        moved[:, :, 1:] = np.abs(there[:, j] - centers[:, j, None])[:, None, :]
-        moved += rest[:, :, None]
-        after.append(moved)
+        changed = np.empty((*own.shape, 1 + len(there)))
+        changed[:, :, 0] = own
+        changed[:, :, 1:] = np.abs(there[:, j] - centers[:, j, None])[:, None, :]
+        changed += rest[:, :, None]
+        after.append(changed)
     return after
 
 
-def best_moves(
-    rule: MovableRule, rows: np.ndarray, known: np.ndarray, moves: Moves, limits: Limits
+def best_counterfactuals(
+    rule: CounterfactualRule, rows: np.ndarray, known: np.ndarray, tried: Counterfactuals, limits: Limits
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find the best move of each cell.
+    """Find the best value of each cell.
 
     Parameters
     ----------
-    rule : MovableRule
-        Judges the rows.
+    rule : CounterfactualRule
+        Rule that scores the rows.
     rows : ndarray of shape (n, d)
         Rows.
     known : ndarray of shape (n,), int
         Numbers of training rows, or NEW.
-    moves : Moves
-        Values to try, as the rule takes rows.
+    tried : Counterfactuals
+        Values to try, in the frame of the rows.
     limits : Limits
         Memory and threads.
 
     Returns
     -------
     rise : ndarray of shape (n, d)
-        What the score gains, in nats; 0 where no move gains anything.
+        Gain of the score in nats; 0 if no value gains anything.
     place : ndarray of shape (n, d), int
-        Which of the values is the best.
+        Index of the best value.
     """
-    tried = np.arange(len(moves.values)) < moves.counts[:, None]
+    distinct = np.arange(len(tried.values)) < tried.counts[:, None]
 
     def best(part: slice) -> tuple[np.ndarray, np.ndarray]:
-        surprise = rule.moved_surprise(rows[part], known[part], moves.values)
-        after = np.where(tried, surprise[:, :, 1:], np.inf)
+        surprise = rule.counterfactual_surprise(rows[part], known[part], tried.values)
+        after = np.where(distinct, surprise[:, :, 1:], np.inf)
         return np.maximum(surprise[:, :, 0] - after.min(axis=2), 0.0), after.argmin(axis=2)
 
-    parts = blocks(len(rows), rule.move_bytes(len(moves.values)), limits, MOST_ROWS)
+    parts = blocks(len(rows), rule.counterfactual_bytes(len(tried.values)), limits, MOST_ROWS)
     found = map_threads(best, parts, limits.threads)
     return np.concatenate([rise for rise, _ in found]), np.concatenate([place for _, place in found])

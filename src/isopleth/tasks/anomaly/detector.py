@@ -1,4 +1,4 @@
-"""Which rows of a table are unlikely, and how sure that is."""
+"""Anomaly detector: scores, p-values and flags of the rows of a table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import effective_n_jobs, interruptible
-from isopleth.tasks.anomaly.counterfactuals import Moves, best_moves
+from isopleth.tasks.anomaly.counterfactuals import Counterfactuals, best_counterfactuals
 from isopleth.tasks.anomaly.explanation import Explanation
 from isopleth.tasks.anomaly.reference import ReferenceDensity
 from isopleth.tasks.anomaly.rule import PooledRule
@@ -163,15 +163,15 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
             If the rows cannot be used; the sentence says why and what to do.
         """
         self._validate_params()
-        self.__dict__.pop("offset_", None)  # a fit that fails leaves no mixture of two models
+        self.__dict__.pop("offset_", None)  # a fit that fails must leave no mixture of two models
         entered = enter(self, X, reset=True, min_samples=2)
         X = entered.rows
         frame = interruptible(100.0 * X.size, Frame.centred, X, varying_columns(self, X))
-        # Columns of any size become numbers of a size about 1, so that squares neither over- nor underflow.
+        # Columns are scaled to numbers of a size about 1, so that squares neither over- nor underflow.
         size = np.abs(frame.centre(X))
         middle = np.median(size, axis=0)
         self._frame = frame.scaled(np.where(middle > 0.0, middle, size.max(axis=0)))
-        self._moves = Moves.of(X)
+        self._counterfactuals = Counterfactuals.of(X)
         # Merged in the frame, where rows that differ by less than their digits have become one.
         table = interruptible(100.0 * X.size, TrainingTable.of, self._frame.enter(X))
         warn_few_rows(*table.rows.shape)
@@ -216,11 +216,11 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         return table, self._frame.enter(table.rows)
 
     def _score(self, rows: np.ndarray) -> np.ndarray:
-        """Scores of rows of the frame, of training rows as of such."""
+        """Return scores of rows in the frame; training rows are scored by the rule without them."""
         return -self._rule.surprises(rows, self._index.find(rows), self._limits).sum(axis=1)
 
     def _p_values(self, rows: np.ndarray) -> np.ndarray:
-        """Conformal p-values of rows of the frame, all of them taken for new ones."""
+        """Return conformal p-values of rows in the frame, all taken as new rows."""
         new = self._rule.surprises(rows, np.full(len(rows), NEW), self._limits).sum(axis=1)
         return conformal_p_values(-to_numpy(self.training_scores_), new)
 
@@ -399,13 +399,13 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
 
         For row x and column j the rise is :math:`\max_v s(x_1, \ldots, v, \ldots, x_d) - s(x)`, s being
         :meth:`score_samples` by the rule that judges x: for a training row the rule without that row. A cell that is
-        extreme has a large rise, and so has one that does not go with the others; where a relation between two
-        columns is broken, both have.
+        extreme has a large rise, and so has one that does not fit the others; if a relation between two columns is
+        broken, both have.
 
-        The values v are up to 64 that the column has among the training rows, spread by rank from the least to the
-        greatest. Between them a score may be a little higher; but values that occur are what counts and codes can be,
-        and are the same for every row. A column of 0 and 1 that stands for one of several categories is moved like
-        any other, so that a row may be moved to two categories at once, or to none.
+        The values v are at most 64 values of the column among the training rows, spread by rank from the least to the
+        greatest. Values between them could have a slightly higher score, but need not be possible in columns of counts and
+        codes. A column of 0 and 1 that encodes one of several categories is treated like any other, so that a row may
+        get two categories, or none.
 
         Parameters
         ----------
@@ -433,16 +433,16 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         """
         table, rows = self._enter(X)
         X, keep = table.rows, self._frame.keep
-        known, values = self._index.find(rows), self._moves.values
-        moves = Moves(self._frame.enter(values))
-        gained, place = best_moves(self._rule, rows, known, moves, self._limits)
+        known, values = self._index.find(rows), self._counterfactuals.values
+        tried = Counterfactuals(self._frame.enter(values))
+        gained, place = best_counterfactuals(self._rule, rows, known, tried, self._limits)
         rise, best = np.zeros(X.shape), np.tile(values[0], (len(X), 1))
         rise[:, keep] = gained
-        moved = np.take_along_axis(values[:, keep], place, axis=0)
-        best[:, keep] = np.where(gained > 0.0, moved, X[:, keep])
-        parts = self._rule.surprises(rows, known, self._limits)
-        evidence = dict(zip(self._rule.kinds, parts.T, strict=True))
-        return Explanation(plain_names(self), X, rise, best, -parts.sum(axis=1), evidence)
+        better = np.take_along_axis(values[:, keep], place, axis=0)
+        best[:, keep] = np.where(gained > 0.0, better, X[:, keep])
+        surprises = self._rule.surprises(rows, known, self._limits)
+        evidence = dict(zip(self._rule.kinds, surprises.T, strict=True))
+        return Explanation(plain_names(self), X, rise, best, -surprises.sum(axis=1), evidence)
 
     def plot(self, X: Any) -> Figure:
         """Draw rows, the least likely ringed, between isopleths of two columns, and their scores.

@@ -1,4 +1,4 @@
-"""The detector with the attributes and signs of PyOD."""
+"""Adapter with the attributes and signs of PyOD."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from isopleth.tasks.anomaly.detector import AnomalyDetector
 class PyODAdapter(BaseEstimator):
     """An anomaly detector in PyOD's conventions: higher scores and label 1 for anomalies.
 
-    Arrays are in the library and on the device of the rows, as those of :class:`AnomalyDetector` are.
+    Arrays are in the library and on the device of the rows, as for :class:`AnomalyDetector`.
 
     Parameters
     ----------
     detector : AnomalyDetector, optional
-        What to adapt; its `contamination` sets the threshold. A default one when left out.
+        Detector to adapt; its `contamination` sets the threshold. By default ``AnomalyDetector()``.
 
     Attributes
     ----------
     detector_ : AnomalyDetector
         The fitted detector.
     decision_scores_ : array of shape (n_samples,)
-        Scores of the training rows, by densities that have not seen them.
+        Scores of the training rows, each judged without itself.
     threshold_ : float
         Scores above it are anomalies.
     labels_ : array of shape (n_samples,), int
@@ -71,7 +71,7 @@ class PyODAdapter(BaseEstimator):
         return xp.astype(scores > self.threshold_, xp.int64)
 
     def decision_function(self, X: Any) -> Array:
-        """Anomaly score of each row.
+        """Return the anomaly score of each row.
 
         Parameters
         ----------
@@ -81,13 +81,13 @@ class PyODAdapter(BaseEstimator):
         Returns
         -------
         array of shape (n_samples,)
-            Higher for the less likely.
+            Higher for less likely rows.
         """
         check_is_fitted(self)
         return -self.detector_.score_samples(X)
 
     def predict(self, X: Any) -> Array:
-        """Label of each row.
+        """Return the label of each row.
 
         Parameters
         ----------

@@ -105,10 +105,10 @@ class ClassPriorEstimator(BaseEstimator):
     Rows and labels may be tensors or arrays of another library. The computation is done in NumPy; fitted numeric arrays are in
     the library and on the device of the rows.
 
-    The kernel is :math:`\exp(-\tfrac{1}{2d} \sum_j |x_j - y_j|)` of standardised columns. It is characteristic: the mean scores of
-    two different classes differ for any ridge. The shares are therefore consistent as the numbers of labelled and unlabelled
-    rows grow, as far as `centers` resolves the classes. If a class was not labelled, or the densities of classes have changed, the
-    shares are wrong; the warning detects rows that are far from the labelled rows, but not every such change.
+    The kernel is :math:`\exp(-\tfrac{1}{2d} \sum_j |x_j - y_j|)` of standardised columns. It is characteristic: the mean scores
+    of two different classes differ for any ridge. The shares are therefore consistent as the numbers of labelled and unlabelled
+    rows grow, as far as `centers` resolves the classes. If a class was not labelled, or the densities of classes have changed,
+    the shares are wrong; the warning detects rows that are far from the labelled rows, but not every such change.
 
     References
     ----------

@@ -145,9 +145,10 @@ def mixture(means: np.ndarray, target: np.ndarray, noise: np.ndarray, *, shrink:
 
 
 def two_shares(means: np.ndarray, target: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    r"""Return the shares of two classes in closed form: with :math:`b = m - a_0`, :math:`g = a_1 - a_0` and the variance v of the noise,
+    r"""Return the shares of two classes in closed form.
 
-    :math:`\pi_1 = (g b + 6 v) / (g^2 + 12 v)`, clipped to [0, 1].
+    :math:`\pi_1 = (g b + 6 v) / (g^2 + 12 v)`, clipped to [0, 1], with :math:`b = m - a_0`, :math:`g = a_1 - a_0` and the
+    variance v of the noise.
     """
     gap, reached, variance = (means[1] - means[0])[0], (target - means[0])[0], noise[0, 0]
     second = np.clip((gap * reached + 6.0 * variance) / (gap**2 + 12.0 * variance), 0.0, 1.0)

@@ -1,4 +1,4 @@
-"""Test whether two samples are from one distribution."""
+"""Two-sample test, its result, and the columns and places in which the samples differ."""
 
 from __future__ import annotations
 
@@ -29,14 +29,13 @@ if TYPE_CHECKING:
 
 
 class TwoSampleTest(BaseEstimator):
-    """Bears the names and the number of columns while rows are checked; scikit-learn's messages call it by its name."""
+    """Holder of the column names while rows are checked; its name occurs in messages of scikit-learn."""
 
 
 def _samples(columns: BaseEstimator, X: Any, Y: Any) -> TwoSamples:
-    """Checked rows; their columns have the same names in the same order, or one of the samples has no names.
+    """Return checked rows; the columns have the same names in the same order, or one of the samples has no names.
 
-    scikit-learn would say so of a fit and what was seen later, would not look at names that are numbers, and would warn where
-    one has no names.
+    scikit-learn's messages speak of fit, ignore names that are numbers, and warn if one of the samples has no names.
     """
     x, y = frame_names(X), frame_names(Y)
     if x is not None and y is not None and x != y:
@@ -111,7 +110,7 @@ def two_sample_test(
     as rows, so the p-value stays exact. Fewer than one row in 200 is left out because it fills no group. Of a larger sample at
     most 20,000 rows, or a hundred times as many as the other one has, are used, drawn at random: more do not add one percent.
 
-    Samples may be tensors, or arrays of another library: the test is computed in NumPy, and its result holds NumPy's arrays.
+    Samples may be tensors or arrays of another library. The test is computed in NumPy, and its result has NumPy arrays.
 
     References
     ----------
@@ -141,7 +140,7 @@ def two_sample_test(
     problem = TwoSampleProblem(samples, labels, permutations, most, seed, memory_limit, n_jobs)
     names, sizes = plain_names(columns), problem.sizes
     scale = np.full(len(labels), np.nan)
-    if len(samples.rows) == 1:  # equal rows only: nothing to tell apart
+    if len(samples.rows) == 1:  # all rows are equal
         return TwoSampleResult(0.0, 1.0, sizes, names, permutations, 1, scale, {}, problem, 0)
     with ONE_BLAS_THREAD:
         scores = problem.scores
@@ -217,15 +216,15 @@ class TwoSampleResult:
 
     @cached_property
     def witness(self) -> Witness:
-        """Where, and in which columns, the samples differ; computed when first asked for."""
+        """Columns and places in which the samples differ; computed at first use."""
         return Witness.of(self.problem, self.best, self.names)
 
     def separation(self, confidence_level: float = 0.95) -> Separation:
-        """Return how well rows of the two samples can be told apart, and the share of one sample that differs.
+        """Return the accuracy with which rows of the two samples can be classified, and the share of one sample that differs.
 
         A classifier is fitted to nine tenths of the rows and judged on the rest, ten times; of each sample at most 5,000 rows,
-        drawn at random, are used. Its accuracy, with both samples weighing alike, is 0.5 where it sees no difference and 1 where
-        the samples do not overlap. No classifier has an accuracy above (1 + t) / 2, where t is the total variation distance, the
+        drawn at random, are used. Its accuracy, with equal weights of the samples, is 0.5 without a difference and 1 if the
+        samples do not overlap. No classifier has an accuracy above (1 + t) / 2, where t is the total variation distance, the
         share of one sample that would have to change to make the two alike. So 2 accuracy - 1 is a lower bound of that share,
         and so is its lower confidence limit. The upper limit bounds what this classifier shows, not the share.
 
@@ -294,7 +293,7 @@ class TwoSampleResult:
         return {"column": [self.names[j] for j in order]} | {key: values[order] for key, values in found.items()}
 
     def confidence_interval(self, confidence_level: float = 0.95) -> ConfidenceInterval:
-        r"""Interval for the squared L2 distance :math:`\int (p - q)^2` of the two densities.
+        r"""Return a confidence interval for the squared L2 distance :math:`\int (p - q)^2` of the two densities.
 
         It is that of :meth:`LSDD.squared_l2_interval`, fitted with 200 centres to at most 5,000 rows of each sample, drawn at
         random. It is for a distance that Gaussian sums of one length scale resolve, which is never above the one of the
@@ -330,7 +329,7 @@ class TwoSampleResult:
 
     @cached_property
     def _difference(self) -> LSDD:
-        """The density difference, as LSDD fits it."""
+        """Density difference fitted by LSDD."""
         if min(self.sizes) < 3 or len(self.problem.samples.rows) < 2:
             raise InputError("a confidence interval needs three rows in each sample, and rows that differ.")
         rng = np.random.default_rng([self.problem.seed, 3])
@@ -392,7 +391,7 @@ class Witness:
 
     @classmethod
     def of(cls, problem: TwoSampleProblem, best: int, names: list[str]) -> Self:
-        """Compute it from the problem, `best` being the position of the kernel with the largest score."""
+        """Compute the witness from the problem; `best` is the index of the kernel with the largest score."""
         n = problem.sizes[0]
         if len(problem.samples.rows) == 1:
             d = len(names)
@@ -402,7 +401,7 @@ class Witness:
         return cls(names, scores[0], adjusted_p_values(scores), values[:n], values[n:])
 
     def columns(self, alpha: float = 0.05) -> list[str]:
-        """Names of the columns that differ by themselves, the clearest first.
+        """Return the names of the columns that differ by themselves, smallest p-values first.
 
         Parameters
         ----------
@@ -424,16 +423,16 @@ class Witness:
 
     @property
     def order(self) -> np.ndarray:
-        """Positions of the columns, the clearest first."""
+        """Indices of the columns, smallest p-values first."""
         return np.lexsort([-self.statistics, self.pvalues])
 
     def table(self) -> dict[str, Any]:
-        """One line a column, the clearest first: what ``pandas.DataFrame`` and ``polars.DataFrame`` take.
+        """Return one line for each column, smallest p-values first, for ``pandas.DataFrame`` and ``polars.DataFrame``.
 
         Returns
         -------
         dict
-            Of "column", "statistic" and "pvalue".
+            Arrays "column", "statistic" and "pvalue".
         """
         order = self.order
         return {
@@ -447,7 +446,10 @@ class Witness:
 
 
 def _differences(problem: TwoSampleProblem, basis: Basis, alpha: float) -> np.ndarray:
-    """The fitted difference at every distinct row, over all rows of the samples, times the volume."""
+    """Return the difference fitted to all rows of the samples at every distinct row, times the volume.
+
+    The kernel may be one of city-block distances, for which there is no operator.
+    """
     rows, contrast = problem.rows, problem.samples.contrast[:, 0] - problem.samples.contrast[:, 1]
     parts = list(tiles(len(rows), 1, len(basis.centers), problem.memory_limit, problem.workers))
 
