@@ -279,6 +279,22 @@ def test_parts_are_searched():
     assert several.search_path_.losses.min() == pytest.approx(whole.search_path_.losses.min(), rel=0.5)
 
 
+def test_parts_are_sampled_with_seeds_of_all_31_bits(monkeypatch):
+    seeds = []
+    sample = ArrayParts.sample
+
+    def recorded(self, count, seed):
+        seeds.append(seed)
+        return sample(self, count, seed)
+
+    monkeypatch.setattr(ArrayParts, "sample", recorded)
+    for random_state in range(20):
+        fit_parts(LSDD(**{**GIVEN, "random_state": random_state}), ArrayParts(X), ArrayParts(Y))
+    assert seeds[0::2] == seeds[1::2]
+    assert len(set(seeds)) == 20
+    assert 2**31 > max(seeds) > 1.6 * 2**30
+
+
 def test_parts_of_other_columns_and_of_none():
     with pytest.raises(InputError, match="Y has the columns 'b', 'a'; expected those of X"):
         fit_parts(LSDD(**GIVEN), ArrayParts(X, names=["a", "b"]), ArrayParts(Y, names=["b", "a"]))
