@@ -1,1 +1,1 @@
-"""Time, memory and accuracy beside other libraries: ``python -m benchmarks``."""
+"""Compare time, memory and accuracy with other libraries: ``python -m benchmarks``."""

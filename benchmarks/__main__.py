@@ -1,8 +1,8 @@
-"""Time, memory and accuracy of isopleth beside other libraries and the papers' algorithms.
+"""Compare time, memory and accuracy of isopleth with other libraries and the papers' algorithms.
 
     python -m benchmarks --out docs/benchmarks_results.txt
 
-measures everything, rivals taking turns. What is not installed is not measured.
+measures everything; the programs take turns. Programs that are not installed are left out.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from benchmarks.measure import Figures, measured
 from benchmarks.report import Section, section
 from benchmarks.subjects import SUBJECTS
 
+# Name of the tables of areas under the ROC curve.
 AREAS = "areas"
-"""The name of the tables of areas under the curve."""
 
 
 def names() -> list[str]:
-    """What can be asked for."""
+    """Return the names of all tables."""
     return [comparison.name for comparisons in SUBJECTS.values() for comparison in comparisons] + [AREAS]
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -47,7 +47,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, print and write."""
+    """Measure, print and write the tables."""
     options = parse(arguments)
     start = time.perf_counter()
     head = [*description(), *notes(options.quick)]
@@ -70,13 +70,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def show(one: Section, sections: list[Section]) -> None:
-    """Print a table as soon as it is there."""
+    """Print each table as soon as it is complete."""
     print(one.text(), flush=True)
     sections.append(one)
 
 
 def notes(quick: bool) -> list[str]:
-    """What the figures mean."""
+    """Return the lines that explain the figures."""
     out = ["Quick run: small sizes, no figures to quote."] if quick else []
     out.append(
         "Times are medians of turns taken in rotation; the first turn, which compiles and loads, is not counted."
@@ -87,9 +87,9 @@ def notes(quick: bool) -> list[str]:
 
 
 def write(path: Path, head: list[str], sections: list[Section], figures: dict[str, Any]) -> None:
-    """The figures as JSON, or the tables as reStructuredText."""
+    """Return the figures as JSON, or the tables as reStructuredText."""
     if path.suffix == ".json":
-        plain = {name: {rival: asdict(one) for rival, one in found.items()} for name, found in figures.items()}
+        plain = {name: {program: asdict(one) for program, one in found.items()} for name, found in figures.items()}
         tables = [asdict(one) for one in sections]
         text = json.dumps({"machine": head, "figures": plain, "tables": tables}, indent=1)
     else:

@@ -1,4 +1,4 @@
-"""Finding anomalies: time, memory and area under the curve beside PyOD's detectors with their defaults."""
+"""Anomaly detection: time, memory and area under the ROC curve, compared with PyOD's detectors with their defaults."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from benchmarks.comparison import Comparison, Rival
+from benchmarks.comparison import Comparison, Program
 from benchmarks.report import Section
 from benchmarks.tables_with_anomalies import KINDS, Labelled, table
 from isopleth import AnomalyDetector
@@ -20,17 +20,17 @@ PEERS = {"IForest": "iforest", "KNN": "knn", "LOF": "lof", "ECOD": "ecod", "HBOS
 
 
 def problem(n: int, d: int) -> Labelled:
-    """A table with anomalies that no single column shows."""
+    """Draw a table with anomalies that no single column shows."""
     return table(n, d, "dependent")
 
 
 def ours(t: Labelled) -> np.ndarray:
-    """Fit, and scores of the same rows; large for anomalies, as in PyOD."""
+    """Fit and return the scores of the same rows; large for anomalies, as in PyOD."""
     return -AnomalyDetector(random_state=0).fit(t.X).training_scores_
 
 
 def peer(name: str) -> Callable[[Labelled], np.ndarray]:
-    """A PyOD detector with its defaults."""
+    """Return a PyOD detector with its defaults."""
 
     def run(t: Labelled) -> np.ndarray:
         kind = getattr(importlib.import_module(f"pyod.models.{PEERS[name]}"), name)
@@ -41,18 +41,20 @@ def peer(name: str) -> Callable[[Labelled], np.ndarray]:
 
 
 def auc(t: Labelled, scores: np.ndarray) -> float:
-    """Area under the curve."""
+    """Return the area under the ROC curve."""
     return float(roc_auc_score(t.y, scores))
 
 
-RIVALS = {"isopleth AnomalyDetector": Rival(ours)} | {f"PyOD {name}": Rival(peer(name), needs="pyod") for name in PEERS}
+PROGRAMS = {"isopleth AnomalyDetector": Program(ours)} | {
+    f"PyOD {name}": Program(peer(name), needs="pyod") for name in PEERS
+}
 
 COMPARISONS = [
     Comparison(
         "anomalies",
         "Fit and scores of the same rows, 5 % anomalies, n = {n:,}, d = {d}",
         problem,
-        RIVALS,
+        PROGRAMS,
         auc,
         "AUC",
         rows=(1000, 2000, 4000, 8000),
@@ -65,14 +67,14 @@ COMPARISONS = [
 
 
 def simulated(quick: bool) -> Iterator[tuple[str, list[Labelled]]]:
-    """Tables by kind of anomaly."""
+    """Return simulated tables by kind of anomaly."""
     n, seeds = (200, 1) if quick else (1000, 3)
     for kind in KINDS:
         yield kind, [table(n, 10, kind, seed) for seed in range(seeds)]
 
 
 def files(data: Path, quick: bool) -> Iterator[tuple[str, list[Labelled]]]:
-    """ADBench's tables in a folder, cut to 2,000 rows, columns to the range 0 to 1."""
+    """Return ADBench's tables in a folder, at most 2,000 rows of each, with columns scaled to the range 0 to 1."""
     for path in sorted(data.glob("*.npz"))[: 2 if quick else None]:
         with np.load(path) as file:
             X, y = file["X"].astype(float), file["y"].astype(int).ravel()
@@ -82,7 +84,7 @@ def files(data: Path, quick: bool) -> Iterator[tuple[str, list[Labelled]]]:
 
 
 def qualities(quick: bool, data: Path | None) -> list[Section]:
-    """Tables of areas under the curve."""
+    """Measure the tables of areas under the ROC curve."""
     found = [_quality("AUC by kind of anomaly in simulated tables of 10 columns", simulated(quick))]
     if data is not None:
         title = "AUC on the tables of --data, at most 2,000 rows each, fitted to the rows that are judged"
@@ -91,7 +93,7 @@ def qualities(quick: bool, data: Path | None) -> list[Section]:
 
 
 def _quality(title: str, tables: Iterator[tuple[str, list[Labelled]]]) -> Section:
-    there = {name: rival for name, rival in RIVALS.items() if importlib.util.find_spec(rival.needs) is not None}
+    there = {name: program for name, program in PROGRAMS.items() if importlib.util.find_spec(program.needs) is not None}
     names = {name: name.removeprefix("PyOD ").removesuffix(" AnomalyDetector") for name in there}
     rows, means = [], []
     for kind, repeats in tables:
@@ -99,7 +101,7 @@ def _quality(title: str, tables: Iterator[tuple[str, list[Labelled]]]) -> Sectio
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            mean = [float(np.mean([auc(t, rival.run(t)) for t in repeats])) for rival in there.values()]
+            mean = [float(np.mean([auc(t, program.run(t)) for t in repeats])) for program in there.values()]
         means.append(mean)
         rows.append([kind, *(f"{value:.3f}" for value in mean)])
     total = np.mean(means, axis=0)
@@ -108,7 +110,7 @@ def _quality(title: str, tables: Iterator[tuple[str, list[Labelled]]]) -> Sectio
 
 
 def _ahead(names: list[str], areas: np.ndarray) -> list[str]:
-    """Sentences on the detectors that beat the first one, on tables and on their mean."""
+    """Return sentences about the detectors that are better than the first one, on tables and in the mean."""
     tables = (areas > areas[:, :1]).sum(axis=0)
     single = [f"{name} on {count}" for name, count in zip(names, tables, strict=True) if count]
     means = areas.mean(axis=0)

@@ -1,4 +1,4 @@
-"""What is compared: one task, and those who do it."""
+"""Comparisons: one task and the programs that do it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+# Largest arrays, in bytes, with which a program is tried.
 ROOM = 4 * 2**30
-"""Bytes above which a rival's arrays are not tried."""
 
 
 def _nothing(problem: Any) -> Any:
@@ -19,7 +19,7 @@ def _small(rows: int, columns: int) -> float:
 
 
 @dataclass(frozen=True)
-class Rival:
+class Program:
     """One way to do the task.
 
     Parameters
@@ -62,10 +62,10 @@ class Comparison:
         One sentence; {n} and {d} are filled in.
     problem : callable
         The data of n rows and d columns.
-    rivals : dict from str to Rival
+    programs : dict from str to Program
         The first is ours, and the others are compared with it.
     accuracy : callable
-        One number from the problem and a rival's answer.
+        One number from the problem and a program's answer.
     measure : str
         What that number is.
     rows : sequence of int
@@ -77,7 +77,7 @@ class Comparison:
     column_rows : int
         See `column_range`.
     higher_is_better : bool
-        Whether a rival with the higher accuracy number is ahead.
+        Whether a program with the higher accuracy number is ahead.
     quick_rows : sequence of int
         Numbers of rows for a quick run; left out, they are made of `rows`.
     slowest : float
@@ -87,7 +87,7 @@ class Comparison:
     name: str
     title: str
     problem: Callable[[int, int], Any]
-    rivals: dict[str, Rival]
+    programs: dict[str, Program]
     accuracy: Callable[[Any, Any], float]
     measure: str
     rows: Sequence[int]
@@ -99,7 +99,7 @@ class Comparison:
     slowest: float = 0.0
 
     def sizes(self, quick: bool) -> tuple[list[int], list[int], int]:
-        """Numbers of rows, numbers of columns, and the rows that go with these; small ones for a quick run."""
+        """Return numbers of rows, numbers of columns and the rows to use with them; small ones for a quick run."""
         if not quick:
             return list(self.rows), list(self.column_range), self.column_rows
         if self.quick_rows:
@@ -107,10 +107,10 @@ class Comparison:
         largest = max(240, self.rows[-1] // 20)
         return [largest // 2, largest], list(self.column_range[:2]), 120
 
-    def able(self, rows: int, columns: int) -> dict[str, Rival]:
-        """The rivals that can do a number of rows and of columns."""
+    def able(self, rows: int, columns: int) -> dict[str, Program]:
+        """Return the programs that can do this number of rows and columns."""
         return {
-            name: rival
-            for name, rival in self.rivals.items()
-            if (rival.dims is None or columns in rival.dims) and rival.room(rows, columns) <= ROOM
+            name: program
+            for name, program in self.programs.items()
+            if (program.dims is None or columns in program.dims) and program.room(rows, columns) <= ROOM
         }

@@ -1,4 +1,4 @@
-"""The difference of two densities: time, and how far the fitted one is from the truth."""
+"""Difference of two densities: time and error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from benchmarks.comparison import Comparison, Rival
+from benchmarks.comparison import Comparison, Program
 from isopleth import LSDD
 from isopleth.difference import KDEDifference
 from isopleth.difference.grids import ALPHAS, factors
@@ -23,7 +23,7 @@ Difference = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Samples:
-    """Two samples, and points drawn from either law to judge by."""
+    """Two samples, and test points drawn from both distributions."""
 
     x: np.ndarray
     y: np.ndarray
@@ -31,7 +31,7 @@ class Samples:
 
 
 def problem(n: int, d: int) -> Samples:
-    """Standard normal rows, those of the first sample one deviation further along the first column."""
+    """Draw standard normal rows; those of the first sample are shifted by one standard deviation in the first column."""
     rng = np.random.default_rng(0)
     x, y, fresh = rng.normal(size=(n, d)), rng.normal(size=(n, d)), rng.normal(size=(FRESH, d))
     x[:, 0] += SHIFT
@@ -40,13 +40,13 @@ def problem(n: int, d: int) -> Samples:
 
 
 def densities(at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both of them."""
+    """Return both densities."""
     log_q = -0.5 * (at**2).sum(axis=1) - 0.5 * at.shape[1] * math.log(2.0 * math.pi)
     return np.exp(log_q + SHIFT * at[:, 0] - 0.5 * SHIFT**2), np.exp(log_q)
 
 
 def error(p: Samples, difference: Difference) -> float:
-    """L2 distance from the truth over that of the densities, by a mean over points of known law."""
+    """Return the L2 error relative to the L2 distance of the densities, by a mean over points of known density."""
     one, other = densities(p.fresh)
     law = 0.5 * (one + other)
     gap = (difference(p.fresh) - (one - other)) ** 2 / law
@@ -56,7 +56,7 @@ def error(p: Samples, difference: Difference) -> float:
 
 
 def plain(p: Samples) -> Difference:
-    """The paper's equations as they stand: a solve for every length scale, ridge and fold, on the same grids."""
+    """Solve the paper's equations as written: for every length scale, ridge and fold, on the same grids."""
     rng, dim = np.random.default_rng(0), p.x.shape[1]
     spread = float(np.sqrt(0.5 * (p.x.var(axis=0) + p.y.var(axis=0))).mean())
     both = np.concatenate([p.x, p.y])
@@ -87,11 +87,11 @@ def plain(p: Samples) -> Difference:
     return lambda at: np.exp(-0.5 * cdist(at, centers, "sqeuclidean") / scale**2) @ theta
 
 
-RIVALS = {
-    "isopleth LSDD": Rival(lambda p: LSDD(random_state=0).fit(p.x, p.y).difference),
-    "isopleth LSDD, one thread": Rival(lambda p: LSDD(random_state=0, n_jobs=1).fit(p.x, p.y).difference),
-    "NumPy, a solve for every grid point and fold": Rival(plain),
-    "isopleth difference of two KDEs": Rival(lambda p: KDEDifference().fit(p.x, p.y).difference),
+PROGRAMS = {
+    "isopleth LSDD": Program(lambda p: LSDD(random_state=0).fit(p.x, p.y).difference),
+    "isopleth LSDD, one thread": Program(lambda p: LSDD(random_state=0, n_jobs=1).fit(p.x, p.y).difference),
+    "NumPy, a solve for every grid point and fold": Program(plain),
+    "isopleth difference of two KDEs": Program(lambda p: KDEDifference().fit(p.x, p.y).difference),
 }
 
 COMPARISONS = [
@@ -99,7 +99,7 @@ COMPARISONS = [
         "difference",
         "Difference of two normal densities, default grids and 5 folds, n = n' = {n:,}, d = {d}",
         problem,
-        RIVALS,
+        PROGRAMS,
         error,
         "L2 error over the L2 distance",
         rows=(125, 250, 500, 1000, 2000),

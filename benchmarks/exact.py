@@ -1,4 +1,4 @@
-"""Slow forms that owe nothing to the library, to measure errors against."""
+"""Slow reference computations that do not use the library."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from scipy.special import gammaln, kve, logsumexp
 
 
 def squared_distances(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """By differences, which lose no digits, of shape (len(x), len(y))."""
+    """Return squared distances from differences, which lose no digits, of shape (len(x), len(y))."""
     return np.sum((x[:, None, :] - y[None, :, :]) ** 2, axis=2)
 
 
 def gaussian_log_density(rows: np.ndarray, x: np.ndarray, bandwidth: float) -> np.ndarray:
-    """Log of the kernel density estimate of the rows `x`, at `rows`."""
+    """Return the logarithm of the kernel density estimate of the rows `x` at `rows`."""
     n, d = x.shape
     logs = -0.5 * squared_distances(rows, x) / bandwidth**2
     return logsumexp(logs, axis=1) - math.log(n) - d * math.log(bandwidth) - 0.5 * d * math.log(2.0 * math.pi)
 
 
 def sdo(r: np.ndarray, d: int, m: int) -> np.ndarray:
-    r"""The SDO kernel over its value at 0, at distances `r` > 0 and unit length scale.
+    r"""Return the SDO kernel divided by its value at 0, at distances `r` > 0 and unit length scale.
 
     Partial fractions of the spectrum :math:`1/(1 + t^{2m})` make it a sum of m Bessel functions of complex argument. Terms
     cancel where r is small: below 1 digits are lost, the more the higher m is.

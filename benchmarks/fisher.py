@@ -1,4 +1,4 @@
-"""The Hyvarinen loss of a fitted density: exact, beside the papers' random probes."""
+"""Hyvarinen loss of a fitted density: exact, and by the papers' random probes."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.comparison import Comparison, Rival
+from benchmarks.comparison import Comparison, Program
 from benchmarks.exact import squared_distances
 from isopleth import SOSREP, hutchinson_loss
 
 PROBES = 300
+# Step of the papers' forward difference, in units of the length scale; the papers do not state it.
 STEP = 1e-4
-"""Of the papers' forward difference, in units of the length scale; they leave it open."""
 
 
 @dataclass(frozen=True)
 class Loss:
-    """Rows that are fitted, and rows held out."""
+    """Rows to fit and held-out rows."""
 
     x: np.ndarray
     held_out: np.ndarray
@@ -26,30 +26,30 @@ class Loss:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A density, and rows held out."""
+    """Density and held-out rows."""
 
     model: SOSREP
     rows: np.ndarray
 
 
 def problem(n: int, d: int) -> Loss:
-    """n rows of either kind."""
+    """Draw n rows of each kind."""
     rng = np.random.default_rng(0)
     return Loss(rng.normal(size=(n, d)), rng.normal(size=(n, d)))
 
 
 def fitted(p: Loss) -> Fitted:
-    """The density, whose fit is not timed."""
+    """Fit the density, which is not timed."""
     return Fitted(SOSREP().fit(p.x), p.held_out)
 
 
 def exact(f: Fitted) -> float:
-    """The estimator's answer."""
+    """Return the exact loss of the estimator."""
     return f.model.hyvarinen_loss(f.rows)
 
 
 def published(draw: Callable[[np.random.Generator, tuple[int, int]], np.ndarray]) -> Callable[[Fitted], float]:
-    """The papers' estimate: forward differences of the score along random probes.
+    """Return the papers' estimate: forward differences of the score along random probes.
 
     Their scores are by automatic differentiation; ours, in closed form, are given to them.
     """
@@ -69,12 +69,12 @@ def published(draw: Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
 
 
 def probed(f: Fitted) -> float:
-    """Our own estimate for densities of which only values are known, at as many probes."""
+    """Return the library's estimate for densities of which only values are known, with the same number of probes."""
     return hutchinson_loss(f.model.score_samples, f.rows, f.model.unit_, n_probes=PROBES, random_state=1).value
 
 
 def error(p: Loss, got: float) -> float:
-    """Relative, against dense sums: 2 Delta f / f for the Gaussian kernel, in units of `unit_`."""
+    """Return the relative error, against dense sums: 2 Delta f / f for the Gaussian kernel, in units of `unit_`."""
     model = SOSREP().fit(p.x)
     s = squared_distances(p.held_out / model.length_scale_, model.centers_ / model.length_scale_)
     k = np.exp(-0.5 * s)
@@ -90,10 +90,10 @@ COMPARISONS = [
         "Hyvarinen loss of a Gaussian SOSREP of n rows at n rows held out, n = {n:,}, d = {d}",
         problem,
         {
-            "isopleth, exact": Rival(exact, setup=fitted),
-            "isopleth hutchinson_loss, 300 probes": Rival(probed, setup=fitted),
-            "papers, 300 normal probes": Rival(published(lambda rng, shape: rng.normal(size=shape)), setup=fitted),
-            "papers, 300 probes from {-1, 0, 1}": Rival(
+            "isopleth, exact": Program(exact, setup=fitted),
+            "isopleth hutchinson_loss, 300 probes": Program(probed, setup=fitted),
+            "papers, 300 normal probes": Program(published(lambda rng, shape: rng.normal(size=shape)), setup=fitted),
+            "papers, 300 probes from {-1, 0, 1}": Program(
                 published(lambda rng, shape: rng.integers(-1, 2, size=shape).astype(float)), setup=fitted
             ),
         },

@@ -1,4 +1,4 @@
-"""Time and accuracy of isopleth on a CUDA device, beside what else would do the same there.
+"""Time and accuracy of isopleth on a CUDA device, compared with other ways to do the same.
 
     python -m benchmarks.gpu --out docs/benchmarks_gpu_results.txt
 
@@ -37,7 +37,7 @@ QUICK = Sizes(products=(1_500, 16), fit=(400, 5), scores=(64, 8), rounds=1)
 
 
 def seconds(run: Callable[[], Any], device: Any, rounds: int) -> tuple[float, Any]:
-    """Median seconds of some turns, each to the end of what it began on the device, and the last answer.
+    """Return the median seconds of several runs, each including all work on the device, and the last answer.
 
     A turn before them, which compiles and allocates, is not counted.
     """
@@ -58,21 +58,21 @@ def seconds(run: Callable[[], Any], device: Any, rounds: int) -> tuple[float, An
 
 
 def products(sizes: Sizes, device: Any) -> Section:
-    """Sums of a Gaussian kernel, against the time of the matrix product that alone gives the distances."""
-    from benchmarks import gpu_products as rivals
+    """Measure sums of a Gaussian kernel, compared with the matrix product that gives the distances."""
+    from benchmarks import gpu_products as programs
 
     n, d = sizes.products
-    problem = rivals.problem(n, d, device)
-    bare, _ = seconds(lambda: rivals.matrix_product(problem), device, sizes.rounds)
+    problem = programs.problem(n, d, device)
+    bare, _ = seconds(lambda: programs.matrix_product(problem), device, sizes.rounds)
     rows = [["the matrix product x x' alone, slab by slab", duration(bare), "1", "", rate(n, d, bare)]]
-    for name, run in rivals.RIVALS.items():
+    for name, run in programs.PROGRAMS.items():
         try:
             taken, answer = seconds(lambda run=run: run(problem), device, sizes.rounds)
-        except Exception as error:  # what a rival cannot do at this size, or lacks, is part of the result
+        except Exception as error:  # what a program cannot do at this size, or lacks, is part of the result
             reason = str(error).splitlines() or [""]
             rows.append([name, f"{type(error).__name__}: {reason[0][:60]}", "", "", ""])
             continue
-        error = "" if answer is None else number(rivals.error(problem, answer))
+        error = "" if answer is None else number(programs.error(problem, answer))
         rows.append([name, duration(taken), number(bare / taken), error, rate(n, d, taken)])
     header = ["", "time", "share of the product's rate", "largest relative error", "TFLOP/s of 2 n n d"]
     return Section(
@@ -81,12 +81,12 @@ def products(sizes: Sizes, device: Any) -> Section:
 
 
 def rate(n: int, d: int, taken: float) -> str:
-    """As if a sum were nothing but its matrix product."""
+    """Return the rate as if a sum were only its matrix product."""
     return number(2.0 * n * n * d / taken / 1e12)
 
 
 def fit(sizes: Sizes, device: Any) -> Section:
-    """SOSREP in double precision, held against its equation at some of the rows, in literal sums on the host."""
+    """Measure SOSREP in double precision, and check its equation at some rows by direct sums on the CPU."""
     import numpy as np
     import torch
 
@@ -109,7 +109,7 @@ def fit(sizes: Sizes, device: Any) -> Section:
 
 
 def scores(sizes: Sizes, device: Any) -> Section:
-    """The score of a small batch at its own rows, as a training step wants it."""
+    """Measure the score of a small batch at its own rows, as in a training step."""
     import numpy as np
     import torch
 
@@ -128,7 +128,7 @@ def scores(sizes: Sizes, device: Any) -> Section:
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.gpu", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -139,7 +139,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def measured(name: str, quick: bool) -> tuple[list[str], list[Section]]:
-    """The lines before the tables, and the tables."""
+    """Return the introduction and the tables."""
     import torch
 
     device = torch.device(name)
@@ -154,7 +154,7 @@ def measured(name: str, quick: bool) -> tuple[list[str], list[Section]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, print and write."""
+    """Measure, print and write the tables."""
     options = parse(arguments)
     head, sections = measured(options.device, options.quick)
     print("\n".join(head))

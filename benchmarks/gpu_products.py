@@ -1,4 +1,4 @@
-"""Sums of a Gaussian kernel over points on a device: ours, and what else would do."""
+"""Sums of a Gaussian kernel over points on a device, by isopleth and by other means."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from isopleth import Gaussian
 from isopleth.operators import Operator
 from isopleth.torch import kernel_product
 
+# Bytes of one array of a program that works slab by slab.
 SLAB_BYTES = 2**30
-"""What one array of a rival that goes slab by slab may take."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Product:
 
 
 def problem(n: int, d: int, device: torch.device) -> Product:
-    """Normal points at distances of about 1, and normal coefficients."""
+    """Draw normal points at distances of about 1, and normal coefficients."""
     rng = np.random.default_rng(0)
     x, v = rng.normal(size=(n, d)) / np.sqrt(d), rng.normal(size=n)
     return Product(*(torch.from_numpy(a.astype(np.float32)).to(device) for a in (x, v)))
@@ -38,7 +38,7 @@ def _slabs(p: Product, numbers_a_row: int) -> list[slice]:
 
 
 def matrix_product(p: Product) -> None:
-    """x x', into the same memory again and again: the rate that the device has for this shape."""
+    """Compute x x' repeatedly into the same memory: the rate of the device for this shape."""
     n = len(p.x)
     slabs = _slabs(p, n)
     out = torch.empty((slabs[0].stop, n), dtype=p.x.dtype, device=p.x.device)
@@ -48,17 +48,17 @@ def matrix_product(p: Product) -> None:
 
 
 def operator(p: Product) -> torch.Tensor:
-    """Points against themselves, half of the tiles."""
+    """Return the sums over the points themselves; half of the tiles are computed."""
     return Operator(Gaussian(), p.x).matvec(p.v)
 
 
 def operator_of_two_sets(p: Product) -> torch.Tensor:
-    """All tiles."""
+    """Return the sums with all tiles."""
     return Operator(Gaussian(), p.x, p.x.clone()).matvec(p.v)
 
 
 def forward_and_backward(p: Product) -> torch.Tensor:
-    """The sums and their gradients for points, queries and coefficients."""
+    """Return the sums and their gradients for points, queries and coefficients."""
     x, y, v = p.x.clone().requires_grad_(), p.x.clone().requires_grad_(), p.v.clone().requires_grad_()
     out = kernel_product("gaussian", x, y, v)
     out.sum().backward()
@@ -66,7 +66,7 @@ def forward_and_backward(p: Product) -> torch.Tensor:
 
 
 def dense(p: Product) -> torch.Tensor:
-    """The whole matrix, as anybody writes it."""
+    """Return the sums by the whole matrix."""
     if p.x.device.type == "cuda":
         needed, free = 3 * 4 * len(p.x) ** 2, torch.cuda.mem_get_info(p.x.device)[0]
         if needed > free:
@@ -75,7 +75,7 @@ def dense(p: Product) -> torch.Tensor:
 
 
 def differences(p: Product) -> torch.Tensor:
-    """The (b, m, d) tensor of differences of b rows at a time."""
+    """Return the sums by the (b, m, d) tensor of differences of b rows at a time."""
     out = torch.empty_like(p.v)
     for rows in _slabs(p, p.x.numel()):
         s = ((p.x[rows, None, :] - p.x[None, :, :]) ** 2).sum(dim=2)
@@ -84,14 +84,14 @@ def differences(p: Product) -> torch.Tensor:
 
 
 def keops(p: Product) -> torch.Tensor:
-    """pykeops, which compiles a function for the device."""
+    """Return the sums by pykeops, which compiles a function for the device."""
     from pykeops.torch import LazyTensor
 
     a, b = LazyTensor(p.x[:, None, :]), LazyTensor(p.x[None, :, :])
     return ((-0.5 * ((a - b) ** 2).sum(-1)).exp() @ p.v[:, None])[:, 0]
 
 
-RIVALS = {
+PROGRAMS = {
     "isopleth": operator,
     "isopleth, two sets of points": operator_of_two_sets,
     "isopleth.torch, with gradients for points, queries and coefficients": forward_and_backward,
@@ -102,7 +102,7 @@ RIVALS = {
 
 
 def error(p: Product, got: torch.Tensor) -> float:
-    """Of the first rows, over the sum of sizes, against literal float64."""
+    """Return the error of the first rows relative to the sum of absolute values, against float64 sums."""
     x, v = (a.cpu().numpy().astype(np.float64) for a in (p.x, p.v))
     top, bottom = np.zeros(20), np.zeros(20)
     for block in np.array_split(np.arange(len(x)), max(1, len(x) // 2_000)):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.comparison import Comparison, Rival
+from benchmarks.comparison import Comparison, Program
 from benchmarks.exact import squared_distances
 
 
@@ -21,21 +21,21 @@ class Problem:
 
 
 def problem(n: int, d: int) -> Problem:
-    """Normal points, at distances of about 1 whatever d is, and normal coefficients."""
+    """Draw normal points, at distances of about 1 for every d, and normal coefficients."""
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(2, n, d)) / np.sqrt(d)
     return Problem(x, y, rng.normal(size=n))
 
 
 def tensors(p: Problem) -> Any:
-    """The same numbers, without a graph."""
+    """Return the same numbers without a graph."""
     import torch
 
     return tuple(torch.from_numpy(a) for a in (p.x, p.y, p.v))
 
 
 def ours(given: Any) -> Any:
-    """One function for sums and gradients, tile by tile."""
+    """Return sums and gradients by isopleth, tile by tile."""
     from isopleth.torch import kernel_product
 
     inputs = [a.clone().requires_grad_() for a in given]
@@ -44,7 +44,7 @@ def ours(given: Any) -> Any:
 
 
 def whole(given: Any) -> Any:
-    """The matrix, and torch's own differentiation."""
+    """Return sums and gradients by the whole matrix and torch's differentiation."""
     import torch
 
     x, y, v = (a.clone().requires_grad_() for a in given)
@@ -54,7 +54,7 @@ def whole(given: Any) -> Any:
 
 
 def in_slabs(given: Any, rows: int = 256) -> Any:
-    """Slabs of rows, whose graphs are all kept until the end."""
+    """Return sums and gradients by slabs of rows, whose graphs are all kept until the end."""
     import torch
 
     x, y, v = (a.clone().requires_grad_() for a in given)
@@ -65,7 +65,7 @@ def in_slabs(given: Any, rows: int = 256) -> Any:
 
 
 def error(p: Problem, got: np.ndarray) -> float:
-    """Of the gradient for the first points, over its largest number."""
+    """Return the error of the gradient for the first points relative to its largest entry."""
     some = p.x[:50]
     weights = np.exp(-0.5 * squared_distances(some, p.y)) * p.v
     want = weights @ p.y - weights.sum(axis=1)[:, None] * some
@@ -78,9 +78,9 @@ COMPARISONS = [
         "Sums of a Gaussian kernel over points with gradients for all inputs, float64, n = {n:,}, d = {d}",
         problem,
         {
-            "isopleth.torch": Rival(ours, needs="torch", setup=tensors),
-            "torch, whole matrix": Rival(whole, needs="torch", setup=tensors, room=lambda n, d: 5 * 8 * n**2),
-            "torch, in slabs of rows": Rival(in_slabs, needs="torch", setup=tensors, room=lambda n, d: 4 * 8 * n**2),
+            "isopleth.torch": Program(ours, needs="torch", setup=tensors),
+            "torch, whole matrix": Program(whole, needs="torch", setup=tensors, room=lambda n, d: 5 * 8 * n**2),
+            "torch, in slabs of rows": Program(in_slabs, needs="torch", setup=tensors, room=lambda n, d: 4 * 8 * n**2),
         },
         error,
         "largest relative error",

@@ -1,4 +1,4 @@
-"""Densities on a regular grid, which a fast Fourier transform of binned rows makes cheap."""
+"""Densities on a regular grid, for which a Fourier transform of binned rows is fast."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from scipy.stats import gaussian_kde
 from sklearn.neighbors import KernelDensity
 
-from benchmarks.comparison import Comparison, Rival
+from benchmarks.comparison import Comparison, Program
 from benchmarks.exact import gaussian_log_density
 from benchmarks.scoring import whitened
 from isopleth import KDE
 
+# Grid points along an axis.
 SIDE = {1: 1024, 2: 128}
-"""Points of the grid along an axis."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Grid:
 
 
 def problem(n: int, d: int) -> Grid:
-    """n normal rows, and a grid that holds all of them with four bandwidths beside."""
+    """Draw n normal rows, and return a grid around them with a margin of four bandwidths."""
     x = whitened(np.random.default_rng(0).normal(size=(n, d)))
     bandwidth = n ** (-1.0 / (d + 4))
     axes = [np.linspace(c.min() - 4 * bandwidth, c.max() + 4 * bandwidth, SIDE[d]) for c in x.T]
@@ -36,30 +36,30 @@ def problem(n: int, d: int) -> Grid:
 
 
 def kdepy(p: Grid) -> np.ndarray:
-    """KDEpy's transform."""
+    """Return KDEpy's Fourier transform estimate."""
     import KDEpy
 
     return KDEpy.FFTKDE(kernel="gaussian", bw=p.bandwidth).fit(p.x).evaluate(p.points)
 
 
 def error(p: Grid, got: np.ndarray) -> float:
-    """At some of the points, over the largest value."""
+    """Return the error at some of the points, relative to the largest value."""
     some = np.linspace(0, len(p.points) - 1, 300).astype(int)
     exact = np.exp(gaussian_log_density(p.points[some], p.x, p.bandwidth))
     return float(np.max(np.abs(got[some] - exact)) / exact.max())
 
 
 def scikit_learn(p: Grid, **options: float) -> np.ndarray:
-    """KernelDensity."""
+    """Return the estimate of scikit-learn's KernelDensity."""
     return np.exp(KernelDensity(bandwidth=p.bandwidth, **options).fit(p.x).score_samples(p.points))
 
 
-RIVALS = {
-    "isopleth KDE": Rival(lambda p: np.exp(KDE(length_scale=p.bandwidth).fit(p.x).score_samples(p.points))),
-    "scikit-learn KernelDensity": Rival(scikit_learn),
-    "scikit-learn, rtol=1e-4": Rival(lambda p: scikit_learn(p, rtol=1e-4)),
-    "SciPy gaussian_kde": Rival(lambda p: gaussian_kde(p.x.T, bw_method=p.bandwidth)(p.points.T)),
-    "KDEpy FFTKDE": Rival(kdepy, needs="KDEpy"),
+PROGRAMS = {
+    "isopleth KDE": Program(lambda p: np.exp(KDE(length_scale=p.bandwidth).fit(p.x).score_samples(p.points))),
+    "scikit-learn KernelDensity": Program(scikit_learn),
+    "scikit-learn, rtol=1e-4": Program(lambda p: scikit_learn(p, rtol=1e-4)),
+    "SciPy gaussian_kde": Program(lambda p: gaussian_kde(p.x.T, bw_method=p.bandwidth)(p.points.T)),
+    "KDEpy FFTKDE": Program(kdepy, needs="KDEpy"),
 }
 
 COMPARISONS = [
@@ -67,7 +67,7 @@ COMPARISONS = [
         "grid",
         "A density of n rows on a grid of 1,024 points, n = {n:,}, d = {d}",
         problem,
-        RIVALS,
+        PROGRAMS,
         error,
         "largest error of p, over its peak",
         rows=(1000, 4000, 16_000, 64_000),
@@ -77,7 +77,7 @@ COMPARISONS = [
         "grid-plane",
         "A density of n rows on a grid of 128 by 128 points, n = {n:,}, d = {d}",
         problem,
-        RIVALS,
+        PROGRAMS,
         error,
         "largest error of p, over its peak",
         rows=(500, 1000, 2000, 4000),

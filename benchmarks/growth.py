@@ -1,4 +1,4 @@
-"""How a cost grows with a size."""
+"""Growth of a cost with a size."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Growth:
 
 
 def fitted(costs: Mapping[int, float]) -> Growth | None:
-    """The power law of positive costs by size; None for fewer than two sizes."""
+    """Fit the power law of positive costs by size; return None for fewer than two sizes."""
     sizes = sorted(size for size, cost in costs.items() if cost > 0.0)
     if len(sizes) < 2:
         return None
@@ -35,7 +35,7 @@ def fitted(costs: Mapping[int, float]) -> Growth | None:
 
 
 def expected(costs: Mapping[int, float], size: int) -> float:
-    """The cost at a larger size by the last two smaller ones, or quadratic growth where there is one; 0 without any."""
+    """Predict the cost at a larger size from the last two smaller ones; from one, by quadratic growth; 0 without any."""
     known = sorted(costs)
     if not known:
         return 0.0

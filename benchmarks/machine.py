@@ -1,4 +1,4 @@
-"""Where figures come from."""
+"""Description of the machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PACKAGES = ("isopleth", "numpy", "scipy", "scikit-learn", "torch", "pyod", "KDEp
 
 
 def description() -> list[str]:
-    """Lines on the processor and the versions."""
+    """Return lines about the processor and the versions."""
     memory = (
         os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30 if hasattr(os, "sysconf") else float("nan")
     )

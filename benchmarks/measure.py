@@ -1,4 +1,4 @@
-"""From a comparison to figures."""
+"""Measure a comparison."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from functools import partial
 from typing import Any
 
 from benchmarks import memory
-from benchmarks.comparison import Comparison, Rival
+from benchmarks.comparison import Comparison, Program
 from benchmarks.growth import Growth, expected, fitted
 from benchmarks.timing import interleaved
 
+# Smallest memory in bytes that is distinguishable from what libraries keep for themselves.
 PLAIN = 2**24
-"""Bytes that stand out from what libraries keep for themselves."""
 
 
 @dataclass
 class Figures:
-    """What was measured of one rival.
+    """Measurements of one program.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Figures:
 
     @property
     def growth(self) -> dict[str, Growth | None]:
-        """Fitted power laws."""
+        """Return the fitted power laws."""
         large = max(self.bytes.values(), default=0.0) >= PLAIN
         return {
             "rows": fitted(self.seconds),
@@ -56,14 +56,14 @@ class Figures:
 
 @dataclass(frozen=True)
 class Limits:
-    """How long things may take, in seconds.
+    """Limits of time, in seconds.
 
     Parameters
     ----------
     budget : float
-        Of a rival's turns at one size.
+        Of a program's turns at one size.
     slowest : float
-        A size at which a rival is expected to take longer is left out.
+        A size at which a program is expected to take longer is left out.
     rounds : int
         Turns.
     """
@@ -78,9 +78,9 @@ QUICK = Limits(budget=0.1, slowest=3.0, rounds=2)
 
 
 def measured(comparison: Comparison, subject: str, quick: bool) -> dict[str, Figures]:
-    """Figures of each rival; `subject` is the module that has the comparison."""
+    """Measure each program; `subject` is the module of the comparison."""
     limits = QUICK if quick else FULL
-    figures = {name: _start(rival) for name, rival in comparison.rivals.items()}
+    figures = {name: _start(program) for name, program in comparison.programs.items()}
     rows, columns, column_rows = comparison.sizes(quick)
     answers: dict[str, tuple[Any, Any]] = {}
     for n in rows:
@@ -96,9 +96,9 @@ def measured(comparison: Comparison, subject: str, quick: bool) -> dict[str, Fig
     return figures
 
 
-def _start(rival: Rival) -> Figures:
-    there = importlib.util.find_spec(rival.needs) is not None
-    return Figures("" if there else f"{rival.needs} is not installed: not measured")
+def _start(program: Program) -> Figures:
+    there = importlib.util.find_spec(program.needs) is not None
+    return Figures("" if there else f"{program.needs} is not installed: not measured")
 
 
 def _one_size(
@@ -109,23 +109,23 @@ def _one_size(
     size: int,
     limits: Limits,
 ) -> dict[str, tuple[Any, Any]]:
-    """Enter the seconds of all who can do this size in `costs`; problems and answers by name."""
+    """Add the seconds of all programs that can do this size to `costs`; return problems and answers by name."""
     problem = comparison.problem(*shape)
     runs: dict[str, Callable[[], Any]] = {}
     answers: dict[str, tuple[Any, Any]] = {}
-    for name, rival in comparison.able(*shape).items():
+    for name, program in comparison.able(*shape).items():
         mine = figures[name]
-        if mine.note or expected(costs[name], size) / rival.times > max(limits.slowest, comparison.slowest):
+        if mine.note or expected(costs[name], size) / program.times > max(limits.slowest, comparison.slowest):
             continue
         try:
-            state = _quietly(rival.setup, problem)
-            answers[name] = (problem, _quietly(rival.run, state))
-        except Exception as error:  # whatever goes wrong in a rival is no reason to stop
+            state = _quietly(program.setup, problem)
+            answers[name] = (problem, _quietly(program.run, state))
+        except Exception as error:  # whatever goes wrong in a program is no reason to stop
             mine.note = f"not measured: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
             continue
-        runs[name] = partial(_quietly, rival.run, state)
+        runs[name] = partial(_quietly, program.run, state)
     for name, seconds in interleaved(runs, limits.rounds, limits.budget).items():
-        costs[name][size] = seconds * comparison.rivals[name].times
+        costs[name][size] = seconds * comparison.programs[name].times
     return answers
 
 
@@ -138,9 +138,9 @@ def _quietly(run: Callable[[Any], Any], argument: Any) -> Any:
 def _memory(comparison: Comparison, subject: str, figures: dict[str, Figures]) -> None:
     if not memory.available():
         return
-    for name, rival in comparison.rivals.items():
+    for name, program in comparison.programs.items():
         sizes = sorted(figures[name].seconds)
-        if not figures[name].note and rival.in_process and sizes:
+        if not figures[name].note and program.in_process and sizes:
             shapes = [(n, comparison.columns) for n in sizes]
             found = memory.peaks(subject, comparison.name, name, shapes)
             figures[name].bytes = {n: peak for n, peak in zip(sizes, found, strict=True) if not math.isnan(peak)}

@@ -1,4 +1,4 @@
-"""What a Nystrom score has to know of many rows: sums of products of kernel blocks with 300 landmarks."""
+"""Nystrom scores of many rows: sums of products of kernel blocks with 300 landmarks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from benchmarks.comparison import Comparison, Rival
+from benchmarks.comparison import Comparison, Program
 from benchmarks.exact import squared_distances
 from isopleth import IMQ, Tikhonov
 from isopleth.score.spaces import SPACES
@@ -17,8 +17,8 @@ from isopleth.score.statistics import NystromStatistics, NystromSystem
 LANDMARKS = 300
 CHUNK = 512
 
+# Space, averaged squares, right-hand side, precision.
 Answer = tuple[str, np.ndarray, np.ndarray, type]
-"""Space, averaged squares, right-hand side, precision."""
 
 
 @dataclass(frozen=True)
@@ -29,17 +29,17 @@ class Rows:
 
     @property
     def z(self) -> np.ndarray:
-        """The landmarks."""
+        """Return the landmarks."""
         return self.x[:LANDMARKS]
 
 
 def problem(n: int, d: int) -> Rows:
-    """Normal rows."""
+    """Draw normal rows."""
     return Rows(np.random.default_rng(0).normal(size=(n, d)) * np.sqrt(2.0 / d))
 
 
 def ours(space: str, dtype: type) -> Callable[[Rows], Answer]:
-    """One pass over the rows."""
+    """Compute the sums in one pass over the rows."""
 
     def run(p: Rows) -> Answer:
         x = p.x.astype(dtype)
@@ -50,7 +50,7 @@ def ours(space: str, dtype: type) -> Callable[[Rows], Answer]:
 
 
 def curl_free_block(z: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Blocks of d x d numbers, component after component."""
+    """Return the blocks of d x d numbers, one component after another."""
     m, n, d = len(z), len(x), z.shape[1]
     q = 1.0 + squared_distances(z, x)
     out = np.empty((d, m, d, n))
@@ -63,7 +63,7 @@ def curl_free_block(z: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def diagonal_block(z: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The scalar kernel."""
+    """Return the scalar kernel."""
     return (1.0 + squared_distances(z, x)) ** -0.5
 
 
@@ -71,7 +71,7 @@ BLOCKS = {"curl_free": curl_free_block, "diagonal": diagonal_block}
 
 
 def literal(space: str) -> Callable[[Rows], Answer]:
-    """What anybody writes: the blocks of a chunk, then their product."""
+    """Compute the sums directly: the blocks of a chunk, then their product."""
 
     def run(p: Rows) -> Answer:
         total: np.ndarray | float = 0.0
@@ -91,7 +91,7 @@ def _float64(n: int, d: int) -> np.ndarray:
 
 
 def distance(p: Rows, answer: Answer) -> float:
-    """Of the score from that of float64 sums, where the literal form would take too long."""
+    """Return the difference of the score from that of float64 sums, where the direct form would take too long."""
     want = _float64(*p.x.shape)
     return float(np.linalg.norm(_score(p, answer) - want) / np.linalg.norm(want))
 
@@ -102,7 +102,7 @@ def _expected(space: str, n: int, d: int) -> np.ndarray:
 
 
 def _score(p: Rows, answer: Answer) -> np.ndarray:
-    """The score at some rows, by Tikhonov with ridge 1e-3."""
+    """Return the score at some rows, by Tikhonov with ridge 1e-3."""
     name, squares, rhs, dtype = answer
     space = SPACES[name](IMQ(dim=p.x.shape[1]))
     system = NystromSystem(space.gram(p.z), squares, rhs, float(np.finfo(dtype).eps))
@@ -111,16 +111,16 @@ def _score(p: Rows, answer: Answer) -> np.ndarray:
 
 
 def error(p: Rows, answer: Answer) -> float:
-    """Of the score that is solved from the sums."""
+    """Return the error of the score that is computed from the sums."""
     want = _expected(answer[0], *p.x.shape)
     return float(np.linalg.norm(_score(p, answer) - want) / np.linalg.norm(want))
 
 
-def _rivals(space: str) -> dict[str, Rival]:
+def _programs(space: str) -> dict[str, Program]:
     return {
-        "isopleth": Rival(ours(space, np.float64)),
-        "isopleth, float32": Rival(ours(space, np.float32)),
-        "NumPy, blocks of a chunk, then their product": Rival(literal(space)),
+        "isopleth": Program(ours(space, np.float64)),
+        "isopleth, float32": Program(ours(space, np.float32)),
+        "NumPy, blocks of a chunk, then their product": Program(literal(space)),
     }
 
 
@@ -129,7 +129,7 @@ COMPARISONS = [
         "nystrom-curl-free",
         "Sums over n rows for a curl-free Nystrom score of 300 landmarks, n = {n:,}, d = {d}",
         problem,
-        _rivals("curl_free"),
+        _programs("curl_free"),
         error,
         "relative error of the score",
         rows=(1024, 2048, 4096, 8192),
@@ -141,7 +141,7 @@ COMPARISONS = [
         "nystrom-diagonal",
         "Sums over n rows for a diagonal Nystrom score of 300 landmarks, n = {n:,}, d = {d}",
         problem,
-        _rivals("diagonal"),
+        _programs("diagonal"),
         error,
         "relative error of the score",
         rows=(12_500, 25_000, 50_000, 100_000),
@@ -151,7 +151,7 @@ COMPARISONS = [
         "nystrom-large",
         "Sums over many rows for a curl-free Nystrom score of 300 landmarks, n = {n:,}, d = {d}",
         problem,
-        {name: rival for name, rival in _rivals("curl_free").items() if name.startswith("isopleth")},
+        {name: program for name, program in _programs("curl_free").items() if name.startswith("isopleth")},
         distance,
         "distance of the score from that of float64",
         rows=(25_000, 100_000),

@@ -1,4 +1,4 @@
-"""Streamed products of a Gaussian kernel matrix with a vector."""
+"""Products of a Gaussian kernel matrix, computed in tiles, with a vector."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_limits
 
-from benchmarks.comparison import Comparison, Rival
+from benchmarks.comparison import Comparison, Program
 from benchmarks.exact import sdo, squared_distances
 from isopleth import Gaussian, Kernel, Laplacian, Matern
 from isopleth.kernels import get_kernel
@@ -26,13 +26,13 @@ class Product:
 
 
 def problem(n: int, d: int) -> Product:
-    """Normal points, at distances of about 1 whatever d is, and normal coefficients."""
+    """Draw normal points, at distances of about 1 for every d, and normal coefficients."""
     rng = np.random.default_rng(0)
     return Product(rng.normal(size=(n, d)) / np.sqrt(d), rng.normal(size=n))
 
 
 def hand_tiled(p: Product, rows: int = 256, columns: int = 512, threads: int = 2) -> np.ndarray:
-    """What a careful user writes: one buffer a thread, everything in place, BLAS held to one thread."""
+    """Compute the product as a careful user would: one buffer for each thread, in-place operations, one BLAS thread."""
     x, v, n = p.x, p.v, len(p.x)
     norms = np.einsum("ij,ij->i", x, x)
     out = np.zeros(n)
@@ -56,12 +56,12 @@ def hand_tiled(p: Product, rows: int = 256, columns: int = 512, threads: int = 2
 
 
 def whole_matrix(p: Product) -> np.ndarray:
-    """What anybody writes: the matrix, then the product."""
+    """Compute the matrix, then the product."""
     return np.exp(-0.5 * cdist(p.x, p.x, "sqeuclidean")) @ p.v
 
 
 def keops(p: Product) -> np.ndarray:
-    """The same sum by pykeops on the processor."""
+    """Compute the product by pykeops on the CPU."""
     import pykeops
     from pykeops.numpy import LazyTensor
 
@@ -71,7 +71,7 @@ def keops(p: Product) -> np.ndarray:
 
 
 def gaussian_error(p: Product, got: np.ndarray) -> float:
-    """Of the first rows, over the sum of sizes."""
+    """Return the error of the first rows, relative to the sum of absolute values."""
     k = np.exp(-0.5 * squared_distances(p.x[:50], p.x))
     return float(np.max(np.abs(got[:50] - k @ p.v) / (k @ np.abs(p.v))))
 
@@ -94,7 +94,7 @@ def _profile(kernel: Kernel, r: np.ndarray, d: int) -> np.ndarray:
 
 
 def kernel_error(p: Product, answer: tuple[Kernel, np.ndarray]) -> float:
-    """As :func:`gaussian_error`, for each kernel's own formula."""
+    """Return the same as :func:`gaussian_error` for each kernel's own formula."""
     kernel, got = answer
     k = _profile(kernel, np.sqrt(squared_distances(p.x[:50], p.x)), p.x.shape[1])
     return float(np.max(np.abs(got[:50] - k @ p.v) / (np.abs(k) @ np.abs(p.v))))
@@ -106,11 +106,11 @@ COMPARISONS = [
         "Gaussian kernel matrix of n points with themselves times a vector, n = {n:,}, d = {d}",
         problem,
         {
-            "isopleth": Rival(lambda p: Operator(Gaussian(), p.x).matvec(p.v)),
-            "isopleth, two sets of points": Rival(lambda p: Operator(Gaussian(), p.x, p.x.copy()).matvec(p.v)),
-            "NumPy, tiled by hand, two threads": Rival(hand_tiled),
-            "SciPy distances, whole matrix": Rival(whole_matrix),
-            "pykeops": Rival(keops, needs="pykeops"),
+            "isopleth": Program(lambda p: Operator(Gaussian(), p.x).matvec(p.v)),
+            "isopleth, two sets of points": Program(lambda p: Operator(Gaussian(), p.x, p.x.copy()).matvec(p.v)),
+            "NumPy, tiled by hand, two threads": Program(hand_tiled),
+            "SciPy distances, whole matrix": Program(whole_matrix),
+            "pykeops": Program(keops, needs="pykeops"),
         },
         gaussian_error,
         "largest relative error",
@@ -124,7 +124,7 @@ COMPARISONS = [
         "Such a product for each of the kernels, n = {n:,}, d = {d}",
         problem,
         {
-            f"isopleth {name}": Rival(_product_of(get_kernel(name)))
+            f"isopleth {name}": Program(_product_of(get_kernel(name)))
             for name in ("gaussian", "laplacian", "matern52", "sdo")
         },
         kernel_error,

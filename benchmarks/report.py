@@ -1,4 +1,4 @@
-"""Tables for people: on the screen, and in reStructuredText for the pages."""
+"""Tables for the screen, and in reStructuredText for the pages."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from benchmarks.growth import Growth
 from benchmarks.measure import Figures
 
 ABSENT = "–"
+# Costs within this factor count as equal.
 CLOSE = 1.1
-"""Costs within this factor are called equal."""
 
+# Errors below this count as equal.
 ROUNDING = 1e-12
-"""Errors below this are called equal."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A table with a title, and sentences below it."""
+    """Table with a title and sentences below it."""
 
     title: str
     header: list[str]
@@ -28,7 +28,7 @@ class Section:
     notes: list[str] = field(default_factory=list)
 
     def text(self) -> str:
-        """Aligned columns."""
+        """Return aligned columns."""
         lines = [self.header, *self.rows]
         widths = [max(len(line[j]) for line in lines) for j in range(len(self.header))]
         shown = [
@@ -41,7 +41,7 @@ class Section:
         return "\n".join(["", self.title, *(f"  {line}" for line in shown), *(f"  {note}" for note in self.notes), ""])
 
     def rst(self) -> str:
-        """A list-table."""
+        """Return a list-table."""
         out = [self.title, "-" * len(self.title), "", ".. list-table::", "   :header-rows: 1", ""]
         for line in [self.header, *self.rows]:
             out += [f"   {'*' if j == 0 else ' '} - {cell}".rstrip() for j, cell in enumerate(line)]
@@ -51,7 +51,7 @@ class Section:
 
 
 def section(comparison: Comparison, figures: dict[str, Figures], quick: bool) -> Section:
-    """The table of one comparison."""
+    """Return the table of one comparison."""
     rows, columns, column_rows = comparison.sizes(quick)
     reference = next(iter(figures.values()))
     header = ["", "time", "x ours", "memory", comparison.measure, *_growth_headers(rows, columns, column_rows)]
@@ -86,7 +86,7 @@ def _growth_cells(mine: Figures, rows: list[int], columns: list[int]) -> list[st
 
 
 def _power(growth: Growth | None, sizes: list[int]) -> str:
-    """The exponent, and the range where it is not that of the column."""
+    """Return the exponent, and the range if it differs from that of the column."""
     if growth is None:
         return ABSENT
     low = "" if growth.low == sizes[0] else f" from {growth.low:,}"
@@ -95,7 +95,7 @@ def _power(growth: Growth | None, sizes: list[int]) -> str:
 
 
 def _ahead(comparison: Comparison, figures: dict[str, Figures], n: int) -> list[str]:
-    """Sentences on the rivals that beat the first row, in what and by how much."""
+    """Return sentences about the programs that are better than the first row, in what and by how much."""
     first, *_ = figures
     ours = figures[first]
     wins: dict[str, list[str]] = {"time": [], "memory": [], comparison.measure: []}
@@ -112,7 +112,7 @@ def _ahead(comparison: Comparison, figures: dict[str, Figures], n: int) -> list[
 
 
 def _lower(theirs: float | None, ours: float | None, least: float = 0.0) -> bool:
-    """Whether a cost is lower by a factor, and by at least something."""
+    """Return whether a cost is lower by a factor and by a minimal amount."""
     return theirs is not None and ours is not None and theirs * CLOSE < ours and theirs + least <= ours
 
 
@@ -128,17 +128,17 @@ def _scaled(value: float, units: list[tuple[float, str]], show: Callable[[float]
 
 
 def number(value: float) -> str:
-    """Two or three digits."""
+    """Format with two or three digits."""
     if not math.isfinite(value):
         return ABSENT
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}" if value >= 1 else f"{value:.2g}"
 
 
 def duration(seconds: float) -> str:
-    """Seconds in a unit that suits."""
+    """Format seconds in a suitable unit."""
     return _scaled(seconds, [(1.0, "s"), (1e-3, "ms"), (1e-6, "µs")], number)
 
 
 def size(count: float) -> str:
-    """Bytes in MiB."""
+    """Format bytes in MiB."""
     return _scaled(count, [(2.0**20, "MiB")], lambda value: f"{value:.1f}")

@@ -1,4 +1,4 @@
-"""Values of the SDO kernel: from its table, beside the papers' random features."""
+"""Values of the SDO kernel: from its table, and by the papers' random features."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.comparison import Comparison, Rival
+from benchmarks.comparison import Comparison, Program
 from benchmarks.exact import sdo
 from isopleth import SDO
 from isopleth.operators import Operator
 
 
 def problem(n: int, d: int) -> np.ndarray:
-    """Normal points, at distances about the reach of the kernel."""
+    """Draw normal points, at distances of about one length scale."""
     return np.random.default_rng(0).normal(size=(n, d)) * 4.0 / np.sqrt(d)
 
 
 def sampled(features: int) -> Callable[[np.ndarray], np.ndarray]:
-    """The papers' way, over the kernel's value at 0: one cosine a feature, radii from a fine grid.
+    """Return the papers' estimate, divided by the kernel's value at 0: one cosine for each feature, radii from a fine grid.
 
     With the two slips of the printed algorithm mended (it leaves out a factor of 2, and 2 pi in the phase).
     """
@@ -39,7 +39,7 @@ def sampled(features: int) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def error(x: np.ndarray, got: np.ndarray) -> float:
-    """Of the values for the first 50 points, where they are a unit or more apart."""
+    """Return the error for the first 50 points, at distances of one unit or more."""
     d = x.shape[1]
     r = np.sqrt(np.sum((x[:50, None, :] - x[None, :50, :]) ** 2, axis=2))
     apart = r >= 1.0
@@ -51,8 +51,8 @@ COMPARISONS = [
         "sampled-kernel",
         "Matrix of the SDO kernel over n points, n = {n:,}, d = {d}",
         problem,
-        {"isopleth, from its table": Rival(lambda x: Operator(SDO(), x).dense())}
-        | {f"papers' random features, T = {t:,}": Rival(sampled(t)) for t in (100, 1_000, 10_000)},
+        {"isopleth, from its table": Program(lambda x: Operator(SDO(), x).dense())}
+        | {f"papers' random features, T = {t:,}": Program(sampled(t)) for t in (100, 1_000, 10_000)},
         error,
         "largest error of a value",
         rows=(250, 500, 1000, 2000),

@@ -1,4 +1,4 @@
-"""Curl-free scores: the product that all of them are made of, and the fit at the samples (KEF)."""
+"""Curl-free scores: the product that all of them use, and the fit at the samples (KEF)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import pdist
 
 from benchmarks import difference_tensor
-from benchmarks.comparison import Comparison, Rival
+from benchmarks.comparison import Comparison, Program
 from benchmarks.difference_tensor import Differences, tensors
 from benchmarks.nystrom import curl_free_block
 from isopleth import IMQ, KEF, Tikhonov
@@ -18,8 +18,8 @@ from isopleth.operators import CURL_FREE, Operator
 from isopleth.score.spaces import SPACES
 from isopleth.score.system import Accuracy, SampleSystem, solve
 
+# Ridge, in units of the eigenvalues of K/n for a kernel that is 1 at 0, and relative residual.
 ALPHA, TOL = 1e-3, 1e-6
-"""Ridge, in units of the eigenvalues of K/n for a kernel that is 1 at 0, and relative residual."""
 
 
 @dataclass(frozen=True)
@@ -31,18 +31,18 @@ class Product:
 
 
 def product_problem(n: int, d: int) -> Product:
-    """Normal points at distances of about 2, and normal vectors."""
+    """Draw normal points at distances of about 2, and normal vectors."""
     rng = np.random.default_rng(0)
     return Product(rng.normal(size=(n, d)) * np.sqrt(2.0 / d), rng.normal(size=(n, d)))
 
 
 def operator(p: Product) -> Operator:
-    """The library's."""
+    """Return the product of the library."""
     return Operator(IMQ(), p.x, block=CURL_FREE)
 
 
 def product_error(p: Product, got: np.ndarray) -> float:
-    """Of the first rows, over the largest number."""
+    """Return the error of the first rows, relative to the largest entry."""
     want = Differences.of(p.x[:8], p.x).product(p.v)
     return float(np.max(np.abs(got[:8] - want)) / np.max(np.abs(want)))
 
@@ -72,26 +72,26 @@ class Ready:
 
 
 def rows(n: int, d: int) -> np.ndarray:
-    """Normal rows."""
+    """Draw normal rows."""
     return np.random.default_rng(0).normal(size=(n, d))
 
 
 def fit(X: np.ndarray) -> Score:
-    """All of it: checks, the median distance, the system, its solution."""
+    """Time the whole fit: checks, median distance, system and solution."""
     model = KEF(alpha=ALPHA, tol=TOL).fit(X)
     scale = float(model.length_scale_[0])
     return Score(scale, scale * model.grad_log_density_)
 
 
 def ready(X: np.ndarray) -> Ready:
-    """All but the solution."""
+    """Set up everything except the solution."""
     scale = float(np.median(pdist(X)))
     z = (X - X.mean(axis=0)) / scale
     return Ready(scale, SampleSystem(SPACES["curl_free"](IMQ(dim=X.shape[1])), z, np.full(len(X), 1.0 / len(X))))
 
 
 def solution(ready: Ready) -> Score:
-    """By the solver that `solver="auto"` takes."""
+    """Solve by the solver that `solver="auto"` chooses."""
     system = ready.system
     return Score(
         ready.length_scale, system.fitted(solve(system, Tikhonov(ALPHA), "auto", Accuracy(TOL, 2000)).at_samples)
@@ -99,7 +99,7 @@ def solution(ready: Ready) -> Score:
 
 
 def literal(solver: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], Score]:
-    """A fit by other means: the median distance, then a solution for rows in units of it."""
+    """Fit by other means: the median distance, then a solution for rows in units of it."""
 
     def run(X: np.ndarray) -> Score:
         scale = float(np.median(pdist(X)))
@@ -109,12 +109,12 @@ def literal(solver: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray]
 
 
 def by_tensor(z: np.ndarray) -> np.ndarray:
-    """Conjugate gradients on the tensor of differences."""
+    """Solve by conjugate gradients on the tensor of differences."""
     return difference_tensor.conjugate_gradients(z, ALPHA, TOL)
 
 
 def by_matrix(z: np.ndarray) -> np.ndarray:
-    """Cholesky's factor of all n d x n d numbers."""
+    """Solve by a Cholesky factorisation of the nd x nd matrix."""
     matrix = curl_free_block(z, z)
     matrix /= len(z)
     matrix.flat[:: len(matrix) + 1] += ALPHA
@@ -123,7 +123,7 @@ def by_matrix(z: np.ndarray) -> np.ndarray:
 
 
 def residual(X: np.ndarray, found: Score) -> float:
-    """Relative, by sums over differences."""
+    """Return the relative error, by sums over differences."""
     z, s = X / found.length_scale, found.values
     zeta = difference_tensor.zeta(z)
     rest = difference_tensor.row_by_row(z, s) / len(z) + ALPHA * s + zeta
@@ -136,12 +136,12 @@ def _fits(n: int, d: int, smaller: tuple[int, ...], columns: tuple[int, ...]) ->
         "Score at its samples by KEF (curl-free, IMQ, median scale, ridge 1e-3, residual 1e-6), n = {n:,}, d = {d}",
         rows,
         {
-            "isopleth KEF": Rival(fit),
-            "isopleth, the solution alone": Rival(solution, setup=ready),
-            "NumPy, tensor of differences, conjugate gradients": Rival(
+            "isopleth KEF": Program(fit),
+            "isopleth, the solution alone": Program(solution, setup=ready),
+            "NumPy, tensor of differences, conjugate gradients": Program(
                 literal(by_tensor), room=lambda n, d: tensors(n, n, d, 2)
             ),
-            "SciPy, whole matrix, Cholesky": Rival(literal(by_matrix), room=lambda n, d: 8.5 * (n * d) ** 2),
+            "SciPy, whole matrix, Cholesky": Program(literal(by_matrix), room=lambda n, d: 8.5 * (n * d) ** 2),
         },
         residual,
         "relative residual",
@@ -159,20 +159,20 @@ COMPARISONS = [
         "Curl-free IMQ kernel of n points with themselves times n vectors, n = {n:,}, d = {d}",
         product_problem,
         {
-            "isopleth": Rival(lambda p: operator(p).matvec(p.v)),
-            "isopleth, two sets of points": Rival(
+            "isopleth": Program(lambda p: operator(p).matvec(p.v)),
+            "isopleth, two sets of points": Program(
                 lambda p: Operator(IMQ(), p.x, p.x.copy(), block=CURL_FREE).matvec(p.v)
             ),
-            "isopleth, two matrices kept": Rival(
+            "isopleth, two matrices kept": Program(
                 lambda kept: kept.operator.matvec(kept.v), setup=lambda p: Kept(operator(p).store(), p.v)
             ),
-            "NumPy, tensor of differences": Rival(
+            "NumPy, tensor of differences": Program(
                 lambda p: difference_tensor.whole(p.x, p.v), room=lambda n, d: tensors(n, n, d, 3)
             ),
-            f"NumPy, tensor of differences, {difference_tensor.CHUNK} rows at a time": Rival(
+            f"NumPy, tensor of differences, {difference_tensor.CHUNK} rows at a time": Program(
                 lambda p: difference_tensor.in_chunks(p.x, p.v)
             ),
-            "NumPy, differences of one row at a time, contracted": Rival(
+            "NumPy, differences of one row at a time, contracted": Program(
                 lambda p: difference_tensor.row_by_row(p.x, p.v)
             ),
         },

@@ -1,4 +1,4 @@
-"""Log densities of rows under a kernel density estimate of one bandwidth, the same function for all."""
+"""Log densities of rows under a kernel density estimate of one bandwidth, the same function for all programs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import gaussian_kde
 from sklearn.neighbors import KernelDensity
 
-from benchmarks.comparison import Comparison, Rival
+from benchmarks.comparison import Comparison, Program
 from benchmarks.exact import gaussian_log_density
 from isopleth import KDE
 
@@ -33,18 +33,18 @@ def whitened(x: np.ndarray) -> np.ndarray:
 
 
 def problem(n: int, d: int) -> Scoring:
-    """n normal centres, twice as many rows, and Scott's bandwidth."""
+    """Draw n normal centres and twice as many rows; return them with Scott's bandwidth."""
     rng = np.random.default_rng(0)
     return Scoring(whitened(rng.normal(size=(n, d))), rng.normal(size=(2 * n, d)), n ** (-1.0 / (d + 4)))
 
 
-def ours(p: Scoring, n_jobs: int | None = None) -> np.ndarray:
-    """Fit and score."""
+def ours(p: Scoring, n_jobs: int = -1) -> np.ndarray:
+    """Fit and score with isopleth."""
     return KDE(length_scale=p.bandwidth, n_jobs=n_jobs).fit(p.x).score_samples(p.rows)
 
 
 def scikit_learn(**options: Any) -> Callable[[Scoring], np.ndarray]:
-    """KernelDensity with options."""
+    """Return scikit-learn's KernelDensity with options."""
 
     def run(p: Scoring) -> np.ndarray:
         settings = {name: len(p.x) if value == "n" else value for name, value in options.items()}
@@ -54,7 +54,7 @@ def scikit_learn(**options: Any) -> Callable[[Scoring], np.ndarray]:
 
 
 def kdepy(kind: str) -> Callable[[Scoring], np.ndarray]:
-    """A KDEpy estimator that answers at any rows."""
+    """Return a KDEpy estimator that can score any rows."""
 
     def run(p: Scoring) -> np.ndarray:
         import KDEpy
@@ -67,7 +67,7 @@ def kdepy(kind: str) -> Callable[[Scoring], np.ndarray]:
 
 
 def keops(p: Scoring) -> np.ndarray:
-    """A log-sum-exp by pykeops on the processor."""
+    """Compute the log-sum-exp by pykeops on the CPU."""
     import pykeops
     from pykeops.numpy import LazyTensor
 
@@ -79,21 +79,21 @@ def keops(p: Scoring) -> np.ndarray:
 
 
 def log_error(p: Scoring, got: np.ndarray) -> float:
-    """Of the first rows."""
+    """Return the error of the first rows."""
     return float(np.max(np.abs(got[:200] - gaussian_log_density(p.rows[:200], p.x, p.bandwidth))))
 
 
-RIVALS = {
-    "isopleth KDE": Rival(ours),
-    "isopleth KDE, one thread": Rival(lambda p: ours(p, n_jobs=1)),
-    "scikit-learn KernelDensity": Rival(scikit_learn()),
-    "scikit-learn, one leaf (no tree)": Rival(scikit_learn(leaf_size="n")),
-    "scikit-learn, rtol=1e-4": Rival(scikit_learn(rtol=1e-4)),
-    "scikit-learn, rtol=1e-2": Rival(scikit_learn(rtol=1e-2)),
-    "SciPy gaussian_kde": Rival(lambda p: gaussian_kde(p.x.T, bw_method=p.bandwidth).logpdf(p.rows.T)),
-    "KDEpy NaiveKDE": Rival(kdepy("NaiveKDE"), needs="KDEpy"),
-    "KDEpy TreeKDE": Rival(kdepy("TreeKDE"), needs="KDEpy"),
-    "pykeops log-sum-exp": Rival(keops, needs="pykeops"),
+PROGRAMS = {
+    "isopleth KDE": Program(ours),
+    "isopleth KDE, one thread": Program(lambda p: ours(p, n_jobs=1)),
+    "scikit-learn KernelDensity": Program(scikit_learn()),
+    "scikit-learn, one leaf (no tree)": Program(scikit_learn(leaf_size="n")),
+    "scikit-learn, rtol=1e-4": Program(scikit_learn(rtol=1e-4)),
+    "scikit-learn, rtol=1e-2": Program(scikit_learn(rtol=1e-2)),
+    "SciPy gaussian_kde": Program(lambda p: gaussian_kde(p.x.T, bw_method=p.bandwidth).logpdf(p.rows.T)),
+    "KDEpy NaiveKDE": Program(kdepy("NaiveKDE"), needs="KDEpy"),
+    "KDEpy TreeKDE": Program(kdepy("TreeKDE"), needs="KDEpy"),
+    "pykeops log-sum-exp": Program(keops, needs="pykeops"),
 }
 ERROR = "largest error of log p"
 
@@ -102,7 +102,7 @@ COMPARISONS = [
         "scoring",
         "Log density of 2n rows under n centres, Scott's bandwidth, n = {n:,}, d = {d}",
         problem,
-        RIVALS,
+        PROGRAMS,
         log_error,
         ERROR,
         rows=(500, 1000, 2000, 4000),
@@ -114,7 +114,7 @@ COMPARISONS = [
         "scoring-low",
         "The same log densities in few columns, where trees are at their best, n = {n:,}, d = {d}",
         problem,
-        RIVALS,
+        PROGRAMS,
         log_error,
         ERROR,
         rows=(1000, 2000, 4000, 8000),

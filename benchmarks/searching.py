@@ -1,4 +1,4 @@
-"""Choosing a length scale: time, and how far the chosen density is from the truth."""
+"""Choice of a length scale: time, and error of the resulting density."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy.stats import gaussian_kde
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.neighbors import KernelDensity
 
-from benchmarks.comparison import Comparison, Rival
+from benchmarks.comparison import Comparison, Program
 from isopleth import KDE, SOSREP, Search
 from isopleth.density.search import DEFAULT_GRID
 
@@ -43,7 +43,7 @@ def draw(n: int, d: int, seed: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows to fit, and fresh ones to judge by."""
+    """Rows to fit, and new rows to evaluate on."""
 
     x: np.ndarray
     fresh: np.ndarray
@@ -58,23 +58,23 @@ Judge = Callable[[np.ndarray], np.ndarray]
 
 
 def ours(kind: type[KDE] | type[SOSREP], criterion: str) -> Callable[[Sample], Judge]:
-    """The log density at the scale that a search chose."""
+    """Return the log density at the scale that a search chose."""
     return lambda p: kind(length_scale=Search(criterion=criterion)).fit(p.x).score_samples
 
 
 def one_scale(p: Sample) -> float:
-    """Scott's rule for the geometric mean of the columns' sizes."""
+    """Return Scott's rule for the geometric mean of the columns' standard deviations."""
     n, d = p.x.shape
     return float(np.exp(np.mean(np.log(p.x.std(axis=0))))) * n ** (-1.0 / (d + 4))
 
 
 def alike(p: Sample) -> Judge:
-    """The search that scikit-learn does: one scale for all columns."""
+    """Search with scikit-learn: one scale for all columns."""
     return KDE(length_scale=Search(criterion="likelihood", base=one_scale(p))).fit(p.x).score_samples
 
 
 def rule(p: Sample) -> Judge:
-    """No search: Scott's rule a column."""
+    """Use Scott's rule for each column, without a search."""
     return KDE().fit(p.x).score_samples
 
 
@@ -90,13 +90,13 @@ def scikit_learn(n_jobs: int | None = None, **options: float) -> Callable[[Sampl
 
 
 def scipy_rule(p: Sample) -> Judge:
-    """Scott's rule with the whole covariance."""
+    """Use Scott's rule with the full covariance."""
     estimate = gaussian_kde(p.x.T)
     return lambda rows: estimate.logpdf(rows.T)
 
 
 def improved_sheather_jones(p: Sample) -> Judge:
-    """KDEpy's rule for one column, which solves for the scale; scored by its own sum."""
+    """Use KDEpy's rule for one column, which solves for the scale."""
     import KDEpy
 
     estimate = KDEpy.FFTKDE(kernel="gaussian", bw="ISJ").fit(p.x[:, 0])
@@ -106,22 +106,22 @@ def improved_sheather_jones(p: Sample) -> Judge:
 
 
 def divergence(p: Sample, judge: Judge) -> float:
-    """Mean of log truth - log density over fresh rows: an estimate of the Kullback-Leibler divergence."""
+    """Return the mean of log truth - log density over new rows: an estimate of the Kullback-Leibler divergence."""
     return float(np.mean(log_truth(p.fresh) - judge(p.fresh)))
 
 
-RIVALS = {
-    "isopleth KDE, likelihood": Rival(ours(KDE, "likelihood")),
-    "isopleth KDE, likelihood, one scale": Rival(alike),
-    "isopleth KDE, Hyvarinen": Rival(ours(KDE, "hyvarinen")),
-    "isopleth SOSREP, likelihood": Rival(ours(SOSREP, "likelihood")),
-    "isopleth SOSREP, Hyvarinen": Rival(ours(SOSREP, "hyvarinen")),
-    "isopleth KDE, Scott's rule (no search)": Rival(rule),
-    "scikit-learn GridSearchCV, likelihood": Rival(scikit_learn()),
-    "scikit-learn GridSearchCV, rtol=1e-4": Rival(scikit_learn(rtol=1e-4)),
-    "scikit-learn GridSearchCV, n_jobs=-1": Rival(scikit_learn(n_jobs=-1), in_process=False),
-    "SciPy gaussian_kde, Scott's rule (no search)": Rival(scipy_rule),
-    "KDEpy improved Sheather-Jones (no search)": Rival(improved_sheather_jones, needs="KDEpy", dims=(1,)),
+PROGRAMS = {
+    "isopleth KDE, likelihood": Program(ours(KDE, "likelihood")),
+    "isopleth KDE, likelihood, one scale": Program(alike),
+    "isopleth KDE, Hyvarinen": Program(ours(KDE, "hyvarinen")),
+    "isopleth SOSREP, likelihood": Program(ours(SOSREP, "likelihood")),
+    "isopleth SOSREP, Hyvarinen": Program(ours(SOSREP, "hyvarinen")),
+    "isopleth KDE, Scott's rule (no search)": Program(rule),
+    "scikit-learn GridSearchCV, likelihood": Program(scikit_learn()),
+    "scikit-learn GridSearchCV, rtol=1e-4": Program(scikit_learn(rtol=1e-4)),
+    "scikit-learn GridSearchCV, n_jobs=-1": Program(scikit_learn(n_jobs=-1), in_process=False),
+    "SciPy gaussian_kde, Scott's rule (no search)": Program(scipy_rule),
+    "KDEpy improved Sheather-Jones (no search)": Program(improved_sheather_jones, needs="KDEpy", dims=(1,)),
 }
 
 COMPARISONS = [
@@ -129,7 +129,7 @@ COMPARISONS = [
         "search",
         "Length scale of a mixture of two modes, 17 scales and 5 folds, n = {n:,}, d = {d}",
         problem,
-        RIVALS,
+        PROGRAMS,
         divergence,
         "divergence from the truth",
         rows=(250, 500, 1000),
@@ -141,7 +141,7 @@ COMPARISONS = [
         "search-line",
         "Length scale in one column, where there are rules that search nothing, n = {n:,}, d = {d}",
         problem,
-        RIVALS,
+        PROGRAMS,
         divergence,
         "divergence from the truth",
         rows=(250, 500, 1000),

@@ -1,4 +1,4 @@
-"""Fitting SOSREP beside the papers' natural gradient."""
+"""Fit of SOSREP, compared with the papers' natural gradient."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.comparison import Comparison, Rival
+from benchmarks.comparison import Comparison, Program
 from isopleth import SOSREP
 from isopleth.kernels import get_kernel
 from isopleth.length_scales import scott
 from isopleth.operators import Operator
 
+# Steps that are timed, of the published number.
 STEPS = 100
-"""What is run of the published number of steps."""
 
 
 def problem(n: int, d: int) -> np.ndarray:
-    """Normal rows."""
+    """Draw normal rows."""
     return np.random.default_rng(0).normal(size=(n, d))
 
 
 def ours(kernel: str, solver: str) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, str]]:
-    """The estimator's fit: checks of the rows, solution and normaliser."""
+    """Fit the estimator: checks of the rows, solution and normaliser."""
 
     def run(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, str]:
         model = SOSREP(kernel=kernel, solver=solver).fit(x)
@@ -42,7 +42,7 @@ class Matrix:
 
 
 def matrix_of(kernel: str) -> Callable[[np.ndarray], Matrix]:
-    """The matrix that the papers' iteration starts from; making it is not counted against them."""
+    """Compute the matrix that the papers' iteration starts from; this is not timed."""
 
     def setup(x: np.ndarray) -> Matrix:
         z = x / scott(x, np.ones(len(x)))
@@ -52,9 +52,9 @@ def matrix_of(kernel: str) -> Callable[[np.ndarray], Matrix]:
 
 
 def natural_gradient(kernel: str, steps: int = STEPS, rate: float = 0.25) -> Callable[[Matrix], Any]:
-    """The papers' iteration, alpha <- alpha - rate * 2 (alpha - w / K alpha), with the matrix kept and BLAS unhindered.
+    """Run the papers' iteration, alpha <- alpha - rate * 2 (alpha - w / K alpha), with the matrix kept and BLAS unhindered.
 
-    Not the package's solver of this name: that one measures each step and stops, and a rival is best written apart.
+    Not the package's solver of this name: that one measures each step and stops, and a program is best written apart.
     """
 
     def run(matrix: Matrix) -> tuple[np.ndarray, np.ndarray, str]:
@@ -68,22 +68,22 @@ def natural_gradient(kernel: str, steps: int = STEPS, rate: float = 0.25) -> Cal
 
 
 def residual(x: np.ndarray, answer: tuple[np.ndarray, np.ndarray, str]) -> float:
-    """How far n alpha_i (K alpha)_i is from 1."""
+    """Return the largest deviation of n alpha_i (K alpha)_i from 1."""
     z, alpha, kernel = answer
     return float(np.max(np.abs(len(z) * alpha * (Operator(get_kernel(kernel), z).dense() @ alpha) - 1.0)))
 
 
 def _comparison(kernel: str, solvers: list[str]) -> Comparison:
-    rivals = {f"isopleth SOSREP, solver={solver!r}": Rival(ours(kernel, solver)) for solver in solvers}
+    programs = {f"isopleth SOSREP, solver={solver!r}": Program(ours(kernel, solver)) for solver in solvers}
     for published in (1_000, 30_000):
-        rivals[f"papers' natural gradient, {published:,} steps (from {STEPS})"] = Rival(
+        programs[f"papers' natural gradient, {published:,} steps (from {STEPS})"] = Program(
             natural_gradient(kernel), setup=matrix_of(kernel), times=published / STEPS
         )
     return Comparison(
         f"sosrep-{kernel}",
         f"Fit of SOSREP with the {kernel} kernel, n = {{n:,}}, d = {{d}}",
         problem,
-        rivals,
+        programs,
         residual,
         "residual of the optimum",
         rows=(375, 750, 1500, 3000),

@@ -1,4 +1,4 @@
-"""All comparisons, in the order in which they run."""
+"""List of all comparisons, in the order in which they run."""
 
 from __future__ import annotations
 

@@ -12,14 +12,14 @@ KINDS = ("scattered", "clustered", "local", "dependent", "copied")
 
 @dataclass(frozen=True)
 class Labelled:
-    """Rows, and which of them are anomalies (1)."""
+    """Rows and labels (1: anomaly)."""
 
     X: np.ndarray
     y: np.ndarray
 
 
 def table(n: int, d: int, kind: str, seed: int = 0) -> Labelled:
-    """Correlated rows in three clusters, and a share of anomalies.
+    """Draw correlated rows in three clusters, and a share of anomalies.
 
     "scattered": uniform in a box a tenth larger than the rows'. "clustered": one tight group elsewhere. "local": about the
     centre of a cluster, five times as wide. "dependent": ordinary values in each column, drawn from different rows. "copied":

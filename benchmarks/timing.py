@@ -1,4 +1,4 @@
-"""Interleaved timing: machines drift, so rivals take turns and ratios come from one run."""
+"""Interleaved timing: the speed of machines drifts, so programs take turns and ratios come from one run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def interleaved(runs: dict[str, Callable[[], Any]], rounds: int = 7, budget: float = math.inf) -> dict[str, float]:
-    """Median seconds of each rival over its turns.
+    """Return the median seconds of each program over its turns.
 
     The first turn of each is not counted, unless it alone takes the budget. Who has used up `budget` seconds takes no more
     turns.

@@ -1,10 +1,10 @@
-"""Testing whether two samples differ: time, memory and p-value beside hyppo and SciPy."""
+"""Tests whether two samples differ: time, memory and p-value, compared with hyppo and SciPy."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.comparison import Comparison, Rival
+from benchmarks.comparison import Comparison, Program
 from isopleth import two_sample_test
 
 PERMUTATIONS = 500
@@ -12,7 +12,7 @@ Pair = tuple[np.ndarray, np.ndarray]
 
 
 def problem(n: int, d: int) -> Pair:
-    """Half of the n rows in each sample; the second has its first column moved."""
+    """Draw n/2 rows for each sample; the first column of the second sample is shifted."""
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(2, n // 2, d))
     y[:, 0] += 8.0 * np.sqrt(d / n)
@@ -20,19 +20,19 @@ def problem(n: int, d: int) -> Pair:
 
 
 def ours(pair: Pair) -> float:
-    """The permutation test over all scales."""
+    """Run the permutation test over all scales."""
     return two_sample_test(*pair, n_permutations=PERMUTATIONS - 1, random_state=0).pvalue
 
 
 def hyppo_mmd(pair: Pair) -> float:
-    """hyppo's MMD with its defaults: one scale, a chi-squared approximation."""
+    """Run hyppo's MMD with its defaults: one scale, a chi-squared approximation."""
     from hyppo.ksample import MMD
 
     return float(MMD().test(*pair)[1])
 
 
 def scipy_energy(pair: Pair) -> float:
-    """SciPy's energy distance under permutations, in one column."""
+    """Run SciPy's energy distance under permutations, in one column."""
     from scipy.stats import energy_distance
 
     n, z, rng = len(pair[0]), np.concatenate(pair)[:, 0], np.random.default_rng(0)
@@ -42,7 +42,7 @@ def scipy_energy(pair: Pair) -> float:
 
 
 def p_value(_: Pair, answer: float) -> float:
-    """The answer itself: the samples do differ."""
+    """Return the p-value itself: the samples do differ."""
     return answer
 
 
@@ -52,9 +52,9 @@ COMPARISONS = [
         f"Test whether two samples differ, {PERMUTATIONS - 1} permutations, n + n' = {{n:,}}, d = {{d}}",
         problem,
         {
-            "isopleth two_sample_test": Rival(ours),
-            "hyppo MMD, chi-squared": Rival(hyppo_mmd, needs="hyppo", room=lambda n, d: 40.0 * n**2),
-            "SciPy energy distance": Rival(scipy_energy, dims=(1,)),
+            "isopleth two_sample_test": Program(ours),
+            "hyppo MMD, chi-squared": Program(hyppo_mmd, needs="hyppo", room=lambda n, d: 40.0 * n**2),
+            "SciPy energy distance": Program(scipy_energy, dims=(1,)),
         },
         p_value,
         "p-value",

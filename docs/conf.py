@@ -20,11 +20,15 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # copies MathJax into the pages, so that formulas need no network
+    "myst_parser",  # for CHANGELOG.md
     "numpydoc",
     "sphinx_gallery.gen_gallery",
     "sphinxcontrib.bibtex",
     "architecture",
+    "command_line",
     "initials",
+    "which_tool",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "**/GALLERY_HEADER.rst"]
@@ -33,19 +37,22 @@ pygments_style = "sphinx"
 
 html_theme = "pydata_sphinx_theme"
 html_title = "isopleth"
+html_short_title = "isopleth"
 html_static_path = ["_static"]
 html_css_files = ["isopleth.css"]
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {page.stem: [] for page in Path(__file__).parent.glob("*.rst")}  # they have no pages below them
+html_sidebars = {"index": []}
 html_theme_options = {
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 5,  # the five groups of pages
     "logo": {"text": "isopleth"},
     "navbar_end": ["theme-switcher"],
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version"],
     "secondary_sidebar_items": ["page-toc"],
-    "show_prev_next": False,
+    "show_prev_next": True,
+    "navigation_depth": 2,
+    "show_toc_level": 2,
 }
 
 autosummary_generate = True

@@ -1,13 +1,14 @@
 """
-Columns that end
-================
+Columns with bounds
+===================
 
-Durations are positive, shares lie between 0 and 1. A density has to be told.
+Durations are positive and shares lie between 0 and 1. The parameter ``bounds`` tells a
+density so.
 """
 
 # %%
-# Waiting times, many of them short. Without a bound, some of the mass lies at negative times, and it is missing where there are
-# most rows.
+# Waiting times, many of them short. Without a bound, the density puts some probability
+# on negative times, and too little where most rows are.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,7 +22,10 @@ grid = np.linspace(-1.5, 8, 1000)[:, None]
 
 fig, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained", sharey=True)
 for ax, estimator in zip(axes, (SOSREP, KDE), strict=True):
-    for bounds, color, name in ((None, "#D55E00", "no bound"), ({0: (0, None)}, "#0072B2", "bound at 0")):
+    for bounds, color, name in (
+        (None, "#D55E00", "no bound"),
+        ({0: (0, None)}, "#0072B2", "bound at 0"),
+    ):
         density = estimator(bounds=bounds).fit(hours)
         p = np.exp(density.score_samples(grid))
         beyond = np.trapezoid(p[grid[:, 0] < 0], grid[grid[:, 0] < 0, 0])
@@ -35,20 +39,27 @@ axes[0].set_ylabel("density")
 plt.show()
 
 # %%
-# A bounded column is fitted as a logarithm, or as a logit between two bounds. That has a price: the density goes to 0 at a
-# bound, and close to it, where logarithms change fast, single rows can make narrow peaks. Where rows lie at the bound itself, in
-# heaps, leave it out.
+# A column with one bound is fitted as a logarithm, a column with two bounds as a logit.
+# As a consequence the density is 0 at the bound, and close to it, where logarithms
+# change fast, single rows can make narrow peaks. Do not use a bound if many rows lie
+# exactly on it.
 #
-# Two columns with one bound and with two: an amount and a share. Samples and isopleths stay inside.
+# An amount has one bound, a share has two. Samples and isopleths stay inside.
 
 amount = rng.lognormal(0, 0.8, size=600)
 share = rng.beta(3 + 2 * amount, 6)
 table = pd.DataFrame({"amount": amount, "share": share})
 density = SOSREP(bounds={"amount": (0, None), "share": (0, 1)}).fit(table)
 drawn = density.sample(600, random_state=0)
-print("smallest and largest sampled share:", drawn[:, 1].min().round(3), drawn[:, 1].max().round(3))
+print(
+    "smallest and largest sampled share:",
+    drawn[:, 1].min().round(3),
+    drawn[:, 1].max().round(3),
+)
 
-fig, axes = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained", sharex=True, sharey=True)
+fig, axes = plt.subplots(
+    1, 2, figsize=(11, 4.2), layout="constrained", sharex=True, sharey=True
+)
 density.plot(rows=table, ax=axes[0])
 axes[0].set_title("the rows", loc="left")
 density.plot(rows=pd.DataFrame(drawn, columns=table.columns), ax=axes[1])

@@ -2,8 +2,8 @@
 Where a series changes
 ======================
 
-A made-up series whose level and scatter change, on top of a season and of correlated noise. Which of the ups and downs are
-changes?
+A simulated series has a season and correlated noise; its level and its scatter change.
+Which of its movements are changes?
 """
 
 # %%
@@ -23,7 +23,7 @@ season = 2.0 * np.sin(2.0 * np.pi * np.arange(450) / 12)
 series = 4.0 * (np.arange(450) >= 150) + season + noise
 
 # %%
-# Nothing is told about season, noise or number of changes.
+# The detector is told nothing about the season, the noise or the number of changes.
 
 detector = ChangePointDetector(random_state=0).fit(series)
 print(detector.result_)
@@ -31,21 +31,22 @@ for name, column in detector.result_.table().items():
     print(f"{name:>8}", column if column.dtype.kind in "iU" else column.round(2))
 
 # %%
-# Lines mark the first step of what is new. Below is the score curve, the distance between the densities of what comes before and
-# after each step.
+# Lines mark the first step after each change. The lower panel shows the score curve:
+# the distance between the densities before and after each step.
 
 figure = detector.plot()
 figure.set_size_inches(9.0, 4.0)
 print(f"{len(figure.axes)} panels")
 
 # %%
-# A random walk wanders far and changes nothing in its law: every step is like every other.
+# A random walk moves far, but its distribution does not change: every step is like
+# every other.
 
 walk = np.cumsum(np.random.default_rng(0).normal(size=400))
 print(ChangePointDetector(random_state=0).fit(walk).result_)
 
 # %%
-# A single jump that is out of proportion is a change of the walk.
+# A single jump that is much larger than the steps is a change of the walk.
 
 walk[250:] += 12.0
 jump = ChangePointDetector(random_state=0).fit(walk)

@@ -1,13 +1,15 @@
 """
-How many of them are there?
-===========================
+Shares of classes without labels
+================================
 
-The share of each class among rows without labels, with an interval, and a classifier that makes use of it.
+Estimate the share of each class among rows without labels, with an interval, and use it
+to improve a classifier.
 """
 
 # %%
-# Cells of 40 tumours are measured and labelled, 20 of each kind. Among 120 new patients few have a malignant tumour: the classes
-# look as they did, only their shares are others.
+# 40 tumours are measured and labelled, 20 of each kind. Among 120 new patients few have
+# a malignant tumour. The rows of each class look as before; only the shares of the
+# classes differ.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,19 +23,26 @@ from isopleth import ClassPriorEstimator
 breast = load_breast_cancer()
 names = breast.target_names[breast.target]
 rng = np.random.default_rng(0)
-benign, malignant = (rng.permutation(np.flatnonzero(names == kind)) for kind in ("benign", "malignant"))
+benign, malignant = (
+    rng.permutation(np.flatnonzero(names == kind)) for kind in ("benign", "malignant")
+)
 labelled = np.concatenate([benign[:20], malignant[:20]])
-estimator = ClassPriorEstimator(random_state=0).fit(breast.data[labelled], names[labelled])
+estimator = ClassPriorEstimator(random_state=0).fit(
+    breast.data[labelled], names[labelled]
+)
 
 new = np.concatenate([benign[20:128], malignant[20:32]])
 priors = estimator.estimate(breast.data[new])
 print(priors)
 
 # %%
-# Other shares, as a picture: the dot is the estimate, the line its interval, the cross the truth.
+# Other shares as a picture: the dot is the estimate, the line its interval, the cross
+# the true share.
 
 shares = (0.05, 0.2, 0.5, 0.9)
-fig, axes = plt.subplots(1, len(shares), figsize=(12, 2.2), layout="constrained", sharey=True)
+fig, axes = plt.subplots(
+    1, len(shares), figsize=(12, 2.2), layout="constrained", sharey=True
+)
 for share, ax in zip(shares, axes, strict=True):
     count = round(120 * share)
     rows = np.concatenate([benign[20 : 140 - count], malignant[20 : 20 + count]])
@@ -42,15 +51,20 @@ for share, ax in zip(shares, axes, strict=True):
 plt.show()
 
 # %%
-# A classifier trained as if the classes had the new shares makes fewer mistakes among the new rows.
+# A classifier that is trained with the new shares as weights makes fewer mistakes on
+# the new rows.
 
-plain = make_pipeline(StandardScaler(), RidgeClassifier()).fit(breast.data[labelled], names[labelled])
+plain = make_pipeline(StandardScaler(), RidgeClassifier()).fit(
+    breast.data[labelled], names[labelled]
+)
 weighted = estimator.reweight(plain, priors)
 for name, classifier in (("labelled shares", plain), ("estimated shares", weighted)):
-    print(f"{name}: {np.mean(classifier.predict(breast.data[new]) != names[new]):.1%} wrong")
+    wrong = np.mean(classifier.predict(breast.data[new]) != names[new])
+    print(f"{name}: {wrong:.1%} wrong")
 
 # %%
-# Fewer unlabelled rows, wider intervals; one row says little, and says so.
+# With fewer unlabelled rows the intervals are wider; a single row gives a very wide
+# one.
 
 for count in (1, 10, 120):
     few = estimator.estimate(breast.data[rng.permutation(new)[:count]])

@@ -2,7 +2,8 @@
 Why is a row unlikely?
 ======================
 
-For each cell of a row: what would the score gain if this cell alone had its best value?
+For each cell of a row: by how much would the score increase if this cell alone had its
+best value?
 """
 
 # %%
@@ -22,7 +23,7 @@ explanation = detector.explain(breast.data[worst])
 print(explanation)
 
 # %%
-# The table had no names of columns; a data frame brings them along.
+# An array has no column names. With a data frame, the explanation uses them.
 
 frame = pd.DataFrame(breast.data, columns=breast.feature_names)
 detector = AnomalyDetector(random_state=0).fit(frame)
@@ -35,16 +36,24 @@ for row, ax in enumerate(axes):
 plt.show()
 
 # %%
-# A broken relation between columns counts as well. Here both numbers of the marked row are ordinary, but not
-# together; and both columns show, since moving either would mend it.
+# A broken relation between columns is also explained. Here both values of the marked
+# row are ordinary, but not their combination. Both columns are shown, because changing
+# either would make the row ordinary.
 
 rng = np.random.default_rng(0)
 height = rng.normal(170, 10, size=500)
-pairs = pd.DataFrame({"height": height, "weight": 0.9 * height - 85 + rng.normal(0, 4, size=500)})
+pairs = pd.DataFrame(
+    {"height": height, "weight": 0.9 * height - 85 + rng.normal(0, 4, size=500)}
+)
 pairs["age"] = rng.uniform(20, 60, size=500)
 pairs.loc[0] = [185.0, 60.0, 40.0]
 related = AnomalyDetector(random_state=0).fit(pairs)
-print("rank of the row:", int((related.training_scores_ < related.training_scores_[0]).sum()) + 1, "of", len(pairs))
+print(
+    "rank of the row:",
+    int((related.training_scores_ < related.training_scores_[0]).sum()) + 1,
+    "of",
+    len(pairs),
+)
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(12, 4), layout="constrained")
 left.plot(pairs["height"], pairs["weight"], ".", color="0.6")
@@ -54,6 +63,6 @@ related.explain(pairs.iloc[[0]]).plot(0, ax=right)
 plt.show()
 
 # %%
-# All cells of all rows as one table:
+# All cells of all rows as one data frame:
 
 print(pd.DataFrame(explanation.to_dict()).sort_values("rise", ascending=False).head(5))

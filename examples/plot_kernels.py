@@ -2,12 +2,13 @@
 Kernels
 =======
 
-What each kernel takes for near, and which waves it is made of.
+How similar are two rows at a given distance? Profiles and spectra of the kernels.
 """
 
 # %%
-# A kernel is a function of the distance alone. Smoothness at 0 and tails are where they differ: the Laplacian has a kink, SDO
-# goes below 0, the inverse multiquadric falls so slowly that it does not integrate.
+# A kernel is a function of the distance. Kernels differ in smoothness at 0 and in their
+# tails: the Laplacian has a kink, SDO has negative values, and the inverse multiquadric
+# decreases so slowly that its integral is infinite.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,12 +32,19 @@ for (name, kernel), color in zip(kernels.items(), colors, strict=True):
 near.axhline(0, color="0.7", linewidth=0.8)
 near.set(xlabel="distance in length scales", ylabel="kernel")
 near.legend(frameon=False)
-far.set(yscale="log", ylim=(1e-6, 1.5), xlabel="distance in length scales", ylabel="size of the kernel")
+far.set(
+    yscale="log",
+    ylim=(1e-6, 1.5),
+    xlabel="distance in length scales",
+    ylabel="size of the kernel",
+)
 plt.show()
 
 # %%
-# A kernel is also a mean of waves, :math:`\varphi(|x|^2) = \mathrm{E} \cos(\omega \cdot x)`. The law of the wave vectors
-# :math:`\omega` is its spectrum: where it ends, the kernel is smooth. That of SDO is flat as far as 1 and then falls steeply.
+# A kernel is also a mean of cosines, :math:`\varphi(|x|^2) = \mathrm{E} \cos(\omega
+# \cdot x)`. The distribution of the frequency vectors :math:`\omega` is its spectrum:
+# the faster it decreases, the smoother the kernel. That of SDO is flat up to 1 and then
+# decreases steeply.
 
 rng = np.random.default_rng(0)
 bins = np.geomspace(0.05, 50, 60)
@@ -47,16 +55,24 @@ for (name, kernel), color in zip(kernels.items(), colors, strict=True):
     count, _ = np.histogram(length, bins)
     ring = np.pi * np.diff(bins**2)  # per area, so that flat looks flat
     ax.plot(
-        np.sqrt(bins[1:] * bins[:-1]), np.where(count > 20, count, np.nan) / 200_000 / ring, color=color, label=name
+        np.sqrt(bins[1:] * bins[:-1]),
+        np.where(count > 20, count, np.nan) / 200_000 / ring,
+        color=color,
+        label=name,
     )
 ax.set(
-    xscale="log", yscale="log", xlabel="length of the wave vector", ylabel="density of the spectrum", ylim=(1e-6, 10)
+    xscale="log",
+    yscale="log",
+    xlabel="length of the frequency vector",
+    ylabel="density of the spectrum",
+    ylim=(1e-6, 10),
 )
 ax.legend(frameon=False)
 plt.show()
 
 # %%
-# The same rows under SOSREP with some of them. A rough kernel has peaks at the rows; SDO gives the smoothest line through few.
+# SOSREP of the same rows with three of the kernels. A rough kernel gives peaks at the
+# rows; SDO gives the smoothest curve.
 
 rows = np.sort(np.r_[rng.normal(-2, 0.5, 40), rng.normal(1, 1, 60)])[:, None]
 grid = np.linspace(-5, 5, 500)[:, None]

@@ -2,11 +2,12 @@
 Choosing a length scale
 =======================
 
-Held-out rows say which length scale suits them, by likelihood or by the Hyvärinen loss, exactly or with random probes.
+Choose a length scale by held-out rows: by their likelihood, or by the Hyvärinen loss,
+exact or with random probes.
 """
 
 # %%
-# Two clusters of unlike width in three columns.
+# Two clusters of different width in three columns.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -17,9 +18,12 @@ rng = np.random.default_rng(0)
 rows = np.vstack([rng.normal(0, 1, size=(300, 3)), rng.normal(3, 0.5, size=(150, 3))])
 
 # %%
-# A search is given in place of a length scale. Its path is a table and a picture.
+# Pass a ``Search`` instead of a length scale. Its result is a table and a picture.
 
-searches = {name: SOSREP(length_scale=Search(criterion=name)).fit(rows) for name in ("hyvarinen", "likelihood")}
+searches = {
+    name: SOSREP(length_scale=Search(criterion=name)).fit(rows)
+    for name in ("hyvarinen", "likelihood")
+}
 print(searches["hyvarinen"].search_path_)
 
 fig, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
@@ -28,34 +32,54 @@ for ax, density in zip(axes, searches.values(), strict=True):
 plt.show()
 
 # %%
-# Too small a scale fits the rows and not their law, too large a scale neither. Both criteria find the same region; the Hyvärinen
-# loss needs no normaliser, which is why it was used before there was one.
+# A scale that is too small fits the rows and not their distribution; a scale that is
+# too large fits neither. Both criteria find the same region. The Hyvärinen loss does
+# not need the normaliser of the density.
 #
-# The loss is exact here: :math:`2\,\mathrm{E}\,\Delta f/f`, one more sum of kernels. From values of a log density alone it can be
-# estimated by random probes, as the papers do. Signs are right on average:
+# The loss is exact: :math:`2\,\mathrm{E}\,\Delta f/f`, one more sum of kernels. If only
+# values of a log density are known, it can be estimated by random probes, as in the
+# paper. Probes of random signs are unbiased:
 
 density = searches["hyvarinen"]
-new_rows = np.vstack([rng.normal(0, 1, size=(200, 3)), rng.normal(3, 0.5, size=(100, 3))])
-estimate = hutchinson_loss(density.score_samples, new_rows, unit=density.unit_, n_probes=50, random_state=0)
+new_rows = np.vstack(
+    [rng.normal(0, 1, size=(200, 3)), rng.normal(3, 0.5, size=(100, 3))]
+)
+estimate = hutchinson_loss(
+    density.score_samples, new_rows, unit=density.unit_, n_probes=50, random_state=0
+)
 print(f"exact {density.hyvarinen_loss(new_rows):.4f}")
-print(f"by 50 probes a row {estimate.value:.4f} with a standard error of {estimate.standard_error:.4f}")
+print(f"by 50 probes a row {estimate.value:.4f} ± {estimate.standard_error:.4f}")
 
 # %%
-# Probes drawn from {-1, 0, 1}, as the papers' algorithm 6 has them, have covariance 2/3: a third of the trace is lost while the
-# gradients count in full. That moves the minimum.
+# Probes drawn from {-1, 0, 1}, as in algorithm 6 of the paper, have covariance 2/3: a
+# third of the trace is lost, while the gradients count in full. That moves the minimum.
 
 factors = density.search_path_.factors
 exact, squares = [], []
 for scale in density.search_path_.length_scales:
     fitted = SOSREP(length_scale=scale).fit(rows)
     exact.append(fitted.hyvarinen_loss(new_rows))
-    squares.append(0.5 * np.mean(np.sum((fitted.grad_log_density(new_rows) * fitted.unit_) ** 2, axis=1)))
+    squares.append(
+        0.5
+        * np.mean(
+            np.sum((fitted.grad_log_density(new_rows) * fitted.unit_) ** 2, axis=1)
+        )
+    )
 exact, squares = np.array(exact), np.array(squares)
 biased = 2 / 3 * (exact - squares) + squares
 
 fig, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
-for name, loss, color in (("exact", exact, "#0072B2"), ("with probes from {-1, 0, 1}", biased, "#D55E00")):
-    ax.plot(factors, loss, "o-", color=color, label=f"{name}: best at {factors[loss.argmin()]:.2f}")
+for name, loss, color in (
+    ("exact", exact, "#0072B2"),
+    ("with probes from {-1, 0, 1}", biased, "#D55E00"),
+):
+    ax.plot(
+        factors,
+        loss,
+        "o-",
+        color=color,
+        label=f"{name}: best at {factors[loss.argmin()]:.2f}",
+    )
 ax.set(
     xscale="log",
     xlim=(0.3, 9),

@@ -2,12 +2,13 @@
 Two samples: do they differ, and where?
 =======================================
 
-One p-value for any difference, columns with p-values of their own, and the rows that make the difference.
+One p-value for any kind of difference, a p-value for each column, and the rows at which
+the samples differ.
 """
 
 # %%
-# Two samples of five columns. A fifth of the rows lies in a cluster, which in the second sample has moved along column c, from
-# -1 to 1.
+# Two samples of five columns. A fifth of the rows lies in a cluster. In the second
+# sample the cluster has moved from -1 to 1 in column c.
 
 import numpy as np
 import pandas as pd
@@ -29,7 +30,8 @@ def draw(n, place):
 before, after = draw(500, [1.0, -1.0]), draw(400, [1.0, 1.0])
 
 # %%
-# The p-value is exact: labels are permuted, and everything else is taken from both samples together.
+# The p-value is exact: the assignment of rows to samples is permuted, and everything
+# else is computed from both samples together.
 
 result = two_sample_test(before, after, random_state=0)
 print(result)
@@ -42,6 +44,7 @@ low, high = result.confidence_interval()
 print(f"{low:.2g} to {high:.2g}")
 
 # %%
-# Column c differs by itself. The rows drawn strong are those where the sample has more rows than the other one.
+# Column c differs by itself. Rows are drawn in a strong colour where their sample has a
+# higher density than the other one.
 
 figure = plot_two_samples(result, labels=("before", "after"))

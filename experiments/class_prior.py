@@ -41,6 +41,7 @@ PRIORS = tuple(k / 10 for k in range(1, 10))
 LABELLED, UNLABELLED = 20, 50
 METHODS = ("isopleth", "EMQ", "EDx")
 WEIGHTS = (*METHODS, "none", "true")
+# Distance of the corners, labelled rows a class, unlabelled rows, and shares.
 MADE_UP = (
     (1.0, 20, 50, (0.1, 0.9)),
     (2.0, 20, 50, (0.1, 0.9)),
@@ -52,7 +53,6 @@ MADE_UP = (
     (2.0, 20, 100, (0.4, 0.3, 0.2, 0.1)),
     (1.5, 30, 200, (0.5, 0.2, 0.2, 0.1, 0.0)),
 )
-"""Distance of the corners, labelled rows a class, unlabelled rows, and shares."""
 
 TRIANGLE = np.stack([np.cos(np.arange(3) * 2.0 * np.pi / 3.0), np.sin(np.arange(3) * 2.0 * np.pi / 3.0)], axis=1)
 SQUARE = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])

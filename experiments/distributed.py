@@ -1,4 +1,4 @@
-"""SOSREP in random features over a Dask cluster: cost against rows and workers, the parts of it, and what many workers would do.
+"""SOSREP by random features on a Dask cluster: cost against rows and workers, its parts, and a prediction for many workers.
 
     python -m experiments.distributed [--rows 100000 300000 1000000] [--features 200] [--quick] [--out FILE]
 
@@ -35,16 +35,16 @@ from distributed import Client, LocalCluster, wait
 from isopleth import DataWarning, RandomFeatureSOSREP, distributed
 from isopleth.density.feature_statistics import FeatureStatistics
 from isopleth.distributed.dask_parts import FAN, DaskParts
-from isopleth.first_pass import Survey
+from isopleth.first_pass import FirstPass
 from isopleth.operators.random_features import RandomFeatures
 from isopleth.operators.threads import processors_taken
 
 COLUMNS = 5
 PART = 25_000
+# Partitions of one row: the cost of 200 more of them gives the cost of one.
 FEW, MANY = 8, 208
-"""Partitions of one row: what 200 more of them cost is what one costs."""
+# Rows and workers of the prediction.
 HUNDRED = ((10_000_000, 100), (100_000_000, 100), (1_000_000_000, 100))
-"""Rows and workers of the prediction."""
 
 FORMULA = """\
 seconds of a fit = survey + passes * (pass + solve) + check, with p partitions of r rows and W workers:
@@ -59,7 +59,7 @@ FAN = 8 sums are merged in one task; scheduler and workers are taken not to work
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds of the parts of a fit."""
+    """Seconds of each part of a fit."""
 
     survey: float
     row: float
@@ -73,7 +73,7 @@ class Costs:
     share: float
 
     def lines(self) -> list[str]:
-        """As a table."""
+        """Return the seconds as a table."""
         named = (
             ("row: survey", self.survey * 1e6, "us"),
             ("row: sums", self.row * 1e6, "us"),
@@ -89,36 +89,36 @@ class Costs:
         return [f"    {name:<22}{value:>10.3f} {unit}" for name, value, unit in named]
 
     def a_pass(self, rows: int, workers: int, part: int, row: float) -> float:
-        """Seconds of a pass in partitions of `part` rows, at `row` seconds each."""
+        """Return the seconds of a pass in partitions of `part` rows, at `row` seconds each."""
         p = math.ceil(rows / part)
         path = (FAN - 1) * math.ceil(math.log(p) / math.log(FAN)) if workers > 1 else 0
         each = math.ceil(p / workers)
         return self.begin + p * self.scheduler + (each + path) * self.worker + each * min(part, rows) * row
 
     def fit(self, rows: int, workers: int, passes: int, part: int = PART) -> float:
-        """Seconds of a fit."""
+        """Return the seconds of a fit."""
         first = self.a_pass(rows, workers, part, self.survey)
         return first + passes * (self.a_pass(rows, workers, part, self.row) + self.solve) + self.check
 
     def processors(self, rows: int, workers: int, passes: int, seconds: float) -> float:
-        """Seconds of the processors of all workers in a fit that took so many seconds."""
+        """Return the processor seconds of all workers in a fit that took this many seconds."""
         tasks = (1 + passes) * math.ceil(rows / PART) * self.worker
         return rows * (self.survey + passes * self.row) + tasks + workers * seconds * self.idle
 
 
 def model(features: int) -> RandomFeatureSOSREP:
-    """What is fitted."""
+    """Return the estimator."""
     return RandomFeatureSOSREP(length_scale=1.5, n_frequencies=features // 2, random_state=0, n_jobs=1)
 
 
 def empty_sums(features: int) -> FeatureStatistics:
-    """Those of a pass."""
+    """Return the statistics of a pass."""
     waves = np.random.default_rng(0).normal(size=(features // 2, COLUMNS))
     return FeatureStatistics(RandomFeatures(waves, n_jobs=1), np.full(features, 0.01))
 
 
 def quickest(work: Callable[[], Any], times: int) -> float:
-    """Seconds of a processor that the quickest of some runs took: others had neighbours."""
+    """Return the processor seconds of the fastest of several runs; slower runs shared the machine."""
     found = []
     with processors_taken():
         work()  # what is made once
@@ -130,16 +130,16 @@ def quickest(work: Callable[[], Any], times: int) -> float:
 
 
 def of_rows(features: int, times: int) -> tuple[float, float, float]:
-    """Seconds of a row in a survey and in the sums of a pass, and the share of a processor that there was."""
+    """Return the seconds for a row in the first pass and in the sums of a pass, and the available share of a processor."""
     rows = np.random.default_rng(0).normal(size=(PART, COLUMNS))
     start, used = time.perf_counter(), time.thread_time()
-    survey = quickest(lambda: Survey(COLUMNS, 2001).add(rows), times)
+    survey = quickest(lambda: FirstPass(COLUMNS, 2001).add(rows), times)
     row = quickest(lambda: empty_sums(features).accumulate(rows), times)
     return survey / PART, row / PART, (time.thread_time() - used) / (time.perf_counter() - start)
 
 
 def of_pass(client: Client, features: int, partitions: int, times: int) -> tuple[float, float, float]:
-    """Least seconds of a pass over partitions of one row, of its workers' processors, and of that of client and scheduler."""
+    """Return the least seconds of a pass over partitions of one row: wall clock, workers, and client with scheduler."""
     X = da.ones((partitions, COLUMNS), chunks=(1, COLUMNS)).persist()
     wait(X)
     found = []
@@ -153,12 +153,12 @@ def of_pass(client: Client, features: int, partitions: int, times: int) -> tuple
 
 
 def processors_of(client: Client) -> float:
-    """Seconds that the processors of all workers have worked."""
+    """Return the processor seconds of all workers."""
     return float(sum(client.run(time.process_time).values()))
 
 
 def measured(client: Client, features: int, times: int) -> Costs:
-    """The parts, each alone."""
+    """Measure each part separately."""
     places = list(client.scheduler_info()["workers"])
     at_once = [client.submit(of_rows, features, times, workers=[place], pure=False) for place in places]
     survey, row, share = np.mean(client.gather(at_once), axis=0)
@@ -176,7 +176,7 @@ def measured(client: Client, features: int, times: int) -> Costs:
 
 
 def fitted(client: Client, rows: int, features: int) -> tuple[int, float, float]:
-    """Passes of a fit to rows that are in the memory of the workers, its seconds, and those of the workers' processors."""
+    """Return the passes of a fit to rows in the memory of the workers, its seconds, and the workers' processor seconds."""
     X = da.random.default_rng(0).normal(size=(rows, COLUMNS), chunks=(PART, COLUMNS)).persist()
     wait(X)
     used, start = processors_of(client), time.perf_counter()
@@ -186,7 +186,7 @@ def fitted(client: Client, rows: int, features: int) -> tuple[int, float, float]
 
 
 def workers_of(count: int) -> LocalCluster:
-    """Processes of one thread each on this machine."""
+    """Start a cluster of processes with one thread each on this machine."""
     return LocalCluster(
         n_workers=count,
         threads_per_worker=1,
@@ -198,7 +198,7 @@ def workers_of(count: int) -> LocalCluster:
 
 
 def study(sizes: list[int], features: int, times: int, say: Callable[[str], None]) -> None:
-    """All lines, each said as soon as it is known."""
+    """Return all lines; print each as soon as it is known."""
     say(f"SOSREP in T = {features} features, {COLUMNS} columns, partitions of {PART:,} rows\n\nparts, measured")
     with workers_of(2) as cluster, Client(cluster) as client:
         fitted(client, 2 * PART, features)  # workers import what they need
@@ -234,7 +234,7 @@ def study(sizes: list[int], features: int, times: int, say: Callable[[str], None
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print the tables, and write them."""
+    """Print and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--rows", type=int, nargs="+", default=[100_000, 300_000, 1_000_000], help="rows that are fitted"

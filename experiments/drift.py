@@ -31,8 +31,8 @@ from isopleth.tasks import AnytimeDriftMonitor
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 PER_REFERENCE = 5
+# A stream without an alarm ends after so many of the run lengths asked for.
 LONGEST = 50
-"""A stream without an alarm ends after so many of the run lengths asked for."""
 
 AFTER = 600
 WINDOW, ROWS, RUN_LENGTH = 50, 500, 1000.0

@@ -25,7 +25,7 @@ Order = Callable[[np.ndarray, AnomalyDetector, int], np.ndarray]
 
 
 def _tied(X: np.ndarray, rng: Rng) -> np.ndarray:
-    """`X` with a second column that follows the first one."""
+    """Return `X` with a second column that depends on the first one."""
     X[:, 1] = X[:, 0] + 0.25 * X[:, 0].std() * rng.normal(size=len(X))
     return X
 
@@ -72,7 +72,7 @@ KINDS = {
 
 
 def by_rise(X: np.ndarray, detector: AnomalyDetector, seed: int) -> np.ndarray:
-    """The explanation of the library."""
+    """Return the explanation of the library."""
     return detector.explain(X[:ANOMALIES]).rise
 
 
@@ -84,7 +84,7 @@ def by_refit(X: np.ndarray, detector: AnomalyDetector, seed: int) -> np.ndarray:
 
 
 def by_deviation(X: np.ndarray, detector: AnomalyDetector, seed: int) -> np.ndarray:
-    """How extreme each cell is in its own column."""
+    """Return how extreme each cell is in its own column."""
     return np.abs(robust_z(X[:ANOMALIES], X))
 
 
@@ -92,7 +92,7 @@ METHODS: dict[str, Order] = {"explain": by_rise, "refit": by_refit, "deviation":
 
 
 def hit_rate(planted: np.ndarray, weight: np.ndarray) -> float:
-    """Share of the planted columns of each row that are among as many of the largest weight."""
+    """Return the share of the planted columns of each row among the same number of columns of largest weight."""
     hits = [
         found[np.argsort(-w, kind="stable")[: found.sum()]].mean() for found, w in zip(planted, weight, strict=True)
     ]
@@ -100,7 +100,7 @@ def hit_rate(planted: np.ndarray, weight: np.ndarray) -> float:
 
 
 def study(law: Law, plant: Callable[[np.ndarray, Rng], np.ndarray], seed: int) -> dict[str, tuple[float, float]]:
-    """Hit rate and seconds of each method on one table."""
+    """Return the hit rate and seconds of each method on one table."""
     rng = np.random.default_rng(seed)
     X = _tied(law(rng), rng)
     planted = plant(X, rng)

@@ -48,7 +48,7 @@ HEADS = ("command", "file", "rows", "MB", "wall s", "cpu s", "peak MiB")
 
 
 def measured(folder: Path, *arguments: str) -> list[str]:
-    """Seconds of the wall clock and of the processor, and the peak of one run."""
+    """Return wall-clock seconds, processor seconds and peak memory of one run."""
     report, start = folder / "report", time.perf_counter()
     subprocess.run(
         [sys.executable, "-W", "ignore", "-c", RUNNER, str(report), *arguments], check=True, capture_output=True
@@ -59,7 +59,7 @@ def measured(folder: Path, *arguments: str) -> list[str]:
 
 
 def study(folder: Path, suffix: str, rows: int, columns: int, size: int) -> list[list[str]]:
-    """The lines for one file."""
+    """Return the lines for one file."""
     path, model = folder / f"table{suffix}", folder / "model"
     subprocess.run([sys.executable, "-c", WRITER, str(path), str(rows), str(columns)], check=True)
     told = [suffix, f"{rows:,}", f"{path.stat().st_size / 1e6:.0f}"]
@@ -70,7 +70,7 @@ def study(folder: Path, suffix: str, rows: int, columns: int, size: int) -> list
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print the table, and write it."""
+    """Print and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="+", default=[200_000, 2_000_000], help="numbers of rows")
     parser.add_argument("--columns", type=int, default=10, help="number of columns")

@@ -28,7 +28,7 @@ CENTERS = 200
 
 
 def laws(name: str, dim: int) -> tuple[tuple[np.ndarray, float], tuple[np.ndarray, float]]:
-    """Means of the clusters of either law, one a row, and their deviation."""
+    """Means of the clusters of each distribution, one in each row, and their standard deviation."""
     zero = np.zeros((1, dim))
     if name == "shift":
         return (1.5 * np.eye(1, dim), 1.0), (zero, 1.0)
@@ -40,13 +40,13 @@ def laws(name: str, dim: int) -> tuple[tuple[np.ndarray, float], tuple[np.ndarra
 
 
 def draw(law: tuple[np.ndarray, float], n: int, rng: np.random.Generator) -> np.ndarray:
-    """Rows of a law."""
+    """Draw rows of a distribution."""
     means, deviation = law
     return means[rng.integers(len(means), size=n)] + deviation * rng.normal(size=(n, means.shape[1]))
 
 
 def log_density(law: tuple[np.ndarray, float], rows: np.ndarray) -> np.ndarray:
-    """Up to a constant that is the same for all laws."""
+    """Return the log density up to a constant that is the same for all distributions."""
     means, deviation = law
     squares = ((rows[:, None] - means) ** 2).sum(axis=2)
     size = np.log(len(means)) + means.shape[1] * np.log(deviation)
@@ -54,7 +54,7 @@ def log_density(law: tuple[np.ndarray, float], rows: np.ndarray) -> np.ndarray:
 
 
 def one_run(name: str, dim: int, size: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Errors of shape (priors, classifiers), and what the regions hold, of shape (masses,)."""
+    """Return errors of shape (priors, classifiers), and shares in the regions, of shape (masses,)."""
     rng = np.random.default_rng([seed, dim])
     both = laws(name, dim)
     x, y = (draw(law, size, rng) for law in both)

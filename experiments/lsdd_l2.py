@@ -1,4 +1,4 @@
-"""L2 distances of two normal densities: LSDD beside the difference of kernel density estimates (paper, Fig. 1 to 3).
+"""L2 distances of two normal densities: LSDD and the difference of kernel density estimates (paper, Fig. 1 to 3).
 
     python -m experiments.lsdd_l2 [--runs 100] [--seed 0] [--columns 1 5] [--means 0 0.2 ...] [--out FIGURE] [--pictures FIGURE]
 
@@ -34,12 +34,12 @@ NAMES = (*KINDS, "KDE")
 
 
 def true_distance(mu: float) -> float:
-    """The squared L2 distance, whatever the number of columns."""
+    """Return the squared L2 distance, which does not depend on the number of columns."""
     return float(2.0 * (1.0 - np.exp(-np.pi * mu**2)))
 
 
 def draw(mu: float, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Samples of both densities."""
+    """Draw samples of both densities."""
     rng = np.random.default_rng(seed)
     x, y = rng.normal(scale=(4.0 * np.pi) ** -0.5, size=(2, SIZE, dim))
     x[:, 0] += mu
@@ -47,7 +47,7 @@ def draw(mu: float, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def estimates(task: tuple[float, int, int]) -> list[float]:
-    """All estimates in one run."""
+    """Return all estimates of one run."""
     mu, dim, seed = task
     x, y = draw(mu, dim, seed)
     fitted = LSDD(random_state=seed, n_jobs=1).fit(x, y)
@@ -56,7 +56,7 @@ def estimates(task: tuple[float, int, int]) -> list[float]:
 
 
 def interval_line(ends: np.ndarray, true: float) -> str:
-    """Shares of intervals that hold the truth, lie below and above it, and the median width."""
+    """Return the shares of intervals that contain the truth, lie below and above it, and the median width."""
     low, high = ends.T
     held = np.mean((low <= true) & (true <= high))
     return f"{held:.2f} {np.mean(high < true):.2f} {np.mean(low > true):.2f} {np.median(high - low):.3f}"
@@ -65,7 +65,7 @@ def interval_line(ends: np.ndarray, true: float) -> str:
 def study(
     runs: int, jobs: int, seed: int, columns: Sequence[int], means: Sequence[float]
 ) -> dict[tuple[int, float], np.ndarray]:
-    """Estimates and ends of intervals by dimension and mean, of shape (runs, 7), printed as they come."""
+    """Return estimates and ends of intervals by dimension and mean, of shape (runs, 7); print them as they are computed."""
     out = {}
     with ProcessPoolExecutor(jobs) as pool:
         for dim in columns:
@@ -85,7 +85,7 @@ def study(
 
 
 def draw_estimates(found: dict[tuple[int, float], np.ndarray], path: Path) -> None:
-    """Means and standard errors against mu, as in the paper's Fig. 3."""
+    """Draw means and standard errors against mu, as in the paper's Fig. 3."""
     figure = new_figure(9.0, 3.9)
     dims, means = sorted({dim for dim, _ in found}), sorted({mu for _, mu in found})
     panels = figure.subplots(1, len(dims), sharey=True, squeeze=False)[0]
@@ -105,7 +105,7 @@ def draw_estimates(found: dict[tuple[int, float], np.ndarray], path: Path) -> No
 
 
 def draw_pictures(path: Path) -> None:
-    """One sample in one column for mu = 0 and 0.5: the true difference, LSDD's with its bands, and that of the KDEs."""
+    """Draw one sample in one column for mu = 0 and 0.5: the true difference, LSDD's with its bands, and that of the KDEs."""
     figure = new_figure(9.0, 3.9)
     grid = np.linspace(-1.2, 1.7, 400)[:, None]
     for axes, mu in zip(figure.subplots(1, 2, sharey=True), (0.0, 0.5), strict=True):

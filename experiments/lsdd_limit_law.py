@@ -29,21 +29,21 @@ GIVEN = {"length_scale": 1.5 * DEVIATION, "alpha": 1.0}
 
 
 def draw(mu: float, dim: int, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Samples of both densities."""
+    """Draw samples of both densities."""
     x, y = rng.normal(scale=DEVIATION, size=(2, size, dim))
     x[:, 0] += mu
     return x, y
 
 
 def bells(at: np.ndarray, mu: float, variance: float) -> np.ndarray:
-    """Difference of two normal bells of height 1 at some points."""
+    """Return the difference of two normal curves of height 1 at some points."""
     squares = (at**2).sum(axis=1)
     shifted = squares - 2.0 * mu * at[:, 0] + mu**2
     return np.asarray(np.exp(-0.5 * shifted / variance) - np.exp(-0.5 * squares / variance))
 
 
 def expected_difference(model: LSDD, mu: float, at: np.ndarray) -> np.ndarray:
-    """Expectation of the fit at its centres, length scale and ridge."""
+    """Return the expectation of the fit at its centres, length scale and ridge."""
     scale, centers, dim = float(model.length_scale_[0]), model.centers_, at.shape[1]
     wide = scale**2 + DEVIATION**2
     h = (scale**2 / wide) ** (dim / 2.0) * bells(centers, mu, wide)
@@ -54,7 +54,7 @@ def expected_difference(model: LSDD, mu: float, at: np.ndarray) -> np.ndarray:
 
 
 def band_coverage(mu: float, dim: int, size: int, runs: int, seed: int, chosen: bool) -> tuple[float, float]:
-    """Shares of places whose band holds the expectation of the fit, and p - q."""
+    """Return the shares of places whose band contains the expectation of the fit, and p - q."""
     held = np.zeros(2)
     for run in range(runs):
         rng = np.random.default_rng([seed, run, dim])
@@ -69,7 +69,7 @@ def band_coverage(mu: float, dim: int, size: int, runs: int, seed: int, chosen: 
 
 
 def interval_coverage(mu: float, dim: int, size: int, runs: int, seed: int) -> tuple[float, float, float, float]:
-    """Shares of intervals that hold the distance, lie below and above it, and their median width."""
+    """Return the shares of intervals that contain the distance, lie below and above it, and their median width."""
     ends = np.empty((runs, 2))
     for run in range(runs):
         x, y = draw(mu, dim, size, np.random.default_rng([seed, run, dim]))
@@ -101,7 +101,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def print_bands(dims: Sequence[int], options: argparse.Namespace) -> None:
-    """A line for each law and way to choose."""
+    """Print a line for each distribution and way to choose."""
     print(f"{'d':>3}{'mu':>6}  {'length scale, ridge':<20}{'holds E g':>11}{'holds p - q':>13}", flush=True)
     for dim in dims:
         for mu in (0.0, 0.4):
@@ -112,7 +112,7 @@ def print_bands(dims: Sequence[int], options: argparse.Namespace) -> None:
 
 
 def print_intervals(dims: Sequence[int], means: Sequence[float], options: argparse.Namespace) -> None:
-    """A line for each law."""
+    """Print a line for each distribution."""
     print(f"{'d':>3}{'mu':>6}{'distance':>10}{'holds it':>10}{'below':>8}{'above':>8}{'width':>8}", flush=True)
     for dim in dims:
         for mu in means:

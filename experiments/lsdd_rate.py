@@ -1,4 +1,4 @@
-"""Rate at which a density difference is learned, for differences of known smoothness (paper, theorem of section 2.3.2).
+"""Rate of convergence of a density difference, for differences of known smoothness (paper, theorem of section 2.3.2).
 
     python -m experiments.lsdd_rate [--runs 10] [--seed 0] [--quick]
 
@@ -26,17 +26,17 @@ SHIFT = 1.0
 
 
 def box(t: np.ndarray) -> np.ndarray:
-    """Density of the uniform law on (-1, 1)."""
+    """Return the density of the uniform distribution on (-1, 1)."""
     return 0.5 * (np.abs(t) < 1.0)
 
 
 def triangle(t: np.ndarray) -> np.ndarray:
-    """Density of the sum of two uniform laws on (-1/2, 1/2)."""
+    """Return the density of the sum of two uniform variables on (-1/2, 1/2)."""
     return np.maximum(1.0 - np.abs(t), 0.0)
 
 
 def bell(t: np.ndarray) -> np.ndarray:
-    """The standard normal density."""
+    """Return the standard normal density."""
     return np.asarray(np.exp(-0.5 * t**2) / np.sqrt(2.0 * np.pi))
 
 
@@ -49,7 +49,7 @@ LAWS: dict[str, tuple[float, Callable[[np.ndarray], np.ndarray], Draw]] = {
 
 
 def errors(name: str, n: int, seed: int, run: int) -> tuple[float, float]:
-    """Squared L2 errors of LSDD and of the kernel density estimates in one run."""
+    """Return the squared L2 errors of LSDD and of the kernel density estimates in one run."""
     _, density, draw = LAWS[name]
     rng = np.random.default_rng([seed, run, n])
     x, y = draw(rng, n)[:, None] + SHIFT, draw(rng, n)[:, None]

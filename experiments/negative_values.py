@@ -1,4 +1,4 @@
-"""Do gradient steps keep the root f positive? The natural gradient beside the standard one (Fig. 3 of the papers).
+"""Do gradient steps keep f positive? The natural gradient and the standard one (Fig. 3 of the papers).
 
     python -m experiments.negative_values --data DIR [--out FIGURE] [--initialisations 50] [--steps 1000] [--rows 500]
         [--rates 0.001 0.01] [--scale 1]
@@ -64,7 +64,7 @@ class Shares:
 
 
 def sampled_kernel(z: np.ndarray, length_scale: float, features: int, rng: np.random.Generator) -> np.ndarray:
-    """The papers' random estimate of the SDO kernel matrix, eq. 11: half of it in expectation."""
+    """Return the papers' random estimate of the SDO kernel matrix, eq. 11: half of it in expectation."""
     dim = z.shape[1]
     frequencies = SDO(dim, order=dim // 2 + 1).sample_frequencies(features, rng) / length_scale
     waves = np.cos(z @ frequencies.T + rng.uniform(0.0, 2.0 * np.pi, size=features))
@@ -72,24 +72,24 @@ def sampled_kernel(z: np.ndarray, length_scale: float, features: int, rng: np.ra
 
 
 def natural_step(k: np.ndarray, alpha: np.ndarray, rate: float) -> np.ndarray:
-    """One step of the natural gradient for every column of `alpha`."""
+    """Take one step of the natural gradient for every column of `alpha`."""
     return alpha - 2.0 * rate * (alpha - 1.0 / (len(k) * (k @ alpha)))
 
 
 def standard_step(k: np.ndarray, alpha: np.ndarray, rate: float) -> np.ndarray:
-    """One step of the standard gradient for every column of `alpha`."""
+    """Take one step of the standard gradient for every column of `alpha`."""
     f = k @ alpha
     return alpha - 2.0 * rate * (f - k @ (1.0 / f) / len(k))
 
 
 def algorithm4_step(k: np.ndarray, alpha: np.ndarray, rate: float) -> np.ndarray:
-    """One step of Algorithm 4 for every column of `alpha`."""
+    """Take one step of Algorithm 4 for every column of `alpha`."""
     f = k @ alpha
     return alpha - 2.0 * rate * (f - k @ (1.0 / f)) / len(k)
 
 
 def iterate(step: Step, k: np.ndarray, alpha: np.ndarray, rate: float, steps: int) -> np.ndarray:
-    """The values K alpha after `steps` steps; columns that overflow stay so."""
+    """Return the values K alpha after `steps` steps; columns that overflow remain infinite."""
     with np.errstate(all="ignore"):
         for _ in range(steps):
             alpha = step(k, alpha, rate)
@@ -97,13 +97,13 @@ def iterate(step: Step, k: np.ndarray, alpha: np.ndarray, rate: float, steps: in
 
 
 def worst_share(values: np.ndarray) -> float:
-    """Share of the rows whose value is negative or no number, in the mean over the worst tenth of the columns."""
+    """Return the share of rows whose value is negative or NaN, averaged over the worst tenth of the columns."""
     shares = np.sort(np.mean(~(values >= 0.0), axis=0))
     return float(np.mean(shares[-max(1, len(shares) // 10) :]))
 
 
 def compare(name: str, z: np.ndarray, options: argparse.Namespace, rng: np.random.Generator) -> list[Shares]:
-    """All iterations on the rows `z`, from the same starts, at each rate."""
+    """Run all iterations on the rows `z`, from the same starts, at each rate."""
     k = sampled_kernel(z, options.scale * typical_length(z), FEATURES, rng)
     alpha = np.abs(rng.normal(size=(len(z), options.initialisations)))
     found = []
@@ -125,7 +125,7 @@ MARKS = (
 
 
 def draw(found: list[Shares], path: Path) -> None:
-    """A panel a rate, in it one line of marks a table."""
+    """Draw a panel for each rate, with a line of marks for each table."""
     rates = list(dict.fromkeys(shares.rate for shares in found))
     count = len(found) // len(rates)
     figure = new_figure(1.5 + 4.5 * len(rates), 1.6 + 0.3 * count)
@@ -149,7 +149,7 @@ def draw(found: list[Shares], path: Path) -> None:
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path)

@@ -1,4 +1,4 @@
-"""SOSREP in random features on many normal rows: time, rows lost in noise, and errors.
+"""SOSREP by random features on many normal rows: time, rows below the noise, and errors.
 
     python -m experiments.random_features [--rows 100000] [--features 1000] [--exact] [--quick] [--out FILE]
 
@@ -21,26 +21,26 @@ import numpy as np
 from isopleth import SOSREP, DataWarning, RandomFeatureSOSREP
 
 FRESH = 2000
+# Columns and length scale.
 CASES = ((2, "auto"), (2, "scott"), (5, "auto"), (5, "scott"), (10, "auto"), (10, 1.76), (10, "scott"))
-"""Columns and length scale."""
 
 HEADS = ("columns", "length scale", "passes", "wall s", "cpu s", "below noise", "approximation", "against truth")
 MORE = ("exact cpu s", "against exact")
 
 
 def log_truth(rows: np.ndarray) -> np.ndarray:
-    """The standard normal log density."""
+    """Return the standard normal log density."""
     return np.asarray(-0.5 * np.sum(rows**2, axis=1) - 0.5 * rows.shape[1] * np.log(2.0 * np.pi))
 
 
 def differs(found: np.ndarray, wanted: np.ndarray) -> float:
-    """Root mean squared difference where `found` is finite; NaN where it nowhere is."""
+    """Return the root mean squared difference where `found` is finite; NaN if it is finite nowhere."""
     told = np.isfinite(found)
     return float(np.sqrt(np.mean((found - wanted)[told] ** 2))) if told.any() else float("nan")
 
 
 def study(n: int, features: int, columns: int, scale: float | str, exact: bool) -> list[str]:
-    """One line of the table."""
+    """Return one line of the table."""
     rows = np.random.default_rng(0).normal(size=(n, columns))
     fresh = np.random.default_rng(1).normal(size=(FRESH, columns))
     wall, processor = time.perf_counter(), time.process_time()
@@ -61,7 +61,7 @@ def study(n: int, features: int, columns: int, scale: float | str, exact: bool) 
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print the table, and write it."""
+    """Print and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=100_000, help="rows that are fitted")
     parser.add_argument("--features", type=int, default=1000, help="number of features, even")

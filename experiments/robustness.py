@@ -1,4 +1,4 @@
-"""LSDD and KLIEP where one sample is contaminated (density-difference paper, section 4.1.2, Fig. 4 to 8).
+"""LSDD and KLIEP if one sample is contaminated (density-difference paper, section 4.1.2, Fig. 4 to 8).
 
     python -m experiments.robustness [--runs 100] [--permutations 99] [--quick] [--out FIGURE]
 
@@ -38,7 +38,7 @@ LEVEL = 0.05
 
 
 def draw(eta: float, mu: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Samples of both densities, of shape (100, 1)."""
+    """Draw samples of both densities, of shape (100, 1)."""
     x, y = rng.normal(size=(2, SIZE, 1))
     out = rng.uniform(size=SIZE) < eta
     x[out] = mu + 0.25 * rng.normal(size=(int(out.sum()), 1))
@@ -46,7 +46,7 @@ def draw(eta: float, mu: float, rng: np.random.Generator) -> tuple[np.ndarray, n
 
 
 def truth(eta: float, mu: float) -> tuple[float, float]:
-    """Squared L2 distance and Kullback-Leibler divergence of the densities, by quadrature."""
+    """Return the squared L2 distance and the Kullback-Leibler divergence of the densities, by quadrature."""
 
     def log_p(t: float) -> float:
         return float(np.logaddexp(np.log1p(-eta) + norm.logpdf(t), np.log(eta) + norm.logpdf(t, mu, 0.25)))
@@ -62,7 +62,7 @@ def truth(eta: float, mu: float) -> tuple[float, float]:
 
 
 def estimates(eta: float, mu: float, runs: int) -> np.ndarray:
-    """Estimates by LSDD and KLIEP, of shape (runs, 2)."""
+    """Return estimates by LSDD and KLIEP, of shape (runs, 2)."""
     found = []
     for run in range(runs):
         x, y = draw(eta, mu, np.random.default_rng(run))
@@ -72,7 +72,7 @@ def estimates(eta: float, mu: float, runs: int) -> np.ndarray:
 
 
 def p_values(x: np.ndarray, y: np.ndarray, permutations: int, rng: np.random.Generator) -> tuple[float, float]:
-    """Permutation p-values of the dual LSDD statistic and of the mean log ratio of KLIEP."""
+    """Return permutation p-values of the dual LSDD statistic and of the mean log ratio of KLIEP."""
     pooled = np.vstack([x, y])
     z = pooled / np.median(pdist(pooled))
     system = GaussianSystem(z[rng.permutation(len(z))[:CENTERS]], 0.0, n_jobs=1)
@@ -89,7 +89,7 @@ def p_values(x: np.ndarray, y: np.ndarray, permutations: int, rng: np.random.Gen
 
 
 def divergence(over_x: np.ndarray, over_y: np.ndarray) -> float:
-    """KLIEP's mean log ratio."""
+    """Return KLIEP's mean log ratio."""
     means = over_y.mean(axis=0)
     functions = over_x / np.maximum(means, 1e-200)
     weights, _, _ = mixture_weights(functions, 1e-2, 100)
@@ -97,7 +97,7 @@ def divergence(over_x: np.ndarray, over_y: np.ndarray) -> float:
 
 
 def rejections(eta: float, mu: float, runs: int, permutations: int) -> np.ndarray:
-    """Shares of runs in which LSDD and KLIEP reject."""
+    """Return the shares of runs in which LSDD and KLIEP reject."""
     found = []
     for run in range(runs):
         rng = np.random.default_rng([run, 1])
@@ -106,7 +106,7 @@ def rejections(eta: float, mu: float, runs: int, permutations: int) -> np.ndarra
 
 
 def draw_rates(means: dict[float, np.ndarray], rates: dict[float, np.ndarray], path: Path) -> None:
-    """Rejection rates against mu and against eta."""
+    """Draw rejection rates against mu and against eta."""
     figure = new_figure(8.4, 3.4)
     panels = figure.subplots(1, 2, sharey=True)
     for axes, found, label in zip(panels, (means, rates), ("mu, at eta = 0.1", "eta, at mu = 10"), strict=True):

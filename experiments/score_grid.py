@@ -1,4 +1,4 @@
-"""Scores with no choice made by anybody, beside a Gaussian, a kernel density estimate and an oracle (paper, Fig. 1).
+"""Scores with default parameters, compared with a Gaussian, a kernel density estimate and an oracle (paper, Fig. 1).
 
     python -m experiments.score_grid [--runs 10] [--rows 32 128 512 2048] [--columns 1 2 8 32 128] [--out FILE]
 
@@ -47,7 +47,7 @@ from threadpoolctl import threadpool_limits
 from isopleth import IMQ, KDE, DataWarning, KernelScore, NuIteration, Search, Tikhonov
 from isopleth.length_scales import median
 from isopleth.score.field import GaussianBase
-from isopleth.score.selection import FACTORS, FLOOR, LARGEST_ALPHA, STEPS_A_DECADE, FitPath, View
+from isopleth.score.selection import FACTORS, FLOOR, LARGEST_ALPHA, STEPS_A_DECADE, FitPath, FitsAtRows
 from isopleth.score.spaces import SPACES, Space
 from isopleth.score.system import Accuracy
 from isopleth.solvers.regularizers import Regularizer
@@ -68,13 +68,13 @@ class Cell:
 
     @property
     def with_oracle(self) -> bool:
-        """Whether an oracle is affordable."""
+        """Return whether an oracle can be computed."""
         return self.rows * self.dim <= ORACLE_UP_TO
 
 
 @dataclass(frozen=True)
 class Errors:
-    """Of one run: errors, by strength or by base, scale and strength where there are several."""
+    """Errors of one run, by strength or by base, scale and strength."""
 
     default: float
     seconds: float
@@ -86,7 +86,7 @@ class Errors:
 
 
 def vertices(target: str, dim: int) -> np.ndarray:
-    """As many vertices of a cube as it has dimensions, drawn once and for all."""
+    """Return as many vertices of a cube as it has dimensions, always the same."""
     rng = np.random.default_rng(dim)
     found: set[tuple[int, ...]] = set()
     while len(found) < dim:
@@ -95,36 +95,36 @@ def vertices(target: str, dim: int) -> np.ndarray:
 
 
 def sample(modes: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Rows of the mixture."""
+    """Draw rows of the mixture."""
     return modes[rng.integers(len(modes), size=n)] + rng.standard_normal((n, modes.shape[1]))
 
 
 def true_score(modes: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Gradient of the log density of the mixture."""
+    """Return the gradient of the log density of the mixture."""
     squares = np.sum(x * x, axis=1)[:, None] - 2.0 * x @ modes.T + np.sum(modes * modes, axis=1)
     return np.asarray(softmax(-0.5 * squares, axis=1) @ modes - x)
 
 
 @dataclass(frozen=True)
 class Judge:
-    """Test rows and their scores."""
+    """Draw test rows and their scores."""
 
     x: np.ndarray
     truth: np.ndarray
 
     def error(self, score: np.ndarray) -> float:
-        """Mean squared distance to the truth over the number of columns."""
+        """Return the mean squared distance to the truth divided by the number of columns."""
         return float(np.mean(np.sum((score - self.truth) ** 2, axis=1)) / self.x.shape[1])
 
 
 def gaussian_error(X: np.ndarray, judge: Judge) -> float:
-    """Of a normal density with shrunk covariance."""
+    """Return the error of a normal density with shrunk covariance."""
     model = LedoitWolf().fit(X)
     return judge.error(-(judge.x - model.location_) @ model.precision_)
 
 
 def kde_errors(X: np.ndarray, judge: Judge) -> np.ndarray:
-    """Of kernel density estimates by two criteria."""
+    """Return the errors of kernel density estimates by two criteria."""
     found = []
     for criterion in ("likelihood", "hyvarinen"):
         with warnings.catch_warnings():
@@ -143,11 +143,11 @@ def path_errors(
     accuracy: Accuracy,
     bases=BASES,
 ) -> np.ndarray:
-    """Of fits at one length scale, of shape (bases, strengths)."""
+    """Return the errors of fits at one length scale, of shape (bases, strengths)."""
     middle = np.median(X, axis=0)
     z, x = (X - middle) / scale, (judge.x - middle) / scale
     path = FitPath(space, z, np.ones(len(z)), ways, accuracy)
-    view = View(space, path, x)
+    view = FitsAtRows(space, path, x)
 
     def errors(name: str | None) -> list[float]:
         base = GaussianBase.fit(z, np.ones(len(z))) if name == "gaussian" else None
@@ -157,12 +157,12 @@ def path_errors(
 
 
 def typical_distance(X: np.ndarray) -> float:
-    """The median distance between rows."""
+    """Return the median distance between rows."""
     return float(median(X - np.median(X, axis=0), np.ones(len(X)))[0])
 
 
 def oracle_errors(X: np.ndarray, judge: Judge) -> np.ndarray:
-    """Of shape (scales, bases, strengths): the Gaussian base alone is the last strength."""
+    """Return errors of shape (scales, bases, strengths); the last strength is the Gaussian base alone."""
     decades = np.log10(3.0 * LARGEST_ALPHA * len(X) / FLOOR)
     alphas = LARGEST_ALPHA * 10.0 ** (-np.arange(int(STEPS_A_DECADE * decades) + 1) / STEPS_A_DECADE)
     ways = [Tikhonov(float(alpha), truncated=False) for alpha in (*alphas, 1e6)]
@@ -172,7 +172,7 @@ def oracle_errors(X: np.ndarray, judge: Judge) -> np.ndarray:
 
 
 def published_errors(X: np.ndarray, judge: Judge) -> dict[str, np.ndarray]:
-    """Of the paper's estimators, by strength."""
+    """Return the errors of the paper's estimators, by strength."""
     scale = typical_distance(X)
     spaces = {name: kind(IMQ(dim=X.shape[1]), n_jobs=1) for name, kind in SPACES.items()}
     lambdas = 10.0 ** -np.arange(9.0)
@@ -188,7 +188,7 @@ def published_errors(X: np.ndarray, judge: Judge) -> dict[str, np.ndarray]:
 
 
 def run(cell: Cell, seed: int) -> Errors:
-    """One run of one line."""
+    """Compute one run of one line."""
     rng = np.random.default_rng([seed, cell.dim, cell.rows, int(SIDES[cell.target])])
     modes = vertices(cell.target, cell.dim)
     X, x = sample(modes, cell.rows, rng), sample(modes, N_TEST, rng)
@@ -212,7 +212,7 @@ def run(cell: Cell, seed: int) -> Errors:
 
 @dataclass(frozen=True)
 class Line:
-    """Medians over the runs of a cell."""
+    """Return medians over the runs of a cell."""
 
     cell: Cell
     runs: int
@@ -227,22 +227,22 @@ class Line:
 
     @property
     def to_simple(self) -> float:
-        """Error over that of the better of the Gaussian and the KDE."""
+        """Return the error relative to the better of the Gaussian and the KDE."""
         return self.default / min(self.gaussian, self.kde)
 
     @property
     def to_oracle(self) -> float:
-        """Error over that of the best single choice for the line."""
+        """Return the error relative to the best single choice for the line."""
         return self.default / self.of_line
 
     @property
     def to_oracle_of_run(self) -> float:
-        """Error over that of the best choice for each run."""
+        """Return the error relative to the best choice for each run."""
         return self.default / self.of_run
 
 
 def summarise(cell: Cell, runs: Sequence[Errors]) -> Line:
-    """The line of a cell."""
+    """Return the line of a cell."""
     grids = [r.oracle for r in runs if r.oracle is not None]
     return Line(
         cell,
@@ -265,7 +265,7 @@ UNDER = f"{'':<60}{'the line':>10}{'':>7}{'the run':>10}"
 
 
 def number(value: float, width: int) -> str:
-    """Three digits, or a dash for what was not computed."""
+    """Format with three digits, or a dash if not computed."""
     return f"{'-':>{width}}" if np.isnan(value) else f"{value:>{width}.3g}"
 
 
@@ -280,7 +280,7 @@ def text(line: Line) -> str:
 
 
 def verdict(lines: Sequence[Line]) -> Iterator[str]:
-    """What the table says of the default."""
+    """Return a summary of the default's errors."""
     worst = max(lines, key=lambda line: line.to_simple)
     above = [line for line in lines if line.to_simple > 1.1]
     yield f"error over that of the better of Gaussian and KDE: at most 1.1 on {len(lines) - len(above)} of {len(lines)} lines;"

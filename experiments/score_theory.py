@@ -1,4 +1,4 @@
-"""What the theory of kernel scores says, looked at: shares of eigenvalues, rates and saturation, spread of spectra and steps.
+"""Tests of the theory of kernel scores: shares of eigenvalues, rates and saturation, spread of spectra and steps.
 
     python -m experiments.score_theory [--runs 5] [--quick] [--out FILE]
 
@@ -27,7 +27,7 @@ import numpy as np
 from experiments.score_grid import Judge, path_errors, sample, true_score, typical_distance, vertices
 from isopleth import IMQ, Gaussian, LandweberIteration, NuIteration, SpectralCutoff, Tikhonov
 from isopleth.score.field import GaussianBase
-from isopleth.score.selection import FitPath, View
+from isopleth.score.selection import FitPath, FitsAtRows
 from isopleth.score.spaces import SPACES
 from isopleth.score.system import Accuracy, SampleSystem, solve
 from isopleth.solvers import conjugate_gradients
@@ -66,7 +66,7 @@ def share_needed(target: str, dim: int, rows: int, seed: int) -> dict[str, float
 
 
 def shares(runs: int, sizes: Sequence[tuple[str, int, int]]) -> Iterator[str]:
-    """Lines of the first table: medians over runs."""
+    """Print the first table: medians over runs."""
     yield f"{'target':<10}{'d':>4}{'M':>6}{'error diag.':>13}{'curl-free':>11}{'own diag.':>11}{'curl-free':>11}{'equal':>8}"
     for target, dim, rows in sizes:
         found = [share_needed(target, dim, rows, seed) for seed in range(runs)]
@@ -105,7 +105,7 @@ class Source:
         self.gap = float(np.abs(log_density - before).max())
 
     def bias(self, regularizer: Regularizer) -> float:
-        """The error that endless rows would leave."""
+        """Return the error for infinitely many rows."""
         root = np.sqrt(self.mass)
         values, vectors = np.linalg.eigh(root[:, None] * Gaussian(dim=1)(np.subtract.outer(self.x, self.x) ** 2) * root)
         values = np.maximum(values, 0.0)
@@ -122,7 +122,7 @@ class Source:
         return (kernel * root) @ power * root
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Rows, by the inverse of the distribution function."""
+        """Draw rows by the inverse of the distribution function."""
         below = np.concatenate([[0.0], np.cumsum(0.5 * (self.mass[1:] + self.mass[:-1]))])
         return np.interp(rng.uniform(0.0, below[-1], size=n), below, self.x)[:, None]
 
@@ -132,16 +132,16 @@ class Source:
 
 
 def source_errors(source: Source, rows: int, strength: float, seed: int) -> list[float]:
-    """Of each regulariser at one strength."""
+    """Return the error of each regulariser at one strength."""
     z = source.sample(rows, np.random.default_rng([seed, rows]))
     space = SPACES["diagonal"](Gaussian(dim=1), n_jobs=1)
     path = FitPath(space, z, np.ones(rows), [r.at(strength) for r in REGULARIZERS.values()], Accuracy(1e-5, 200))
-    view = View(space, path, source.x[:, None])
+    view = FitsAtRows(space, path, source.x[:, None])
     return [source.error(view.value(fitted, BASE)[:, 0] + source.x) for fitted in path.on(BASE)]
 
 
 def rates(runs: int, sizes: Sequence[int], smoothness: Sequence[float]) -> Iterator[str]:
-    """Lines of the second table: medians over runs, and slopes in the logarithm of M."""
+    """Print the second table: medians over runs, and slopes in the logarithm of M."""
     yield f"{'r':>4}{'M':>7}" + "".join(f"{name:>11}" for name in REGULARIZERS)
     for r in smoothness:
         source = Source(r)
@@ -163,7 +163,7 @@ def rates(runs: int, sizes: Sequence[int], smoothness: Sequence[float]) -> Itera
 
 
 def spread(rows: int, dims: Sequence[int]) -> Iterator[str]:
-    """Lines of the third table."""
+    """Print the third table."""
     yield f"{'d':>4}{'share of 95 % diag.':>21}{'curl-free':>11}{'steps plain':>13}{'split':>7}{'ms plain':>10}{'split':>8}"
     for dim in dims:
         X = np.random.default_rng(dim).normal(size=(rows, dim))
@@ -182,7 +182,7 @@ def spread(rows: int, dims: Sequence[int]) -> Iterator[str]:
 
 
 def _steps(system: SampleSystem, alpha: float) -> list[tuple[int, float]]:
-    """Products and seconds of conjugate gradients without a splitting and as the library takes them, to 1e-6."""
+    """Return products and seconds of conjugate gradients to 1e-6, without the preconditioner and as in the library."""
 
     def plain() -> int:
         return conjugate_gradients(lambda v: system.product(v) + alpha * v, system.rhs, tol=1e-6, max_iter=2000)[1]

@@ -1,4 +1,4 @@
-"""Fits to rows that nobody keeps: time and memory of LSDD and NystromKEF by sums, against the number of rows.
+"""Fits to rows that are not stored: time and memory of LSDD and NystromKEF by sums, against the number of rows.
 
     python -m experiments.streamed_fits [--rows 100000 1000000] [--curl-free-rows 20000] [--quick] [--out FILE]
 
@@ -40,7 +40,7 @@ SCORES = {
 
 
 class DrawnParts(Parts):
-    """Rows of a normal distribution, drawn again in each pass."""
+    """Normal rows, drawn again in each pass."""
 
     names = None
     n_features = COLUMNS
@@ -49,7 +49,7 @@ class DrawnParts(Parts):
         self.n, self.seed, self.shift = n, seed, shift
 
     def sums(self, start: Callable[[], S], add: Add[S]) -> S:
-        """As :meth:`Parts.sums` says."""
+        """Return the sums of a pass; see :meth:`Parts.sums`."""
         total = start()
         for number, first in enumerate(range(0, self.n, PART)):
             rows = np.random.default_rng([self.seed, number]).normal(size=(min(PART, self.n - first), COLUMNS))
@@ -59,7 +59,7 @@ class DrawnParts(Parts):
 
 
 def difference(parameters: dict[str, Any], n: int) -> float:
-    """The squared distance found over the true one."""
+    """Return the estimated squared distance divided by the true one."""
     model = LSDD(**parameters, random_state=0)
     fit_difference(model, DrawnParts(n // 2, 0), DrawnParts(n // 2, 1, APART))
     truth = 2.0 * (1.0 - math.exp(-(APART**2) / 4.0)) / (2.0 * math.sqrt(math.pi)) ** COLUMNS
@@ -67,14 +67,14 @@ def difference(parameters: dict[str, Any], n: int) -> float:
 
 
 def score(space: str, n: int, landmarks: int = 300) -> float:
-    """Root mean squared difference to the true score, over the size of that."""
+    """Return the root mean squared error of the score relative to the size of the true score."""
     model = fit_score(NystromKEF(space=space, landmarks=landmarks, random_state=0), DrawnParts(n, 0))
     fresh = np.random.default_rng(9).normal(size=(2000, COLUMNS))
     return float(np.linalg.norm(model.grad_log_density(fresh) + fresh) / np.linalg.norm(fresh))
 
 
 def measured(work: Callable[[], float]) -> tuple[float, float, float, float]:
-    """What `work` answers, its seconds of the processor and the wall clock, and the largest memory of this process in MB."""
+    """Return the result of `work`, its processor and wall-clock seconds, and the largest memory of this process in MB."""
     wall, processor = time.perf_counter(), time.process_time()
     answer = work()
     wall, processor = time.perf_counter() - wall, time.process_time() - processor
@@ -82,7 +82,7 @@ def measured(work: Callable[[], float]) -> tuple[float, float, float, float]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print the table, and write it."""
+    """Print and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000], help="rows in all")
     parser.add_argument("--curl-free-rows", type=int, nargs="+", default=[20_000], help="rows of curl-free fits")

@@ -1,4 +1,4 @@
-"""SOSREP, KDE and random features fitted to NumPy arrays and to tensors of torch, in turns.
+"""Time SOSREP, KDE and random features fitted to NumPy arrays and to PyTorch tensors, in turns.
 
     python -m experiments.tensors [--device cpu] [--rows 8192] [--columns 16] [--repeats 5] [--quick] [--out FILE]
 
@@ -32,7 +32,7 @@ HEADS = ("fit, NumPy s", "fit, torch s", "score, NumPy s", "score, torch s", "di
 
 
 def seconds(work: Callable[[], Any], wait: Callable[[], Any]) -> tuple[float, Any]:
-    """Time of the wall clock, and what came of it."""
+    """Return the wall-clock time and the result."""
     wait()
     start = time.perf_counter()
     found = work()
@@ -43,7 +43,7 @@ def seconds(work: Callable[[], Any], wait: Callable[[], Any]) -> tuple[float, An
 def study(
     estimator: Any, backends: list[Callable[[np.ndarray], Any]], shape: tuple[int, int], repeats: int, wait: Any
 ) -> list[str]:
-    """One line of the table: a fit and a score at each backend in turns."""
+    """Return one line of the table: fit and score with each backend in turns."""
     rows = np.random.default_rng(0).normal(size=shape)
     fresh = np.random.default_rng(1).normal(size=(shape[0] // 2, shape[1]))
     fits: list[list[float]] = [[], []]
@@ -63,7 +63,7 @@ def study(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print the table, and write it."""
+    """Print and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu", help="device of torch")
     parser.add_argument("--rows", type=int, default=8192, help="rows that are fitted")

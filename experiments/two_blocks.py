@@ -1,4 +1,4 @@
-"""SOSREP is no kernel density estimate: two clusters of different density, beside KDE with the same kernel (papers, Fig. 2 or 4).
+"""SOSREP is not a kernel density estimate: two clusters of different density, compared with KDE (papers, Fig. 2 or 4).
 
     python -m experiments.two_blocks [--out FIGURE] [--data DIR] [--letter FIGURE] [--clusters 20]
 
@@ -40,7 +40,7 @@ SMALLEST = 40
 
 
 def two_simplices(size: int, gamma: float, gamma_prime: float, beta: float) -> np.ndarray:
-    """Points between which the Gaussian kernel is the two-block matrix."""
+    """Return points between which the Gaussian kernel is the two-block matrix."""
     points = np.zeros((2 * size, 2 * size + 1))
     points[np.arange(size), np.arange(size)] = np.sqrt(-2.0 * np.log(gamma))
     points[np.arange(size, 2 * size), np.arange(size, 2 * size)] = np.sqrt(-2.0 * np.log(gamma_prime))
@@ -49,12 +49,12 @@ def two_simplices(size: int, gamma: float, gamma_prime: float, beta: float) -> n
 
 
 def exact_ratio(size: int, gamma: float, gamma_prime: float) -> float:
-    """SOSREP's ratio of densities, for whatever beta."""
+    """Return SOSREP's ratio of densities, which does not depend on beta."""
     return (1.0 + (size - 1) * gamma**2) / (1.0 + (size - 1) * gamma_prime**2)
 
 
 def ratios(size: int, gamma: float, gamma_prime: float, beta: float, solver: str = "auto") -> tuple[float, float]:
-    """Density in the first block over density in the second: SOSREP's, by a solver of the package, and KDE's."""
+    """Return the ratio of the densities in the two blocks, by SOSREP (computed by a solver) and by KDE."""
     op = Operator(Gaussian(), two_simplices(size, gamma, gamma_prime, beta)).store()
     root = SCALING_SOLVERS[solver](op, np.full(2 * size, 0.5 / size), 1e-10).values
     kde = op.matvec(np.ones(2 * size))
@@ -62,7 +62,7 @@ def ratios(size: int, gamma: float, gamma_prime: float, beta: float, solver: str
 
 
 def print_blocks() -> tuple[np.ndarray, np.ndarray]:
-    """The ratios against the size of the blocks and against beta, printed."""
+    """Print the ratios against the size of the blocks and against beta."""
     limit = GAMMA**2 / GAMMA_PRIME**2
     print(f"two blocks, gamma = {GAMMA}, gamma' = {GAMMA_PRIME}: the papers' limit is {limit:.2f}")
     print(f"{'N':>6}{'beta':>7}{'SOSREP':>9}{'exact':>9}{'KDE':>7}")
@@ -76,7 +76,7 @@ def print_blocks() -> tuple[np.ndarray, np.ndarray]:
 
 
 def draw_blocks(by_size: np.ndarray, by_beta: np.ndarray, path: Path) -> None:
-    """Both ratios against the size of the blocks and against beta."""
+    """Draw both ratios against the size of the blocks and against beta."""
     figure = new_figure(9.0, 3.9)
     left, right = figure.subplots(1, 2, sharey=True)
     panels = (
@@ -96,7 +96,7 @@ def draw_blocks(by_size: np.ndarray, by_beta: np.ndarray, path: Path) -> None:
 
 @dataclass(frozen=True)
 class TwoClusters:
-    """Kernel values within and between two clusters, and the log densities of their rows less the mean in the first."""
+    """Kernel values within and between two clusters, and the log densities of their rows minus the mean in the first."""
 
     first: np.ndarray
     second: np.ndarray
@@ -107,12 +107,12 @@ class TwoClusters:
 
 
 def gap(log_densities: tuple[np.ndarray, np.ndarray]) -> float:
-    """By how much the mean log density of the first cluster is above that of the second."""
+    """Return the difference of the mean log densities of the two clusters."""
     return float(np.mean(log_densities[0]) - np.mean(log_densities[1]))
 
 
 def sdo(z: np.ndarray) -> SDO:
-    """The papers' kernel for the rows `z`, of the smallest order."""
+    """Return the papers' kernel for the rows `z`, with the smallest order."""
     return SDO(z.shape[1], order=z.shape[1] // 2 + 1)
 
 
@@ -121,7 +121,7 @@ def _pairs(k: np.ndarray) -> np.ndarray:
 
 
 def likeness(k: np.ndarray, one: np.ndarray, other: np.ndarray) -> float:
-    """Share of the variance of the kernel values of pairs that lies between the three blocks."""
+    """Return the share of the variance of the kernel values that is between the three blocks."""
     blocks = [_pairs(k[np.ix_(one, one)]), _pairs(k[np.ix_(other, other)]), k[np.ix_(one, other)].ravel()]
     everything = np.concatenate(blocks)
     within = sum(len(block) * block.var() for block in blocks)
@@ -129,7 +129,7 @@ def likeness(k: np.ndarray, one: np.ndarray, other: np.ndarray) -> float:
 
 
 def two_clusters(z: np.ndarray, k: np.ndarray, one: np.ndarray, other: np.ndarray) -> TwoClusters:
-    """Densities of two clusters of the rows `z`, whose kernel matrix is `k`, the one with the larger kernel values first."""
+    """Fit densities to two clusters of the rows `z` with kernel matrix `k`; the one with the larger kernel values is first."""
     if _pairs(k[np.ix_(one, one)]).mean() < _pairs(k[np.ix_(other, other)]).mean():
         one, other = other, one
     rows = np.concatenate([one, other])
@@ -155,7 +155,7 @@ def two_clusters(z: np.ndarray, k: np.ndarray, one: np.ndarray, other: np.ndarra
 
 
 def all_pairs(z: np.ndarray, clusters: int) -> list[TwoClusters]:
-    """Every two spectral clusters of the rows `z`, in units of the length scale, those most like two blocks first."""
+    """Return all pairs of spectral clusters of the rows `z`, in units of the length scale, most similar to two blocks first."""
     k = Operator(sdo(z), z).dense()
     model = SpectralClustering(clusters, affinity="precomputed", random_state=0)
     labels = model.fit_predict(np.maximum(k, 0.0))  # an affinity has no negative values
@@ -166,7 +166,7 @@ def all_pairs(z: np.ndarray, clusters: int) -> list[TwoClusters]:
 
 
 def letter(folder: Path, clusters: int) -> TwoClusters:
-    """Clusters of the letter table; printed are the gaps of SOSREP and KDE."""
+    """Cluster the letter table and print the gaps of SOSREP and KDE."""
     path = find_table(folder, "letter")
     if path is None:
         sys.exit(missing("letter", folder))
@@ -192,7 +192,7 @@ def _running_mean(values: np.ndarray, window: int = 15) -> np.ndarray:
 
 
 def draw_letter(found: TwoClusters, path: Path) -> None:
-    """Kernel values of the three blocks, and the log densities of both models by cluster."""
+    """Draw the kernel values of the three blocks and the log densities of both models by cluster."""
     figure = new_figure(10.0, 3.8)
     left, right = figure.subplots(1, 2)
     bins = np.linspace(min(found.between.min(), found.second.min()), 1.0, 60)
@@ -213,7 +213,7 @@ def draw_letter(found: TwoClusters, path: Path) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print the ratios and gaps, and write the figures."""
+    """Print the ratios and gaps, and save the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, help="figure of the two-block matrix")
     parser.add_argument("--data", type=Path, help="folder with ADBench's tables")

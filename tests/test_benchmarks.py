@@ -1,11 +1,10 @@
-"""The benchmarks run, and what they measure with measures."""
+"""The benchmarks run, and their measuring tools are correct."""
 
 from __future__ import annotations
 
 import json
 import math
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ pytest.importorskip("benchmarks", reason="the benchmarks are not beside an insta
 
 from benchmarks import comparison, difference_tensor, exact, memory, scores, timing
 from benchmarks.__main__ import main, names
-from benchmarks.comparison import Comparison, Rival
+from benchmarks.comparison import Comparison, Program
 from benchmarks.growth import expected, fitted
 from benchmarks.measure import measured
 from benchmarks.nystrom import curl_free_block
@@ -30,12 +29,36 @@ def _fails(x):
     raise RuntimeError("no such thing")
 
 
-def _comparison(**rivals):
+def _double_in(seconds, clock):
+    """Return what doubles and moves the fake `clock` on by so many seconds."""
+
+    def double(x):
+        clock[0] += seconds
+        return 2.0 * x
+
+    return double
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The time that benchmarks read: moved on by who works, and by a millisecond at each look."""
+    now = [0.0]
+
+    def look():
+        now[0] += 1e-3
+        return now[0]
+
+    monkeypatch.setattr(timing.time, "perf_counter", look)
+    monkeypatch.setattr(memory, "available", lambda: False)
+    return now
+
+
+def _comparison(**programs):
     return Comparison(
         "sums",
         "n = {n:,}, d = {d}",
         lambda n, d: np.ones((n, d)),
-        {"isopleth": Rival(_double)} | rivals,
+        {"isopleth": Program(_double)} | programs,
         lambda problem, answer: float(np.max(np.abs(answer - 2.0 * problem))),
         "error",
         rows=(1000, 4800),
@@ -58,7 +81,7 @@ def test_what_a_larger_size_will_cost():
     assert expected({}, 40) == 0.0
 
 
-def test_rivals_take_turns_and_the_slow_ones_fewer(monkeypatch):
+def test_programs_take_turns_and_the_slow_ones_fewer(monkeypatch):
     order, now = [], [0.0]
     monkeypatch.setattr(timing.time, "perf_counter", lambda: now[0])
 
@@ -89,14 +112,14 @@ def test_memory_of_a_known_array():
 
 @pytest.mark.skipif(not memory.available(), reason="this system does not tell the peak")
 def test_memory_of_what_fails_is_not_a_number():
-    (peak,) = memory.peaks("benchmarks.products", "products", "no such rival", [(100, 2)])
+    (peak,) = memory.peaks("benchmarks.products", "products", "no such program", [(100, 2)])
     assert math.isnan(peak)
 
 
-def test_missing_and_failing_rivals_are_told(monkeypatch):
+def test_missing_and_failing_programs_are_reported(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: False)
     task = _comparison(
-        absent=Rival(_double, needs="no_such_module"), broken=Rival(_fails), narrow=Rival(_double, dims=(1,))
+        absent=Program(_double, needs="no_such_module"), broken=Program(_fails), narrow=Program(_double, dims=(1,))
     )
     figures = measured(task, "", quick=True)
     assert figures["absent"].note == "no_such_module is not installed: not measured"
@@ -112,7 +135,7 @@ def test_missing_and_failing_rivals_are_told(monkeypatch):
 def test_sizes_that_take_too_much_room_are_left_out(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: False)
     monkeypatch.setattr(comparison, "ROOM", 1000.0)
-    task = _comparison(large=Rival(_double, room=lambda n, d: 2.0 * n * d))
+    task = _comparison(large=Program(_double, room=lambda n, d: 2.0 * n * d))
     figures = measured(task, "", quick=True)
     assert list(figures["large"].seconds) == [120, 240]
     assert list(figures["isopleth"].column_seconds) == [1, 2]
@@ -123,19 +146,16 @@ def test_sizes_that_take_too_much_room_are_left_out(monkeypatch):
     assert section(task, figures, quick=True).rows[1][:3] == ["large", "–", "–"]
 
 
-def test_a_part_of_the_work_counts_for_the_whole(monkeypatch):
-    monkeypatch.setattr(memory, "available", lambda: False)
-    task = _comparison(part=Rival(lambda x: time.sleep(0.002) or 2.0 * x, times=1000.0))
-    seconds = measured(task, "", quick=True)["part"].seconds[240]
-    assert 2.0 <= seconds < 100.0
+def test_a_part_of_the_work_counts_for_the_whole(clock):
+    task = _comparison(part=Program(_double_in(0.002, clock), times=1000.0))
+    assert measured(task, "", quick=True)["part"].seconds[240] == pytest.approx(3.0)  # and a millisecond for the look
 
 
-def test_a_rival_that_is_ahead_is_named(monkeypatch):
-    monkeypatch.setattr(memory, "available", lambda: False)
-    task = _comparison(slow=Rival(lambda x: time.sleep(0.05) or 2.0 * x))
+def test_a_program_that_is_ahead_is_named(clock):
+    task = _comparison(slow=Program(_double_in(0.05, clock)))
     assert section(task, measured(task, "", quick=True), quick=True).notes == []
-    ours = Rival(lambda x: time.sleep(0.05) or 2.0 * x + 1e-3)
-    task = Comparison(**{**task.__dict__, "rivals": {"isopleth": ours, "quick": Rival(_double)}})
+    ours = Program(lambda x: _double_in(0.05, clock)(x) + 1e-3)
+    task = Comparison(**{**task.__dict__, "programs": {"isopleth": ours, "quick": Program(_double)}})
     in_time, in_accuracy = section(task, measured(task, "", quick=True), quick=True).notes
     assert in_time.startswith("Ahead of isopleth in time: quick (")
     assert in_accuracy == "Ahead of isopleth in error: quick."
@@ -184,7 +204,7 @@ def test_the_literal_curl_free_forms_are_the_product_with_the_matrix():
 def test_all_who_fit_a_score_reach_the_same_one():
     X = scores.rows(30, 6)
     task = next(one for one in scores.COMPARISONS if one.name == "kef-512")
-    found = {name: rival.run(rival.setup(X)) for name, rival in task.rivals.items()}
+    found = {name: program.run(program.setup(X)) for name, program in task.programs.items()}
     assert len(found) == 4
     exactly = found["SciPy, whole matrix, Cholesky"]
     assert task.accuracy(X, exactly) < 1e-12

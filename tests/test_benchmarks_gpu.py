@@ -34,11 +34,11 @@ def test_a_wrong_answer_has_a_large_error():
     assert gpu_products.error(problem, 1.01 * right) > 1e-4
 
 
-def test_a_rival_that_fails_is_told_and_the_others_go_on(monkeypatch):
+def test_a_program_that_fails_is_reported_and_the_others_go_on(monkeypatch):
     def fails(problem):
         raise MemoryError("149 GiB wanted, 130 GiB free")
 
-    monkeypatch.setattr(gpu_products, "RIVALS", {"one": fails, "isopleth": gpu_products.operator})
+    monkeypatch.setattr(gpu_products, "PROGRAMS", {"one": fails, "isopleth": gpu_products.operator})
     rows = gpu.products(gpu.QUICK, torch.device("cpu")).rows
     assert rows[1][:2] == ["one", "MemoryError: 149 GiB wanted, 130 GiB free"]
     assert float(rows[2][3]) < 1e-6

@@ -1,7 +1,7 @@
 """Mutation test of the core: change one operator or number at a time and see whether a test fails.
 
-Run ``python tools/mutate.py --count 100 --seed 0 --out mutants.csv`` in the test environment. Each mutant is a copy of ``src`` with
-one change; the tests of its package run against it until one fails. A run that was interrupted continues where it stopped.
+Run ``python tools/mutate.py --count 100 --seed 0 --out mutants.csv`` in the test environment. Each mutant is a copy of ``src``
+with one change; the tests of its package run against it until one fails. A run that was interrupted continues where it stopped.
 It is not part of continuous integration: it takes about an hour on two cores.
 """
 
@@ -86,11 +86,20 @@ def _says_nothing(node: ast.AST) -> bool:
 def _operators(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr, str]]:
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in COMPARISONS:
         yield node.left, node.comparators[0], COMPARISONS[type(node.ops[0])]
-    if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
-        if not any(isinstance(side, ast.Constant) and isinstance(side.value, str) for side in (node.left, node.right)):
-            yield node.left, node.right, ARITHMETIC[type(node.op)]
+    # Not the formatting of strings, which is a % b for a string a.
+    if (
+        isinstance(node, ast.BinOp)
+        and type(node.op) in ARITHMETIC
+        and not _is_text(node.left)
+        and not _is_text(node.right)
+    ):
+        yield node.left, node.right, ARITHMETIC[type(node.op)]
     if isinstance(node, ast.BoolOp):
         yield node.values[0], node.values[1], "or" if isinstance(node.op, ast.And) else "and"
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def choose(count: int, seed: int) -> list[tuple[Mutant, int, int]]:
@@ -98,7 +107,10 @@ def choose(count: int, seed: int) -> list[tuple[Mutant, int, int]]:
     rng, out = random.Random(seed), []
     for i, package in enumerate(TESTS):
         found = [
-            (path, *site) for path in sorted((SOURCE / package).rglob("*.py")) for site in sites(path) if site[2] > site[1]
+            (path, *site)
+            for path in sorted((SOURCE / package).rglob("*.py"))
+            for site in sites(path)
+            if site[2] > site[1]
         ]
         rng.shuffle(found)
         share = count // len(TESTS) + (i < count % len(TESTS))

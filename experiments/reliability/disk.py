@@ -15,8 +15,8 @@ from experiments.reliability import samples
 from experiments.reliability.commands import command
 from experiments.reliability.outcomes import Tally, is_sentence
 
+# Bytes: less than any of the files that are written.
 _ROOM = 16 * 1024
-"""Bytes: less than any of the files that are written."""
 
 
 def campaign(count: int, seed: int = 0) -> Tally:

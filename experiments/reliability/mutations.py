@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+# Content, randomness and other contents of the same kind, to the spoiled content.
 Mutation = Callable[[bytes, random.Random, list[bytes]], bytes]
-"""Content, randomness and other contents of the same kind, to the spoiled content."""
 
 _HUGE = (0, 1, -1, 2**15, 2**31 - 1, -(2**31), 2**40, 2**62, 2**63 - 1)
 _WORDS = [

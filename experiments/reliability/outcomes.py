@@ -16,11 +16,11 @@ from typing import TypeVar
 from isopleth.errors import InputError, MissingExtraError
 
 LONGEST_SENTENCE = 2000
+# More than this for one small file is a hang.
 SECONDS = 20
-"""More than this for one small file is a hang."""
 
+# Seconds between two words on how far it is.
 _REPORT = 10.0
-"""Seconds between two words on how far it is."""
 
 T = TypeVar("T")
 

@@ -13,8 +13,8 @@ from experiments.reliability.malformed import malformed_arguments
 from experiments.reliability.outcomes import Tally, is_sentence
 
 ADDRESS_SPACE = 4 * 2**30
+# For a loaded machine; most runs take two.
 SECONDS = 120
-"""For a loaded machine; most runs take two."""
 
 
 def campaign(count: int, seed: int = 0) -> Tally:

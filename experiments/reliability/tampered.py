@@ -85,6 +85,7 @@ _VALUES = (
     '"a"',
     "[1, 2]",
 )
+# What Python tells its auditors before it acts on the system.
 _EVENTS = frozenset(
     [
         "os.system",
@@ -101,7 +102,6 @@ _EVENTS = frozenset(
         "pty.spawn",
     ]
 )
-"""What Python tells its auditors before it acts on the system."""
 
 Members = dict[str, bytes]
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from isopleth.difference import LSDD
     from isopleth.errors import DataWarning, InputError, MissingExtraError
     from isopleth.io import load, save
-    from isopleth.kernels import IMQ, SDO, Gaussian, Kernel, Laplacian, Matern, Sobolev
+    from isopleth.kernels import IMQ, SDO, Gaussian, Kernel, Laplacian, Matern, RationalQuadratic, Sobolev
     from isopleth.score import KEF, SSGE, KernelScore, Landweber, NuMethod, NystromKEF, Stein
     from isopleth.solvers.regularizers import LandweberIteration, NuIteration, SpectralCutoff, Tikhonov
     from isopleth.tasks import (
@@ -56,6 +56,7 @@ __all__ = [
     "NystromKEF",
     "PyODAdapter",
     "RandomFeatureSOSREP",
+    "RationalQuadratic",
     "Search",
     "Sobolev",
     "SpectralCutoff",
@@ -95,6 +96,7 @@ _DEFINED_IN = {
     "NystromKEF": "isopleth.score",
     "PyODAdapter": "isopleth.tasks",
     "RandomFeatureSOSREP": "isopleth.density",
+    "RationalQuadratic": "isopleth.kernels",
     "Search": "isopleth.density.search",
     "Sobolev": "isopleth.kernels",
     "SpectralCutoff": "isopleth.solvers.regularizers",

@@ -1,4 +1,4 @@
-"""Small real tables for examples, without network."""
+"""Small real data sets for examples, which need no network."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ _ANOMALIES = 10
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A table of which it is known what is an anomaly.
+    """Data set whose anomalies are known.
 
     Parameters
     ----------
     data : ndarray of shape (n, d)
-        The rows.
+        Rows.
     feature_names : list of str
-        One a column.
+        Names of the columns.
     labels : ndarray of shape (n,)
         1 for anomalies, 0 for all others.
     description : str
-        Where the rows come from and what the anomalies are.
+        Source of the rows, and meaning of the anomalies.
     """
 
     data: np.ndarray
@@ -32,15 +32,15 @@ class Dataset:
 
 
 def load_breast() -> Dataset:
-    """Breast tissue samples: the benign ones, and the first ten malignant ones as anomalies.
+    """Return breast tissue samples: the benign ones, and the first ten malignant ones as anomalies.
 
-    The rows are those of the Wisconsin diagnostic breast cancer table that scikit-learn ships. Malignant samples are
-    many there; with all but ten left out they are as rare as anomalies are.
+    The rows are those of the Wisconsin diagnostic breast cancer table that scikit-learn ships. It has many
+    malignant samples; all but ten are removed, so that they are rare.
 
     Returns
     -------
     Dataset
-        367 rows of 30 columns; the anomalies stand last.
+        367 rows of 30 columns; the anomalies are the last rows.
 
     References
     ----------

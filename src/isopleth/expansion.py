@@ -19,11 +19,12 @@ from isopleth.operators import (
     Operator,
 )
 from isopleth.operators.blocks import Matrix
+from isopleth.operators.threads import DEFAULT_N_JOBS
 
 
 @dataclass(frozen=True)
 class KernelExpansion:
-    r"""The function :math:`f = \sum_i \alpha_i k(c_i, \cdot)` in frame coordinates.
+    r"""Function :math:`f = \sum_i \alpha_i k(c_i, \cdot)` in frame coordinates.
 
     Parameters
     ----------
@@ -41,26 +42,26 @@ class KernelExpansion:
     centers: Array
     coefficients: Array
     memory_limit: float = DEFAULT_MEMORY_LIMIT
-    n_jobs: int | None = None
+    n_jobs: int | None = DEFAULT_N_JOBS
 
     def _sum(self, x: Array, block: Block, coefficients: Array) -> Array:
         op = Operator(self.kernel, x, self.centers, block=block, memory_limit=self.memory_limit, n_jobs=self.n_jobs)
         return op.matvec(coefficients)
 
     def value(self, x: Array) -> Array:
-        """f at the rows of `x`."""
+        """Return f at the rows of `x`."""
         return self._sum(x, VALUE, self.coefficients)
 
     def gradient(self, x: Array) -> Array:
-        """Gradient of f at the rows of `x`."""
+        """Return the gradient of f at the rows of `x`."""
         return self._sum(x, GRADIENT, self.coefficients)
 
     def laplacian(self, x: Array) -> Array:
-        """Laplacian of f at the rows of `x`."""
+        """Return the Laplacian of f at the rows of `x`."""
         return self._sum(x, LAPLACIAN, self.coefficients)
 
     def log_abs(self, x: Array) -> Array:
-        r""":math:`\log |f|` at the rows of `x`; where f underflows and the kernel is positive, by a streaming log-sum-exp."""
+        r"""Return :math:`\log |f|` at the rows of `x`; if f underflows and the kernel is positive, by a streaming log-sum-exp."""
         xp = namespace(x)
         f = xp.abs(self.value(x))
         lost = f < self._lost(x)
@@ -76,7 +77,7 @@ class KernelExpansion:
         return out
 
     def grad_log_abs(self, x: Array) -> Array:
-        r"""Gradient of :math:`\log |f|` at the rows of `x`, by a streaming soft maximum where f underflows."""
+        r"""Return the gradient of :math:`\log |f|` at the rows of `x`, by a streaming softmax where f underflows."""
         xp = namespace(x)
         f = self.value(x)
         lost = xp.abs(f) < self._lost(x)
@@ -90,9 +91,9 @@ class KernelExpansion:
         return out
 
     def laplacian_over_value(self, x: Array) -> Array:
-        """Laplacian of f over f at the rows of `x`, by a streaming soft maximum where f underflows.
+        """Return the Laplacian of f divided by f at the rows of `x`, by a streaming softmax where f underflows.
 
-        A kernel with negative values has no such maximum: what it answers where f is 0 to all digits is no ratio.
+        For kernels with negative values there is no such sum, so the result is meaningless where f underflows to 0.
         """
         xp = namespace(x)
         f = self.value(x)
@@ -105,11 +106,11 @@ class KernelExpansion:
 
     @staticmethod
     def _lost(x: Array) -> float:
-        """Below this a sum of kernel values has lost digits to subnormal terms, or is 0."""
+        """Return the size below which a sum of kernel values has lost digits to subnormal terms, or is 0."""
         return 1e-3 * math.sqrt(float(namespace(x).finfo(x.dtype).smallest_normal))
 
     def log_square_integral(self) -> float:
-        r"""log of the integral of f^2, :math:`\alpha^\top K_2\, \alpha`, K_2 the kernel convolved with itself."""
+        r"""Return the log of the integral of f^2, :math:`\alpha^\top K_2\, \alpha`, K_2 the kernel convolved with itself."""
         convolution = self.kernel.self_convolution()
         block = Matrix("self-convolution", lambda kernel: convolution.psi)
         kernel = convolution.kernel or self.kernel

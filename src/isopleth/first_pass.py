@@ -1,4 +1,4 @@
-"""Sums that a fit to rows in parts decides by before its own: moments of columns, and a sample of rows."""
+"""First pass over rows in parts, before a fit computes its own sums: moments of columns, and a sample of rows."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from isopleth.rows import distinct_rows, merge_rows, mixed, row_keys, symmetric_
 
 
 class ColumnMoments:
-    """Mean, deviation and extent of each column, of numbers of any size, over rows of positive weight.
+    """Mean, deviation and range of each column, for numbers of any size, over rows of positive weight.
 
-    Deviations are merged as such and not as squares, which over- and underflow, and means as differences from the middle of some
+    Deviations are merged without their squares, which over- and underflow, and means as differences from the middle of some
     rows, so that no digits are lost far from 0.
 
     Parameters
@@ -25,11 +25,11 @@ class ColumnMoments:
     weight : float
         Sum of the weights.
     n_rows : int
-        Rows of positive weight.
+        Number of rows of positive weight.
     deviation : ndarray of shape (n_features,)
         Weighted standard deviation.
     low, high : ndarray of shape (n_features,)
-        The least and the largest value.
+        Smallest and largest value.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class ColumnMoments:
         return self.merge(new)
 
     def merge(self, other: ColumnMoments) -> Self:
-        """Add the rows that `other` has seen, and return this one."""
+        """Add the rows of `other`, and return this one."""
         total = self.weight + other.weight
         if total > 0.0:
             mine, theirs = self.weight / total, other.weight / total
@@ -92,32 +92,32 @@ class ColumnMoments:
 
     @property
     def varying(self) -> np.ndarray:
-        """Which columns are not constant."""
+        """Mask of the columns that are not constant."""
         return np.asarray(self.low < self.high)
 
 
 class RowSample:
-    """The distinct rows whose keys are the smallest, keys being mixed from the row itself and a seed.
+    """Random sample of distinct rows: those with the smallest keys, which are hashes of the row and a seed.
 
-    Equal rows have equal keys, so that a row which is kept at the end was kept from the first time on: its weight is the sum
-    of all. No key depends on where a row lies, nor on the order of the columns; where rows that are permutations of one another
-    compete for the last place, the order of the columns decides.
+    Equal rows have equal keys. A row that is in the sample at the end was in it since its first occurrence, so its weight is the
+    sum over all equal rows. Keys do not depend on the position of a row, nor on the order of the columns, except if rows that
+    are permutations of one another compete for the last place.
 
     Parameters
     ----------
     size : int
-        Rows to keep at most.
+        Largest number of rows.
     seed : int
-        What keys are mixed with.
+        Seed of the keys.
 
     Attributes
     ----------
     rows : ndarray of shape (m, n_features)
-        The rows kept, in the order of :func:`~isopleth.rows.distinct_rows`.
+        Rows of the sample, in the order of :func:`~isopleth.rows.distinct_rows`.
     weights : ndarray of shape (m,)
         Their summed weights.
     complete : bool
-        Whether they are all there were.
+        True if the sample has all distinct rows.
 
     Examples
     --------
@@ -137,12 +137,12 @@ class RowSample:
         """Add rows."""
         keys = mixed(symmetric_keys(rows), self.seed)
         counted = np.ones(len(rows), dtype=bool) if weights is None else weights > 0
-        if not self.complete and len(self._keys):  # most rows of a long file end here
+        if not self.complete and len(self._keys):  # this excludes most rows of a long file
             counted &= keys <= self._keys.max()
         return self._take(rows[counted], np.ones(counted.sum()) if weights is None else weights[counted])
 
     def merge(self, other: RowSample) -> Self:
-        """Add the rows that `other` has seen, and return this one."""
+        """Add the rows of `other`, and return this one."""
         self.complete &= other.complete
         return self._take(other._rows, other._weights)
 
@@ -172,22 +172,22 @@ class RowSample:
         return distinct_rows(self._rows, self._weights)[:2] if len(self._rows) else (self._rows, self._weights)
 
 
-class Survey:
-    """What a fit decides by before its own sums: column moments, and a sample of rows.
+class FirstPass:
+    """First pass of a fit: column moments, and a sample of rows.
 
     Parameters
     ----------
     n_features : int
         Number of columns.
     size, seed : int
-        Of the sample.
+        Size and seed of the sample.
 
     Attributes
     ----------
     moments : ColumnMoments
-        Of all rows.
+        Moments of all rows.
     sample : RowSample
-        Some of them.
+        Sample of rows.
     """
 
     def __init__(self, n_features: int, size: int, seed: int = 0) -> None:
@@ -199,27 +199,27 @@ class Survey:
         self.sample.add(rows, weights)
         return self
 
-    def merge(self, other: Survey) -> Self:
-        """Add the rows that `other` has seen, and return this one."""
+    def merge(self, other: FirstPass) -> Self:
+        """Add the rows of `other`, and return this one."""
         self.moments.merge(other.moments)
         self.sample.merge(other.sample)
         return self
 
     @property
     def n_rows(self) -> float:
-        """Rows that count, repetitions included: the sum of the weights, or the number of rows if that is larger.
+        """Number of rows with repetitions: the sum of the weights, or the number of rows if that is larger.
 
-        Copies of a row among weights of a small sum count as one if the sample is complete, and are not told otherwise.
+        For weights of a small sum, equal rows count as one if the sample is complete; otherwise each of them counts.
         """
         return max(self.moments.weight, float(len(self.sample.rows) if self.sample.complete else self.moments.n_rows))
 
     def pair(self, keep: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Two rows about 0 and their weights, with the deviations and the count of all: rules that go by these cannot tell.
+        """Return two rows and weights with the deviations and the count of all rows, for which scale rules give the same result.
 
         Parameters
         ----------
         keep : ndarray of shape (n_features,), bool
-            Columns to take.
+            Mask of the columns.
         """
         deviation = self.moments.deviation[keep]
         return np.stack([-deviation, deviation]), np.full(2, 0.5 * self.n_rows)

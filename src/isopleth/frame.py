@@ -1,4 +1,4 @@
-"""The frame of the data: shifted and scaled by column, so that inside one length scale, 1, serves."""
+"""Frame of the data: columns shifted and scaled, so that the length scale in frame coordinates is 1."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ FARTHEST = 1e150
 
 
 def bounded(z: np.ndarray) -> np.ndarray:
-    """Coordinates none of which is so large that its square overflows, in the memory of `z`."""
+    """Limit coordinates, in the memory of `z`, so that no square overflows."""
     return np.clip(z, -FARTHEST, FARTHEST, out=z)
 
 
 def _medians(X: np.ndarray) -> np.ndarray:
-    """Of each column, to the bit those of np.median: one order statistic is found several times as fast as its three at once."""
+    """Return the median of each column, bit for bit that of np.median, which is several times slower."""
     half = len(X) // 2
     ordered = np.partition(X.T, half, axis=1)
-    upper = ordered[:, half].copy()  # and not the whole of it
+    upper = ordered[:, half].copy()  # a copy, so that `ordered` can be freed
     return upper if len(X) % 2 else 0.5 * ordered[:, :half].max(axis=1) + 0.5 * upper
 
 
 @dataclass(frozen=True)
 class Frame:
-    """The map x -> (x - shift) / scale of the columns that are kept.
+    """Map x -> (x - shift) / scale of the columns that vary.
 
     Parameters
     ----------
     keep : array of shape (n_features,), bool
-        Columns that vary; constant ones say nothing and have no density.
+        Mask of the columns that vary; constant ones have no density and are dropped.
     shift : array of shape (d,)
-        Centre of the kept columns. Squared distances by products lose digits off-centre.
+        Centre of the kept columns. Far from the centre, squared distances by products lose digits.
     scale : array of shape (d,)
         Length scale of each kept column, in the units of the data.
     """
@@ -44,12 +44,12 @@ class Frame:
 
     @classmethod
     def centred(cls, X: np.ndarray, keep: np.ndarray) -> Self:
-        """Frame of the kept columns at unit scale, about their median, which one far row cannot take from the others."""
+        """Return the frame of the kept columns at unit scale about their median, which a single far row hardly changes."""
         shift = _medians(X[:, keep])
         return cls(keep, shift, np.ones(len(shift)))
 
     def scaled(self, scale: np.ndarray) -> Frame:
-        """The same centre with another length scale."""
+        """Return the frame with the same centre and another length scale."""
         return Frame(self.keep, self.shift, scale)
 
     @property
@@ -59,26 +59,26 @@ class Frame:
 
     @property
     def log_volume(self) -> float:
-        """What log densities pay for the scaling."""
+        """Sum of the logarithms of the scales, which log densities in the units of the data lose."""
         return math.fsum(np.log(self.scale))
 
     def by_column(self, values: np.ndarray) -> np.ndarray:
-        """`values` of the kept columns as one a column of the data, NaN for those that were dropped."""
+        """Return `values` of the kept columns as one for each column of the data, NaN for dropped columns."""
         out = np.full(len(self.keep), np.nan)
         out[self.keep] = values
         return out
 
     def centre(self, X: np.ndarray) -> np.ndarray:
-        """Kept columns about their centre, in the units of the data."""
+        """Return the kept columns less their centre, in the units of the data."""
         return X[:, self.keep] - self.shift
 
     def enter(self, X: np.ndarray) -> np.ndarray:
-        """Points in frame coordinates, none so far that its square overflows."""
+        """Return points in frame coordinates, limited so that no square overflows."""
         with np.errstate(over="ignore"):
             return bounded(self.centre(X) / self.scale)
 
     def leave(self, Z: np.ndarray, fill: np.ndarray) -> np.ndarray:
-        """Points in the units of the data; `fill` has a row with the values of the columns that were dropped."""
+        """Return points in the units of the data; `fill` is a row with the values of the dropped columns."""
         X = np.tile(fill, (len(Z), 1))
         X[:, self.keep] = Z * self.scale + self.shift
         return X

@@ -1,4 +1,4 @@
-"""Cheap rules for a length scale."""
+"""Simple rules for length scales."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from isopleth.errors import InputError
 
 MEDIAN_ROWS = 1000
 
-# The length scale of each column of rows and weights.
+# Function of rows and weights that returns the length scale of each column.
 Rule = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def deviations(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Weighted standard deviation of each column, of numbers of any size."""
+    """Return the weighted standard deviation of each column, for numbers of any size."""
     share = weights / weights.sum()
     largest = np.abs(rows).max(axis=0)  # squares of the numbers themselves may over- or underflow
     unit = rows / np.where(largest > 0.0, largest, 1.0)
@@ -26,18 +26,18 @@ def deviations(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def scott(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    r"""Scott's rule a column, :math:`\ell_j = \sigma_j\, n^{-1/(d+4)}`.
+    r"""Return Scott's rule for each column, :math:`\ell_j = \sigma_j\, n^{-1/(d+4)}`.
 
-    Weights count repetitions: n is their sum, but at least the number of rows, so that weights of sum 1 do no harm.
+    Weights count repetitions: n is their sum, but at least the number of rows, so that weights of sum 1 can be used.
     """
     n = max(float(weights.sum()), len(rows))
     return np.asarray(deviations(rows, weights) * n ** (-1.0 / (rows.shape[1] + 4)))
 
 
 def median(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The weighted median distance between distinct rows, one number for every column.
+    """Return the weighted median distance between distinct rows, the same number for every column.
 
-    Beyond MEDIAN_ROWS distinct rows, it is taken over as many of them, evenly spaced in the order in which they are given.
+    Of more than MEDIAN_ROWS distinct rows it uses that many, evenly spaced in the order of the rows.
     """
     chosen = np.linspace(0, len(rows) - 1, min(len(rows), MEDIAN_ROWS)).astype(int)
     largest = np.abs(rows).max()
@@ -58,11 +58,12 @@ RULES: Mapping[str, Rule] = {"scott": scott, "median": median}
 
 
 def loss_units(scale: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Unit of each column in Hyvarinen losses: its length scale times a factor that brings their geometric mean to that of
-    the standard deviations.
+    """Return the unit of each column in Hyvarinen losses: length scales times one factor.
 
-    It is the same for all length scales of the same proportions, so losses along a path are comparable, and it follows the
-    columns' own units, so losses do not change with them.
+    The factor makes their geometric mean equal to that of the standard deviations.
+
+    It is the same for all length scales of the same proportions, so losses along a path are comparable. It is proportional to
+    the units of the columns, so losses do not depend on these.
     """
     with np.errstate(divide="ignore"):
         size = np.mean(np.log(deviations(rows, weights)))
@@ -78,12 +79,12 @@ def resolve_length_scale(
     what: str = "length_scale",
     rules: Mapping[str, Rule] = RULES,
 ) -> np.ndarray:
-    """Length scale of each kept column of the centred, distinct `rows`.
+    """Return the length scale of each kept column of the centred, distinct `rows`.
 
     Parameters
     ----------
     length_scale : float, array of shape (n_features,) or name of a rule
-        What the user asked for. NaN serves for columns that are not kept, as in the attribute ``length_scale_``.
+        Parameter of the user. NaN is allowed for columns that are not kept, as in the attribute ``length_scale_``.
     rows : array of shape (n, d)
         Kept columns of the distinct rows.
     weights : array of shape (n,)
@@ -91,16 +92,16 @@ def resolve_length_scale(
     names : list of str
         Names of all columns.
     keep : array of shape (n_features,), bool
-        Which of them `rows` has.
+        Mask of the columns that `rows` has.
     what : str
-        What messages call `length_scale`.
+        Name of `length_scale` in messages.
     rules : mapping
         Rules by name, at least two.
 
     Raises
     ------
     InputError
-        If it is no rule that is known, has not one number a column, or is not positive.
+        If it is not a known rule, has not one number for each column, or is not positive.
     """
     *others, last = map(repr, rules)
     expected = f"a number, one a column, {', '.join(others)} or {last}"

@@ -1,4 +1,4 @@
-"""Rows that lie in parts: what a fit may ask of them."""
+"""Rows in parts, such as chunks of a file: the interface that fits use."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from isopleth.first_pass import RowSample
 
 
 class Sums(Protocol):
-    """What adds: sums over some rows take up those over others."""
+    """Sums over rows that can be merged with sums over other rows."""
 
     def merge(self, other: Self) -> Self:
-        """Add what `other` has seen to this one, and return it."""
+        """Add the sums of `other` to this one, and return it."""
         ...
 
 
-# The largest weight: sums over any number of rows are finite.
+# Largest weight, so that sums over any number of rows are finite.
 HEAVIEST = 1e290
 
 S = TypeVar("S", bound=Sums)
-# ``add(sums, rows, weights)``: the sums with the rows of one part; these are float64, finite and not to be written to.
+# ``add(sums, rows, weights)`` adds the rows of one part to sums. Rows are float64, finite and read-only.
 Add = Callable[[S, np.ndarray, np.ndarray | None], S]
 
 
 class Parts(ABC):
-    """Rows in parts: chunks of a file, partitions of a collection. Nobody holds all of them at once.
+    """Rows in parts: chunks of a file or partitions of a collection, never all of them in memory at once.
 
     A subclass sets `names` and `n_features`, defines :meth:`sums`, and puts each part through ``isopleth.parts.check_part``.
 
     Attributes
     ----------
     names : list of str or None
-        Names of the columns, where they have any.
+        Names of the columns, if they have any.
     n_features : int
-        How many columns there are.
+        Number of columns.
     """
 
     names: list[str] | None
@@ -46,43 +46,43 @@ class Parts(ABC):
 
     @property
     def labels(self) -> list[str]:
-        """What messages call the columns."""
+        """Names of the columns in messages."""
         return column_labels(self.names, self.n_features)
 
     @abstractmethod
     def sums(self, start: Callable[[], S], add: Add[S]) -> S:
-        """Sums over all rows: each part added to a fresh ``start()``, merged in the order of the parts.
+        """Return sums over all rows: each part is added to a fresh ``start()``, and these are merged in the order of the parts.
 
         Parameters
         ----------
         start : callable
-            ``start()``: sums over no rows.
+            ``start()`` returns sums over no rows.
         add : callable
-            ``add(sums, rows, weights)``: these sums with the rows of one part; weights are None where all are 1. It may run in
-            another process, so it holds no more than it needs.
+            ``add(sums, rows, weights)`` returns the sums with the rows of one part; weights are None if all are 1. It may run in
+            another process, so it should hold little data.
 
         Returns
         -------
         sums
-            The same every time, whatever the timing.
+            The result does not depend on timing.
         """
 
     def sample(self, size: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Distinct rows of positive weight, drawn uniformly without replacement, in one pass.
+        """Draw distinct rows of positive weight, uniformly without replacement, in one pass.
 
         Parameters
         ----------
         size : int
-            How many; all distinct rows where there are not more.
+            Number of rows; all distinct rows if there are fewer.
         seed : int
-            Another seed, another draw.
+            Seed of the draw.
 
         Returns
         -------
         rows : ndarray of shape (min(size, distinct rows), n_features)
-            The same for the same rows, however they lie in parts and in whatever order, and whatever the order of the columns.
+            They do not depend on the order of rows or columns, nor on how rows are divided into parts.
         weights : ndarray of that length
-            Summed weights, of all equal rows there are.
+            Summed weights of all equal rows.
         """
         drawn = self.sums(lambda: RowSample(size, seed), RowSample.add)
         rows, weights = drawn.rows, drawn.weights
@@ -90,23 +90,23 @@ class Parts(ABC):
 
 
 class ArrayParts(Parts):
-    """An array in memory, cut into parts.
+    """Array in memory, divided into parts.
 
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
         Rows.
     weights : array of shape (n_samples,), optional
-        Their weights, not negative; ones when left out.
+        Their weights, not negative; ones if omitted.
     part_rows : int, default=65536
-        Rows of a part.
+        Number of rows of a part.
     names : list of str, optional
         Names of the columns.
 
     Raises
     ------
     InputError
-        If it is no array of two dimensions with a column at least, or there is not one weight a row.
+        If it is not an array of two dimensions with at least one column, or there is not one weight for each row.
 
     Examples
     --------
@@ -131,7 +131,7 @@ class ArrayParts(Parts):
         self.n_features = int(shape[1])
 
     def sums(self, start: Callable[[], S], add: Add[S]) -> S:
-        """As :meth:`Parts.sums` says."""
+        """Return sums over all rows; see :meth:`Parts.sums`."""
         total = start()
         for first in range(0, len(self.X), self.part_rows):
             part = slice(first, first + self.part_rows)
@@ -141,7 +141,7 @@ class ArrayParts(Parts):
 
 
 def take_columns(estimator: Any, parts: Parts) -> None:
-    """Set on an estimator what it is to know of the columns: their number and names, as a fit to rows in memory does."""
+    """Set number and names of the columns on an estimator, as a fit to rows in memory does."""
     estimator.n_features_in_ = parts.n_features
     estimator._column_labels = parts.labels
     estimator.__dict__.pop("feature_names_in_", None)
@@ -150,14 +150,14 @@ def take_columns(estimator: Any, parts: Parts) -> None:
 
 
 def column_labels(names: list[str] | None, n_features: int) -> list[str]:
-    """What messages call columns: their names in quotes, or their numbers."""
+    """Return columns as messages name them: their names in quotes, or their numbers."""
     return [f"column {j}" for j in range(n_features)] if names is None else [repr(str(name)) for name in names]
 
 
 def part_sums(
     start: Callable[[], S], add: Add[S], rows: Any, weights: Any, labels: list[str], place: str, what: str = "X"
 ) -> S:
-    """Sums over one part, which is checked as :func:`check_part` does.
+    """Return sums over one part, which is checked as by :func:`check_part`.
 
     Raises
     ------
@@ -174,7 +174,7 @@ def part_sums(
 def check_part(
     rows: Any, weights: Any, labels: list[str], place: str, what: str = "X"
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Rows and weights of one part in float64.
+    """Check rows and weights of one part, and return them in float64.
 
     Parameters
     ----------
@@ -183,15 +183,15 @@ def check_part(
     weights : array-like of shape (n,) or None
         Their weights.
     labels : list of str
-        What messages call the columns.
+        Names of the columns in messages.
     place, what : str
-        What messages call this part, and the whole.
+        Names of this part and of all rows in messages.
 
     Raises
     ------
     InputError
-        For other columns than `labels`, for text, dates, complex numbers and masked cells, for values that are not finite and for
-        weights that are none.
+        For columns other than `labels`, for text, dates, complex numbers and masked cells, for values that are not finite, and
+        for invalid weights.
     """
     _refuse_masked(rows, what, place)
     try:
@@ -221,7 +221,7 @@ def _refuse_masked(values: Any, what: str, place: str) -> None:
 
 
 def _real(values: Any) -> np.ndarray:
-    """`values` in float64, without dates and complex numbers, of which NumPy would make some."""
+    """Return `values` in float64; TypeError for dates and complex numbers, which NumPy would convert."""
     plain = np.asarray(values)
     if plain.dtype.kind in "cmM":
         raise TypeError(f"values of dtype {plain.dtype}")

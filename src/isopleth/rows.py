@@ -1,4 +1,4 @@
-"""Rows that occur more than once."""
+"""Equal rows, keys of rows, and folds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def merge_rows(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Distinct rows of positive weight in lexical order, their summed weights, and the place of each row of `X` (-1: none)."""
+    """Return distinct rows of positive weight in lexical order, their summed weights, and the place of each row (or -1)."""
     positive = w > 0
     kept = X[positive] + 0.0  # -0.0 is 0.0
     if kept.shape[1] == 1:
@@ -23,9 +23,9 @@ def merge_rows(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np
 
 
 def _unique_rows(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """np.unique over rows, without its slow comparison of structured rows: one stable sort a column.
+    """Return distinct rows and the inverse, as np.unique does, but by one stable sort for each column, which is faster.
 
-    Where the first column has no ties, it decides.
+    If the first column has no ties, one sort suffices.
     """
     order = np.argsort(X[:, 0], kind="stable")
     first = X[order, 0]
@@ -39,10 +39,10 @@ def _unique_rows(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def distinct_rows(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Merge rows as :func:`merge_rows` does, in an order that depends on the order of neither rows nor columns.
+    """Merge rows as :func:`merge_rows` does, in an order that does not depend on the order of rows or columns.
 
-    Folds and samples that are drawn by places in this order are the same whatever the order of the columns. The order goes by
-    ranks within each column, so that it does not depend on the columns' units either.
+    Folds and samples that are drawn by places in this order are therefore the same for every order of rows and columns. The order
+    is computed from ranks within each column, so that it does not depend on the units of the columns either.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def distinct_rows(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray,
     weights : ndarray of shape (m,)
         Their summed weights.
     place : ndarray of shape (n,)
-        Where each row of `X` is among them; -1 for rows of weight 0.
+        Place of each row of `X` among them; -1 for rows of weight 0.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def distinct_rows(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray,
     True
     """
     rows, weights, place = merge_rows(X, w)
-    # Of rows whose keys are equal, which no order of columns tells apart, the weight decides, then the lexical order.
+    # For rows with equal keys, which are permutations of one another, the weight decides, then the lexical order.
     order = np.lexsort([weights, _keys_by_rank(rows)])
     new = np.empty(len(rows), dtype=np.intp)
     new[order] = np.arange(len(rows))
@@ -80,23 +80,35 @@ def distinct_rows(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray,
 
 
 def _keys_by_rank(rows: np.ndarray) -> np.ndarray:
-    """A key for each of the distinct `rows`, from ranks of values, that goes with its row when rows or columns are permuted.
+    """Return a key for each of the distinct `rows`, from ranks of values, that does not depend on the order of rows or columns.
 
-    The sum over columns alone would give rows whose ranks are permutations of one another the same key. So each column gets a
-    key as well, from its ranks and the first keys of the rows, and the second keys of the rows count a rank by its column.
+    A sum over columns alone would give the same key to rows whose ranks are permutations of one another. So each column gets a
+    key too, from its ranks and the first keys of the rows, and the second keys of the rows combine ranks with keys of columns.
     """
-    found = [np.unique(column, return_inverse=True)[1].ravel() for column in rows.T]
-    varying = [ranks for ranks in found if ranks.any()]  # models drop constant columns, which must not change anything
-    if len(varying) < 2:
-        return np.asarray(sum(varying, np.zeros(len(rows), dtype=np.intp)).astype(np.uint64))
-    ranks = mixed(np.stack(varying, axis=1).astype(np.uint64), 0)
+    found = _dense_ranks(rows)
+    found = found[:, found.any(axis=0)]  # models drop constant columns, so these must not change keys
+    if found.shape[1] < 2:
+        return np.asarray(found.sum(axis=1, dtype=np.uint64))
+    ranks = mixed(found, 0)
     first = mixed(ranks.sum(axis=1, dtype=np.uint64), 1)
     columns = mixed(mixed(ranks ^ first[:, None], 2).sum(axis=0, dtype=np.uint64), 3)
     return np.asarray(mixed(ranks ^ columns, 4).sum(axis=1, dtype=np.uint64))
 
 
+def _dense_ranks(rows: np.ndarray) -> np.ndarray:
+    """Return the place of each value among the distinct values of its column."""
+    columns = np.ascontiguousarray(rows.T)
+    order = np.argsort(columns, axis=1)
+    ordered = np.take_along_axis(columns, order, axis=1)
+    steps = np.zeros(columns.shape, dtype=np.uint64)
+    np.cumsum(ordered[:, 1:] != ordered[:, :-1], axis=1, out=steps[:, 1:])
+    ranks = np.empty_like(steps)
+    np.put_along_axis(ranks, order, steps, axis=1)
+    return ranks.T
+
+
 def mixed(keys: np.ndarray, seed: int) -> np.ndarray:
-    """Keys whose every bit depends on every bit of `keys` and of the seed."""
+    """Return hashed keys: every bit depends on every bit of `keys` and of the seed."""
     out = keys ^ np.uint64((int(seed) * 0x9E3779B97F4A7C15 + 0xD1B54A32D192ED03) % 2**64)
     for shift, factor in ((32, 0xE9846AF9B1A615D), (29, 0xD6E8FEB86659FD93), (32, 1)):
         out ^= out >> np.uint64(shift)
@@ -105,9 +117,9 @@ def mixed(keys: np.ndarray, seed: int) -> np.ndarray:
 
 
 def symmetric_keys(X: np.ndarray) -> np.ndarray:
-    """A 64-bit number for each row that does not depend on the order of the columns.
+    """Return a 64-bit number for each row that does not depend on the order of the columns.
 
-    Rows that are permutations of one another have the same key: it serves to draw rows, not to tell them apart.
+    Rows that are permutations of one another have the same key. Use it to draw rows, not to distinguish them.
     """
     bits = np.ascontiguousarray(X + 0.0).view(np.uint64)
     keys = np.zeros(len(X), dtype=np.uint64)
@@ -117,9 +129,9 @@ def symmetric_keys(X: np.ndarray) -> np.ndarray:
 
 
 def row_keys(X: np.ndarray) -> np.ndarray:
-    """A 64-bit number for each row, the same for equal rows and in all likelihood for no others."""
+    """Return a 64-bit hash of each row."""
     bits = np.ascontiguousarray(X + 0.0).view(np.uint64)
-    # Fixed odd multipliers and shifts: a mixing function must be the same in every process that loads a model.
+    # With fixed multipliers and shifts, hashes are the same in every process that loads a model.
     keys = np.full(len(X), 0x9E3779B97F4A7C15, dtype=np.uint64)
     for j in range(X.shape[1]):
         keys ^= bits[:, j]
@@ -132,35 +144,35 @@ FOLDS = 5
 
 
 def folds_of(n: int, seed: int, folds: int = FOLDS) -> np.ndarray:
-    """Fold of each of `n` distinct rows by its place, as even as can be; see ``isopleth.rows.distinct_rows`` for places."""
+    """Return the fold of each of `n` distinct rows by its place (see :func:`distinct_rows`); sizes differ by at most one."""
     return np.random.default_rng(seed).permutation(n) % max(1, min(folds, n))
 
 
 def held_out_parts(n: int, cv: int | float, seed: int = 0) -> list[np.ndarray]:
-    """Masks of the rows held out in turn: of `cv` folds that part `n` distinct rows, or of one share `cv` of them."""
+    """Return masks of the rows that are held out in turn: `cv` folds of `n` distinct rows, or one share `cv` of them."""
     if cv >= 1:
         fold = folds_of(n, seed, int(cv))
         return [fold == k for k in range(fold.max() + 1)]
-    count = min(max(1, round(cv * n)), n - 1)  # something is left on both sides
+    count = min(max(1, round(cv * n)), n - 1)  # at least one row on each side
     return [np.random.default_rng(seed).permutation(n) < count]
 
 
 @dataclass
 class RunningFolds:
-    """Folds of rows that come one after another, without a look at their values.
+    """Folds of rows that arrive one after another, independent of their values but for the first.
 
-    Each run of as many rows as there are folds has one row in every fold, in an order of its own: folds are even at any time, and
-    no period in the rows is that of a fold. Where one part of the rows begins does not matter for another, so each has the
-    key of its first row in these orders: many parts of a few rows would all fill the same folds otherwise.
+    Of every `folds` consecutive rows each gets another fold, in a random order: folds are even at any time, and no period in the
+    rows coincides with a fold. The random orders depend on the key of the first row, because many short parts of rows would all
+    fill the same folds otherwise.
 
     Parameters
     ----------
     folds : int
-        How many.
+        Number of folds.
     seed : int
-        Another seed, other orders.
+        Seed of the orders.
     seen : int
-        Rows that have been dealt so far.
+        Number of rows so far.
     mark : int
         Key of the first of them.
 
@@ -180,21 +192,21 @@ class RunningFolds:
     mark: int = 0
 
     def deal(self, rows: np.ndarray) -> np.ndarray:
-        """The folds of the next rows."""
+        """Return the folds of the next rows."""
         if not len(rows):
             return np.empty(0, dtype=np.intp)
         if not self.seen:
             self.mark = int(symmetric_keys(rows[:1])[0])
         first, ahead = divmod(self.seen, self.folds)
         runs = -(-(ahead + len(rows)) // self.folds)
-        draws = -(-self.folds // 4)  # a counter of the generator is worth four numbers
+        draws = -(-self.folds // 4)  # one counter of the generator gives four numbers
         numbers = np.random.Philox(key=np.array([self.seed, self.mark], dtype=np.uint64), counter=first * draws)
         order = np.argsort(numbers.random_raw(4 * draws * runs).reshape(runs, -1)[:, : self.folds], axis=1)
         self.seen += len(rows)
         return np.asarray(order.ravel()[ahead : ahead + len(rows)])
 
     def merge(self, other: RunningFolds) -> Self:
-        """Count the rows that `other` has dealt."""
+        """Add the count of rows of `other`, and return this one."""
         if not self.seen:
             self.mark = other.mark
         self.seen += other.seen

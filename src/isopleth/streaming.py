@@ -1,4 +1,4 @@
-"""Fits to sums that rows are added to, solved when somebody asks."""
+"""Incremental fits: sums that rows are added to, solved when the result is used."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from isopleth.errors import InputError
 
 
 class Streaming:
-    """An estimator whose ``partial_fit`` adds rows to sums.
+    """Base class of estimators whose ``partial_fit`` adds rows to sums.
 
-    The first call ends with a solve, which tells of whatever its rows and the parameters do not allow. After a later one, the
-    first question solves: that takes as long for one row more as for a million.
+    The first call ends with a solve, so that errors in rows or parameters are raised there. After later calls, the first use of
+    the solution solves: that takes the same time for one row more as for a million.
 
-    A subclass defines :meth:`_solve` and names what it sets.
+    A subclass defines :meth:`_solve` and the names of the attributes that it sets.
     """
 
-    # Attributes of the solution, the one that :meth:`_solve` sets last being the first of them.
+    # Attributes of the solution. The first of them is the one that :meth:`_solve` sets last.
     _solved: ClassVar[tuple[str, ...]]
 
-    # Sums over the rows of all calls; None for good once a call was broken off in the midst of adding.
+    # Sums over the rows of all calls; None after a call was interrupted while it added rows.
     _running: Any
 
     def _solve(self, sums: Any) -> None:
@@ -29,17 +29,17 @@ class Streaming:
         raise NotImplementedError
 
     def _forget(self) -> None:
-        """Leave nothing of another fit, neither sums nor their solution; a subclass adds what else it has."""
+        """Delete sums and solution of an earlier fit; subclasses delete further attributes."""
         for name in ("_running", *self._solved):
             vars(self).pop(name, None)
 
     def _sums_so_far(self) -> Any:
-        """Sums of earlier calls, None before the first.
+        """Return the sums of earlier calls, None before the first.
 
         Raises
         ------
         InputError
-            If a call was broken off, so that nobody knows what rows the sums have.
+            If a call was interrupted, so that it is unknown which rows the sums have.
         """
         sums = vars(self).get("_running", self)
         if sums is None:
@@ -51,7 +51,7 @@ class Streaming:
 
     @contextmanager
     def _adding(self, sums: Any) -> Iterator[None]:
-        """While rows are being added to sums, which are kept if nothing breaks that off; of a first call nothing stays."""
+        """Context in which rows are added to sums. An interrupt or error invalidates them, or in a first call deletes them."""
         first = "_running" not in vars(self)
         for name in self._solved:
             vars(self).pop(name, None)
@@ -67,15 +67,15 @@ class Streaming:
             raise
 
     def __getstate__(self) -> Any:
-        """With the solution, so that copies and files answer at once."""
+        """Return the state with the solution, so that copies and saved models need not solve."""
         if "_running" in vars(self):
             getattr(self, self._solved[0])
         return super().__getstate__()
 
-    if not TYPE_CHECKING:  # or every attribute would pass for one that is there
+    if not TYPE_CHECKING:  # a type checker would accept every attribute
 
         def __getattr__(self, name: str) -> Any:
-            """Solve if what is asked for is of the solution and not there; called for nothing that is."""
+            """Solve if an attribute of the solution is missing; Python calls this for missing attributes only."""
             if name in self._solved and "_running" in vars(self) and self._solved[0] not in vars(self):
                 self._solve(self._sums_so_far())
             return object.__getattribute__(self, name)

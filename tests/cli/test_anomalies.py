@@ -8,6 +8,7 @@ import importlib
 import os
 import pickle
 import shlex
+import shutil
 import subprocess
 import sys
 import warnings
@@ -40,19 +41,29 @@ def refused(*arguments) -> str:
     return result.stderr
 
 
-@pytest.fixture
-def file(tmp_path):
-    """61 rows of which the last stands out, behind a header."""
-    path = tmp_path / "table.csv"
+def write_table(folder):
+    path = folder / "table.csv"
     np.savetxt(path, X, delimiter=",", header="a,b,c", comments="")
     return path
 
 
 @pytest.fixture
-def model(tmp_path, file):
-    path = tmp_path / "model.isopleth"
-    assert run("anomalies", file, "--save", path).exit_code == 0
-    return path
+def file(tmp_path):
+    """61 rows of which the last stands out, behind a header."""
+    return write_table(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A model that the command has fitted and saved once for all tests."""
+    folder = tmp_path_factory.mktemp("saved")
+    assert run("anomalies", write_table(folder), "--save", folder / "model.isopleth").exit_code == 0
+    return folder / "model.isopleth"
+
+
+@pytest.fixture
+def model(tmp_path, saved):
+    return shutil.copy(saved, tmp_path / "model.isopleth")
 
 
 def rows_of(path):

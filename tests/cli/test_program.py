@@ -1,4 +1,4 @@
-"""The console as a whole: what it imports, and whose words its messages use."""
+"""The console as a whole: what it imports, and that messages name options of the command."""
 
 from __future__ import annotations
 

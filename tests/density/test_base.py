@@ -21,7 +21,9 @@ def accepts(kind, kernel, dim):
 
 
 CASES = [(kind, name) for kind in (KDE, SOSREP) for name in KERNELS if accepts(kind, KERNELS[name], 3)]
-SMOOTH = [case for case in CASES if case[1] not in ("laplacian", "sdo")]
+# With tails that are nearly too heavy for a density, tiny length scales can be the best.
+LIGHT_TAILS = [case for case in CASES if not KERNELS[case[1]].nonnegative or KERNELS[case[1]].bind(3).integrable]
+SMOOTH = [case for case in CASES if KERNELS[case[1]].nonnegative and KERNELS[case[1]].bind(1).smoothness > 1.0]
 
 
 def mixture(n, dim, seed=0):
@@ -121,7 +123,7 @@ def test_a_sum_that_is_not_positive_has_an_infinite_loss():
     assert model.hyvarinen_loss(axis) == np.inf
 
 
-@pytest.mark.parametrize(("kind", "name"), CASES)
+@pytest.mark.parametrize(("kind", "name"), LIGHT_TAILS)
 def test_grids_of_scikit_learn(kind, name):
     X = mixture(60, 3)
     grid = {"length_scale": [0.01, 0.8, 50.0]}
@@ -187,7 +189,7 @@ def test_a_base_that_cannot_be_used_is_named():
 @pytest.mark.parametrize("kind", [KDE, SOSREP])
 def test_a_kernel_without_a_normaliser_is_refused_before_any_work(kind, monkeypatch):
     monkeypatch.setattr(kind, "_fit_frame", lambda *args: pytest.fail("work was done"))
-    with pytest.raises(InputError, match=r"Gaussian\(\)"):
+    with pytest.raises(InputError, match="'gaussian'"):
         kind(kernel=IMQ()).fit(mixture(20, 2))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from isopleth import SOSREP, RandomFeatureSOSREP
-from isopleth.density.feature_sosrep import log_root_squared, scott_or_told, told_scale
+from isopleth.density.feature_sosrep import log_root_squared, resolved_scale, scott_or_resolved
 from isopleth.length_scales import scott
 
 
@@ -35,12 +35,12 @@ def test_the_root_is_that_of_many_rows():
 def test_one_row_in_a_hundred_is_lost(d):
     X = np.random.default_rng(0).normal(size=(4000, d)) * np.logspace(-3, 3, d)
     model = RandomFeatureSOSREP(n_frequencies=100, random_state=0).fit(X)
-    np.testing.assert_allclose(model.length_scale_, told_scale(d, 200) * X.std(axis=0))
+    np.testing.assert_allclose(model.length_scale_, resolved_scale(d, 200) * X.std(axis=0))
     assert 0.002 < model.share_below_noise_ < 0.03
 
 
 def test_many_features_take_scotts_rule():
     X = np.random.default_rng(0).normal(size=(500, 2))
-    np.testing.assert_array_equal(scott_or_told(X, np.ones(500), 10**6), scott(X, np.ones(500)))
-    assert told_scale(2, 100) > told_scale(2, 1000) > told_scale(2, 10_000)
-    assert np.isfinite([told_scale(d, size) for d in (1, 50, 2000) for size in (2, 10**6)]).all()
+    np.testing.assert_array_equal(scott_or_resolved(X, np.ones(500), 10**6), scott(X, np.ones(500)))
+    assert resolved_scale(2, 100) > resolved_scale(2, 1000) > resolved_scale(2, 10_000)
+    assert np.isfinite([resolved_scale(d, size) for d in (1, 50, 2000) for size in (2, 10**6)]).all()

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from isopleth import (
     IMQ,
@@ -42,20 +41,15 @@ def model(**options):
     return RandomFeatureSOSREP(**{"n_frequencies": 150, "length_scale": 0.8, "random_state": 0, **options})
 
 
-@parametrize_with_checks([RandomFeatureSOSREP(n_frequencies=10)])
-def test_manners_of_scikit_learn(estimator, check):
-    check(estimator)
-
-
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("d", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_it_tends_to_the_exact_fit(kernel, d):
     X, Q = rows(60, d), 0.7 * rows(40, d, 1)
     exact = SOSREP(kernel, length_scale=1.2).fit(X)
     errors = []
     for size in (20, 320):
         each = [
-            model(kernel=kernel, length_scale=1.2, n_frequencies=size, random_state=seed).fit(X) for seed in range(6)
+            model(kernel=kernel, length_scale=1.2, n_frequencies=size, random_state=seed).fit(X) for seed in range(4)
         ]
         errors.append(np.sqrt(np.mean([np.mean((one.score_samples(Q) - exact.score_samples(Q)) ** 2) for one in each])))
         shares = [one.log_normalizer_ - exact.log_normalizer_ for one in each]
@@ -64,7 +58,7 @@ def test_it_tends_to_the_exact_fit(kernel, d):
     assert errors[1] < 0.2
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "matern52", "sdo"])
+@pytest.mark.parametrize("kernel", ["gaussian", pytest.param("matern52", marks=pytest.mark.slow), "sdo"])
 def test_the_normaliser_by_quadrature(kernel):
     """That of the mean over draws of wave vectors: a sum of waves itself has no integral."""
     X = rows(40, 1)
@@ -109,8 +103,8 @@ def test_gradient_and_loss_by_differences(kernel):
         up, down = fitted.score_samples(Q + step), fitted.score_samples(Q - step)
         np.testing.assert_allclose(gradient[:, j], (up - down) / (2 * step[j]), rtol=1e-4, atol=1e-6 / fitted.unit_[j])
     free = model(kernel=kernel, length_scale="median").fit(X)
-    if kernel == "laplacian":
-        with pytest.raises(InputError, match="no Hyvarinen loss to go by"):
+    if get_kernel(kernel).bind(2).smoothness <= 1.0:
+        with pytest.raises(InputError, match="no useful Hyvarinen loss"):
             free.hyvarinen_loss(Q)
         return
     here = free.score_samples(Q)
@@ -121,7 +115,7 @@ def test_gradient_and_loss_by_differences(kernel):
     assert free.hyvarinen_loss(Q) == pytest.approx(loss, rel=1e-3, abs=1e-3)
 
 
-def test_what_is_not_above_the_noise_is_not_told():
+def test_rows_below_the_noise_have_no_density():
     X = rows(200)
     fitted = model().fit(X)
     Q = np.vstack([X, 100.0 * rows(400, 2, 1)])
@@ -237,11 +231,11 @@ def test_warnings(monkeypatch):
         model(length_scale=0.05, n_frequencies=50).fit(rows(500, 5))
     with pytest.warns(ConvergenceWarning, match="above tol = 1e-300"):
         model(tol=1e-300).fit(rows(30))
-    with pytest.warns(DataWarning, match=r"noise and log densities are [1-9]\.\d nats from the exact fit's"):
+    with pytest.warns(DataWarning, match=r"noise of the features and log densities are [1-9]\.\d nats from"):
         model(length_scale="auto", n_frequencies=10).fit(rows(40, 200))
-    monkeypatch.setattr(feature_sosrep, "APART", 0.01)
+    monkeypatch.setattr(feature_sosrep, "LARGE_ERROR", 0.01)
     with pytest.warns(
-        DataWarning, match=r"few for these rows: log densities are 0\.\d nats from the exact fit's; take"
+        DataWarning, match=r"few for these rows: log densities are 0\.\d nats from those of the exact fit; take"
     ):
         model().fit(rows(30))
 

@@ -26,7 +26,7 @@ def exact_bowl(x: np.ndarray) -> float:
     return float(np.mean(trace + 0.5 * (gradient**2).sum(axis=1)))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 @pytest.mark.parametrize(
     "density",
     [
@@ -110,7 +110,7 @@ def test_rows_far_from_the_origin_keep_their_digits() -> None:
 def test_rows_too_far_from_the_origin_to_be_moved_are_refused() -> None:
     x = np.random.default_rng(0).normal(size=(30, 3))
     for offset in (1e11, 1e13, 1e16):
-        with pytest.raises(InputError, match="column 2 of X is too far from 0"):
+        with pytest.raises(InputError, match="column 2 of X is so far from 0"):
             hutchinson_loss(lambda y: bowl(y), x + [0.0, 0.0, offset])
     held = hutchinson_loss(lambda y: bowl(y - [0.0, 0.0, 1e16]), x + [0.0, 0.0, 1e16], [1.0, 1.0, np.nan])
     assert np.isfinite(held.value)

@@ -10,18 +10,13 @@ from scipy.integrate import quad
 from scipy.spatial.distance import cdist
 from scipy.stats import kstest
 from sklearn.neighbors import KernelDensity
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from isopleth import KDE, SDO, SOSREP, InputError
 from isopleth.kernels import KERNELS
 
-REFUSED = ["imq", "sdo"]
+REFUSED = [name for name, kernel in KERNELS.items() if not kernel.bind(2).integrable]
+# The rules of quadrature here are for densities without tails of power type; tests/kernels has the integrals of all kernels.
 NAMES = [name for name in KERNELS if name not in REFUSED]
-
-
-@parametrize_with_checks([KDE(), KDE(kernel="laplacian", length_scale="median")])
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 def mixture(n, dim, seed=0):
@@ -59,7 +54,7 @@ def test_density_integrates_to_one_in_two_columns(name):
     for chunk in np.array_split(axis, 4):
         grid = np.stack(np.meshgrid(chunk, axis, indexing="ij"), axis=-1).reshape(-1, 2)
         total += np.exp(model.score_samples(grid + 1.0)).sum()
-    assert total * (2 * half / points) ** 2 == pytest.approx(1.0, abs=1e-4 if name == "laplacian" else 1e-6)
+    assert total * (2 * half / points) ** 2 == pytest.approx(1.0, abs=1e-4 if KERNELS[name].smoothness < 1.0 else 1e-6)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -76,7 +71,7 @@ def test_density_is_the_plain_mean_of_kernels(name):
 
 @pytest.mark.parametrize("kernel", [*REFUSED, SDO(order=3)], ids=str)
 def test_kernels_that_are_no_densities_are_refused_by_name(kernel):
-    with pytest.raises(InputError, match=r"Gaussian\(\)"):
+    with pytest.raises(InputError, match="'gaussian'"):
         KDE(kernel=kernel).fit(mixture(20, 2))
 
 

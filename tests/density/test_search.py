@@ -191,6 +191,10 @@ def test_without_a_stable_minimum_the_smallest_loss_is_taken_with_a_warning() ->
     assert path.best_index in (3, 4)
 
 
+def test_the_default_grid_has_the_stated_factors():
+    np.testing.assert_allclose(Search().factors, np.geomspace(1 / 32, 8, 17), rtol=1e-12)
+
+
 @pytest.mark.parametrize(("losses", "way"), [([1.0, 2.0, 3.0], "smaller factors"), ([3.0, 2.0, 1.0], "larger factors")])
 def test_a_best_scale_at_an_end_says_which_way_to_go(losses: list[float], way: str) -> None:
     with pytest.warns(DataWarning, match=way):
@@ -359,12 +363,12 @@ def two_modes(n: int, d: int, seed: int) -> tuple[np.ndarray, Any]:
 @pytest.mark.parametrize(
     ("estimator", "d"),
     [
-        (SOSREP(), 1),
-        (SOSREP(), 2),
-        (SOSREP(), 6),
+        pytest.param(SOSREP(), 1, marks=pytest.mark.slow),
+        pytest.param(SOSREP(), 2, marks=pytest.mark.slow),
+        pytest.param(SOSREP(), 6, marks=pytest.mark.slow),
         (SOSREP(kernel="laplacian"), 3),
-        (SOSREP(kernel="matern52"), 2),
-        (KDE(), 1),
+        pytest.param(SOSREP(kernel="matern52"), 2, marks=pytest.mark.slow),
+        pytest.param(KDE(), 1, marks=pytest.mark.slow),
         (KDE(), 3),
     ],
     ids=repr,

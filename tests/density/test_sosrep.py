@@ -1,6 +1,7 @@
 """SOSREP against quadrature, dense algebra and its own symmetries."""
 
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -9,18 +10,22 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from isopleth import SDO, SOSREP, AnomalyDetector, Gaussian, Laplacian
 from isopleth.errors import DataWarning, InputError
 from isopleth.kernels import KERNELS
 
-NAMES = [name for name in KERNELS if name != "imq"]  # no density in two dimensions and more
+
+def has_square_integral(kernel, dim):
+    try:
+        kernel.bind(dim).self_convolution()
+    except InputError:
+        return False
+    return True
 
 
-@parametrize_with_checks([SOSREP(), SOSREP(kernel="laplacian", length_scale="median"), SOSREP(kernel="sdo")])
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
+# Without kernels whose tails are powers: their squares integrate in few dimensions only, and quadrature on a box fails.
+NAMES = [name for name, kernel in KERNELS.items() if has_square_integral(kernel, 7)]
 
 
 def mixture(n, dim, seed=0):
@@ -29,12 +34,12 @@ def mixture(n, dim, seed=0):
 
 
 @pytest.mark.parametrize("kernel", NAMES)
-@pytest.mark.parametrize("dim", [1, 2, 3])
+@pytest.mark.parametrize("dim", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
 def test_density_integrates_to_one(kernel, dim):
     model = SOSREP(kernel=kernel, length_scale=0.9).fit(mixture(15, dim))
     # Midpoint rule on a fine grid: spectral accuracy for the smooth kernels, h^2 around the kinks of the Laplacian's
     # centres.
-    points, half = {1: (60_000, 30.0), 2: (1500, 22.0), 3: (190, 13.0)}[dim]
+    points, half = {1: (60_000, 30.0), 2: (900, 22.0), 3: (190, 13.0)}[dim]
     centre = model.centers_.mean(axis=0)
     axis = (np.arange(points) + 0.5) / points * 2 * half - half
     total = 0.0
@@ -42,12 +47,18 @@ def test_density_integrates_to_one(kernel, dim):
         grid = np.stack(np.meshgrid(chunk, *[axis] * (dim - 1), indexing="ij"), axis=-1).reshape(-1, dim)
         total += np.exp(model.score_samples(grid + centre)).sum()
     total *= (2 * half / points) ** dim
-    assert total == pytest.approx(1.0, abs=1e-6 if kernel != "laplacian" or dim == 1 else {2: 1e-5, 3: 3e-4}[dim])
+    kinked = KERNELS[kernel].bind(dim).smoothness < 1.0
+    assert total == pytest.approx(1.0, abs={2: 3e-5, 3: 3e-4}[dim] if kinked and dim > 1 else 1e-6)
+
+
+@cache  # the rule takes eigenvalues of a 300 x 300 matrix, and is the same for each pair of rows
+def gauss_legendre(points):
+    return np.polynomial.legendre.leggauss(points)
 
 
 def convolution_by_quadrature(kernel, r, dim):
     """Integral of k(|z|) k(|z - r e|) over z, in coordinates with both centres as foci, in which the integrand is smooth."""
-    t, wt = np.polynomial.legendre.leggauss(300)
+    t, wt = gauss_legendre(300)
     reach = 45.0
     if r == 0.0:
         a = reach * ((t + 1) / 2) ** 2
@@ -71,7 +82,7 @@ def test_normaliser_agrees_with_quadrature_to_a_millionth(kernel, dim):
     profile = KERNELS[kernel].bind(dim)
     r = cdist(model.centers_, model.centers_) / 1.3
     if dim == 1:
-        z = np.linspace(-60, 60, 2_400_001)[:, None]
+        z = np.linspace(-60, 60, 600_001)[:, None]
         f = profile((z - model.centers_.T / 1.3) ** 2) @ model.dual_coef_
         integral = np.trapezoid(f**2, z[:, 0])
     else:

@@ -9,7 +9,7 @@ from isopleth import LSDD, SOSREP, NystromKEF, RandomFeatureSOSREP, Tikhonov
 from isopleth.distributed import FileParts, fit
 from isopleth.distributed import checkpoint as checkpoints
 from isopleth.distributed.checkpoint import Checkpoint, restored, state_of
-from isopleth.first_pass import ColumnMoments, RowSample, Survey
+from isopleth.first_pass import ColumnMoments, FirstPass, RowSample
 from isopleth.io import resume as journals
 from isopleth.io import save
 from isopleth.io.resume import Journal
@@ -113,13 +113,13 @@ def test_a_damaged_pass_is_made_again(tmp_path, file):
 
 
 def test_state_brings_back_every_number():
-    survey = Survey(2, 5).add(X)
-    copy = restored(Survey(2, 5), state_of(survey))
+    survey = FirstPass(2, 5).add(X)
+    copy = restored(FirstPass(2, 5), state_of(survey))
     assert copy.sample.complete is False
     assert isinstance(copy.moments.weight, float)
     for name, values in state_of(survey).items():
         assert np.array_equal(state_of(copy)[name], values), name
-    assert state_of(copy.merge(Survey(2, 5).add(X[:3]))).keys() == state_of(survey).keys()
+    assert state_of(copy.merge(FirstPass(2, 5).add(X[:3]))).keys() == state_of(survey).keys()
 
 
 def test_state_leaves_arrays_that_sums_do_not_change_as_they_are():

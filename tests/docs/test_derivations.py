@@ -1,4 +1,4 @@
-"""What the pages on mathematics claim and no test of a single part shows."""
+"""Claims of the pages on mathematics that no test of a single part covers."""
 
 from __future__ import annotations
 

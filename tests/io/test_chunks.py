@@ -1,4 +1,4 @@
-"""Tables in chunks: the rows, refusals and warnings of the table as a whole."""
+"""Reading a table in chunks gives the rows, errors and warnings of reading it whole."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_rows_are_those_of_the_whole_from_wherever_they_are_read(tmp_path, kind,
             assert lines == whole.lines[start:].tolist()
 
 
-def test_chunks_have_eight_megabytes_unless_told_otherwise(tmp_path):
+def test_chunks_have_eight_megabytes_by_default(tmp_path):
     rows = open_rows(as_npy(tmp_path, np.zeros((10, 4))))
     assert rows.chunk_rows * 4 * 8 == 2**23
 

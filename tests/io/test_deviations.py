@@ -1,4 +1,4 @@
-"""How far rows lie from the middle of a table."""
+"""Deviations of rows from the centre of a table."""
 
 from __future__ import annotations
 

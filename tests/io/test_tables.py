@@ -1,4 +1,4 @@
-"""Tables: every format, and a sentence for everything that is not one."""
+"""Tables of every format, and one sentence for each file that is not a table."""
 
 from __future__ import annotations
 
@@ -420,7 +420,7 @@ class TestLongLines:
         finally:
             tracemalloc.stop()
 
-    def test_a_long_cell_and_an_open_quote_are_told_apart(self, tmp_path):
+    def test_a_long_cell_and_an_open_quote_have_different_messages(self, tmp_path):
         path = tmp_path / "t.csv"
         path.write_text("a,b\n1,2\n" + "x" * 140_000 + ",3\n")
         with pytest.raises(InputError, match="line 3: a cell is longer than 131,072 characters"):

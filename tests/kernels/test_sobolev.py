@@ -29,6 +29,11 @@ MIXED = {
 MIXED_CASES = [(d, coefficients) for d, many in MIXED.items() for coefficients in many]
 
 
+def thinned(cases, step=3):
+    """Return all cases, of which every third is run by default and the others are slow."""
+    return [case if i % step == 0 else pytest.param(*case, marks=pytest.mark.slow) for i, case in enumerate(cases)]
+
+
 def single(m: int) -> tuple[float, ...]:
     return (0.0,) * (m - 1) + (1.0,)
 
@@ -69,7 +74,7 @@ def mass(d: int, spectrum) -> float:
     return sphere * total
 
 
-@pytest.mark.parametrize(("d", "m"), SDO_PAIRS)
+@pytest.mark.parametrize(("d", "m"), thinned(SDO_PAIRS))
 def test_a_single_order_is_sdo(d, m):
     kernel, expected = Sobolev(single(m), dim=d), SDO(d, m)
     s = np.r_[np.geomspace(1e-20, 1e5, 2000), 6 * d * np.random.default_rng(0).random(500)]
@@ -85,7 +90,7 @@ def test_a_single_order_is_sdo(d, m):
     assert kernel.smoothness == expected.smoothness
 
 
-@pytest.mark.parametrize(("d", "m"), MATERN_PAIRS)
+@pytest.mark.parametrize(("d", "m"), thinned(MATERN_PAIRS))
 def test_binomial_coefficients_are_matern(d, m):
     kernel, s = Sobolev(binomial(m), dim=d), np.geomspace(1e-12, 3e3, 1500)
     r, nu, factor = np.sqrt(s), m - 0.5 * d, 1.0
@@ -100,7 +105,7 @@ def test_binomial_coefficients_are_matern(d, m):
     np.testing.assert_allclose(kernel.self_convolution()(s), matern_function(r, 2 * m - 0.5 * d), rtol=0, atol=2e-12)
 
 
-@pytest.mark.parametrize(("d", "coefficients"), MIXED_CASES)
+@pytest.mark.parametrize(("d", "coefficients"), thinned(MIXED_CASES))
 def test_is_its_fourier_integral(d, coefficients):
     kernel = Sobolev(coefficients, dim=d)
 
@@ -113,7 +118,9 @@ def test_is_its_fourier_integral(d, coefficients):
         assert kernel(r * r) == pytest.approx(expected, abs=2e-9)
 
 
-@pytest.mark.parametrize("coefficients", [(1.0, 1e-8), (3.0, 0.5), (1e7, 1.0), (2.5, 1.0)])
+@pytest.mark.parametrize(
+    "coefficients", [(1.0, 1e-8), (3.0, 0.5), pytest.param((1e7, 1.0), marks=pytest.mark.slow), (2.5, 1.0)]
+)
 def test_two_orders_in_one_dimension_are_two_exponentials(coefficients):
     a, b = coefficients
     small = 2.0 / (a + math.sqrt(a * a - 4.0 * b))  # the zeros of P are -small and -1/(b small)
@@ -148,7 +155,7 @@ def test_one_order_in_one_dimension_is_the_laplacian_kernel():
 
 
 @pytest.mark.parametrize(
-    ("d", "coefficients"), [*MIXED_CASES, (7, (1.0, 0.0, 0.3, 0.02)), (40, single(22)[:-3] + (1, 2, 1))]
+    ("d", "coefficients"), thinned([*MIXED_CASES, (7, (1.0, 0.0, 0.3, 0.02)), (40, single(22)[:-3] + (1, 2, 1))])
 )
 def test_every_product_is_a_derivative(d, coefficients):
     kernel = Sobolev(coefficients, dim=d)
@@ -170,7 +177,7 @@ def test_every_product_is_a_derivative(d, coefficients):
     np.testing.assert_allclose(kernel.laplacian(s), expected, rtol=1e-9, atol=1e-9 * peak)
 
 
-@pytest.mark.parametrize("c", [1e-12, 1e-3, 7.0, 1e12])
+@pytest.mark.parametrize("c", [1e-12, *(pytest.param(c, marks=pytest.mark.slow) for c in (1e-3, 7.0)), 1e12])
 def test_units_of_the_coefficients(c):
     d, coefficients = 3, (0.4, 0.3, 0.2, 0.1)
     kernel = Sobolev(coefficients, dim=d)
@@ -242,7 +249,8 @@ def test_gram_matrices_are_positive_definite(d, coefficients):
 
 
 @pytest.mark.parametrize(
-    ("d", "coefficients"), [(1, (1.0,)), (2, (1.0, 1e-4)), (3, (2.0, 0.1, 0.4)), (9, binomial(6)), (100, binomial(51))]
+    ("d", "coefficients"),
+    thinned([(2, (1.0, 1e-4)), (1, (1.0,)), (3, (2.0, 0.1, 0.4)), (9, binomial(6)), (100, binomial(51))]),
 )
 def test_frequencies_have_the_law_of_the_spectrum(d, coefficients):
     kernel = Sobolev(coefficients, dim=d)
@@ -278,6 +286,7 @@ def test_float32_and_the_strict_namespace(d, coefficients):
         assert np.max(np.abs(narrow[finite] - wide[finite]) / (1 + np.abs(wide[finite]))) < 2e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("d", "coefficients"), [(1, (0.5, 0.1)), (30, binomial(16)), (100, single(51)), (100, binomial(51))]
 )
@@ -334,3 +343,13 @@ def test_sizes_beyond_double_precision_name_the_way_out(coefficients):
 def test_is_no_density():
     with pytest.raises(InputError, match="can be negative"):
         Sobolev((1.0, 1.0), dim=2).log_integral()
+
+
+@pytest.mark.parametrize(("dim", "m"), [(2, 3), (4, 4), (6, 5)])
+def test_the_second_derivative_at_zero_is_infinite_at_smoothness_two(dim, m):
+    """There phi'' has the limit log(1/s); one order more has a finite one."""
+    for kernel in (Sobolev(single(m), dim=dim), Sobolev([1.0] * m, dim=dim), SDO(dim, m)):
+        assert kernel.smoothness == 2.0
+        assert kernel.second_at_zero() == math.inf
+    for kernel in (Sobolev(single(m + 1), dim=dim), SDO(dim, m + 1)):
+        assert 0.0 < kernel.second_at_zero() < math.inf

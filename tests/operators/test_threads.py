@@ -1,7 +1,8 @@
-"""How many threads there are, and who has a say in that."""
+"""How many threads there are, and how they end."""
 
 from __future__ import annotations
 
+import inspect
 import os
 import signal
 import subprocess
@@ -9,13 +10,18 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from operator import attrgetter
 
+import joblib
 import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_info
 
-from isopleth import LSDD, SOSREP, DriftMonitor, InputError, two_sample_test
+import isopleth
+from isopleth import KDE, LSDD, SOSREP, DriftMonitor, InputError, operators, two_sample_test
+from isopleth.operators import tiles
 from isopleth.operators.threads import (
+    DEFAULT_N_JOBS,
     ONE_BLAS_THREAD,
     Stopped,
     check_stopped,
@@ -30,22 +36,66 @@ def blas_threads():
     return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
 
 
-def test_none_is_all_processors_unless_they_are_taken():
-    everywhere, before = effective_n_jobs(None), blas_threads()
+def test_minus_one_is_all_processors_unless_they_are_taken():
+    everywhere, before = effective_n_jobs(-1), blas_threads()
+    assert everywhere == len(os.sched_getaffinity(0))
+    assert effective_n_jobs(-2) == max(1, everywhere - 1)
+    assert effective_n_jobs(-everywhere - 5) == 1
     with processors_taken():
-        assert effective_n_jobs(None) == 1
+        assert effective_n_jobs(-1) == effective_n_jobs(-2) == 1
         assert effective_n_jobs(3) == 3
-        assert effective_n_jobs(-1) == everywhere
         assert blas_threads() == {1}
-    assert effective_n_jobs(None) == everywhere
+    assert effective_n_jobs(-1) == everywhere
     assert blas_threads() == before
 
 
+def test_none_is_one_thread_or_the_number_of_joblib():
+    assert effective_n_jobs(None) == 1
+    for jobs in (2, 3):
+        with joblib.parallel_config(n_jobs=jobs):
+            assert effective_n_jobs(None) == jobs
+            assert effective_n_jobs(5) == 5
+    assert effective_n_jobs(None) == 1
+
+
+def test_estimators_ask_joblib_for_none_and_take_all_processors_by_default(monkeypatch):
+    counts = []
+    monkeypatch.setattr(
+        tiles, "map_threads", lambda work, items, workers: counts.append(workers) or map_threads(work, items, 1)
+    )
+    X = np.random.default_rng(0).normal(size=(1200, 5))
+    assert SOSREP().n_jobs == SOSREP().set_params().get_params()["n_jobs"] == DEFAULT_N_JOBS == -1
+    with joblib.parallel_config(n_jobs=2):
+        KDE(n_jobs=None).fit(X).score_samples(X)
+    assert set(counts) == {2}
+    counts.clear()
+    KDE(n_jobs=None).fit(X).score_samples(X)
+    assert set(counts) == {1}
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(3))
+    counts.clear()
+    KDE().fit(X).score_samples(X)
+    assert set(counts) == {3}
+
+
+def test_all_public_names_have_the_same_default():
+    """Every function and estimator that takes `n_jobs` has the one default."""
+    found = 0
+    for name in [*isopleth.__all__, *(f"operators.{name}" for name in operators.__all__)]:
+        public = attrgetter(name)(isopleth)
+        if not callable(public) or (isinstance(public, type) and issubclass(public, Exception)):
+            continue
+        parameters = inspect.signature(public).parameters
+        if "n_jobs" in parameters:
+            assert parameters["n_jobs"].default == DEFAULT_N_JOBS, name
+            found += 1
+    assert found > 12
+
+
 def test_they_are_free_again_after_an_error():
-    everywhere = effective_n_jobs(None)
+    everywhere = effective_n_jobs(-1)
     with pytest.raises(ZeroDivisionError), processors_taken():
         1 / 0  # noqa: B018
-    assert effective_n_jobs(None) == everywhere
+    assert effective_n_jobs(-1) == everywhere
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -181,7 +231,7 @@ def test_the_first_error_in_order_is_raised_and_nothing_is_begun_after_it():
 
 def test_threads_have_the_context_of_their_caller():
     with processors_taken(), np.errstate(divide="raise"):
-        found = map_threads(lambda _: (effective_n_jobs(None), np.geterr()["divide"]), range(3), 2)
+        found = map_threads(lambda _: (effective_n_jobs(-1), np.geterr()["divide"]), range(3), 2)
     assert found == [(1, "raise")] * 3
 
 

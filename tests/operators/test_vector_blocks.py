@@ -111,7 +111,7 @@ def test_the_stored_form_keeps_two_matrices_within_the_limit_and_none_where_it_w
     assert not Operator(IMQ(), x, block=CURL_FREE, memory_limit=2e6).store().stored
     assert Operator(IMQ(), x, block=CURL_FREE, memory_limit=8e7).store().stored
     assert not Operator(IMQ(), x + 1e4, block=CURL_FREE).store().stored
-    slope, bend = Operator(IMQ(), x, block=CURL_FREE).parts()
+    slope, bend = Operator(IMQ(), x, block=CURL_FREE).matrices()
     s = ((x[:, None] - x) ** 2).sum(axis=2)
     np.testing.assert_allclose(slope, (1 + s) ** -1.5, rtol=1e-9)
     np.testing.assert_allclose(bend - np.diag(np.diag(bend)), (-3 * (1 + s) ** -2.5) * (s > 0), rtol=1e-8)
@@ -204,7 +204,7 @@ def test_points_in_a_subspace_keep_the_dimension_of_the_kernel():
 
 @pytest.mark.parametrize("block", OF_VECTORS, ids=repr)
 def test_coefficients_that_are_no_vectors_are_refused(block):
-    with pytest.raises(ValueError, match="one vector of 2 coefficients a point"):
+    with pytest.raises(ValueError, match="one vector of 2 coefficients for each point"):
         Operator(Gaussian(), np.zeros((3, 2)), block=block).matvec(np.ones(3))
     with pytest.raises(TypeError, match="no matrix"):
         Operator(Gaussian(), np.zeros((3, 2)), block=block).dense()

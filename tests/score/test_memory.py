@@ -10,8 +10,8 @@ from isopleth.kernels import IMQ
 from isopleth.operators import Operator, vector_blocks
 from isopleth.operators.vector_blocks import CURL_FREE
 from isopleth.score import selection
-from isopleth.score.memory import MemoryPlan
 from isopleth.score.spaces import SPACES
+from isopleth.score.system import MemoryPlan
 
 
 def rows(n, d, seed=0):
@@ -34,7 +34,9 @@ def imported():
     KernelScore().fit(rows(30, 2))
 
 
-@pytest.mark.parametrize(("n", "d", "mebibytes", "jobs"), [(1400, 10, 64, 2), (1000, 10, 34, 1)])
+@pytest.mark.parametrize(
+    ("n", "d", "mebibytes", "jobs"), [pytest.param(1400, 10, 64, 2, marks=pytest.mark.slow), (400, 8, 6, 1)]
+)
 def test_a_choice_by_folds_stays_within_the_limit(n, d, mebibytes, jobs):
     X, limit = rows(n, d), mebibytes * 2**20
     model = KernelScore(length_scale="median", base=None, memory_limit=limit, n_jobs=jobs)
@@ -53,7 +55,7 @@ def test_a_choice_by_folds_stays_within_the_limit(n, d, mebibytes, jobs):
     ],
     ids=repr,
 )
-@pytest.mark.parametrize("mebibytes", [24, 44])
+@pytest.mark.parametrize("mebibytes", [pytest.param(24, marks=pytest.mark.slow), 44])
 def test_given_strengths_stay_within_the_limit(model, mebibytes):
     X, limit = rows(1400, 6), mebibytes * 2**20
     model.set_params(memory_limit=limit, n_jobs=1, tol=1e-4)

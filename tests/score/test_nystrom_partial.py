@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,8 +14,9 @@ from isopleth import IMQ, DataWarning, InputError, NystromKEF, Tikhonov, load, s
 from isopleth.parts import ArrayParts
 from isopleth.rows import RunningFolds
 from isopleth.score.nystrom import fit_parts
+from isopleth.score.ridge_selection import NystromFolds, choose_ridge
 from isopleth.score.spaces import SPACES
-from isopleth.score.statistics import NystromFolds, NystromStatistics, choose_ridge, pooled_system
+from isopleth.score.statistics import NystromStatistics, pooled_system
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(240, 2)) + 3.0 * RNG.integers(0, 2, size=(240, 1))
@@ -37,7 +41,7 @@ def test_rows_in_any_order_and_batches_are_one_fit(space):
         np.testing.assert_allclose(running.centers_, whole.centers_, rtol=1e-12)
 
 
-def test_the_first_call_settles_what_a_fit_to_it_would():
+def test_the_first_call_resolves_what_a_fit_to_it_would():
     """Landmarks, length scale, base and unit; one call is the fit."""
     free = {"landmarks": 15, "base": "gaussian", "random_state": 0, "regularizer": Tikhonov(alpha=1e-2)}
     whole, running = NystromKEF(**free).fit(X[:100]), NystromKEF(**free).partial_fit(X[:100])
@@ -169,7 +173,7 @@ def test_fits_and_streams_begin_anew():
     running = NystromKEF(**CHOSEN).partial_fit(X)
     whole = running.fit(X[:100])
     close(whole.grad_log_density(NEW), NystromKEF(**CHOSEN).fit(X[:100]).grad_log_density(NEW))
-    with pytest.warns(DataWarning, match="begins anew"):
+    with pytest.warns(DataWarning, match="starts again"):
         whole.partial_fit(X[100:])
     assert not hasattr(whole, "weights_")
     assert not hasattr(whole, "grad_log_density_")
@@ -204,7 +208,7 @@ def test_parts_without_rows():
         fit_parts(NystromKEF(**GIVEN), ArrayParts(X, np.zeros(240)))
 
 
-def test_unlike_columns_are_told_of_where_the_call_is():
+def test_the_warning_of_different_columns_points_at_the_call():
     rows = X * [1.0, 50.0]
     for fit in (
         lambda model: model.fit(rows),
@@ -214,3 +218,15 @@ def test_unlike_columns_are_told_of_where_the_call_is():
         with pytest.warns(DataWarning, match="times as far as") as caught:
             fit(NystromKEF(landmarks=10, random_state=0))
         assert caught[0].filename == __file__
+
+
+def test_two_sums_to_be_merged_share_the_memory_limit():
+    z, limit = np.random.default_rng(0).normal(size=(20_000, 4)), 8e6
+    empty = partial(NystromFolds.empty, SPACES["curl_free"](IMQ(dim=4), limit, 1), z[:60], merged=True)
+    empty().accumulate(z[:100])  # allocates what is kept for good
+    tracemalloc.start()
+    one, other = empty().accumulate(z[:100]), empty().accumulate(z)
+    one.merge(other)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < limit + 2 * z.nbytes

@@ -7,9 +7,11 @@ import pytest
 
 from isopleth import IMQ, InputError, NystromKEF, Tikhonov, load, save
 from isopleth.rows import held_out_parts
+from isopleth.score import ridge_selection
 from isopleth.score.field import GaussianBase, KernelTerm
+from isopleth.score.ridge_selection import choose_ridge, parts_within_memory
 from isopleth.score.spaces import SPACES
-from isopleth.score.statistics import NystromStatistics, choose_ridge, parts_within_memory
+from isopleth.score.statistics import NystromStatistics
 
 
 def rows(n=300, d=2, seed=0):
@@ -90,6 +92,7 @@ def test_memory_makes_fewer_parts_and_then_refuses():
         parts_within_memory(SPACES["curl_free"](IMQ(dim=2), memory_limit=6.5 * each), z[:20])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory_limit", [2**30, 2**25])
 def test_the_default_has_unknowns_for_a_few_seconds_in_any_number_of_columns(memory_limit):
     X = rows(400, 50)
@@ -107,6 +110,22 @@ def test_the_default_has_unknowns_for_a_few_seconds_in_any_number_of_columns(mem
         assert len(NystromKEF(space="diagonal", random_state=0).fit(X).centers_) == 300
 
 
-def test_the_default_of_a_stream_is_that_of_a_fit():
+@pytest.mark.parametrize(("columns", "limit", "landmarks"), [(2, 2**30, 40), (10, 2**30, 15), (10, 2**20, 9)])
+def test_the_default_is_bounded_by_the_unknowns_and_by_memory(monkeypatch, columns, limit, landmarks):
+    monkeypatch.setattr(ridge_selection, "MOST_LANDMARKS", 40)
+    monkeypatch.setattr(ridge_selection, "MOST_UNKNOWNS", 150)
+    X = rows(200, columns)
+    model = NystromKEF(memory_limit=limit, random_state=0, n_jobs=1)
+    tracemalloc.start()
+    model.fit(X)
+    taken = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert taken <= limit + 8 * X.nbytes
+    assert len(model.centers_) == landmarks
+    assert len(NystromKEF(space="diagonal", random_state=0).fit(X).centers_) == 40
+
+
+def test_the_default_of_a_stream_is_that_of_a_fit(monkeypatch):
+    monkeypatch.setattr(ridge_selection, "MOST_UNKNOWNS", 200)
     X = rows(200, 50)
     assert NystromKEF(random_state=0).partial_fit(X).centers_.shape == NystromKEF(random_state=0).fit(X).centers_.shape

@@ -23,7 +23,7 @@ from isopleth import (
     save,
 )
 from isopleth.backend import NUMPY, Backend, to_numpy
-from isopleth.score import base, landmark_sums, selection, system
+from isopleth.score import estimator, landmark_sums, selection, system
 from isopleth.score.spaces import SPACES, Splitting
 from isopleth.score.system import Accuracy, solve
 
@@ -230,7 +230,7 @@ def test_systems_that_are_quickly_solved_are_solved_on_the_host(monkeypatch):
             solved.append(type(z))
             super().__init__(space, z, *args, **kwargs)
 
-    for module in (base, selection):
+    for module in (estimator, selection):
         monkeypatch.setattr(module, "SampleSystem", Spy)
     for model in (KEF(), KernelScore(folds=2)):
         np.testing.assert_array_equal(
@@ -250,7 +250,7 @@ def test_single_precision_helps_tensors_too(never_quick):
     assert_same(got.grad_log_density_, want.grad_log_density_, rtol=1e-7)
 
 
-def test_what_cannot_be_factorised_is_told_of_tensors_too(never_quick):
+def test_what_cannot_be_factorised_is_an_error_for_tensors_too(never_quick):
     X, _, _ = data(60, 2)
     model = Stein(kernel="gaussian", alpha=1e-30, length_scale=50.0, solver="direct")
     for a in (X, torch.asarray(X)):

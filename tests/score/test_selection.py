@@ -9,7 +9,7 @@ from isopleth import InputError, KernelScore, NuIteration, SpectralCutoff, Tikho
 from isopleth.kernels import IMQ
 from isopleth.rows import distinct_rows, held_out_parts
 from isopleth.score import selection, system
-from isopleth.score.selection import ALONE, FACTORS, FLOOR, Candidates, Rows, _strongest, held_out_terms
+from isopleth.score.selection import BASE_ALONE, FACTORS, FLOOR, Candidates, Rows, _strongest, held_out_terms
 from isopleth.score.spaces import SPACES
 
 
@@ -70,7 +70,7 @@ def test_normal_rows_are_left_to_the_gaussian():
     X = normal()
     model = KernelScore().fit(X)
     assert model.search_path_.best_index == 0
-    assert model.regularizer_ == Tikhonov(ALONE, truncated=False)
+    assert model.regularizer_ == Tikhonov(BASE_ALONE, truncated=False)
     at = (X - np.median(X, axis=0)) / model.length_scale_
     np.testing.assert_allclose(model.grad_log_density_, model.base_.value(at) / model.length_scale_, atol=1e-4)
 
@@ -79,7 +79,7 @@ def test_normal_rows_are_left_to_the_gaussian():
 def test_modes_are_found(space):
     X, x = modes(), modes(500, seed=1)
     model = KernelScore(space=space).fit(X)
-    alone = KernelScore(space=space, regularizer=Tikhonov(ALONE, truncated=False), base="gaussian").fit(X)
+    alone = KernelScore(space=space, regularizer=Tikhonov(BASE_ALONE, truncated=False), base="gaussian").fit(X)
     error, of_gaussian = (np.mean((m.grad_log_density(x) - true_score(x)) ** 2) for m in (model, alone))
     assert model.search_path_.best_index > 0
     assert error < 0.4 * of_gaussian
@@ -103,7 +103,7 @@ def test_the_grid_is_searched_by_the_stated_rule():
 
     best = np.unravel_index(np.argmin(path.losses), path.losses.shape)
     best_factor = path.factors[best[1]]
-    ways = [w for w in path.regularizers if w.alpha < ALONE]
+    ways = [w for w in path.regularizers if w.alpha < BASE_ALONE]
     for b, f in ((0, 1), best):
         smallest = min(losses(path.bases[b], path.factors[f], w).mean() for w in ways)
         assert path.losses[b, f] == pytest.approx(smallest, rel=1e-6)
@@ -151,7 +151,7 @@ def test_what_is_given_is_left():
     model = KernelScore(base=None).fit(X)
     assert model.base_ is None
     assert model.search_path_.bases == (None,)
-    assert model.regularizer_.alpha < ALONE
+    assert model.regularizer_.alpha < BASE_ALONE
     model.set_params(regularizer=Tikhonov(0.1), length_scale="median").fit(X)
     assert not hasattr(model, "search_path_")
 

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from isopleth.kernels import KERNELS
-from isopleth.score.spaces import CurlFree, Splitting
+from isopleth.score.spaces import CurlFree
+from isopleth.score.splitting import Splitting
 from isopleth.score.system import SampleSystem
 
 
@@ -32,7 +33,7 @@ def test_the_true_residual_is_reached(kernel, n, tol):
     y, n_iter, residual = solved(s, 1e-3, tol)
     assert residual <= 1.01 * tol
     assert n_iter > 0
-    if tol == 1e-10:
+    if tol == 1e-10 and n == 100:  # a dense solution of 300 rows takes seconds, and the residual is enough
         matrix = s.matrix(copies=2) + 1e-3 * np.eye(s.size)
         want = s.space.unstack(np.linalg.solve(matrix, s.space.stack(s.rhs)), s.dim)
         np.testing.assert_allclose(y, want, atol=1e-7 * np.abs(want).max())

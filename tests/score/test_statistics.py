@@ -142,6 +142,18 @@ def test_memory_does_not_grow_with_the_data(space):
     assert max(peaks) < 1.1 * limit
 
 
+@pytest.mark.parametrize(("space", "m", "limit"), [("curl_free", 60, 8e6), ("diagonal", 400, 10e6)])
+def test_little_memory_means_small_blocks_of_samples(space, m, limit):
+    """A block of 4,096 samples would take more than the limit."""
+    x = rows(4096, 4)
+    statistics = sums(x[:m], space=space, memory_limit=limit, n_jobs=1)
+    tracemalloc.start()
+    statistics.accumulate(x)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.1 * limit
+
+
 @pytest.mark.parametrize("space", list(SPACES))
 def test_float32_is_near_and_never_nan(space):
     x = rows(2000, 3)

@@ -39,8 +39,8 @@ def test_the_residual_is_that_of_the_systems_it_speaks_of():
         first = np.linalg.norm(A @ y + alpha * y - b.reshape(-1)) / np.linalg.norm(b)
         c = found.apply(lambda s: 1 / (s * (s + alpha))).reshape(-1)
         second = np.linalg.norm(A @ c - y) / np.linalg.norm(y)
-        told = found.residuals(lambda s: 1 / (s + alpha), lambda s: 1 / (s * (s + alpha)))
-        np.testing.assert_allclose(told, [first, second], rtol=1e-6)
+        estimates = found.residuals(lambda s: 1 / (s + alpha), lambda s: 1 / (s * (s + alpha)))
+        np.testing.assert_allclose(estimates, [first, second], rtol=1e-6)
 
 
 def test_it_ends_where_the_right_hand_side_is_used_up():

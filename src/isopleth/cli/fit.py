@@ -25,8 +25,8 @@ from isopleth.io.files import is_for_want_of_room, remove_leftovers
 from isopleth.io.resume import Journal, partial_path, refuse_begun, table_fingerprint
 from isopleth.kernels import get_kernel
 from isopleth.score import NystromKEF
+from isopleth.score.ridge_selection import default_landmarks
 from isopleth.score.spaces import SPACES
-from isopleth.score.statistics import default_landmarks
 
 
 def fit(

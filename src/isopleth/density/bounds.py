@@ -1,4 +1,4 @@
-"""Columns that end at a bound: the map that takes them to the whole line, and what densities pay for it."""
+"""Bounded columns: their map to the real line, and the Jacobian of it."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _PAIR = "a pair (low, high) of numbers, with None for an end that is open"
 
 @dataclass(frozen=True)
 class Bounds:
-    r"""The map :math:`y = \log(x - a) - \log(b - x)` of each column, without the term of an end that is open.
+    r"""Map :math:`y = \log(x - a) - \log(b - x)` of each column to the real line, without the term of an open end.
 
-    A column with a lower bound a becomes a logarithm, one with an upper bound b its mirror image, one with both a logit;
-    a column with neither stays as it is. y always ascends with x.
+    With a lower bound a, y is a logarithm; with an upper bound b, it is minus a logarithm; with both, it is a logit. Columns
+    without bounds are not changed. y always increases with x.
 
     Parameters
     ----------
     low, high : arrays of shape (n_features,)
-        The bounds a and b; infinite for ends that are open.
+        The bounds a and b; infinite for open ends.
     """
 
     low: np.ndarray
@@ -37,21 +37,21 @@ class Bounds:
 
     @classmethod
     def of(cls, bounds: Any, labels: list[str], names: list[str] | None) -> Self:
-        """Bounds as a user states them.
+        """Parse bounds as a user states them.
 
         Parameters
         ----------
         bounds : None, mapping or sequence
-            Nothing; (low, high) by name or number of the column; or one (low, high) a column.
+            None; a mapping from names or numbers of columns to (low, high); or one (low, high) for each column.
         labels : list of str
-            What messages call the columns.
+            The columns as messages name them.
         names : list of str, optional
-            Names of the columns, where they have any.
+            Names of the columns, if they have names.
 
         Raises
         ------
         InputError
-            If a column does not exist, a pair is none, or its ends are not in order.
+            If a column does not exist, or a value is not a pair of increasing bounds.
         """
         low, high = np.full(len(labels), -np.inf), np.full(len(labels), np.inf)
         for j, pair in _by_column(on_host(bounds, "bounds"), labels, names):
@@ -59,26 +59,25 @@ class Bounds:
         return cls(low, high)
 
     def inside(self, X: np.ndarray) -> np.ndarray:
-        """Which cells of `X` of shape (n, n_features) are between the bounds and on neither."""
+        """Return a mask of the cells of `X`, of shape (n, n_features), that are strictly inside the bounds."""
         return np.asarray((self.low < X) & (self.high > X))
 
     def check(self, X: np.ndarray, counted: np.ndarray, labels: list[str]) -> None:
-        """Refuse rows to fit that are not inside.
+        """Refuse rows to fit that are not strictly inside.
 
         Parameters
         ----------
         X : array of shape (n, n_features)
             Rows.
         counted : array of shape (n,), bool
-            Those of positive weight.
+            Mask of the rows of positive weight.
         labels : list of str
-            What messages call the columns.
+            The columns as messages name them.
 
         Raises
         ------
         InputError
-            Naming the first cell on or beyond a bound, or a column whose bounds are so far off that its logarithm or logit
-            has no digits left.
+            If a cell is on or beyond a bound, or bounds are so far from a column that its logarithm or logit loses all digits.
         """
         bad = ~self.inside(X) & counted[:, None]
         if not bad.any():
@@ -93,12 +92,12 @@ class Bounds:
         )
 
     def refuse_outside(self, rows: np.ndarray, labels: list[str]) -> None:
-        """Refuse rows of one part that are not inside, as :meth:`check` does for all rows.
+        """Refuse rows of one part that are not strictly inside, as :meth:`check` does for all rows.
 
         Raises
         ------
         InputError
-            Naming the value and the column of the first cell on or beyond a bound.
+            If a cell is on or beyond a bound; the message names the value and the column of the first one.
         """
         bad = ~self.inside(rows)
         if bad.any():
@@ -115,12 +114,12 @@ class Bounds:
             steps = np.ptp(Y[:, j]) / np.spacing(np.abs(Y[:, j]).max())
             if steps < _LEAST_DIGITS and X[:, j].min() < X[:, j].max():
                 raise InputError(
-                    f"bounds of {labels[j]} are so far from its values, beside how much these differ, that a logarithm does not "
-                    "tell them apart; leave these bounds out, which there changes nothing, or move them nearer."
+                    f"bounds of {labels[j]} are so far from its values that their logarithms are equal up to rounding; leave "
+                    "these bounds out, which changes nothing that far away, or move them nearer."
                 )
 
     def enter(self, X: np.ndarray) -> np.ndarray:
-        """Columns on the whole line, of rows that are inside."""
+        """Map rows that are inside the bounds to the real line."""
         Y = X.copy()
         for j, low, high in self._bounded():
             Y[:, j] = 0.0
@@ -131,7 +130,7 @@ class Bounds:
         return Y
 
     def leave(self, Y: np.ndarray) -> np.ndarray:
-        """The inverse of :meth:`enter`, strictly inside the bounds even where rounding would end on one."""
+        """Invert :meth:`enter`; results are strictly inside the bounds, also where rounding would reach a bound."""
         X = Y.copy()
         for j, low, high in self._bounded():
             y = Y[:, j]
@@ -140,13 +139,13 @@ class Bounds:
                     x = low + np.exp(y)
                 elif np.isinf(low):
                     x = high - np.exp(-y)
-                else:  # from the nearer end, where no digits are lost
+                else:  # from the nearer end, to lose no digits
                     x = np.where(y < 0.0, low + (high - low) * expit(y), high - (high - low) * expit(-y))
             X[:, j] = np.clip(x, np.nextafter(low, np.inf), np.nextafter(high, -np.inf))
         return X
 
     def log_slope(self, X: np.ndarray) -> np.ndarray:
-        """log dy/dx of each cell of rows that are inside, what log densities gain by the map."""
+        """Return log dy/dx of each cell of rows inside, which is added to log densities in y."""
         out = np.zeros(X.shape)
         for j, low, high in self._bounded():
             if np.isfinite(low):
@@ -158,9 +157,9 @@ class Bounds:
         return out
 
     def gradient(self, X: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        r"""The gradient of a log density in x, from its `gradient` in y.
+        r"""Return the gradient of a log density in x, given its `gradient` g in y.
 
-        With g the latter, the chain rule and the derivative of log dy/dx come to
+        By the chain rule and the derivative of log dy/dx it is
         :math:`(g - 1)/(x - a) + (g + 1)/(b - x)`.
         """
         out = gradient.copy()
@@ -174,13 +173,13 @@ class Bounds:
         return out
 
     def _bounded(self) -> Iterator[tuple[int, float, float]]:
-        """Number, low and high of each column that has a bound."""
+        """Yield the number, the lower and the upper bound of each bounded column."""
         for j in np.flatnonzero(np.isfinite(self.low) | np.isfinite(self.high)):
             yield int(j), float(self.low[j]), float(self.high[j])
 
 
 def _by_column(bounds: Any, labels: list[str], names: list[str] | None) -> list[tuple[int, Any]]:
-    """Numbers of columns with what was said of them."""
+    """Return pairs of a column number and the bounds given for it."""
     if bounds is None:
         return []
     if isinstance(bounds, Mapping):
@@ -192,7 +191,7 @@ def _by_column(bounds: Any, labels: list[str], names: list[str] | None) -> list[
         pairs = list(bounds)
     except TypeError as error:
         raise InputError(
-            f"bounds = {bounds!r}: expected None, one pair (low, high) a column, or a dict from columns to pairs."
+            f"bounds = {bounds!r}: expected None, one pair (low, high) for each column, or a dict from columns to pairs."
         ) from error
     if len(pairs) != len(labels):
         raise InputError(
@@ -213,7 +212,7 @@ def _column(key: Any, labels: list[str], names: list[str] | None) -> int:
             f"bounds names column {key!r}; expected a column's name or number from 0 to {len(labels) - 1}."
         )
     name = repr(str(key))
-    if name in labels and labels[int(key)] != name:  # a frame whose columns are called by numbers
+    if name in labels and labels[int(key)] != name:  # a data frame whose column names are numbers
         raise InputError(
             f"bounds names column {key!r}, which is the name of one column and the number of {labels[int(key)]}; give one pair "
             "(low, high) a column, or rename the columns."

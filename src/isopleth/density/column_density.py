@@ -14,7 +14,7 @@ from isopleth.errors import InputError
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.blocks import Matrix
-from isopleth.operators.threads import effective_n_jobs, map_threads
+from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
 
 LOG_VALUE = Matrix("log value", lambda kernel: kernel._log)
 
@@ -91,7 +91,7 @@ class ColumnDensity:
     squared: bool
     visible: np.ndarray | None = None
     memory_limit: float = DEFAULT_MEMORY_LIMIT
-    n_jobs: int | None = None
+    n_jobs: int | None = DEFAULT_N_JOBS
 
     # ---- columns ----------------------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from isopleth.density.column_density import LOG_VALUE, ColumnDensity, Pattern, _
 from isopleth.errors import InputError
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
-from isopleth.operators.threads import ONE_BLAS_THREAD
+from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.rows import merge_rows
 from isopleth.solvers import SCALING_SOLVERS
 
@@ -301,7 +301,7 @@ def fit_root(
     solver: str = "auto",
     tol: float = 1e-8,
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
-    n_jobs: int | None = None,
+    n_jobs: int | None = DEFAULT_N_JOBS,
     max_centers: int = MOST_CENTERS,
     rng: np.random.Generator | None = None,
 ) -> ColumnFit:
@@ -374,7 +374,7 @@ def fit_mixture(
     *,
     tol: float = 1e-8,
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
-    n_jobs: int | None = None,
+    n_jobs: int | None = DEFAULT_N_JOBS,
     max_iter: int = 500,
     rng: np.random.Generator | None = None,
 ) -> ColumnFit:

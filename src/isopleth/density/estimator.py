@@ -1,4 +1,4 @@
-"""What all density estimators share: rows to a frame at the door, densities back to the units of the data."""
+"""Base classes of the density estimators: rows are mapped to frame coordinates, densities back to the units of the data."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from isopleth.rows import distinct_rows, folds_of
 
 
 class DensityEstimator(DensityMixin, BaseEstimator, ABC):
-    """A density that is fitted and evaluated in frame coordinates.
+    """Base class of density estimators, which fit and evaluate in frame coordinates.
 
     A subclass has the parameters `kernel`, `length_scale`, `bounds`, `memory_limit` and `n_jobs`, and defines
     :meth:`_refuse`, :meth:`_fit_frame`, :meth:`_keep` and :meth:`_fitted`.
@@ -50,36 +50,39 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _refuse(self, kernel: Kernel) -> None:
-        """Raise InputError for a bound kernel that cannot serve, and for more than memory holds, before any work is done."""
+        """Raise InputError, before any computation, if the bound kernel is unsuitable or memory does not suffice."""
 
     @abstractmethod
     def _fit_frame(self, kernel: Kernel, z: Array, weights: Array) -> tuple[FrameDensity, dict[str, Any]]:
-        """The density of distinct rows `z` in frame coordinates, and what else is to be known of this fit, by attribute.
+        """Fit a density to distinct rows `z` in frame coordinates; return it and further fitted attributes by name.
 
-        Rows and weights are at the backend that the density is to have."""
+        Rows and weights are on the backend that the density will have.
+        """
 
     @abstractmethod
     def _keep(
         self, density: FrameDensity, X: np.ndarray, place: np.ndarray, z: np.ndarray, weights: np.ndarray
     ) -> None:
-        """Set the attributes that :meth:`_fitted` needs, from the rows `X`, the place of each among the distinct rows `z` of
-        the frame (-1: none), and the weights of these."""
+        """Set the attributes from which :meth:`_fitted` rebuilds the density.
+
+        `place` has for each row of `X` its index among the distinct rows `z`, whose weights are `weights`, or -1 if it is none.
+        """
 
     @abstractmethod
     def _fitted(self) -> FrameDensity:
-        """The density from the attributes that :meth:`_keep` set."""
+        """Return the density from the attributes that :meth:`_keep` has set."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.array_api_support = True
         return tags
 
-    def _draw(self, kernel: Kernel) -> None:
-        """Draw what a fit draws at random, once for all the densities that it makes; there is nothing of this kind in most."""
+    def _draw_random(self, kernel: Kernel) -> None:
+        """Draw the random numbers of a fit, once for all densities that it fits; most estimators need none."""
         return
 
     def _rules(self) -> Mapping[str, Rule]:
-        """The rules that `length_scale` may name."""
+        """Return the rules that `length_scale` may name."""
         return RULES
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -88,12 +91,12 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         Parameters
         ----------
         X : array-like, tensor or data frame of shape (n_samples, n_features)
-            Rows; computed in float64. The fit of a tensor, or of another array of the array API, runs on its device, and the
+            Rows; computed in float64. The fit to a tensor, or to another array of the array API, runs on its device, and the
             fitted attributes are arrays there.
         y : ignored
-            Present for scikit-learn's interface.
+            Present for the scikit-learn interface.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights, not negative. A row of weight 2 counts as two rows.
+            Nonnegative weights. A row of weight 2 counts as two rows.
 
         Returns
         -------
@@ -102,30 +105,30 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         Raises
         ------
         InputError
-            If the rows, weights, kernel, length scale or bounds cannot be used; the sentence says which and what to do.
+            If the rows, weights, kernel, length scale or bounds are invalid. The message says which and what to do.
         """
         self._validate_params()
         self._forget()
         table = enter(self, X, sample_weight, reset=True, min_samples=2)
-        return self._fit_table(self._reduced(table))
+        return self._fit_table(self._reduce(table))
 
-    def _reduced(self, table: Table) -> Table:
-        """Return the rows and weights to fit: all of them, unless a subclass takes fewer."""
+    def _reduce(self, table: Table) -> Table:
+        """Return the rows and weights to fit; a subclass may select some of them."""
         return table
 
     def _fit_table(self, table: Table) -> Self:
-        """Fit the density to checked rows; the number of columns and their names are set."""
+        """Fit the density to checked rows, after the number and the names of the columns have been set."""
         X, weights, backend = table.rows, table.weights, table.backend
         names = [str(name) for name in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None
         bounds = Bounds.of(self.bounds, column_names(self), names)
         bounds.check(X, weights > 0, column_names(self))
-        inside = _on_the_line(bounds, X, weights > 0)
+        inside = _on_real_line(bounds, X, weights > 0)
         rows, weights, place = interruptible(100.0 * X.size, distinct_rows, inside, weights)
         keep = varying_columns(self, rows, stacklevel=4)
         frame = interruptible(100.0 * X.size, Frame.centred, rows, keep)
         kernel = get_kernel(self.kernel).bind(frame.dim)
         self._refuse(kernel)
-        self._draw(kernel)
+        self._draw_random(kernel)
         warn_few_rows(len(rows), frame.dim, stacklevel=4)
         scale, unit = self._choose_length_scale(kernel, frame.centre(rows), weights, keep, backend)
         frame = frame.scaled(scale)
@@ -137,12 +140,12 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         return table.finish(self)
 
     def _forget(self) -> None:
-        """Be no fitted model until the end of a fit: one that fails leaves no mixture of two."""
+        """Delete the results of an earlier fit, so that a fit that fails does not leave a mixture of two models."""
         for name in ("log_normalizer_", "search_path_"):
             self.__dict__.pop(name, None)
 
     def _set_fit(self, kernel: Kernel, frame: Frame, bounds: Bounds, unit: np.ndarray, report: dict[str, Any]) -> None:
-        """Set what every density is known by but its normaliser, which comes last: it says that all is there."""
+        """Set the attributes common to all densities but the normaliser; that is set last and marks the model as fitted."""
         self._kernel, self._frame, self._bounds = kernel, frame, bounds
         self.length_scale_ = frame.by_column(frame.scale)
         self.unit_ = frame.by_column(unit)
@@ -152,7 +155,7 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
     def _choose_length_scale(
         self, kernel: Kernel, rows: np.ndarray, weights: np.ndarray, keep: np.ndarray, backend: Backend
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Length scale and unit of each kept column."""
+        """Return the length scale and the unit of each kept column."""
         search = self.length_scale if isinstance(self.length_scale, Search) else None
         asked, what = (search.base, "base of the Search") if search else (self.length_scale, "length_scale")
         scale = resolve_length_scale(asked, rows, weights, column_names(self), keep, what, self._rules())
@@ -163,7 +166,7 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         return scale, unit
 
     def _fitting_at(self, backend: Backend) -> Fit:
-        """The density of rows and weights that are on the host, at `backend`."""
+        """Return a function that fits NumPy rows and weights on `backend`."""
         return lambda kernel, z, weights: self._fit_frame(kernel, backend.array(z), backend.array(weights))[0]
 
     def _enter(self, X: Any) -> tuple[Table, np.ndarray, np.ndarray]:
@@ -174,11 +177,11 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         return table, inside, self._frame.enter(self._bounds.enter(table.rows[inside]))
 
     def _log_slope(self, X: np.ndarray) -> np.ndarray:
-        """What log densities of rows inside the bounds gain by the map of bounded columns to the whole line."""
+        """Return the log Jacobian of the map of bounded columns to the real line, at rows inside the bounds."""
         return np.asarray(self._bounds.log_slope(X)[:, self._frame.keep].sum(axis=1))
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Log density of each row, normalised.
+        """Compute the normalised log density of each row.
 
         Parameters
         ----------
@@ -188,12 +191,16 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         Returns
         -------
         ndarray of shape (n_samples,)
-            A tensor on the device of `X`, where that is one.
-            log p, in nats, per unit of volume of the kept columns; minus infinity on and beyond bounds. Far from the data,
-            where p underflows, sums of kernels that are nowhere negative are computed in the log domain. Other kernels
-            (SDO) are exact to about 1e-12 of their peak and 0 where they fall below 1e-17 of it: the log density of rows
-            that far from every centre is noise, then minus infinity. Random features are noise much sooner, and minus
-            infinity where they are not above it.
+            Log densities in nats, per unit of volume of the kept columns; minus infinity on and beyond bounds. If `X` is a
+            tensor, the result is a tensor on its device.
+
+        Notes
+        -----
+        Far from the data, where p underflows, sums of nonnegative kernels are computed in the log domain. Other kernels (SDO)
+        have an error of about 1e-12 of their peak and are 0 where they fall below 1e-17 of it, so the log density of rows that
+        far from every centre is noise, and minus infinity further away. Random features (:class:`~isopleth.RandomFeatureSOSREP`)
+        have a much larger error, and far rows get minus infinity; use :class:`~isopleth.SOSREP` with `landmarks` if such rows
+        matter.
         """
         table, inside, z = self._enter(X)
         out = np.full(len(inside), -np.inf)
@@ -204,24 +211,24 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         return table.answer(out)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Sum of the log densities of rows.
+        """Compute the sum of the log densities of rows.
 
         Parameters
         ----------
         X : array-like, tensor or data frame of shape (n_samples, n_features)
             Rows.
         y : ignored
-            Present for scikit-learn's interface.
+            Present for the scikit-learn interface.
 
         Returns
         -------
         float
-            In nats.
+            The sum, in nats.
         """
         return float(np.sum(to_numpy(self.score_samples(X))))
 
     def grad_log_density(self, X: Any) -> np.ndarray:
-        r"""Gradient of the log density, :math:`\nabla \log p`.
+        r"""Compute the gradient of the log density, :math:`\nabla \log p`.
 
         Parameters
         ----------
@@ -231,9 +238,8 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            A tensor on the device of `X`, where that is one.
-            In reciprocal units of the columns; 0 in constant columns. Rows on or beyond a bound have none, nor have those
-            where random features are not above their noise: NaN.
+            In reciprocal units of the columns; 0 in constant columns. NaN for rows on or beyond a bound, and for rows where
+            random features are below their noise. If `X` is a tensor, the result is a tensor on its device.
         """
         table, inside, z = self._enter(X)
         out = np.full((len(inside), self.n_features_in_), np.nan)
@@ -246,31 +252,30 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         return table.answer(out)
 
     def hyvarinen_loss(self, X: Any) -> float:
-        r"""Mean Hyvarinen loss of rows, :math:`\operatorname{tr} \nabla^2 \log p + |\nabla \log p|^2/2`, exactly.
+        r"""Compute the mean Hyvarinen loss of rows, :math:`\operatorname{tr} \nabla^2 \log p + |\nabla \log p|^2/2`, exactly.
 
-        Of rows that were not fitted, it is up to a constant of their distribution q half the Fisher divergence
-        :math:`E_q |\nabla \log q - \nabla \log p|^2`, which needs no normaliser [1]_: the lower, the better. It is taken in
-        the coordinates x/``unit_``, so that densities whose length scales have the same proportions can be compared;
-        columns with bounds count as the logarithms or logits in which they are fitted.
+        For new rows with distribution q, its expectation is half the Fisher divergence
+        :math:`E_q |\nabla \log q - \nabla \log p|^2` plus a constant that depends on q alone [1]_: lower is better. It needs no
+        normaliser. It is computed in the coordinates x/``unit_``, so that densities whose length scales have the same
+        proportions can be compared; columns with bounds count as the logarithms or logits in which they are fitted.
 
         Parameters
         ----------
         X : array-like, tensor or data frame of shape (n_samples, n_features)
-            Rows. Those equal to a centre are left out for kernels of smoothness 1 and less, whose Laplacian is infinite
-            there.
+            Rows. For kernels of smoothness 1 or less, whose Laplacian is infinite at the centres, rows equal to a centre are
+            left out.
 
         Returns
         -------
         float
-            Without a unit. Infinite if the sum of kernels is not positive at some row, as sums of kernels with negative
-            values (SDO) need not be, if random features are not above their noise there, or if a row is on or beyond a
-            bound.
+            The loss, dimensionless. Infinite if the sum of kernels is not positive at some row (possible for kernels with
+            negative values such as SDO), if random features are below their noise there, or if a row is on or beyond a bound.
 
         Raises
         ------
         InputError
-            In one column, for kernels that are as rough as the Laplacian: the loss has atoms at the centres, which other
-            rows never see. For random features of kernels of smoothness 1 and less. If no row is left.
+            In one column, for kernels as rough as the Laplacian, because the loss has atoms at the centres, which other rows
+            never hit. For random features of kernels of smoothness 1 or less. If no row is left.
 
         References
         ----------
@@ -289,7 +294,7 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         kernel = self._kernel
         if kernel.bound_dim == 1 and kernel.smoothness <= 0.5:
             raise InputError(
-                f"the Hyvarinen loss of {kernel!r} in one column does not see its kinks at the centres; "
+                f"the Hyvarinen loss of {kernel!r} in one column leaves out its kinks at the centres; "
                 "fit with a smoother kernel, such as 'matern32', 'matern52' or 'gaussian'."
             )
         density = self._fitted()
@@ -308,21 +313,21 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         return float(ratio**2 * np.mean(terms))
 
 
-def _on_the_line(bounds: Bounds, X: np.ndarray, counted: np.ndarray) -> np.ndarray:
-    """Rows of positive weight with their bounded columns on the whole line; the others as they are."""
+def _on_real_line(bounds: Bounds, X: np.ndarray, counted: np.ndarray) -> np.ndarray:
+    """Return a copy of the rows with bounded columns mapped to the real line in rows of positive weight."""
     out = X.copy()
     out[counted] = bounds.enter(X[counted])
     return out
 
 
 class KernelDensity(DensityEstimator):
-    """A density made of one kernel a distinct row.
+    """Base class of densities with one kernel at each distinct row.
 
     A subclass has the parameters `kernel`, `length_scale`, `bounds`, `memory_limit` and `n_jobs`, and defines
     :attr:`_density_type`, :meth:`_refuse` and :meth:`_fit_frame`.
     """
 
-    # What the fitted sum of kernels means as a density.
+    # How the fitted sum of kernels defines a density.
     _density_type: ClassVar[type[ExpansionDensity]]
 
     def _keep(
@@ -339,21 +344,21 @@ class KernelDensity(DensityEstimator):
         return self._density_type(expansion)
 
     def level_set(self, mass: Any) -> Any:
-        """Log-density threshold of the highest-density region that holds `mass` of the rows' own distribution.
+        """Return the log-density threshold of the highest-density region that contains `mass` of the distribution of the rows.
 
-        The region is ``score_samples(X) >= level_set(mass)``, its boundary an isopleth. The threshold is a quantile of the log
-        densities of held-out rows, in five folds that keep repeated rows together, at the fitted length scale: training rows
-        themselves would look too likely.
+        The region is ``score_samples(X) >= level_set(mass)``; its boundary is an isopleth. The threshold is a quantile of the log
+        densities of held-out rows, in five folds that keep repeated rows together, at the fitted length scale. The log densities
+        of the training rows themselves would be too large.
 
         Parameters
         ----------
         mass : float or array-like
-            Mass inside, between 0 and 1.
+            Probability of the region, between 0 and 1.
 
         Returns
         -------
         float or ndarray of the shape of `mass`
-            Thresholds for :meth:`score_samples`; a tensor where `mass` is one with an axis.
+            Thresholds for :meth:`score_samples`; a tensor if `mass` is a tensor with at least one axis.
 
         Raises
         ------
@@ -364,7 +369,7 @@ class KernelDensity(DensityEstimator):
         backend = Backend.of(mass, "mass")
         asked = np.asarray(on_host(mass, "mass"))
         if asked.dtype.kind not in "fi" or not ((asked > 0) & (asked < 1)).all():
-            raise InputError(f"mass = {mass!r}: expected numbers between 0 and 1, both left out.")
+            raise InputError(f"mass = {mass!r}: expected numbers between 0 and 1, both excluded.")
         centers, weights = to_numpy(self.centers_), to_numpy(self.weights_)
         fit = self._fitting_at(Backend.of(self.dual_coef_))
         held_out = cross_fitted(
@@ -377,7 +382,7 @@ class KernelDensity(DensityEstimator):
         return backend.array(levels) if asked.ndim else float(levels)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
-        """Draw independent rows from the density, exactly.
+        """Draw independent rows from the density exactly.
 
         Parameters
         ----------
@@ -389,12 +394,12 @@ class KernelDensity(DensityEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            Constant columns keep their value. A tensor on the device of the fitted attributes where these are tensors.
+            Constant columns keep their value. If the fitted attributes are tensors, the result is a tensor on their device.
 
         Raises
         ------
         NotImplementedError
-            For the square of a sum of kernels (SOSREP) other than the Gaussian: it is no mixture that can be drawn from
+            For the square of a sum of kernels (SOSREP) other than the Gaussian, which is not a mixture that can be sampled
             directly.
         """
         check_is_fitted(self, "log_normalizer_")
@@ -402,24 +407,24 @@ class KernelDensity(DensityEstimator):
             raise InputError(f"n_samples = {n_samples!r}: expected a whole number of rows, at least 1.")
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         z = self._fitted().sample(int(n_samples), rng)
-        some = to_numpy(self.centers_[:1, ...])
-        rows = self._bounds.leave(self._frame.leave(z, self._bounds.enter(some)[0]))
-        rows[:, ~self._frame.keep] = some[:, ~self._frame.keep]
+        center = to_numpy(self.centers_[:1, ...])
+        rows = self._bounds.leave(self._frame.leave(z, self._bounds.enter(center)[0]))
+        rows[:, ~self._frame.keep] = center[:, ~self._frame.keep]
         return Backend.of(self.dual_coef_).array(rows)
 
     def plot(self, columns: Any = None, masses: Any = (0.5, 0.8, 0.95, 0.99), rows: Any = None, ax: Any = None) -> Any:
-        """Draw the regions that hold stated masses, by :func:`isopleth.plotting.plot_density`.
+        """Plot the highest-density regions of given masses with :func:`isopleth.plotting.plot_density`.
 
         Parameters
         ----------
         columns : sequence of names or numbers, optional
-            The columns to draw.
+            The columns to plot.
         masses : array-like, default=(0.5, 0.8, 0.95, 0.99)
             Masses of the regions, as for :meth:`level_set`.
         rows : array-like or data frame of shape (n_samples, n_features), optional
-            Rows to draw as points.
+            Rows to plot as points.
         ax : matplotlib Axes, optional
-            Where to draw; a new figure when left out.
+            Axes to draw on; None makes a new figure.
 
         Returns
         -------
@@ -430,7 +435,7 @@ class KernelDensity(DensityEstimator):
         MissingExtraError
             If matplotlib is not installed.
         """
-        from isopleth.plotting import plot_density  # plotting stands above the estimators and is not needed by them
+        from isopleth.plotting import plot_density  # imported late, since plotting imports the estimators
 
         return plot_density(self, columns=columns, masses=masses, rows=rows, ax=ax)
 
@@ -438,8 +443,8 @@ class KernelDensity(DensityEstimator):
 def cross_fitted(
     rows: np.ndarray, weights: np.ndarray, score: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 ) -> np.ndarray:
-    """Score of each distinct row under a fit to the other folds: `score(train_rows, train_weights, test_rows)`."""
-    # The order of distinct rows, and so the folds, depends on the order of neither rows nor columns as they came.
+    """Return `score(train_rows, train_weights, test_rows)` of each distinct row, with the other folds as training rows."""
+    # The order of distinct rows, and so the folds, does not depend on the order of the rows and columns of the table.
     fold = folds_of(len(rows), seed=0)
     out = np.empty(len(rows))
     for k in range(fold.max() + 1):
@@ -449,7 +454,7 @@ def cross_fitted(
 
 
 def weighted_quantile(values: np.ndarray, weights: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Smallest value whose cumulative share of the weight exceeds `q`."""
+    """Return the smallest value whose cumulative share of the weight exceeds `q`."""
     order = np.argsort(values)
     cumulative = np.cumsum(weights[order]) / weights.sum()
     place = np.searchsorted(cumulative, q * (1 + 1e-12), side="right")

@@ -1,4 +1,4 @@
-"""SOSREP in random features: for more rows than a kernel matrix can serve."""
+"""SOSREP in random features, for data too large for a kernel matrix."""
 
 from __future__ import annotations
 
@@ -26,117 +26,117 @@ from isopleth.density.search import Search
 from isopleth.entry import varying_columns, warn_few_rows
 from isopleth.errors import DataWarning, InputError
 from isopleth.expansion import KernelExpansion
-from isopleth.first_pass import ColumnMoments, Survey
+from isopleth.first_pass import ColumnMoments, FirstPass
 from isopleth.frame import Frame
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import RULES, Rule, deviations, loss_units, resolve_length_scale, scott
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.random_features import RandomFeatures
+from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.parts import Parts, take_columns
 from isopleth.solvers import auto
 
-# Rows of the subsample that is fitted exactly as well.
+# Most rows of the subsample that is also fitted exactly, to estimate the error.
 CHECKED = 2000
 
-# Share of the weight below the noise that is worth a warning.
-MANY = 0.1
-
-# Difference from the exact fit, in nats, that is worth one as well.
-APART = 1.0
+# Share of the weight below the noise, and error in nats, above which there is a warning.
+MUCH_BELOW, LARGE_ERROR = 0.1, 1.0
 
 
 class RandomFeatureSOSREP(DensityEstimator):
-    r"""SOSREP in random features: time and memory that grow with the rows, not with their square.
+    r"""SOSREP in random features, whose time and memory grow linearly with the rows.
 
     The root f of the density :math:`p = f^2/Z` is a sum of T random features of the kernel [1]_ and minimises
-    :math:`-\sum_i w_i \log f(x_i)^2 + |f|^2` [2]_: a problem in T unknowns, each step of which is one pass over the rows. A
-    fitted model holds T numbers and T/2 wave vectors, and no rows.
+    :math:`-\sum_i w_i \log f(x_i)^2 + |f|^2` [2]_. This is a problem in T unknowns, each step of which is one pass over the rows.
+    A fitted model consists of T coefficients and T/2 wave vectors, and keeps no rows.
 
-    Features are noise of the size :math:`1/\sqrt T` where the kernel is 0. So densities are told down to about 1/T of their
-    largest possible value and no further: rows where f is not above :math:`1/\sqrt T` have the log density minus infinity, no
-    gradient and an infinite Hyvarinen loss. Far from all rows one place in six is above it by chance, most of them by less than
-    1.5 nats. In a fit, log f is continued below the noise by a parabola (see
-    ``continued_log`` in ``density/feature_statistics.py``). ``share_below_noise_`` says how many rows there are,
-    ``approximation_error_`` how far the others are from :class:`~isopleth.SOSREP`. Both fall as length scales or T grow: in many
-    columns, where rows are far from each other, features pay with a wide kernel. Gradients of rough kernels are not near the
-    exact ones: for the Laplacian, squares of wave numbers have no mean, and the shortest few waves make up the gradient; its
-    Hyvarinen loss is refused.
+    Random features approximate the kernel with an error of the size :math:`1/\sqrt T`, also where the kernel is 0. So densities
+    are known down to about 1/T of their largest possible value: rows where f is not above :math:`1/\sqrt T` have the log density
+    minus infinity, no gradient and an infinite Hyvarinen loss. Far from all rows, about one place in six is above that noise by
+    chance, most of them by less than 1.5 nats. If far rows matter, as for anomalies, use :class:`~isopleth.SOSREP` with
+    `landmarks` instead.
+
+    In a fit, log f is extrapolated below the noise by a parabola (see ``continued_log`` in ``density/feature_statistics.py``).
+    ``share_below_noise_`` is the share of such rows, and ``approximation_error_`` the error for the other rows. Both fall as
+    length scales or T grow, so in many columns, where rows are far from each other, wide kernels work better. Gradients of rough
+    kernels are inaccurate: for the Laplacian, squared wave numbers have no mean, and the few shortest waves dominate the
+    gradient; its Hyvarinen loss is refused.
 
     Parameters
     ----------
     kernel : {"gaussian", "laplacian", "matern32", "matern52", "matern72", "imq", "sdo"} or Kernel, default="gaussian"
-        The kernel; its square must integrate, which that of "imq" does for one column only.
+        The kernel. Its square must be integrable; for "imq" it is in one column only.
     length_scale : float, array of shape (n_features,), "auto", "scott", "median" or Search, default="auto"
-        Length scale, one for all columns or one a column, as for :class:`~isopleth.SOSREP`. "auto" is Scott's rule, or the
-        smallest scale at which T features of the Gaussian kernel tell 99 % of normal rows from noise, whichever is larger: it
-        is Scott's rule in one column, and in ten 1.5 standard deviations for T = 1,000. A Search takes a scale at which every
-        row held out is above the noise: one row far from the others makes it wide.
+        Length scale, one for all columns or one for each column, as for :class:`~isopleth.SOSREP`. "auto" is the larger of
+        Scott's rule and the smallest scale at which f is above the noise for 99 % of normal rows with the Gaussian kernel. In one
+        column that is Scott's rule, in ten columns and for T = 1,000 it is 1.5 standard deviations. A Search takes a scale at
+        which all held-out rows are above the noise, so that a single outlier leads to a large scale.
     bounds : None, dict or sequence, optional
-        Where columns end, as for :class:`~isopleth.SOSREP`.
+        Bounds of columns, as for :class:`~isopleth.SOSREP`.
     n_frequencies : int, default=500
-        Number of wave vectors, T/2: each has two features, a cosine and a sine.
+        Number T/2 of wave vectors; each has two features, a cosine and a sine.
     tol : float, default=1e-6
-        Largest :math:`|w - \sum_i w_i \phi(x_i)/f(x_i)|/|w|` to accept, w being the coefficients of the features and 1/f the
-        slope of the continued logarithm below the noise.
+        Largest :math:`|w - \sum_i w_i \phi(x_i)/f(x_i)|/|w|` to accept, where w are the coefficients of the
+        features and 1/f is the slope of the extrapolated logarithm below the noise.
     memory_limit : float, default=2**30
         Bytes that features of rows, matrices of T times T numbers and the kernel matrix of the subsample may take together.
-    n_jobs : int, optional
-        Threads; None is all processors.
+    n_jobs : int or None, default=-1
+        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
     random_state : int, RandomState or None, default=None
-        What the wave vectors are drawn from.
+        Seed of the wave vectors.
 
     Attributes
     ----------
     frequencies_ : ndarray of shape (n_frequencies, n_kept)
-        Wave vectors of the columns that vary, in radians a length scale.
+        Wave vectors of the columns that vary, in radians per length scale.
     coef_ : ndarray of shape (2 * n_frequencies,)
-        Coefficients w, those of the cosines first, of the features whose product is a kernel that is 1 at 0.
+        Coefficients w of the features, those of the cosines first. The features approximate a kernel that is 1 at 0.
     log_normalizer_ : float
         log Z in the units of the data (or of logarithms and logits, for columns with bounds), from the same features.
     noise_level_ : float
-        :math:`1/\sqrt T`, what f must exceed.
+        The noise :math:`1/\sqrt T` that f must exceed.
     share_below_noise_ : float
-        Share of the weight of the fitted rows where it does not.
+        Share of the weight of the fitted rows where f does not exceed it.
     approximation_error_ : float
-        Root mean squared difference, in nats, between the log density of a fit in these features and that of the exact fit of the
-        same kernel, both normalised, fitted to the same rows and compared at them, where f exceeds the noise: at most
-        2,000 distinct rows, always the same. NaN where there is no such row. Fewer rows have larger f, so
-        that it is too small for all of them where ``share_below_noise_`` is not.
+        Root mean squared difference, in nats, between the normalised log densities of a fit in these features and of the exact
+        fit with the same kernel. Both are fitted to the same subsample of at most 2,000 distinct rows and compared at its rows
+        where f exceeds the noise; NaN if there is no such row. With fewer rows f is larger, so it underestimates the error of the
+        whole fit if ``share_below_noise_`` is not small.
     length_scale_ : ndarray of shape (n_features,)
         The length scale of each column; NaN for constant columns, which are dropped.
     unit_ : ndarray of shape (n_features,)
         The unit of each column in :meth:`hyvarinen_loss`, as for :class:`~isopleth.SOSREP`.
     search_path_ : SearchPath
-        What a Search found, where `length_scale` is one.
+        The result of the Search, if `length_scale` is one.
     residual_ : float
-        What `tol` bounds, as reached.
+        The residual reached, to be compared with `tol`.
     n_iter_ : int
-        Passes over the rows taken.
+        Number of passes over the rows.
     n_features_in_ : int
         Number of columns at fit.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns at fit, where they had any.
+        Names of the columns at fit, if they had names.
 
     Warns
     -----
     ConvergenceWarning
         If `tol` was not reached.
     DataWarning
-        If f does not exceed the noise at more than a tenth of the weight, or ``approximation_error_`` is above 1; for constant
-        columns and for fewer distinct rows than columns.
+        If f is below the noise for more than a tenth of the weight, or ``approximation_error_`` is above 1; for constant columns
+        and for fewer distinct rows than columns.
 
     See Also
     --------
-    SOSREP : The exact fit, for as many rows as time allows; it tells densities at any distance.
+    SOSREP : The exact fit, or with `landmarks` a fit to large data that has finite log densities at any distance.
 
     Notes
     -----
-    There is no ``partial_fit``: every step needs all rows again, at the coefficients that the last one found. What adds are
-    the sums of a step, ``isopleth.density.feature_statistics.FeatureStatistics``, by which :func:`isopleth.distributed.fit`
-    goes over rows that do not fit in memory.
+    There is no ``partial_fit``, because every step needs all rows again, at new coefficients. The sums of one step are additive
+    (``isopleth.density.feature_statistics.FeatureStatistics``); with them, :func:`isopleth.distributed.fit` fits to rows that do
+    not fit in memory.
 
-    No rows are kept, and a sum of waves has no sampler: there is no ``level_set``, ``plot`` or ``sample``. A quantile of
-    :meth:`score_samples` of rows that were not fitted serves as a level.
+    No rows are kept, and a sum of waves has no sampler, so there is no ``level_set``, ``plot`` or ``sample``. Use a quantile of
+    :meth:`score_samples` of new rows as a level.
 
     References
     ----------
@@ -149,7 +149,7 @@ class RandomFeatureSOSREP(DensityEstimator):
     >>> from isopleth import RandomFeatureSOSREP
     >>> X = np.random.default_rng(0).normal(size=(3000, 2))
     >>> density = RandomFeatureSOSREP(n_frequencies=100, random_state=0).fit(X)
-    >>> density.score_samples([[0.0, 0.0], [9.0, 9.0]]).round(1)  # the normal density has -1.8
+    >>> density.score_samples([[0.0, 0.0], [9.0, 9.0]]).round(1)  # -1.8 at 0 for the true density
     array([-2.1, -inf])
     >>> density.approximation_error_ < 0.3
     True
@@ -170,7 +170,7 @@ class RandomFeatureSOSREP(DensityEstimator):
         n_frequencies: int = 500,
         tol: float = 1e-6,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -187,12 +187,12 @@ class RandomFeatureSOSREP(DensityEstimator):
         kernel.log_spectral_density(np.ones((1, kernel.bound_dim)))
         check_memory(2 * self.n_frequencies, self.memory_limit)
 
-    def _draw(self, kernel: Kernel) -> None:
+    def _draw_random(self, kernel: Kernel) -> None:
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         self.frequencies_ = kernel.sample_frequencies(self.n_frequencies, rng)
 
     def _rules(self) -> Mapping[str, Rule]:
-        return {"auto": lambda rows, weights: scott_or_told(rows, weights, 2 * self.n_frequencies), **RULES}
+        return {"auto": lambda rows, weights: scott_or_resolved(rows, weights, 2 * self.n_frequencies), **RULES}
 
     def _features(self, backend: Backend) -> RandomFeatures:
         return RandomFeatures(backend.array(self.frequencies_), self.memory_limit, self.n_jobs)
@@ -218,7 +218,7 @@ class RandomFeatureSOSREP(DensityEstimator):
         self._warn()
 
     def _warn(self) -> None:
-        level = 5  # to the caller of fit
+        level = 5  # the caller of fit
         if self.residual_ > self.tol:
             warnings.warn(
                 f"the residual {self.residual_:.1e} is above tol = {self.tol:g} after {self.n_iter_} passes; a larger tol or "
@@ -227,12 +227,12 @@ class RandomFeatureSOSREP(DensityEstimator):
                 stacklevel=level,
             )
         found = []
-        if self.share_below_noise_ > MANY:
+        if self.share_below_noise_ > MUCH_BELOW:
             found.append(
-                f"{self.share_below_noise_:.0%} of the rows lie where the density is not told from their noise"
+                f"{self.share_below_noise_:.0%} of the rows lie where the density is below the noise of the features"
             )
-        if self.approximation_error_ > APART:
-            found.append(f"log densities are {self.approximation_error_:.1f} nats from the exact fit's")
+        if self.approximation_error_ > LARGE_ERROR:
+            found.append(f"log densities are {self.approximation_error_:.1f} nats from those of the exact fit")
         if found:
             warnings.warn(
                 f"{2 * self.n_frequencies} features are few for these rows: {' and '.join(found)}; take a larger length_scale or "
@@ -247,8 +247,8 @@ class RandomFeatureSOSREP(DensityEstimator):
             z, weights = z[chosen], weights[chosen]
             fit = self._fitting_at(Backend.of(fitted.coefficients))
             fitted = cast(FeatureDensity, fit(fitted.kernel, z, weights))
-        told = fitted.positive(z)
-        if not told.any():
+        known = fitted.positive(z)
+        if not known.any():
             return float("nan")
         share = weights / weights.sum()
         backend = Backend.of(fitted.coefficients)
@@ -256,8 +256,8 @@ class RandomFeatureSOSREP(DensityEstimator):
         op = Operator(fitted.kernel, centers, memory_limit=self.memory_limit, n_jobs=self.n_jobs).store()
         alpha = auto(op, backend.array(share), self.tol).coefficients
         exact = RootDensity(KernelExpansion(fitted.kernel, centers, alpha, self.memory_limit, self.n_jobs))
-        difference = fitted.log_density(z[told]) - exact.log_density(z[told])
-        return float(np.sqrt(np.average(difference**2, weights=share[told])))
+        difference = fitted.log_density(z[known]) - exact.log_density(z[known])
+        return float(np.sqrt(np.average(difference**2, weights=share[known])))
 
     def _fitted(self) -> FeatureDensity:
         return FeatureDensity(self._kernel, self._features(Backend.of(self.coef_)), self.coef_)
@@ -265,19 +265,19 @@ class RandomFeatureSOSREP(DensityEstimator):
 
 @dataclass(frozen=True)
 class FeatureDensity(FrameDensity):
-    r"""The density :math:`p = f^2/Z`, :math:`f = w\cdot\phi`, where f is above the noise of the features.
+    r"""Density :math:`p = f^2/Z` with :math:`f = w\cdot\phi`, where f is above the noise of the features.
 
-    Far from all rows a sum of random features is no small number but noise about 0. What is not above its size
-    :math:`1/\sqrt T` is not told from 0 there: the log density is minus infinity and has no gradient.
+    Far from all rows, a sum of random features is noise of the size :math:`1/\sqrt T` around 0. Where f is not above that, the
+    log density is minus infinity and has no gradient.
 
     Parameters
     ----------
     kernel : Kernel
-        What the features were drawn for, bound.
+        The kernel that the features approximate, bound to its dimension.
     features : RandomFeatures
         The features.
     coefficients : array of shape (T,)
-        w.
+        The coefficients w.
 
     Examples
     --------
@@ -299,7 +299,7 @@ class FeatureDensity(FrameDensity):
 
     @cached_property
     def log_normalizer(self) -> float:
-        r"""log Z, from the features: with q the spectral density of the kernel k, which the wave vectors were drawn from,
+        r"""Logarithm of Z, from the wave vectors drawn from the spectral density q of the kernel k:
 
         .. math:: Z = \int f^2 = (2\pi)^d \int q^2 |A|^2\, d\omega \approx \int k^2 \cdot
             \frac{\sum_t q(\omega_t)\,|A(\omega_t)|^2}{\sum_t q(\omega_t)},
@@ -312,83 +312,93 @@ class FeatureDensity(FrameDensity):
         return self.kernel.self_convolution().log_constant + float(mean)
 
     def positive(self, z: np.ndarray) -> np.ndarray:
-        """Whether f is above the noise of the features at rows `z`."""
+        """Return a mask of the rows `z` at which f is above the noise of the features."""
         return self._root(z) > self.features.noise
 
     def log_unnormalized(self, z: np.ndarray) -> np.ndarray:
-        """log f^2, minus infinity where f is not above the noise."""
+        """Return log f^2, minus infinity where f is not above the noise."""
         f = self._root(z)
-        told = f > self.features.noise
-        return np.where(told, 2.0 * np.log(np.where(told, f, 1.0)), -np.inf)
+        known = f > self.features.noise
+        return np.where(known, 2.0 * np.log(np.where(known, f, 1.0)), -np.inf)
 
     def grad_log_density(self, z: np.ndarray) -> np.ndarray:
-        r""":math:`2\,\nabla f/f`, NaN where f is not above the noise."""
-        return 2.0 * self._answer(lambda x: self.features.gradient(x, self.coefficients), z) / self._told(z)[:, None]
+        r"""Return :math:`2\,\nabla f/f`, NaN where f is not above the noise."""
+        return (
+            2.0
+            * self._evaluate(lambda x: self.features.gradient(x, self.coefficients), z)
+            / self._root_above_noise(z)[:, None]
+        )
 
     def hyvarinen_terms(self, z: np.ndarray) -> np.ndarray:
-        r""":math:`2\,\Delta f/f`, NaN where f is not above the noise.
+        r"""Return :math:`2\,\Delta f/f`, NaN where f is not above the noise.
 
         Raises
         ------
         InputError
-            For kernels of smoothness 1 and less: squares of their wave numbers have no mean, and the loss would be that of the
-            shortest few waves that were drawn.
+            For kernels of smoothness 1 or less: their squared wave numbers have no mean, and the few shortest waves that were
+            drawn would dominate the loss.
         """
         if self.kernel.smoothness <= 1.0:
             raise InputError(
-                f"random features of {self.kernel!r} have no Hyvarinen loss to go by, only that of their shortest waves; use a "
-                "smoother kernel, such as 'matern52' or 'gaussian', or judge by the likelihood."
+                f"random features of {self.kernel!r} have no useful Hyvarinen loss: their few shortest waves dominate it; use a "
+                "smoother kernel, such as 'matern52' or 'gaussian', or compare by the likelihood."
             )
-        return 2.0 * self._answer(lambda x: self.features.laplacian(x, self.coefficients), z) / self._told(z)
+        return (
+            2.0 * self._evaluate(lambda x: self.features.laplacian(x, self.coefficients), z) / self._root_above_noise(z)
+        )
 
     @property
     def _backend(self) -> Backend:
         return Backend.of(self.coefficients)
 
     def _root(self, z: np.ndarray) -> np.ndarray:
-        """f at rows `z`."""
-        return self._answer(lambda x: self.features.value(x, self.coefficients), z)
+        """Return f at rows `z`."""
+        return self._evaluate(lambda x: self.features.value(x, self.coefficients), z)
 
-    def _told(self, z: np.ndarray) -> np.ndarray:
+    def _root_above_noise(self, z: np.ndarray) -> np.ndarray:
+        """Return f at rows `z`, NaN where it is not above the noise."""
         f = self._root(z)
         return np.where(f > self.features.noise, f, np.nan)
 
 
-# Share of normal rows that are to be above the noise.
-TOLD = 0.99
+# Share of normal rows at which f shall be above the noise.
+RESOLVED_SHARE = 0.99
 
 
 def log_root_squared(ratio: float, dim: int, squared_distance: float) -> float:
-    r"""log f^2 of SOSREP for a normal density and the Gaussian kernel, at a row.
+    r"""Return log f^2 of SOSREP for a normal density and the Gaussian kernel, at one row.
 
-    For deviation r in units of the length scale, :math:`f = \int k(\cdot, y)\, p(y)/f(y)\, dy` is solved by
+    For standard deviation r in units of the length scale, :math:`f = \int k(\cdot, y)\, p(y)/f(y)\, dy` is solved by
     :math:`f^2 = c^2 e^{-|x|^2/\tau^2}` with :math:`\tau^4 - (1 + 2r^2)\tau^2 + r^2 = 0` and
     :math:`c^2 = \bigl((\tau^2 - 1)/(r^2 \tau^2)\bigr)^{d/2}`.
 
     Parameters
     ----------
     ratio : float
-        r, the same in all columns.
+        The standard deviation r over the length scale, the same in all columns.
     dim : int
-        d.
+        The number of columns d.
     squared_distance : float
-        Of the row from the centre, in squared deviations.
+        Squared distance of the row from the centre, in standard deviations.
     """
     r2 = ratio * ratio
     v = 0.5 * (2.0 * r2 - 1.0 + math.hypot(1.0, 2.0 * r2))  # tau^2 - 1, the variance of p/f
     return 0.5 * dim * math.log(v / (r2 * (1.0 + v))) - squared_distance * r2 / (1.0 + v)
 
 
-def told_scale(dim: int, size: int) -> float:
-    """Smallest length scale, in deviations of normal rows, at which `size` features tell 99 % of these from noise."""
-    far = 2.0 * float(gammaincinv(0.5 * dim, TOLD))  # a quantile of the squared distance
+def resolved_scale(dim: int, size: int) -> float:
+    """Return the smallest length scale at which f is above the noise of `size` features for 99 % of normal rows.
+
+    It is in standard deviations of the rows.
+    """
+    far = 2.0 * float(gammaincinv(0.5 * dim, RESOLVED_SHARE))  # a quantile of the squared distance
     return 1.0 / float(
         brentq(lambda ratio: log_root_squared(ratio, dim, far) + math.log(size), 1e-4, math.sqrt(size) * 1e4)
     )
 
 
-def scott_or_told(rows: np.ndarray, weights: np.ndarray, size: int) -> np.ndarray:
-    """Scott's rule a column, or the scale that `size` features tell, whichever is larger.
+def scott_or_resolved(rows: np.ndarray, weights: np.ndarray, size: int) -> np.ndarray:
+    """Return for each column the larger of Scott's rule and :func:`resolved_scale`.
 
     Parameters
     ----------
@@ -399,25 +409,25 @@ def scott_or_told(rows: np.ndarray, weights: np.ndarray, size: int) -> np.ndarra
     size : int
         Number of features.
     """
-    return np.maximum(scott(rows, weights), told_scale(rows.shape[1], size) * deviations(rows, weights))
+    return np.maximum(scott(rows, weights), resolved_scale(rows.shape[1], size) * deviations(rows, weights))
 
 
-# Rows of the sample: one more than are fitted exactly tells that there are more.
+# Rows of the sample: one more than CHECKED, to detect that there are more distinct rows.
 SAMPLE = CHECKED + 1
 
 
 def fit_parts(estimator: RandomFeatureSOSREP, parts: Parts) -> RandomFeatureSOSREP:
-    """Fit SOSREP in random features to rows in parts, of which no more than the sums of a pass are kept.
+    """Fit SOSREP in random features to rows in parts, of which only the sums of a pass are kept.
 
-    The first pass takes column moments and a sample, each other one the sums of a step of Newton's method. The model is that of
-    ``estimator.fit`` to all rows, but for rounding, with two exceptions where there are more than 2,000 distinct rows: the rule
-    "median" goes by a sample, and so does ``approximation_error_``, by another one than in memory. "auto" and "scott" count
-    repeated rows one by one if weights add up to less than the rows.
+    The first pass computes column moments and draws a sample; each other pass computes the sums of a step of Newton's method. The
+    model equals that of ``estimator.fit`` to all rows up to rounding, with two exceptions for more than 2,000 distinct rows: the
+    rule "median" uses a sample, and ``approximation_error_`` uses another sample than ``estimator.fit``. "auto" and "scott"
+    count repeated rows individually if the weights sum to less than the number of rows.
 
     Parameters
     ----------
     estimator : RandomFeatureSOSREP
-        What is to be fitted; its `length_scale` is no Search.
+        The estimator to fit; its `length_scale` must not be a Search.
     parts : Parts
         The rows.
 
@@ -429,7 +439,7 @@ def fit_parts(estimator: RandomFeatureSOSREP, parts: Parts) -> RandomFeatureSOSR
     Raises
     ------
     InputError
-        For what ``estimator.fit`` refuses, and for a Search.
+        If ``estimator.fit`` would refuse the rows, or `length_scale` is a Search.
 
     Examples
     --------
@@ -441,30 +451,30 @@ def fit_parts(estimator: RandomFeatureSOSREP, parts: Parts) -> RandomFeatureSOSR
     >>> model = RandomFeatureSOSREP(n_frequencies=50, random_state=0)
     >>> there = model.fit(X).score_samples(X)
     >>> here = fit_parts(model, ArrayParts(X, part_rows=1000)).score_samples(X)
-    >>> told = np.isfinite(there)
-    >>> bool(np.allclose(here[told], there[told], rtol=1e-9))
+    >>> finite = np.isfinite(there)
+    >>> bool(np.allclose(here[finite], there[finite], rtol=1e-9))
     True
     """
     estimator._validate_params()
     if isinstance(estimator.length_scale, Search):
         raise InputError(
-            "length_scale is a Search, which holds out rows again and again; search on a sample that fits in memory, and pass "
-            "the length_scale_ it finds."
+            "length_scale is a Search, which needs all rows in memory; search on a sample that fits in memory, and pass the "
+            "length_scale_ it finds."
         )
     estimator._forget()
     take_columns(estimator, parts)
     bounds = Bounds.of(estimator.bounds, parts.labels, parts.names)
-    found = parts.sums(partial(_BoundedSurvey, parts.n_features), partial(_survey, bounds, parts.labels))
+    found = parts.sums(partial(_BoundedFirstPass, parts.n_features), partial(_add_bounded, bounds, parts.labels))
     found.check(bounds, parts.labels)
     survey, rows = found.survey, found.survey.sample.rows
     keep = varying_columns(estimator, np.stack([survey.moments.low, survey.moments.high]))
     frame = Frame.centred(rows, keep)
     kernel = get_kernel(estimator.kernel).bind(frame.dim)
     estimator._refuse(kernel)
-    estimator._draw(kernel)
-    if survey.sample.complete:  # else there are more rows than columns, or none can tell
+    estimator._draw_random(kernel)
+    if survey.sample.complete:  # an incomplete sample has more rows than columns, in all likely cases
         warn_few_rows(len(rows), frame.dim)
-    rules = _rules(estimator, frame.centre(rows), survey.sample.weights)
+    rules = _rules_by_sample(estimator, frame.centre(rows), survey.sample.weights)
     two, counts = survey.pair(keep)
     scale = resolve_length_scale(estimator.length_scale, two, counts, parts.labels, keep, rules=rules)
     unit = loss_units(scale, two, counts)
@@ -484,37 +494,37 @@ def fit_parts(estimator: RandomFeatureSOSREP, parts: Parts) -> RandomFeatureSOSR
     return estimator
 
 
-class _BoundedSurvey:
-    """A survey of rows on the whole line, and where they end as they are."""
+class _BoundedFirstPass:
+    """First pass over rows mapped to the real line, and the moments of the original rows."""
 
     def __init__(self, n_features: int) -> None:
-        self.survey, self.extent = Survey(n_features, SAMPLE), ColumnMoments(n_features)
+        self.survey, self.extent = FirstPass(n_features, SAMPLE), ColumnMoments(n_features)
 
     def merge(self, other: Self) -> Self:
-        """Add the rows that `other` has seen, and return this one."""
+        """Add the results of `other`, and return this one."""
         self.survey.merge(other.survey)
         self.extent.merge(other.extent)
         return self
 
     def check(self, bounds: Bounds, labels: list[str]) -> None:
-        """Refuse rows that no density can be fitted to."""
+        """Refuse rows to which no density can be fitted."""
         if not self.extent.n_rows:
             raise InputError("X has no rows of positive weight; expected at least two that differ.")
         bounds.check(np.stack([self.extent.low, self.extent.high]), np.ones(2, dtype=bool), labels)
 
 
-def _survey(
-    bounds: Bounds, labels: list[str], found: _BoundedSurvey, rows: np.ndarray, weights: np.ndarray | None
-) -> _BoundedSurvey:
-    rows, weights = _counted(rows, weights)
+def _add_bounded(
+    bounds: Bounds, labels: list[str], found: _BoundedFirstPass, rows: np.ndarray, weights: np.ndarray | None
+) -> _BoundedFirstPass:
+    rows, weights = _positive_weight(rows, weights)
     bounds.refuse_outside(rows, labels)
     found.extent.add(rows, weights)
     found.survey.add(bounds.enter(rows), weights)
     return found
 
 
-def _counted(rows: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
-    """Rows of positive weight: the others may be anywhere."""
+def _positive_weight(rows: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the rows of positive weight; rows of weight 0 may be outside the bounds."""
     return (rows, None) if weights is None else (rows[weights > 0], weights[weights > 0])
 
 
@@ -526,14 +536,14 @@ def _accumulate(
     rows: np.ndarray,
     weights: np.ndarray | None,
 ) -> FeatureStatistics:
-    """Sums of a step, with the shares of the rows for weights, whose products neither over- nor underflow."""
-    rows, weights = _counted(rows, weights)
+    """Add rows to the sums of a step, with weights divided by their total so that products neither over- nor underflow."""
+    rows, weights = _positive_weight(rows, weights)
     share = np.full(len(rows), 1.0 / total) if weights is None else weights / total
     return sums.accumulate(frame.enter(bounds.enter(rows)), share)
 
 
-def _rules(estimator: RandomFeatureSOSREP, rows: np.ndarray, weights: np.ndarray) -> Mapping[str, Rule]:
-    """The rules of the estimator, the one that needs rows by those of the sample."""
+def _rules_by_sample(estimator: RandomFeatureSOSREP, rows: np.ndarray, weights: np.ndarray) -> Mapping[str, Rule]:
+    """Return the rules of the estimator, with "median" computed from the sample."""
     rules = dict(estimator._rules())
     median = rules["median"]
     return {**rules, "median": lambda _rows, _weights: median(rows, weights)}

@@ -1,4 +1,4 @@
-"""What Newton's method has to know of the rows for SOSREP in random features: sums, which add over chunks and machines."""
+"""Newton's method for SOSREP in random features, by sums over the rows that add over chunks and machines."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from isopleth.errors import InputError, TooLargeError
 from isopleth.operators.random_features import RandomFeatures
 from isopleth.operators.threads import ONE_BLAS_THREAD, effective_n_jobs, interruptible, map_threads
 
-# Matrices of all features against all that a solution holds, the sums included.
+# Matrices over all pairs of features that a solution holds, including the sums.
 _MATRICES = 4
 
 
 def check_memory(size: int, memory_limit: float) -> None:
-    """Refuse more features than can be solved for, which takes a matrix of theirs for one thread beside those of the solution.
+    """Refuse more features than fit in memory: the matrices of a solution and one more for a thread.
 
     Raises
     ------
     InputError
-        Naming how many features can be.
+        If they do not fit; the message names the largest number that does.
     """
     needed = (_MATRICES + 1) * 8 * size**2
     if needed > memory_limit:
@@ -37,10 +37,10 @@ def check_memory(size: int, memory_limit: float) -> None:
 
 
 def continued_log(f: Array, noise: float) -> tuple[Array, Array, Array]:
-    r"""log f and its first two derivatives, the second with the sign changed, continued below `noise`.
+    r"""Return log f, its first and minus its second derivative, with log f extrapolated below `noise`.
 
-    Above it, :math:`\log f`; below, its Taylor polynomial of the second degree, which is finite, concave and rising for every
-    f, negative ones too:
+    Above the noise it is :math:`\log f`; below, it is the second-order Taylor polynomial, which is finite, concave and increasing
+    for every f, also negative:
 
     .. math:: \log \varepsilon + (t - 1) - \tfrac12 (t - 1)^2, \qquad t = f/\varepsilon.
 
@@ -48,22 +48,22 @@ def continued_log(f: Array, noise: float) -> tuple[Array, Array, Array]:
     --------
     >>> import numpy as np
     >>> from isopleth.density.feature_statistics import continued_log
-    >>> continued_log(np.array([2.0, 0.5, -0.5]), 0.5)[1]  # slopes: 1/f, 1/f, and 3/noise - what is left of the barrier
+    >>> continued_log(np.array([2.0, 0.5, -0.5]), 0.5)[1]  # slopes: 1/f, 1/f, and 3/noise
     array([0.5, 2. , 6. ])
     """
     xp = namespace(f)
     t = f / noise
-    told = t > 1.0
-    safe = xp.where(told, t, xp.ones_like(t))
-    value = math.log(noise) + xp.where(told, xp.log(safe), (t - 1.0) - 0.5 * (t - 1.0) ** 2)
-    slope = xp.where(told, 1.0 / safe, 2.0 - t) / noise
+    above = t > 1.0
+    safe = xp.where(above, t, xp.ones_like(t))
+    value = math.log(noise) + xp.where(above, xp.log(safe), (t - 1.0) - 0.5 * (t - 1.0) ** 2)
+    slope = xp.where(above, 1.0 / safe, 2.0 - t) / noise
     curvature = 1.0 / (noise * safe) ** 2
     return value, slope, curvature
 
 
 @dataclass
 class _Sums:
-    """Sums of weights times what a row adds."""
+    """Weighted sums over rows."""
 
     objective: float
     slope: Array
@@ -80,23 +80,23 @@ class _Sums:
 
 
 class FeatureStatistics:
-    r"""One pass of Newton's method over rows x with weights, for SOSREP in random features.
+    r"""Sums of one pass of Newton's method over rows x with weights, for SOSREP in random features.
 
-    With :math:`f = w\cdot\phi`, weights :math:`v_i` of sum V and the logarithm continued below the noise of the features
+    With :math:`f = w\cdot\phi`, weights :math:`v_i` with sum V and the logarithm extrapolated below the noise of the features
     (:func:`continued_log`), SOSREP minimises
 
     .. math:: J(w) = \tfrac12 |w|^2 - \frac1V \sum_i v_i \log f(x_i).
 
-    The sums are :math:`\sum v \log f`, :math:`\sum v\,\phi/f`, :math:`\sum v\,\phi\phi^\top/f^2`, with the continued logarithm
-    and its derivatives, :math:`\sum v`, and the weight where f is not told from 0: nothing of the size of the data is kept.
-    Sums of parts of the data, taken in any order, in other processes or on other machines, merge to those of all.
+    The sums are :math:`\sum v \log f`, :math:`\sum v\,\phi/f`, :math:`\sum v\,\phi\phi^\top/f^2`, with the extrapolated logarithm
+    and its derivatives, :math:`\sum v`, and the weight where f is below the noise; no rows are kept. The sums of several parts of
+    the data, computed in any order, process or machine, merge to the sums of all data.
 
     Parameters
     ----------
     features : RandomFeatures
-        The features. Their memory limit bounds these sums with all scratch, their threads share the work.
+        The features. Their memory limit bounds these sums and all scratch; their threads share the work.
     coefficients : array of shape (T,)
-        Where the pass is: w.
+        The coefficients w at which the sums are computed.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class FeatureStatistics:
     Raises
     ------
     InputError
-        If there are so many features that a solution does not fit in the memory limit.
+        If a solution for so many features does not fit in the memory limit.
 
     Examples
     --------
@@ -128,7 +128,7 @@ class FeatureStatistics:
         self.coefficients = coefficients
         check_memory(features.size, features.memory_limit)
         each = 8 * features.size**2
-        # Each thread has a matrix of its own; half of the memory is for the features of rows.
+        # Each thread has its own matrix; half of the memory is for the features of rows.
         spare = int(0.5 * features.memory_limit / each) - _MATRICES
         self._workers = min(effective_n_jobs(features.n_jobs), max(spare, 1))
         self._free = features.memory_limit - (_MATRICES + self._workers) * each
@@ -146,9 +146,9 @@ class FeatureStatistics:
         Parameters
         ----------
         chunk : array of shape (n, d)
-            Rows in frame coordinates; as many as one likes.
+            Rows in frame coordinates, any number of them.
         weights : array of shape (n,), optional
-            Their weights, not negative; ones when left out. A weight counts repetitions.
+            Their nonnegative weights, which count repetitions; None is 1 for each.
 
         Returns
         -------
@@ -157,19 +157,19 @@ class FeatureStatistics:
         Raises
         ------
         InputError
-            If the rows or weights are not of that kind.
+            If rows or weights are invalid.
         """
         weights = _checked(chunk, weights, int(self.features.frequencies.shape[1]))
-        parts = self.features.blocks(chunk.shape[0], self._free)
-        workers = max(1, min(self._workers, len(parts)))
+        blocks = self.features.blocks(chunk.shape[0], self._free)
+        workers = max(1, min(self._workers, len(blocks)))
 
-        def some(first: int) -> _Sums:
+        def every_nth(first: int) -> _Sums:
             out = self._empty()
-            for part in parts[first::workers]:
-                self._add(chunk[part, :], weights[part], out)
+            for block in blocks[first::workers]:
+                self._add(chunk[block, :], weights[block], out)
             return out
 
-        for sums in map_threads(some, range(workers), workers):
+        for sums in map_threads(every_nth, range(workers), workers):
             self._sums.add(sums)
         return self
 
@@ -186,12 +186,12 @@ class FeatureStatistics:
         out.below += float(xp.sum(xp.where(f > self.features.noise, xp.zeros_like(v), v)))
 
     def merge(self, other: FeatureStatistics) -> Self:
-        """Add the rows that `other` has seen.
+        """Add the sums of `other`.
 
         Parameters
         ----------
         other : FeatureStatistics
-            Of the same features and coefficients; left as it is.
+            Sums with the same features and coefficients; not changed.
 
         Returns
         -------
@@ -200,7 +200,7 @@ class FeatureStatistics:
         Raises
         ------
         InputError
-            If it is of others.
+            If features or coefficients differ.
         """
         for what, mine, theirs in (
             ("features", self.features.frequencies, other.features.frequencies),
@@ -212,9 +212,9 @@ class FeatureStatistics:
         return self
 
     def solve(self) -> Array:
-        """Newton's step: what to add to the coefficients, an array of shape (T,).
+        """Return the Newton step for the coefficients, an array of shape (T,).
 
-        The matrix of second derivatives is the identity and more, so that there is always a solution.
+        The matrix of second derivatives is the identity plus a positive semi-definite one, so there is always a solution.
         """
         xp = namespace(self.coefficients)
         matrix = self._sums.curvature / self._weight()
@@ -224,12 +224,12 @@ class FeatureStatistics:
 
     @property
     def total_weight(self) -> float:
-        """V."""
+        """Sum V of the weights."""
         return self._sums.total
 
     @property
     def objective(self) -> float:
-        """J at the coefficients."""
+        """Value of J at the coefficients."""
         return (
             0.5 * float(namespace(self.coefficients).sum(self.coefficients**2)) - self._sums.objective / self._weight()
         )
@@ -241,7 +241,7 @@ class FeatureStatistics:
 
     @property
     def residual(self) -> float:
-        r""":math:`|w - \tfrac1V \sum v\,\phi/f| \,/\, |w|`, 1/f being the continued slope; infinite at w = 0."""
+        r"""Relative residual :math:`|w - \tfrac1V \sum v\,\phi/f| \,/\, |w|` with the extrapolated 1/f; infinite at w = 0."""
         xp = namespace(self.coefficients)
         size = math.sqrt(float(xp.sum(self.coefficients**2)))
         return math.sqrt(float(xp.sum(self.gradient**2))) / size if size > 0.0 else math.inf
@@ -273,22 +273,22 @@ def _checked(chunk: Array, weights: Any, columns: int) -> Array:
     return weights
 
 
-# The sums over all rows at given coefficients.
+# Returns the sums over all rows at given coefficients.
 Pass = Callable[[Array], FeatureStatistics]
 
 
 @dataclass(frozen=True)
 class FeatureSolution:
-    """What Newton's method found.
+    """Result of Newton's method.
 
     Parameters
     ----------
     coefficients : array of shape (T,)
-        w.
+        The coefficients w.
     residual : float
-        How far the equations are from being met, relative to \\|w\\|.
+        Relative residual of the equations.
     n_iter : int
-        Passes over the rows.
+        Number of passes over the rows.
     share_below : float
         Share of the weight where f is not above the noise of the features.
     """
@@ -300,26 +300,26 @@ class FeatureSolution:
 
     @property
     def report(self) -> dict[str, float]:
-        """What an estimator says of it, by attribute."""
+        """Fitted attributes of an estimator, by name."""
         return {"residual_": self.residual, "n_iter_": self.n_iter, "share_below_noise_": self.share_below}
 
 
 def newton(sums_at: Pass, start: Array, tol: float = 1e-6, max_iter: int = 50) -> FeatureSolution:
     r"""Minimise J of :class:`FeatureStatistics` by Newton's method.
 
-    J is convex with second derivatives between 1 and 1 + T, so that halved steps of sufficient decrease arrive from
-    everywhere. From 0, the first step is a ridge regression of a constant on the features: no start with f > 0 is needed.
+    J is convex with second derivatives between 1 and 1 + T, so that step halving until the decrease is sufficient converges from
+    every start. From 0, the first step is a ridge regression of a constant on the features, so no start with f > 0 is needed.
 
     Parameters
     ----------
     sums_at : callable
-        ``sums_at(w)``: sums over all rows at coefficients w, taken in one process or merged from many.
+        ``sums_at(w)`` returns the sums over all rows at coefficients w, computed in one process or merged from many.
     start : array of shape (T,)
-        Where to begin.
+        Initial coefficients.
     tol : float
         Largest residual to accept.
     max_iter : int
-        Passes to take at most.
+        Largest number of passes.
 
     Returns
     -------
@@ -353,7 +353,7 @@ def newton(sums_at: Pass, start: Array, tol: float = 1e-6, max_iter: int = 50) -
             if there.objective <= at.objective + 1e-4 * step * slope + rounding:
                 found = there
             step *= 0.5
-        if found is None or (-slope <= rounding and found.residual >= at.residual):  # rounding is all that is left
+        if found is None or (-slope <= rounding and found.residual >= at.residual):  # only rounding errors are left
             break
         at = found
     return FeatureSolution(at.coefficients, at.residual, n_iter, at.share_below)

@@ -1,4 +1,4 @@
-"""Fitted densities in frame coordinates, whose length scale is 1: what an expansion means as a density."""
+"""Fitted densities in frame coordinates, in which the length scale is 1."""
 
 from __future__ import annotations
 
@@ -19,48 +19,49 @@ from isopleth.operators.blocks import Matrix
 
 
 class FrameDensity(ABC):
-    """A density p in frame coordinates.
+    """Density p in frame coordinates.
 
-    Rows and answers are NumPy arrays; what is summed to answer may live elsewhere."""
+    Rows and results are NumPy arrays; the computation may run on another backend.
+    """
 
     @property
     @abstractmethod
     def _backend(self) -> Backend:
-        """Where that is."""
+        """The backend of the computation."""
 
-    def _answer(self, function: Callable[[Array], Array], z: np.ndarray) -> np.ndarray:
-        """`function` at rows `z`, taken at backend."""
+    def _evaluate(self, function: Callable[[Array], Array], z: np.ndarray) -> np.ndarray:
+        """Evaluate `function` at rows `z` on the backend."""
         return np.asarray(to_numpy(function(self._backend.array(z))))
 
     @cached_property
     @abstractmethod
     def log_normalizer(self) -> float:
-        """log of the integral of the density before it is normalised."""
+        """Logarithm of the integral of the unnormalised density."""
 
     @abstractmethod
     def log_unnormalized(self, z: np.ndarray) -> np.ndarray:
-        """log p at rows `z` of shape (n, d), up to :attr:`log_normalizer`."""
+        """Return log p at rows `z` of shape (n, d), plus :attr:`log_normalizer`."""
 
     def log_density(self, z: np.ndarray) -> np.ndarray:
-        """log p at rows `z` of shape (n, d)."""
+        """Return log p at rows `z` of shape (n, d)."""
         return self.log_unnormalized(z) - self.log_normalizer
 
     @abstractmethod
     def grad_log_density(self, z: np.ndarray) -> np.ndarray:
-        """Gradient of log p at rows `z`, of shape (n, d)."""
+        """Return the gradient of log p at rows `z`, of shape (n, d)."""
 
     @abstractmethod
     def hyvarinen_terms(self, z: np.ndarray) -> np.ndarray:
-        r""":math:`\Delta \log p + |\nabla \log p|^2/2` at rows `z`; means something only where :meth:`positive`."""
+        r"""Return :math:`\Delta \log p + |\nabla \log p|^2/2` at rows `z`; defined only where :meth:`positive` is true."""
 
     @abstractmethod
     def positive(self, z: np.ndarray) -> np.ndarray:
-        """Whether the density is told from 0 at rows `z`."""
+        """Return a mask of the rows `z` at which the density is positive beyond its numerical error."""
 
 
 @dataclass(frozen=True)
 class ExpansionDensity(FrameDensity):
-    """A density p that an expansion f stands for.
+    """Density p defined by an expansion f.
 
     Parameters
     ----------
@@ -76,18 +77,18 @@ class ExpansionDensity(FrameDensity):
 
     @abstractmethod
     def sample(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Independent rows from p, of shape (n_samples, d)."""
+        """Draw independent rows from p, of shape (n_samples, d)."""
 
     def positive(self, z: np.ndarray) -> np.ndarray:
-        """Whether f > 0 at rows `z`, which sums of kernels with negative values need not be."""
+        """Return a mask of the rows `z` at which f > 0; a sum of kernels with negative values may be negative."""
         if self.expansion.kernel.nonnegative:
             return np.ones(len(z), dtype=bool)
-        return np.asarray(self._answer(self.expansion.value, z) > 0.0)
+        return np.asarray(self._evaluate(self.expansion.value, z) > 0.0)
 
 
 @dataclass(frozen=True)
 class RootDensity(ExpansionDensity):
-    r"""The density :math:`p = f^2/Z`, :math:`Z = \int f^2`.
+    r"""Density :math:`p = f^2/Z`, :math:`Z = \int f^2`.
 
     Parameters
     ----------
@@ -107,23 +108,23 @@ class RootDensity(ExpansionDensity):
 
     @cached_property
     def log_normalizer(self) -> float:
-        """log Z, in closed form."""
+        """Logarithm of Z, in closed form."""
         return self.expansion.log_square_integral()
 
     def log_unnormalized(self, z: np.ndarray) -> np.ndarray:
-        """log f^2."""
-        return 2.0 * self._answer(self.expansion.log_abs, z)
+        """Return log f^2."""
+        return 2.0 * self._evaluate(self.expansion.log_abs, z)
 
     def grad_log_density(self, z: np.ndarray) -> np.ndarray:
-        r""":math:`2\,\nabla f/f`."""
-        return 2.0 * self._answer(self.expansion.grad_log_abs, z)
+        r"""Return :math:`2\,\nabla f/f`."""
+        return 2.0 * self._evaluate(self.expansion.grad_log_abs, z)
 
     def hyvarinen_terms(self, z: np.ndarray) -> np.ndarray:
-        r""":math:`2\,\Delta f/f`: what the gradients add and what they take cancel."""
-        return 2.0 * self._answer(self.expansion.laplacian_over_value, z)
+        r"""Return :math:`2\,\Delta f/f`, since the squared gradients cancel."""
+        return 2.0 * self._evaluate(self.expansion.laplacian_over_value, z)
 
     def sample(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Rows by pairs of centres; raises NotImplementedError for kernels other than the Gaussian."""
+        """Draw rows by pairs of centres; raise NotImplementedError for kernels other than the Gaussian."""
         if not isinstance(self.expansion.kernel, Gaussian):
             raise NotImplementedError(
                 f"{self.expansion.kernel!r} has no exact sampler of squares; fit with kernel='gaussian' to sample."
@@ -133,12 +134,12 @@ class RootDensity(ExpansionDensity):
 
 @dataclass(frozen=True)
 class MixtureDensity(ExpansionDensity):
-    r"""The density :math:`p = f/\int f`, a mixture of one kernel a centre.
+    r"""Density :math:`p = f/\int f`, a mixture with one kernel for each centre.
 
     Parameters
     ----------
     expansion : KernelExpansion
-        The sum f, of a kernel that is nowhere negative and integrates.
+        The sum f of a nonnegative, integrable kernel.
 
     Examples
     --------
@@ -157,32 +158,32 @@ class MixtureDensity(ExpansionDensity):
         return math.log(float(np.sum(to_numpy(self.expansion.coefficients)))) + self.expansion.kernel.log_integral()
 
     def log_unnormalized(self, z: np.ndarray) -> np.ndarray:
-        """log f."""
-        return self._answer(self.expansion.log_abs, z)
+        """Return log f."""
+        return self._evaluate(self.expansion.log_abs, z)
 
     def grad_log_density(self, z: np.ndarray) -> np.ndarray:
-        r""":math:`\nabla f/f`."""
-        return self._answer(self.expansion.grad_log_abs, z)
+        r"""Return :math:`\nabla f/f`."""
+        return self._evaluate(self.expansion.grad_log_abs, z)
 
     def hyvarinen_terms(self, z: np.ndarray) -> np.ndarray:
-        r""":math:`\Delta f/f - |\nabla f/f|^2/2`."""
-        gradient = self._answer(self.expansion.grad_log_abs, z)
+        r"""Return :math:`\Delta f/f - |\nabla f/f|^2/2`."""
+        gradient = self._evaluate(self.expansion.grad_log_abs, z)
         return np.asarray(
-            self._answer(self.expansion.laplacian_over_value, z) - 0.5 * np.sum(gradient * gradient, axis=1)
+            self._evaluate(self.expansion.laplacian_over_value, z) - 0.5 * np.sum(gradient * gradient, axis=1)
         )
 
     def sample(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        """A centre by its share of the coefficients, and a draw from the kernel about it."""
+        """Draw centres with probabilities proportional to their coefficients, then a row from the kernel at each."""
         alpha, centers = to_numpy(self.expansion.coefficients), to_numpy(self.expansion.centers)
         chosen = rng.choice(len(alpha), size=n_samples, p=alpha / alpha.sum())
         return np.asarray(centers[chosen] + self.expansion.kernel.sample(n_samples, rng))
 
 
 def sample_pairs(expansion: KernelExpansion, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-    r"""Rows of :math:`f^2/Z` for a Gaussian kernel at unit length scale.
+    r"""Draw rows from :math:`f^2/Z` for a Gaussian kernel at unit length scale.
 
-    :math:`f^2` is a mixture over pairs of centres, of weights :math:`\alpha_i \alpha_j e^{-|c_i - c_j|^2/4}`, means
-    the midpoints and variance 1/2: draw i from the weights summed over j, then j given i, then the Gaussian.
+    :math:`f^2` is a mixture over pairs of centres with weights :math:`\alpha_i \alpha_j e^{-|c_i - c_j|^2/4}`, the midpoints as
+    means, and variance 1/2. So i is drawn from the weights summed over j, then j given i, then the Gaussian.
 
     Parameters
     ----------
@@ -191,7 +192,7 @@ def sample_pairs(expansion: KernelExpansion, n_samples: int, rng: np.random.Gene
     n_samples : int
         Number of rows.
     rng : Generator
-        Where chance comes from.
+        Random number generator.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The Hyvarinen loss of a log density of which only values are known."""
+"""Estimate of the Hyvarinen loss of a log density from its values alone."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from isopleth.backend import Backend, to_numpy
 from isopleth.entry import on_host
 from isopleth.errors import InputError
 
-# Rounding in second differences, eps/h^2, and their error, h^2/12 times a fourth derivative, balance here.
+# At this h the rounding error of second differences, eps/h^2, equals their truncation error, h^2 times a fourth derivative.
 STEP = float(np.finfo(np.float64).eps) ** 0.25
 
 
 @dataclass(frozen=True)
 class HutchinsonLoss:
-    """An estimated loss.
+    """Estimated Hyvarinen loss.
 
     Parameters
     ----------
     value : float
         The estimate.
     standard_error : float
-        Its standard deviation over the draw of probes, the rows being given.
+        Its standard deviation over draws of the probes, for fixed rows.
     """
 
     value: float
@@ -49,37 +49,37 @@ def hutchinson_loss(
     .. math:: v^\top \nabla^2 \log p(x)\, v + \tfrac12 (v^\top \nabla \log p(x))^2
 
     is an unbiased estimate of the mean of :math:`\operatorname{tr} \nabla^2 \log p + \tfrac12 |\nabla \log p|^2` [1]_. The
-    coordinates are x/unit. (Probes drawn from {-1, 0, 1}, as in the experiments of [2]_, have covariance 2/3 of the identity:
-    of the trace they estimate two thirds.) Densities of this library have it exactly, by their ``hyvarinen_loss``.
+    coordinates are x/unit. (Probes drawn from {-1, 0, 1}, as in the experiments of [2]_, have covariance 2/3 of the identity and
+    estimate two thirds of the trace.) The densities of this library compute the loss exactly, by ``hyvarinen_loss``.
 
     Derivatives along v are central differences at a distance of h = 1.2e-4 units from the row, exact for quadratic log
-    densities. Along a unit vector v/sqrt(d) the second one is off by :math:`h^2/12` times a fourth derivative of log p and by
-    rounding of about 1.5e-8 :math:`|\log p|`; both grow with d, and both are there in the loss but not in the standard error.
+    densities. Along a unit vector v/sqrt(d) the second one has a truncation error of :math:`h^2/12` times a fourth derivative of
+    log p and a rounding error of about 1.5e-8 :math:`|\log p|`. Both grow with d, and the standard error contains neither.
 
     Parameters
     ----------
     log_density : callable
         Log density, up to a constant, of an array of shape (n, d): an array of shape (n,). For example the ``score_samples`` of
-        a fitted density. It is given tensors of float64 on the device of `X` where that is a tensor.
+        a fitted density. If `X` is a tensor, it receives float64 tensors on its device.
     X : array-like or tensor of shape (n_samples, n_features)
         Rows.
     unit : float or array-like of shape (n_features,), default=1.0
-        The unit of each column. A column whose unit is NaN is held still, so that ``unit_`` of a fitted density serves.
+        The unit of each column. Columns whose unit is NaN are not changed, so that ``unit_`` of a fitted density can be given.
     n_probes : int, default=100
-        Probes for each row, at least 2; each costs two log densities.
+        Number of probes for each row, at least 2; each evaluates the log density twice.
     random_state : int, RandomState or None
         Seed.
 
     Returns
     -------
     HutchinsonLoss
-        Value and standard error. In one column every probe says the same and the standard error is 0.
+        Value and standard error. In one column all probes give the same value and the standard error is 0.
 
     Raises
     ------
     InputError
-        If an argument cannot be used, a column is so far from 0 that its rows cannot be moved by h, or the log density is
-        not finite at or beside a row.
+        If an argument is invalid, a column is so far from 0 that a step of h is lost in rounding, or the log density is not
+        finite at or near a row.
 
     References
     ----------
@@ -102,16 +102,16 @@ def hutchinson_loss(
     if isinstance(n_probes, bool) or not isinstance(n_probes, Integral) or n_probes < 2:
         raise InputError(f"n_probes = {n_probes!r}: expected a whole number of probes, at least 2.")
     rng = check_random_state(random_state)
-    moves = np.isfinite(unit)
-    d = int(moves.sum())
-    step = np.where(moves, STEP / math.sqrt(d) * unit, 0.0)
+    varied = np.isfinite(unit)
+    d = int(varied.sum())
+    step = np.where(varied, STEP / math.sqrt(d) * unit, 0.0)
     _check_digits(X, step)
     middle = _finite(log_density, X, backend)
     terms = np.empty((n_probes, len(X)))
     for row in terms:
         shift = (
             X + step * rng.choice([-1.0, 1.0], size=X.shape)
-        ) - X  # what rounding leaves, so that both sides are as far
+        ) - X  # the step after rounding, so that both sides have the same distance
         ahead, behind = _finite(log_density, X + shift, backend), _finite(log_density, X - shift, backend)
         slope = (ahead - behind) / (2.0 * STEP)
         row[:] = d * ((ahead - middle) + (behind - middle)) / STEP**2 + 0.5 * d * slope**2
@@ -140,19 +140,19 @@ def _units(unit: Any, columns: int) -> np.ndarray:
         raise InputError(
             f"unit = {unit!r}: expected a positive number, or one for each of {columns} columns."
         ) from error
-    moves = ~np.isnan(units)
-    if not moves.any() or not (np.isfinite(units[moves]) & (units[moves] > 0)).all():
-        raise InputError(f"unit = {unit!r}: expected positive numbers, and NaN only for columns to hold still.")
+    varied = ~np.isnan(units)
+    if not varied.any() or not (np.isfinite(units[varied]) & (units[varied] > 0)).all():
+        raise InputError(f"unit = {unit!r}: expected positive numbers, and NaN only for columns to leave unchanged.")
     return units
 
 
 def _check_digits(X: np.ndarray, step: np.ndarray) -> None:
-    """Refuse columns in which a step is rounded by more than a hundredth: what it measures would be noise."""
+    """Refuse columns in which a step is rounded by more than a hundredth: the differences would be noise."""
     lost = (step > 0) & (np.spacing(np.abs(X).max(axis=0)) > 0.01 * step)
     if lost.any():
         raise InputError(
-            f"column {np.argmax(lost)} of X is too far from 0, beside its unit, to be moved by {step[np.argmax(lost)]:.1e}; "
-            "subtract a number near its values first, or take a larger unit."
+            f"column {np.argmax(lost)} of X is so far from 0, relative to its unit, that a step of {step[np.argmax(lost)]:.1e} "
+            "is lost in rounding; subtract a number near its values first, or take a larger unit."
         )
 
 
@@ -163,6 +163,6 @@ def _finite(log_density: Callable[[Any], Any], X: np.ndarray, backend: Backend) 
     bad = ~np.isfinite(values)
     if bad.any():
         raise InputError(
-            f"log_density is not finite at or beside {bad.sum()} rows, first row {np.argmax(bad)}; leave them out."
+            f"log_density is not finite at or near {bad.sum()} rows, first row {np.argmax(bad)}; leave them out."
         )
     return values

@@ -1,4 +1,4 @@
-"""KDE: the kernel density estimate, with the same kernels, rules and answers as SOSREP."""
+"""KDE: kernel density estimation with the kernels, length-scale rules and methods of SOSREP."""
 
 from __future__ import annotations
 
@@ -10,30 +10,31 @@ from isopleth.density.fitted import ExpansionDensity, FrameDensity, MixtureDensi
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
+from isopleth.operators.threads import DEFAULT_N_JOBS
 
 
 class KDE(KernelDensity):
     r"""Kernel density estimate, :math:`p(x) = \sum_i w_i k(x_i, x) / \int k(0, x)\, dx` for weights of sum 1.
 
-    There is nothing to solve: a fit takes no time, and every kernel can be sampled from exactly [1]_ [2]_.
+    A fit solves no equations, and every kernel can be sampled exactly [1]_ [2]_.
 
     Parameters
     ----------
     kernel : {"gaussian", "laplacian", "matern32", "matern52", "matern72"} or Kernel, default="gaussian"
         The kernel; it must be nowhere negative and integrate.
     length_scale : float, array of shape (n_features,), "scott", "median" or Search, default="scott"
-        Length scale, one for all columns or one a column, in the units of the data, or of their logarithms or logits for
+        Length scale, one for all columns or one for each column, in the units of the data, or of their logarithms or logits for
         columns with `bounds`. "scott" follows the standard deviation of each column and the number of rows, "median" is
         the median distance of at most 1,000 distinct rows, and a :class:`~isopleth.Search` takes the best of a grid.
     bounds : None, dict or sequence, optional
-        Where columns end: a dict from names or numbers of columns to pairs (low, high), or one pair for each column; None
+        Bounds of columns: a dict from names or numbers of columns to pairs (low, high), or one pair for each column; None
         is an open end. A column with a lower bound is fitted as :math:`\log(x - low)`, one with an upper bound as
         :math:`-\log(high - x)`, one with both as their sum, a logit. Densities, gradients, samples and levels are
-        in the units of the data all the same; on and beyond a bound the density is 0.
+        still in the units of the data; on and beyond a bound the density is 0.
     memory_limit : float, default=2**30
-        Bytes that tiles of the kernel matrix and scratch may take together; the matrix is never kept.
-    n_jobs : int, optional
-        Threads; None is all processors.
+        Bytes that tiles of the kernel matrix and scratch may take together; the matrix is never stored.
+    n_jobs : int or None, default=-1
+        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
 
     Attributes
     ----------
@@ -51,11 +52,11 @@ class KDE(KernelDensity):
         The unit of each column in :meth:`hyvarinen_loss`: its length scale, times a factor that brings their geometric mean
         to that of the standard deviations; NaN for constant columns.
     search_path_ : SearchPath
-        What a Search found, where `length_scale` is one.
+        The result of the Search, if `length_scale` is one.
     n_features_in_ : int
         Number of columns at fit.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns at fit, where they had any.
+        Names of the columns at fit, if they had names.
 
     Warns
     -----
@@ -64,7 +65,7 @@ class KDE(KernelDensity):
 
     See Also
     --------
-    SOSREP : The square of a sum of kernels, of coefficients that are solved for.
+    SOSREP : The square of a sum of kernels, whose coefficients are solved for.
 
     References
     ----------
@@ -78,7 +79,7 @@ class KDE(KernelDensity):
     >>> from isopleth import KDE
     >>> hours = np.random.default_rng(0).exponential(size=(500, 1))
     >>> density = KDE(kernel="gaussian", bounds={0: (0, None)}).fit(hours)
-    >>> density.score_samples([[-0.1]])  # no time is negative
+    >>> density.score_samples([[-0.1]])  # outside the bounds
     array([-inf])
     >>> bool((density.sample(100, random_state=0) > 0).all())
     True
@@ -90,7 +91,7 @@ class KDE(KernelDensity):
         length_scale: Any = "scott",
         bounds: Any = None,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
     ) -> None:
         self.kernel = kernel
         self.length_scale = length_scale

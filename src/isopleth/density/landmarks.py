@@ -1,4 +1,4 @@
-"""Few rows that stand for many: a sample of the rows, each with the weight of all rows that are nearest to it."""
+"""Landmarks of a density: a sample of the rows, each with the weight of all rows nearest to it."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from isopleth.entry import Table
 from isopleth.errors import InputError, TooLargeError
 from isopleth.first_pass import ColumnMoments, RowSample
 from isopleth.frame import bounded
-from isopleth.operators.threads import effective_n_jobs, map_threads
+from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
 from isopleth.parts import Parts, take_columns
 
 if TYPE_CHECKING:
     from isopleth.density.sosrep import SOSREP
 
-# Rows at once, beyond which more memory gains no time.
+# Rows in one block; larger blocks are not faster.
 _CHUNK = 4096
 
-# Copies of the sampled rows that are held while chunks are merged and ordered, and while the density is fitted.
+# Copies of the landmarks in memory while chunks are merged and sorted, and while the density is fitted.
 _COPIES = 8
 
 
 def fit_parts(estimator: SOSREP, parts: Parts) -> SOSREP:
-    """Fit SOSREP on landmarks to rows in parts, of which no more than the landmarks and their weights is kept.
+    """Fit SOSREP with landmarks to rows in parts in two passes; only the landmarks and their weights are kept.
 
-    The first pass takes the deviation of each column and draws the landmarks, the second one counts the rows that are nearest to
-    each. The model is that of ``estimator.fit`` to all rows.
+    The first pass computes the standard deviation of each column and draws the landmarks. The second pass counts the rows nearest
+    to each landmark. The model equals that of ``estimator.fit`` to all rows.
 
     Parameters
     ----------
     estimator : SOSREP
-        The density to fit; its `landmarks` is a number.
+        The density to fit; its `landmarks` must be a number.
     parts : Parts
         The rows.
 
@@ -47,7 +47,7 @@ def fit_parts(estimator: SOSREP, parts: Parts) -> SOSREP:
     Raises
     ------
     InputError
-        If `landmarks` is None, and for what ``estimator.fit`` refuses.
+        If `landmarks` is None, or ``estimator.fit`` would refuse the rows.
 
     Examples
     --------
@@ -65,7 +65,8 @@ def fit_parts(estimator: SOSREP, parts: Parts) -> SOSREP:
     estimator._validate_params()
     if estimator.landmarks is None:
         raise InputError(
-            "landmarks is None, and SOSREP on all rows is not fitted to rows in parts; give a number, landmarks=500 for example."
+            "landmarks is None, and SOSREP with all rows as centres cannot be fitted to rows in parts; give a number, for "
+            "example landmarks=500."
         )
     estimator._forget()
     take_columns(estimator, parts)
@@ -78,9 +79,9 @@ def fit_parts(estimator: SOSREP, parts: Parts) -> SOSREP:
 
 
 def choose_landmarks(
-    parts: Parts, size: int, bounds: object, memory_limit: float, n_jobs: int | None = None
+    parts: Parts, size: int, bounds: object, memory_limit: float, n_jobs: int | None = DEFAULT_N_JOBS
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw rows, and give each the weight of all rows that are nearest to it, in two passes.
+    """Draw landmarks in one pass, and sum the weights of the rows nearest to each in another.
 
     Distances are in standard deviations of the columns; bounded columns count as the logarithms or logits in which they are
     fitted.
@@ -90,52 +91,52 @@ def choose_landmarks(
     parts : Parts
         The rows.
     size : int
-        How many rows to draw; where there are not more distinct ones, they are all taken, with their own weights.
+        Number of landmarks; if there are no more distinct rows, all are taken with their own weights.
     bounds : None, mapping or sequence
-        As of the estimator.
+        As for the estimator.
     memory_limit : float
         Bytes that the landmarks and the distances of a chunk of rows may take together.
-    n_jobs : int, optional
-        Threads.
+    n_jobs : int or None, default=-1
+        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
 
     Returns
     -------
     rows : ndarray of shape (m, n_features)
         The landmarks, m at most `size`.
     weights : ndarray of shape (m,)
-        Their weights. Where not all rows are landmarks, the sum is m: the rule for the length scale goes by the number of kernels
-        that a density rests on, not by the number of rows.
+        Their weights. If not all rows are landmarks, the sum is m, because the rule for the length scale depends on the number
+        of kernels, not on the number of rows.
 
     Raises
     ------
     InputError
-        If so many landmarks do not fit in the memory limit, or a row is on or beyond a bound.
+        If the landmarks do not fit in the memory limit, or a row is on or beyond a bound.
     """
     each = 8.0 * _COPIES * (parts.n_features + 2)
     if size * each > memory_limit:
         most = int(memory_limit / each)
         raise TooLargeError(
-            f"landmarks = {size} of {parts.n_features} columns need {size * each / 2**20:,.0f} MiB, more than the memory limit "
+            f"landmarks = {size} in {parts.n_features} columns need {size * each / 2**20:,.0f} MiB, more than the memory limit "
             f"of {memory_limit / 2**20:,.0f} MiB; use {most:,} at most.",
             size * each,
             memory_limit,
             most,
         )
-    line = Bounds.of(bounds, parts.labels, parts.names)
-    found = parts.sums(partial(_FirstPass, parts.n_features, size), partial(_look, line, parts.labels))
+    parsed = Bounds.of(bounds, parts.labels, parts.names)
+    found = parts.sums(partial(_FirstPass, parts.n_features, size), partial(_add_to_first_pass, parsed, parts.labels))
     if found.sample.complete:
         return found.sample.rows.reshape(-1, parts.n_features), found.sample.weights
     deviation = found.moments.deviation
     unit = np.where(deviation > 0.0, deviation, np.inf)
     rows = found.sample.rows
-    nearest = _Nearest(line, unit, found.moments.mean, rows, memory_limit, n_jobs)
-    weights = parts.sums(partial(_Counts, len(rows)), partial(_count, nearest)).weights
+    nearest = _Nearest(parsed, unit, found.moments.mean, rows, memory_limit, n_jobs)
+    weights = parts.sums(partial(_Counts, len(rows)), partial(_add_counts, nearest)).weights
     counted = weights > 0.0
     return rows[counted], weights[counted] * (counted.sum() / weights.sum())
 
 
 class _FirstPass:
-    """Moments of the columns on the whole line, and a sample of the rows as they are."""
+    """Column moments after the map of bounded columns to the real line, and a sample of the original rows."""
 
     def __init__(self, n_features: int, size: int) -> None:
         self.moments, self.sample = ColumnMoments(n_features), RowSample(size)
@@ -147,23 +148,23 @@ class _FirstPass:
         return self
 
 
-def _look(
+def _add_to_first_pass(
     bounds: Bounds, labels: list[str], found: _FirstPass, rows: np.ndarray, weights: np.ndarray | None
 ) -> _FirstPass:
-    rows, weights = _counted(rows, weights)
+    rows, weights = _positive_weight(rows, weights)
     bounds.refuse_outside(rows, labels)
     found.moments.add(bounds.enter(rows), weights)
     found.sample.add(rows, weights)
     return found
 
 
-def _counted(rows: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
-    """Rows of positive weight; rows of weight 0 may be anywhere."""
+def _positive_weight(rows: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the rows of positive weight; rows of weight 0 may be outside the bounds."""
     return (rows, None) if weights is None else (rows[weights > 0], weights[weights > 0])
 
 
 class _Counts:
-    """Summed weight of the rows that are nearest to each landmark."""
+    """Summed weight of the rows nearest to each landmark."""
 
     def __init__(self, n_landmarks: int) -> None:
         self.weights = np.zeros(n_landmarks)
@@ -174,14 +175,14 @@ class _Counts:
         return self
 
 
-def _count(nearest: _Nearest, counts: _Counts, rows: np.ndarray, weights: np.ndarray | None) -> _Counts:
-    rows, weights = _counted(rows, weights)
+def _add_counts(nearest: _Nearest, counts: _Counts, rows: np.ndarray, weights: np.ndarray | None) -> _Counts:
+    rows, weights = _positive_weight(rows, weights)
     counts.weights += np.bincount(nearest(rows), weights, minlength=len(counts.weights))
     return counts
 
 
 class _Nearest:
-    """The place of the nearest landmark of each row."""
+    """Search of the nearest landmark of each row."""
 
     def __init__(
         self,
@@ -205,7 +206,7 @@ class _Nearest:
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         def find(start: int) -> np.ndarray:
-            # Half the squared distance, less half the square of the row itself, which all landmarks share.
+            # Half the squared distance, minus half the square of the row itself, which is the same for all landmarks.
             return np.argmin(self._half - self._enter(rows[start : start + self._chunk]) @ self._landmarks.T, axis=1)
 
         starts = range(0, len(rows), self._chunk)

@@ -1,4 +1,4 @@
-"""Choosing a length scale by what it does for rows held out."""
+"""Choice of a length scale by the loss of held-out rows."""
 
 from __future__ import annotations
 
@@ -20,75 +20,76 @@ from isopleth.rows import held_out_parts
 
 CRITERIA = ("hyvarinen", "likelihood", "stable_minimum")
 _LARGEST = float(np.finfo(np.float64).max)
-# Scales on either side that a stable minimum is below.
+# Number of scales on either side whose loss must exceed that of a stable minimum.
 NEIGHBOURS = 3
 
-# On 91 made-up and 22 real tables of 1 to 166 columns, the best factors of Gaussian densities were between 0.1 and 4,
-# and of Laplacian ones between 2.2 and, falling as columns grow more numerous, 0.03; beyond 50 columns some were
-# smaller. The upper end leaves room for the three neighbours of a stable minimum.
+# On 91 synthetic and 22 real tables of 1 to 166 columns, the best factors of Gaussian densities were between 0.1 and 4. Those of
+# Laplacian ones were between 0.03 and 2.2 and fell with the number of columns; beyond 50 columns some were smaller. The upper
+# end leaves room for the three neighbours of a stable minimum.
 DEFAULT_GRID = tuple(2.0 ** (k / 2) for k in range(-10, 7))
 
 
 class FittedDensity(Protocol):
-    """What a search asks of a density in frame coordinates, at unit length scale."""
+    """Density in frame coordinates, at unit length scale, as a search uses it."""
 
     def log_density(self, z: np.ndarray) -> np.ndarray:
-        """Normalised log density of each row."""
+        """Return the normalised log density of each row."""
 
     def hyvarinen_terms(self, z: np.ndarray) -> np.ndarray:
-        """Trace of the Hessian of log p plus half of the squared gradient, of each row."""
+        """Return the trace of the Hessian of log p plus half of the squared gradient, for each row."""
 
     def positive(self, z: np.ndarray) -> np.ndarray:
-        """Whether f > 0."""
+        """Return a mask of the rows at which f > 0."""
 
 
-# A density of rows in frame coordinates and weights: `fit(kernel, z, weights)`.
+# Fits a density to rows in frame coordinates with weights: `fit(kernel, z, weights)`.
 Fit = Callable[[Kernel, np.ndarray, np.ndarray], FittedDensity]
 
 
 @dataclass(frozen=True)
 class Search:
-    r"""A length scale chosen by held-out rows, to be given as ``length_scale``.
+    r"""Choice of a length scale by cross-validation, given to an estimator as ``length_scale``.
 
-    Densities are fitted at multiples of a base scale without some rows, and the multiple that suits these rows best is taken.
-    The exact Hyvarinen loss of a density p (score matching, [1]_; proposed for this choice by [2]_, who estimate it),
+    Densities are fitted at multiples of a base scale to all rows but those of one fold, and the multiple with the best criterion
+    on the held-out rows is taken. The exact Hyvarinen loss of a density p (score matching, [1]_; proposed for this choice by
+    [2]_, who estimate it),
 
     .. math:: J(p) = \frac{1}{n} \sum_i \operatorname{tr} \nabla^2 \log p(y_i) + \tfrac12 |\nabla \log p(y_i)|^2,
 
-    is, up to a constant, half the Fisher divergence from the density that the rows y come from. It is computed in the
-    coordinates x/unit, unit being the fitted attribute ``unit_``, which does not change along the path.
+    estimates half the Fisher divergence from the density of the rows y, up to a constant. It is computed in the coordinates
+    x/unit, where unit is the fitted attribute ``unit_``, which does not change along the path.
 
     Parameters
     ----------
     criterion : {"hyvarinen", "likelihood", "stable_minimum"}, optional
-        What is best. "hyvarinen": the smallest held-out Hyvarinen loss. "likelihood": the largest mean held-out log density.
+        The criterion. "hyvarinen": the smallest held-out Hyvarinen loss. "likelihood": the largest mean held-out log density.
         "stable_minimum", the rule of [2]_: the largest scale whose Hyvarinen loss is below those of three neighbours on either
-        side. Scales are looked at from the largest down and no further than needed; if there is none, a warning says so and
-        the smallest loss is taken. None is "likelihood" for kernels that change sign, since J is infinite where f does, and for
-        those that are as rough as the Laplacian in one column (see the notes), and "hyvarinen" for all others.
+        side. Scales are computed from the largest down, until one is found; if there is none, a warning says so and the
+        smallest loss is taken. None is "likelihood" for kernels that change sign, since J is infinite where f does, and for
+        kernels as rough as the Laplacian in one column (see the notes), and "hyvarinen" for all others.
     grid : array-like of shape (k,), optional
-        Multiples of the base scale to try, positive and at least two. The default has 17, from 1/32 to 8 in steps of the
-        square root of 2.
+        Multiples of the base scale to compare: at least two positive numbers. The default is 17 numbers from 1/32 to 8 with
+        ratio :math:`\sqrt2`.
     base : {"scott", "median"}, float or array-like of shape (n_features,), default="scott"
         The base scale, as for ``length_scale``. With ``base=1.0`` the grid is in the units of the data.
     cv : int or float, default=5
-        Number of folds, at least 2; or, between 0 and 1, the share of rows in one hold-out, which is faster. The parting is of
-        distinct rows, so copies of a row stay together, and always the same whatever the order of the rows and of the columns.
+        Number of folds, at least 2; or, between 0 and 1, the share of rows in one hold-out set, which is faster. Folds consist
+        of distinct rows, so copies of a row stay together, and do not depend on the order of the rows or columns.
 
     Raises
     ------
     InputError
-        If a parameter cannot be used.
+        If a parameter is invalid.
 
     Notes
     -----
-    A scale at which f is not positive at some held-out row has an infinite Hyvarinen loss and is not chosen. For kernels that
-    are as rough as the Laplacian, the Hyvarinen loss of one column leaves out atoms at the centres, which held-out rows never
-    see: it is refused there. Rows that are copies but for rounding part into different folds and pull every criterion to
-    small scales, most of all for rough kernels: round such columns first. Columns with bounds are judged as the logarithms or
-    logits in which they are fitted. A scale chosen here suits the density; it need not suit the detection of anomalies.
+    A scale at which f is not positive at some held-out row has an infinite Hyvarinen loss and is not chosen. In one column, the
+    Hyvarinen loss of kernels as rough as the Laplacian has atoms at the centres, which held-out rows never hit; it is refused
+    there. Rows that are equal up to rounding may be in different folds and shift every criterion to small scales, most of all for
+    rough kernels: round such columns first. The loss of columns with bounds is that of the logarithms or logits in which they are
+    fitted. A scale that is good for the density is not necessarily good for detecting anomalies.
 
-    The estimator keeps what was found as ``search_path_``, a :class:`~isopleth.density.SearchPath`.
+    The estimator stores the losses as ``search_path_``, a :class:`~isopleth.density.SearchPath`.
 
     References
     ----------
@@ -113,7 +114,7 @@ class Search:
     def __post_init__(self) -> None:
         if self.criterion is not None and self.criterion not in CRITERIA:
             raise InputError(f"criterion = {self.criterion!r}: expected one of {', '.join(CRITERIA)}, or None.")
-        # Tuples, so that two searches can be compared and hashed.
+        # Tuples instead of arrays, so that searches can be compared and hashed.
         if self.grid is not None:
             object.__setattr__(self, "grid", _checked_grid(self.grid))
         object.__setattr__(self, "base", _checked_base(self.base))
@@ -126,30 +127,30 @@ class Search:
 
     @property
     def factors(self) -> np.ndarray:
-        """Multiples of the base scale, each once and ascending."""
+        """Distinct multiples of the base scale, ascending."""
         return np.unique(np.asarray(DEFAULT_GRID if self.grid is None else self.grid))
 
     def criterion_for(self, kernel: Kernel) -> str:
-        """What chooses for a kernel that is bound to its dimension.
+        """Return the criterion for a kernel that is bound to its dimension.
 
         Raises
         ------
         InputError
-            If the criterion is a Hyvarinen loss that the kernel is too rough for.
+            If the criterion is a Hyvarinen loss and the kernel is not smooth enough for it.
         """
-        blind = kernel.bound_dim == 1 and kernel.smoothness <= 0.5
+        has_atoms = kernel.bound_dim == 1 and kernel.smoothness <= 0.5
         if self.criterion is None:
-            return "hyvarinen" if kernel.nonnegative and not blind else "likelihood"
-        if self.criterion != "likelihood" and blind:
+            return "hyvarinen" if kernel.nonnegative and not has_atoms else "likelihood"
+        if self.criterion != "likelihood" and has_atoms:
             raise InputError(
-                f"criterion = {self.criterion!r} cannot judge {kernel!r} in one column, where held-out rows do not see the kinks "
-                "at the centres; take criterion='likelihood', or a smoother kernel such as 'gaussian' or 'matern52'."
+                f"criterion = {self.criterion!r} does not work for {kernel!r} in one column: the loss leaves out its kinks at "
+                "the centres; take criterion='likelihood', or a smoother kernel such as 'gaussian' or 'matern52'."
             )
         return self.criterion
 
 
 def _numbers(values: Any) -> np.ndarray | None:
-    """Positive, finite numbers in at most one axis; None for anything else."""
+    """Return positive, finite numbers in at most one axis; None for anything else."""
     try:
         given = np.asarray(values)
     except (TypeError, ValueError):
@@ -172,7 +173,7 @@ def _checked_base(base: Any) -> Any:
         return base
     scales = _numbers(on_host(base, "base"))
     if scales is None or scales.size == 0:
-        raise InputError(f"base = {base!r}: expected 'scott', 'median', a positive number or one a column.")
+        raise InputError(f"base = {base!r}: expected 'scott', 'median', a positive number or one for each column.")
     return tuple(scales.tolist()) if scales.ndim else float(scales)
 
 
@@ -193,25 +194,25 @@ def run_search(
     unit: np.ndarray,
     fit: Fit,
 ) -> SearchPath:
-    """Held-out losses along the grid of `search`.
+    """Compute held-out losses along the grid of `search` and choose a scale.
 
     Parameters
     ----------
     search : Search
-        What to try.
+        The search.
     kernel : Kernel
-        Bound to the dimension of the rows.
+        Kernel bound to the dimension of the rows.
     rows : array of shape (n, d)
         Distinct rows of the columns that vary, centred, in the units of the data, in the order of
         :func:`~isopleth.rows.distinct_rows`.
     weights : array of shape (n,)
         Their weights.
     base_scale : array of shape (d,)
-        What the factors multiply.
+        The scale that the factors multiply.
     unit : array of shape (d,)
         The unit of each column in Hyvarinen losses, proportional to `base_scale`.
     fit : callable
-        ``fit(kernel, z, weights)``: the density of rows `z` in frame coordinates.
+        ``fit(kernel, z, weights)`` returns the density fitted to rows `z` in frame coordinates.
 
     Raises
     ------
@@ -225,14 +226,14 @@ def run_search(
     """
     criterion = search.criterion_for(kernel)
     factors = search.factors
-    parts = held_out_parts(len(rows), search.cv)
+    folds = held_out_parts(len(rows), search.cv)
     losses, errors, shares = np.full((3, len(factors)), np.nan)
     stable = None
     for i in reversed(range(len(factors))):
         scale = factors[i] * base_scale
         with np.errstate(over="ignore"):
             z = bounded(rows / scale)
-        terms, positive = _held_out(criterion, kernel, z, weights, parts, fit)
+        terms, positive = _held_out(criterion, kernel, z, weights, folds, fit)
         if criterion == "likelihood":
             terms += math.fsum(np.log(scale))
         else:
@@ -244,31 +245,31 @@ def run_search(
             break
     best = _smallest(losses, criterion, bool((shares > 0).any())) if stable is None else stable
     path = SearchPath(criterion, factors, factors[:, None] * base_scale, losses, errors, shares, best)
-    _warn_of(path, search, stable)
+    _warn_of_choice(path, search, stable)
     return path
 
 
 def _held_out(
-    criterion: str, kernel: Kernel, z: np.ndarray, weights: np.ndarray, parts: list[np.ndarray], fit: Fit
+    criterion: str, kernel: Kernel, z: np.ndarray, weights: np.ndarray, folds: list[np.ndarray], fit: Fit
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Loss of each row held out, NaN for rows that never are, and whether f is positive there."""
+    """Return the loss of each held-out row (NaN for rows that are never held out) and whether f is positive there."""
     terms = np.full(len(z), np.nan)
     positive = np.ones(len(z), dtype=bool)
-    for part in parts:
-        fitted = fit(kernel, z[~part], weights[~part])
-        positive[part] = fitted.positive(z[part])
+    for fold in folds:
+        fitted = fit(kernel, z[~fold], weights[~fold])
+        positive[fold] = fitted.positive(z[fold])
         if criterion == "likelihood":
-            found = -fitted.log_density(z[part])
+            found = -fitted.log_density(z[fold])
         elif positive.all():
-            found = fitted.hyvarinen_terms(z[part])
-        else:  # the scale is lost already: rows are counted and no more
-            found = np.full(part.sum(), np.inf)
-        terms[part] = np.where(np.isfinite(found), found, np.inf)
+            found = fitted.hyvarinen_terms(z[fold])
+        else:  # the loss of this scale is infinite already; only the rows that are not positive are counted
+            found = np.full(fold.sum(), np.inf)
+        terms[fold] = np.where(np.isfinite(found), found, np.inf)
     return terms, positive
 
 
 def _summary(terms: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> tuple[float, float, float]:
-    """Weighted mean of the held-out losses, its standard error, and the share of the weight where f is not positive."""
+    """Return the weighted mean of the held-out losses, its standard error, and the weight share where f is not positive."""
     held_out = ~np.isnan(terms)
     terms = terms[held_out]
     share = weights[held_out] / weights[held_out].max()
@@ -283,7 +284,7 @@ def _summary(terms: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> tu
 
 
 def _is_stable(losses: np.ndarray, i: int) -> bool:
-    """Whether loss `i` is below its neighbours on either side, all of which are there."""
+    """Return whether loss `i` has all its neighbours on either side and is below them."""
     if not NEIGHBOURS <= i < len(losses) - NEIGHBOURS:
         return False
     around = np.delete(losses[i - NEIGHBOURS : i + NEIGHBOURS + 1], NEIGHBOURS)
@@ -298,8 +299,8 @@ def _smallest(losses: np.ndarray, criterion: str, changes_sign: bool) -> int:
             )
         if not changes_sign:
             raise InputError(
-                "the held-out Hyvarinen loss overflows at every scale of the grid, so far apart are the rows; add larger factors "
-                "to it, or take a larger base."
+                "the held-out Hyvarinen loss overflows at every scale of the grid, because the rows are far apart; add larger "
+                "factors to it, or take a larger base."
             )
         raise InputError(
             "the held-out Hyvarinen loss is infinite at every scale of the grid, since f is not positive at some rows; take "
@@ -308,10 +309,9 @@ def _smallest(losses: np.ndarray, criterion: str, changes_sign: bool) -> int:
     return int(np.argmin(losses))
 
 
-def _warn_of(path: SearchPath, search: Search, stable: int | None) -> None:
-    """Say where the choice is not what was asked for or may not be the best."""
-    # To the caller of the estimator's fit.
-    level = 6
+def _warn_of_choice(path: SearchPath, search: Search, stable: int | None) -> None:
+    """Warn if there is no stable minimum, or if the best scale is at an end of the grid."""
+    level = 6  # the caller of the estimator's fit
     if path.criterion == "stable_minimum" and stable is None:
         warnings.warn(
             f"no loss of the grid is below those of three neighbours on either side; the smallest one, at factor "
@@ -331,30 +331,30 @@ def _warn_of(path: SearchPath, search: Search, stable: int | None) -> None:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SearchPath:
-    r"""Held-out losses of a density along a grid of length scales, smaller being better.
+    r"""Held-out losses of a density along a grid of length scales, lower being better.
 
     Parameters
     ----------
     criterion : {"hyvarinen", "likelihood", "stable_minimum"}
-        What chose. Losses are mean held-out Hyvarinen losses in the coordinates x/unit (the fitted attribute ``unit_``), or,
-        for "likelihood", minus the mean held-out log density in nats per unit of volume of the data (columns with bounds as
-        logarithms or logits).
+        The criterion. Losses are mean held-out Hyvarinen losses in the coordinates x/unit (the fitted attribute ``unit_``);
+        for "likelihood" they are minus the mean held-out log density, in nats per unit of volume of the data (columns with
+        bounds as logarithms or logits).
     factors : ndarray of shape (k,)
         Multiples of the base scale, ascending.
     length_scales : ndarray of shape (k, d)
         The length scales of the columns that vary, in the units of the data.
     losses : ndarray of shape (k,)
-        Weighted means over the held-out rows; inf where f is not positive at a row or its loss is not finite, NaN where a
-        lazy search did not look.
+        Weighted means over the held-out rows; inf if f is not positive at a row or its loss is not finite, NaN for scales that
+        were not computed.
     standard_errors : ndarray of shape (k,)
-        Of the losses, over held-out rows: :math:`\sqrt{\tfrac{n}{n-1} \sum_i \bar w_i^2 (t_i - \bar t)^2}` for losses
-        :math:`t_i` of the n distinct rows held out, their weights :math:`\bar w` scaled to sum 1 and the mean :math:`\bar t`.
-        Copies of a row are one observation in it. Rows are taken as independent, which leaves out that folds share training
-        rows. Losses along a path are of the same rows, so their differences are known better than this says.
+        Standard errors of the losses: :math:`\sqrt{\tfrac{n}{n-1} \sum_i \bar w_i^2 (t_i - \bar t)^2}` for losses
+        :math:`t_i` of the n distinct held-out rows, their weights :math:`\bar w` scaled to sum 1 and the mean :math:`\bar t`.
+        Copies of a row count as one observation. The formula assumes independent rows and ignores that folds share training
+        rows. Losses along a path are correlated, since they use the same rows, so their differences have smaller errors.
     share_not_positive : ndarray of shape (k,)
         Share of the held-out weight at rows where f is not positive.
     best_index : int
-        Place of the chosen scale.
+        Index of the chosen scale.
 
     Examples
     --------
@@ -390,11 +390,11 @@ class SearchPath:
 
     @property
     def n_computed(self) -> int:
-        """How many scales were looked at; the others were left out by a lazy search."""
+        """Number of scales that were computed; a search for a stable minimum stops early."""
         return int(np.sum(~np.isnan(self.losses)))
 
     def __repr__(self) -> str:
-        """A table of one line a scale."""
+        """Return a table with one line for each scale."""
         counted = f"{self.n_computed} of {len(self.factors)} scales computed"
         lines = [f"SearchPath: criterion {self.criterion!r}, best factor {self.best_factor:.4g}, {counted}"]
         lines += [f"{'factor':>10} {'loss':>12} {'std. error':>12} {'not positive':>13}"]
@@ -408,12 +408,12 @@ class SearchPath:
         return "\n".join(lines)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw losses and standard errors against the factors.
+        """Plot losses and standard errors against the factors.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; a new figure when left out.
+            Axes to draw on; None makes a new figure.
 
         Returns
         -------

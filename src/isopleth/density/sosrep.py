@@ -1,4 +1,4 @@
-"""SOSREP: a density p = f^2 from a root regularised in a reproducing kernel Hilbert space."""
+"""SOSREP: a density p = f^2/Z whose root f is regularised in a reproducing kernel Hilbert space."""
 
 from __future__ import annotations
 
@@ -18,54 +18,55 @@ from isopleth.entry import Table
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
+from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.parts import ArrayParts
 from isopleth.solvers import SCALING_SOLVERS
 
 
 class SOSREP(KernelDensity):
-    r"""Sobolev-regularised pre-density, normalised: a density :math:`p = f^2/Z`.
+    r"""Normalised Sobolev-regularised pre-density: a density :math:`p = f^2/Z`.
 
     The root f minimises :math:`-\sum_i w_i \log f(x_i)^2 + |f|_H^2` over the reproducing kernel Hilbert space H of a kernel, on
     the branch f > 0 [1]_. It is :math:`f = \sum_i \alpha_i k(x_i, \cdot)` with :math:`\alpha_i f(x_i) = w_i`, which is solved
     exactly as a symmetric scaling of the kernel matrix. :math:`Z = \int f^2` has a closed form, so
-    :meth:`score_samples` is a true log density.
+    :meth:`score_samples` is a normalised log density.
 
     Parameters
     ----------
     kernel : {"gaussian", "laplacian", "matern32", "matern52", "matern72", "imq", "sdo"} or Kernel, default="gaussian"
-        The kernel; its square must integrate, which that of "imq" does for one column only.
+        The kernel. Its square must be integrable; for "imq" it is in one column only.
     length_scale : float, array of shape (n_features,), "scott", "median" or Search, default="scott"
-        Length scale, one for all columns or one a column, in the units of the data, or of their logarithms or logits for
+        Length scale, one for all columns or one for each column, in the units of the data, or of their logarithms or logits for
         columns with `bounds`. "scott" follows the standard deviation of each column and the number of rows, "median" is
         the median distance of at most 1,000 distinct rows, and a :class:`~isopleth.Search` takes the best of a grid.
     bounds : None, dict or sequence, optional
-        Where columns end: a dict from names or numbers of columns to pairs (low, high), or one pair for each column; None
+        Bounds of columns: a dict from names or numbers of columns to pairs (low, high), or one pair for each column; None
         is an open end. A column with a lower bound is fitted as :math:`\log(x - low)`, one with an upper bound as
         :math:`-\log(high - x)`, one with both as their sum, a logit. Densities, gradients, samples and levels are
-        in the units of the data all the same; on and beyond a bound the density is 0.
+        still in the units of the data; on and beyond a bound the density is 0.
     solver : {"auto", "fixed_point", "newton", "coordinate_descent", "natural_gradient", "standard_gradient"}, default="auto"
-        "auto" takes the fixed point for kernels without negative values and Newton's method for the others and for what it
-        leaves. "coordinate_descent" serves every kernel, several times slower. The two gradients are the papers', for
-        comparison: the natural one can stop short for kernels with negative values, the standard one is slow and often does
-        not arrive.
+        "auto" takes the fixed-point iteration for kernels without negative values, and Newton's method for other kernels and if
+        the iteration does not converge. "coordinate_descent" works for every kernel but is several times slower. The two
+        gradients are those of the papers, for comparison: the natural one may not converge for kernels with negative values,
+        the standard one is slow and often does not converge.
     landmarks : int, optional
-        Number of rows, at least 2, that the density rests on, for more rows than a kernel matrix can serve. They are drawn at
-        random, always the same for the same rows, and each has the weight of all rows that are nearest to it, by distances in
-        standard deviations of the columns. Time and memory grow with the rows, not with their square. None is all rows. Where
-        there are not more distinct rows than `landmarks`, the fit is that to all rows.
+        Number of rows, at least 2, at which kernels are placed, for data too large for a kernel matrix of all rows. Landmarks are
+        drawn at random with a fixed seed. Each gets the weight of all rows whose nearest landmark it is, with distances in
+        standard deviations of the columns. Time and memory grow linearly with the rows. None is all rows. If there are no more
+        distinct rows than `landmarks`, the fit equals that to all rows.
     tol : float, default=1e-8
         Largest :math:`|\alpha_i f(x_i)/w_i - 1|` to accept.
     memory_limit : float, default=2**30
-        Bytes that the kernel matrix and scratch may take together. The matrix is kept if it fits and streamed if not.
-    n_jobs : int, optional
-        Threads; None is all processors.
+        Bytes that the kernel matrix and scratch may take together. The matrix is stored if it fits and recomputed if not.
+    n_jobs : int or None, default=-1
+        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
 
     Attributes
     ----------
     centers_ : ndarray of shape (n_centers, n_features)
         The distinct rows of positive weight, or the landmarks.
     weights_ : ndarray of shape (n_centers,)
-        Their summed weights; of landmarks those of the nearest rows, scaled so that the sum is the number of landmarks.
+        Their summed weights; for landmarks those of the nearest rows, scaled so that the sum is the number of landmarks.
     dual_coef_ : ndarray of shape (n_centers,)
         Coefficients alpha for :math:`k = \varphi(s)`, :math:`\varphi(0) = 1`; all positive.
     log_normalizer_ : float
@@ -76,15 +77,15 @@ class SOSREP(KernelDensity):
         The unit of each column in :meth:`hyvarinen_loss`: its length scale, times a factor that brings their geometric mean
         to that of the standard deviations; NaN for constant columns.
     search_path_ : SearchPath
-        What a Search found, where `length_scale` is one.
+        The result of the Search, if `length_scale` is one.
     residual_ : float
         The largest :math:`|\alpha_i f(x_i)/w_i - 1|` reached.
     n_iter_ : int
-        Products with the kernel matrix taken.
+        Number of products with the kernel matrix.
     n_features_in_ : int
         Number of columns at fit.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns at fit, where they had any.
+        Names of the columns at fit, if they had names.
 
     Warns
     -----
@@ -124,7 +125,7 @@ class SOSREP(KernelDensity):
         landmarks: int | None = None,
         tol: float = 1e-8,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
     ) -> None:
         self.kernel = kernel
         self.length_scale = length_scale
@@ -137,7 +138,7 @@ class SOSREP(KernelDensity):
 
     _density_type: ClassVar[type[ExpansionDensity]] = RootDensity
 
-    def _reduced(self, table: Table) -> Table:
+    def _reduce(self, table: Table) -> Table:
         if self.landmarks is None:
             return table
         names = [str(name) for name in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None

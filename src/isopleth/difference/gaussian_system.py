@@ -16,7 +16,7 @@ from isopleth.frame import Frame
 from isopleth.kernels import Gaussian
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.blocks import Matrix
-from isopleth.operators.threads import ONE_BLAS_THREAD, interruptible
+from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, interruptible
 
 # Matrices of the size of H that a fit holds at once, including LAPACK's workspace.
 MATRICES = 8
@@ -66,7 +66,7 @@ class GaussianSystem:
     centers: Array
     log_volume: float
     memory_limit: float = DEFAULT_MEMORY_LIMIT
-    n_jobs: int | None = None
+    n_jobs: int | None = DEFAULT_N_JOBS
 
     @property
     def backend(self) -> Backend:
@@ -120,7 +120,7 @@ def system_of(
     scale: np.ndarray,
     centers: np.ndarray,
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
-    n_jobs: int | None = None,
+    n_jobs: int | None = DEFAULT_N_JOBS,
     backend: Backend = NUMPY,
 ) -> GaussianSystem:
     """Return the functions for `centers` in the units of the data, with one length scale for each column that `frame` keeps."""

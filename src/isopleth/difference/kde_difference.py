@@ -20,6 +20,7 @@ from isopleth.entry import Table, enter
 from isopleth.errors import InputError
 from isopleth.kernels import Gaussian
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
+from isopleth.operators.threads import DEFAULT_N_JOBS
 
 
 class KDEDifference(BaseEstimator):
@@ -35,8 +36,8 @@ class KDEDifference(BaseEstimator):
         likelihood for each.
     memory_limit : float, default=2**30
         Bytes that tiles of the kernel matrix and scratch may take together.
-    n_jobs : int, optional
-        Threads; None is all processors.
+    n_jobs : int or None, default=-1
+        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
 
     Attributes
     ----------
@@ -68,7 +69,7 @@ class KDEDifference(BaseEstimator):
     }
 
     def __init__(
-        self, length_scale: Any = None, memory_limit: float = DEFAULT_MEMORY_LIMIT, n_jobs: int | None = None
+        self, length_scale: Any = None, memory_limit: float = DEFAULT_MEMORY_LIMIT, n_jobs: int | None = DEFAULT_N_JOBS
     ) -> None:
         self.length_scale = length_scale
         self.memory_limit = memory_limit

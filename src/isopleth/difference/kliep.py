@@ -21,7 +21,7 @@ from isopleth.entry import column_names, enter, varying_columns
 from isopleth.errors import InputError
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.threads import ONE_BLAS_THREAD
+from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.rows import folds_of
 
 # Kernels with a smaller mean over Y are left out, because they would be divided by nearly 0.
@@ -49,8 +49,8 @@ class KLIEP(BaseEstimator):
         Largest number of steps.
     memory_limit : float, default=2**30
         Bytes that tiles of the kernel matrix and scratch may take together.
-    n_jobs : int, optional
-        Threads; None is all processors.
+    n_jobs : int or None, default=-1
+        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
     random_state : int, RandomState or None
         Seed of centres and folds.
 
@@ -103,7 +103,7 @@ class KLIEP(BaseEstimator):
         tol: float = 1e-3,
         max_iter: int = 2000,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
         random_state: Any = None,
     ) -> None:
         self.length_scale = length_scale

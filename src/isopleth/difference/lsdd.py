@@ -22,7 +22,7 @@ from isopleth.entry import column_names, enter, varying_columns, warn_of_new_beg
 from isopleth.errors import InputError
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.threads import ONE_BLAS_THREAD, effective_n_jobs
+from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs
 from isopleth.streaming import Streaming
 
 
@@ -136,8 +136,8 @@ class LSDD(Streaming, FittedDifference):
         :math:`(H + \lambda K)\, \theta = h` with the kernel matrix K of the centres; 1e-8 is added to its diagonal.
     memory_limit : float, default=2**30
         Bytes that matrices of the centres, tiles of kernels and scratch may take together.
-    n_jobs : int, optional
-        Threads of kernel sums; None is all processors.
+    n_jobs : int or None, default=-1
+        Threads of kernel sums; -1 is all processors, None is one or what joblib.parallel_config says.
     random_state : int, RandomState or None
         Seed of the folds and of the choice of centres.
 
@@ -221,7 +221,7 @@ class LSDD(Streaming, FittedDifference):
         cv: Any = 5,
         penalty: str = "l2",
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
         random_state: Any = None,
     ) -> None:
         self.length_scale = length_scale

@@ -13,7 +13,7 @@ from isopleth.difference.gaussian_system import MATRICES, GaussianSystem, Penali
 from isopleth.errors import InputError
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.threads import effective_n_jobs, map_threads
+from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
 from isopleth.rows import RunningFolds, row_keys
 
 # Rows at once, beyond which more memory gains no time.
@@ -43,8 +43,8 @@ class DifferenceStatistics:
         Sums at each length scale.
     folds : list of two RunningFolds
         Folds of each sample.
-    n_jobs : int, optional
-        Threads; None is all processors.
+    n_jobs : int or None, default=-1
+        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class DifferenceStatistics:
     length_scales: np.ndarray
     sums: list[SampleSums]
     folds: list[RunningFolds]
-    n_jobs: int | None = None
+    n_jobs: int | None = DEFAULT_N_JOBS
 
     @classmethod
     def empty(
@@ -81,7 +81,7 @@ class DifferenceStatistics:
         drawn: bool = False,
         moments: bool = True,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
     ) -> Self:
         """Create sums over no rows.
 

@@ -22,18 +22,18 @@ def score_samples(model: Any, rows: Any) -> Any:
     model : estimator
         A fitted model with a method `score_samples`.
     rows : dask.array.Array of shape (n_samples, n_features) or dask.dataframe.DataFrame
-        Rows; how many need not be known. Columns of a frame are held against the names at fit.
+        Rows. Their number need not be known. Column names of a frame are compared with those at fit.
 
     Returns
     -------
     dask.array.Array of shape (n_samples,)
-        Nothing is computed yet: a task for each partition, the model as it is now in the graph once.
+        Lazy: one task for each partition. The graph holds the model as it is now.
 
     Raises
     ------
     InputError
-        If the model has no such answer or the rows are no Dask collection; when it is computed, for rows that the model refuses,
-        with the partition that they are in.
+        If the model has no such method or the rows are not a Dask collection. On computation, for rows that the model refuses,
+        with their partition.
 
     Examples
     --------

@@ -122,7 +122,7 @@ def _is_frozen(value: Any) -> bool:
 
 S = TypeVar("S")
 
-# Key of the number of rows beside the sums of a pass; no attribute has this name.
+# Key of the number of rows of a pass; no attribute has this name.
 _ROWS = "number of rows"
 
 
@@ -131,17 +131,17 @@ SECONDS = 60.0
 
 
 class Checkpoint:
-    """The sums of passes over rows in a :class:`~isopleth.io.resume.Journal`, so that a fit begun again finds them.
+    """The sums of passes over rows in a :class:`~isopleth.io.resume.Journal`, so that a repeated fit finds them.
 
-    A fit asks for the same sums in the same order each time. What it does between passes is computed again, and the passes
-    themselves are taken from the journal, as far as they got.
+    A fit asks for the same sums in the same order each time. Work between passes is computed again; the passes
+    themselves are read from the journal, as far as they were stored.
 
     Parameters
     ----------
     journal : Journal
         An open journal about this fit.
     seconds : float
-        At most so much work of a pass is lost.
+        Seconds of work that may be lost at most.
     """
 
     def __init__(self, journal: Journal, seconds: float = SECONDS) -> None:

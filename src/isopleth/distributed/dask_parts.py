@@ -31,11 +31,11 @@ class DaskParts(Parts):
     Parameters
     ----------
     rows : dask.array.Array of shape (n_samples, n_features) or dask.dataframe.DataFrame
-        Rows; how many need not be known.
+        Rows. Their number need not be known.
     weights : dask.array.Array or dask.dataframe.Series, optional
-        A weight for each row, partitioned as the rows are.
+        A weight for each row, in the same partitions as the rows.
     what : str, default="X"
-        What messages call the rows.
+        Name of the rows in messages.
 
     Raises
     ------

@@ -11,7 +11,7 @@ from isopleth.parts import Add, Parts, S, part_sums
 
 
 def _unheard(number: int, share: float) -> None:
-    """Ignore the progress."""
+    """Ignore reports of progress."""
 
 
 class FileParts(Parts):
@@ -20,15 +20,15 @@ class FileParts(Parts):
     Parameters
     ----------
     path : path-like or FileRows
-        A .csv, .tsv, .parquet or .npy file of numbers, or what :func:`isopleth.io.open_rows` has made of one.
+        A .csv, .tsv, .parquet or .npy file of numbers, or the result of :func:`isopleth.io.open_rows`.
     columns : sequence of str, optional
         Columns to read, in this order; all by default.
     chunk_rows : int, optional
-        Rows of a chunk; by default those of 8 MiB.
+        Rows in a chunk; by default as many as fit 8 MiB.
     checkpoint : Checkpoint, optional
         Keeps the sums of passes, for a fit that may be interrupted.
     progress : callable, optional
-        Is called with the number of the pass, counted from 1, and the share of the rows it has gone through.
+        Called with the number of the pass, counted from 1, and the share of its rows that has been read.
 
     Raises
     ------

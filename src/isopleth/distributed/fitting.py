@@ -21,19 +21,19 @@ def fit(estimator: Any, X: Any, Y: Any = None, *, sample_weight: Any = None, sam
     Parameters
     ----------
     estimator : SOSREP with `landmarks`, RandomFeatureSOSREP, NystromKEF or LSDD
-        What is to be fitted, with its parameters. Where `n_jobs` is None, a partition is the work of one thread.
+        The estimator with its parameters. If `n_jobs` is negative, the default, each partition is processed by one thread.
     X : dask.array.Array of shape (n_samples, n_features), dask.dataframe.DataFrame or Parts
-        Rows. Dask collections are gone through on the client that there is, or in threads of this process. Passes are several:
-        persist what is slow to make, if the memory of the workers holds it.
+        Rows. Dask collections are computed on the current client, or in threads of this process. They are read several times:
+        persist them if they are slow to compute and the memory of the workers is large enough.
     Y : the same, optional
-        Rows of the second sample, which LSDD wants.
+        Rows of the second sample, for LSDD.
     sample_weight, sample_weight_y : dask.array.Array or dask.dataframe.Series, optional
-        A weight for each row of `X` and of `Y`, partitioned as these are. Parts have their own.
+        A weight for each row of `X` and of `Y`, in the same partitions. Not for `Parts`, which hold their weights.
 
     Returns
     -------
     estimator
-        Itself, fitted: a model as if the rows had been in memory, as the `fit_parts` of its kind says.
+        The estimator itself, fitted as if the rows were in memory; the `fit_parts` of its class says how exactly.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def as_parts(rows: Any, weights: Any, what: str) -> Parts:
     Raises
     ------
     InputError
-        If it is no Dask collection and no Parts.
+        If it is neither a Dask collection nor Parts.
     """
     if isinstance(rows, Parts):
         if weights is not None:

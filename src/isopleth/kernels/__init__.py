@@ -1,53 +1,15 @@
-"""Kernels: what is near. One small file a family; `get_kernel` turns a name into one."""
+"""Radial kernels. Each file defines one family and registers its names; every import below adds one file."""
 
-from __future__ import annotations
-
-from isopleth.errors import InputError
-from isopleth.kernels.base import Kernel, SelfConvolution, Workspace
-from isopleth.kernels.gaussian import Gaussian
-from isopleth.kernels.inverse_multiquadric import IMQ
-from isopleth.kernels.matern import Laplacian, Matern
-from isopleth.kernels.sdo import SDO
-from isopleth.kernels.sobolev import Sobolev
-
-# The registry: names that `kernel=` accepts, and the list that the tests go through.
-KERNELS: dict[str, Kernel] = {
-    "gaussian": Gaussian(),
-    "laplacian": Laplacian(),
-    "matern32": Matern(nu=1.5),
-    "matern52": Matern(nu=2.5),
-    "matern72": Matern(nu=3.5),
-    "imq": IMQ(),
-    "sdo": SDO(),
-}
-
-
-def get_kernel(kernel: str | Kernel) -> Kernel:
-    """Kernel of a name, or the kernel itself.
-
-    Raises
-    ------
-    InputError
-        If the name is not registered.
-    """
-    if isinstance(kernel, Kernel):
-        return kernel
-    if isinstance(kernel, str) and kernel in KERNELS:
-        return KERNELS[kernel]
-    names = ", ".join(repr(name) for name in KERNELS)
-    raise InputError(f"kernel = {kernel!r}: expected one of {names}, or a kernel such as isopleth.SDO(order=4).")
-
-
-__all__ = [
-    "IMQ",
-    "KERNELS",
-    "SDO",
-    "Gaussian",
-    "Kernel",
-    "Laplacian",
-    "Matern",
-    "SelfConvolution",
-    "Sobolev",
-    "Workspace",
-    "get_kernel",
-]
+from isopleth.kernels.base import KERNELS as KERNELS
+from isopleth.kernels.base import Kernel as Kernel
+from isopleth.kernels.base import SelfConvolution as SelfConvolution
+from isopleth.kernels.base import Workspace as Workspace
+from isopleth.kernels.base import get_kernel as get_kernel
+from isopleth.kernels.base import register as register
+from isopleth.kernels.gaussian import Gaussian as Gaussian
+from isopleth.kernels.inverse_multiquadric import IMQ as IMQ
+from isopleth.kernels.matern import Laplacian as Laplacian
+from isopleth.kernels.matern import Matern as Matern
+from isopleth.kernels.rational_quadratic import RationalQuadratic as RationalQuadratic
+from isopleth.kernels.sdo import SDO as SDO
+from isopleth.kernels.sobolev import Sobolev as Sobolev

@@ -1,4 +1,4 @@
-"""What a kernel is: a frozen value, free of dimension until it is bound to one."""
+"""Base class of all kernels, and the registry of their names."""
 
 from __future__ import annotations
 
@@ -7,24 +7,86 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
 from isopleth.backend import Array, namespace
 from isopleth.errors import InputError
 
-# Kernels that are densities themselves, once divided by their integral.
-DENSITIES = "Gaussian(), Laplacian() or Matern()"
+# Kernels by the name that `kernel=` accepts. The tests run through all of them.
+KERNELS: dict[str, Kernel] = {}
 
-# Kernels whose self-convolution is known in every dimension.
-SQUARES = "Gaussian(), Laplacian(), Matern() or SDO()"
+K = TypeVar("K", bound="type[Kernel]")
+
+
+def register(name: str, **parameters: Any) -> Callable[[K], K]:
+    """Return a class decorator that makes a kernel available under a name.
+
+    Parameters
+    ----------
+    name : str
+        Name that `kernel=` accepts.
+    **parameters
+        Arguments of the kernel that has this name.
+
+    Examples
+    --------
+    >>> from isopleth.kernels import Matern, get_kernel
+    >>> get_kernel("matern52") == Matern(nu=2.5)  # the class has the decorator @register("matern52", nu=2.5)
+    True
+    """
+
+    def add(kernel: K) -> K:
+        KERNELS[name] = kernel(**parameters)
+        return kernel
+
+    return add
+
+
+def get_kernel(kernel: str | Kernel) -> Kernel:
+    """Return the kernel that has a name, or the kernel itself.
+
+    Parameters
+    ----------
+    kernel : str or Kernel
+        A registered name or a kernel.
+
+    Returns
+    -------
+    Kernel
+        Not bound to a dimension if it was given by name.
+
+    Raises
+    ------
+    InputError
+        If the name is not registered.
+
+    Examples
+    --------
+    >>> from isopleth.kernels import get_kernel
+    >>> get_kernel("gaussian")
+    Gaussian(dim=None)
+    """
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, str) and kernel in KERNELS:
+        return KERNELS[kernel]
+    names = ", ".join(repr(name) for name in KERNELS)
+    raise InputError(f"kernel = {kernel!r}: expected one of {names}, or a kernel such as isopleth.SDO(order=4).")
+
+
+def names_of_kernels(query: str, dim: int) -> str:
+    """Return the registered names for which the capability `query` is true in `dim` columns, as words for a message."""
+    able = [repr(name) for name, kernel in KERNELS.items() if getattr(kernel.bind(dim), query)]
+    return " or ".join([", ".join(able[:-1]), able[-1]] if len(able) > 1 else able)
+
 
 _PRODUCTS = ("phi", "phi'", "s phi''", "s phi'''", "s^2 phi''''")
 
 
 def _on_copy(product: Callable[[Array, Workspace], Array], s: Array) -> Array:
-    """Answer of an overwriting formula, for numbers, lists and arrays of any shape, leaving `s` as it was."""
+    """Apply a formula that overwrites its argument to a copy of `s`, which may be a number, a list or an array."""
     a = s if hasattr(s, "ndim") and s.ndim else np.asarray(s, dtype=np.float64)
     xp = namespace(a)
     dtype = a.dtype if xp.isdtype(a.dtype, "real floating") else xp.float64
@@ -36,29 +98,32 @@ def _on_copy(product: Callable[[Array, Workspace], Array], s: Array) -> Array:
 
 @dataclass(frozen=True)
 class Kernel(ABC):
-    r"""A radial kernel :math:`k(x, y) = \varphi(s)`, :math:`s = |x - y|^2/\ell^2`, :math:`\varphi(0) = 1`.
+    r"""Radial kernel :math:`k(x, y) = \varphi(s)`, :math:`s = |x - y|^2/\ell^2`, :math:`\varphi(0) = 1`.
 
-    Without `dim` it is what a user names; with `dim` (:meth:`bind`) it is a profile that can be evaluated. It answers
-    with :math:`\varphi` and its derivatives in `s`, each times the power of `s` that keeps it finite for kernels that
-    are rough at 0.
+    A kernel without `dim` is a choice, as users pass it to an estimator; :meth:`bind` returns the same kernel for a number of
+    columns, which can be evaluated. Kernels are immutable, comparable and hashable.
 
-    A kernel of one's own is a subclass. It has to define
+    To define a kernel, write a subclass. It must define
 
-    - ``smoothness``, a number or a property: the order nu of the Matern kernel that is as smooth at 0;
+    - ``smoothness``, a number or a property: the order nu of the Matern kernel that is equally smooth at 0;
     - ``_product(s, order, work)``, the formulas that :meth:`derivative` lists: `s` is an array that may be overwritten,
-      `work` lends scratch memory to formulas that want it. Sums and solvers need order 0, gradients 1, Laplacians 2.
-      What is handed on to ``super()`` is refused with a sentence when somebody asks for it.
+      `work` provides scratch memory. Sums and solvers need order 0, gradients 1, Laplacians 2. An order that is passed on to
+      ``super()`` raises an error that names it.
 
-    and may define, for what needs it,
+    and it may define
 
     - ``nonnegative = False``, if :math:`\varphi` can be negative;
-    - ``_log(s, work)`` and ``_log_slope(s, work)``, log phi and its derivative, for densities where they underflow;
+    - ``_log(s, work)`` and ``_log_slope(s, work)``, log phi and its derivative, for densities at rows where phi underflows;
     - :meth:`self_convolution`, for densities :math:`f^2`;
     - :meth:`log_integral` and :meth:`sample`, for densities that are mixtures of the kernel itself;
     - :meth:`sample_frequencies` and :meth:`log_spectral_density`, for random features.
 
-    Parameters of its own are fields of a frozen dataclass, with defaults. A model that holds it can be pickled and
-    cloned; :func:`isopleth.save` refuses it, as a file cannot hold its code.
+    The properties :attr:`nonnegative`, :attr:`integrable`, :attr:`square_integrable` and :attr:`has_spectrum` say which of
+    these a kernel has. They follow from the methods that are defined; a kernel that integrates in some dimensions only
+    overrides them.
+
+    Parameters of a kernel are fields of a frozen dataclass, with defaults. A model that holds a kernel defined elsewhere can be
+    pickled and cloned; :func:`isopleth.save` refuses it, because a file cannot hold its code.
 
     Parameters
     ----------
@@ -90,15 +155,14 @@ class Kernel(ABC):
 
     dim: int | None = None
 
-    # Whether phi is nowhere negative.
+    # True if phi is nowhere negative.
     nonnegative: ClassVar[bool] = True
 
-    # Whether it is a product over columns, evaluated at what its :meth:`separation` of two sets of points gives in the
-    # place of squared distances.
+    # True for products over columns, which are functions of :meth:`separation` in place of squared distances.
     by_columns: ClassVar[bool] = False
 
     def separation(self, a: Array, b: Array, work: Workspace) -> Array:
-        """What the kernel is a function of, for all pairs of rows of `a` and `b`; only where :attr:`by_columns`."""
+        """Return the argument of the kernel for all pairs of rows of `a` and `b`; only if :attr:`by_columns`."""
         raise NotImplementedError
 
     def __post_init__(self) -> None:
@@ -111,7 +175,13 @@ class Kernel(ABC):
         object.__setattr__(self, "dim", int(self.dim))
 
     def bind(self, dim: int) -> Self:
-        """This kernel for points of `dim` columns."""
+        """Return this kernel for points of `dim` columns.
+
+        Raises
+        ------
+        InputError
+            If it is bound to another number of columns.
+        """
         if self.dim is None:
             return replace(self, dim=int(dim))
         if self.dim != dim:
@@ -122,7 +192,7 @@ class Kernel(ABC):
 
     @property
     def bound_dim(self) -> int:
-        """`dim`, once it is known."""
+        """`dim` of a bound kernel; InputError for others."""
         if self.dim is None:
             raise InputError(f"{self!r} is not bound to a dimension: call bind(dim) first.")
         return self.dim
@@ -130,19 +200,38 @@ class Kernel(ABC):
     @property
     @abstractmethod
     def smoothness(self) -> float:
-        """The order nu of the Matern kernel that is as smooth at 0; infinite for a Gaussian."""
+        """Order nu of the Matern kernel that is equally smooth at 0; infinite for a Gaussian."""
+
+    @property
+    def integrable(self) -> bool:
+        """True if phi divided by its integral is a density: then :meth:`log_integral` and :meth:`sample` are defined."""
+        return self.nonnegative and type(self).log_integral is not Kernel.log_integral
+
+    @property
+    def square_integrable(self) -> bool:
+        """True if the square of phi has an integral: then :meth:`self_convolution` is defined."""
+        return type(self).self_convolution is not Kernel.self_convolution
+
+    @property
+    def has_spectrum(self) -> bool:
+        """True if :meth:`sample_frequencies` and :meth:`log_spectral_density` are defined."""
+        return type(self).sample_frequencies is not Kernel.sample_frequencies
 
     def _product(self, s: Array, order: int, work: Workspace) -> Array:
-        """:meth:`derivative` of a one- or two-dimensional array for the hot path: may overwrite `s`, and answers in
-        `s`, in scratch of `work` that the next call overwrites, or in a new array."""
+        """Compute :meth:`derivative` for a one- or two-dimensional array without a copy.
+
+        It may overwrite `s`. The result is in `s`, in scratch of `work` that the next call overwrites, or in a new array.
+        """
         raise InputError(f"{self!r} does not define {_PRODUCTS[order]}: let its _product answer for order = {order}.")
 
     def __call__(self, s: Array) -> Array:
-        """phi at squared scaled distances `s`, an array or a number."""
+        """Return phi at squared scaled distances `s`, an array or a number."""
         return self.derivative(s, 0)
 
     def derivative(self, s: Array, order: int) -> Array:
-        r"""Derivative of phi in `s`, times :math:`s^{\lfloor order/2 \rfloor}`.
+        r"""Return a derivative of phi in `s`, times :math:`s^{\lfloor order/2 \rfloor}`.
+
+        The power of s keeps the product finite for kernels that are rough at 0.
 
         Parameters
         ----------
@@ -159,18 +248,18 @@ class Kernel(ABC):
         Raises
         ------
         InputError
-            If `order` is none of these, or one that a kernel of a user does not define.
+            If `order` is none of these, or the kernel does not define it.
         """
         if order not in range(5):
             raise InputError(f"order = {order!r}: expected an integer from 0 to 4.")
         return _on_copy(lambda a, work: self._product(a, order, work), s)
 
     def laplacian(self, s: Array) -> Array:
-        r""":math:`\Delta_x k = 2\,(d\,\varphi' + 2 s\varphi'')` at unit length scale; finite at 0 from Matern 3/2 on."""
+        r"""Return :math:`\Delta_x k = 2\,(d\,\varphi' + 2 s\varphi'')` at unit length scale; finite at 0 from Matern 3/2 on."""
         return _on_copy(self._laplacian, s)
 
     def _laplacian(self, s: Array, work: Workspace) -> Array:
-        """:meth:`laplacian` for the hot path, in the manner of :meth:`_product`."""
+        """Compute :meth:`laplacian` without a copy; `s` and the result are as in :meth:`_product`."""
         second = self._product(work.copy("laplacian of", s), 2, work)
         second = work.copy("second derivative", second)  # the next product may use the scratch that holds it
         first = self._product(s, 1, work)
@@ -180,19 +269,19 @@ class Kernel(ABC):
         return first
 
     def second_at_zero(self) -> float:
-        r"""The limit of :math:`\varphi''` itself at 0, infinite up to :attr:`smoothness` 2."""
-        tiny = 1e-30  # its square root is nothing beside 1, and its product with phi'' is no subnormal number
+        r"""Return the limit of :math:`\varphi''` itself at 0, infinite up to :attr:`smoothness` 2."""
+        tiny = 1e-30  # phi'' differs from its limit by less than rounding, and tiny * phi'' is a normal number
         return float(self.derivative(tiny, 2)) / tiny if self.smoothness > 2.0 else math.inf
 
     def log(self, s: Array) -> Array:
-        """log phi without underflow; only kernels that are nowhere negative have it."""
+        """Return log phi without underflow; InputError for kernels that can be negative."""
         return _on_copy(self._log, s)
 
     def _log(self, s: Array, work: Workspace) -> Array:
         raise self._no_logarithm("_log")
 
     def _log_slope(self, s: Array, work: Workspace) -> Array:
-        """Derivative of log phi in s."""
+        """Compute the derivative of log phi in s, overwriting `s`."""
         raise self._no_logarithm("_log_slope")
 
     def _no_logarithm(self, method: str) -> InputError:
@@ -201,88 +290,87 @@ class Kernel(ABC):
         return InputError(f"{self!r} does not define {method}: densities need it for rows where they underflow.")
 
     def self_convolution(self) -> SelfConvolution:
-        r"""The kernel convolved with itself, :math:`\int k(x, z)\, k(z, y)\, dz`, at unit length scale.
+        r"""Return the kernel convolved with itself, :math:`\int k(x, z)\, k(z, y)\, dz`, at unit length scale.
 
         Raises
         ------
         InputError
-            If the square of the kernel does not integrate, or a kernel of a user does not define it.
+            If the square of the kernel does not integrate, or the kernel does not define it.
         """
+        others = names_of_kernels("square_integrable", self.bound_dim)
         raise InputError(
-            f"{self!r} does not define self_convolution, which normalises densities f^2: define it, or use {SQUARES}."
+            f"{self!r} does not define self_convolution, which normalises densities f^2: define it, or use {others}."
         )
 
     def log_integral(self) -> float:
-        r"""Logarithm of :math:`\int \varphi(|x|^2)\, dx` over all points of `dim` columns, at unit length scale.
+        r"""Return the logarithm of :math:`\int \varphi(|x|^2)\, dx` over all points of `dim` columns, at unit length scale.
 
         Raises
         ------
         InputError
-            If the kernel does not integrate or can be negative, or a kernel of a user does not define it.
+            If the kernel does not integrate, can be negative, or does not define it.
         """
         raise self._no_density("log_integral")
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        r"""Independent draws from the density :math:`\varphi(|x|^2)/\int\varphi`, at unit length scale.
+        r"""Draw points from the density :math:`\varphi(|x|^2)/\int\varphi`, at unit length scale.
 
         Parameters
         ----------
         n : int
             Number of draws.
         rng : numpy.random.Generator
-            Where they come from.
+            Source of randomness.
 
         Returns
         -------
         ndarray of shape (n, dim)
-            One draw a row, float64.
+            One draw per row, float64.
 
         Raises
         ------
         InputError
-            As for :meth:`log_integral`.
+            In the same cases as :meth:`log_integral`.
         """
         raise self._no_density("sample")
 
     def _no_density(self, method: str) -> InputError:
+        others = names_of_kernels("integrable", self.bound_dim)
         if not self.nonnegative:
-            return InputError(f"{self!r} can be negative and is no density: use {DENSITIES}.")
-        return InputError(f"{self!r} does not define {method}: define it, or use {DENSITIES}.")
+            return InputError(f"{self!r} can be negative and is no density: use {others}.")
+        return InputError(f"{self!r} does not define {method}: define it, or use {others}.")
 
     def sample_frequencies(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        r"""Independent wave vectors :math:`\omega` with :math:`\varphi(|x|^2) = \mathbb{E}\cos(\omega\cdot x)`.
+        r"""Draw wave vectors :math:`\omega` with :math:`\varphi(|x|^2) = \mathbb{E}\cos(\omega\cdot x)`.
 
-        They are in radians a unit of length, at unit length scale.
+        They are in radians per unit of length, at unit length scale.
 
         Parameters
         ----------
         n : int
             Number of wave vectors.
         rng : numpy.random.Generator
-            Where they come from.
+            Source of randomness.
 
         Returns
         -------
         ndarray of shape (n, dim)
-            One wave vector a row, float64.
+            One wave vector per row, float64.
 
         Raises
         ------
         InputError
-            If a kernel of a user does not define it.
+            If the kernel does not define it.
         """
-        raise InputError(
-            f"{self!r} does not define sample_frequencies: define it, or use Gaussian(), Laplacian(), Matern(), IMQ(), SDO() or "
-            "Sobolev()."
-        )
+        raise self._no_spectrum("sample_frequencies")
 
     def log_spectral_density(self, omega: np.ndarray) -> np.ndarray:
-        r"""Logarithm of the density that :meth:`sample_frequencies` draws from.
+        r"""Return the logarithm of the density that :meth:`sample_frequencies` draws from.
 
         Parameters
         ----------
         omega : ndarray of shape (n, dim)
-            Wave vectors, in radians a unit of length.
+            Wave vectors, in radians per unit of length.
 
         Returns
         -------
@@ -292,28 +380,29 @@ class Kernel(ABC):
         Raises
         ------
         InputError
-            If a kernel of a user does not define it.
+            If the kernel does not define it.
         """
-        raise InputError(
-            f"{self!r} does not define log_spectral_density: define it, or use Gaussian(), Laplacian(), Matern(), IMQ(), SDO() "
-            "or Sobolev()."
-        )
+        raise self._no_spectrum("log_spectral_density")
+
+    def _no_spectrum(self, method: str) -> InputError:
+        others = names_of_kernels("has_spectrum", self.bound_dim)
+        return InputError(f"{self!r} does not define {method}: define it, or use {others}.")
 
 
 @dataclass(frozen=True)
 class SelfConvolution:
-    r"""A kernel convolved with itself: :math:`(k * k)(r) = e^{c}\,\psi(s)`, psi(0) = 1.
+    r"""Kernel convolved with itself: :math:`(k * k)(r) = e^{c}\,\psi(s)`, psi(0) = 1.
 
-    The constant is kept as a logarithm: it over- and underflows in high dimensions.
+    The constant is kept as a logarithm because it over- or underflows in high dimensions.
 
     Parameters
     ----------
     log_constant : float
         c, at unit length scale; a length scale ell adds ``dim * log(ell)``.
     psi : callable
-        Overwriting form ``(s, work) -> array`` of psi.
+        ``(s, work) -> array``; it may overwrite `s`.
     kernel : Kernel, optional
-        The kernel whose separation of points psi takes, where it is not a function of squared distances.
+        Kernel whose separation of points is the argument of psi, if that is not a squared distance.
     """
 
     log_constant: float
@@ -321,18 +410,18 @@ class SelfConvolution:
     kernel: Kernel | None = None
 
     def __call__(self, s: Array) -> Array:
-        """psi at squared scaled distances `s`, an array or a number."""
+        """Return psi at squared scaled distances `s`, an array or a number."""
         return _on_copy(self.psi, s)
 
 
 class Workspace:
-    """Scratch arrays of one thread, allocated once and used again: fresh pages cost more than the arithmetic."""
+    """Scratch arrays of one thread, which are reused: fresh memory pages cost more time than the arithmetic."""
 
     def __init__(self) -> None:
         self._buffers: dict[str, np.ndarray] = {}
 
     def empty(self, slot: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-        """Uninitialised NumPy array of `shape`, sharing memory with every earlier array of the same `slot`."""
+        """Return an uninitialised NumPy array of `shape` in the memory of every earlier array of the same `slot`."""
         dtype = np.dtype(dtype)
         size = math.prod(shape) * dtype.itemsize
         buffer = self._buffers.get(slot)
@@ -341,7 +430,7 @@ class Workspace:
         return buffer[:size].view(dtype).reshape(shape)
 
     def copy(self, slot: str, a: Array) -> Array:
-        """Copy of `a`: in this workspace for NumPy, wherever the library puts it for others."""
+        """Return a copy of `a`: in this workspace for NumPy, in new memory for other libraries."""
         if not isinstance(a, np.ndarray):
             return namespace(a).asarray(a, device=a.device, copy=True)
         out = self.empty(slot, a.shape, a.dtype)
@@ -350,11 +439,11 @@ class Workspace:
 
 
 def cap(a: Array, most: float) -> Array:
-    """Overwrite what is above `most` by it, so that powers stay finite and no infinity meets a 0; NaN stays."""
+    """Replace values above `most` by it, in place, so that powers stay finite and inf * 0 does not occur; NaN stays."""
     if not isinstance(a, np.ndarray):
-        a[...] = namespace(a).clip(a, max=most)  # to look would be to wait for the device
+        a[...] = namespace(a).clip(a, max=most)  # a test for large values would wait for the device
         return a
     above = a > most
-    if np.any(above):  # to look takes a quarter of the time of a minimum
+    if np.any(above):  # this test takes a quarter of the time of a minimum
         a[above] = most
     return a

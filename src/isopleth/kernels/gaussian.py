@@ -8,29 +8,31 @@ from dataclasses import dataclass
 import numpy as np
 
 from isopleth.backend import Array, namespace, overwrite
-from isopleth.kernels.base import Kernel, SelfConvolution, Workspace, cap
+from isopleth.kernels.base import Kernel, SelfConvolution, Workspace, cap, register
 
-_FURTHEST = 1e4
+_FURTHEST = 1e4  # of s: e^(-s/2) is 0 beyond it
 
 
 def _exp_of(s: Array, factor: float) -> Array:
+    """Compute e^(factor s) in the memory of `s`."""
     s *= factor
     return overwrite(namespace(s).exp, s)
 
 
-def _near_part(s: Array, work: Workspace) -> Array:
-    """Copy of `s` up to where e^(-s/2) is long 0."""
+def _capped_copy(s: Array, work: Workspace) -> Array:
+    """Return a copy of `s` with values so limited that their powers are finite."""
     return cap(work.copy("power of s", s), _FURTHEST)
 
 
+@register("gaussian")
 @dataclass(frozen=True)
 class Gaussian(Kernel):
-    r"""The Gaussian kernel, :math:`\varphi(s) = e^{-s/2}`.
+    r"""Gaussian kernel, :math:`\varphi(s) = e^{-s/2}`.
 
     Parameters
     ----------
     dim : int, optional
-        Dimension of the points; left out, it is bound at fit.
+        Dimension of the points; if omitted, fit sets it.
 
     Examples
     --------
@@ -50,7 +52,7 @@ class Gaussian(Kernel):
             if order:
                 out *= -0.5
             return out
-        power = _near_part(s, work)
+        power = _capped_copy(s, work)
         if order == 4:
             power *= power
         power *= (-0.5) ** order
@@ -58,8 +60,8 @@ class Gaussian(Kernel):
         return power
 
     def _laplacian(self, s: Array, work: Workspace) -> Array:
-        """(s - d) e^(-s/2): one exponential instead of two."""
-        out = _near_part(s, work)
+        """Compute (s - d) e^(-s/2): one exponential instead of two."""
+        out = _capped_copy(s, work)
         out -= float(self.bound_dim)
         out *= _exp_of(s, -0.5)
         return out
@@ -73,21 +75,21 @@ class Gaussian(Kernel):
         return s
 
     def self_convolution(self) -> SelfConvolution:
-        r""":math:`\pi^{d/2}\, e^{-s/4}`."""
+        r"""Return :math:`\pi^{d/2}\, e^{-s/4}`."""
         return SelfConvolution(0.5 * self.bound_dim * math.log(math.pi), lambda s, work: _exp_of(s, -0.25))
 
     def log_integral(self) -> float:
-        r"""log of :math:`(2\pi)^{d/2}`."""
+        r"""Return the logarithm of :math:`(2\pi)^{d/2}`."""
         return 0.5 * self.bound_dim * math.log(2.0 * math.pi)
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Standard normal draws."""
+        """Draw from the standard normal distribution."""
         return rng.standard_normal((n, self.bound_dim))
 
     def sample_frequencies(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Standard normal draws: the kernel is its own spectrum."""
+        """Draw from the standard normal distribution, the spectrum of the kernel."""
         return rng.standard_normal((n, self.bound_dim))
 
     def log_spectral_density(self, omega: np.ndarray) -> np.ndarray:
-        """The standard normal density."""
+        """Return the logarithm of the standard normal density."""
         return np.asarray(-0.5 * np.sum(omega**2, axis=1) - 0.5 * self.bound_dim * math.log(2.0 * math.pi))

@@ -1,4 +1,4 @@
-"""The inverse multiquadric kernel."""
+"""Inverse multiquadric kernel."""
 
 from __future__ import annotations
 
@@ -6,27 +6,24 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import kve
 
 from isopleth.backend import Array, namespace, overwrite
 from isopleth.errors import InputError
-from isopleth.kernels.base import DENSITIES, SQUARES, Kernel, SelfConvolution, Workspace
-from isopleth.kernels.matern import matern_function
+from isopleth.kernels.base import Kernel, SelfConvolution, Workspace, names_of_kernels, register
+from isopleth.kernels.rational_quadratic import RationalQuadratic
 
 # s^floor(n/2) phi^(n) = c (s/(1+s))^floor(n/2) (1+s)^(-e/2); these are the (c, e).
 _FACTORS = ((1.0, 1), (-1 / 2, 3), (3 / 4, 3), (-15 / 8, 5), (105 / 16, 5))
 
-# Beyond this wave number, what is left of a Bessel function is its leading term.
-_ASYMPTOTIC = 1e8
-
 
 def _inverse(a: Array) -> Array:
+    """Compute 1/a in the memory of `a`."""
     a **= -1.0
     return a
 
 
 def _convolved(s: Array, work: Workspace) -> Array:
-    """1/agm(1, sqrt(1 + s/4)), agm being the limit of arithmetic and geometric means in turn."""
+    """Compute 1/agm(1, sqrt(1 + s/4)), agm being the arithmetic-geometric mean."""
     xp = namespace(s)
     s *= 0.25
     s += 1.0
@@ -44,17 +41,19 @@ def _convolved(s: Array, work: Workspace) -> Array:
     return _inverse(a)
 
 
+@register("imq")
 @dataclass(frozen=True)
 class IMQ(Kernel):
-    r"""The inverse multiquadric kernel, :math:`\varphi(s) = (1 + s)^{-1/2}`.
+    r"""Inverse multiquadric kernel, :math:`\varphi(s) = (1 + s)^{-1/2}`.
 
-    Its tails are so heavy that it does not integrate in any dimension, and its square does in one dimension only: it
-    serves scores and Stein discrepancies, but in two dimensions and more no densities.
+    It has no integral in any dimension, and its square has one in one dimension only: use it for scores and Stein
+    discrepancies, not for densities of two columns or more. It is ``RationalQuadratic(alpha=0.5)`` without a logarithm and an
+    exponential for each value.
 
     Parameters
     ----------
     dim : int, optional
-        Dimension of the points; left out, it is bound at fit.
+        Dimension of the points; if omitted, fit sets it.
 
     Examples
     --------
@@ -68,11 +67,21 @@ class IMQ(Kernel):
         """Infinite: the kernel is analytic."""
         return math.inf
 
+    @property
+    def integrable(self) -> bool:
+        """False: the kernel has no integral in any dimension."""
+        return False
+
+    @property
+    def square_integrable(self) -> bool:
+        """True in one dimension."""
+        return self.bound_dim == 1
+
     def _product(self, s: Array, order: int, work: Workspace) -> Array:
         xp = namespace(s)
         share = None
         if order > 1:
-            # s/(1+s) in a form that holds at infinity
+            # s/(1+s) in a form that is 1 at infinity
             share = _inverse(work.copy("share", s))
             share += 1.0
             share = _inverse(share)
@@ -104,50 +113,42 @@ class IMQ(Kernel):
         return out
 
     def self_convolution(self) -> SelfConvolution:
-        r"""In one dimension, a complete elliptic integral.
+        r"""Return a complete elliptic integral, in one dimension.
 
         .. math:: \int \varphi(|z|^2)\, \varphi(|z - r|^2)\, dz = \frac{4}{\sqrt{r^2 + 4}}\, K(k)
             = \frac{\pi}{\operatorname{agm}(1, \sqrt{1 + r^2/4})}, \qquad k^2 = \frac{r^2}{r^2 + 4}
 
-        The mean of Gauss gives it to the last digits at every distance, in a dozen square roots or fewer.
+        The arithmetic-geometric mean gives it to the last digits at every distance, in a dozen square roots or fewer.
 
         Raises
         ------
         InputError
-            In two dimensions and more, where the square does not integrate.
+            In two dimensions and more, where the square has no integral.
         """
-        if self.bound_dim > 1:
-            raise InputError(
-                f"{self!r} has a square that does not integrate, so that f^2 is no density: use {SQUARES}."
-            )
+        if not self.square_integrable:
+            others = names_of_kernels("square_integrable", self.bound_dim)
+            raise InputError(f"{self!r} has a square that does not integrate, so that f^2 is no density: use {others}.")
         return SelfConvolution(math.log(math.pi), _convolved)
 
     def log_integral(self) -> float:
-        """Refused: the kernel does not integrate in any dimension."""
-        raise InputError(f"{self!r} does not integrate and is no density: use {DENSITIES}.")
+        """Raise InputError: the kernel has no integral in any dimension."""
+        raise self._no_integral()
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Refused, as :meth:`log_integral` is."""
-        raise InputError(f"{self!r} does not integrate and is no density: use {DENSITIES}.")
+        """Raise InputError, as :meth:`log_integral` does."""
+        raise self._no_integral()
+
+    def _no_integral(self) -> InputError:
+        others = names_of_kernels("integrable", self.bound_dim)
+        return InputError(f"{self!r} does not integrate and is no density: use {others}.")
 
     def sample_frequencies(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        r"""Products of a standard normal vector and a standard normal number.
+        r"""Draw products of a standard normal vector and a standard normal number.
 
-        :math:`(1+s)^{-1/2} = \mathbb{E}\, e^{-g^2 s/2}` for a standard normal g, a mixture of Gaussian kernels.
+        The kernel is a mixture of Gaussian kernels: :math:`(1+s)^{-1/2} = \mathbb{E}\, e^{-g^2 s/2}` for a standard normal g.
         """
         return rng.standard_normal((n, 1)) * rng.standard_normal((n, self.bound_dim))
 
     def log_spectral_density(self, omega: np.ndarray) -> np.ndarray:
-        r""":math:`\propto |\omega|^{-b} K_b(|\omega|)`, :math:`b = (d-1)/2`: infinite at 0."""
-        order, d = 0.5 * (self.bound_dim - 1), self.bound_dim
-        with np.errstate(divide="ignore", over="ignore"):
-            r = np.linalg.norm(omega, axis=1)
-            near = np.minimum(r, _ASYMPTOTIC)
-            # K_b(r) e^r falls like r^(-1/2) from there on.
-            log_bessel = np.log(kve(order, near)) - 0.5 * np.log(np.maximum(r / _ASYMPTOTIC, 1.0)) - r
-            high = np.isposinf(log_bessel) & (r > 0.0)  # K_b of high orders overflows; r^b K_b does not
-            if high.any() and order > 0.0:
-                size = (order - 1.0) * math.log(2.0) + math.lgamma(order)
-                log_bessel[high] = size - order * np.log(r[high]) + np.log(matern_function(r[high], order))
-            at_one = -0.5 * d * math.log(2.0 * math.pi) - 0.5 * math.log(0.5 * math.pi)
-            return np.asarray(log_bessel - order * np.log(r) + at_one)
+        r"""Return the log of a density :math:`\propto |\omega|^{-b} K_b(|\omega|)`, :math:`b = (d-1)/2`: infinite at 0."""
+        return RationalQuadratic(self.bound_dim, alpha=0.5).log_spectral_density(omega)

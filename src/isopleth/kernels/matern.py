@@ -1,4 +1,4 @@
-"""The Matern kernels of order 3/2, 5/2 and 7/2."""
+"""Matern kernels of order 1/2 (the Laplacian), 3/2, 5/2 and 7/2."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from scipy.special import gammaln, kve
 
 from isopleth.backend import Array, namespace, overwrite
 from isopleth.errors import InputError
-from isopleth.kernels.base import Kernel, SelfConvolution, Workspace, cap
+from isopleth.kernels.base import Kernel, SelfConvolution, Workspace, cap, register
 from isopleth.kernels.radial_table import RadialTable, tabulate
 
 
 def _rescaled(table: RadialTable, factor: float, s: Array, work: Workspace) -> Array:
+    """Compute table(factor s), overwriting `s`."""
     s *= factor
     return table(s, work)
 
 
 class MaternFamily(Kernel):
-    r"""The kernels :math:`M_\nu(\sqrt{2\nu s})`, :math:`M_\nu(z) = \frac{2^{1-\nu}}{\Gamma(\nu)} z^\nu K_\nu(z)`, nu half-odd.
+    r"""Kernels :math:`M_\nu(\sqrt{2\nu s})`, :math:`M_\nu(z) = \frac{2^{1-\nu}}{\Gamma(\nu)} z^\nu K_\nu(z)`, for half-odd nu.
 
-    nu is their :attr:`smoothness`.
+    nu is the :attr:`smoothness`.
     """
 
     def _product(self, s: Array, order: int, work: Workspace) -> Array:
@@ -40,7 +41,7 @@ class MaternFamily(Kernel):
         u = overwrite(xp.sqrt, s)
         series = product_terms(self.smoothness, 0)
         if len(series.coefficients) > 1:
-            # Far beyond, the logarithm of the polynomial is nothing beside u, and its powers would overflow.
+            # For huge u the logarithm of the polynomial is negligible beside u, and its powers would overflow.
             near = xp.clip(u, None, float(xp.finfo(u.dtype).max) ** 0.25)
             front = series._replace(coefficients=(0.0, *series.coefficients[1:])).polynomial(near, work)
             front = overwrite(xp.log1p, front)
@@ -51,7 +52,7 @@ class MaternFamily(Kernel):
         return u
 
     def _log_slope(self, s: Array, work: Workspace) -> Array:
-        r""":math:`-\tfrac{\nu}{2(\nu-1)} M_{\nu-1}/M_\nu` by the recurrence of M, in ratios that neither over- nor underflow."""
+        r"""Compute :math:`-\tfrac{\nu}{2(\nu-1)} M_{\nu-1}/M_\nu` by the recurrence of M in ratios, which stay finite."""
         nu = self.smoothness
         z = overwrite(namespace(s).sqrt, s)
         z *= math.sqrt(2.0 * nu)
@@ -70,7 +71,7 @@ class MaternFamily(Kernel):
         return ratio
 
     def self_convolution(self) -> SelfConvolution:
-        r"""A Matern function of order :math:`\mu = 2\nu + d/2` in the same :math:`z = \sqrt{2\nu s}`, not rescaled.
+        r"""Return a Matern function of order :math:`\mu = 2\nu + d/2` in the same :math:`z = \sqrt{2\nu s}`.
 
         .. math:: k * k = \frac{2^d \pi^{d/2}}{(2\nu)^{d/2}} \Bigl[\tfrac{\Gamma(\nu+d/2)}{\Gamma(\nu)}\Bigr]^2
             \frac{\Gamma(2\nu+d/2)}{\Gamma(2\nu+d)}\, M_\mu(z), \qquad M_\mu(z) = \frac{2^{1-\mu}}{\Gamma(\mu)} z^\mu K_\mu(z)
@@ -81,29 +82,29 @@ class MaternFamily(Kernel):
         return SelfConvolution(log_constant, partial(_rescaled, matern_table(2.0 * nu + 0.5 * d), 2.0 * nu))
 
     def log_integral(self) -> float:
-        r"""log of :math:`(2\nu)^{-d/2}\, 2^d \pi^{d/2}\, \Gamma(\nu + d/2)/\Gamma(\nu)`."""
+        r"""Return the logarithm of :math:`(2\nu)^{-d/2}\, 2^d \pi^{d/2}\, \Gamma(\nu + d/2)/\Gamma(\nu)`."""
         return _log_integral(self.smoothness, self.smoothness, self.bound_dim)
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        r"""Normal draws of variance :math:`t/\nu` with t from the Gamma distribution of shape nu + dim/2."""
+        r"""Draw normal vectors of variance :math:`t/\nu` with t from the Gamma distribution of shape nu + dim/2."""
         nu, d = self.smoothness, self.bound_dim
         variance = rng.gamma(nu + 0.5 * d, size=(n, 1)) / nu
         return np.sqrt(variance) * rng.standard_normal((n, d))
 
     def sample_frequencies(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        r"""Draws of the multivariate t-distribution with :math:`2\nu` degrees of freedom."""
+        r"""Draw from the multivariate t-distribution with :math:`2\nu` degrees of freedom."""
         nu = self.smoothness
         return rng.standard_normal((n, self.bound_dim)) / np.sqrt(rng.gamma(nu, size=(n, 1)) / nu)
 
     def log_spectral_density(self, omega: np.ndarray) -> np.ndarray:
-        r"""The multivariate t-density, :math:`\propto (1 + |\omega|^2/2\nu)^{-\nu - d/2}`."""
+        r"""Return the logarithm of the multivariate t-density, :math:`\propto (1 + |\omega|^2/2\nu)^{-\nu - d/2}`."""
         nu, d = self.smoothness, self.bound_dim
         at_zero = gammaln(nu + 0.5 * d) - gammaln(nu) - 0.5 * d * math.log(2.0 * math.pi * nu)
         return np.asarray(at_zero - (nu + 0.5 * d) * np.log1p(0.5 / nu * np.sum(omega**2, axis=1)))
 
 
 def _log_integral(mu: float, nu: float, dim: int) -> float:
-    """log of the integral of M_mu(sqrt(2 nu) |x|)."""
+    """Return the logarithm of the integral of M_mu(sqrt(2 nu) |x|)."""
     return float(0.5 * dim * math.log(2.0 * math.pi / nu) + gammaln(mu + 0.5 * dim) - gammaln(mu))
 
 
@@ -111,22 +112,25 @@ _ORDERS = (1.5, 2.5, 3.5)
 _OTHER_NAMES = {0.5: "Laplacian()", float("inf"): "Gaussian()"}
 
 
+@register("matern72", nu=3.5)
+@register("matern52", nu=2.5)
+@register("matern32", nu=1.5)
 @dataclass(frozen=True)
 class Matern(MaternFamily):
-    r"""The Matern kernel of order nu, a polynomial in :math:`z = \sqrt{2\nu s}` times an exponential.
+    r"""Matern kernel of order nu, a polynomial in :math:`z = \sqrt{2\nu s}` times an exponential.
 
     .. math:: \varphi(s) = e^{-z} \begin{cases} 1 + z & \nu = 3/2 \\ 1 + z + z^2/3 & \nu = 5/2 \\
         1 + z + 2z^2/5 + z^3/15 & \nu = 7/2 \end{cases}
 
-    Functions in its space have about nu + dim/2 derivatives: it lies between :class:`Laplacian`, which is order 1/2, and
-    :class:`Gaussian`, which is the limit of large orders.
+    Functions in its space have about nu + dim/2 derivatives. Order 1/2 is :class:`Laplacian`, and the limit of large orders is
+    :class:`Gaussian`.
 
     Parameters
     ----------
     dim : int, optional
-        Dimension of the points; left out, it is bound at fit.
+        Dimension of the points; if omitted, fit sets it.
     nu : {1.5, 2.5, 3.5}, default=1.5
-        The order.
+        Order.
 
     Examples
     --------
@@ -147,18 +151,19 @@ class Matern(MaternFamily):
 
     @property
     def smoothness(self) -> float:
-        """`nu`."""
+        """The order `nu`."""
         return float(self.nu)
 
 
+@register("laplacian")
 @dataclass(frozen=True)
 class Laplacian(MaternFamily):
-    r"""The Laplacian or exponential kernel, :math:`\varphi(s) = e^{-\sqrt{s}}` (Matern 1/2).
+    r"""Laplacian or exponential kernel, :math:`\varphi(s) = e^{-\sqrt{s}}` (Matern 1/2).
 
     Parameters
     ----------
     dim : int, optional
-        Dimension of the points; left out, it is bound at fit.
+        Dimension of the points; if omitted, fit sets it.
 
     Examples
     --------
@@ -173,14 +178,14 @@ class Laplacian(MaternFamily):
         return 0.5
 
 
-_END = 1e-17
+_END = 1e-17  # values below are taken for 0
 
 
 def matern_function(u: np.ndarray, mu: float) -> np.ndarray:
-    r""":math:`M_\mu(u) = \tfrac{2^{1-\mu}}{\Gamma(\mu)} u^\mu K_\mu(u)` for u > 0 and whole or half-whole mu >= 1/2.
+    r"""Return :math:`M_\mu(u) = \tfrac{2^{1-\mu}}{\Gamma(\mu)} u^\mu K_\mu(u)` for u > 0 and mu >= 1/2 a multiple of 1/2.
 
-    The recurrence :math:`M_{\mu+1} = M_\mu + \tfrac{u^2}{4\mu(\mu-1)} M_{\mu-1}` adds positive terms only: nothing is
-    lost and nothing overflows, whatever mu.
+    The recurrence :math:`M_{\mu+1} = M_\mu + \tfrac{u^2}{4\mu(\mu-1)} M_{\mu-1}` adds positive terms only, so that
+    no digits cancel and nothing overflows for any mu.
     """
     if (2 * mu) % 1 or mu < 0.5:
         raise ValueError(f"mu = {mu!r}: expected a positive multiple of 1/2.")
@@ -198,27 +203,27 @@ def matern_function(u: np.ndarray, mu: float) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def matern_table(mu: float) -> RadialTable:
-    """M_mu as a table in s = u^2."""
+    """Return M_mu as a table in s = u^2."""
     octaves = np.arange(2, 40)
     gone = matern_function(np.sqrt(np.ldexp(1.0, octaves)), mu) < _END
     return tabulate(lambda s: matern_function(np.sqrt(s), mu), 1.0, int(octaves[np.argmax(gone)]), 1.0)
 
 
-# Coefficients of powers of z = sqrt(2 nu s), in front of e^-z. Exact: terms that cancel are gone.
+# Coefficients of powers of z = sqrt(2 nu s), in front of e^-z. They are exact, so terms that cancel become 0.
 _Terms = dict[int, Fraction]
 
 _FURTHEST = 1e3  # of sqrt(s): e^-1000 is 0 in every precision, and no power of 1000 in use overflows
 
 
 class PowerSeries(NamedTuple):
-    r""":math:`e^{-\lambda u} \sum_k c_k u^{lowest + k}` in u = sqrt(s)."""
+    r"""The function :math:`e^{-\lambda u} \sum_k c_k u^{lowest + k}` of u = sqrt(s)."""
 
     rate: float
     lowest: int
     coefficients: tuple[float, ...]
 
     def overwrite(self, u: Array, work: Workspace) -> Array:
-        """Values at `u`, in its memory or in scratch. An infinite limit at 0 stays infinite."""
+        """Compute values at `u`, in its memory or in scratch. An infinite limit at 0 stays infinite."""
         if len(self.coefficients) == 1 and self.lowest == 0:
             out = self._decay(u)
             if self.coefficients != (1.0,):
@@ -234,7 +239,7 @@ class PowerSeries(NamedTuple):
         return out
 
     def polynomial(self, u: Array, work: Workspace) -> Array:
-        """The sum over u^lowest, by Horner's rule in scratch."""
+        """Compute the sum divided by u^lowest, by Horner's rule in scratch."""
         out = _times(u, self.coefficients[-1], work)
         for c in self.coefficients[-2:0:-1]:
             out += c
@@ -251,13 +256,14 @@ class PowerSeries(NamedTuple):
 
 
 def _times(u: Array, factor: float, work: Workspace) -> Array:
-    """Product in scratch, in one pass where there is scratch."""
+    """Return u times factor, for NumPy in scratch."""
     if not isinstance(u, np.ndarray):
         return u * factor
     return np.multiply(u, factor, out=work.empty("polynomial", u.shape, u.dtype))
 
 
 def _phi(nu: Fraction) -> _Terms:
+    """Return the polynomial of the kernel itself."""
     p = int(nu)
     front = Fraction(math.factorial(p), math.factorial(2 * p))
     return {
@@ -267,7 +273,7 @@ def _phi(nu: Fraction) -> _Terms:
 
 
 def _slope(terms: _Terms, nu: Fraction) -> _Terms:
-    """The derivative in s: dz/ds = nu/z."""
+    """Return the derivative in s, with dz/ds = nu/z."""
     out: _Terms = {}
     for k, c in terms.items():
         out[k - 1] = out.get(k - 1, Fraction(0)) - nu * c
@@ -276,6 +282,7 @@ def _slope(terms: _Terms, nu: Fraction) -> _Terms:
 
 
 def _product(nu: Fraction, order: int) -> _Terms:
+    """Return s^floor(order/2) times the derivative `order` in s."""
     terms = _phi(nu)
     for _ in range(order):
         terms = _slope(terms, nu)
@@ -284,6 +291,7 @@ def _product(nu: Fraction, order: int) -> _Terms:
 
 
 def _in_distances(terms: _Terms, nu: Fraction) -> PowerSeries:
+    """Return the same function in sqrt(s) in place of z."""
     rate = math.sqrt(2 * nu)
     kept = [k for k, c in terms.items() if c]
     powers = range(min(kept), max(kept) + 1)
@@ -292,14 +300,14 @@ def _in_distances(terms: _Terms, nu: Fraction) -> PowerSeries:
 
 @lru_cache
 def product_terms(nu: float, order: int) -> PowerSeries:
-    """s^floor(order/2) times the derivative `order` of phi in s."""
+    """Return s^floor(order/2) times the derivative `order` of phi in s."""
     half_odd = Fraction(nu)
     return _in_distances(_product(half_odd, order), half_odd)
 
 
 @lru_cache
 def laplacian_terms(nu: float, dim: int) -> PowerSeries:
-    """2 (dim phi' + 2 s phi''), in one: infinities of opposite sign cancel here and not at 0."""
+    """Return 2 (dim phi' + 2 s phi'') as one series, in which infinities of opposite sign at 0 cancel exactly."""
     half_odd = Fraction(nu)
     terms = {k: 2 * dim * c for k, c in _product(half_odd, 1).items()}
     for k, c in _product(half_odd, 2).items():

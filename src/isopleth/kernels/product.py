@@ -248,7 +248,7 @@ class _LaplacianOverlap(LaplacianFactor):
                 step = overwrite(xp.abs, _difference(a[:, j], b[:, j], work))
                 s += step
                 if bool(_reach(a[:, j], b[:, j]) > _FURTHEST):
-                    step = xp.clip(step, max=_FURTHEST)
+                    step = xp.clip(step, None, _FURTHEST)  # by position: NumPy 2.0 needs both bounds
                 step += 1.0
                 product *= step
             s -= overwrite(xp.log, product)

@@ -1,4 +1,4 @@
-"""A radial function as a table of cubics: a few nanoseconds a value, whatever the function cost to compute."""
+"""Tables of piecewise cubics for radial functions that are expensive to compute: a few nanoseconds for each value."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ import numpy as np
 from isopleth.backend import Array, namespace
 from isopleth.kernels.base import Workspace
 
-# Values per pass. The calls into NumPy each take the interpreter's lock: with shorter passes two threads wait for one
-# another, with longer ones the scratch, 1.5 MiB, leaves the cache of a core.
+# Values per pass. With shorter passes threads wait for each other's use of the interpreter's lock; with longer ones the scratch,
+# 1.5 MiB, does not fit in the cache of a core.
 _CHUNK = 32768
-_LONG_CHUNK = 2**22  # values per pass on another device: a dozen arrays of them together are less than two large tiles
+_LONG_CHUNK = 2**22  # values per pass on another device: a dozen such arrays take less memory than two large tiles
 _MANTISSA_BITS = 52
 _EXPONENT_BIAS = 1023
 
 
 @dataclass(frozen=True, eq=False)
 class RadialTable:
-    """Piecewise cubic in s > 0 whose cells are the leading bits of the float s: as many in every octave.
+    """Piecewise cubic in s > 0 with equally many cells in every octave.
 
-    Finding a cell is then a shift of the bits, and a singularity at 0 is resolved at every scale. Below the first
-    octave the function is held constant, from the end of the last octave on it is 0.
+    The number of a cell is a shift of the bits of the float s, and a singularity at 0 is resolved at every scale. Below the
+    first octave the function is constant, from the end of the last octave on it is 0.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class RadialTable:
     bits : int
         An octave has ``2**bits`` cells.
     at_zero : float
-        The limit at 0; where it is infinite, only ``s == 0`` has it.
+        The limit at 0. If it is infinite, only ``s == 0`` has this value.
     """
 
     cells: np.ndarray
@@ -54,10 +54,10 @@ class RadialTable:
 
     @cached_property
     def _rows(self) -> np.ndarray:
-        """The same cubics as polynomials in s itself, which spares a pass over the data.
+        """The same cubics as polynomials in s itself, which saves a pass over the data.
 
-        With y = s/w - b, b is a whole number below ``2**(bits + 1)`` and w a power of two, so that little is lost:
-        terms are as large as s^k f^(k), and those are of the size of f on a scale of octaves.
+        In y = s/w - b, b is a whole number below ``2**(bits + 1)`` and w a power of two. Few digits cancel, because terms are
+        of the size of s^k f^(k), which is about that of f for functions that are smooth on a scale of octaves.
         """
         cell = np.arange(len(self.cells) - 2)
         per_octave = 1 << self.bits
@@ -72,7 +72,7 @@ class RadialTable:
         return rows
 
     def __call__(self, s: Array, work: Workspace) -> Array:
-        """Values at squared scaled distances `s` of any shape but a scalar's; may overwrite `s`."""
+        """Compute values at squared scaled distances `s`, an array of one dimension or more; it may overwrite `s`."""
         if not isinstance(s, np.ndarray):
             return self._standard(s)
         flat = s.reshape(-1)
@@ -81,18 +81,18 @@ class RadialTable:
         index = work.empty("table: cell", (size,), np.int64)
         rows = work.empty("table: cubic", (size, 4), np.float64)
         for start in range(0, flat.size, _CHUNK):
-            part = flat[start : start + _CHUNK]
-            n = part.size
-            self._overwrite(part, inside[:n], index[:n], rows[:n])
+            chunk = flat[start : start + _CHUNK]
+            n = chunk.size
+            self._overwrite(chunk, inside[:n], index[:n], rows[:n])
         return flat.reshape(s.shape)
 
     def _overwrite(self, s: np.ndarray, inside: np.ndarray, index: np.ndarray, rows: np.ndarray) -> None:
-        """The hot path: `s` becomes the values; the other three are scratch."""
-        np.minimum(s, math.ldexp(1.0, self.highest), out=inside)  # 0 * inf is no 0
+        """Replace `s` by the values; the other three arrays are scratch."""
+        np.minimum(s, math.ldexp(1.0, self.highest), out=inside)  # 0 * inf would be NaN
         np.right_shift(inside.view(np.int64), _MANTISSA_BITS - self.bits, out=index)
         index -= ((self.lowest + _EXPONENT_BIAS) << self.bits) - 1
         np.take(self._rows, index, axis=0, out=rows, mode="clip")
-        value = index.view(np.float64)  # the index is spent; its memory is not
+        value = index.view(np.float64)  # in the memory of the index, which is not needed any more
         np.multiply(rows[:, 3], inside, out=value)
         value += rows[:, 2]
         value *= inside
@@ -103,20 +103,20 @@ class RadialTable:
             s[inside == 0.0] = self.at_zero
 
     def _standard(self, s: Array) -> Array:
-        """The same cells with nothing but functions of the array-API standard, in the precision of `s`."""
+        """Compute the same with functions of the array-API standard, in the precision of `s`."""
         xp = namespace(s)
         flat = xp.reshape(s, (-1,))
         if flat.shape[0] > _LONG_CHUNK:
             for start in range(0, flat.shape[0], _LONG_CHUNK):
-                part = slice(start, start + _LONG_CHUNK)
-                flat[part] = self._standard(flat[part])
+                chunk = slice(start, start + _LONG_CHUNK)
+                flat[chunk] = self._standard(flat[chunk])
             return xp.reshape(flat, s.shape)
         first, end, per_octave = math.ldexp(1.0, self.lowest), math.ldexp(1.0, self.highest), 1 << self.bits
-        inside = xp.where(flat > first, flat, xp.full_like(flat, first))  # in this form NaN goes inside too
+        inside = xp.where(flat > first, flat, xp.full_like(flat, first))  # in this form NaN is replaced too
         inside = xp.where(inside < end, inside, xp.full_like(flat, end))
         octave = xp.floor(xp.log2(inside))
         y = (inside * 2.0 ** (-octave) - 1.0) * per_octave
-        column = xp.clip(xp.floor(y), 0.0, per_octave - 1.0)  # a rounded logarithm may be in the next octave
+        column = xp.clip(xp.floor(y), 0.0, per_octave - 1.0)  # rounding of the logarithm may give the next octave
         y = y - column
         cell = xp.astype((octave - self.lowest) * per_octave + column + 1.0, xp.int64)
         cell = xp.where(flat < first, xp.zeros_like(cell), cell)
@@ -130,14 +130,14 @@ class RadialTable:
 
 @lru_cache(maxsize=64)
 def _cells_as(table: RadialTable, xp: Any, dtype: Any, device: Any) -> Array:
-    """Cells of `table` as an array of another library: moved to its device once, not with every tile."""
+    """Return the cells of `table` as an array of another library. The cache avoids a transfer with every tile."""
     return xp.asarray(table.cells, dtype=dtype, device=device, copy=True)
 
 
-# A vectorised function of s > 0.
+# Vectorised function of s > 0.
 RadialFunction = Callable[[np.ndarray], np.ndarray]
 
-# Where sqrt(s) is 1e-12: below it even a kernel with a kink is at its limit.
+# sqrt(s) is 1e-12 there; below it even a kernel with a kink has the value at 0.
 LOWEST_OCTAVE = -80
 
 _NODES = 24
@@ -148,7 +148,7 @@ _TOLERANCE = 1e-12
 
 @dataclass(frozen=True)
 class _Pieces:
-    """Chebyshev series on dyadic parts of octaves: part `position` of ``2**depth`` of the octave from ``2**octave``."""
+    """Chebyshev series on pieces of octaves: piece `position` of ``2**depth`` of the octave from ``2**octave``."""
 
     depth: int
     octave: np.ndarray
@@ -160,9 +160,9 @@ class _Pieces:
 
 
 def tabulate(function: RadialFunction, at_zero: float, highest: int, scale: float) -> RadialTable:
-    """Table of `function` on ``0 <= s < 2**highest``.
+    """Return a table of `function` on ``0 <= s < 2**highest``.
 
-    The function is evaluated on few Chebyshev pieces only; the many cubics of the table are filled from these.
+    The function is evaluated at nodes of few Chebyshev series only; the cubics of the table are computed from these.
 
     Parameters
     ----------
@@ -171,14 +171,14 @@ def tabulate(function: RadialFunction, at_zero: float, highest: int, scale: floa
     at_zero : float
         Its limit at 0, which may be infinite.
     highest : int
-        Beyond ``2**highest`` the function is as good as 0.
+        Beyond ``2**highest`` the function counts as 0.
     scale : float
         Size of the function: errors are measured against ``scale + |f|``.
     """
     lowest = _first_octave(function, at_zero, highest, scale)
     pieces = list(_resolve(function, np.arange(lowest, highest), scale))
     bits = min(_MAX_BITS, max(_MIN_BITS, max(p.depth for p in pieces)))
-    # a cubic's error falls by 16 with every halving of the cells
+    # halving the cells divides the error of a cubic by 16
     bits += max(0, math.ceil(math.log2(max(_error(p, bits, scale) for p in pieces) / _TOLERANCE) / 4))
     bits = min(bits, _MAX_BITS)
     per_octave = 1 << bits
@@ -194,7 +194,7 @@ def tabulate(function: RadialFunction, at_zero: float, highest: int, scale: floa
 
 
 def _first_octave(function: RadialFunction, at_zero: float, highest: int, scale: float) -> int:
-    """The first octave in which the function has left its limit at 0."""
+    """Return the first octave in which the function differs from its limit at 0."""
     if math.isinf(at_zero):
         return LOWEST_OCTAVE
     octaves = np.arange(LOWEST_OCTAVE, min(0, highest - 1))
@@ -207,7 +207,7 @@ def _chebyshev(degrees: int, z: np.ndarray) -> np.ndarray:
 
 
 def _resolve(function: RadialFunction, octaves: np.ndarray, scale: float) -> Iterator[_Pieces]:
-    """Halve pieces until the Chebyshev series of each has converged."""
+    """Yield pieces, halved until the Chebyshev series of each has converged."""
     z = np.cos(np.pi * (np.arange(_NODES) + 0.5) / _NODES)
     to_series = _chebyshev(_NODES, z) * (2.0 / _NODES)
     to_series[:, 0] *= 0.5
@@ -230,20 +230,20 @@ def _resolve(function: RadialFunction, octaves: np.ndarray, scale: float) -> Ite
 
 
 def _points(depth: int, bits: int, y: np.ndarray) -> np.ndarray:
-    """Places `y` (from 0 to 1) of every cell in a piece, in the piece's own coordinate from -1 to 1."""
+    """Return the positions `y` (from 0 to 1) within every cell of a piece, in the coordinate of the piece from -1 to 1."""
     count = 1 << (bits - depth)
     return 2.0 * (np.arange(count)[:, None] + y) / count - 1.0
 
 
 def _cubics(pieces: _Pieces, bits: int) -> np.ndarray:
-    """Cubics through four Chebyshev nodes of every cell, of shape (pieces, cells in a piece, 4)."""
+    """Return cubics through four Chebyshev nodes of every cell, of shape (pieces, cells in a piece, 4)."""
     y = 0.5 - 0.5 * np.cos(np.pi * (np.arange(4) + 0.5) / 4)
     values = np.tensordot(pieces.coefficients, _chebyshev(_NODES, _points(pieces.depth, bits, y)), axes=(1, 2))
     return values @ np.linalg.inv(np.vander(y, increasing=True)).T
 
 
 def _error(pieces: _Pieces, bits: int, scale: float) -> float:
-    """Largest error of the cubics between their nodes, relative to ``scale + |f|``."""
+    """Return the largest error of the cubics between their nodes, relative to ``scale + |f|``."""
     y = np.linspace(0.0, 1.0, 5)
     values = np.tensordot(pieces.coefficients, _chebyshev(_NODES, _points(pieces.depth, bits, y)), axes=(1, 2))
     cubic = _cubics(pieces, bits) @ np.vander(y, 4, increasing=True).T

@@ -1,4 +1,4 @@
-"""The profile of the SDO kernel and its derivatives, accurate at every distance."""
+"""Profile of the SDO kernel and its derivatives, accurate at every distance."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ from scipy.special import digamma, gammaln, kve, logsumexp
 
 from isopleth.kernels.spectral_quadrature import EPS, Estimate, SpectralQuadrature
 
-_GOOD_ENOUGH = 1e-14  # errors, relative to the size of the function, that call for no other way of evaluation
-_POOR = 1e-13
-_END = 1e-17
+_GOOD_ENOUGH = 1e-14  # error, relative to the size of the function, from which on another method is tried
+_POOR = 1e-13  # error from which on quadrature is prepared
+_END = 1e-17  # relative size that counts as 0
 
 
 def log_k0(dim: int, m: int) -> float:
-    """Logarithm of k_1(0), the mass of the spectral density 1/(1 + (2 pi |z|)^(2m))."""
+    """Return the logarithm of k_1(0), the mass of the spectral density 1/(1 + (2 pi |z|)^(2m))."""
     log_sphere = math.log(2.0) + 0.5 * dim * math.log(math.pi) - gammaln(0.5 * dim)
     return float(log_sphere - dim * math.log(2.0 * math.pi) + _log_radial_mass(dim, m))
 
 
 def _log_radial_mass(dim: int, m: int) -> float:
-    """Logarithm of the integral of t^(dim-1)/(1 + t^(2m))."""
+    """Return the logarithm of the integral of t^(dim-1)/(1 + t^(2m))."""
     return math.log(math.pi / (2 * m)) - math.log(sine_of_share(0.5 * dim, m))
 
 
 class SDOProfile:
     r"""Derivative `order` in s of :math:`\varphi(s) = k_1(\sqrt s)/k_1(0)` for the pair (dim, m).
 
-    Three ways of evaluation answer with an estimate of their own error, and every point takes the best: the series at
-    0, the closed form far from it, and, in high dimensions, quadrature between the two.
+    Three methods give values with estimates of their errors, and each point gets the value of the smallest error: the series at
+    0, a closed form far from 0 and, in high dimensions, quadrature between the two.
     """
 
     def __init__(self, dim: int, m: int, order: int) -> None:
         self.dim, self.m, self.order = dim, m, order
-        self.scale = (0.5 / dim) ** order  # phi is of the size 1 as far as s = 2 dim
+        self.scale = (0.5 / dim) ** order  # phi is of the size 1 up to s = 2 dim
         self._series = SDOSeries(dim, m, order)
         self._bessel = SDOBessel(dim, m, order, log_k0(dim, m))
         self._quadrature = self._between()
 
     def _between(self) -> SpectralQuadrature | None:
-        """Quadrature for the distances, if any, that are too far for the series and too near for the closed form."""
+        """Return a quadrature for distances too far for the series and too near for the closed form, if there are any."""
         r = math.sqrt(self.dim) * np.geomspace(1.0, 10.0 * math.sqrt(self.dim + 8.0), 200)
         poor = np.minimum(self._series(r).error, self._bessel(r).error) > _POOR * self._size(r * r)
         if not poor.any():
@@ -58,48 +58,50 @@ class SDOProfile:
         )
 
     def _size(self, s: np.ndarray) -> np.ndarray:
-        """What errors are measured against: they are multiplied by powers of s in use."""
+        """Return the size that errors are relative to; it decreases, because values are later multiplied by powers of s."""
         return self.scale * np.minimum(1.0, self.dim / s) ** ((self.order + 1) // 2)
 
     def estimate(self, s: np.ndarray) -> Estimate:
-        """Values and their errors at an array of s > 0."""
+        """Return values and their errors at an array of s > 0."""
         r = np.sqrt(s)
         out = self._series(r)
-        for way in (self._bessel, self._quadrature):
+        for method in (self._bessel, self._quadrature):
             wanted = out.error > _GOOD_ENOUGH * self._size(s)
-            if way is not None and wanted.any():
-                out.improve(wanted, way(r[wanted]))
+            if method is not None and wanted.any():
+                out.improve(wanted, method(r[wanted]))
         return out
 
     def __call__(self, s: np.ndarray) -> np.ndarray:
-        """Values at an array of s > 0."""
+        """Return values at an array of s > 0."""
         return self.estimate(s).value
 
     def at_zero(self) -> float:
-        """The value at 0, which exists where the order is below m - dim/2."""
+        """Return the value at 0, which is finite if the order is below m - dim/2."""
         return self._series.at_zero()
 
     def end(self, power: int) -> int:
-        """The octave from which on s^power times the derivative is as good as 0."""
+        """Return the octave from which on s^power times the derivative counts as 0."""
         log_end = math.log(_END * self.scale)
         octave = 4
         while not self._bessel.log_envelope(2.0 ** (0.5 * octave)) + power * octave * math.log(2.0) < log_end:
-            octave += 1  # also where Bessel functions overflow
+            octave += 1  # the form `not <` also continues where Bessel functions overflow
         return octave
 
 
 _TERMS = 120
-_MAX_ARGUMENT = 25.0  # x of the class below: terms reach e^x before they fall, and 120 of them end below 1e-18
+_MAX_ARGUMENT = (
+    25.0  # of x below: terms grow to e^x before they decrease, and after 120 of them the rest is below 1e-18
+)
 
 
 def sine_of_share(p: float, m: int) -> float:
-    """sin(pi p / m), accurate near its zeros."""
+    """Return sin(pi p / m), accurate near its zeros."""
     periods, rest = divmod(p, m)
     return (-1.0) ** periods * math.sin(math.pi * min(rest, m - rest) / m)
 
 
 def _gamma(twice: int) -> Fraction:
-    """Gamma(twice/2) without the square root of pi that it has for odd `twice`; even `twice` must be positive."""
+    """Return Gamma(twice/2), for odd `twice` divided by the square root of pi; even `twice` must be positive."""
     n = twice // 2
     if twice % 2 == 0:
         return Fraction(math.factorial(n - 1))
@@ -115,13 +117,13 @@ class SDOSeries:
 
     .. math:: P(x) + \ln(r/2)\, Q(x) + \sum_j c_j\, (r/2)^{2m(j+1) - D}
 
-    where Q is 0 for odd D; for even D the last sum has negative powers only, since the others meet the logarithm.
+    where Q is 0 for odd D; for even D the last sum has negative powers only, because the others become the logarithm.
     """
 
     def __init__(self, dim: int, m: int, order: int) -> None:
         self.half = 0.5 * dim + order
         self._m, self._order = m, order
-        # everything is relative to k_1(0), whose own constants are these
+        # Everything is divided by k_1(0), which has these constants.
         self._sine = sine_of_share(0.5 * dim, m)
         self._front = math.prod(-0.25 / (0.5 * dim + i) for i in range(order))
         self._reach = math.sqrt(self.half * _MAX_ARGUMENT)  # of r/2
@@ -129,7 +131,7 @@ class SDOSeries:
         self._powers, self._coefficients = self._singular()
 
     def _polynomials(self) -> tuple[np.ndarray, np.ndarray]:
-        """P and Q, lowest coefficient first."""
+        """Return P and Q, lowest coefficient first."""
         n = np.arange(_TERMS)
         falling = np.cumprod(np.r_[1.0, -self.half / (n[1:] * (self.half + n[:-1]))]) * self._front
         regular, logarithmic = np.zeros(_TERMS), np.zeros(_TERMS)
@@ -144,9 +146,9 @@ class SDOSeries:
         return regular, logarithmic
 
     def _singular(self) -> tuple[np.ndarray, np.ndarray]:
-        """Exponents and coefficients of the last sum in units of the reach, where no power overflows.
+        """Return exponents and coefficients of the last sum, in units of the reach, so that no power overflows.
 
-        Exact fractions, because logarithms of the Gammas would lose three digits to cancellation in high dimensions.
+        They are computed as exact fractions, because with logarithms of Gamma functions three digits cancel in high dimensions.
         """
         twice = round(2 * self.half)
         top = self.half + _TERMS if twice % 2 else self.half - 0.5
@@ -162,11 +164,11 @@ class SDOSeries:
         return 2.0 * np.array(steps) - twice, np.array(coefficients)
 
     def at_zero(self) -> float:
-        """The value at 0, where no power or logarithm is infinite."""
+        """Return the value at 0, if no power or logarithm is infinite there."""
         return float(self._regular[0])
 
     def __call__(self, r: np.ndarray) -> Estimate:
-        """The derivative at distances `r` > 0; infinite errors where the series is out of its reach."""
+        """Return the derivative at distances `r` > 0; errors are infinite beyond the reach of the series."""
         out = Estimate.unknown(r.shape)
         near = r <= 2.0 * self._reach
         out.improve(near, self._sum(r[near]))
@@ -200,7 +202,7 @@ class SDOBessel:
         self._nu = half - 1.0
         self._sign = (-1.0) ** order
         self._log_front = order * math.log(math.pi) - half * math.log(2 * math.pi) - log_k0 - math.log(m)
-        # the root 1 of odd m is its own conjugate, all others come in pairs
+        # for odd m, the root 1 is its own conjugate; all others are pairs
         turns = np.arange(1 - m, 1, 2)
         self._angles = 0.5 * math.pi * turns / m
         self._roots = np.exp(1j * self._angles)
@@ -208,12 +210,12 @@ class SDOBessel:
         self._weights = np.where(turns == 0, 1.0, 2.0)
 
     def __call__(self, r: np.ndarray) -> Estimate:
-        """The derivative at distances `r` > 0."""
+        """Return the derivative at distances `r` > 0."""
         value, size = np.zeros_like(r), np.zeros_like(r)
         for root, angle, weight in zip(self._roots, self._angles, self._weights, strict=True):
             turn = angle * (self._nu + 2.0)
             log_size = self._log_front - self._nu * np.log(r) - root.real * r
-            seen = log_size > -745.0  # e^-745 is the last that is not 0
+            seen = log_size > -745.0  # e^-745 is the smallest float above 0
             with np.errstate(all="ignore"):
                 term = weight * np.exp(log_size[seen]) * kve(self._nu, root * r[seen])
                 value[seen] += (term * np.exp(1j * (turn - root.imag * r[seen]))).real
@@ -223,6 +225,6 @@ class SDOBessel:
         return Estimate(self._sign * value, np.where(np.isfinite(value), error, np.inf))
 
     def log_envelope(self, r: float) -> float:
-        """Logarithm of the sum of the sizes of the terms at one distance: what oscillation cannot hide."""
+        """Return the logarithm of the sum of the sizes of the terms at one distance, a bound without oscillation."""
         sizes = np.log(np.abs(kve(self._nu, self._roots * r)) * self._weights) - self._roots.real * r
         return float(logsumexp(sizes) + self._log_front - self._nu * math.log(r))

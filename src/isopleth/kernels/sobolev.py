@@ -22,7 +22,7 @@ from isopleth.kernels.sobolev_spectrum import Spectrum, unit_spectrum
 
 @dataclass(frozen=True)
 class Sobolev(Kernel):
-    r"""The reproducing kernel of a Sobolev norm whose derivative orders are weighted at will, scaled to be 1 at 0.
+    r"""Reproducing kernel of a Sobolev norm with a weight for each derivative order, scaled to be 1 at 0.
 
     The norm is :math:`\sum_{l=0}^m a_l\, \ell^{2l} \sum_{|\alpha|=l} \tfrac{l!}{\alpha!} \|D^\alpha f\|_2^2` with
     :math:`a_0 = 1` (appendix H.1 of [1]_), and
@@ -30,17 +30,17 @@ class Sobolev(Kernel):
     .. math:: \varphi(s) = \frac{k(\sqrt s)}{k(0)}, \qquad
         k(|x|) = \int_{\mathbb{R}^d} \frac{e^{2\pi i\, z\cdot x}}{1 + \sum_{l=1}^m a_l\, |2\pi z|^{2l}}\, dz.
 
-    With ``a_m = 1`` and zeros before it this is `SDO`, with binomial coefficients, :math:`a_l = \binom{m}{l}`, the Matern
-    kernel of order m - d/2 in :math:`\sqrt s`. It is not sampled but evaluated, to 11 digits or more, from a table that
-    is made once for every dimension and coefficients and serves all length scales. It can be negative.
+    With ``a_m = 1`` and zeros before it, this is :class:`SDO`; with binomial coefficients, :math:`a_l = \binom{m}{l}`, it is the
+    Matern kernel of order m - d/2 in :math:`\sqrt s`. It is evaluated to 11 digits or more from a table that is computed once for
+    every dimension and coefficients and is valid for all length scales. It can be negative.
 
     Parameters
     ----------
     coefficients : sequence of float
-        :math:`a_1, \ldots, a_m`: none negative, the last that is not 0 of an order m above half the number of columns.
-        They are of frequencies in units of 1/length_scale.
+        :math:`a_1, \ldots, a_m`, not negative. The order m of the last one that is not 0 must be above half the number of
+        columns. Frequencies are in units of 1/length_scale.
     dim : int, optional
-        Dimension of the points; left out, it is bound at fit.
+        Dimension of the points; if omitted, fit sets it.
 
     Raises
     ------
@@ -76,7 +76,7 @@ class Sobolev(Kernel):
 
     @property
     def smoothness(self) -> float:
-        """m - dim/2."""
+        """The order m less dim/2."""
         return len(self.coefficients) - 0.5 * self.bound_dim
 
     @property
@@ -87,15 +87,15 @@ class Sobolev(Kernel):
         return product_table(*self._norm, order)(s, work)
 
     def _laplacian(self, s: Array, work: Workspace) -> Array:
-        """One table instead of two, and no infinities of opposite sign at 0."""
-        if len(self.coefficients) == 1:  # exp(-r/sqrt(a_1)) in one dimension, whose two infinities cancel
+        """Compute it from one table, because the sum of two has infinities of opposite sign at 0."""
+        if len(self.coefficients) == 1:  # exp(-r/sqrt(a_1)) in one dimension, where the two infinities cancel
             out = self._product(s, 0, work)
             out /= self.coefficients[0]
             return out
         return laplacian_table(*self._norm)(s, work)
 
     def second_at_zero(self) -> float:
-        r"""By the fourth moment of the spectrum: tables of :math:`s\varphi''` end before."""
+        r"""Compute it from the fourth moment of the spectrum: tables of :math:`s\varphi''` do not reach so close to 0."""
         if self.smoothness <= 2.0:
             return math.inf
         spectrum, shift = unit_spectrum(*self._norm)
@@ -104,23 +104,23 @@ class Sobolev(Kernel):
         return moment / (4.0 * d * (d + 2.0))
 
     def self_convolution(self) -> SelfConvolution:
-        r"""From its spectrum, which is the square."""
+        r"""Return it from its spectrum, the square of that of the kernel."""
         return SelfConvolution(log_convolution(*self._norm), convolution_table(*self._norm))
 
     def sample_frequencies(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        r"""Angular wave vectors :math:`\omega` with :math:`\varphi(|x|^2) = E \cos(\omega \cdot x)`: exact draws.
+        r"""Draw wave vectors :math:`\omega` with :math:`\varphi(|x|^2) = E \cos(\omega \cdot x)`, exactly.
 
         Parameters
         ----------
         n : int
-            How many.
+            Number of wave vectors.
         rng : numpy.random.Generator
-            Source of the draws.
+            Source of randomness.
 
         Returns
         -------
         ndarray of shape (n, dim)
-            Uniform directions, lengths of density proportional to :math:`t^{d-1}/(1 + \sum_l a_l t^{2l})`.
+            Directions are uniform, lengths have a density proportional to :math:`t^{d-1}/(1 + \sum_l a_l t^{2l})`.
         """
         spectrum, shift = unit_spectrum(*self._norm)
         directions = rng.standard_normal((n, self.bound_dim))
@@ -128,7 +128,7 @@ class Sobolev(Kernel):
         return directions * (radii / np.linalg.norm(directions, axis=1))[:, None]
 
     def log_spectral_density(self, omega: np.ndarray) -> np.ndarray:
-        r""":math:`\propto 1/(1 + \sum_l a_l |\omega|^{2l})`."""
+        r"""Return the logarithm of a density :math:`\propto 1/(1 + \sum_l a_l |\omega|^{2l})`."""
         spectrum, shift = unit_spectrum(*self._norm)
         d, octaves = self.bound_dim, 0.5 * shift * math.log(2.0)
         log_sphere = math.log(2.0) + 0.5 * d * math.log(math.pi) - math.lgamma(0.5 * d)
@@ -138,7 +138,7 @@ class Sobolev(Kernel):
 
 
 def _checked(coefficients: Sequence[float]) -> tuple[float, ...]:
-    """Coefficients as a tuple that ends with a positive one."""
+    """Return coefficients as a tuple that ends with a positive one."""
     sequence = isinstance(coefficients, Sequence | np.ndarray) and not isinstance(coefficients, str | bytes)
     values = list(coefficients) if sequence else []
     while values and isinstance(values[-1], Real) and values[-1] == 0:
@@ -152,16 +152,16 @@ def _checked(coefficients: Sequence[float]) -> tuple[float, ...]:
     return tuple(float(a) for a in values)
 
 
-_KEPT = 64  # a table takes a megabyte or two, more for high orders in few dimensions
-_END = 1e-15  # of the size of the function, what is left out beyond a table
-_LOOKS = 48  # an octave: none of them all are near zeros of a wave
+_KEPT = 64  # tables; each has a megabyte or two, more for high orders in few dimensions
+_END = 1e-15  # relative size that counts as 0
+_PROBES = 48  # points in an octave, enough that not all of them are near zeros of a wave
 
 _R_MIN = math.ldexp(1.0, LOWEST_OCTAVE // 2)
 
 
 @lru_cache(maxsize=_KEPT)
 def product_table(dim: int, coefficients: tuple[float, ...], order: int) -> RadialTable:
-    """s^floor(order/2) times the derivative `order` of phi."""
+    """Return a table of s^floor(order/2) times the derivative `order` of phi."""
     spectrum, shift = unit_spectrum(dim, coefficients)
     power, wave = order // 2, dim + 2 * order
     front = _front(dim, order) * math.exp(-spectrum.log_moment(dim))
@@ -180,28 +180,28 @@ def _front(dim: int, order: int) -> float:
 
 
 def product_at_zero(spectrum: Spectrum, order: int) -> float:
-    """Limit of s^floor(order/2) times the derivative.
+    """Return the limit of s^floor(order/2) times the derivative at 0.
 
-    Near 0, phi is a polynomial plus s^(m - dim/2), which comes with log s where the exponent is whole.
+    Near 0, phi is a polynomial plus s^(m - dim/2), times log s if the exponent is whole.
     """
     dim, power = spectrum.dim, order // 2
     half = 0.5 * dim + order
-    room = spectrum.m - half
-    if power and room + power > 0:
+    margin = spectrum.m - half
+    if power and margin + power > 0:
         return 0.0
     front = _front(dim, order)
-    if room > 0:
+    if margin > 0:
         return front * math.exp(spectrum.log_moment(dim + 2 * order) - spectrum.log_moment(dim))
-    if room == 0 or room + power < 0:
+    if margin == 0 or margin + power < 0:
         return math.copysign(math.inf, front)
-    # s^(-room) phi^(order) tends to the transform of the last term alone, t^(-2m)/a_m
-    constants = gammaln(-room) + gammaln(half) - gammaln(spectrum.m) - (2.0 * room + 1.0) * math.log(2.0)
+    # s^(-margin) phi^(order) tends to the transform of the last term alone, t^(-2m)/a_m
+    constants = gammaln(-margin) + gammaln(half) - gammaln(spectrum.m) - (2.0 * margin + 1.0) * math.log(2.0)
     return front * math.exp(constants - math.log(spectrum.terms[-1]) - spectrum.log_moment(dim))
 
 
 @lru_cache(maxsize=_KEPT)
 def laplacian_table(dim: int, coefficients: tuple[float, ...]) -> RadialTable:
-    """The Laplacian of phi(|x|^2), whose spectrum is -t^2 S; m > 1."""
+    """Return a table of the Laplacian of phi(|x|^2), whose spectrum is -t^2 S; m > 1."""
     spectrum, shift = unit_spectrum(dim, coefficients)
     front = -math.exp(-spectrum.log_moment(dim))
     integral = RayQuadrature(spectrum, dim, dim + 2, 1, _R_MIN)
@@ -211,7 +211,7 @@ def laplacian_table(dim: int, coefficients: tuple[float, ...]) -> RadialTable:
 
 @lru_cache(maxsize=_KEPT)
 def convolution_table(dim: int, coefficients: tuple[float, ...]) -> RadialTable:
-    """phi convolved with itself, divided by its value at 0: its spectrum is S^2."""
+    """Return a table of phi convolved with itself, whose spectrum is S^2, divided by its value at 0."""
     spectrum, shift = unit_spectrum(dim, coefficients)
     front = math.exp(-spectrum.log_moment(dim, 2))
     integral = RayQuadrature(spectrum, dim, dim, 2, _R_MIN)
@@ -220,7 +220,7 @@ def convolution_table(dim: int, coefficients: tuple[float, ...]) -> RadialTable:
 
 @lru_cache(maxsize=_KEPT)
 def log_convolution(dim: int, coefficients: tuple[float, ...]) -> float:
-    """Logarithm of phi convolved with itself at 0: of the integral of phi^2."""
+    """Return the logarithm of the integral of phi^2."""
     spectrum, shift = unit_spectrum(dim, coefficients)
     log_sphere = math.log(2.0) - 0.5 * dim * math.log(math.pi) - gammaln(0.5 * dim) - dim * math.log(2.0)
     log_squared = spectrum.log_moment(dim, 2) - 2.0 * spectrum.log_moment(dim)
@@ -234,10 +234,10 @@ def _tabulate(
 
 
 def _end(function: Callable[[np.ndarray], np.ndarray], spectrum: Spectrum, scale: float) -> int:
-    """The octave from which on the function is as good as 0.
+    """Return the octave from which on the function counts as 0.
 
-    No zero of P(t^2) is nearer to the real line than its smallest modulus times sin(pi/(2m)): that is the slowest decay,
-    and the distance beyond which nothing is left. Most kernels end long before.
+    The zeros of P(t^2) have at least the distance of their smallest modulus times sin(pi/(2m)) from the real line. This bounds
+    the decay from below, and so the search for the octave. Most kernels end long before.
     """
     m = spectrum.m
     log_modulus = min(
@@ -245,13 +245,13 @@ def _end(function: Callable[[np.ndarray], np.ndarray], spectrum: Spectrum, scale
     )
     slowest = math.exp(0.5 * log_modulus) * math.sin(0.5 * math.pi / m)
     octaves = np.arange(1, max(4, math.ceil(2.0 * math.log2(50.0 / slowest))))
-    s = np.ldexp(1.0 + np.arange(_LOOKS) / _LOOKS, octaves[:, None])
+    s = np.ldexp(1.0 + np.arange(_PROBES) / _PROBES, octaves[:, None])
     left = np.abs(function(s.ravel())).reshape(s.shape).max(axis=1) > _END * scale
     return int(octaves[left][-1]) + 1 if left.any() else int(octaves[0])
 
 
 def _moved(table: RadialTable, shift: int, derivatives: int) -> RadialTable:
-    """The table of a function of ``2**shift s``, of which `derivatives` more derivatives in s than powers of s are taken."""
+    """Return the table of a function of ``2**shift s``, with `derivatives` more derivatives in s than powers of s."""
     factor = math.ldexp(1.0, shift * derivatives)
     cells = table.cells * factor
     cells.flags.writeable = False

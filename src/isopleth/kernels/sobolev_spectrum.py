@@ -1,4 +1,4 @@
-"""The spectrum of a Sobolev norm: its scale, its moments and draws from it."""
+"""Spectrum of a Sobolev norm: its scale, its moments and draws from it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from scipy.special import logsumexp
 from isopleth.errors import InputError
 
 _NEGLIGIBLE = 45.0  # e^-45 is far below the machine epsilon
-_LARGEST_SHIFT = 200  # octaves of s: a table holds third powers of its cells' widths
-_LARGEST = 1e100  # of a_l at the scale of the mass: squares and products with powers of t must not overflow
+_LARGEST_SHIFT = 200  # octaves of s: a table holds third powers of the widths of cells
+_LARGEST = 1e100  # of a_l at the scale of the mass, so that squares and products with powers of t do not overflow
 
 
 class Piece(NamedTuple):
-    """Where the term ``a_l t^(2l)`` of l = order is the largest: from ``ln t = low`` to ``high``."""
+    """Interval of ln t, from `low` to `high`, in which the term ``a_l t^(2l)`` of l = order is the largest."""
 
     order: int
     low: float
@@ -27,7 +27,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class Spectrum:
-    r"""The density :math:`S(t) = 1/P(t^2)`, :math:`P(u) = \sum_l a_l u^l`, of radii in `dim` dimensions.
+    r"""Density :math:`S(t) = 1/P(t^2)`, :math:`P(u) = \sum_l a_l u^l`, of radii in `dim` dimensions.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Spectrum:
 
     @cached_property
     def pieces(self) -> list[Piece]:
-        """The largest terms, from ln t = -inf to inf: between its largest term and m + 1 times that lies P."""
+        """The largest terms, from ln t = -inf to inf. P is between its largest term and m + 1 times that."""
         hull: list[Piece] = []
         for order, a in enumerate(self.terms):
             if a <= 0.0:
@@ -65,11 +65,11 @@ class Spectrum:
 
     @cached_property
     def log_peak(self) -> float:
-        """ln t where t^dim divided by the largest term is largest: most of the mass is about there."""
+        """The ln t with the largest t^dim divided by the largest term, near most of the mass."""
         return next(piece.low for piece in self.pieces if 2 * piece.order >= self.dim)
 
     def scaled(self, shift: int) -> Self:
-        """The spectrum in the unit ``2**(shift/2)`` of t."""
+        """Return the spectrum in the unit ``2**(shift/2)`` of t."""
         try:
             terms = tuple(math.ldexp(a, shift * order) for order, a in enumerate(self.terms))
         except OverflowError:
@@ -82,27 +82,27 @@ class Spectrum:
         return type(self)(self.dim, terms)
 
     def log_polynomial(self, log_t: np.ndarray) -> np.ndarray:
-        """ln P(t^2)."""
+        """Return ln P(t^2)."""
         present = [order for order, a in enumerate(self.terms) if a > 0.0]
         logs = np.log([self.terms[order] for order in present])
         return logsumexp(logs + 2.0 * np.multiply.outer(log_t, present), axis=-1)
 
     def log_moment(self, p: int, power: int = 1) -> float:
-        """Logarithm of the integral of ``t^(p - 1) S^power``, 0 < p < 2 m power.
+        """Return the logarithm of the integral of ``t^(p - 1) S^power``, 0 < p < 2 m power.
 
         The trapezoid rule in ln t converges exponentially: the zeros of P are at least pi/(2m) from the real line.
         """
-        room = 2 * self.m * power - p
+        margin = 2 * self.m * power - p
         step = 0.2 / self.m
         first = self.pieces[0].high - _NEGLIGIBLE / p
-        last = self.pieces[-1].low + (_NEGLIGIBLE + power * math.log(self.m + 1.0)) / room
+        last = self.pieces[-1].low + (_NEGLIGIBLE + power * math.log(self.m + 1.0)) / margin
         u = np.arange(math.floor(first / step), math.ceil(last / step) + 1) * step
         return float(logsumexp(p * u - power * self.log_polynomial(u)) + math.log(step))
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """`n` radii of density proportional to ``t^(dim - 1) S``: exact, at most m + 1 proposals each on average.
+        """Draw `n` radii of density proportional to ``t^(dim - 1) S``, by rejection; at most m + 1 proposals each.
 
-        Proposals have the largest term in place of P, which makes their density a chain of powers.
+        Proposals have the largest term in place of P, so that their density consists of powers.
         """
         radii = np.empty(n)
         filled = 0
@@ -115,7 +115,7 @@ class Spectrum:
         return radii
 
     def _propose(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """ln t from the chain of powers ``t^(dim - 1 - 2l)/a_l``."""
+        """Draw ln t from the density of pieces ``t^(dim - 1 - 2l)/a_l``."""
         slopes = np.array([self.dim - 2.0 * p.order for p in self.pieces])
         ends = np.array([p.low if slope < 0 else p.high for p, slope in zip(self.pieces, slopes, strict=True)])
         widths = np.array([p.high - p.low for p in self.pieces])
@@ -134,9 +134,9 @@ class Spectrum:
 
 @lru_cache(maxsize=64)
 def unit_spectrum(dim: int, coefficients: tuple[float, ...]) -> tuple[Spectrum, int]:
-    """The spectrum with its mass about t = 1, and `shift`: its s is ``2**shift`` times that of `coefficients`.
+    """Return the spectrum with its mass about t = 1, and `shift`: its s is ``2**shift`` times that of `coefficients`.
 
-    A power of two is exact: it moves a table by octaves and its coefficients in their exponents.
+    A power of two is exact: it shifts a table by octaves and changes exponents of floats only.
     """
     spectrum = Spectrum(dim, (1.0, *coefficients))
     shift = round(2.0 * spectrum.log_peak / math.log(2.0))

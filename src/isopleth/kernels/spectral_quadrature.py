@@ -16,28 +16,32 @@ _MARGIN = 24  # a spline is worse at its ends
 
 
 def bessel_ratio(b: float, x: np.ndarray) -> np.ndarray:
-    """0F1(; b; -x^2/4), the mean of a plane wave of wavenumber x over directions in 2 b dimensions."""
+    """Return 0F1(; b; -x^2/4), the mean of a plane wave of wavenumber x over directions in 2 b dimensions."""
     y = 0.25 * x * x
     out = np.empty_like(x)
-    small = y <= 5.0 * b  # beyond, the series cancels; below, the Bessel function of a thousand dimensions underflows
+    small = (
+        y <= 5.0 * b
+    )  # digits of the series cancel beyond; the Bessel function underflows below, in a thousand dimensions
     n = np.arange(1, 40)
     out[small] = np.polynomial.polynomial.polyval(y[small], np.r_[1.0, np.cumprod(-1.0 / (n * (b + n - 1)))])
     big = x[~small]
-    root = np.exp(0.5 * (gammaln(b) + (1.0 - b) * np.log(0.5 * big)))  # the factor itself overflows first
+    root = np.exp(
+        0.5 * (gammaln(b) + (1.0 - b) * np.log(0.5 * big))
+    )  # its square can overflow where the product does not
     out[~small] = root * jv(b - 1.0, big) * root
     return out
 
 
 class SpectralQuadrature:
-    r"""Derivative `order` in s of :math:`\int q(z)\, e^{2\pi i z\cdot x}\,dz \big/ \int q(z)\,dz`, q radial.
+    r"""Quadrature of the derivative `order` in s of :math:`\int q(z)\, e^{2\pi i z\cdot x}\,dz \big/ \int q(z)\,dz`, q radial.
 
     With t = 2 pi \|z\|, S(t) the density up to a factor, D = dim + 2 order and b = dim/2,
 
     .. math:: \frac{(-1/4)^{order}}{(b)_{order}} \int t^{D-1} S(t)\; {}_0F_1(; D/2; -(rt)^2/4)\, dt
         \Big/ \int t^{dim-1} S(t)\, dt.
 
-    In ln t the integrand depends on ln r + ln t: one grid of Bessel functions serves every distance, and the values at
-    distances between its points come from a spline. It needs many dimensions, where oscillations die out fast.
+    In ln t the waves depend on ln r + ln t only, so one grid of Bessel functions is used for all distances of a grid; values
+    between them are interpolated by a spline. It needs many dimensions, in which oscillations decrease fast.
 
     Parameters
     ----------
@@ -48,9 +52,9 @@ class SpectralQuadrature:
     log_mass : float
         The logarithm of the last integral.
     step : float
-        A step in ln t that resolves the spectrum; a finer one is taken where the waves want it.
+        A step in ln t that resolves the spectrum; a smaller one is used if the waves need it.
     r_min, r_max : float
-        The distances that will be asked for.
+        Range of the distances.
     """
 
     def __init__(
@@ -81,13 +85,13 @@ class SpectralQuadrature:
         weights = front * step * np.exp(log_weight(u))
         waves = np.lib.stride_tricks.sliding_window_view(bessel_ratio(half, np.exp(grid)), u.size)[::stride]
         self._value = make_interp_spline(log_r, waves @ weights, k=_SPLINE_DEGREE)
-        # series carry the rounding of their largest term, Bessel functions that of the logarithm of a Gamma function
+        # Rounding is relative to the largest term of series, and to the logarithm of a Gamma function in Bessel functions.
         rounding = EPS * (32.0 + gammaln(half))
         size = np.array([np.abs(w) @ np.abs(weights) for w in waves])
         self._error = make_interp_spline(log_r, rounding * size + abs(front) * cut, k=1)
 
     def __call__(self, r: np.ndarray) -> Estimate:
-        """The derivative at distances `r`; infinite errors outside the range it was made for."""
+        """Return the derivative at distances `r`; errors are infinite outside of the range."""
         out = Estimate.unknown(r.shape)
         inside = (r >= self._range[0]) & (r <= self._range[1])
         log_r = np.log(r[inside])
@@ -98,8 +102,8 @@ class SpectralQuadrature:
 def _window(
     log_weight: Callable[[np.ndarray], np.ndarray], half: float, log_r: float, step: float
 ) -> tuple[float, float, float]:
-    """Ends of the integral in ln t for distances from e^log_r on, and what is lost beyond the upper one."""
-    resolved = math.log(0.5 / step) - log_r  # half a radian of the plane wave in a step
+    """Return the ends of the integral in ln t for distances from e^log_r on, and a bound of the rest beyond the upper end."""
+    resolved = math.log(0.5 / step) - log_r  # a step has half a radian of the plane wave
     u = np.linspace(-80.0, resolved, 8000)
     log_x = u + log_r
     log_wave = np.minimum(0.0, gammaln(half) + (1.0 - half) * (log_x - math.log(2.0)) - 0.5 * log_x)
@@ -113,18 +117,18 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 class Estimate(NamedTuple):
-    """Values of one way of evaluation, each with the size of its error: the machine epsilon times the largest term."""
+    """Values and the sizes of their errors, about the machine epsilon times the largest term."""
 
     value: np.ndarray
     error: np.ndarray
 
     @classmethod
     def unknown(cls, shape: tuple[int, ...]) -> Estimate:
-        """No value yet: every other estimate is better."""
+        """Return an estimate with infinite errors."""
         return cls(np.full(shape, np.nan), np.full(shape, np.inf))
 
     def improve(self, where: np.ndarray, other: Estimate) -> None:
-        """Take over those values of `other`, given at the places `where` is true, that have the smaller error."""
+        """Replace values by those of `other`, which belong to the places where `where` is true, if their error is smaller."""
         places = np.flatnonzero(where)[other.error < self.error[where]]
         better = other.error < self.error[where]
         self.value[places] = other.value[better]

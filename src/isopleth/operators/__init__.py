@@ -1,9 +1,10 @@
-"""Sums of a kernel and its derivatives over points, tiled, threaded and within a memory budget."""
+"""Sums of a kernel and its derivatives over points, in tiles, by threads and within a memory limit."""
 
 from __future__ import annotations
 
 from isopleth.operators.blocks import LAPLACIAN, LOG_GRADIENT, LOG_LAPLACIAN, LOG_SUM, VALUE, Block
 from isopleth.operators.operator import DEFAULT_MEMORY_LIMIT, Operator
+from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.operators.vector_blocks import (
     BILAPLACIAN,
     CURL_FREE,
@@ -18,6 +19,7 @@ __all__ = [
     "BILAPLACIAN",
     "CURL_FREE",
     "DEFAULT_MEMORY_LIMIT",
+    "DEFAULT_N_JOBS",
     "FLUX",
     "FLUX_OF_LAPLACIAN",
     "GRADIENT",

@@ -1,4 +1,4 @@
-"""What is summed: the one function of a tile in which a kernel sum, its gradient and its Laplacian differ."""
+"""Blocks: the terms of a sum, such as a kernel, its gradient or its Laplacian, added tile by tile."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from isopleth.backend import Array, namespace, overwrite
 from isopleth.kernels import Gaussian, Kernel, Workspace
 
-# A function of squared distances for the hot path: may overwrite them, and may answer in scratch.
+# Function of squared distances. It may overwrite them, and its result may be in scratch.
 Evaluate = Callable[[Array, Workspace], Array]
 
 EvaluateFor = Callable[[Kernel], Evaluate]
@@ -22,10 +22,9 @@ EvaluateFor = Callable[[Kernel], Evaluate]
 class Tile:
     """Pairs of some rows with some columns.
 
-    `s` holds their squared distances and may be overwritten. `near` marks the pairs so close that what a matrix product
-    makes of their differences has lost digits, and is None where there are none. In a `direct` tile distances were taken
-    one by one, and so should differences be. An `exponential` tile holds what the block asked for by
-    :meth:`Block.exponent` in the place of distances.
+    `s` are their squared distances and may be overwritten. `near` is a mask of pairs so close that digits of their differences
+    cancel in a matrix product, None if there are none. In a `direct` tile distances were computed by differences, and so should
+    everything else be. In an `exponential` tile, `s` are the squared distances times :meth:`Block.exponent`.
     """
 
     s: Array
@@ -37,62 +36,62 @@ class Tile:
     exponential: bool = False
 
     def difference(self, j: int) -> Array:
-        """Differences of coordinate `j`, in scratch."""
+        """Return differences of coordinate `j`, in scratch."""
         return outer_difference(self.x[:, j], self.y[:, j], self.work)
 
     def near_differences(self) -> tuple[Array, Array, Array]:
-        """Row and column of each near pair, in the order of the mask, and x - y."""
+        """Return row, column and x - y of each near pair, in the order of the mask."""
         xp = namespace(self.s)
         rows, columns = xp.nonzero(self.near)
         return rows, columns, xp.take(self.x, rows, axis=0) - xp.take(self.y, columns, axis=0)
 
 
 def outer_difference(a: Array, b: Array, work: Workspace) -> Array:
-    """a_i - b_j, in scratch."""
+    """Return a_i - b_j, in scratch."""
     if not isinstance(a, np.ndarray):
         return a[:, None] - b[None, :]
     return np.subtract.outer(a, b, out=work.empty("differences", (a.shape[0], b.shape[0]), a.dtype))
 
 
 class Block(ABC):
-    """One way to fold a tile of distances into a result."""
+    """Base class of blocks: how the pairs of a tile are added to a result."""
 
-    # Whether the transposed tile adds the same way, so that a set of points against itself needs half of its tiles.
+    # True if transposed tiles can be added too, so that a set of points with itself needs half of the tiles.
     symmetric: ClassVar[bool] = False
 
-    # Whether it takes phi or phi' alone, and so keeps little beside a tile.
+    # True if it uses phi or phi' alone, and needs little scratch.
     light: bool = False
 
     @abstractmethod
     def zeros(self, x: Array, v: Array) -> Array:
-        """The empty sum for the rows `x` and coefficients `v`."""
+        """Return the empty sum for the rows `x` and coefficients `v`."""
 
     def exponent(self, kernel: Kernel) -> float | None:
-        """The c of a block that is :math:`e^{c s}` for this kernel: a device then makes c s, and spares a pass over the tile."""
+        """Return c if the block is :math:`e^{c s}` for this kernel, else None. Devices get c s in the matrix product."""
         return None
 
-    # Numbers a pair of the stored form; 0 where there is none.
+    # Numbers for each pair in the stored form; 0 if there is none.
     kept: ClassVar[int] = 0
 
-    def parts(self, kernel: Kernel, tile: Tile) -> tuple[Array, ...]:
-        """The tile's share of each matrix of the stored form, in scratch."""
+    def matrices(self, kernel: Kernel, tile: Tile) -> tuple[Array, ...]:
+        """Compute the tile of each matrix of the stored form, in scratch."""
         raise TypeError(f"the {self!r} block has no stored form.")
 
-    def assemble(self, parts: list[Array], x: Array, y: Array) -> Any:
-        """The stored form made of whole matrices: what `@` multiplies and slices cut; None where streaming is better."""
+    def assemble(self, matrices: list[Array], x: Array, y: Array) -> Any:
+        """Return an object that `@` multiplies and slices cut, made of whole matrices; None if products by tiles are better."""
         raise TypeError(f"the {self!r} block has no stored form.")
 
     @abstractmethod
     def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> Any:
-        """Add the tile's pairs to `out`; symmetric blocks answer with what :meth:`add_transposed` wants."""
+        """Add the tile's pairs to `out`; symmetric blocks return the argument `kept` of :meth:`add_transposed`."""
 
     def add_transposed(self, kept: Any, tile: Tile, v: Array, out: Array) -> None:
-        """Add the same pairs the other way round, from what :meth:`add` answered with, before anything else uses scratch."""
+        """Add the transposed pairs, from what :meth:`add` returned, before anything else uses the scratch."""
         raise TypeError(f"the {self!r} block is not symmetric.")
 
 
 class Matrix(Block):
-    """out_i = sum_j m(s_ij) v_j for a scalar function m of the kernel, such as its value or its Laplacian."""
+    """Block out_i = sum_j m(s_ij) v_j for a scalar function m of the kernel, such as its value or its Laplacian."""
 
     symmetric = True
     kept = 1
@@ -106,70 +105,72 @@ class Matrix(Block):
         return self._name
 
     def zeros(self, x: Array, v: Array) -> Array:
-        """Zeros of one row a point and the columns of `v`."""
+        """Return zeros, one row for each point and the columns of `v`."""
         return namespace(x).zeros((x.shape[0], *v.shape[1:]), dtype=x.dtype, device=x.device)
 
-    def parts(self, kernel: Kernel, tile: Tile) -> tuple[Array]:
-        """The values m(s) of a tile, in its own memory or in scratch."""
+    def matrices(self, kernel: Kernel, tile: Tile) -> tuple[Array]:
+        """Compute the values m(s) of a tile, in its own memory or in scratch."""
         return (self._evaluate(kernel)(tile.s, tile.work),)
 
-    def assemble(self, parts: list[Array], x: Array, y: Array) -> Array:
-        """The matrix itself."""
-        return parts[0]
+    def assemble(self, matrices: list[Array], x: Array, y: Array) -> Array:
+        """Return the matrix itself."""
+        return matrices[0]
 
     def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> Array:
-        """One product with the tile's matrix, which is the answer."""
-        (matrix,) = self.parts(kernel, tile)
+        """Add a product with the tile's matrix, and return the matrix."""
+        (matrix,) = self.matrices(kernel, tile)
         out += matrix @ v
         return matrix
 
     def add_transposed(self, kept: Array, tile: Tile, v: Array, out: Array) -> None:
-        """One product with its transpose."""
+        """Add a product with its transpose."""
         out += kept.T @ v
 
 
 class Value(Matrix):
-    """The kernel itself."""
+    """Block of the kernel itself."""
 
     def __init__(self) -> None:
         super().__init__("value", lambda kernel: lambda s, work: kernel._product(s, 0, work), light=True)
 
     def exponent(self, kernel: Kernel) -> float | None:
-        """That of the Gaussian; a kernel derived from it may be another function."""
+        """Return -1/2 for the Gaussian kernel, but not for subclasses, which may be other functions."""
         return -0.5 if type(kernel) is Gaussian else None
 
-    def parts(self, kernel: Kernel, tile: Tile) -> tuple[Array]:
-        """The values of a tile."""
-        return (overwrite(namespace(tile.s).exp, tile.s),) if tile.exponential else super().parts(kernel, tile)
+    def matrices(self, kernel: Kernel, tile: Tile) -> tuple[Array]:
+        """Compute the values of a tile."""
+        return (overwrite(namespace(tile.s).exp, tile.s),) if tile.exponential else super().matrices(kernel, tile)
 
 
 class LogSum(Block):
-    """log sum_j phi(s_ij) v_j for positive kernels and coefficients, where the sum itself underflows.
+    """Block log sum_j phi(s_ij) v_j of positive kernels and coefficients, for sums that underflow.
 
-    Coefficients are given as logarithms. The two columns of the result are a running maximum and the sum relative to it.
+    Coefficients are passed as logarithms. The two columns of the result are a running maximum and the sum relative to it.
     """
 
     def __repr__(self) -> str:
         return "log sum"
 
     def zeros(self, x: Array, v: Array) -> Array:
-        """Maximum minus infinity, sum 0."""
+        """Return maxima of minus infinity and sums of 0."""
         xp = namespace(x)
         out = xp.zeros((x.shape[0], 2), dtype=x.dtype, device=x.device)
         out[:, 0] = -xp.inf
         return out
 
     def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> None:
-        """The streaming log-sum-exp."""
+        """Update maximum and sum (streaming log-sum-exp)."""
         self._terms(kernel, tile, v, out)
 
     def _terms(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> Array:
-        """Fold the tile into maximum and sum, scale what else `out` holds to the new maximum, and answer the tile's terms."""
+        """Update maximum and sum, scale the other columns of `out` to the new maximum, and return the tile's terms."""
         xp = namespace(tile.s)
         terms = kernel._log(tile.s, tile.work)
         terms += v
         top = xp.maximum(out[:, 0], xp.max(terms, axis=1))
-        shift = xp.where(top == -xp.inf, xp.zeros_like(top), top)  # a row so far that every logarithm overflows
+        shift = xp.where(
+            top == -xp.inf, xp.zeros_like(top), top
+        )  # -inf if a row is so far that every logarithm overflows
         terms -= shift[:, None]
         terms = overwrite(xp.exp, terms)
         out[:, 1:] *= xp.exp(out[:, 0] - shift)[:, None]
@@ -179,18 +180,18 @@ class LogSum(Block):
 
 
 class LogGradient(LogSum):
-    """Gradient of the log sum: to maximum and sum come d columns that, over the sum, are its gradient."""
+    """Block of the gradient of the log sum: d further columns, which divided by the sum are the gradient."""
 
     def __repr__(self) -> str:
         return "log gradient"
 
     def zeros(self, x: Array, v: Array) -> Array:
-        """Those of the log sum, and d columns of 0."""
+        """Return those of the log sum, and d columns of 0."""
         xp = namespace(x)
         return xp.concat([super().zeros(x, v), xp.zeros(x.shape, dtype=x.dtype, device=x.device)], axis=1)
 
     def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> None:
-        """The streaming soft maximum of grad_x log phi = 2 (log phi)' (x - y)."""
+        """Add grad_x log phi = 2 (log phi)' (x - y), weighted by the terms of the sum."""
         xp = namespace(tile.s)
         slopes = kernel._log_slope(tile.work.copy("log slope", tile.s), tile.work)
         slopes *= self._terms(kernel, tile, v, out)
@@ -201,22 +202,22 @@ class LogGradient(LogSum):
 
 
 class LogLaplacian(LogSum):
-    r"""Laplacian over the sum itself: to maximum and sum comes a column that, over the sum, is that ratio.
+    r"""Block of the Laplacian divided by the sum: a further column, which divided by the sum is that ratio.
 
     One term has :math:`\Delta k/k = 2 d L' + 4 (s L'' + s L'^2)` with :math:`L = \log\varphi`; :math:`s L''` is the
-    central difference of L' in log s, good to ten digits, which is more than it needs beside the larger terms.
+    central difference of L' in log s, accurate to ten digits, which suffices because other terms are larger.
     """
 
     def __repr__(self) -> str:
         return "log laplacian"
 
     def zeros(self, x: Array, v: Array) -> Array:
-        """Those of the log sum, and a column of 0."""
+        """Return those of the log sum, and a column of 0."""
         xp = namespace(x)
         return xp.concat([super().zeros(x, v), xp.zeros((x.shape[0], 1), dtype=x.dtype, device=x.device)], axis=1)
 
     def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> None:
-        """The streaming soft maximum of the ratio."""
+        """Add the ratios of the terms, weighted by the terms."""
         ratios = self._ratios(kernel, tile)
         ratios *= self._terms(kernel, tile, v, out)
         out[:, 2] += namespace(ratios).sum(ratios, axis=1)
@@ -237,7 +238,7 @@ class LogLaplacian(LogSum):
         first = slope("slope", 1.0)
         out += 2.0 * kernel.bound_dim * first
         square = work.copy("slope before", first)
-        square *= tile.s  # before the other factor: the square alone may underflow
+        square *= tile.s  # before the second factor, because the square alone may underflow
         square *= first
         square *= 4.0
         out += square

@@ -1,6 +1,6 @@
-"""Higher derivatives of a radial kernel for curl-free sums, where its kind makes them cheaper than one after the other.
+"""Higher derivatives of a radial kernel for curl-free sums, with cheaper formulas for the Gaussian and the IMQ kernel.
 
-What is summed comes with a factor x - y: values at s = 0 are the caller's to take out, and may be anything here.
+The terms have a factor x - y. Callers remove pairs with s = 0, for which values here may be anything.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from isopleth.backend import Array, namespace, overwrite
 from isopleth.kernels import IMQ, Gaussian, Kernel, Workspace
 from isopleth.kernels.base import cap
 
-_FURTHEST = 1e4  # e^(-s/2) is long 0 there
+_FURTHEST = 1e4  # of s: e^(-s/2) is 0 beyond it
 
 
 def slope_and_bend(kernel: Kernel, s: Array, work: Workspace) -> tuple[Array, Array]:
-    r""":math:`-2\varphi'` and :math:`-4\varphi''`, in scratch or in the memory of `s`."""
+    r"""Compute :math:`-2\varphi'` and :math:`-4\varphi''`, in scratch or in the memory of `s`."""
     if type(kernel) in _BENDS:  # a kernel derived from one of these may be another function
         return _BENDS[type(kernel)](s, work)
     bend = quotient(kernel._product(work.copy("bend of", s), 2, work), s, work)
@@ -26,7 +26,7 @@ def slope_and_bend(kernel: Kernel, s: Array, work: Workspace) -> tuple[Array, Ar
 
 
 def _gaussian_bend(s: Array, work: Workspace) -> tuple[Array, Array]:
-    """Both are the exponential, but for the sign."""
+    """Compute both, which are the same exponential with opposite signs."""
     s *= -0.5
     slope = overwrite(namespace(s).exp, s)
     bend = work.copy("bend", slope)
@@ -35,7 +35,7 @@ def _gaussian_bend(s: Array, work: Workspace) -> tuple[Array, Array]:
 
 
 def _imq_bend(s: Array, work: Workspace) -> tuple[Array, Array]:
-    """With q = 1/(1 + s) they are q^(3/2) and -3 q^(5/2)."""
+    """Compute q^(3/2) and -3 q^(5/2) with q = 1/(1 + s)."""
     root, q = _root_and_inverse(s, work)
     root *= q
     q *= root
@@ -47,7 +47,10 @@ _BENDS = {Gaussian: _gaussian_bend, IMQ: _imq_bend}
 
 
 def laplacian_slope(kernel: Kernel, s: Array, work: Workspace) -> Array:
-    r"""Gradient of the Laplacian over x - y, :math:`4((d + 2)\varphi'' + 2 s\varphi''')`, in scratch or in the memory of `s`."""
+    r"""Compute the factor of x - y in the gradient of the Laplacian, :math:`4((d + 2)\varphi'' + 2 s\varphi''')`.
+
+    The result is in scratch or in the memory of `s`.
+    """
     if type(kernel) in _LAPLACIAN_SLOPES:
         return _LAPLACIAN_SLOPES[type(kernel)](kernel.bound_dim, s, work)
     out = work.copy("third", kernel._product(work.copy("third of", s), 3, work))
@@ -59,7 +62,7 @@ def laplacian_slope(kernel: Kernel, s: Array, work: Workspace) -> Array:
 
 
 def _gaussian_laplacian_slope(dim: int, s: Array, work: Workspace) -> Array:
-    """(d + 2 - s) e^(-s/2)."""
+    """Compute (d + 2 - s) e^(-s/2)."""
     out = cap(work.copy("slope", s), _FURTHEST)
     out *= -1.0
     out += dim + 2.0
@@ -69,7 +72,7 @@ def _gaussian_laplacian_slope(dim: int, s: Array, work: Workspace) -> Array:
 
 
 def _imq_laplacian_slope(dim: int, s: Array, work: Workspace) -> Array:
-    """3 (d - 3 + 5 q) q^(5/2), since s q is 1 - q."""
+    """Compute 3 (d - 3 + 5 q) q^(5/2), because s q = 1 - q."""
     root, q = _root_and_inverse(s, work)
     root *= q
     root *= q
@@ -83,7 +86,7 @@ _LAPLACIAN_SLOPES = {Gaussian: _gaussian_laplacian_slope, IMQ: _imq_laplacian_sl
 
 
 def _root_and_inverse(s: Array, work: Workspace) -> tuple[Array, Array]:
-    """Root of q = 1/(1 + s) in the memory of `s`, and q in scratch."""
+    """Compute the root of q = 1/(1 + s) in the memory of `s`, and q in scratch."""
     s += 1.0
     q = quotient(1.0, s, work)
     s[...] = q
@@ -91,14 +94,14 @@ def _root_and_inverse(s: Array, work: Workspace) -> tuple[Array, Array]:
 
 
 def second_derivative(kernel: Kernel, s: Array, work: Workspace, at_zero: float) -> Array:
-    r""":math:`\varphi''` itself, from the s phi'' that kernels give, in scratch of its own; `at_zero` where s is 0."""
+    r"""Compute :math:`\varphi''` itself from s phi'', in scratch of its own; it is `at_zero` at s = 0."""
     out = quotient(kernel._product(work.copy("second of", s), 2, work), s, work)
     out[s == 0.0] = at_zero
     return out
 
 
 def quotient(a: Array | float, b: Array, work: Workspace) -> Array:
-    """a / b in scratch of its own."""
+    """Return a / b in scratch of its own."""
     if not isinstance(b, np.ndarray):
         return a / b
     return np.divide(a, b, out=work.empty("quotient", b.shape, b.dtype))

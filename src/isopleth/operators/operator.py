@@ -1,4 +1,4 @@
-"""A kernel over points as a linear operator."""
+"""Sums of a kernel over points as a linear operator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from isopleth.backend import Array, full_precision, host_view, namespace, refuse_gradient
 from isopleth.kernels import Kernel
 from isopleth.operators.blocks import VALUE, Block, Matrix
-from isopleth.operators.threads import ONE_BLAS_THREAD, effective_n_jobs, map_threads
+from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs, map_threads
 from isopleth.operators.tiles import Layout, Points, Sweep
 
 DEFAULT_MEMORY_LIMIT = 2**30
@@ -26,36 +26,36 @@ def _check_points(x: Array, y: Array | None) -> None:
         )
 
 
-# Entries of a stored matrix below which one thread multiplies by it sooner than several are started.
-_PARTED = 2**21
+# Entries of a stored matrix from which on several threads are faster than one.
+_SEVERAL_THREADS = 2**21
 
-# Rows of a stored matrix that a thread multiplies at once: enough for full speed, few beside all rows.
-_PART = 512
+# Rows of a stored matrix that a thread multiplies at once: enough for full speed, and several blocks for each thread.
+_ROWS_AT_ONCE = 512
 
 
 class Operator:
-    r"""The sums :math:`\sum_j B(x_i, y_j)\, v_j` over points, B being a kernel or what a block makes of it.
+    r"""The sums :math:`\sum_j B(x_i, y_j)\, v_j` over points, where B is a kernel or derivatives of it.
 
-    Points are taken as they are, at unit length scale and best centred. Sums are streamed in tiles unless :meth:`store`
-    has kept the matrix. Arrays of any array-API library will do, and answers are of the library and on the device of `x`; for
-    tensors in the processor's memory NumPy does the work, in that memory.
+    The length scale is 1: scale the points before, and centre them, because far from the origin digits are lost. Sums are
+    computed tile by tile, without the matrix, unless :meth:`store` has kept it. Arrays may be of any array-API library; results
+    are of the library and on the device of `x`. NumPy computes for torch tensors in CPU memory, without a copy.
 
     Parameters
     ----------
     kernel : Kernel
-        Bound to the dimension of the points, or free.
+        Kernel, bound to the dimension of the points or to none.
     x : array of shape (n, d)
-        Where the sums are taken.
+        Points at which the sums are computed.
     y : array of shape (m, d), optional
-        What is summed over; `x` itself when left out, which halves the work.
+        Points that are summed over; `x` if omitted, which halves the work.
     block : Block, default=VALUE
-        What is summed: one of the blocks of this package.
+        The terms of the sum: the kernel or one of its derivatives, as the constants of this package.
     memory_limit : float, default=2**30
-        Bytes that the matrix and the scratch of all threads may take together, beside the points themselves.
-    n_jobs : int, optional
-        Threads; None is all processors. Other devices take one.
+        Bytes that the matrix and the scratch of all threads may take together, in addition to the points.
+    n_jobs : int or None, default=-1
+        Threads; -1 is all processors, None is one or what joblib.parallel_config says. Other devices use one.
     dim : int, optional
-        Dimension that the kernel is bound to, where the columns are coordinates in a subspace that holds all points.
+        Dimension for the kernel if the columns are coordinates in a subspace that contains all points; otherwise their number.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class Operator:
         *,
         block: Block = VALUE,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
         dim: int | None = None,
     ) -> None:
         _check_points(x, y)
@@ -87,7 +87,7 @@ class Operator:
         self._n_jobs = n_jobs
         self._library = namespace(x)
         self._matrix: Any = None
-        self._parts: list[Array] | None = None
+        self._matrices: list[Array] | None = None
         left = Points.of(host_view(x))
         self._sum_over(left, left if y is None else Points.of(host_view(y)))
 
@@ -97,13 +97,13 @@ class Operator:
         self._sweep = Sweep(self.kernel, self.block, x, y, layout)
 
     def _backend(self, a: Array) -> Array:
-        """An array of the caller's library in the memory of `a`."""
+        """Return an array of the caller's library in the memory of `a`."""
         return self._library.asarray(a, device="cpu") if isinstance(a, np.ndarray) and self._library is not np else a
 
     def store(self, within: float | None = None) -> Self:
-        """Keep the matrix for the products to come if it takes at most `within` bytes; else go on streaming.
+        """Compute and keep the matrix if it takes at most `within` bytes; otherwise products stay tile by tile.
 
-        `within` is what the memory limit leaves beside a tile, if it is not given.
+        The default of `within` is the memory limit less the scratch for tiles.
         """
         sweep, kept = self._sweep, self.block.kept
         x = sweep.x.x
@@ -111,32 +111,32 @@ class Operator:
         if within is None:
             within = self.memory_limit - itemsize * sweep.layout.numbers
         if kept and kept * self.shape[0] * self.shape[1] * itemsize <= within:
-            parts = sweep.parts()
-            self._matrix = self.block.assemble(parts, x, sweep.y.x)
-            self._parts = None if self._matrix is None else parts
+            matrices = sweep.matrices()
+            self._matrix = self.block.assemble(matrices, x, sweep.y.x)
+            self._matrices = None if self._matrix is None else matrices
         return self
 
     @property
     def dim(self) -> int:
-        """Columns of the points."""
+        """Number of columns of the points."""
         return int(self._sweep.x.x.shape[1])
 
     @property
     def stored(self) -> bool:
-        """Whether the matrix is kept."""
+        """True if the matrix is kept."""
         return self._matrix is not None
 
     def part(self, rows: slice, columns: slice, memory_limit: float) -> Operator:
-        """The sums at the points `rows` over the points `columns`, without a copy of points or of a stored matrix."""
+        """Return the operator of the points `rows` and `columns`, without a copy of points or of a stored matrix."""
         out = copy(self)
         out.memory_limit = memory_limit
         out._sum_over(self._sweep.x.part(rows), self._sweep.y.part(columns))
         out._matrix = None if self._matrix is None else self._matrix[rows, columns]
-        out._parts = None if self._parts is None else [whole[rows, columns] for whole in self._parts]
+        out._matrices = None if self._matrices is None else [whole[rows, columns] for whole in self._matrices]
         return out
 
     def matvec(self, v: Array) -> Array:
-        """The sums for coefficients `v`: of shape (m,) or, for blocks with a matrix, (m, k); (m, d) for vector blocks."""
+        """Return the sums for coefficients `v`: of shape (m,) or, for blocks with a matrix, (m, k); (m, d) for vector blocks."""
         if v.shape[0] != self.shape[1]:
             raise ValueError(
                 f"v has {v.shape[0]} rows; expected one for each of the {self.shape[1]} points summed over."
@@ -149,20 +149,20 @@ class Operator:
             return self._backend(self._stored_product(v))
 
     def _stored_product(self, v: Array) -> Array:
-        """By threads over parts of the rows, which are the same however many threads there are, and so is every bit."""
+        """Multiply by threads, in blocks of rows that do not depend on the number of threads, so that no bit does."""
         rows, columns = self.shape
-        if not isinstance(v, np.ndarray) or rows * columns < _PARTED:
+        if not isinstance(v, np.ndarray) or rows * columns < _SEVERAL_THREADS:
             return self._matrix @ v
-        parts = [slice(start, min(start + _PART, rows)) for start in range(0, rows, _PART)]
-        workers = min(effective_n_jobs(self._n_jobs), len(parts))
-        return np.concatenate(map_threads(lambda part: self._matrix[part, :] @ v, parts, workers))
+        blocks = [slice(start, min(start + _ROWS_AT_ONCE, rows)) for start in range(0, rows, _ROWS_AT_ONCE)]
+        workers = min(effective_n_jobs(self._n_jobs), len(blocks))
+        return np.concatenate(map_threads(lambda block: self._matrix[block, :] @ v, blocks, workers))
 
     def dense(self) -> Array:
-        """The whole matrix of a scalar block, whatever the memory limit."""
+        """Return the whole matrix of a scalar block, whatever the memory limit."""
         if not isinstance(self.block, Matrix):
             raise TypeError(f"the {self.block!r} block has no matrix.")
-        return self.parts()[0]
+        return self.matrices()[0]
 
-    def parts(self) -> list[Array]:
-        """The matrices that the stored form is made of, whatever the memory limit; those kept are not to be written to."""
-        return [self._backend(part) for part in (self._sweep.parts() if self._parts is None else self._parts)]
+    def matrices(self) -> list[Array]:
+        """Return the matrices that the stored form consists of, whatever the memory limit. Do not write to them."""
+        return [self._backend(a) for a in (self._sweep.matrices() if self._matrices is None else self._matrices)]

@@ -1,4 +1,4 @@
-"""Random Fourier features: a kernel as a product of T numbers a row, so that sums over n rows cost n T."""
+"""Random Fourier features: a kernel as an inner product of T features, so that sums over n rows cost n T operations."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy as np
 from isopleth.backend import Array, namespace, overwrite
 from isopleth.kernels import Kernel
 from isopleth.operators.operator import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.threads import effective_n_jobs, map_threads
+from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
 
-# Arrays of all features of a block of rows that a thread holds at most.
+# Largest number of arrays of the features of a block of rows that a thread holds at once.
 _COPIES = 4
 
-# Rows of a block: more of them make no product faster.
+# Largest number of rows of a block; more do not make products faster.
 _LONGEST = 4096
 
 
@@ -28,17 +28,17 @@ class RandomFeatures:
     .. math:: \phi(x) = \sqrt{2/T}\, (\cos \omega_1 x, \ldots, \cos \omega_{T/2} x, \sin \omega_1 x, \ldots, \sin\omega_{T/2} x),
         \qquad \mathbb{E}\, \phi(x) \cdot \phi(y) = k(x, y), \quad |\phi(x)| = 1.
 
-    Functions :math:`f = w \cdot \phi` of all coefficients w are a reproducing kernel Hilbert space of norm \|w\|. The pairs
-    make it the same wherever the origin is.
+    Functions :math:`f = w \cdot \phi` are a reproducing kernel Hilbert space with the norm \|w\|. Because sines and cosines come
+    in pairs, it does not depend on the origin.
 
     Parameters
     ----------
     frequencies : array of shape (T/2, d)
-        Wave vectors, in radians a unit of length.
+        Wave vectors, in radians per unit of length.
     memory_limit : float, default=2**30
-        Bytes that the features of rows at hand may take together, those of all threads.
-    n_jobs : int, optional
-        Threads; None is all processors.
+        Bytes for the features of blocks of rows, in all threads together.
+    n_jobs : int or None, default=-1
+        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
 
     References
     ----------
@@ -58,7 +58,7 @@ class RandomFeatures:
 
     frequencies: Array
     memory_limit: float = DEFAULT_MEMORY_LIMIT
-    n_jobs: int | None = None
+    n_jobs: int | None = DEFAULT_N_JOBS
 
     @classmethod
     def draw(
@@ -67,26 +67,26 @@ class RandomFeatures:
         n_frequencies: int,
         rng: np.random.Generator,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
     ) -> Self:
-        """Features of `n_frequencies` wave vectors of a kernel that is bound to its dimension."""
+        """Draw `n_frequencies` wave vectors of a kernel that is bound to its dimension."""
         return cls(kernel.sample_frequencies(n_frequencies, rng), memory_limit, n_jobs)
 
     @property
     def size(self) -> int:
-        """T."""
+        """Number of features T."""
         return 2 * int(self.frequencies.shape[0])
 
     @property
     def noise(self) -> float:
-        r""":math:`1/\sqrt T`: the root mean square of a function of norm 1 over places far from all that it was fitted to.
+        r""":math:`1/\sqrt T`, the root mean square of a function of norm 1 at points far from the rows of its fit.
 
-        There phases are as good as uniform, and each feature has the mean square 1/T.
+        There the phases are nearly uniform, and each feature has the mean square 1/T.
         """
         return 1.0 / math.sqrt(self.size)
 
     def __call__(self, x: Array) -> Array:
-        """Features of rows `x` of shape (n, d), an array of shape (n, T)."""
+        """Return features of rows `x` of shape (n, d) as an array of shape (n, T)."""
         xp = namespace(x)
         half = self.size // 2
         phases = x @ self.frequencies.T
@@ -97,11 +97,11 @@ class RandomFeatures:
         return out
 
     def value(self, x: Array, w: Array) -> Array:
-        r""":math:`w\cdot\phi` at rows `x` of shape (n, d), an array of shape (n,)."""
+        r"""Return :math:`w\cdot\phi` at rows `x` of shape (n, d), an array of shape (n,)."""
         return self._by_blocks(x, lambda rows: self(rows) @ w)
 
     def gradient(self, x: Array, w: Array) -> Array:
-        r""":math:`\nabla (w\cdot\phi)`, an array of shape (n, d)."""
+        r"""Return :math:`\nabla (w\cdot\phi)`, an array of shape (n, d)."""
         half = self.size // 2
 
         def of(rows: Array) -> Array:
@@ -112,20 +112,20 @@ class RandomFeatures:
         return self._by_blocks(x, of)
 
     def laplacian(self, x: Array, w: Array) -> Array:
-        r""":math:`\Delta (w\cdot\phi)`, an array of shape (n,)."""
+        r"""Return :math:`\Delta (w\cdot\phi)`, an array of shape (n,)."""
         xp = namespace(x)
         squares = xp.sum(self.frequencies**2, axis=1)
         return self.value(x, -w * xp.concat([squares, squares]))
 
     def blocks(self, n: int, memory: float) -> list[slice]:
-        """Parts of n rows; the features of one part for each thread fit in `memory`, in bytes, unless it is tiny."""
+        """Return slices of n rows, so that the features of one slice for each thread fit in `memory` bytes; at least 16 rows."""
         each = _COPIES * 8 * self.size * effective_n_jobs(self.n_jobs)
         rows = min(max(int(memory / each), 16), _LONGEST)
         return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
 
     def _by_blocks(self, x: Array, of: Callable[[Array], Array]) -> Array:
-        parts = self.blocks(x.shape[0], self.memory_limit)
-        if not parts:
+        blocks = self.blocks(x.shape[0], self.memory_limit)
+        if not blocks:
             return of(x)
-        workers = min(effective_n_jobs(self.n_jobs), len(parts))
-        return namespace(x).concat(map_threads(lambda part: of(x[part, :]), parts, workers))
+        workers = min(effective_n_jobs(self.n_jobs), len(blocks))
+        return namespace(x).concat(map_threads(lambda block: of(x[block, :]), blocks, workers))

@@ -1,4 +1,4 @@
-"""Python threads over NumPy work: BLAS held to one thread under each, and all of it stopped by Ctrl-C."""
+"""Threads for NumPy work: how many there are, BLAS limited to one thread under each, and an end of all on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
 
+import joblib
 import numpy as np
 from threadpoolctl import LibController, ThreadpoolController
 
@@ -17,42 +18,57 @@ from isopleth.errors import InputError
 T = TypeVar("T")
 R = TypeVar("R")
 
-# Below this many floating-point operations, or what takes as long, a call ends before anyone could notice that Ctrl-C waits.
+# Default of the parameter `n_jobs` everywhere in this package: all processors.
+DEFAULT_N_JOBS = -1
+
+# Floating-point operations of a call that is so short that nobody notices if Ctrl-C waits for its end.
 LONG_CALL = 1e9
 
-# Seconds that an interrupted call waits for its workers: those in Python code end in that time, and nothing of theirs goes on.
+# Seconds that an interrupted call waits for its workers. Workers in Python code end within that time.
 GRACE = 0.3
 
 # Windows does not interrupt a wait for a lock, so waits are cut into pieces of this many seconds.
-_LOOK = 0.1
+_WAIT = 0.1
 
 _TAKEN: ContextVar[bool] = ContextVar("_TAKEN", default=False)
 
 
 def effective_n_jobs(n_jobs: int | None) -> int:
-    """Number of threads: None and -1 are all the processors this process may use, -2 all but one, and so on.
+    """Return the number of threads that a parameter `n_jobs` stands for, as in scikit-learn.
 
-    None is one thread within :func:`processors_taken`.
+    Parameters
+    ----------
+    n_jobs : int or None
+        A number of threads; -1 for all the processors that this process may use, -2 for all but one, and so on, but one thread
+        within :func:`processors_taken`; None for the number in ``joblib.parallel_config``, which is 1 outside of it.
+
+    Raises
+    ------
+    InputError
+        For 0 and anything that is not an integer.
     """
     if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0):
         raise InputError(f"n_jobs = {n_jobs!r}: expected None, -1 for all processors, or a number of threads.")
-    if n_jobs is not None and n_jobs > 0:
-        return int(n_jobs)
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if n_jobs is None:
-        return 1 if _TAKEN.get() else available
+        return int(joblib.effective_n_jobs(None))
+    if n_jobs > 0:
+        return int(n_jobs)
+    if _TAKEN.get():
+        return 1
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, available + 1 + int(n_jobs))
 
 
 class _OneBlasThread:
-    """Hold BLAS to one thread in the whole process: the first of several callers sets the limit, the last one lifts it.
+    """Context that limits BLAS to one thread in the whole process.
 
-    BLAS threads under ours would compete for the same cores, and the number of BLAS threads decides how sums are rounded. So
-    everything whose result depends on BLAS runs inside of this, in whichever thread it is called.
+    The first of several simultaneous callers sets the limit, the last one restores it. BLAS threads under ours would compete for
+    the same cores, and the number of BLAS threads changes how sums are rounded. Everything whose result depends on BLAS
+    therefore runs in this context, in whichever thread it is called.
 
-    The limit belongs to the process, but recent versions of threadpoolctl let only one thread set that of OpenBLAS, until
-    this thread gives the right up or ends, and ignore the others without a word. Callers come and go in any order here, so
-    whoever sets or lifts the limit takes the right over first and gives it up after lifting.
+    The limit applies to the process, but recent versions of threadpoolctl let only one thread set that of OpenBLAS until that
+    thread releases the right or ends, and silently ignore the others. Callers begin and end in any order here, so each one
+    that sets or restores the limit takes over the right first, and releases it after restoring.
     """
 
     def __init__(self) -> None:
@@ -66,7 +82,7 @@ class _OneBlasThread:
             self._users += 1
             try:
                 self._limit()
-            except BaseException:  # an interrupt: nobody calls __exit__ then
+            except BaseException:  # after an interrupt here, __exit__ would not be called
                 self.__exit__()
                 raise
 
@@ -77,7 +93,7 @@ class _OneBlasThread:
                 self._lift()
 
     def _limit(self) -> None:
-        """Set the limit wherever it is not set, by whoever has changed it in the meantime."""
+        """Set the limit in every BLAS library, also where other code has changed it since the first call."""
         if self._libraries is None:  # finding the libraries takes a while
             self._libraries = ThreadpoolController().select(user_api="blas").lib_controllers
         for library in self._libraries:
@@ -93,11 +109,11 @@ class _OneBlasThread:
             if before is not None and library.get_num_threads() == 1:
                 _take_over(library)
                 library.set_num_threads(before)
-                _take_over(library)  # and leave it to nobody
+                _take_over(library)  # release the right
 
 
 def _take_over(library: LibController) -> None:
-    """Take the right to set the limit from whatever thread has it.
+    """Take over the right to set the limit from the thread that has it.
 
     Only OpenBLAS has such a right, and not in all versions of threadpoolctl.
     """
@@ -111,7 +127,7 @@ ONE_BLAS_THREAD = _OneBlasThread()
 
 @contextmanager
 def processors_taken() -> Iterator[None]:
-    """Work of one of several callers which share the processors: no threads but where they were asked for, nor in BLAS."""
+    """Context for work that shares the processors with others: negative `n_jobs` are one thread, and so is BLAS."""
     token = _TAKEN.set(True)
     try:
         with ONE_BLAS_THREAD:
@@ -121,11 +137,11 @@ def processors_taken() -> Iterator[None]:
 
 
 class Stopped(BaseException):
-    """Ends a worker whose caller was interrupted. Not an Exception: nothing on the way out shall take it for a failure."""
+    """Raised in a worker whose caller was interrupted. No Exception, so that no handler of errors catches it."""
 
 
 class _Stop:
-    """Whether the workers of a call shall end, because that call was interrupted or the one that it is part of."""
+    """Flag for the workers of a call: true once that call, or the call that it is part of, was interrupted."""
 
     def __init__(self, above: _Stop | None) -> None:
         self.now = False
@@ -139,35 +155,36 @@ _STOP: ContextVar[_Stop | None] = ContextVar("_STOP", default=None)
 
 
 def check_stopped() -> None:
-    """End this worker if its caller was interrupted; loops of workers call it at every step.
+    """Raise :class:`Stopped` if the caller of this worker was interrupted. Long loops call it at every step.
 
     Raises
     ------
     Stopped
+        If the caller was interrupted.
     """
     if _STOP.get():
         raise Stopped
 
 
 def map_threads(work: Callable[[T], R], items: Iterable[T], workers: int) -> list[R]:
-    """Return `work` of each item, in order, computed by so many threads.
+    """Return `work` of each item, in order, computed by `workers` threads.
 
     An interrupt of the caller ends it within :data:`GRACE` seconds. Workers end at their next item or
-    :func:`check_stopped`; one that is inside of a long call of compiled code is left to itself, and ends after that.
+    :func:`check_stopped`; a worker inside a long call of compiled code ends after that call, without being waited for.
 
     Parameters
     ----------
     work : callable
-        It runs in a copy of the caller's context, and changes nothing that outlives an interrupted call.
+        It runs in a copy of the caller's context. It must not change anything that is used after an interrupted call.
     items : iterable
-        What to compute; taken in order.
+        Arguments of `work`; taken in order.
     workers : int
-        Number of threads; 1 is the calling one.
+        Number of threads; 1 is the calling thread.
 
     Raises
     ------
     Exception
-        The first error in the order of the items. Once there is one, no further items are begun.
+        The first error in the order of the items. After an error no further items are started.
     """
     with ONE_BLAS_THREAD:
         if workers == 1:
@@ -176,17 +193,17 @@ def map_threads(work: Callable[[T], R], items: Iterable[T], workers: int) -> lis
 
 
 def interruptible(operations: float, function: Callable[..., R], *arguments: Any, **options: Any) -> R:
-    """Return ``function(*arguments, **options)`` of compiled code, which an interrupt would otherwise have to wait for.
+    """Return ``function(*arguments, **options)`` of compiled code, such that Ctrl-C need not wait for its end.
 
-    Python handles signals in the main thread, between its own instructions. So a long call leaves the main thread free and
-    runs in another one; after an interrupt it is abandoned there.
+    Python handles signals in the main thread, between its own instructions. A long call therefore runs in another thread;
+    after an interrupt it is abandoned there.
 
     Parameters
     ----------
     operations : float
-        Floating-point operations of the call, roughly. Short calls are made directly.
+        Rough number of floating-point operations of the call. Short calls are made directly.
     function : callable
-        It changes nothing that is in use after an interrupt.
+        It must not change anything that is used after an interrupt.
     """
     check_stopped()
     if operations < LONG_CALL or threading.current_thread() is not threading.main_thread():
@@ -207,7 +224,7 @@ def _threaded(work: Callable[[T], R], items: Sequence[T], workers: int) -> list[
 class _Call:
     """One call of :func:`map_threads` and its threads.
 
-    They are daemons, since at the end of the process the interpreter waits for all others, however long they take.
+    The threads are daemons, because at its end the interpreter waits for all others.
     """
 
     def __init__(self, work: Callable[[Any], Any], items: Sequence[Any], workers: int) -> None:
@@ -230,7 +247,7 @@ class _Call:
                 context = copy_context()
                 threading.Thread(target=context.run, args=(self._run,), daemon=True).start()
                 started += 1
-            while not self._ended.acquire(timeout=_LOOK):
+            while not self._ended.acquire(timeout=_WAIT):
                 if self._above:
                     raise Stopped
         except BaseException:
@@ -255,7 +272,7 @@ class _Call:
                 self._ended.release()
 
     def _take(self) -> int | None:
-        """Number of the next item; none after an error. Items before one that failed were begun: the first error is known."""
+        """Return the number of the next item, None after an error. All items before a failed one were started."""
         with self._lock:
             return None if self._stop or self._errors else next(self._next, None)
 

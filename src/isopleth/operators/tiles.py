@@ -1,4 +1,4 @@
-"""The one tile loop: squared distances of some rows against some columns, folded into a result by a block."""
+"""Loop over tiles: squared distances of some rows and some columns, which a block adds to a result."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from isopleth.kernels import Kernel, Workspace
 from isopleth.operators.blocks import Block, Tile, outer_difference
 from isopleth.operators.threads import check_stopped, map_threads
 
-DIRECT_DIM = 3  # up to here differences cost no more than the matrix product and lose nothing
+DIRECT_DIM = 3  # up to this dimension differences cost no more than the matrix product, and are exact
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Points:
-    """Points with what every tile needs of them: squared norms, and both factors of the product that gives distances."""
+    """Points, their squared norms, and the two factors of the matrix product that gives squared distances."""
 
     x: Array
     norms: Array
@@ -30,7 +30,7 @@ class Points:
 
     @classmethod
     def of(cls, x: Array) -> Points:
-        """|x - y|^2 = (-2x, |x|^2, 1) . (y, 1, |y|^2): one matrix product and no further pass over the tile."""
+        """Return points with factors for |x - y|^2 = (-2x, |x|^2, 1) . (y, 1, |y|^2), one matrix product for each tile."""
         xp = namespace(x)
         norms = xp.sum(x * x, axis=1)
         ones = xp.ones((x.shape[0], 1), dtype=x.dtype, device=x.device)
@@ -39,12 +39,12 @@ class Points:
         return cls(x, norms, left, right)
 
     def part(self, rows: slice) -> Points:
-        """Some of the points, without a copy."""
+        """Return some of the points, without a copy."""
         return Points(self.x[rows, :], self.norms[rows], self.left[rows, :], self.right[:, rows])
 
 
 def _direct(a: Array, b: Array, work: Workspace) -> Array:
-    """Squared distances by differences, exact where the matrix product cancels."""
+    """Compute squared distances by differences, exact where digits of the matrix product cancel."""
     s: Array = None
     for j in range(a.shape[1]):
         step = outer_difference(a[:, j], b[:, j], work)
@@ -63,13 +63,13 @@ def _product(x: Points, rows: slice, y: Points, columns: slice, work: Workspace)
     return np.matmul(left, right, out=work.empty("distances", (left.shape[0], right.shape[1]), left.dtype))
 
 
-def _begin(
+def _start_tile(
     x: Points, rows: slice, y: Points, columns: slice, work: Workspace, reach: Array, exponent: float | None
 ) -> Callable[[], Tile]:
-    """Begin a tile of exact squared distances; what is answered ends it.
+    """Start computing a tile of exact squared distances; call the returned function to finish it.
 
-    `reach` is the largest sum of two squared norms in it. Where there is an `exponent`, which is negative, points give that
-    many times their distances. Only the end waits for a number of a device.
+    `reach` is the largest sum of two squared norms in the tile. With an `exponent`, which is negative, the tile has the squared
+    distances times that. Only the returned function waits for a device.
     """
     xp = namespace(x.x)
     a, b = x.x[rows, :], y.x[columns, :]
@@ -93,7 +93,7 @@ def _begin(
 
 
 def _corrected(tile: Tile, near: Array, unit: float) -> Tile:
-    """Distances for which the matrix product cancels, the `near` ones, taken again by their differences."""
+    """Compute the distances of `near` pairs, whose digits cancel in the matrix product, again by differences."""
     s, xp = tile.s, namespace(tile.s)
     count = int(xp.count_nonzero(near))
     if count == 0:
@@ -110,7 +110,7 @@ def _slices(size: int, step: int) -> list[slice]:
 
 
 def _share(count: int, worker: int, workers: int) -> Iterator[int]:
-    """Row blocks of one worker: dealt out and back, so that triangular work is even and the order never depends on timing."""
+    """Return the row blocks of one worker, dealt in turns 0 1 2, 2 1 0, ...: even shares of triangular work, always the same."""
     for i in range(count):
         turn, place = divmod(i, workers)
         if (place if turn % 2 == 0 else workers - 1 - place) == worker:
@@ -119,7 +119,7 @@ def _share(count: int, worker: int, workers: int) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A pass over all pairs of `x` and `y`, in tiles, by threads."""
+    """Pass over all pairs of `x` and `y`, in tiles, by threads."""
 
     kernel: Kernel
     block: Block
@@ -128,7 +128,7 @@ class Sweep:
     layout: Layout
 
     def run(self, v: Array) -> Array:
-        """The block's sum over all columns, for coefficients `v` of the columns."""
+        """Return the block's sum over all columns, for coefficients `v` of the columns."""
         out = self.block.zeros(self.x.x, v)
         if not (self.block.symmetric and self.x is self.y):
 
@@ -147,8 +147,8 @@ class Sweep:
         self._each(add_both, half=True)
         return out + sum(mirrors)
 
-    def parts(self) -> list[Array]:
-        """The matrices of the block's stored form, filled by the same tiles."""
+    def matrices(self) -> list[Array]:
+        """Return the matrices of the block's stored form."""
         x = self.x.x
         shape = (x.shape[0], self.y.x.shape[0])
         out = [namespace(x).empty(shape, dtype=x.dtype, device=x.device) for _ in range(self.block.kept)]
@@ -156,53 +156,53 @@ class Sweep:
         half = self.block.symmetric and self.x is self.y
 
         def fill(tile: Tile, row: slice, column: slice, worker: int) -> None:
-            for whole, part in zip(out, self.block.parts(self.kernel, tile), strict=True):
-                whole[row, column] = part
+            for whole, share in zip(out, self.block.matrices(self.kernel, tile), strict=True):
+                whole[row, column] = share
                 if half and column.start != row.start:
-                    whole[column, row] = part.T
+                    whole[column, row] = share.T
 
         self._each(fill, half=half)
         return out
 
     def _separated(self, row: slice, column: slice, work: Workspace) -> Callable[[], Tile]:
-        """Begin a tile of a kernel that wants coordinates and not their distances."""
+        """Start a tile of a kernel that is a function of coordinates, not of distances."""
         a, b = self.x.x[row, :], self.y.x[column, :]
         return lambda: Tile(self.kernel.separation(a, b, work), a, b, work, direct=True)
 
     def _each(self, visit: Callable[[Tile, slice, slice, int], None], half: bool) -> None:
-        """Visit every tile, or with `half` those on and right of the diagonal; a row of tiles stays with one worker."""
+        """Call `visit` for every tile, or with `half` for those on and right of the diagonal; a row of tiles has one worker."""
         workers, tile = self.layout.workers, self.layout.tile
         rows, columns = _slices(self.x.x.shape[0], tile[0]), _slices(self.y.x.shape[0], tile[1])
 
-        down, across = _with_reach(self.x.norms, rows), _with_reach(self.y.norms, columns)
+        down, across = _with_largest_norm(self.x.norms, rows), _with_largest_norm(self.y.norms, columns)
         here = on_processor(self.x.x)
         exponent = None if here or self.x.x.shape[1] <= DIRECT_DIM else self.block.exponent(self.kernel)
         x = self.x if exponent is None else replace(self.x, left=exponent * self.x.left)
 
-        def begun(worker: int) -> Iterator[tuple[Callable[[], Tile], slice, slice]]:
+        def started(worker: int) -> Iterator[tuple[Callable[[], Tile], slice, slice]]:
             scratch = Workspace()
             for i in _share(len(rows), worker, workers):
                 row, own = down[i]
-                for column, reach in [down[i], *_behind(row.stop, across)] if half else across:
+                for column, reach in [down[i], *_from(row.stop, across)] if half else across:
                     if self.kernel.by_columns:
                         yield self._separated(row, column, scratch), row, column
                         continue
-                    yield _begin(x, row, self.y, column, scratch, own + reach, exponent), row, column
+                    yield _start_tile(x, row, self.y, column, scratch, own + reach, exponent), row, column
 
         def work(worker: int) -> None:
-            tiles = begun(worker)
-            with np.errstate(all="ignore"):  # limits at 0 and underflow far away are meant
+            tiles = started(worker)
+            with np.errstate(all="ignore"):  # infinite limits at 0 and underflow of far pairs are correct
                 for end, row, column in tiles if here else _one_ahead(tiles):
                     check_stopped()
                     visit(end(), row, column, worker)
-                    del end  # the memory of this tile is for the one after the next
+                    del end  # its memory is needed for the tile after the next
 
         with full_precision(self.x.x):
             map_threads(work, range(workers), workers)
 
 
 def _one_ahead(items: Iterator[T]) -> Iterator[T]:
-    """The same items, each once the next one is there too: a device works on that while the host waits for this one."""
+    """Yield each item after the next one was started, so that a device computes that while the host waits for this one."""
     last = list(islice(items, 1))
     for item in items:
         yield last.pop()
@@ -210,41 +210,41 @@ def _one_ahead(items: Iterator[T]) -> Iterator[T]:
     yield from last
 
 
-def _with_reach(norms: Array, slices: list[slice]) -> list[tuple[slice, Array]]:
-    """Each slice, with the largest of its squared norms."""
+def _with_largest_norm(norms: Array, slices: list[slice]) -> list[tuple[slice, Array]]:
+    """Return each slice with the largest of its squared norms."""
     xp = namespace(norms)
     return [(part, xp.max(norms[part])) for part in slices]
 
 
-def _behind(start: int, columns: list[tuple[slice, Array]]) -> Iterator[tuple[slice, Array]]:
-    """What of `columns` lies at or behind `start`, each with what it came with."""
+def _from(start: int, columns: list[tuple[slice, Array]]) -> Iterator[tuple[slice, Array]]:
+    """Yield the slices of `columns`, cut to what lies at or after `start`, each with its largest norm."""
     for column, reach in columns:
         if column.stop > start:
             yield slice(max(column.start, start), column.stop), reach
 
 
 HOST_TILE = (256, 512)  # 1 MiB of float64: a second-level cache of one core
-DEVICE_TILE = (4096, 8192)  # so much work that a GPU does not wait for the next tile to be sent
-SCRATCH_TILES = 10  # the most that a tile takes with all that a kernel and a block keep beside it, in tiles
-LIGHT_TILES = 6  # the same for blocks of phi or phi' alone: near pairs take most of it
-AHEAD_TILES = 1  # on a device the next tile is begun before one is folded
+DEVICE_TILE = (4096, 8192)  # enough work that a GPU does not wait for the host
+SCRATCH_TILES = 10  # most memory for a tile and the scratch of a kernel and a block, in tiles
+LIGHT_TILES = 6  # the same for blocks of phi or phi' alone; near pairs use most of it
+AHEAD_TILES = 1  # on a device the next tile is started before one is added
 SMALL = 2**18  # pairs below which a second thread costs more than it saves
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Rows and columns of a tile, and the threads that share them out."""
+    """Rows and columns of a tile, and the number of threads."""
 
     workers: int
     tile: tuple[int, int]
-    # What the threads keep for tiles and for copies of their points, all together.
+    # Numbers that all threads together keep for tiles and for copies of their points.
     numbers: int
 
     @classmethod
     def of(cls, x: Array, shape: tuple[int, int], memory_limit: float, n_jobs: int, light: bool = False) -> Self:
-        """For points such as `x`: small tiles and threads on the processor, large ones from one thread on other devices.
+        """Return the layout for points such as `x`: small tiles and threads on the CPU, large tiles and one thread elsewhere.
 
-        A `light` block keeps less beside a tile; on the processor, where tiles are small, that makes no difference.
+        A `light` block needs less scratch; on the CPU, where tiles are small, that makes no difference.
         """
         itemsize = 8 if x.dtype == namespace(x).float64 else 4
         host = on_processor(x)
@@ -256,17 +256,17 @@ class Layout:
 
 
 def workers_for(n: int, m: int, n_jobs: int) -> int:
-    """Threads that a pass over n x m pairs is worth."""
+    """Return the number of threads for a pass over n x m pairs."""
     return 1 if n * m < SMALL else min(n_jobs, -(-n // HOST_TILE[0]))
 
 
 def scratch(tile: tuple[int, int], dim: int, tiles: int) -> int:
-    """Numbers that one thread keeps for a tile and for copies of its points."""
+    """Return how many numbers one thread keeps for a tile and for copies of its points."""
     return tiles * tile[0] * tile[1] + 4 * (tile[0] + tile[1]) * (dim + 1)
 
 
 def tile_within(numbers: float, dim: int, usual: tuple[int, int], tiles: int) -> tuple[int, int]:
-    """The largest tile, up to the usual one, whose scratch is within `numbers`, as far as a tile of one pair can be."""
+    """Return the largest tile, up to the usual one, whose scratch is within `numbers`, at least one pair."""
     rows, columns = usual
     while scratch((rows, columns), dim, tiles) > numbers and max(rows, columns) > 1:
         if columns >= rows:

@@ -1,4 +1,4 @@
-"""Blocks that make vectors of numbers, numbers of vectors, and vectors of vectors: what scores are made of."""
+"""Blocks between numbers and vectors, which scores consist of: gradients, divergences and the curl-free kernel."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from isopleth.kernels.base import cap
 from isopleth.operators.blocks import Block, Evaluate, EvaluateFor, Matrix, Tile
 from isopleth.operators.curvature import laplacian_slope, second_derivative, slope_and_bend
 
-# A rough kernel has infinite derivatives at 0, where the limit along every line is cancelled by its opposite: in all that
-# follows, pairs that coincide add nothing of a term that has a factor x - y.
+# Derivatives of rough kernels are infinite at 0, where limits along opposite directions cancel. Below, a term with the factor
+# x - y is therefore 0 for pairs that coincide.
 
 
 class Radial(Block):
-    r"""Numbers to vectors: :math:`out_i = \sum_j q(s_{ij})\, (x_i - y_j)\, v_j` for a scalar function q of the kernel."""
+    r"""Numbers to vectors, :math:`out_i = \sum_j q(s_{ij})\, (x_i - y_j)\, v_j` with a scalar function q of the kernel."""
 
     def __init__(self, name: str, evaluate: EvaluateFor, light: bool = False) -> None:
         self._name = name
@@ -28,13 +28,13 @@ class Radial(Block):
         return self._name
 
     def zeros(self, x: Array, v: Array) -> Array:
-        """Zeros of the shape of the points; coefficients have one column."""
+        """Return zeros of the shape of the points; coefficients have one column."""
         if v.ndim != 1:
             raise ValueError(f"the {self!r} block takes one column of coefficients, not an array of shape {v.shape}.")
         return namespace(x).zeros(x.shape, dtype=x.dtype, device=x.device)
 
     def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> None:
-        """Far pairs as one product with the columns (v y, v), near ones by their differences."""
+        """Add far pairs by one product with the columns (v y, v), near ones by their differences."""
         if tile.direct:
             self._add_direct(kernel, tile, v, out)
             return
@@ -58,17 +58,18 @@ class Radial(Block):
 
 
 class _OfVectors(Block):
-    """What the blocks share whose coefficients are one vector a point."""
+    """Base class of blocks whose coefficients are one vector for each point."""
 
     def _check(self, x: Array, v: Array) -> None:
         if v.ndim != 2 or v.shape[1] != x.shape[1]:
             raise ValueError(
-                f"the {self!r} block takes one vector of {x.shape[1]} coefficients a point, not an array of shape {v.shape}."
+                f"the {self!r} block takes one vector of {x.shape[1]} coefficients for each point, not an array of "
+                f"shape {v.shape}."
             )
 
 
 class Flux(_OfVectors):
-    r"""Vectors to numbers: :math:`out_i = \sum_j q(s_{ij})\, (x_i - y_j)\cdot v_j` for a scalar function q of the kernel."""
+    r"""Vectors to numbers, :math:`out_i = \sum_j q(s_{ij})\, (x_i - y_j)\cdot v_j` for a scalar function q of the kernel."""
 
     kept = 1
 
@@ -81,23 +82,23 @@ class Flux(_OfVectors):
         return self._name
 
     def zeros(self, x: Array, v: Array) -> Array:
-        """One zero a row; coefficients are vectors."""
+        """Return one zero for each row; coefficients are vectors."""
         self._check(x, v)
         return namespace(x).zeros((x.shape[0],), dtype=x.dtype, device=x.device)
 
-    def parts(self, kernel: Kernel, tile: Tile) -> tuple[Array]:
-        """q, 0 where two points coincide."""
+    def matrices(self, kernel: Kernel, tile: Tile) -> tuple[Array]:
+        """Compute q, 0 for points that coincide."""
         coincident = tile.s == 0.0
         weights = self._evaluate(kernel)(tile.s, tile.work)
         weights[coincident] = 0.0
         return (weights,)
 
-    def assemble(self, parts: list[Array], x: Array, y: Array) -> Any:
-        """The stored form, or None for points so far from the origin that it would lose digits."""
-        return None if _far(x, y) else StoredFlux(parts[0], x, y)
+    def assemble(self, matrices: list[Array], x: Array, y: Array) -> Any:
+        """Return the stored form, or None for points so far from the origin that it would lose digits."""
+        return None if _far(x, y) else StoredFlux(matrices[0], x, y)
 
     def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> None:
-        """Far pairs by the product of points and coefficients, near ones by their differences."""
+        """Add far pairs by the product of points and coefficients, near ones by their differences."""
         xp = namespace(tile.s)
         coincident = tile.s == 0.0 if tile.direct else None
         weights = self._evaluate(kernel)(tile.s, tile.work)
@@ -113,11 +114,11 @@ class Flux(_OfVectors):
 
 
 class CurlFree(_OfVectors):
-    r"""Vectors to vectors: the curl-free kernel, minus the Hessian of k.
+    r"""Block from vectors to vectors: the curl-free kernel, minus the Hessian of k.
 
     .. math:: out_i = \sum_j K(x_i, y_j)\, v_j, \qquad K = -(2\varphi' I + 4\varphi''\, u u^\top), \quad u = x_i - y_j
 
-    Three products with matrices of one number a pair: with :math:`W_{ij} = -4\varphi''(s_{ij})\, u\cdot v_j` it is
+    With :math:`W_{ij} = -4\varphi''(s_{ij})\, u\cdot v_j`, three products with matrices of one number for each pair give it as
     :math:`\sum_j W_{ij} (x_i - y_j) - 2\sum_j \varphi'(s_{ij})\, v_j`.
     """
 
@@ -128,25 +129,25 @@ class CurlFree(_OfVectors):
         return "curl-free"
 
     def zeros(self, x: Array, v: Array) -> Array:
-        """Zeros of the shape of the points; coefficients are vectors."""
+        """Return zeros of the shape of the points; coefficients are vectors."""
         self._check(x, v)
         return namespace(x).zeros(x.shape, dtype=x.dtype, device=x.device)
 
-    def parts(self, kernel: Kernel, tile: Tile) -> tuple[Array, Array]:
-        r""":math:`-2\varphi'` and :math:`-4\varphi''`, the second 0 where two points coincide."""
+    def matrices(self, kernel: Kernel, tile: Tile) -> tuple[Array, Array]:
+        r"""Compute :math:`-2\varphi'` and :math:`-4\varphi''`, the second 0 for points that coincide."""
         coincident = tile.s == 0.0 if tile.direct or tile.near is not None else None
         slope, bend = slope_and_bend(kernel, tile.s, tile.work)
         if coincident is not None:
             bend[coincident] = 0.0
         return slope, bend
 
-    def assemble(self, parts: list[Array], x: Array, y: Array) -> Any:
-        """The stored form, or None for points so far from the origin that it would lose digits."""
-        return None if _far(x, y) else StoredCurlFree(parts[0], StoredBend(parts[1], x, y))
+    def assemble(self, matrices: list[Array], x: Array, y: Array) -> Any:
+        """Return the stored form, or None for points so far from the origin that it would lose digits."""
+        return None if _far(x, y) else StoredCurlFree(matrices[0], StoredBend(matrices[1], x, y))
 
     def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> tuple[Array, Array]:
-        """Answers with the two matrices, near pairs still in them."""
-        slope, bend = self.parts(kernel, tile)
+        """Add the tile, and return its two matrices, in which near pairs are included."""
+        slope, bend = self.matrices(kernel, tile)
         out += slope @ v
         if tile.direct:
             weights = direct_projection(tile, v)
@@ -161,7 +162,7 @@ class CurlFree(_OfVectors):
         return slope, bend
 
     def add_transposed(self, kept: tuple[Array, Array], tile: Tile, v: Array, out: Array) -> None:
-        """The pairs of the tile the other way round: `v` belongs to its rows. All stays in the layout of the tile."""
+        """Add the transposed pairs, for coefficients `v` of the rows, in the layout of the tile."""
         slope, bend = kept
         out += slope.T @ v
         if tile.direct:
@@ -186,14 +187,14 @@ class CurlFree(_OfVectors):
 
 
 def _far(x: Array, y: Array) -> bool:
-    """Whether points are so far from the origin that products of coordinates lose the digits of differences."""
+    """Tell whether points are so far from the origin that products of coordinates lose the digits of differences."""
     xp = namespace(x)
     farthest = max(float(xp.max(xp.sum(a * a, axis=1))) for a in (x, y))
     return farthest > (5e4 if x.dtype == xp.float64 else 1e3)
 
 
 class StoredFlux:
-    """A flux between points that do not change: one product with the matrix of q a call."""
+    """Stored form of a flux: one product with the matrix of q for each call."""
 
     def __init__(self, weights: Array, x: Array, y: Array) -> None:
         self._weights, self._x, self._y = weights, x, y
@@ -209,17 +210,17 @@ class StoredFlux:
         return StoredFlux(self._weights[part], self._x[rows, :], self._y[columns, :])
 
 
-# Pairs that a product with a stored matrix takes at once: its scratch has one number for each of them. On the processor they
-# stay in the cache.
+# Pairs that a product with a stored matrix computes at once, with one number of scratch for each. On the CPU they fit in the
+# cache.
 HOST_PAIRS, DEVICE_PAIRS = 2**19, 2**25
 
 
 class StoredBend:
-    r"""The part :math:`-4\varphi''\, u u^\top` of the curl-free kernel between points that do not change."""
+    r"""Stored form of the part :math:`-4\varphi''\, u u^\top` of the curl-free kernel."""
 
     def __init__(self, bend: Array, x: Array, y: Array) -> None:
         self._bend, self._x, self._y = bend, x, y
-        # A column of ones makes matrix products do what would be further passes over the pairs.
+        # With a column of ones, matrix products replace further passes over the pairs.
         self._left = _with_ones(x)
         self._right = self._left if y is x else _with_ones(y)
 
@@ -244,7 +245,7 @@ class StoredBend:
 
 
 class StoredCurlFree:
-    """The curl-free kernel between points that do not change, for the many products of a solver."""
+    """Stored form of the curl-free kernel, for the many products of a solver."""
 
     def __init__(self, slope: Array, bend: StoredBend) -> None:
         self._slope, self._bend = slope, bend
@@ -309,7 +310,7 @@ FLUX_OF_LAPLACIAN = Flux("flux of laplacian", _laplacian_slope)
 
 CURL_FREE = CurlFree()
 
-# -2 phi', the part of the curl-free kernel that is a multiple of the identity.
+# -2 phi': the part of the curl-free kernel that is a multiple of the identity.
 SLOPE = Matrix("slope", _times_slope(-2.0), light=True)
 
 # Delta^2 k = 16 s^2 phi'''' + 16 (d + 2) s phi''' + 4 d (d + 2) phi''.
@@ -317,26 +318,28 @@ BILAPLACIAN = Matrix("bilaplacian", _bilaplacian)
 
 
 class _RowBlock(Block):
-    """Answers in the first columns of its result, whose other columns hold the coefficients of the rows.
+    """Base class of blocks with coefficients of rows.
+
+    The first columns of the result are the sum, the others hold the coefficients.
 
     Parameters
     ----------
     rows : array of shape (n, k)
-        One row of coefficients a row of the sums.
+        Coefficients, one row for each row of the sums.
     """
 
     def __init__(self, rows: Array) -> None:
         self._rows = host_view(rows)
 
     def zeros(self, x: Array, v: Array) -> Array:
-        """Zeros for the answer, then the coefficients."""
+        """Return zeros for the sum, then the coefficients."""
         xp = namespace(x)
         return xp.concat(
             [xp.zeros((x.shape[0], self._width(x.shape[1])), dtype=x.dtype, device=x.device), self._rows], axis=1
         )
 
     def _width(self, dim: int) -> int:
-        """Columns of the answer."""
+        """Return the number of columns of the sum."""
         return dim
 
 
@@ -349,12 +352,12 @@ class PairedGradient(_RowBlock):
         return "paired gradient"
 
     def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> None:
-        """Slopes times the product of both coefficients."""
+        """Add slopes times the product of both coefficients."""
         d = tile.x.shape[1]
         coincident = tile.s == 0.0 if tile.direct else None
         weights = kernel._product(tile.s, 1, tile.work)
         weights *= matmul(2.0 * out[:, d:], v.T, tile.work, "pair coefficients")
-        _fold(tile, weights, coincident, out[:, :d])
+        _add_weighted_differences(tile, weights, coincident, out[:, :d])
 
 
 class PairedHessian(_RowBlock):
@@ -364,7 +367,7 @@ class PairedHessian(_RowBlock):
         return "paired hessian"
 
     def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> None:
-        """Minus the curl-free kernel, whose vectors here belong to the rows."""
+        """Subtract the curl-free kernel with the vectors of the rows."""
         d = tile.x.shape[1]
         answer, rows = out[:, :d], out[:, d:]
         coincident = tile.s == 0.0 if tile.direct or tile.near is not None else None
@@ -391,7 +394,7 @@ class PairedHessian(_RowBlock):
 class PairedLogGradient(_RowBlock):
     r""":math:`out_i = \sum_j e^{\log k(x_i, y_j) + a_i + v_{j0}}\, v_{j1}\, (\nabla_x \log k(x_i, y_j), 1)`, of d + 1 columns.
 
-    The largest logarithm of a sum has to be taken off in a or v: no exponential is more than 1.
+    Subtract the largest logarithm of each sum from a or v before, so that no exponential is more than 1.
     """
 
     def __repr__(self) -> str:
@@ -401,23 +404,23 @@ class PairedLogGradient(_RowBlock):
         return dim + 1
 
     def add(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> None:
-        """Shares, and shares times slopes of the logarithm."""
+        """Add shares, and shares times slopes of the logarithm."""
         xp, d = namespace(tile.s), tile.x.shape[1]
         coincident = tile.s == 0.0 if tile.direct else None
         slopes = kernel._log_slope(tile.work.copy("log slope", tile.s), tile.work)
         shares = kernel._log(tile.s, tile.work)
         shares += v[:, 0]
         shares += out[:, d + 1 :]
-        shares = overwrite(xp.exp, cap(shares, 0.0))  # large logarithms are rounded one way here, another there
+        shares = overwrite(xp.exp, cap(shares, 0.0))  # rounding of large logarithms can make the exponent positive
         shares *= v[:, 1]
         out[:, d] += xp.sum(shares, axis=1)
         slopes *= shares
         slopes *= 2.0
-        _fold(tile, slopes, coincident, out[:, :d])
+        _add_weighted_differences(tile, slopes, coincident, out[:, :d])
 
 
-def _fold(tile: Tile, weights: Array, coincident: Any, out: Array) -> None:
-    """Add sum_j weights_ij (x_i - y_j), to which pairs that coincide add nothing, whatever their weight."""
+def _add_weighted_differences(tile: Tile, weights: Array, coincident: Any, out: Array) -> None:
+    """Add sum_j weights_ij (x_i - y_j), where pairs that coincide count as 0 even if their weight is infinite."""
     if tile.direct:
         weights[coincident] = 0.0
         add_direct_differences(tile, weights, 1, out)
@@ -429,14 +432,14 @@ def _fold(tile: Tile, weights: Array, coincident: Any, out: Array) -> None:
 
 
 def matmul(a: Array, b: Array, work: Workspace, slot: str) -> Array:
-    """a @ b, in scratch."""
+    """Return a @ b, in scratch."""
     if not isinstance(a, np.ndarray):
         return namespace(a).matmul(a, b)
     return np.matmul(a, b, out=work.empty(slot, (a.shape[0], b.shape[1]), a.dtype))
 
 
 def clear_near(tile: Tile, weights: Array) -> tuple[Array, Array, Array, Array]:
-    """Take the near pairs out of `weights`: row, column, x - y and weight of each, 0 where the two coincide."""
+    """Set near pairs of `weights` to 0, and return row, column, x - y and weight of each, 0 for pairs that coincide."""
     xp = namespace(weights)
     rows, columns, difference = tile.near_differences()
     taken = weights[tile.near]
@@ -446,21 +449,21 @@ def clear_near(tile: Tile, weights: Array) -> tuple[Array, Array, Array, Array]:
 
 
 def projection(tile: Tile, v: Array) -> Array:
-    """(x_i - y_j) . v_j, in scratch, by a matrix product that loses digits for near pairs."""
+    """Return (x_i - y_j) . v_j, in scratch, by a matrix product that loses digits for near pairs."""
     out = matmul(tile.x, v.T, tile.work, "projection")
     out -= namespace(v).sum(tile.y * v, axis=1)
     return out
 
 
 def projection_back(tile: Tile, v: Array) -> Array:
-    """(y_j - x_i) . v_i, in scratch, in the layout of the tile: reading a tile across its rows costs more than a product."""
+    """Return (y_j - x_i) . v_i, in scratch, in the layout of the tile, which is faster than a transposed array."""
     out = matmul(v, tile.y.T, tile.work, "projection")
     out -= namespace(v).sum(tile.x * v, axis=1)[:, None]
     return out
 
 
 def direct_projection(tile: Tile, v: Array) -> Array:
-    """(x_i - y_j) . v_j, in scratch, by differences; with v of shape (rows, 1, dim) it is (x_i - y_j) . v_i."""
+    """Return (x_i - y_j) . v_j, in scratch, by differences; for v of shape (rows, 1, dim) it is (x_i - y_j) . v_i."""
     out: Array = None
     for j in range(tile.x.shape[1]):
         step = tile.difference(j)

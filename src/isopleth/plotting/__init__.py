@@ -1,4 +1,4 @@
-"""Pictures of densities and of what tasks find in them."""
+"""Plot densities and the results of tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of anomalies: where they lie between the isopleths, and how their scores stand out."""
+"""Plot anomalies: their place among the isopleths, and the scores of all rows."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def plot_anomalies(
 
 
 def _view(values: np.ndarray, names: list[str], extreme: np.ndarray) -> View:
-    """The at most two varying columns in which the `extreme` rows deviate most, in the order of the table."""
+    """Return the varying columns, two at most, in which the `extreme` rows deviate most, in the order of the table."""
     varying = np.flatnonzero(np.ptp(values, axis=0) > 0)
     if not len(varying):
         raise InputError(
@@ -104,7 +104,7 @@ def _view(values: np.ndarray, names: list[str], extreme: np.ndarray) -> View:
 
 
 def _isopleths(points: np.ndarray, plain: np.ndarray) -> Isopleths:
-    """Those of a density of the rows not flagged."""
+    """Draw the isopleths of a density of the rows that are not flagged."""
     # So many may be flagged that the others have no density; then all rows have one.
     rows = points[plain] if len(plain) > 1 and np.ptp(points[plain], axis=0).all() else points
     with warnings.catch_warnings():
@@ -126,7 +126,7 @@ def _draw_rows(axes: Axes, view: View, ringed: np.ndarray, color: str) -> None:
 
 
 def _draw_scores(axes: Axes, scores: np.ndarray, p_values: np.ndarray, flagged: np.ndarray) -> None:
-    """Scores in rising order, with the p-value at which flagging ends."""
+    """Draw the scores in increasing order, with the largest p-value that is flagged."""
     n = len(scores)
     rank = np.arange(1, n + 1)
     quarter, three_quarters = np.percentile(scores, [25, 75])

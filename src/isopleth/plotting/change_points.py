@@ -1,4 +1,4 @@
-"""Pictures of series with their changes and score curves."""
+"""Plot series with their changes and score curves."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _mark(axes: Axes, changes: Any) -> None:
 
 
 def _thinned(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Steps and values; of long series the least and the largest value of each of many parts."""
+    """Return steps and values; for long series, the smallest and largest value of each of many parts."""
     n = len(values)
     if n <= _MOST_POINTS:
         return np.arange(n), values

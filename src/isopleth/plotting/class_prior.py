@@ -1,4 +1,4 @@
-"""A picture of the shares of classes."""
+"""Plot the shares of classes."""
 
 from __future__ import annotations
 

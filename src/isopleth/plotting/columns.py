@@ -1,4 +1,4 @@
-"""The one or two columns of a density that a picture shows."""
+"""Choose the one or two columns of a density that a picture shows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NEAREST = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """A fitted density of one or two columns, which are some of those of `whole`, and between which bounds they are."""
+    """Fitted density of one or two columns of `whole`, with their bounds."""
 
     density: Any
     whole: Any
@@ -33,7 +33,7 @@ class Section:
 
     @classmethod
     def of(cls, density: Any, columns: Any) -> Self:
-        """The density itself where `columns` are all it has, and one of the same kind fitted to them where it has more.
+        """Return the density itself if `columns` are all it has, and one of the same kind fitted to them if it has more.
 
         Raises
         ------
@@ -59,21 +59,21 @@ class Section:
         return np.asarray(to_numpy(self.whole.centers_)[:, self.columns])
 
     def rows(self, rows: Any) -> np.ndarray:
-        """The chosen columns of rows of all the columns; no rows at all for None."""
+        """Return the chosen columns of `rows`, or an empty array for None."""
         if rows is None:
             return np.empty((0, len(self.columns)))
         return enter(self.whole, rows).rows[:, self.columns]
 
     def level_set(self, masses: np.ndarray) -> np.ndarray:
-        """Log-density thresholds of the regions that hold `masses`."""
+        """Return the log-density thresholds of the regions that hold `masses`."""
         return self.density.level_set(masses)
 
     def within_bounds(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The corners of a frame, no further out than the bounds."""
+        """Return the corners of the frame, cut off at the bounds."""
         return np.maximum(low, self.low), np.minimum(high, self.high)
 
     def score_samples(self, points: np.ndarray) -> np.ndarray:
-        """Log density at points of the chosen columns, in the order of the picture; just inside for those on a bound."""
+        """Return the log density at points of the chosen columns; points on a bound are moved just inside."""
         near = _NEAREST * np.ptp(self.centers, axis=0)
         inside = np.clip(points, self.low + near, self.high - near)
         in_order = inside[:, np.argsort(self.columns)] if self.density is self.whole else inside
@@ -89,7 +89,7 @@ def _names(density: Any) -> list[str]:
 
 
 def _chosen(columns: Any, names: list[str]) -> list[int]:
-    """Places of the chosen columns."""
+    """Return the positions of the chosen columns."""
     if columns is None:
         if len(names) > 2:
             raise InputError(
@@ -117,7 +117,7 @@ def _place(column: Any, names: list[str]) -> int:
 
 
 def _refitted(density: Any, columns: list[int], bounds: list[tuple[float, float]]) -> Any:
-    """A density of the same kind fitted to these columns of the centres of `density`."""
+    """Fit a density of the same kind to these columns of the centres of `density`."""
     settings = density.get_params(deep=False)
     own = {"length_scale": _own(settings["length_scale"], columns), "bounds": bounds}
     fresh = clone(density).set_params(**{name: own[name] for name in own if settings.get(name) is not None})
@@ -125,7 +125,7 @@ def _refitted(density: Any, columns: list[int], bounds: list[tuple[float, float]
 
 
 def _own(length_scale: Any, columns: list[int]) -> Any:
-    """What of a length scale, or of the base of a search for one, belongs to these columns."""
+    """Return the part of a length scale, or of the base of a search, that belongs to these columns."""
     if isinstance(length_scale, Search):
         return replace(length_scale, base=_own(length_scale.base, columns))
     one_for_all = isinstance(length_scale, str) or np.ndim(length_scale) == 0

@@ -1,4 +1,4 @@
-"""Pictures of densities: isopleths around the stated masses, and curves."""
+"""Plot densities: isopleths around given masses for two columns, a curve for one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _FLOOR = 50.0
 
 @dataclass(frozen=True, eq=False)
 class Isopleths:
-    """Levels of a log density, rising, and the masses that their regions hold, falling."""
+    """Increasing levels of a log density and the decreasing masses of their regions."""
 
     log_density: Callable[[np.ndarray], np.ndarray]
     levels: np.ndarray
@@ -47,7 +47,7 @@ class Isopleths:
 
     @classmethod
     def of(cls, density: Any, masses: Sequence[float] | np.ndarray) -> Self:
-        """The isopleths of a fitted density of one or two columns.
+        """Compute the isopleths of a fitted density of one or two columns.
 
         Raises
         ------
@@ -68,7 +68,7 @@ class Isopleths:
         return cls(density.score_samples, levels[finite], asked[first[finite]])
 
     def heights(self, points: np.ndarray) -> np.ndarray:
-        """Log density at `points`, not far below the lowest level."""
+        """Return the log density at `points`, cut off a little below the lowest level."""
         return np.maximum(self.log_density(points), self.levels[0] - _FLOOR)
 
     @property
@@ -147,7 +147,7 @@ def plot_density(
 def _closing_frame(
     isopleths: Isopleths, section: Section, low: np.ndarray, high: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The frame, grown until the outermost isopleth closes inside it or at the bounds of the columns."""
+    """Enlarge the frame until the outermost isopleth closes inside it or at the bounds of the columns."""
     margin = 0.05 * (high - low)
     low, high = section.within_bounds(low - margin, high + margin)
     floor = isopleths.levels[0]
@@ -164,14 +164,14 @@ def _closing_frame(
 
 
 def _reaches(isopleths: Isopleths, floor: float, low: np.ndarray, high: np.ndarray, column: int, end: int) -> bool:
-    """Whether the log density is above `floor` somewhere on an edge of the frame, that at the low or high end of a column."""
+    """Return whether the log density exceeds `floor` somewhere on one edge of the frame."""
     edge = np.linspace(low, high, _GRID)
     edge[:, column] = (low, high)[end][column]
     return bool((isopleths.heights(edge) >= floor).any())
 
 
 def draw_isopleths(axes: Axes, isopleths: Isopleths, names: list[str], low: np.ndarray, high: np.ndarray) -> None:
-    """Draw the regions of a density of one or two columns between `low` and `high`."""
+    """Draw the isopleths of a density of one or two columns between the corners `low` and `high`."""
     (_draw_curve if len(names) == 1 else _draw_lines)(axes, isopleths, low, high)
     axes.set_xlabel(column_label(names[0]))
     axes.set_ylabel("density" if len(names) == 1 else column_label(names[1]))

@@ -1,4 +1,4 @@
-"""Pictures of density differences: where there is more of which sample."""
+"""Plot density differences: the regions in which each sample has the higher density."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _REDS = ("#FCEBDD", "#F9D3B8", "#F3B88F", "#EA9A66")
 
 @dataclass(frozen=True, eq=False)
 class _Picture:
-    """A fitted difference as a function of its one or two columns that vary, and its regions.
+    """Fitted difference as a function of its one or two varying columns, with its regions.
 
     `low` and `high` are the corners of the frame, `thresholds` of shape (2, k) the levels for the first and the second sample,
     from the outermost region to the innermost.
@@ -63,14 +63,14 @@ class _Picture:
     thresholds: np.ndarray
 
     def at(self, evaluate: Callable[[np.ndarray], np.ndarray], points: np.ndarray) -> np.ndarray:
-        """A method of the difference at points of the columns that vary."""
+        """Call a method of the difference at points of the varying columns."""
         rows = np.tile(to_numpy(self.difference.centers_)[0], (len(points), 1))
         rows[:, self.columns] = points
         return _quietly(evaluate, rows)
 
 
 def _quietly(evaluate: Callable[[np.ndarray], np.ndarray], rows: np.ndarray) -> np.ndarray:
-    """Values at rows that have no names of columns; that is no slip of the user, who may have fitted a data frame."""
+    """Evaluate at rows without column names; suppress the warning, because the user may have fitted a data frame."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         return evaluate(rows)
@@ -166,7 +166,7 @@ def _dots(difference: LSDD, rows: Any, columns: np.ndarray) -> list[np.ndarray]:
 
 
 def _frame(centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Around all centres but a few that are far from the others in one of their columns."""
+    """Return a frame around all centres except a few that are far from the others in one column."""
     usual = np.abs(robust_z(centers, centers)) <= _FAR
     first = np.quantile(centers, _RARE, axis=0, method="higher")
     last = np.quantile(centers, 1.0 - _RARE, axis=0, method="lower")
@@ -248,7 +248,7 @@ def _distance_note(difference: LSDD, level: float) -> str:
 
 
 def _draw_dots(axes: Axes, picture: _Picture, dots: list[np.ndarray], names: list[str]) -> list[str]:
-    """Dots of both samples, on the upper and the lower edge for a single column; returns what is to be said of them."""
+    """Draw the rows of both samples, on the upper and lower edge for a single column; return notes about them."""
     notes, outside = [], 0
     for sample, points in enumerate(dots):
         if not len(points):

@@ -1,4 +1,4 @@
-"""Pictures of a stream that is watched."""
+"""Plot the statistic of a drift monitor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of why a row is unlikely."""
+"""Plot the columns that make a row unlikely."""
 
 from __future__ import annotations
 

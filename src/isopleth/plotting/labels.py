@@ -1,4 +1,4 @@
-"""Where isopleths carry their masses."""
+"""Place the labels of isopleths."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHORTEST = 0.15
 
 
 def label_places(lines: Any, low: np.ndarray, high: np.ndarray) -> list[tuple[float, float]]:
-    """Points on long lines of a contour set, far from lines of other levels, from each other and from the edge.
+    """Return label points on long lines of a contour set, far from other levels, other labels and the edge.
 
     matplotlib itself would label every line, at its flattest place, over others and half outside the frame.
     """
@@ -38,5 +38,5 @@ def _long_ones(parts: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def _distance(points: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Of each point from the nearest of the others; infinite where there are none."""
+    """Return the distance of each point from the nearest of the others; infinite if there are none."""
     return cKDTree(others).query(points)[0] if len(others) else np.full(len(points), np.inf)

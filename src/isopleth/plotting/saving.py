@@ -1,4 +1,4 @@
-"""Pictures become files."""
+"""Write figures to files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 
 
 def check_figure_target(path: str | os.PathLike[str]) -> None:
-    """Find out before the work whether :func:`save_figure` will be able to write `path`.
+    """Check before the work whether :func:`save_figure` can write `path`.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def check_figure_target(path: str | os.PathLike[str]) -> None:
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write a figure to a .png, .svg or .pdf file, whole or not at all.
+    """Write a figure to a .png, .svg or .pdf file, completely or not at all.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
 
 @contextmanager
 def _one_warning_for_letters() -> Iterator[None]:
-    """Pass on the warnings of the block; matplotlib has one for each letter that its font lacks, here all are one."""
+    """Repeat the warnings of the block, with those for letters that the font lacks combined into one."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.filterwarnings("always", message="Glyph .* missing from")
         yield

@@ -1,4 +1,4 @@
-"""Pictures of searches for a length scale."""
+"""Plot searches for a length scale."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def plot_search(path: Any, ax: Axes | None = None) -> Axes:
 
 
 def _frame(path: Any, finite: np.ndarray) -> tuple[float, float]:
-    """Lowest and highest loss to show."""
+    """Return the smallest and largest loss to show."""
     losses = path.losses[finite]
     best = path.losses[path.best_index]
     error = np.nan_to_num(path.standard_errors[path.best_index])
@@ -99,7 +99,7 @@ def _frame(path: Any, finite: np.ndarray) -> tuple[float, float]:
 
 
 def _mark(axes: Axes, factors: np.ndarray, height: float, marker: str, label: str) -> None:
-    """Mark scales at a height of the frame."""
+    """Mark scales at a given height of the frame."""
     if len(factors):
         heights = np.full(len(factors), height)
         style: dict[str, Any] = {"color": GREY, "linestyle": "none", "markersize": 6, "label": label}

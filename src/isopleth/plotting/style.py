@@ -1,4 +1,4 @@
-"""Colours and letters of all pictures."""
+"""Define the colours and text styles of all pictures."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ _PALEST, _DEEPEST = (0xEA, 0xF3, 0xFA), (0x8F, 0xBE, 0xDD)
 
 
 def fills(count: int) -> list[str]:
-    """Blues of `count` nested regions, from the outermost, which is the palest, to the innermost."""
+    """Return blues for `count` nested regions, from the outermost (lightest) to the innermost."""
     shades = np.linspace(_PALEST, _DEEPEST, max(count, 2))[-count:]
     return ["#{:02X}{:02X}{:02X}".format(*shade) for shade in shades.round().astype(int)]
 
 
 def column_label(name: str, longest: int = 60) -> str:
-    """The name of a column as letters on one line, shortened: dollars, as in prices, would begin a formula."""
+    """Return the name of a column, shortened to one line, with dollar signs escaped: they would begin a formula."""
     shown = "".join(letter if letter.isprintable() else " " for letter in name)
     return (shown if len(shown) <= longest else f"{shown[: longest - 3]}...").replace("$", r"\$")
 
 
 def percent(share: float) -> str:
-    """A share in percent with the digits it has: 0.995 is no 100 %."""
+    """Format a share in per cent with all its digits: 0.995 is not 100 %."""
     return f"{100 * share:.6g}%"
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """A figure without pyplot: no window opens, and no display is needed.
+    """Create a figure without pyplot: no window opens, and no display is needed.
 
     Raises
     ------
@@ -47,21 +47,21 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def given_or_new(ax: Axes | None, width: float, height: float) -> Axes:
-    """The axes to draw on."""
+    """Return the axes to draw on."""
     return new_figure(width, height).subplots() if ax is None else ax
 
 
 def halo() -> list[Any]:
-    """White round letters, which keeps them legible among dots."""
+    """Draw a white outline around text, to keep it legible among dots."""
     return [require("matplotlib.patheffects", "plot", "Plotting").withStroke(linewidth=2.5, foreground="white")]
 
 
 def write_note(axes: Axes, lines: list[str], *, over_dots: bool = False) -> None:
-    """Write small `lines` in the lower right corner, with room for dots that stand on the axis."""
+    """Write small `lines` in the lower right corner, above dots on the axis."""
     style: dict[str, Any] = {"ha": "right", "va": "bottom", "fontsize": 8, "zorder": 6, "path_effects": halo()}
     axes.text(0.99, 0.07 if over_dots else 0.01, "\n".join(lines), transform=axes.transAxes, **style)
 
 
 def beyond_frame(count: int) -> list[str]:
-    """What is to be said about so many dots that are drawn at the edge."""
+    """Return the note about dots that are drawn at the edge of the frame."""
     return [f"{count:,} beyond the frame, drawn at its edge"] * bool(count)

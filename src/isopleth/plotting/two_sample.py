@@ -1,4 +1,4 @@
-"""Pictures of how two samples differ: by column, and where their rows lie."""
+"""Plot how two samples differ: by column, and at their rows."""
 
 from __future__ import annotations
 

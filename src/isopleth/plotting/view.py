@@ -1,4 +1,4 @@
-"""The part of a table that a picture shows, and its rows as dots."""
+"""Choose the part of a table that a picture shows, and draw its rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FARTHEST = 15.0
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Rows of one or two columns, the names of these, and the corners of the frame."""
+    """Rows of one or two columns, the column names, and the corners of the frame."""
 
     points: np.ndarray
     names: list[str]
@@ -31,17 +31,17 @@ class View:
 
     @property
     def outside(self) -> int:
-        """Number of rows beyond the frame."""
+        """Return the number of rows outside the frame."""
         return int(np.any((self.points < self.low) | (self.points > self.high), axis=1).sum())
 
     def placed(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where `rows` are drawn; those beyond the frame at its edge, those of a single column on the axis."""
+        """Return where `rows` are drawn: those outside the frame at its edge, those of a single column on the axis."""
         points = np.clip(self.points[rows], self.low, self.high)
         return points[:, 0], points[:, 1] if points.shape[1] == 2 else np.zeros(len(points))
 
 
 def robust_range(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Range of columns that vary, without values that are far from all others."""
+    """Return the range of varying columns, without values that are far from all others."""
     middle = np.median(points, axis=0)
     z = robust_z(points, points)
     # From the definition z = (x - middle)/spread, at the row that is farthest out.
@@ -54,14 +54,14 @@ def robust_range(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def some(rows: np.ndarray, most: int) -> np.ndarray:
-    """At most `most` of the rows, the same ones each time."""
+    """Return at most `most` of the rows, the same ones in each call."""
     if len(rows) <= most:
         return rows
     return rows[np.sort(np.random.default_rng(0).choice(len(rows), most, replace=False))]
 
 
 def draw_dots(axes: Axes, view: View, rows: np.ndarray) -> list[str]:
-    """Draw the rows of these numbers in grey; returns what is to be said about those left out."""
+    """Draw the rows with these numbers in grey; return the note about rows that are left out."""
     shown = some(rows, _MOST_DOTS)
     many = len(shown) > _MANY_DOTS
     alpha = 0.25 if many else 0.6

@@ -1,110 +1,126 @@
-"""KernelScore: the gradient of the log density of some rows, with all choices left open or to the folds."""
+"""KernelScore: the gradient of a log density, by a kernel at every row and a regularizer."""
 
 from __future__ import annotations
 
-from numbers import Integral
+import warnings
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from isopleth.backend import Backend
+from isopleth.backend import Array, Backend
 from isopleth.kernels import Kernel
-from isopleth.length_scales import loss_units
+from isopleth.length_scales import MEDIAN_ROWS, loss_units
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.score.base import RegularizedScore
+from isopleth.operators.threads import DEFAULT_N_JOBS
+from isopleth.score.base import FrameFit, ScoreEstimator, warn_if_all_is_cut
+from isopleth.score.field import GaussianBase
 from isopleth.score.selection import FACTORS, Candidates, Rows, select
 from isopleth.score.spaces import SPACES, Space
-from isopleth.solvers.regularizers import Regularizer
+from isopleth.score.system import (
+    SCORE_SOLVERS,
+    Accuracy,
+    SampleSystem,
+    Solution,
+    solve,
+    solve_truncated,
+    solving_backend,
+)
+from isopleth.solvers.regularizers import Regularizer, SpectralCutoff
 
 
-class KernelScore(RegularizedScore):
-    r"""The gradient of a log density, by kernels, without normalising anything.
+class KernelScore(ScoreEstimator):
+    r"""Score estimator: the gradient of a log density as a regularised sum of kernels, without a normaliser.
 
-    The true score s solves :math:`L s = -\zeta` for an operator L and a function :math:`\zeta` that the samples estimate; a
-    regulariser inverts L [1]_:
+    The true score s solves :math:`L s = -\zeta`, where the samples estimate the operator L and the function :math:`\zeta`. A
+    regularizer :math:`g_\alpha` approximates the inverse of L [1]_:
 
     .. math:: \hat s = -g_\alpha(\hat L)\,\hat\zeta, \qquad \hat L s = \sum_m w_m K(x_m, \cdot)\, s(x_m), \qquad
         \hat\zeta = \sum_m w_m \operatorname{div}_{x_m} K(x_m, \cdot)
 
-    Everything is computed with columns divided by their length scales, so that fits follow shifts and scales of the data, and
-    rotations where there is one length scale, as by default. Then columns of unlike units want to be standardised first.
+    Columns are divided by their length scales before anything is computed, so a fit is equivariant to shifts and scales of the
+    data, and to rotations if all columns share one length scale (the default). With one length scale, standardise columns of
+    different units first.
 
-    What is not given is chosen by the mean Hyvarinen loss of rows held out, in `folds` parts that are always the same: the
-    base, the length scale, and the strength of full Tikhonov, with a floor of 0.3 over the number of rows. Beyond 512 rows,
-    bases and scales are compared on 512 of them. Strengths are compared by fits to all rows but a part; no more parts are held
-    out than have 2,000 rows together. A Gaussian alone, with no kernels, is given up only for
-    a loss that is lower by one and a half standard errors, and a strength for a smaller one by half an error. What was compared
-    is in `search_path_`.
+    Parameters that are not given are chosen by cross-validation with the mean Hyvarinen loss of held-out rows: the base measure,
+    the length scale, and the strength of full Tikhonov, which is at least 0.3 over the number of rows. The folds are the same in
+    every run. With more than 512 rows, bases and length scales are compared on 512 of them. Strengths are compared on all rows,
+    but folds are held out only until they have 2,000 rows together. The rule prefers simple models: the Gaussian alone, without
+    kernels, is replaced only if the loss falls by 1.5 standard errors, and a strength by a smaller one only if it falls by 0.5.
+    `search_path_` has all losses that were compared.
 
     Parameters
     ----------
     kernel : {"gaussian", "laplacian", "matern32", "matern52", "matern72", "imq", "sdo"} or Kernel, default="imq"
         The scalar kernel. Diagonal scores need the smoothness of Matern 3/2, curl-free ones that of Matern 5/2.
     space : {"curl_free", "diagonal"}, default="curl_free"
-        Curl-free scores are gradients, and have a log density; diagonal ones are cheaper, each column for itself.
+        "curl_free": scores are gradients and have a log density. "diagonal": each column by itself, which is cheaper.
     regularizer : Regularizer, optional
         Tikhonov, SpectralCutoff, LandweberIteration or NuIteration, with its strength. None is ``Tikhonov(truncated=False)``
-        of a strength that the folds choose.
+        with a strength chosen by cross-validation.
     length_scale : "auto", float, array of shape (n_features,), "scott" or "median", default="auto"
-        Length scale, one for all columns or one a column, in the units of the data. "median" is the median distance between
-        distinct rows (1,000 of them at most), one number for all columns; "auto" is 1/2 to 8 times that, as the folds choose.
+        Length scale, one for all columns or one for each column, in the units of the data. "median" is the median distance
+        between distinct rows (of at most 1,000), one number for all columns; "auto" is 1/2 to 8 times that, chosen by
+        cross-validation.
     base : {"auto", None, "gaussian"}, default="auto"
-        The measure on top of which the score is fitted. None is the Lebesgue measure: far from the data the score tends to 0. A
-        Gaussian with shrunk covariance gives log densities tails. "auto" is the better one by the folds.
+        The base measure; the kernels fit the difference of the score to the score of the base. None is the Lebesgue measure:
+        far from the data the score tends to 0. "gaussian" has the mean and a shrunk covariance of the data; it gives the log
+        density Gaussian tails. "auto" takes the one with the smaller cross-validation loss.
     folds : int, default=5
-        Into how many parts the distinct rows are parted; each is held out once, or beyond 2,000 rows the first few of them.
+        Number of folds of the distinct rows. Each fold is held out once; with more than 2,000 rows only the first few are.
     solver : {"auto", "direct", "eigen", "cg", "lanczos", "iterate"}, default="auto"
-        "direct" (Cholesky) and "eigen" keep the whole matrix, "cg", "lanczos" and "iterate" its products; "direct" and "cg" are
-        for Tikhonov, "iterate" takes the steps of iterations. "auto" decides by the size.
+        "direct" (Cholesky) and "eigen" store the whole matrix; "cg", "lanczos" and "iterate" need its products only. "direct" and
+        "cg" solve Tikhonov systems; "iterate" takes the steps of an iterative regularizer. "auto" decides by the size.
     tol : float, default=1e-8
-        Relative residual, in double precision, at which "cg" and "lanczos" stop. It holds at the samples only: a sum of kernels
-        that has to interpolate the values there, as truncated forms and cut-offs are, may miss them by the root of it, and by
-        about ten times that elsewhere.
+        Relative residual, in double precision, at which "cg" and "lanczos" stop. It bounds the error at the samples. Truncated
+        forms and cut-offs interpolate these values by a sum of kernels, whose error may be the square root of `tol` at the
+        samples and about ten times that elsewhere.
     memory_limit : float, default=2**30
-        Bytes that a fit may take beside the rows: what does not fit is computed again at each step.
-    n_jobs : int, optional
-        Threads; None is all processors.
+        Bytes that a fit may take in addition to the rows. Matrices that do not fit are computed again at each step.
+    n_jobs : int or None, default=-1
+        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
 
     Attributes
     ----------
     grad_log_density_ : ndarray of shape (n_samples, n_features)
         The score at the rows of `fit`.
     dual_coef_ : ndarray of shape (n_centers, n_features)
-        A vector a distinct row, in frame coordinates. Truncated Tikhonov solves for them when they are first needed:
-        the score at the samples does not need them.
+        One vector for each distinct row, in frame coordinates. Truncated Tikhonov solves for them on first use, since the score
+        at the samples does not need them.
     centers_ : ndarray of shape (n_centers, n_features)
         The distinct rows of positive weight.
     weights_ : ndarray of shape (n_centers,)
         Their summed weights.
     zeta_factor_ : float
-        The factor of zeta, 0 in truncated forms.
+        The factor of :math:`\hat\zeta` in the score; 0 in truncated forms.
     base_ : GaussianBase or None
         The base measure, in frame coordinates.
     regularizer_ : Regularizer
-        What was used.
+        The regularizer of the fit, given or chosen.
     length_scale_ : ndarray of shape (n_features,)
         The length scale of each column.
     unit_ : ndarray of shape (n_features,)
         The unit of each column in :meth:`hyvarinen_loss`: its length scale, times a factor that brings their geometric mean
         to that of the standard deviations.
     search_path_ : SelectionPath
-        What the folds compared and chose, if anything was left to them.
+        The losses compared by cross-validation and the choice, if any parameter was left open.
     residual_ : float
         Relative residual reached, 0 for direct solvers.
     n_iter_ : int
-        Products with the matrix taken.
+        Number of products with the matrix.
     n_features_in_ : int
         Number of columns at fit.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns at fit, where they had any.
+        Names of the columns at fit, if they had names.
 
     Warns
     -----
     ConvergenceWarning
         If `tol` was not reached.
     DataWarning
-        If columns are of unlike spread, and the rule for the length scale gives one to all.
+        If the columns differ much in spread, and the rule for the length scale gives one to all.
 
     References
     ----------
@@ -116,18 +132,22 @@ class KernelScore(RegularizedScore):
     >>> from isopleth import KernelScore, Tikhonov
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> score = KernelScore(regularizer=Tikhonov(alpha=0.01)).fit(X)
-    >>> left, right = score.grad_log_density([[-1.0, 0.0], [1.0, 0.0]])  # of a normal density: minus the row
+    >>> left, right = score.grad_log_density([[-1.0, 0.0], [1.0, 0.0]])  # the score of the normal density is minus the row
     >>> bool(left[0] > 0.5 and right[0] < -0.5)
     True
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **RegularizedScore._parameter_constraints,
+        **ScoreEstimator._parameter_constraints,
         "space": [StrOptions(set(SPACES))],
         "regularizer": [Regularizer, None],
         "base": [None, StrOptions({"gaussian", "auto"})],
         "folds": [Interval(Integral, 2, None, closed="left")],
+        "solver": [StrOptions(set(SCORE_SOLVERS))],
+        "tol": [Interval(Real, 0, 1, closed="neither")],
     }
+
+    _max_iter: ClassVar[int] = 2000
 
     def __init__(
         self,
@@ -140,7 +160,7 @@ class KernelScore(RegularizedScore):
         solver: str = "auto",
         tol: float = 1e-8,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
     ) -> None:
         self.kernel = kernel
         self.space = space
@@ -153,21 +173,80 @@ class KernelScore(RegularizedScore):
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
 
-    def _space_name(self) -> str:
-        return self.space
+    def _fixed_regularizer(self) -> Regularizer | None:
+        """Return the regularizer that the parameters fix; None leaves the choice to cross-validation."""
+        return self.regularizer
 
-    def _scale_and_base(
+    def _is_chosen(self) -> bool:
+        """Tell whether the length scale, the base or the regularizer is left to cross-validation."""
+        free = isinstance(self.length_scale, str) and self.length_scale == "auto"
+        return free or self.base == "auto" or self._fixed_regularizer() is None
+
+    def _samples_rows(self, n: int) -> bool:
+        return n > MEDIAN_ROWS or self._is_chosen()
+
+    def _choose_scale_and_base(
         self, space: Space, rows: np.ndarray, weights: np.ndarray, backend: Backend
     ) -> tuple[np.ndarray, str | None]:
         free = isinstance(self.length_scale, str) and self.length_scale == "auto"
-        scale = self._resolved("median" if free else self.length_scale, rows, weights)
-        if not free and self.base != "auto" and self.regularizer is not None:
+        scale = self._resolve_length_scale("median" if free else self.length_scale, rows, weights)
+        if not self._is_chosen():
             return scale, self.base
         bases = (None, "gaussian") if self.base == "auto" else (self.base,)
-        candidates = Candidates(bases, FACTORS if free else (1.0,), self.regularizer)
+        candidates = Candidates(bases, FACTORS if free else (1.0,), self._fixed_regularizer())
         unit = float(loss_units(scale, rows, weights)[0] / scale[0])
         self.search_path_ = select(space, Rows(rows, weights, scale, unit, self.folds, backend), candidates)
         return self.search_path_.length_scale, self.search_path_.base
 
-    def _regularizer(self) -> Regularizer:
-        return self.search_path_.regularizer if self.regularizer is None else self.regularizer
+    def _fit_frame(
+        self, space: Space, z: np.ndarray, weights: np.ndarray, base: GaussianBase | None, backend: Backend
+    ) -> FrameFit:
+        fixed = self._fixed_regularizer()
+        regularizer = self.search_path_.regularizer if fixed is None else fixed
+        system, share, at_base = _sample_system(space, z, weights, base, regularizer, backend)
+        solution = solve(system, regularizer, self.solver, Accuracy(self.tol, self._max_iter))
+        self._warn_of_residual(solution)
+        warn_if_all_is_cut(regularizer, solution.at_samples, lambda: system.largest)
+        at_samples, coefficients = system.fitted(solution.at_samples), None
+        if solution.multipliers is not None:
+            coefficients = system.coefficients(solution.multipliers)
+        if at_base is not None:
+            at_samples = at_samples + at_base
+            if coefficients is not None:
+                coefficients = coefficients + solution.factor * (share[:, None] * at_base)
+        report = {"regularizer_": regularizer, "residual_": solution.residual, "n_iter_": solution.n_iter}
+        return FrameFit(at_samples, z, coefficients, solution.factor, report)
+
+    def _solve_coefficients(self, z: np.ndarray, weights: np.ndarray, backend: Backend) -> Array:
+        system, _, _ = _sample_system(self._space, z, weights, self.base_, self.regularizer_, backend)
+        solution = solve_truncated(system, self.regularizer_, self.solver, Accuracy(self.tol, self._max_iter))
+        self._warn_of_residual(solution)
+        return system.coefficients(solution.multipliers)
+
+    def _warn_of_residual(self, solution: Solution) -> None:
+        if solution.residual > self.tol:
+            warnings.warn(
+                f"the residual {solution.residual:.1e} is above tol = {self.tol:g} after {solution.n_iter} products; a larger "
+                f"alpha, a larger tol or solver='eigen' may help.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+
+def _sample_system(
+    space: Space,
+    z: np.ndarray,
+    weights: np.ndarray,
+    base: GaussianBase | None,
+    regularizer: Regularizer,
+    backend: Backend,
+) -> tuple[SampleSystem, Array, Array | None]:
+    """Return the system at distinct rows `z`, their shares of the weight, and the score of the base at them.
+
+    Arrays are on the backend that solves the system.
+    """
+    solving = solving_backend(space, z, backend)
+    at_base = None if base is None else solving.array(base.value(z))
+    share = solving.array(weights / weights.sum())
+    whole = isinstance(regularizer, SpectralCutoff) and regularizer.needs_all_eigenvalues
+    return SampleSystem(space, solving.array(z), share, at_base, whole=whole), share, at_base

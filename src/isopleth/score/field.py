@@ -1,4 +1,4 @@
-"""A fitted score as a sum of terms, in frame coordinates."""
+"""Fitted score as a sum of terms, in frame coordinates."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from isopleth.score.spaces import Space
 
 
 class Term(Protocol):
-    """What a score is a sum of."""
+    """Term of a score: a vector field."""
 
     def value(self, x: Array) -> Array:
-        """The vectors at rows `x`, of shape (n, d)."""
+        """Return the vectors at rows `x`, of shape (n, d)."""
 
     def divergence(self, x: Array) -> Array:
-        """Their divergence, of shape (n,)."""
+        """Return the divergence at rows `x`, of shape (n,)."""
 
     def energy(self, x: Array) -> Array:
-        """A function whose gradient they are, of shape (n,); InputError where there is none."""
+        """Return a function whose gradient the vectors are, of shape (n,), or raise InputError if there is none."""
 
 
 @dataclass(frozen=True)
 class KernelTerm:
-    r""":math:`\sum_j K(x, c_j)\, a_j`.
+    r"""Sum of kernels, :math:`\sum_j K(x, c_j)\, a_j`.
 
     Parameters
     ----------
     space : Space
         The space of K.
     centers, coefficients : arrays of shape (m, d)
-        Centres and the vector of each.
+        Centres and the coefficient vector of each.
     """
 
     space: Space
@@ -48,32 +48,32 @@ class KernelTerm:
     coefficients: Array
 
     def value(self, x: Array) -> Array:
-        """One product."""
+        """Return the vectors at rows `x`, by one product."""
         return self.space.operator(x, self.centers).matvec(self.coefficients)
 
     def divergence(self, x: Array) -> Array:
-        """In closed form."""
+        """Return the divergence at rows `x`, in closed form."""
         return self.space.divergence(x, self.centers, self.coefficients)
 
     def energy(self, x: Array) -> Array:
-        """In closed form."""
+        """Return the function whose gradient the sum is, in closed form."""
         return self.space.energy(x, self.centers, self.coefficients)
 
 
 @dataclass(frozen=True)
 class ZetaTerm:
-    r""":math:`a\,\zeta`, the term of full forms.
+    r"""The term :math:`a\,\zeta` of full forms.
 
     Parameters
     ----------
     space : Space
         The space of zeta.
     samples : array of shape (m, d)
-        What it averages over.
+        The samples that zeta averages over.
     weights : array of shape (m,)
-        Of sum 1.
+        Weights with sum 1.
     factor : float
-        a.
+        The factor a.
     """
 
     space: Space
@@ -82,51 +82,51 @@ class ZetaTerm:
     factor: float
 
     def value(self, x: Array) -> Array:
-        """One product."""
+        """Return the vectors at rows `x`, by one product."""
         return self.factor * self.space.zeta(x, self.samples, self.weights)
 
     def divergence(self, x: Array) -> Array:
-        """In closed form."""
+        """Return the divergence at rows `x`, in closed form."""
         return self.factor * self.space.zeta_divergence(x, self.samples, self.weights)
 
     def energy(self, x: Array) -> Array:
-        """In closed form."""
+        """Return the function whose gradient the term is, in closed form."""
         return self.factor * self.space.zeta_energy(x, self.samples, self.weights)
 
 
 @dataclass(frozen=True)
 class ScoreField:
-    """A sum of terms.
+    """Score as a sum of terms.
 
     Parameters
     ----------
     terms : tuple of Term
-        KernelTerm, ZetaTerm, GaussianBase.
+        Instances of KernelTerm, ZetaTerm or GaussianBase.
     """
 
     terms: tuple[Term, ...]
 
     def value(self, x: Array) -> Array:
-        """The score at rows `x`, of shape (n, d)."""
+        """Return the score at rows `x`, of shape (n, d)."""
         return sum(term.value(x) for term in self.terms)
 
     def divergence(self, x: Array) -> Array:
-        """Its divergence, of shape (n,)."""
+        """Return its divergence at rows `x`, of shape (n,)."""
         return sum(term.divergence(x) for term in self.terms)
 
     def energy(self, x: Array) -> Array:
-        """The log density up to a constant, of shape (n,)."""
+        """Return the log density at rows `x` up to a constant, of shape (n,)."""
         return sum(term.energy(x) for term in self.terms)
 
     def hyvarinen_terms(self, x: Array) -> Array:
-        r""":math:`\operatorname{div} s + |s|^2/2` at rows `x`."""
+        r"""Return :math:`\operatorname{div} s + |s|^2/2` at rows `x`."""
         value = self.value(x)
         return self.divergence(x) + 0.5 * namespace(value).sum(value * value, axis=1)
 
 
 @dataclass(frozen=True)
 class GaussianBase:
-    r"""A Gaussian with a shrunk covariance, :math:`\Sigma = (1 - \rho) S + \rho\, \tfrac{\operatorname{tr} S}{d} I`.
+    r"""Gaussian base measure with a shrunk covariance, :math:`\Sigma = (1 - \rho) S + \rho\, \tfrac{\operatorname{tr} S}{d} I`.
 
     Parameters
     ----------
@@ -152,10 +152,10 @@ class GaussianBase:
 
     @classmethod
     def fit(cls, z: np.ndarray, weights: np.ndarray) -> Self:
-        r"""Of rows with weights, which count repetitions.
+        r"""Fit to rows with weights that count repetitions.
 
-        :math:`\rho` is that of Ledoit and Wolf [1]_, at least one over the number of rows: for rows in general position that is
-        nothing, and with fewer rows than columns it keeps the covariance invertible.
+        :math:`\rho` is that of Ledoit and Wolf [1]_, but at least one over the number of rows, which keeps the covariance
+        invertible if there are fewer rows than columns and is negligible otherwise.
 
         References
         ----------
@@ -166,7 +166,7 @@ class GaussianBase:
         count = max(float(weights.sum()), float(len(z)))
         mean = share @ z
         rows = z - mean
-        # In a unit in which fourth powers do not overflow; a power of two changes no digit.
+        # Rescale so that fourth powers do not overflow; scaling by a power of two is exact.
         unit = 2.0 ** math.floor(math.log2(max(float(np.abs(rows).max()), sys.float_info.min)))
         rows /= unit
         variances, axes = np.linalg.eigh((rows * share[:, None]).T @ rows)
@@ -179,15 +179,15 @@ class GaussianBase:
         return cls(mean, axes, unit * (unit * shrunk))
 
     def at(self, backend: Backend) -> GaussianBase:
-        """The same, for rows that live elsewhere."""
+        """Return the same measure with arrays on another backend."""
         return GaussianBase(backend.array(self.mean), backend.array(self.axes), backend.array(self.variances))
 
     def value(self, x: Array) -> Array:
-        """Its score, the gradient of its log density, at rows `x`."""
+        """Return its score, the gradient of its log density, at rows `x`."""
         return -(((x - self.mean) @ self.axes) / self.variances) @ self.axes.T
 
     def divergence(self, x: Array) -> Array:
-        """Of its score: a constant."""
+        """Return the divergence of its score, a constant."""
         xp = namespace(x)
         return xp.full_like(x[:, 0], -float(xp.sum(1.0 / self.variances)))
 
@@ -196,27 +196,27 @@ class GaussianBase:
         return -0.5 * (self.mean.shape[0] * math.log(2.0 * math.pi) + math.fsum(np.log(to_numpy(self.variances))))
 
     def energy(self, x: Array) -> Array:
-        """Its log density, normalised."""
+        """Return its normalised log density."""
         z = (x - self.mean) @ self.axes
         return self._log_peak - 0.5 * namespace(x).sum(z * z / self.variances, axis=1)
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Independent rows of it, of shape (n, d), for arrays of NumPy."""
+        """Draw independent rows, of shape (n, d); only for NumPy arrays."""
         return self.mean + (rng.standard_normal((n, self.mean.shape[0])) * np.sqrt(self.variances)) @ self.axes.T
 
 
 @dataclass(frozen=True)
 class Normalizer:
-    """The integral of a density known up to a constant, by importance sampling.
+    """Estimate of the integral of an unnormalised density, by importance sampling.
 
     Parameters
     ----------
     log_value : float
-        Its logarithm: what to subtract from log densities.
+        Logarithm of the integral; subtract it from log densities to normalise them.
     effective_sample_size : float
-        How many draws of equal weight those taken are worth; of few, `log_value` says little.
+        Number of draws of equal weight with the same variance; if it is small, `log_value` is unreliable.
     n_samples : int
-        Draws taken.
+        Number of draws.
     """
 
     log_value: float
@@ -225,12 +225,12 @@ class Normalizer:
 
     @classmethod
     def of(cls, field: ScoreField, base: GaussianBase, n_samples: Any, random_state: Any, backend: Backend) -> Self:
-        """Of the energy of a field that lives at `backend`, by draws from its base measure.
+        """Estimate the integral of exp(energy) of a field on `backend`, by draws from its base measure.
 
         Raises
         ------
         InputError
-            If `n_samples` is no number of draws, or the field has no energy.
+            If `n_samples` is not a positive whole number, or the field has no energy.
         """
         if isinstance(n_samples, bool) or not isinstance(n_samples, Integral) or n_samples < 1:
             raise InputError(f"n_samples = {n_samples!r}: expected a whole number of draws, at least 1.")

@@ -1,4 +1,4 @@
-r"""Sums over samples of K(z, x) K(x, z') for pairs of landmarks z, z': what a Nystrom form keeps of the data.
+r"""Sums over samples x of K(z, x) K(x, z') for pairs of landmarks z, z' of a Nystrom form.
 
 A curl-free block is :math:`K(z, x) = a\,I + b\,u u^\top` with :math:`u = z - x`, :math:`a = -2\varphi'`,
 :math:`b = -4\varphi''`. As matrices of all (landmark, coordinate) against all (sample, coordinate), the product costs
@@ -8,9 +8,9 @@ A curl-free block is :math:`K(z, x) = a\,I + b\,u u^\top` with :math:`u = z - x`
 .. math:: (p\,b' + b\,p' - \tfrac12|\delta|^2\,b\,b')\,u u^\top + (p\,b' + b\,r' - \tfrac12|\delta|^2\,b\,b')\,u \delta^\top
           + a\,b'\,(\delta u^\top + \delta\delta^\top) + a\,a' I,\qquad r = b s/2,\quad p = a + r,
 
-whose every term is a function of (z, x) times a function of (z', x): products of matrices of landmarks against samples, of
-which symmetry asks for half. That is :math:`\tfrac34 m^2 d^2` a sample, and all terms are of the size of the kernel itself,
-so that no digits cancel wherever the data lie.
+in which every term is a function of (z, x) times a function of (z', x). So the sums are products of matrices of landmarks
+against samples, half of which follow by symmetry. The cost is :math:`\tfrac34 m^2 d^2` for each sample. All terms are of the
+size of the kernel itself, so there is no cancellation wherever the data lie.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ from isopleth.kernels import Kernel, Workspace
 from isopleth.operators.threads import check_stopped, effective_n_jobs, map_threads
 from isopleth.score.spaces import CurlFree, Space
 
-CHUNK = 4096  # samples at once: enough for full speed of the products
-LANDMARKS = 16  # landmarks at once on their left side, for the same reason
-PROFILES = 12  # matrices of all landmarks against a chunk that are held at once, with the scratch of a kernel
+# Samples in one block, and landmarks in one block on the left side of products: enough for their full speed.
+CHUNK, LANDMARKS = 4096, 16
+
+# Matrices of all landmarks against one block of samples that are held at once, including the scratch of a kernel.
+PROFILES = 12
 
 
 def _slices(size: int, step: int) -> Iterator[slice]:
@@ -41,19 +43,19 @@ def _components(space: Space, columns: int) -> int:
 
 
 def empty_squares(space: Space, z: Array) -> Array:
-    """Zeros of shape (c, c, m, m) for m landmarks: c is 1 in the diagonal space and the number of columns in the other."""
+    """Return zeros of shape (c, c, m, m) for m landmarks; c is 1 in the diagonal space and the number of columns otherwise."""
     (m, d), xp = z.shape, namespace(z)
     components = _components(space, d)
     return xp.zeros((components, components, m, m), dtype=xp.float64, device=z.device)
 
 
 def bytes_of_squares(space: Space, rows: int, columns: int) -> int:
-    """What these zeros take."""
+    """Return the bytes of the sums for this number of landmarks and columns."""
     return 8 * (rows * _components(space, columns)) ** 2
 
 
 def add_squares(space: Space, z: Array, x: Array, w: Array, out: Array, memory_limit: float) -> None:
-    """Add the sums over samples `x` of weights `w` to `out`, at least where z' is not before z."""
+    """Add the sums over samples `x` with weights `w` to `out`, at least for pairs in which z' is not before z."""
     z, x, w, out = (host_view(a) for a in (z, x, w, out))
     if isinstance(space, CurlFree) and isinstance(z, np.ndarray):
         _add_by_profiles(space, z, x, w, out, memory_limit)
@@ -62,7 +64,7 @@ def add_squares(space: Space, z: Array, x: Array, w: Array, out: Array, memory_l
 
 
 def _add_by_matrices(space: Space, z: Array, x: Array, w: Array, out: Array, memory_limit: float) -> None:
-    """By products of whole blocks: more operations than need be where blocks are matrices, and few calls."""
+    """Add by products of whole blocks: more operations than necessary if blocks are matrices, but few calls."""
     (m, d), xp = z.shape, namespace(z)
     components = _components(space, d)
     itemsize = 8 if z.dtype == xp.float64 else 4
@@ -76,18 +78,18 @@ def _add_by_matrices(space: Space, z: Array, x: Array, w: Array, out: Array, mem
 def _add_by_profiles(
     space: Space, z: np.ndarray, x: np.ndarray, w: np.ndarray, out: np.ndarray, memory_limit: float
 ) -> None:
-    """By the formula of the module."""
+    """Add by the formula in the module docstring."""
     m, d = z.shape
     workers = min(effective_n_jobs(space.n_jobs), -(-m // LANDMARKS))
     terms = d * (d + 3) // 2
     numbers = memory_limit / z.itemsize - workers * 3 * terms * LANDMARKS * m
     for rows in _slices(len(x), _fitting(numbers / (PROFILES * m + workers * LANDMARKS * (terms + d)))):
-        with np.errstate(all="ignore"):  # limits at 0 and underflow far away are meant
+        with np.errstate(all="ignore"):  # limits at 0 and underflow far away are correct
             _add_chunk(_Profiles.of(space.kernel, z, x[rows], w[rows]), out, workers)
 
 
 def stacked(squares: Array) -> Array:
-    """The whole symmetric matrix, in the order in which a space stacks coefficients."""
+    """Return the whole symmetric matrix, in the order in which a space stacks coefficients."""
     xp, (components, _, m, _) = namespace(squares), squares.shape
     matrix = xp.empty((components, m, components, m), dtype=squares.dtype, device=squares.device)
     matrix[...] = xp.permute_dims(squares, (0, 2, 1, 3))
@@ -97,7 +99,7 @@ def stacked(squares: Array) -> Array:
 
 
 def _mirror(squares: np.ndarray, matrix: np.ndarray) -> None:
-    """Fill in what :func:`_add_by_profiles` has left out: z' before z is the transpose of z before z'."""
+    """Fill in the pairs that :func:`_add_by_profiles` leaves out, by symmetry."""
     components, _, m, _ = squares.shape
     upper = np.triu(np.ones((m, m), dtype=bool), 1)
     for i in range(components):
@@ -111,7 +113,7 @@ def _fitting(samples: float) -> int:
 
 @dataclass(frozen=True)
 class _Profiles:
-    """Landmarks against samples: what of a block depends on their distance, and the same times the weights."""
+    """Functions of the distances between landmarks and samples from which blocks are made, also times the weights."""
 
     z: np.ndarray
     x: np.ndarray
@@ -125,7 +127,7 @@ class _Profiles:
 
     @classmethod
     def of(cls, kernel: Kernel, z: np.ndarray, x: np.ndarray, w: np.ndarray) -> Self:
-        """Distances by differences: they are a small part of the work."""
+        """Compute the functions; distances by differences, which are exact and a small part of the cost."""
         work = Workspace()
         s = np.zeros((len(z), len(x)), dtype=z.dtype)
         for j in range(z.shape[1]):
@@ -134,7 +136,7 @@ class _Profiles:
             s += step
         r = -2.0 * kernel._product(work.copy("argument", s), 2, work)
         a = -2.0 * kernel._product(work.copy("argument", s), 1, work)
-        b = np.divide(2.0 * r, s, out=np.zeros_like(s), where=s > 0.0)  # at 0 it meets u = 0
+        b = np.divide(2.0 * r, s, out=np.zeros_like(s), where=s > 0.0)  # at s = 0 it is multiplied by u = 0
         p = a + r
         return cls(z, x, a, b, r, p, w * a, w * b, w * p)
 
@@ -147,7 +149,7 @@ def _add_chunk(profiles: _Profiles, out: np.ndarray, workers: int) -> None:
         scratch = Workspace()
         while True:
             try:
-                rows = tiles.popleft()  # the longest first, and each adds to rows of its own
+                rows = tiles.popleft()  # the longest first; each tile adds to different rows
             except IndexError:
                 return
             check_stopped()
@@ -157,7 +159,7 @@ def _add_chunk(profiles: _Profiles, out: np.ndarray, workers: int) -> None:
 
 
 def _add_tile(f: _Profiles, rows: slice, out: np.ndarray, work: Workspace) -> None:
-    """The module's formula for the landmarks `rows` against those and all after them."""
+    """Add the formula of the module for the landmarks `rows` against themselves and all later ones."""
     d, n = f.z.shape[1], len(f.x)
     pairs = [(i, j) for i in range(d) for j in range(i, d)]
     squares = len(pairs)
@@ -182,26 +184,26 @@ def _add_tile(f: _Profiles, rows: slice, out: np.ndarray, work: Workspace) -> No
     moments(f.weighted_b)
     sums = against(everything, f.b)
     delta = f.z[right].T[:, None, :] - f.z[rows].T[:, :, None]
-    # |delta|^2 may overflow in float32 where the sum is 0
+    # in float64, since |delta|^2 may overflow in float32 where the sum is 0
     sums *= -0.5 * np.sum(np.square(delta, dtype=np.float64), axis=0)
     sums[second] += against(second, f.p)
     sums[first] += against(first, f.r)
     moments(f.weighted_p)
     sums += against(everything, f.b)
-    moments_of_a = _simple(f.weighted_a[rows], u, f.b[right])
+    moments_of_a = _first_moments(f.weighted_a[rows], u, f.b[right])
     _assemble(out, sums, moments_of_a, delta, pairs)
     same = f.weighted_a[rows] @ f.a[right].T
     for i in range(d):
         out[i, i] += same
 
 
-def _simple(weighted: np.ndarray, u: np.ndarray, profile: np.ndarray) -> np.ndarray:
-    """Sums of a profile times u_i, then times 1, against another profile."""
+def _first_moments(weighted: np.ndarray, u: np.ndarray, profile: np.ndarray) -> np.ndarray:
+    """Return sums of a profile times u_i, then times 1, against another profile."""
     return np.stack([*((weighted * step) @ profile.T for step in u), weighted @ profile.T])
 
 
 def _assemble(
-    out: np.ndarray, sums: np.ndarray, simple: np.ndarray, delta: np.ndarray, pairs: list[tuple[int, int]]
+    out: np.ndarray, sums: np.ndarray, first: np.ndarray, delta: np.ndarray, pairs: list[tuple[int, int]]
 ) -> None:
     """Add the terms in u u^T, u delta^T, delta u^T and delta delta^T."""
     d = len(delta)
@@ -211,4 +213,4 @@ def _assemble(
             out[j, i] += sums[k]
     for i in range(d):
         for j in range(d):
-            out[i, j] += sums[len(pairs) + i] * delta[j] + delta[i] * (simple[j] + simple[d] * delta[j])
+            out[i, j] += sums[len(pairs) + i] * delta[j] + delta[i] * (first[j] + first[d] * delta[j])

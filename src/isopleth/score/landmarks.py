@@ -1,4 +1,4 @@
-"""Which samples stand for all of them."""
+"""Choice of the samples that serve as landmarks of a Nystrom form."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from sklearn.utils import check_random_state
 from isopleth.errors import InputError
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
-from isopleth.operators.threads import ONE_BLAS_THREAD, interruptible
+from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, interruptible
 from isopleth.rows import merge_rows
 
 METHODS = ("uniform", "kmeans++", "leverage")
 
-# Samples that leverage scores are estimated from, in numbers of landmarks.
+# Number of samples from which leverage scores are estimated, over the number of landmarks.
 PILOTS = 2
 
-# Samples at once, beyond which more memory gains no time.
+# Samples in one block; larger blocks are not faster.
 ROWS = 4096
 
 
@@ -36,32 +36,32 @@ def choose_landmarks(
     weights: np.ndarray | None = None,
     random_state: Any = None,
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
-    n_jobs: int | None = None,
+    n_jobs: int | None = DEFAULT_N_JOBS,
 ) -> np.ndarray:
-    r"""Row numbers of distinct samples that a Nystrom form may rest on.
+    r"""Choose distinct samples as landmarks and return their row numbers.
 
-    - "uniform": at random without replacement, as the theory of the Nystrom form has it [1]_.
-    - "kmeans++": each far from those before it, as seeds of clusters are drawn.
+    - "uniform": at random without replacement, as the theory of the Nystrom form assumes [1]_.
+    - "kmeans++": each far from the previous ones, like the initial centres of k-means.
     - "leverage": at random without replacement, in proportion to ridge leverage scores of the scalar kernel,
       :math:`w_i\,\langle k_{x_i}, (C + \alpha)^{-1} k_{x_i}\rangle` with :math:`C = \sum_i w_i\, k_{x_i} \otimes k_{x_i}` [2]_.
-      C is estimated from twice as many samples as there are to be landmarks, drawn by weight with replacement, and
-      :math:`\alpha` is such that the effective dimension of that estimate is half the number of landmarks.
+      C is estimated from twice as many samples as landmarks, drawn by weight with replacement, and :math:`\alpha` makes the
+      effective dimension of that estimate half the number of landmarks.
 
-    A weight counts as that many repetitions: copies of a row are one candidate of their summed weight, and drawing all
-    copies one by one while skipping rows that are there already has the same law.
+    A weight counts repetitions: copies of a row are one candidate with their summed weight. Drawing the copies one by one and
+    skipping rows that were drawn before has the same distribution.
 
     Parameters
     ----------
     z : ndarray of shape (n, d)
         Samples in frame coordinates.
     n_landmarks : int
-        How many; all distinct samples if there are not more.
+        Number of landmarks; all distinct samples if there are no more.
     method : {"uniform", "kmeans++", "leverage"}, default="uniform"
-        How.
+        How to choose.
     kernel : Kernel
-        The kernel, of which "leverage" makes use.
+        The kernel; only "leverage" uses it.
     weights : ndarray of shape (n,), optional
-        Weights, not negative; samples of weight 0 are never landmarks.
+        Nonnegative weights; samples of weight 0 are never landmarks.
     random_state : int, RandomState or None
         Seed.
     memory_limit, n_jobs
@@ -70,7 +70,7 @@ def choose_landmarks(
     Returns
     -------
     ndarray of shape (min(n_landmarks, distinct samples),), int
-        Row numbers, ascending; of copies the first.
+        Row numbers, ascending; for copies the first one.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def choose_landmarks(
     random = check_random_state(random_state)
     points = z[first]
     if method == "kmeans++":
-        # its sums of squares are taken by products, which lose digits off-centre
+        # scikit-learn computes distances by products, which lose digits far from the origin
         chosen = kmeans_plusplus(points - points.mean(axis=0), int(n_landmarks), sample_weight=w, random_state=random)[
             1
         ]
@@ -118,9 +118,9 @@ def choose_landmarks(
 
 
 def _distinct(z: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """First row number of each distinct sample of positive weight, in order of appearance, and summed weights.
+    """Return the first row number of each distinct sample of positive weight, and the summed weights.
 
-    An order that coordinates decide would make the draw depend on a rotation of the samples.
+    Samples are in order of appearance: an order by coordinates would make the draw depend on a rotation of the samples.
     """
     _, weights, place = merge_rows(z, w)
     first = np.full(len(weights), len(z))
@@ -131,9 +131,9 @@ def _distinct(z: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _draw(p: np.ndarray, count: int, random: np.random.RandomState) -> np.ndarray:
-    """`count` places without replacement in proportion to `p`: those whose exponential clocks of these rates ring first."""
-    rings = np.log(random.standard_exponential(len(p))) - np.log(p)  # as logarithms no quotient overflows
-    return np.argsort(rings, kind="stable")[:count]
+    """Draw `count` indices without replacement in proportion to `p`: the smallest of exponential times with rates `p`."""
+    log_times = np.log(random.standard_exponential(len(p))) - np.log(p)  # in logarithms, since quotients may overflow
+    return np.argsort(log_times, kind="stable")[:count]
 
 
 def _leverage(
@@ -145,9 +145,9 @@ def _leverage(
     memory_limit: float,
     n_jobs: int | None,
 ) -> np.ndarray:
-    r"""Ridge leverage scores times :math:`\alpha`: :math:`w_i (k_{ii} - k_{iJ} (K_{JJ} + q\alpha)^{-1} k_{Ji})`.
+    r"""Return ridge leverage scores times :math:`\alpha`: :math:`w_i (k_{ii} - k_{iJ} (K_{JJ} + q\alpha)^{-1} k_{Ji})`.
 
-    J are q pilots that stand for all.
+    J are q pilot samples from which C is estimated.
     """
     q = PILOTS * n_landmarks
     pilots = points[random.choice(len(points), q, p=w / w.sum())]
@@ -161,12 +161,12 @@ def _leverage(
         cross = Operator(kernel, pilots, points[rows], memory_limit=memory_limit / 4, n_jobs=n_jobs).dense()
         half = interruptible(float(q) ** 2 * cross.shape[1], solve_triangular, root, cross, lower=True)
         scores[rows] = 1.0 - np.einsum("ij,ij->j", half, half)
-    # rounding may take a sample that equals a pilot below the least that is possible
+    # for a sample that equals a pilot, rounding may lead to less than the smallest possible value
     return w * np.clip(scores, ridge / (q + ridge), 1.0)
 
 
 def _ridge(eigenvalues: np.ndarray, dimension: float) -> float:
-    """The ridge at which the effective dimension, the sum of sigma/(sigma + alpha), is `dimension`."""
+    """Return the ridge at which the effective dimension, the sum of sigma/(sigma + alpha), is `dimension`."""
     sigma = np.maximum(eigenvalues, 0.0)
     floor = float(np.finfo(sigma.dtype).eps) * float(sigma[-1])
 

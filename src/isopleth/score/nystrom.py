@@ -1,4 +1,4 @@
-"""NystromKEF: the score by a few landmarks, for as many samples as there are."""
+"""NystromKEF: a score with kernels at a few landmarks, for any number of samples."""
 
 from __future__ import annotations
 
@@ -17,76 +17,71 @@ from isopleth.errors import InputError
 from isopleth.frame import Frame
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
+from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.parts import Parts, take_columns
 from isopleth.rows import FOLDS, distinct_rows, held_out_parts
 from isopleth.score.base import FrameFit, ScoreEstimator, warn_if_all_is_cut
 from isopleth.score.field import GaussianBase, KernelTerm
 from isopleth.score.landmarks import METHODS, choose_landmarks
+from isopleth.score.ridge_selection import NystromFolds, default_landmarks, parts_within_memory, path_of
 from isopleth.score.spaces import SPACES, Space
-from isopleth.score.statistics import (
-    NystromFolds,
-    NystromStatistics,
-    default_landmarks,
-    parts_within_memory,
-    path_of,
-    pooled_system,
-)
+from isopleth.score.statistics import NystromStatistics, pooled_system
 from isopleth.solvers.regularizers import Regularizer, Tikhonov
 from isopleth.streaming import Streaming
 
 
 class NystromKEF(Streaming, ScoreEstimator):
-    r"""The kernel exponential family estimator at landmarks: time and memory linear in the samples, or less.
+    r"""Kernel exponential family estimator with kernels at landmarks: time is linear in the number of samples.
 
-    The score is sought among sums of kernels at m landmarks Z by what all M samples say [1]_ [2]_:
+    The score is a sum of kernels at m landmarks Z, fitted to all M samples [1]_ [2]_:
 
     .. math:: \hat s(x) = -K_{xZ} \left(\tfrac1M K_{ZX} K_{XZ} + \alpha K_{ZZ}\right)^+ \hat\zeta(Z)
 
-    and likewise for every other regulariser: :class:`~isopleth.score.statistics.NystromSystem` has the formula. All distinct
-    rows as landmarks make it the truncated form of :class:`KernelScore`. Data that do not fit in memory go chunk by chunk
-    through :meth:`partial_fit`, or part by part through :func:`isopleth.distributed.fit`.
+    and similarly for the other regularizers, see :class:`~isopleth.score.statistics.NystromSystem`. With all distinct rows as
+    landmarks it is the truncated form of :class:`KernelScore`. For data that do not fit in memory, use :meth:`partial_fit` chunk
+    by chunk, or :func:`isopleth.distributed.fit` part by part.
 
-    The ridge, if it is not given, is chosen by the mean Hyvarinen loss of rows held out, in parts that are always the same:
-    the sums that a fit rests on tell it, so that rows are gone through once. Nothing else is tuned.
+    If no regularizer is given, the ridge is chosen by cross-validation with the mean Hyvarinen loss of held-out rows. The losses
+    follow from the same sums as the fit, so one pass over the rows is enough. Nothing else is tuned.
 
     Parameters
     ----------
     kernel : str or Kernel, default="imq"
         As for :class:`KernelScore`.
     space : {"curl_free", "diagonal"}, default="curl_free"
-        As for :class:`KernelScore`; curl-free, the fit takes matrices of (m n_features) x (m n_features) numbers.
+        As for :class:`KernelScore`. Curl-free fits need matrices of (m n_features) x (m n_features) numbers.
     regularizer : Regularizer, optional
-        As for :class:`KernelScore`, in truncated forms. None is Tikhonov with the ridge that
-        :func:`~isopleth.score.statistics.choose_ridge` finds, or ``Tikhonov()`` for fewer than 10 distinct rows.
+        As for :class:`KernelScore`, but in truncated form. None is Tikhonov with the ridge that
+        :func:`~isopleth.score.ridge_selection.choose_ridge` finds, or ``Tikhonov()`` for fewer than 10 distinct rows.
     landmarks : "auto", int or array-like of shape (m, n_features), default="auto"
-        How many to choose among the rows, or the landmarks themselves. All distinct rows serve where there are not more. "auto"
-        is 300, or in the curl-free space fewer: 1,500 over the number of columns, and no more than the memory limit has room
-        for, so that the time of a solution does not grow with the columns.
+        Number of landmarks to choose among the rows, or the landmarks themselves. If there are no more distinct rows than that,
+        all are landmarks. "auto" is 300; in the curl-free space it is at most 1,500 over the number of columns, so that the time
+        of a solution does not grow with the columns, and at most what fits in the memory limit.
     landmark_method : {"uniform", "kmeans++", "leverage"}, default="uniform"
-        How they are chosen: :func:`~isopleth.score.landmarks.choose_landmarks` tells.
+        How landmarks are chosen, see :func:`~isopleth.score.landmarks.choose_landmarks`.
     length_scale, base
         As for :class:`KernelScore`.
     random_state : int, RandomState or None
-        Seed of the choice.
+        Seed of the choice of landmarks.
     memory_limit : float, default=2**30
         Bytes that matrices and scratch of sums may take together.
-    n_jobs : int, optional
-        Threads; None is all processors.
+    n_jobs : int or None, default=-1
+        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
 
     Attributes
     ----------
     centers_ : ndarray of shape (m, n_features)
         The landmarks.
     dual_coef_ : ndarray of shape (m, n_features)
-        The vector of each, in frame coordinates.
+        The coefficient vector of each landmark, in frame coordinates.
     weights_ : ndarray of shape (n_distinct,)
         Summed weights of the distinct rows of `fit`.
     regularizer_ : Regularizer
-        What was used.
+        The regularizer of the fit, given or chosen.
     search_path_ : RidgePath
-        What was compared and chosen, if the ridge was.
+        The losses compared and the choice, if the ridge was chosen.
     grad_log_density_ : ndarray of shape (n_samples, n_features)
-        The score at the rows of `fit`. All others are those of :class:`KernelScore`.
+        The score at the rows of `fit`. The other attributes are those of :class:`KernelScore`.
 
     See Also
     --------
@@ -104,7 +99,7 @@ class NystromKEF(Streaming, ScoreEstimator):
     >>> from isopleth import NystromKEF, Tikhonov
     >>> X = np.random.default_rng(0).normal(size=(5000, 2))
     >>> score = NystromKEF(regularizer=Tikhonov(alpha=1e-3), landmarks=50, random_state=0).fit(X)
-    >>> near = score.grad_log_density([[1.0, 0.0]])  # of a normal density: minus the row
+    >>> near = score.grad_log_density([[1.0, 0.0]])  # the score of the normal density is minus the row
     >>> bool(abs(near[0, 0] + 1.0) < 0.2)
     True
     """
@@ -134,7 +129,7 @@ class NystromKEF(Streaming, ScoreEstimator):
         base: str | None = None,
         random_state: Any = None,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
     ) -> None:
         self.kernel = kernel
         self.space = space
@@ -147,17 +142,14 @@ class NystromKEF(Streaming, ScoreEstimator):
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
 
-    def _space_name(self) -> str:
-        return self.space
-
     def _fit_frame(
         self, space: Space, z: np.ndarray, weights: np.ndarray, base: GaussianBase | None, backend: Backend
     ) -> FrameFit:
-        centers = self._choose(space, z, weights)
+        centers = self._choose_centers(space, z, weights)
         sums = self._sums(space, z, weights / weights.mean(), centers, base, backend)
-        regularizer = self._chosen(sums, self.regularizer)
+        regularizer = self._choose_regularizer(sums, self.regularizer)
         system = pooled_system(sums)
-        del sums  # the solution has the memory to itself
+        del sums  # frees memory for the solution
         coefficients = space.unstack(system.solve(regularizer), z.shape[1])
         warn_if_all_is_cut(regularizer, coefficients, lambda: system.largest)
         at_samples = to_numpy(KernelTerm(space, backend.array(centers), coefficients).value(backend.array(z)))
@@ -165,8 +157,8 @@ class NystromKEF(Streaming, ScoreEstimator):
             at_samples = at_samples + base.value(z)
         return FrameFit(at_samples, centers, coefficients, 0.0, {"regularizer_": regularizer})
 
-    def _chosen(self, sums: list[NystromStatistics], given: Regularizer | None) -> Regularizer:
-        """The regulariser for these sums, by `search_path_` if none is given and they are in parts."""
+    def _choose_regularizer(self, sums: list[NystromStatistics], given: Regularizer | None) -> Regularizer:
+        """Return the regularizer for these sums; if none is given and the sums are in parts, set `search_path_`."""
         path = path_of(sums)
         if path is None:
             return Tikhonov() if given is None else given
@@ -176,15 +168,14 @@ class NystromKEF(Streaming, ScoreEstimator):
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to those of earlier calls. No rows are kept.
 
-        The first call settles, by its rows, the landmarks (chosen among them, where `landmarks` is no array), the length
-        scale, the base measure and the unit of losses. So it takes rows that are like those to come, some hundreds for each
-        number that matters. Whatever rows come later, and in whatever batches and order, the score at a ridge is that of one
-        fit to all rows with these landmarks, length scale and base. A ridge that is chosen, by all rows so far, depends on
-        their order as it would on a seed.
+        The first call chooses the landmarks (unless `landmarks` is an array), the length scale, the base measure and the unit of
+        losses from its rows. So its rows should be a representative sample of at least some hundreds. For a given ridge, the
+        score then equals that of one fit to all rows with these landmarks, length scale and base, for any batches in any order.
+        A ridge that is chosen uses all rows so far and depends on their order as it would on a seed.
 
-        The first call ends with a solve. After a later one, whatever is asked first takes the time of one, so that rows may
-        come one by one. Sums are on the host, for tensors too. There are no ``grad_log_density_`` and ``weights_``, which have a
-        number a row.
+        The first call ends with a solution. After later calls the first evaluation solves, so adding single rows is cheap. Sums
+        are kept on the CPU, also for tensors. There are no ``grad_log_density_`` and ``weights_``, which have one entry for each
+        row.
 
         Parameters
         ----------
@@ -202,12 +193,12 @@ class NystromKEF(Streaming, ScoreEstimator):
         Raises
         ------
         InputError
-            If rows, weights or parameters cannot be used, as :meth:`fit` says of the rows of the first call.
+            If rows, weights or parameters are invalid; for the first call as in :meth:`fit`.
 
         Warns
         -----
         DataWarning
-            If the model was fitted by :meth:`fit`, which keeps no sums: its rows are forgotten.
+            If the model was fitted by :meth:`fit`, which keeps no sums: that fit is discarded.
 
         Examples
         --------
@@ -217,7 +208,7 @@ class NystromKEF(Streaming, ScoreEstimator):
         >>> score = NystromKEF(landmarks=50, random_state=0)
         >>> for day in range(5):
         ...     score = score.partial_fit(rng.normal(size=(400, 2)))
-        >>> bool(abs(score.grad_log_density([[1.0, 0.0]])[0, 0] + 1.0) < 0.2)  # of a normal density: minus the row
+        >>> bool(abs(score.grad_log_density([[1.0, 0.0]])[0, 0] + 1.0) < 0.2)  # the score of the normal density
         True
         """
         self._validate_params()
@@ -230,11 +221,11 @@ class NystromKEF(Streaming, ScoreEstimator):
         table = enter(self, X, sample_weight, reset=first, min_samples=2 if first else 1, adding=not first)
         if running is None:
             rows, merged, _ = distinct_rows(table.rows, table.weights)
-            running = self._sums_of_none(*self._settle_frame(rows, merged, NUMPY), merged)()
+            running = self._empty_sums(*self._resolve_frame(rows, merged, NUMPY), merged)()
         self._centers = table.answer(running.landmarks)
         with self._adding(running):
             running.accumulate(self._frame.enter(table.rows), table.weights)
-        # Settled by the first call, whose rows may have come from elsewhere.
+        # The first call has set these, perhaps as tensors on the device of its rows.
         self.length_scale_, self.unit_ = to_numpy(self.length_scale_), to_numpy(self.unit_)
         return table.finish(self)
 
@@ -242,17 +233,17 @@ class NystromKEF(Streaming, ScoreEstimator):
         ScoreEstimator._forget(self)
         Streaming._forget(self)
 
-    def _sums_of_none(
+    def _empty_sums(
         self, space: Space, z: np.ndarray, base: GaussianBase | None, weights: np.ndarray
     ) -> Callable[..., NystromFolds]:
-        """What makes sums over no rows, landmarks being chosen among distinct ones: all there are or some."""
-        landmarks = self._choose(space, z, weights)
+        """Return a function that makes sums over no rows, with landmarks chosen among the distinct rows `z`."""
+        landmarks = self._choose_centers(space, z, weights)
         return partial(NystromFolds.empty, space, landmarks, base, self.regularizer)
 
     def _solve(self, sums: NystromFolds) -> None:
-        """The fit to sums, where the landmarks are."""
+        """Solve for the coefficients, on the backend of the landmarks."""
         self.zeta_factor_ = 0.0
-        self.regularizer_, system = self._chosen(sums.parts, sums.regularizer), pooled_system(sums.parts)
+        self.regularizer_, system = self._choose_regularizer(sums.parts, sums.regularizer), pooled_system(sums.parts)
         coefficients = self._space.unstack(system.solve(self.regularizer_), self._frame.dim)
         warn_if_all_is_cut(self.regularizer_, coefficients, lambda: system.largest)
         self._dual_coef = self._backend.array(coefficients)
@@ -266,7 +257,7 @@ class NystromKEF(Streaming, ScoreEstimator):
         base: GaussianBase | None,
         backend: Backend,
     ) -> list[NystromStatistics]:
-        """Sums over all rows, in parts if the ridge is to be chosen."""
+        """Return sums over all rows, in parts if the ridge is to be chosen."""
         if self.regularizer is not None or len(z) < 2 * FOLDS:
             return [NystromStatistics(space, centers, base, backend).accumulate(z, weights)]
         parts = parts_within_memory(space, centers, base, backend)
@@ -274,10 +265,10 @@ class NystromKEF(Streaming, ScoreEstimator):
             part.accumulate(z[rows], weights[rows])
         return parts
 
-    def _choose(self, space: Space, z: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Landmarks in frame coordinates."""
+    def _choose_centers(self, space: Space, z: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the landmarks in frame coordinates."""
         if not isinstance(self.landmarks, (Integral, str)):
-            return self._given(z.shape[1])
+            return self._given_landmarks(z.shape[1])
         count = default_landmarks(space, z.shape[1]) if isinstance(self.landmarks, str) else int(self.landmarks)
         chosen = choose_landmarks(
             z,
@@ -291,7 +282,7 @@ class NystromKEF(Streaming, ScoreEstimator):
         )
         return z[chosen]
 
-    def _given(self, columns: int) -> np.ndarray:
+    def _given_landmarks(self, columns: int) -> np.ndarray:
         given = on_host(self.landmarks, "landmarks")
         try:
             rows = np.asarray(given, dtype=np.float64)
@@ -304,33 +295,33 @@ class NystromKEF(Streaming, ScoreEstimator):
         return self._frame.enter(distinct_rows(rows, np.ones(len(rows)))[0])
 
 
-# Distinct rows that are looked at first.
+# Most distinct rows that the first pass over parts samples.
 SAMPLE = 10_000
 
 
 def fit_parts(estimator: NystromKEF, parts: Parts) -> NystromKEF:
-    """Fit the score to rows in parts, of which no more than sums is kept.
+    """Fit the score to rows in parts in two passes, of which only sums are kept.
 
-    The first pass draws up to 10,000 distinct rows, which decide the landmarks (where `landmarks` is no array), the length scale
-    (where it is a rule), the base measure and the unit of losses. The second pass has the sums. With landmarks, length scale
-    and regulariser given, the score is that of ``estimator.fit`` to all rows, but for rounding.
+    The first pass draws up to 10,000 distinct rows. They decide the landmarks (unless `landmarks` is an array), the length scale
+    (if it is a rule), the base measure and the unit of losses. The second pass computes the sums. If landmarks, length scale and
+    regularizer are given, the score equals that of ``estimator.fit`` to all rows up to rounding.
 
     Parameters
     ----------
     estimator : NystromKEF
-        What is to be fitted.
+        The estimator to fit.
     parts : Parts
         The rows.
 
     Returns
     -------
     NystromKEF
-        `estimator`, without ``grad_log_density_`` and ``weights_``, which have a number a row.
+        `estimator`, without ``grad_log_density_`` and ``weights_``, which have one entry for each row.
 
     Raises
     ------
     InputError
-        For what ``estimator.fit`` refuses in the rows that are looked at first.
+        If ``estimator.fit`` would refuse the sampled rows.
 
     Examples
     --------
@@ -340,8 +331,8 @@ def fit_parts(estimator: NystromKEF, parts: Parts) -> NystromKEF:
     >>> from isopleth.score.nystrom import fit_parts
     >>> X = np.random.default_rng(0).normal(size=(3000, 2))
     >>> score = NystromKEF(regularizer=Tikhonov(alpha=1e-3), landmarks=X[:30], length_scale=1.5)
-    >>> here = fit_parts(score, ArrayParts(X, part_rows=1000)).dual_coef_
-    >>> bool(np.allclose(here, score.fit(X).dual_coef_, rtol=1e-6))
+    >>> here = fit_parts(score, ArrayParts(X, part_rows=1000)).grad_log_density(X)
+    >>> bool(np.allclose(here, score.fit(X).grad_log_density(X), atol=1e-8))
     True
     """
     estimator._validate_params()
@@ -350,8 +341,8 @@ def fit_parts(estimator: NystromKEF, parts: Parts) -> NystromKEF:
     rows, weights = parts.sample(SAMPLE, int(check_random_state(estimator.random_state).randint(2**31)))
     if not len(rows):
         raise InputError("X has no rows of positive weight; a score needs at least two that differ.")
-    settled = estimator._settle_frame(rows, weights, NUMPY)
-    start = partial(estimator._sums_of_none(*settled, weights), merged=True)
+    resolved = estimator._resolve_frame(rows, weights, NUMPY)
+    start = partial(estimator._empty_sums(*resolved, weights), merged=True)
     sums = parts.sums(start, partial(_add, estimator._frame))
     estimator._centers = sums.landmarks
     estimator._solve(sums)

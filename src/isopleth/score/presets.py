@@ -1,4 +1,4 @@
-"""Stein: the Stein gradient estimator."""
+"""Score estimators of the literature, as presets of KernelScore."""
 
 from __future__ import annotations
 
@@ -11,18 +11,31 @@ from isopleth.backend import Array
 from isopleth.errors import InputError
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.score.base import ALPHA, SPACE, RegularizedScore
+from isopleth.operators.threads import DEFAULT_N_JOBS
+from isopleth.score.estimator import KernelScore
 from isopleth.score.spaces import Diagonal
 from isopleth.score.stein_refit import AugmentedStein
 from isopleth.solvers.regularizers import LandweberIteration, NuIteration, Regularizer, SpectralCutoff, Tikhonov
 
+_ALPHA: dict[str, list[Any]] = {"alpha": [Interval(Real, 0, None, closed="neither")]}
+_STEPS: dict[str, list[Any]] = {"steps": [None, Interval(Integral, 1, None, closed="left")]}
 
-class Stein(RegularizedScore):
-    r"""The Stein gradient estimator: diagonal, Tikhonov.
 
-    At the samples :math:`s = -(K/M + \alpha I)^{-1} h` [1]_. For other rows there are two rules. The principled one is the sum of
-    kernels that has these values at the samples [2]_; the original one, "augmented", adds each new row to the samples and fits
-    again with the same :math:`M\alpha`. It takes what it is given and tunes nothing.
+def _constraints(without: tuple[str, ...], own: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """Return the constraints of KernelScore, without the parameters that a preset fixes and with its own ones."""
+    inherited = KernelScore._parameter_constraints.items()
+    return {name: rule for name, rule in inherited if name not in ("regularizer", "folds", *without)} | own
+
+
+class Stein(KernelScore):
+    r"""Stein gradient estimator: :class:`KernelScore` in the diagonal space with truncated Tikhonov regularisation.
+
+    With the kernel matrix K of M samples and the vector h of :math:`\hat\zeta` at the samples, the score at the samples is [1]_
+
+    .. math:: \hat s(X) = -\left(\tfrac1M K + \alpha I\right)^{-1} h.
+
+    There are two rules for other rows. The "principled" one is the sum of kernels at the samples that interpolates these values
+    [2]_. The "augmented" one is the original: it adds each new row to the samples and fits again with the same :math:`M\alpha`.
 
     Parameters
     ----------
@@ -30,17 +43,17 @@ class Stein(RegularizedScore):
         As for :class:`KernelScore`.
     alpha : float, default=0.01
         The ridge, in units of the eigenvalues of K/M.
-    length_scale : float, array, "scott" or "median", default="median"
+    length_scale : float, array, "auto", "scott" or "median", default="median"
         As for :class:`KernelScore`.
     out_of_sample : {"principled", "augmented"}, default="principled"
-        The rule for rows that were not fitted. The augmented one has no divergence in closed form.
+        The rule for rows that were not fitted. With "augmented" the divergence has no closed form.
     solver, tol, memory_limit, n_jobs
         As for :class:`KernelScore`.
 
     Attributes
     ----------
     grad_log_density_ : ndarray of shape (n_samples, n_features)
-        The score at the rows of `fit`. All others are those of :class:`KernelScore`.
+        The score at the rows of `fit`. The other attributes are those of :class:`KernelScore`.
 
     References
     ----------
@@ -52,18 +65,16 @@ class Stein(RegularizedScore):
     >>> import numpy as np
     >>> from isopleth import Stein
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> near = Stein(alpha=0.01).fit(X).grad_log_density([[1.0, 0.0]])
-    >>> bool(near[0, 0] < -0.5)
+    >>> score = Stein(alpha=0.01).fit(X).grad_log_density([[1.0, 0.0]])
+    >>> bool(score[0, 0] < -0.5)
     True
     """
 
-    base = None
+    space, base, folds = "diagonal", None, 5
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{name: rule for name, rule in RegularizedScore._parameter_constraints.items() if name != "base"},
-        **ALPHA,
-        "out_of_sample": [StrOptions({"principled", "augmented"})],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = _constraints(
+        ("space", "base"), {**_ALPHA, "out_of_sample": [StrOptions({"principled", "augmented"})]}
+    )
 
     def __init__(
         self,
@@ -74,7 +85,7 @@ class Stein(RegularizedScore):
         solver: str = "auto",
         tol: float = 1e-8,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
     ) -> None:
         self.kernel = kernel
         self.alpha = alpha
@@ -85,10 +96,7 @@ class Stein(RegularizedScore):
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
 
-    def _space_name(self) -> str:
-        return "diagonal"
-
-    def _regularizer(self) -> Regularizer:
+    def _fixed_regularizer(self) -> Regularizer:
         return Tikhonov(self.alpha)
 
     def _value(self, z: Array) -> Array:
@@ -99,7 +107,7 @@ class Stein(RegularizedScore):
         return AugmentedStein(self._space, self._centers, weights, self.regularizer_.alpha).value(z)
 
     def divergence(self, X: Any) -> Array:
-        """As that of :class:`KernelScore`, for the principled rule.
+        """Compute the divergence of the score, as :meth:`KernelScore.divergence` does.
 
         Parameters
         ----------
@@ -114,13 +122,13 @@ class Stein(RegularizedScore):
         Raises
         ------
         InputError
-            For the augmented rule.
+            If `out_of_sample` is "augmented".
         """
         self._refuse_augmented()
         return super().divergence(X)
 
     def hyvarinen_loss(self, X: Any) -> float:
-        """As that of :class:`KernelScore`, for the principled rule.
+        """Compute the mean Hyvarinen loss of rows, as :meth:`KernelScore.hyvarinen_loss` does.
 
         Parameters
         ----------
@@ -130,12 +138,12 @@ class Stein(RegularizedScore):
         Returns
         -------
         float
-            Without a unit.
+            The loss, dimensionless.
 
         Raises
         ------
         InputError
-            For the augmented rule.
+            If `out_of_sample` is "augmented".
         """
         self._refuse_augmented()
         return super().hyvarinen_loss(X)
@@ -145,30 +153,36 @@ class Stein(RegularizedScore):
             raise InputError("out_of_sample = 'augmented' has no divergence in closed form; use 'principled'.")
 
 
-class SSGE(RegularizedScore):
-    """The spectral Stein gradient estimator: cut-off, diagonal or, as section 5.2 of [2]_, curl-free.
+class SSGE(KernelScore):
+    r"""Spectral Stein gradient estimator: :class:`KernelScore` with a spectral cut-off.
 
-    It takes what it is given and tunes nothing.
+    With the eigenvalues :math:`\sigma_j` and orthonormal eigenfunctions :math:`e_j` of the operator :math:`\hat L` of
+    :class:`KernelScore`, the J largest of which are kept, the score is [1]_
+
+    .. math:: \hat s = -\sum_{j \le J} \sigma_j^{-1} \langle \hat\zeta, e_j \rangle\, e_j.
+
+    The original estimator is in the diagonal space; section 5.2 of [2]_ has the curl-free form.
 
     Parameters
     ----------
     kernel : str or Kernel, default="imq"
         As for :class:`KernelScore`.
     space : {"diagonal", "curl_free"}, default="diagonal"
-        Of many columns, curl-free kernels need a smaller share of the eigenvalues; of few, diagonal ones do better.
+        As for :class:`KernelScore`. "curl_free" needs a smaller share of the eigenvalues in many columns; "diagonal" is more
+        accurate in few.
     energy : float, default=0.95
-        Share of the sum of eigenvalues to keep, unless `threshold` or `count` is given.
+        Share of the sum of the eigenvalues to keep, unless `threshold` or `count` is given.
     threshold : float, optional
-        Keep eigenvalues of K/M of at least this size instead.
+        Keep the eigenvalues of K/M of at least this size instead.
     count : int or float, optional
-        Keep so many of the largest instead; a number between 0 and 1 is a share of all.
+        Keep this number of the largest eigenvalues instead; a number between 0 and 1 is a share of all of them.
     length_scale, base, solver, tol, memory_limit, n_jobs
         As for :class:`KernelScore`.
 
     Attributes
     ----------
     grad_log_density_ : ndarray of shape (n_samples, n_features)
-        The score at the rows of `fit`. All others are those of :class:`KernelScore`.
+        The score at the rows of `fit`. The other attributes are those of :class:`KernelScore`.
 
     References
     ----------
@@ -180,18 +194,21 @@ class SSGE(RegularizedScore):
     >>> import numpy as np
     >>> from isopleth import SSGE
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> near = SSGE(kernel="gaussian", energy=0.9).fit(X).grad_log_density([[1.0, 0.0]])
-    >>> bool(near[0, 0] < -0.5)
+    >>> score = SSGE(kernel="gaussian", energy=0.9).fit(X).grad_log_density([[1.0, 0.0]])
+    >>> bool(score[0, 0] < -0.5)
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **RegularizedScore._parameter_constraints,
-        **SPACE,
-        "energy": [Interval(Real, 0, 1, closed="neither")],
-        "threshold": [None, Interval(Real, 0, None, closed="neither")],
-        "count": [None, Interval(Real, 0, None, closed="neither")],
-    }
+    folds = 5
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = _constraints(
+        (),
+        {
+            "energy": [Interval(Real, 0, 1, closed="neither")],
+            "threshold": [None, Interval(Real, 0, None, closed="neither")],
+            "count": [None, Interval(Real, 0, None, closed="neither")],
+        },
+    )
 
     def __init__(
         self,
@@ -205,7 +222,7 @@ class SSGE(RegularizedScore):
         solver: str = "auto",
         tol: float = 1e-8,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
     ) -> None:
         self.kernel = kernel
         self.space = space
@@ -219,20 +236,22 @@ class SSGE(RegularizedScore):
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
 
-    def _space_name(self) -> str:
-        return self.space
-
-    def _regularizer(self) -> Regularizer:
+    def _fixed_regularizer(self) -> Regularizer:
         if self.threshold is None and self.count is None:
             return SpectralCutoff(energy=self.energy)
         return SpectralCutoff(threshold=self.threshold, count=self.count)
 
 
-class KEF(RegularizedScore):
-    r"""The kernel exponential family estimator: curl-free, Tikhonov.
+class KEF(KernelScore):
+    r"""Kernel exponential family estimator: :class:`KernelScore` in the curl-free space with Tikhonov regularisation.
 
-    Its log density is a sum of kernels, fitted by score matching [1]_. The paper's full form, had by ``truncated=False``, has the
-    same score at the samples and explodes away from them for small `alpha`. It takes what it is given and tunes nothing.
+    The log density is a sum of kernels fitted by score matching [1]_. With :math:`\hat L` and :math:`\hat\zeta` of
+    :class:`KernelScore`, its gradient is in the full form
+
+    .. math:: \hat s = -(\hat L + \alpha I)^{-1} \hat\zeta = -\tfrac1\alpha \hat\zeta + \sum_m K(\cdot, x_m)\, c_m.
+
+    The truncated form omits the term :math:`\hat\zeta`: it is the sum of kernels at the samples that has the same values there.
+    For small `alpha` the full form takes very large values away from the samples, the truncated one does not.
 
     Parameters
     ----------
@@ -241,14 +260,14 @@ class KEF(RegularizedScore):
     alpha : float, default=0.03
         The ridge, in units of the eigenvalues of K/M.
     truncated : bool, default=True
-        Leave out the term zeta.
+        Whether to omit the term :math:`\hat\zeta`; False is the form of the paper.
     length_scale, base, solver, tol, memory_limit, n_jobs
         As for :class:`KernelScore`.
 
     Attributes
     ----------
     grad_log_density_ : ndarray of shape (n_samples, n_features)
-        The score at the rows of `fit`. All others are those of :class:`KernelScore`.
+        The score at the rows of `fit`. The other attributes are those of :class:`KernelScore`.
 
     References
     ----------
@@ -261,15 +280,15 @@ class KEF(RegularizedScore):
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> model = KEF(alpha=0.01).fit(X)
     >>> near, far = model.log_density([[0.0, 0.0], [2.0, 2.0]])
-    >>> bool(near > far + 2.0)  # 4 for the true density
+    >>> bool(near > far + 2.0)  # the difference is 4 for the true density
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **RegularizedScore._parameter_constraints,
-        **ALPHA,
-        "truncated": ["boolean"],
-    }
+    space, folds = "curl_free", 5
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = _constraints(
+        ("space",), {**_ALPHA, "truncated": ["boolean"]}
+    )
 
     def __init__(
         self,
@@ -281,7 +300,7 @@ class KEF(RegularizedScore):
         solver: str = "auto",
         tol: float = 1e-8,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
     ) -> None:
         self.kernel = kernel
         self.alpha = alpha
@@ -293,20 +312,19 @@ class KEF(RegularizedScore):
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
 
-    def _space_name(self) -> str:
-        return "curl_free"
-
-    def _regularizer(self) -> Regularizer:
+    def _fixed_regularizer(self) -> Regularizer:
         return Tikhonov(self.alpha, bool(self.truncated))
 
 
-_STRENGTH: dict[str, list[Any]] = {**SPACE, **ALPHA, "steps": [None, Interval(Integral, 1, None, closed="left")]}
+class NuMethod(KernelScore):
+    r"""Nu-method: :class:`KernelScore` with an accelerated iteration that is stopped early.
 
+    With :math:`\hat L` and :math:`\hat\zeta` of :class:`KernelScore` and the largest eigenvalue :math:`\kappa^2` of
+    :math:`\hat L`, step t of the iteration from :math:`s_0 = 0` is [1]_
 
-class NuMethod(RegularizedScore):
-    """The nu-method: accelerated iteration stopped early, curl-free or diagonal.
+    .. math:: s_t = s_{t-1} + \mu_t (s_{t-1} - s_{t-2}) - \frac{\omega_t}{\kappa^2} (\hat L s_{t-1} + \hat\zeta),
 
-    It takes what it is given and tunes nothing.
+    where :math:`\mu_t` and :math:`\omega_t` depend on t and `nu` alone.
 
     Parameters
     ----------
@@ -315,18 +333,18 @@ class NuMethod(RegularizedScore):
     space : {"curl_free", "diagonal"}, default="curl_free"
         As for :class:`KernelScore`.
     alpha : float, default=0.03
-        Strength: as many steps as the root of the largest eigenvalue of K/M over it.
+        Strength: the number of steps is :math:`\kappa/\sqrt\alpha`, rounded up.
     steps : int, optional
-        The number of steps instead.
+        The number of steps; takes precedence over `alpha`.
     nu : float, default=1.0
-        The qualification.
+        The qualification of the method.
     length_scale, base, solver, tol, memory_limit, n_jobs
         As for :class:`KernelScore`.
 
     Attributes
     ----------
     grad_log_density_ : ndarray of shape (n_samples, n_features)
-        The score at the rows of `fit`. All others are those of :class:`KernelScore`.
+        The score at the rows of `fit`. The other attributes are those of :class:`KernelScore`.
 
     References
     ----------
@@ -337,16 +355,16 @@ class NuMethod(RegularizedScore):
     >>> import numpy as np
     >>> from isopleth import NuMethod
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> near = NuMethod(steps=8).fit(X).grad_log_density([[1.0, 0.0]])
-    >>> bool(near[0, 0] < -0.5)
+    >>> score = NuMethod(steps=8).fit(X).grad_log_density([[1.0, 0.0]])
+    >>> bool(score[0, 0] < -0.5)
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **RegularizedScore._parameter_constraints,
-        **_STRENGTH,
-        "nu": [Interval(Real, 0, None, closed="neither")],
-    }
+    folds = 5
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = _constraints(
+        (), {**_ALPHA, **_STEPS, "nu": [Interval(Real, 0, None, closed="neither")]}
+    )
 
     def __init__(
         self,
@@ -360,7 +378,7 @@ class NuMethod(RegularizedScore):
         solver: str = "auto",
         tol: float = 1e-8,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
     ) -> None:
         self.kernel = kernel
         self.space = space
@@ -374,19 +392,19 @@ class NuMethod(RegularizedScore):
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
 
-    def _space_name(self) -> str:
-        return self.space
-
-    def _regularizer(self) -> Regularizer:
+    def _fixed_regularizer(self) -> Regularizer:
         if self.steps is not None:
             return NuIteration(steps=self.steps, nu=self.nu)
         return NuIteration(self.alpha, nu=self.nu)
 
 
-class Landweber(RegularizedScore):
-    """Landweber's iteration: gradient descent stopped early, curl-free or diagonal.
+class Landweber(KernelScore):
+    r"""Landweber iteration: :class:`KernelScore` with gradient descent that is stopped early.
 
-    It takes what it is given and tunes nothing.
+    With :math:`\hat L` and :math:`\hat\zeta` of :class:`KernelScore` and the step size :math:`\eta`, the iteration from
+    :math:`s_0 = 0` is [1]_
+
+    .. math:: s_{t+1} = s_t - \eta\,(\hat L s_t + \hat\zeta).
 
     Parameters
     ----------
@@ -395,18 +413,18 @@ class Landweber(RegularizedScore):
     space : {"curl_free", "diagonal"}, default="curl_free"
         As for :class:`KernelScore`.
     alpha : float, default=0.03
-        Strength: as many steps as one over it and the step size.
+        Strength: the number of steps is :math:`1/(\eta\alpha)`, rounded up.
     steps : int, optional
-        The number of steps instead.
+        The number of steps; takes precedence over `alpha`.
     step_size : float, optional
-        Less than two over the largest eigenvalue of K/M; 0.9 over it when left out.
+        :math:`\eta`, less than two over the largest eigenvalue of K/M. None is 0.9 over that eigenvalue.
     length_scale, base, solver, tol, memory_limit, n_jobs
         As for :class:`KernelScore`.
 
     Attributes
     ----------
     grad_log_density_ : ndarray of shape (n_samples, n_features)
-        The score at the rows of `fit`. All others are those of :class:`KernelScore`.
+        The score at the rows of `fit`. The other attributes are those of :class:`KernelScore`.
 
     References
     ----------
@@ -417,16 +435,16 @@ class Landweber(RegularizedScore):
     >>> import numpy as np
     >>> from isopleth import Landweber
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> near = Landweber(steps=50).fit(X).grad_log_density([[1.0, 0.0]])
-    >>> bool(near[0, 0] < -0.5)
+    >>> score = Landweber(steps=50).fit(X).grad_log_density([[1.0, 0.0]])
+    >>> bool(score[0, 0] < -0.5)
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **RegularizedScore._parameter_constraints,
-        **_STRENGTH,
-        "step_size": [None, Interval(Real, 0, None, closed="neither")],
-    }
+    folds = 5
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = _constraints(
+        (), {**_ALPHA, **_STEPS, "step_size": [None, Interval(Real, 0, None, closed="neither")]}
+    )
 
     def __init__(
         self,
@@ -440,7 +458,7 @@ class Landweber(RegularizedScore):
         solver: str = "auto",
         tol: float = 1e-8,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
     ) -> None:
         self.kernel = kernel
         self.space = space
@@ -454,10 +472,7 @@ class Landweber(RegularizedScore):
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
 
-    def _space_name(self) -> str:
-        return self.space
-
-    def _regularizer(self) -> Regularizer:
+    def _fixed_regularizer(self) -> Regularizer:
         if self.steps is not None:
             return LandweberIteration(steps=self.steps, step_size=self.step_size)
         return LandweberIteration(self.alpha, step_size=self.step_size)

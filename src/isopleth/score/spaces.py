@@ -1,19 +1,18 @@
-r"""The spaces that scores are fitted in: vector-valued functions with a diagonal or a curl-free kernel.
+r"""Spaces of vector fields with a diagonal or a curl-free kernel, in which scores are fitted.
 
-All at unit length scale, for rows in frame coordinates. From a scalar kernel k they make
+All formulas are at unit length scale, for rows in frame coordinates. A scalar kernel k defines the matrix-valued kernels
 
 .. math:: K(x, y) = k I \quad\text{(diagonal)}, \qquad K(x, y) = -\nabla_x\nabla_x^\top k \quad\text{(curl-free)},
 
-and :math:`\zeta(x) = \sum_m w_m \operatorname{div}_{x_m} K(x_m, x)` is the data of a fit: minus the image of the true score under
-:math:`L s = \sum_m w_m K(x_m, \cdot)\, s(x_m)`, as the samples tell it. The curl-free kernel carries a factor of the squared
-length scale that the paper's does not have: then alpha has no unit.
+and :math:`\zeta(x) = \sum_m w_m \operatorname{div}_{x_m} K(x_m, x)` estimates minus the image of the true score under
+:math:`L s = \sum_m w_m K(x_m, \cdot)\, s(x_m)`. The curl-free kernel has a factor of the squared length scale, unlike that of the
+paper, so that alpha is dimensionless.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -34,21 +33,19 @@ from isopleth.operators import (
     Block,
     Operator,
 )
-from isopleth.operators.threads import interruptible
-from isopleth.operators.vector_blocks import StoredBend
-from isopleth.solvers import conjugate_gradients
-from isopleth.solvers.direct import norm, plus_identity, singular
+from isopleth.operators.threads import DEFAULT_N_JOBS
+from isopleth.score.splitting import Splitting
 
-# Below so many columns a splitting saves no steps; above so many rows its factor costs more than it saves.
+# Fewest columns for which a splitting saves steps, and most rows for which its inverse costs less than it saves.
 _MANY_COLUMNS, _FEW_ROWS = 16, 4096
 
 
 @dataclass(frozen=True)
 class Space(ABC):
-    """A space of vector fields.
+    """Space of vector fields with a matrix-valued kernel.
 
-    Coefficients are arrays of shape (m, d), one vector a point. Points may have fewer columns than the kernel's dimension, where
-    they are coordinates in a subspace that holds everything; formulas keep the dimension of the kernel.
+    Coefficients are arrays of shape (m, d), one vector for each point. Points may have fewer columns than the kernel's dimension:
+    they are coordinates in a subspace that contains all points, and formulas keep the dimension of the kernel.
 
     Parameters
     ----------
@@ -60,20 +57,20 @@ class Space(ABC):
     Raises
     ------
     InputError
-        If the kernel is too rough, with the name of one that is not.
+        If the kernel is not smooth enough; the message names one that is.
     """
 
     kernel: Kernel
     memory_limit: float = DEFAULT_MEMORY_LIMIT
-    n_jobs: int | None = None
+    n_jobs: int | None = DEFAULT_N_JOBS
 
-    # What messages call it.
+    # Name in messages.
     name: ClassVar[str]
 
-    # Of kernels for which zeta is defined at the samples.
+    # Least smoothness of a kernel for which zeta is defined at the samples.
     least_smoothness: ClassVar[float]
 
-    # Numbers a pair of samples that stored products keep.
+    # Numbers that stored products keep for each pair of samples.
     pair_numbers: ClassVar[int]
 
     _product_block: ClassVar[Block]
@@ -101,71 +98,73 @@ class Space(ABC):
         )
 
     def operator(self, x: Array, y: Array | None = None) -> Operator:
-        """The product with coefficients, (m, d) to (n, d)."""
+        """Return the operator that multiplies coefficients, (m, d) to (n, d)."""
         return self._operator(self._product_block, x, y)
 
     @abstractmethod
     def gram(self, x: Array, y: Array | None = None) -> Array:
-        """The matrix that :meth:`operator` multiplies stacked coefficients by."""
+        """Return the matrix of :meth:`operator` for stacked coefficients."""
 
     @abstractmethod
     def stack(self, v: Array) -> Array:
-        """Vectors (m, d) as the right-hand sides of a matrix from :meth:`gram`."""
+        """Reshape vectors (m, d) to right-hand sides of a matrix from :meth:`gram`."""
 
     @abstractmethod
     def unstack(self, v: Array, dim: int) -> Array:
-        """The inverse of :meth:`stack`, for vectors of `dim` columns."""
+        """Invert :meth:`stack`, for vectors of `dim` columns."""
 
     @abstractmethod
     def unknowns(self, rows: int, columns: int) -> int:
-        """Rows of the matrix of so many distinct points, in coordinates of their span."""
+        """Return the number of rows of the matrix for this number of distinct points, in coordinates of their span."""
 
     @abstractmethod
     def zeta(self, x: Array, samples: Array, weights: Array) -> Array:
-        """zeta at the rows of `x`, of shape (n, d), for samples with weights of sum 1."""
+        """Return zeta at the rows of `x`, of shape (n, d), for samples with weights of sum 1."""
 
     @abstractmethod
     def zeta_divergence(self, x: Array, samples: Array, weights: Array) -> Array:
-        """Divergence of zeta at the rows of `x`, of shape (n,); infinite at samples for kernels barely smooth enough."""
+        """Return the divergence of zeta at the rows of `x`, of shape (n,).
+
+        It is infinite at the samples for kernels of the least smoothness.
+        """
 
     def divergence(self, x: Array, centers: Array, coefficients: Array) -> Array:
-        """Divergence of the sum of kernels, of shape (n,)."""
+        """Return the divergence of a sum of kernels, of shape (n,)."""
         return self.divergence_by(self.flux(x, centers), coefficients)
 
     def flux(self, x: Array, centers: Array) -> Operator:
-        """What :meth:`divergence_by` takes, for the divergences of many sums at the same points."""
+        """Return the operator for :meth:`divergence_by`, which serves many sums of kernels at the same points."""
         return self._operator(self._flux_block, x, centers)
 
     def divergence_by(self, flux: Operator, coefficients: Array) -> Array:
-        """Divergence of the sum of kernels by a :meth:`flux`, perhaps stored."""
+        """Return the divergence of a sum of kernels by a :meth:`flux`, which may be stored."""
         return self._flux_sign * flux.matvec(coefficients)
 
     def energy(self, x: Array, centers: Array, coefficients: Array) -> Array:
-        """A function whose gradient is the sum of kernels, of shape (n,)."""
+        """Return a function whose gradient is the sum of kernels, of shape (n,)."""
         raise self._no_energy()
 
     def zeta_energy(self, x: Array, samples: Array, weights: Array) -> Array:
-        """A function whose gradient is zeta, of shape (n,)."""
+        """Return a function whose gradient is zeta, of shape (n,)."""
         raise self._no_energy()
 
     def splitting(self, operator: Operator, points: Array, root: Array, alpha: float) -> Splitting | None:
-        r"""Of :math:`\sqrt{w} K \sqrt{w} + \alpha`, with a part that inverts with ease; None if none helps.
+        r"""Return a splitting of :math:`\sqrt{w} K \sqrt{w} + \alpha` for preconditioning, or None if none saves time.
 
-        `operator` is the product K at the samples `points`, as :meth:`operator` gives it, perhaps stored; `root` is
-        :math:`\sqrt{w}`.
+        `operator` is K at the samples `points`, as :meth:`operator` returns it, and may be stored; `root` is :math:`\sqrt{w}`.
         """
         return None
 
     def outside_span(self, operator: Operator) -> Array | None:
-        """The matrix (n, n) of K for vectors that are orthogonal to all differences of rows; None if its eigenvalues are K's."""
+        """Return the matrix (n, n) of K for vectors orthogonal to all differences of rows; None if K has its eigenvalues."""
         return None
 
     def _no_energy(self) -> InputError:
-        return InputError(f"{self.name} scores are no gradients, so there is no log density; use space='curl_free'.")
+        return InputError(f"{self.name} scores are not gradients, so there is no log density; use space='curl_free'.")
 
 
 class Diagonal(Space):
-    r"""Every component by itself, with the scalar kernel: a matrix of one number a pair, d right-hand sides.
+    r"""Space with the kernel k I: each component by itself, a matrix of one number for each pair, d right-hand sides.
 
     Divergences are :math:`\sum_j \nabla k \cdot c_j`.
     """
@@ -176,36 +175,36 @@ class Diagonal(Space):
     _product_block, _flux_block, _flux_sign = VALUE, FLUX, 1.0
 
     def gram(self, x: Array, y: Array | None = None) -> Array:
-        """Of shape (n, m)."""
+        """Return the scalar kernel matrix, of shape (n, m)."""
         return self.operator(x, y).dense()
 
     def stack(self, v: Array) -> Array:
-        """As they are: one right-hand side a column."""
+        """Return the vectors unchanged: each column is one right-hand side."""
         return v
 
     def unstack(self, v: Array, dim: int) -> Array:
-        """As they are."""
+        """Return the vectors unchanged."""
         return v
 
     def unknowns(self, rows: int, columns: int) -> int:
-        """One a point: columns share the matrix."""
+        """Return the number of points: all columns share the matrix."""
         return rows
 
     def slopes(self, x: Array, y: Array) -> Array:
-        r""":math:`-2\varphi'` of all pairs, of shape (n, m): minus the gradient of k over x - y."""
+        r"""Return :math:`-2\varphi'` of all pairs, of shape (n, m); the gradient of k is minus this times x - y."""
         return self._operator(SLOPE, x, y).dense()
 
     def zeta(self, x: Array, samples: Array, weights: Array) -> Array:
-        r""":math:`-\sum_m w_m \nabla k`."""
+        r"""Return :math:`-\sum_m w_m \nabla k`."""
         return -self._sum(GRADIENT, x, samples, weights)
 
     def zeta_divergence(self, x: Array, samples: Array, weights: Array) -> Array:
-        r""":math:`-\sum_m w_m \Delta k`."""
+        r"""Return :math:`-\sum_m w_m \Delta k`."""
         return -self._sum(LAPLACIAN, x, samples, weights)
 
 
 class CurlFree(Space):
-    r"""Gradients, with minus the Hessian of the scalar kernel: a matrix of d x d numbers a pair, one right-hand side.
+    r"""Space of gradients, whose kernel is minus the Hessian of k: a matrix of d x d numbers for each pair, one right-hand side.
 
     Stacked coefficients have all first components first, then all second ones, and so on. Divergences are
     :math:`-\sum_j \nabla\Delta k \cdot c_j`.
@@ -217,9 +216,9 @@ class CurlFree(Space):
     _product_block, _flux_block, _flux_sign = CURL_FREE, FLUX_OF_LAPLACIAN, -1.0
 
     def gram(self, x: Array, y: Array | None = None) -> Array:
-        """Of shape (n d, m d)."""
+        """Return the matrix of all blocks, of shape (n d, m d)."""
         xp = namespace(x)
-        slope, bend = self.operator(x, y).parts()
+        slope, bend = self.operator(x, y).matrices()
         y = x if y is None else y
         n, m, dim = x.shape[0], y.shape[0], x.shape[1]
         out = xp.empty((dim, n, dim, m), dtype=x.dtype, device=x.device)
@@ -235,42 +234,42 @@ class CurlFree(Space):
         return xp.reshape(out, (dim * n, dim * m))
 
     def stack(self, v: Array) -> Array:
-        """One column, component after component."""
+        """Reshape to one column, component by component."""
         return namespace(v).reshape(v.T, (-1, 1))
 
     def unstack(self, v: Array, dim: int) -> Array:
-        """Back to one row a point."""
+        """Reshape to one row for each point."""
         return namespace(v).reshape(v, (dim, -1)).T
 
     def unknowns(self, rows: int, columns: int) -> int:
-        """One a point and column."""
+        """Return the number of points times the number of columns of their span."""
         return rows * min(columns, max(rows - 1, 1))
 
     def zeta(self, x: Array, samples: Array, weights: Array) -> Array:
-        r""":math:`\sum_m w_m \nabla\Delta k`."""
+        r"""Return :math:`\sum_m w_m \nabla\Delta k`."""
         return self._sum(GRADIENT_OF_LAPLACIAN, x, samples, weights)
 
     def zeta_divergence(self, x: Array, samples: Array, weights: Array) -> Array:
-        r""":math:`\sum_m w_m \Delta^2 k`."""
+        r"""Return :math:`\sum_m w_m \Delta^2 k`."""
         return self._sum(BILAPLACIAN, x, samples, weights)
 
     def energy(self, x: Array, centers: Array, coefficients: Array) -> Array:
-        r""":math:`-\sum_j \nabla k \cdot c_j`."""
+        r"""Return :math:`-\sum_j \nabla k \cdot c_j`."""
         return -self._sum(FLUX, x, centers, coefficients)
 
     def zeta_energy(self, x: Array, samples: Array, weights: Array) -> Array:
-        r""":math:`\sum_m w_m \Delta k`."""
+        r"""Return :math:`\sum_m w_m \Delta k`."""
         return self._sum(LAPLACIAN, x, samples, weights)
 
     def outside_span(self, operator: Operator) -> Array:
-        r""":math:`-2\varphi'`."""
-        return operator.parts()[0]
+        r"""Return :math:`-2\varphi'`."""
+        return operator.matrices()[0]
 
     def splitting(self, operator: Operator, points: Array, root: Array, alpha: float) -> Splitting | None:
-        r"""The part :math:`-2\varphi' I` of the kernel, and alpha: in many columns it is most of it."""
+        r"""Split off the part :math:`-2\varphi' I + \alpha`, which dominates the kernel in many columns."""
         if not operator.stored or operator.dim < _MANY_COLUMNS or operator.shape[0] > _FEW_ROWS:
             return None
-        slope, bend = operator.parts()
+        slope, bend = operator.matrices()
         return Splitting(slope, bend, points, root, alpha)
 
 
@@ -279,108 +278,10 @@ SPACES: dict[str, type[Space]] = {"diagonal": Diagonal, "curl_free": CurlFree}
 
 
 def _smoother(kernel: Kernel, least: float) -> str:
-    """A kernel that is smooth enough, of the same family where there is one."""
+    """Name kernels that are smooth enough, of the same family if there is one."""
     others = f"Matern(nu={least + 0.5:g}), 'imq' or 'gaussian'"
     if isinstance(kernel, SDO):
         return f"SDO(order={math.ceil(least + 0.5 * kernel.bound_dim)}), {others}"
     if isinstance(kernel, Sobolev):
         return f"a Sobolev kernel with a coefficient of order {math.ceil(least + 0.5 * kernel.bound_dim)}, {others}"
     return others
-
-
-# Below so many rows products cost little but their call, in any precision.
-_SINGLE_ROWS = 256
-
-# Relative residual that single precision is asked for at once: it has two digits more, if the system is not too stiff.
-_SINGLE_TOL = 1e-4
-
-# By what factor a round in single precision has to reduce the residual; if it does not, double precision goes on.
-_WORTH = 0.1
-
-
-@dataclass(frozen=True)
-class Splitting:
-    r"""The matrix :math:`A + \alpha = S + R` of a curl-free system, with :math:`S = \sqrt{w} (-2\varphi')\sqrt{w} + \alpha`.
-
-    Parameters
-    ----------
-    slope, bend : arrays of shape (n, n)
-        :math:`-2\varphi'` and :math:`-4\varphi''` of all pairs.
-    points : array of shape (n, d)
-        The samples.
-    root : array of shape (n, 1)
-        Roots of the weights.
-    alpha : float
-        The ridge.
-    """
-
-    slope: Array
-    bend: Array
-    points: Array
-    root: Array
-    alpha: float
-
-    def solve(self, product: Callable[[Array], Array], b: Array, tol: float, max_iter: int) -> tuple[Array, int]:
-        """Solve (A + alpha) y = b, given the product with that matrix; answers with y and the products taken.
-
-        Where it pays, steps are in single precision and correct the residual of double precision, which alone decides when
-        to stop.
-        """
-        y, residual, n_iter = namespace(b).zeros_like(b), b, 0
-        goal = tol * norm(b)
-        if b.dtype == namespace(b).float64 and b.shape[0] >= _SINGLE_ROWS:
-            y, residual, n_iter = self._in_single(product, b, goal, max_iter)
-        size = norm(residual)
-        if not size > goal:
-            return y, n_iter
-        steps = self._steps() or (lambda b, tol, most: conjugate_gradients(product, b, tol=tol, max_iter=most))
-        step, more = steps(residual, goal / size, max_iter - n_iter)
-        return y + step, n_iter + more
-
-    def _in_single(
-        self, product: Callable[[Array], Array], b: Array, goal: float, max_iter: int
-    ) -> tuple[Array, Array, int]:
-        """Solution, its true residual and the products taken, as far as single precision gets."""
-        xp = namespace(b)
-        parts = (self.slope, self.bend, self.points, self.root)
-        slope, bend, points, root = (xp.astype(a, xp.float32) for a in parts)
-        low = Splitting(slope, bend, points, root, self.alpha)
-        steps = low._steps()
-        y, residual, size, n_iter = xp.zeros_like(b), b, norm(b), 0
-        while steps is not None and size > goal and n_iter < max_iter:
-            # A hair below the goal: the residual of single precision is not quite the true one.
-            aim = max(0.7 * goal / size, _SINGLE_TOL)
-            step, more = steps(xp.astype(residual / size, xp.float32), aim, max_iter - n_iter)
-            n_iter += more
-            tried = y + size * xp.astype(step, xp.float64)
-            left = b - product(tried)
-            if not norm(left) < size:
-                break
-            worth = norm(left) < _WORTH * size
-            y, residual, size = tried, left, norm(left)
-            if not worth:
-                break
-        return y, residual, n_iter
-
-    def _steps(self) -> Callable[[Array, float, int], tuple[Array, int]] | None:
-        """Conjugate gradients with S for a preconditioner, in the precision of the parts; None if S is singular in it."""
-        xp = namespace(self.slope)
-        part = plus_identity(self.slope * (self.root @ self.root.T), self.alpha, overwrite=True)
-        # The inverse, not a factor: its product is twice as quick as two triangular solves, and its rounding does no harm here.
-        try:
-            inverse = interruptible(2.0 * part.shape[0] ** 3, xp.linalg.inv, part)
-        except singular(part):
-            return None
-        rest = StoredBend(self.bend, self.points, self.points)
-
-        def steps(b: Array, tol: float, max_iter: int) -> tuple[Array, int]:
-            return conjugate_gradients(
-                lambda v: self.root * (rest @ (self.root * v)),
-                b,
-                tol=tol,
-                max_iter=max_iter,
-                preconditioner=lambda r: inverse @ r,
-                split=True,
-            )
-
-        return steps

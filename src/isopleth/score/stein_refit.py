@@ -1,4 +1,4 @@
-"""Stein's rule for new rows: add the row to the samples, fit again, and read its own score."""
+"""Original rule of the Stein estimator for new rows: add the row to the samples, fit again and read its own score."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from isopleth.solvers.direct import Shifted
 
 
 class AugmentedStein:
-    r"""Scores of rows, each fitted with the row added to the samples.
+    r"""Scores of new rows, each by a fit to the samples and that row.
 
-    With :math:`N` samples, :math:`\eta = N\alpha` and :math:`r = N\zeta`, the refit solves :math:`(K + \eta I)\, s = -r` of N + 1
-    rows. All refits share one factor: bordering it with the row q gives
+    With :math:`N` samples, :math:`\eta = N\alpha` and :math:`r = N\zeta`, the refit solves :math:`(K + \eta I)\, s = -r` for
+    N + 1 rows. All refits share one factorisation; extending it by the row q gives
 
     .. math:: s_q = -\frac{r_q - k_q^\top (K + \eta I)^{-1} (r + t_q)}{k(q, q) + \eta - k_q^\top (K + \eta I)^{-1} k_q},
 
-    where :math:`t_q` is what the new row adds to r at the samples.
+    where :math:`t_q` is the change of r at the samples by the new row.
 
     Parameters
     ----------
@@ -41,19 +41,19 @@ class AugmentedStein:
         self.data = self.count * space.zeta(z, z, share)
 
     def value(self, x: Array) -> Array:
-        """The score at each of the rows `x`, in frame coordinates."""
+        """Return the score at each of the rows `x`, in frame coordinates."""
         bytes_a_row = 6 * 8 * self.z.shape[0]
         step = max(1, int(self.space.memory_limit // bytes_a_row))
         count = x.shape[0]
-        parts = [self._some(x[start : min(start + step, count), :]) for start in range(0, count, step)]
-        return namespace(x).concat(parts)
+        blocks = [self._block(x[start : min(start + step, count), :]) for start in range(0, count, step)]
+        return namespace(x).concat(blocks)
 
-    def _some(self, x: Array) -> Array:
+    def _block(self, x: Array) -> Array:
         xp = namespace(x)
         k = self.space.gram(x, self.z) * self.root
         solved = self.factor.solve(k.T).T
         own = self.count * self.space.zeta(x, self.z, self.share)
-        # What the row adds to the data at sample m is -2 phi' (z_m - x).
+        # The row changes the data at sample m by -2 phi' (z_m - x).
         pairs = solved * self.root * self.space.slopes(x, self.z)
         added = pairs @ self.z - xp.sum(pairs, axis=1, keepdims=True) * x
         schur = float(self.space.kernel(0.0)) + self.ridge - xp.sum(k * solved, axis=1)

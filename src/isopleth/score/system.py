@@ -1,4 +1,4 @@
-"""The linear system of a score at its samples."""
+"""The linear system of a score at its samples, its solvers, and the memory that they take."""
 
 from __future__ import annotations
 
@@ -7,32 +7,127 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from isopleth.backend import NUMPY, Array, Backend, namespace, on_processor
 from isopleth.errors import InputError
 from isopleth.operators import Operator
-from isopleth.score.memory import CHOLESKY, EIGEN, MemoryPlan
-from isopleth.score.spaces import CurlFree, Space, Splitting
+from isopleth.operators.threads import effective_n_jobs
+from isopleth.operators.tiles import HOST_TILE, SCRATCH_TILES, scratch, workers_for
+from isopleth.operators.vector_blocks import HOST_PAIRS
+from isopleth.score.spaces import CurlFree, Space
+from isopleth.score.splitting import Splitting
 from isopleth.solvers import conjugate_gradients
 from isopleth.solvers.direct import Shifted, Spectrum, norm
 from isopleth.solvers.lanczos import Krylov, lanczos, largest_eigenvalue
 from isopleth.solvers.regularizers import IterativeRegularizer, Regularizer, SpectralCutoff, Tikhonov
 
-# Unknowns up to which an eigendecomposition is quicker than products.
+# Most unknowns for which an eigendecomposition is faster than products with the matrix.
 DENSE = 1200
 
-# Operations that one core has done before it could have told another device what to do: some milliseconds.
+# Below this many operations (some milliseconds), launching work on a device costs more than computing on the CPU.
 QUICK = 2**25
 
-# Operations a pair and column, in some steps of an iteration.
+# Operations for each pair of samples and column, in a typical number of iterations.
 STEPS = 60
 
 
+# Vectors of coefficients that every solver holds: points with their factors, right-hand sides, iterates, copies for threads.
+VECTORS = 24
+
+# Krylov vectors that must fit beside a stored matrix; if fewer fit, streamed products are faster overall.
+LEAST_BASIS = 100
+
+# Matrices that an eigendecomposition holds at once: the matrix, its copy, the eigenvectors and two for work space.
+# A Cholesky factor overwrites the matrix, which may have to be copied once to change its memory order.
+EIGEN, CHOLESKY = 5, 2
+
+# float64 matrices of all pairs that a splitting takes in addition to the stored products, with the work space of an inverse.
+SPLITTING = 5
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """How a fit with a kernel at every row divides its memory limit.
+
+    - Tiles of streamed products take ``scratch``, at most half of the limit.
+    - ``fixed`` is the scratch plus all vectors that do not depend on the solver.
+    - Stored products take ``pairs`` in addition, if they fit together with a Krylov basis (``stores``).
+    - The rest is for a Krylov basis of at most ``basis`` vectors.
+    - Small systems store the whole matrix and its decomposition instead of products and a basis.
+
+    Parameters
+    ----------
+    limit : float
+        The memory limit.
+    vector : int
+        Size of a vector of coefficients: one number for each row and column.
+    pairs : int
+        Size of the stored products.
+    scratch : float
+        Size of the tiles of all threads.
+    beside : int
+        Number of vectors of coefficients that the caller keeps during the fit.
+    """
+
+    limit: float
+    vector: int
+    pairs: int
+    scratch: float
+    beside: int
+
+    @classmethod
+    def of(cls, space: Space, rows: int, columns: int, beside: int = 0, itemsize: int = 8, host: bool = True) -> Self:
+        """Return the plan for samples with this number of rows and columns."""
+        limit = space.memory_limit
+        workers = workers_for(rows, rows, effective_n_jobs(space.n_jobs))
+        tiles = workers * scratch(HOST_TILE, columns, SCRATCH_TILES) + min(rows**2, HOST_PAIRS)
+        return cls(
+            limit,
+            itemsize * rows * columns,
+            itemsize * space.pair_numbers * rows**2,
+            min(limit / 2, itemsize * tiles) if host else limit / 2,
+            beside,
+        )
+
+    @property
+    def fixed(self) -> float:
+        """Bytes that every fit takes."""
+        return self.scratch + (VECTORS + self.beside) * self.vector
+
+    @property
+    def to_store(self) -> float:
+        """Least bytes of a fit with stored products."""
+        return self.fixed + self.pairs + LEAST_BASIS * self.vector
+
+    @property
+    def stores(self) -> bool:
+        """Whether products are stored rather than streamed."""
+        return self.to_store <= self.limit
+
+    @property
+    def basis(self) -> int:
+        """Largest number of Krylov vectors."""
+        left = self.limit - self.fixed - (self.pairs if self.stores else 0)
+        return max(10, int(left // self.vector))
+
+    @property
+    def splits(self) -> bool:
+        """Whether a splitting fits in addition to the stored products."""
+        each = self.pairs / 2
+        return self.stores and self.fixed + self.pairs + SPLITTING * each <= self.limit
+
+    def rows_at_once(self, samples: int) -> int:
+        """Return the number of rows at which scores with so many samples are evaluated at once."""
+        # Each pair takes two numbers for values, one for divergences, and one for the result of a product.
+        each = 4 * 8 * samples
+        return max(1, int((self.limit - self.fixed) // each))
+
+
 def solving_backend(space: Space, z: np.ndarray, backend: Backend) -> Backend:
-    """Where the system of samples that came from `backend` is set up and solved: there, or on the host if it is so small."""
+    """Return the backend that solves the system: that of the samples, or NumPy if the system is small."""
     rows, columns = z.shape
     size = space.unknowns(rows, columns)
     operations = size**3 / 3 if size <= DENSE else STEPS * rows**2 * columns
@@ -40,26 +135,26 @@ def solving_backend(space: Space, z: np.ndarray, backend: Backend) -> Backend:
 
 
 class SampleSystem:
-    r"""The operator L and the right-hand side, seen at the samples and symmetrised by the weights.
+    r"""Matrix of the operator L and right-hand side at the samples, symmetrised by the weights.
 
     With :math:`A = \sqrt{w} K \sqrt{w}` and :math:`h = \sqrt{w}\,\zeta(X)`, every fitted score is :math:`a\zeta + \sum_m
     \sqrt{w_m} K(\cdot, x_m)\, c_m` with :math:`c = -p(A)\,h`, and :math:`-g(A)\,h` is :math:`\sqrt{w}` times its values at the
-    samples. Rows that are no more than their columns span fewer: the system is set up in coordinates of their span.
+    samples. If there are no more rows than columns, the system is set up in coordinates of the subspace that the rows span.
 
     Parameters
     ----------
     space : Space
-        Where the score is sought.
+        The space of the score.
     z : array of shape (n, d)
         Distinct samples in frame coordinates.
     weights : array of shape (n,)
-        Positive, of sum 1.
+        Positive weights with sum 1.
     base : array of shape (n, d), optional
-        Score of a base measure at the samples; what is fitted is the rest.
+        Score of a base measure at the samples; the difference to it is fitted.
     whole : bool, default=False
-        Keep all columns, where all eigenvalues have to be seen.
+        Keep all columns, because all eigenvalues are needed.
     beside : int, default=0
-        Vectors of coefficients that the caller keeps meanwhile, within the memory limit of the space.
+        Number of vectors of coefficients that the caller keeps during the fit, within the memory limit of the space.
     """
 
     def __init__(
@@ -88,7 +183,7 @@ class SampleSystem:
             self.rhs = self.on(base).rhs
 
     def on(self, base: Array) -> SampleSystem:
-        """The same, for what a base measure with score `base` at the samples leaves over; what is known of the matrix is kept."""
+        """Return the system for the difference to a base with score `base` at the samples; it shares the cached matrix."""
         base = base if self._basis is None else base @ self._basis
         rhs = self.rhs + self.product(self.root * base)
         out = copy(self)
@@ -97,37 +192,37 @@ class SampleSystem:
 
     @cached_property
     def operator(self) -> Operator:
-        """Products with K, stored where the plan has room for them."""
+        """Products with K, stored if the memory plan has room for them."""
         return self._tiles.operator(self._points).store(self.plan.pairs if self.plan.stores else 0.0)
 
     @property
     def size(self) -> int:
-        """Rows of the matrix A."""
+        """Number of rows of the matrix A."""
         return int(self.space.stack(self.rhs).shape[0])
 
     @property
     def small(self) -> bool:
-        """Whether the whole matrix is the quicker way, and fits."""
+        """Whether storing the whole matrix is faster, and fits in memory."""
         return self.size <= DENSE and self._matrix_bytes(EIGEN) <= self.space.memory_limit
 
     def _matrix_bytes(self, copies: int) -> int:
-        """Of the matrix, with what it is made of and with work space that makes it as many copies."""
+        """Return the bytes of the matrix with the arrays it is computed from, or with work space of this many copies."""
         rows = self.rhs.shape[0]
         made_of = (self.dim + 4) * rows**2 if isinstance(self.space, CurlFree) else rows**2
         return self._itemsize * (max(copies * self.size**2, self.size**2 + made_of))
 
     def product(self, v: Array) -> Array:
-        """A v, for `v` of the shape of the right-hand side."""
+        """Return A v, for `v` of the shape of the right-hand side."""
         return self.root * self.operator.matvec(self.root * v)
 
     def matrix(self, copies: int = EIGEN) -> Array:
-        """A, for stacked vectors; InputError if it does not fit in the memory limit with `copies` for its decomposition."""
+        """Return A for stacked vectors, or raise InputError if `copies` of it exceed the memory limit."""
         if self._matrix_bytes(copies) > self.space.memory_limit:
             raise InputError(
                 f"the whole matrix and its decomposition take {self._matrix_bytes(copies):.1e} bytes, above memory_limit = "
                 f"{self.space.memory_limit:g}; raise it, or use a regularizer and solver that take products."
             )
-        self.__dict__.pop("operator", None)  # stored products would be memory that nobody has planned for
+        self.__dict__.pop("operator", None)  # the plan has no room for stored products beside the matrix
         matrix = self.space.gram(self._points)
         xp = namespace(matrix)
         root = xp.tile(self.root[:, 0], (matrix.shape[0] // self.root.shape[0],))
@@ -156,34 +251,34 @@ class SampleSystem:
         return max(inside, float(xp.linalg.eigvalsh(outside * (self.root @ self.root.T))[-1]))
 
     def most_vectors(self) -> int:
-        """Krylov vectors that the memory limit leaves room for."""
+        """Return the largest number of Krylov vectors within the memory limit."""
         return self.plan.basis
 
     def splitting(self, alpha: float) -> Splitting | None:
-        """Of A + alpha, or None."""
+        """Return the splitting of A + alpha, or None if there is none or it does not fit in memory."""
         if not self.plan.splits:
             return None
         return self.space.splitting(self.operator, self._points, self.root, alpha)
 
     def on_eigenvectors(self, function: Callable[[Array], Array]) -> Array:
-        """f(A) h, by the spectrum."""
+        """Return f(A) h, computed from the spectrum."""
         return self.space.unstack(self.spectrum.apply(function, self.space.stack(self.rhs)), self.dim)
 
     def leave(self, v: Array) -> Array:
-        """Vectors in the coordinates of the frame."""
+        """Map vectors from coordinates of the span to frame coordinates."""
         return v if self._basis is None else v @ self._basis.T
 
     def fitted(self, at_samples: Array) -> Array:
-        """The score at the samples, less that of the base, from what a solution has."""
+        """Return the score at the samples minus that of the base, from `Solution.at_samples`."""
         return self.leave(at_samples / self.root)
 
     def coefficients(self, multipliers: Array) -> Array:
-        """Of the kernels at the samples, from what a solution has."""
+        """Return the coefficients of the kernels at the samples, from `Solution.multipliers`."""
         return self.leave(self.root * multipliers)
 
 
 def _span(z: Array) -> Array | None:
-    """Orthonormal basis, as columns, of what the differences of the rows span, where that is less than all."""
+    """Return an orthonormal basis, as columns, of the span of the differences of rows, or None if they span all columns."""
     if z.shape[0] > z.shape[1] or z.shape[0] < 2:
         return None
     return namespace(z).linalg.qr((z[1:, :] - z[:1, :]).T, mode="reduced")[0]
@@ -191,20 +286,21 @@ def _span(z: Array) -> Array | None:
 
 @dataclass(frozen=True)
 class Solution:
-    """What a solver found, in the coordinates of the system.
+    """Solution of a system, in its coordinates.
 
     Parameters
     ----------
     at_samples : array
-        Root of the weights times the score at the samples, less that of the base.
+        Square root of the weights times the score at the samples minus that of the base.
     factor : float
-        Of zeta.
+        Factor of zeta.
     multipliers : array, optional
-        The coefficients, times the root of the weights; None where they take another solve (:func:`solve_truncated`).
+        The coefficients divided by the square root of the weights; None if they need another solve
+        (:func:`solve_truncated`).
     residual : float
         Relative residual of :attr:`at_samples`; 0 for direct solvers.
     n_iter : int
-        Products with the matrix taken.
+        Number of products with the matrix.
     """
 
     at_samples: Array
@@ -215,17 +311,18 @@ class Solution:
 
 
 class Accuracy(NamedTuple):
-    """When iterative solvers stop.
+    """Stopping rule of iterative solvers.
 
-    `tol` is for values at the samples. A sum of kernels that interpolates them, as truncated forms are, may miss them by the root
-    of it. Between samples it is off by ten times that in the mean, here and there by hundreds: less than the score is known to.
+    `tol` bounds the error of the values at the samples. Truncated forms interpolate these values by a sum of kernels, whose error
+    may be the square root of `tol`. Between samples the error is ten times that on average and hundreds of times at single
+    points, which is below the statistical error of the score.
     """
 
     tol: float
     max_iter: int
 
     def excess(self, found: Krylov, regularizer: Regularizer, bound: float) -> float:
-        """By what factor a basis misses these aims for one regulariser."""
+        """Return the error of a basis for one regularizer, divided by the error allowed."""
         first, second = found.residuals(
             lambda sigma: regularizer.filter(sigma, bound), lambda sigma: regularizer.multiplier(sigma, bound)
         )
@@ -233,7 +330,7 @@ class Accuracy(NamedTuple):
 
 
 def _eigen(system: SampleSystem, regularizer: Regularizer, accuracy: Accuracy) -> Solution:
-    system.spectrum  # noqa: B018 - the largest eigenvalue is read from it
+    system.spectrum  # noqa: B018 - `largest` reads the largest eigenvalue from it
     bound = system.largest
     return Solution(
         -system.on_eigenvectors(lambda sigma: regularizer.filter(sigma, bound)),
@@ -271,7 +368,7 @@ def _ridge(regularizer: Regularizer, solver: str) -> Tikhonov:
 
 
 def _of_ridge(ridge: Tikhonov, y: Array, residual: float = 0.0, n_iter: int = 0) -> Solution:
-    """The full form has its coefficients for free."""
+    """Return the solution of a ridge system; the full form gets its coefficients without another solve."""
     if ridge.truncated:
         return Solution(-y, 0.0, None, residual, n_iter)
     return Solution(-y, -1.0 / ridge.alpha, y / ridge.alpha, residual, n_iter)
@@ -292,7 +389,7 @@ def _lanczos(system: SampleSystem, regularizer: Regularizer, accuracy: Accuracy)
 
 
 def lanczos_path(system: SampleSystem, regularizers: Sequence[Regularizer], accuracy: Accuracy) -> Iterator[Solution]:
-    """Several regularisers by one Krylov basis for them all, one after another."""
+    """Yield the solution of each regularizer, all from one Krylov basis."""
     bound = system.largest if any(isinstance(r, IterativeRegularizer) for r in regularizers) else math.nan
     if any(isinstance(r, SpectralCutoff) and r.needs_all_eigenvalues for r in regularizers):
         raise InputError("solver = 'lanczos' does not see all eigenvalues; use solver='eigen', or a threshold.")
@@ -331,7 +428,7 @@ SCORE_SOLVERS = ("auto", *_SOLVERS)
 
 
 def choose_solver(system: SampleSystem, regularizer: Regularizer) -> str:
-    """What `solver="auto"` means for one regulariser."""
+    """Return the solver that `solver="auto"` stands for, given the regularizer."""
     small = system.small
     if isinstance(regularizer, Tikhonov):
         return "direct" if small else "cg"
@@ -343,14 +440,14 @@ def choose_solver(system: SampleSystem, regularizer: Regularizer) -> str:
 
 
 def solve(system: SampleSystem, regularizer: Regularizer, solver: str, accuracy: Accuracy) -> Solution:
-    """The regularised score at the samples."""
+    """Solve for the regularised score at the samples."""
     if solver == "auto":
         solver = choose_solver(system, regularizer)
     return _SOLVERS[solver](system, regularizer, accuracy)
 
 
 def solve_path(system: SampleSystem, regularizers: Sequence[Regularizer], accuracy: Accuracy) -> Iterator[Solution]:
-    """The same for several regularisers, by one eigendecomposition or, for large systems, one Krylov basis."""
+    """Solve for several regularizers by one eigendecomposition or, for large systems, one Krylov basis."""
     all_values = any(isinstance(r, SpectralCutoff) and r.needs_all_eigenvalues for r in regularizers)
     if system.small or all_values:
         return (_eigen(system, r, accuracy) for r in regularizers)
@@ -358,7 +455,7 @@ def solve_path(system: SampleSystem, regularizers: Sequence[Regularizer], accura
 
 
 def solve_truncated(system: SampleSystem, regularizer: Regularizer, solver: str, accuracy: Accuracy) -> Solution:
-    """The solution of a truncated form with its multipliers, by a solver that sees eigenvalues."""
+    """Solve for the multipliers of a truncated form, by a solver that computes eigenvalues."""
     if solver == "auto":
         solver = "eigen" if system.small else "lanczos"
     return _SOLVERS["lanczos" if solver in ("cg", "lanczos") else "eigen"](system, regularizer, accuracy)

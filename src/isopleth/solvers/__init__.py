@@ -1,6 +1,6 @@
-"""Solvers: from a kernel operator to coefficients. One file a solver; `SCALING_SOLVERS` has those of SOSREP by name.
+"""Solvers, which compute coefficients from a kernel operator. `SCALING_SOLVERS` has those of SOSREP by name.
 
-Linear systems have regularisers (`regularizers/`), and solvers that know a matrix (`direct`, `eigen`) or its products alone
+Linear systems have regularisers (`regularizers`), and solvers that need the matrix (`direct`) or only products with it
 (`conjugate_gradients`, `lanczos`).
 """
 
@@ -16,7 +16,7 @@ from isopleth.solvers.gradients import natural_gradient, standard_gradient
 from isopleth.solvers.lanczos import Krylov, lanczos, largest_eigenvalue
 from isopleth.solvers.scaling import ScalingSolution, auto, coordinate_descent, fixed_point, newton
 
-# Names that `solver=` accepts, and the list that the tests go through.
+# Solvers by the name that `solver=` accepts. The tests run through all of them.
 SCALING_SOLVERS: dict[str, Callable[[Operator, Array, float], ScalingSolution]] = {
     "auto": auto,
     "fixed_point": fixed_point,

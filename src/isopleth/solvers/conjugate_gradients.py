@@ -23,26 +23,27 @@ def conjugate_gradients(
     Parameters
     ----------
     product : callable
-        v -> A v, for arrays of the shape of `b`.
+        Function v -> A v, for arrays of the shape of `b`.
     b : array
         Right-hand side.
     tol : float
         Stop once |b - A x| <= tol |b|.
     max_iter : int
-        The most products to take.
+        Largest number of products.
     enough : callable, optional
-        Asked of the residual b - A x at each step; stop early when it agrees.
+        Called with the residual b - A x at each step; the iteration stops when it returns True.
     preconditioner : callable, optional
-        r -> P r for a symmetric positive definite P that is close to the inverse of A.
+        Function r -> P r for a symmetric positive definite P that is close to the inverse of A.
     split : bool, default=False
-        `product` leaves out the part of A whose inverse P is: steps know what that part makes of them, which saves a product.
+        If True, `product` omits the part of A whose inverse is P. The product with that part is updated by recurrence, which
+        saves one product for each step.
 
     Returns
     -------
     x : array of the shape of `b`
         The last iterate, whether or not `tol` was reached.
     n_iter : int
-        Products taken.
+        Number of products.
     """
     xp = namespace(b)
     x = xp.zeros_like(b)
@@ -63,7 +64,7 @@ def conjugate_gradients(
             image_of_part = residual if image_of_part is None else residual + ratio * image_of_part
             image = image + image_of_part
         curvature = inner(direction, image)
-        if not curvature > 0.0:  # rounding has used up what the matrix had to give
+        if not curvature > 0.0:  # only rounding is left
             break
         step, previous = reduction / curvature, reduction
         x = x + step * direction

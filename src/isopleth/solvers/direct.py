@@ -1,4 +1,4 @@
-"""The direct solver: one Cholesky factorisation."""
+"""Direct solvers: Cholesky factorisation and eigendecomposition."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from isopleth.operators.threads import ONE_BLAS_THREAD, interruptible
 
 
 class Shifted:
-    r"""The factorised matrix :math:`A + \alpha I`, A positive semi-definite, for as many right-hand sides as there are.
+    r"""Factorised matrix :math:`A + \alpha I`, A positive semi-definite, for any number of right-hand sides.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class Shifted:
     alpha : float
         Positive.
     overwrite : bool, default=False
-        The memory of `matrix` may be used for the factor; otherwise it is left as it is.
+        If True, the memory of `matrix` may be used for the factor.
 
     Raises
     ------
@@ -49,12 +49,12 @@ class Shifted:
             ) from error
 
     def solve(self, b: Array) -> Array:
-        """The solution for `b` of shape (n,) or (n, k)."""
+        """Return the solution for `b` of shape (n,) or (n, k)."""
         return self._solve(b)
 
 
 def plus_identity(matrix: Array, alpha: float, *, overwrite: bool = False) -> Array:
-    r""":math:`A + \alpha I`, in the memory of A if that may be overwritten."""
+    r"""Return :math:`A + \alpha I`, in the memory of A if that may be overwritten."""
     xp = namespace(matrix)
     out = matrix if overwrite else xp.asarray(matrix, copy=True)
     if isinstance(out, np.ndarray):
@@ -65,17 +65,17 @@ def plus_identity(matrix: Array, alpha: float, *, overwrite: bool = False) -> Ar
 
 
 def singular(a: Array) -> tuple[type[Exception], ...]:
-    """What the library of `a` raises for a matrix that it cannot factorise."""
+    """Return the exceptions that the library of `a` raises for a matrix that it cannot factorise."""
     return np.linalg.LinAlgError, getattr(namespace(a).linalg, "LinAlgError", np.linalg.LinAlgError)
 
 
 def factorised(matrix: Array) -> Callable[[Array], Array]:
-    """The solution with a symmetric positive definite `matrix`, which may be overwritten, by its Cholesky factor.
+    """Return a function that solves with a symmetric positive definite `matrix`, which may be overwritten.
 
     Raises
     ------
     numpy.linalg.LinAlgError
-        Or what :func:`singular` names, if it is not positive definite in its precision.
+        Or another exception of :func:`singular`, if the matrix is not positive definite in its precision.
     """
     if isinstance(matrix, np.ndarray):
         n = float(len(matrix))
@@ -120,7 +120,7 @@ class Spectrum:
 
     @classmethod
     def of(cls, matrix: Array) -> Self:
-        """Of a symmetric `matrix`, of which only one triangle is read."""
+        """Compute them for a symmetric `matrix`, of which only one triangle is read."""
         with ONE_BLAS_THREAD:
             values, vectors = interruptible(9.0 * matrix.shape[0] ** 3, namespace(matrix).linalg.eigh, matrix)
         return cls(values, vectors)
@@ -131,18 +131,18 @@ class Spectrum:
         return float(self.values[-1])
 
     def apply(self, function: Callable[[Array], Array], b: Array) -> Array:
-        """f(A) b for `b` of shape (n, k); `function` gets all eigenvalues."""
+        """Return f(A) b for `b` of shape (n, k); `function` gets all eigenvalues."""
         with ONE_BLAS_THREAD:
             return self.vectors @ (function(self.values)[:, None] * (self.vectors.T @ b))
 
 
 def inner(a: Array, b: Array) -> float:
-    """The sum of products of two arrays of one shape."""
-    product = a * b  # and no dot, which sums float32 with more rounding
-    # Of few numbers NumPy's function takes twice the time of its method.
+    """Return the sum of products of two arrays of the same shape."""
+    product = a * b  # not dot, which sums float32 with more rounding
+    # For few numbers NumPy's function takes twice the time of its method.
     return float(product.sum() if isinstance(product, np.ndarray) else namespace(product).sum(product))
 
 
 def norm(a: Array) -> float:
-    """The root of the sum of squares."""
+    """Return the root of the sum of squares."""
     return math.sqrt(inner(a, a))

@@ -1,4 +1,4 @@
-"""The papers' two gradients, for comparison: the natural one, in the function space, and the standard one, in coefficients."""
+"""Gradient methods of the papers, for comparison: in the function space (natural) and in the coefficients (standard)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from isopleth.backend import Array, namespace
 from isopleth.operators import Operator
 from isopleth.solvers.scaling import ScalingSolution, measure, objective, positive_start
 
-# Of the natural gradient. It makes the step the mean of alpha and w / K alpha; the cone is kept below 1/2.
+# Step of the natural gradient, with which an iterate is the mean of alpha and w / K alpha. Below 1/2, alpha stays positive.
 _RATE = 0.25
 
 
@@ -18,16 +18,16 @@ def natural_gradient(op: Operator, w: Array, tol: float = 1e-8, max_iter: int = 
     r"""Natural gradient steps, :math:`\alpha \leftarrow \alpha - 2\lambda(\alpha - w/K\alpha)` with :math:`\lambda = 1/4`.
 
     The gradient of SOSREP's objective in its function space [1]_, eq. 7. For kernels without negative values every step stays
-    on the branch K alpha > 0, and near the solution halves the error. With negative values it can circle around the solution
-    until `max_iter`, or leave the branch, where the coefficient of a row with :math:`(K\alpha)_i < 0` would be driven to a
-    negative solution: then it stops. The best iterate on the branch is the answer, with the residual that it has.
+    on the branch K alpha > 0, and halves the error near the solution. For other kernels it can circle around the solution until
+    `max_iter`, or leave the branch and converge to a negative solution; then it stops. It returns the best iterate on the branch
+    with its residual.
 
     Parameters
     ----------
     op, w, tol
         As for :func:`fixed_point`.
     max_iter : int
-        Steps to take at most.
+        Largest number of steps.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def natural_gradient(op: Operator, w: Array, tol: float = 1e-8, max_iter: int = 
             break
         alpha = at.coefficients - 2.0 * _RATE * (at.coefficients - w / at.values)
         at = measure(alpha, op.matvec(alpha), w, at.n_iter + 1)
-        if best.residual <= at.residual < 1e-6:  # the map contracts: what grows now is rounding
+        if best.residual <= at.residual < 1e-6:  # the map is a contraction, so a growing error is rounding
             break
         best = min(best, at, key=lambda solution: solution.residual)
     return replace(best, n_iter=at.n_iter)
@@ -64,17 +64,17 @@ def natural_gradient(op: Operator, w: Array, tol: float = 1e-8, max_iter: int = 
 def standard_gradient(op: Operator, w: Array, tol: float = 1e-8, max_iter: int = 1000) -> ScalingSolution:
     r"""Gradient descent in the coefficients, :math:`\alpha \leftarrow \alpha - 2\lambda K(\alpha - w/K\alpha)`.
 
-    The papers' other iteration ([1]_, eq. 7); they leave its length open. Here a step first tries the length that would have been
-    best one step before (Barzilai and Borwein), and halves it until K alpha is positive and the objective is below the highest
-    of the last ten by enough (Grippo, Lampariello and Lucidi). So it converges for every positive definite kernel, but at the
-    mercy of the condition of K: smooth kernels want many times `max_iter` steps, and then the residual says so.
+    The other iteration of [1]_, eq. 7, which does not give the step length. Here a step first tries the best length of the
+    previous step (Barzilai and Borwein), and halves it until K alpha is positive and the objective is sufficiently below the
+    highest of the last ten (Grippo, Lampariello and Lucidi). It converges for every positive definite kernel, at a rate that
+    depends on the condition of K: smooth kernels need many more than `max_iter` steps, which the residual shows.
 
     Parameters
     ----------
     op, w, tol
         As for :func:`fixed_point`.
     max_iter : int
-        Steps to take at most, of two products each.
+        Largest number of steps, of two products each.
 
     Returns
     -------
@@ -112,22 +112,22 @@ def standard_gradient(op: Operator, w: Array, tol: float = 1e-8, max_iter: int =
         at = measure(at.coefficients - step * gradient, at.values - step * image, w, at.n_iter + 2)
         best = min(best, at, key=lambda solution: solution.residual)
         length = ideal
-    # The values were summed up step by step: what they say in the end is checked by a product.
+    # The values were updated step by step, so they are computed again by a product.
     return measure(best.coefficients, op.matvec(best.coefficients), w, at.n_iter + 1)
 
 
 def _best_length(at: ScalingSolution, gradient: Array, image: Array, w: Array) -> float:
-    """The minimum along the gradient of the objective's second-order expansion; `image` is K gradient."""
+    """Return the step to the minimum of the second-order expansion of the objective; `image` is K gradient."""
     xp = namespace(w)
     curvature = float(xp.sum(gradient * image) + xp.sum(w * (image / at.values) ** 2))
     return float(xp.sum(gradient * gradient)) / curvature if curvature > 0.0 else 0.0
 
 
 def _shortened(at: ScalingSolution, gradient: Array, image: Array, w: Array, length: float, bound: float) -> float:
-    """`length`, halved until K alpha stays positive and the objective comes below `bound`; 0 where nothing does."""
+    """Return `length`, halved until K alpha is positive and the objective below `bound`; 0 if that fails."""
     xp = namespace(w)
     slope = float(xp.sum(gradient * gradient))
-    bound += 10.0 * float(xp.finfo(w.dtype).eps) * abs(bound)  # near the solution, rounding hides what a step gains
+    bound += 10.0 * float(xp.finfo(w.dtype).eps) * abs(bound)  # near the solution, steps gain less than rounding
     for _ in range(60):
         values = at.values - length * image
         if bool(xp.all(values > 0.0)):

@@ -1,4 +1,4 @@
-"""Lanczos: one Krylov basis, for every regulariser and every strength of it, where matrices are too large to keep."""
+"""Lanczos method: one Krylov basis for every regulariser and strength, for matrices that are too large to store."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Function = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Krylov:
-    r"""An orthonormal basis V of :math:`b, Ab, A^2 b, \ldots` and the tridiagonal matrix :math:`T = V^\top A V`.
+    r"""Orthonormal basis V of :math:`b, Ab, A^2 b, \ldots` and the tridiagonal matrix :math:`T = V^\top A V`.
 
-    :math:`f(A)\,b \approx |b|\, V f(T)\, e_1`, exactly where the basis has used up what b contains.
+    :math:`f(A)\,b \approx |b|\, V f(T)\, e_1`, exactly if the Krylov space is invariant.
 
     Parameters
     ----------
     vectors : array of shape (k, *shape of b)
-        The basis.
+        Basis.
     diagonal : ndarray of shape (k,)
-        Of T.
+        Diagonal of T.
     beside : ndarray of shape (k,)
-        Beside it; the last is the norm of what the next vector would be made of.
+        Off-diagonal of T; the last number is the norm of the next vector before it is normalised.
     norm : float
         |b|.
     """
@@ -41,7 +41,7 @@ class Krylov:
 
     @property
     def ritz_values(self) -> np.ndarray:
-        """Eigenvalues of T, ascending: the outer ones are close to those of A."""
+        """Eigenvalues of T, ascending. The extreme ones are close to those of A."""
         return self._eigen[0]
 
     @cached_property
@@ -50,19 +50,19 @@ class Krylov:
         return values, vectors
 
     def _in_basis(self, function: Function) -> np.ndarray:
-        """|b| f(T) e_1."""
+        """Return |b| f(T) e_1."""
         values, vectors = self._eigen
         return np.asarray(self.norm * (vectors @ (function(values) * vectors[0])))
 
     def apply(self, function: Function) -> Array:
-        """f(A) b, approximately."""
+        """Return an approximation of f(A) b."""
         xp = namespace(self.vectors)
         weights = xp.asarray(self._in_basis(function), dtype=self.vectors.dtype, device=self.vectors.device)
         flat = weights @ xp.reshape(self.vectors, (self.vectors.shape[0], -1))
         return xp.reshape(flat, self.vectors.shape[1:])
 
     def residuals(self, filter: Function, multiplier: Function) -> tuple[float, float]:
-        r"""How far :math:`g(A)\,b` and :math:`p(A)\,b` are from settled: what the next vector would have to make up.
+        r"""Return relative residuals of :math:`g(A)\,b` and :math:`p(A)\,b`, from the component along the next vector.
 
         For :math:`g = 1/(\sigma + \alpha)` the first is the relative residual of :math:`(A + \alpha)\,y = b`, and for every p the
         second that of :math:`A c = y` with :math:`y = A\,p(A)\,b`.
@@ -75,18 +75,18 @@ class Krylov:
 
 
 def lanczos(product: Callable[[Array], Array], b: Array, max_iter: int, enough: Callable[[Krylov], bool]) -> Krylov:
-    """Basis of the Krylov space of a symmetric A and `b`, orthogonalised in full.
+    """Compute a basis of the Krylov space of a symmetric A and `b`, with full orthogonalisation.
 
     Parameters
     ----------
     product : callable
-        v -> A v, for arrays of the shape of `b`.
+        Function v -> A v, for arrays of the shape of `b`.
     b : array
-        Where to start; not zero.
+        First vector; not zero.
     max_iter : int
-        The most products to take.
+        Largest number of products.
     enough : callable
-        Asked of the basis now and then, the more seldom the larger it is; stop when it agrees.
+        Called with the basis, less often the larger it is; the iteration stops when it returns True.
     """
     xp = namespace(b)
     size = math.prod(b.shape)
@@ -96,31 +96,31 @@ def lanczos(product: Callable[[Array], Array], b: Array, max_iter: int, enough: 
     v = xp.reshape(b, (-1,)) / length
     diagonal: list[float] = []
     beside: list[float] = []
-    look = 1
+    next_check = 1
     for k in range(most):
         basis[k, :] = v
         image = xp.reshape(product(xp.reshape(v, b.shape)), (-1,))
         diagonal.append(inner(v, image))
         known = basis[: k + 1, :]
-        for _ in range(2):  # once is not enough where little is left
+        for _ in range(2):  # a second time, because digits cancel in the first
             image = image - (known @ image) @ known
         beside.append(norm(image))
         found = Krylov(xp.reshape(known, (k + 1, *b.shape)), np.asarray(diagonal), np.asarray(beside), length)
-        used_up = beside[-1] <= 100.0 * float(xp.finfo(b.dtype).eps) * max(abs(a) for a in diagonal)
-        if used_up or k + 1 == most or (k + 1 == look and enough(found)):
+        invariant = beside[-1] <= 100.0 * float(xp.finfo(b.dtype).eps) * max(abs(a) for a in diagonal)
+        if invariant or k + 1 == most or (k + 1 == next_check and enough(found)):
             return found
-        if k + 1 == look:
-            look += 1 + look // 8
+        if k + 1 == next_check:
+            next_check += 1 + next_check // 8
         v = image / beside[-1]
     raise AssertionError("the loop returns at its last step")
 
 
 def largest_eigenvalue(product: Callable[[Array], Array], start: Array, max_iter: int = 300) -> float:
-    """Of a symmetric positive semi-definite A, to the last digits where the largest is apart from the next."""
+    """Return the largest eigenvalue of a symmetric positive semi-definite A, to full precision if the next one is smaller."""
 
-    def settled(found: Krylov) -> bool:
+    def converged(found: Krylov) -> bool:
         values, vectors = found._eigen
-        # The error of a Ritz value falls with the square of its residual.
+        # The error of a Ritz value is of the order of the square of its residual.
         return bool(abs(found.beside[-1] * vectors[-1, -1]) <= 1e-7 * values[-1])
 
-    return float(lanczos(product, start, max_iter, settled).ritz_values[-1])
+    return float(lanczos(product, start, max_iter, converged).ritz_values[-1])

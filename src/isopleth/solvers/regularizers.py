@@ -1,4 +1,4 @@
-"""What a regulariser is: a frozen value that names a function of eigenvalues and the strength that it is used with."""
+"""Regularisers of linear systems: filter functions of eigenvalues, with a strength."""
 
 from __future__ import annotations
 
@@ -20,38 +20,38 @@ from isopleth.errors import InputError
 # Eigenvalues at or below this share of the largest one count as 0 in truncated forms.
 RANK_TOLERANCE = 1e-12
 
-# That a strength may stand for: more would run for hours without a word.
+# Largest number of steps for a strength; more would take hours.
 MOST_STEPS = 10**6
 
 
 def check_positive(name: str, value: Any) -> None:
-    """Refuse what is not a positive, finite number."""
+    """Raise InputError unless `value` is a positive, finite number."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 < float(value) < math.inf:
         raise InputError(f"{name} = {value!r}: expected a positive, finite number.")
 
 
 def check_count(name: str, value: Any) -> None:
-    """Refuse what is not a whole number, at least 1."""
+    """Raise InputError unless `value` is a whole number, at least 1."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise InputError(f"{name} = {value!r}: expected a whole number, at least 1.")
 
 
 def above_rank_tolerance(sigma: Array) -> Array:
-    """Mask of the eigenvalues that count; `sigma` has all of them."""
+    """Return a mask of the eigenvalues that count as positive; `sigma` has all of them."""
     return sigma > RANK_TOLERANCE * max(float(namespace(sigma).max(sigma)), 0.0)
 
 
 def divided(numerator: Array, sigma: Array, where: Array) -> Array:
-    """numerator / sigma at the places `where`, 0 elsewhere."""
+    """Return numerator / sigma where the mask `where` is true, 0 elsewhere."""
     xp = namespace(sigma)
     return xp.where(where, numerator / xp.where(where, sigma, xp.ones_like(sigma)), xp.zeros_like(sigma))
 
 
 @dataclass(frozen=True)
 class Regularizer(ABC):
-    r"""A filter :math:`g_\alpha(\sigma) \approx 1/\sigma` for a positive semi-definite operator L.
+    r"""Filter :math:`g_\alpha(\sigma) \approx 1/\sigma` for a positive semi-definite operator L.
 
-    With it :math:`s = -g_\alpha(L)\zeta` is fitted where :math:`L s = -\zeta` cannot be solved. If :math:`g_\alpha(0)` is finite,
+    It gives :math:`s = -g_\alpha(L)\zeta` if :math:`L s = -\zeta` cannot be solved. If :math:`g_\alpha(0)` is finite,
     s may be written as :math:`a\zeta` plus a sum of kernels, with :math:`a = -g_\alpha(0)` (the full form). In the truncated
     form a is 0 and eigenvalues within :data:`RANK_TOLERANCE` of 0 are left out.
 
@@ -64,40 +64,40 @@ class Regularizer(ABC):
     def qualification(self) -> float:
         r"""The largest r for which :math:`\sup_\sigma |1 - \sigma g_\alpha(\sigma)| \sigma^r` falls like :math:`\alpha^r`.
 
-        A smoother truth is not fitted at a better rate than that.
+        The rate of convergence does not improve for functions that are smoother than that.
         """
 
     @abstractmethod
     def filter(self, sigma: Array, bound: float) -> Array:
-        r""":math:`g_\alpha(\sigma)`."""
+        r"""Return :math:`g_\alpha(\sigma)`."""
 
     def at_zero(self, bound: float) -> float:
-        r""":math:`g_\alpha(0)` of full forms, 0 of truncated ones: minus the factor of zeta."""
+        r"""Return minus the factor of zeta: :math:`g_\alpha(0)` for full forms, 0 for truncated ones."""
         return 0.0
 
     def multiplier(self, sigma: Array, bound: float) -> Array:
-        r""":math:`(g_\alpha(\sigma) - g_\alpha(0))/\sigma`: minus what turns zeta at the samples into coefficients."""
+        r"""Return :math:`(g_\alpha(\sigma) - g_\alpha(0))/\sigma`, minus the map from zeta at the samples to coefficients."""
         return divided(self.filter(sigma, bound), sigma, above_rank_tolerance(sigma))
 
     @abstractmethod
     def at(self, alpha: float) -> Self:
-        """The same regulariser of strength `alpha`."""
+        """Return the same regulariser with strength `alpha`."""
 
     def path(self, alphas: Sequence[float]) -> list[Self]:
-        """The same regulariser at each of `alphas`: one eigendecomposition or one Krylov basis serves them all."""
+        """Return the same regulariser for each of `alphas`, which share one eigendecomposition or Krylov basis."""
         return [self.at(alpha) for alpha in alphas]
 
 
 @dataclass(frozen=True)
 class IterativeRegularizer(Regularizer):
-    """A polynomial filter, by steps of an iteration that starts from 0 and is stopped early.
+    """Polynomial filter: an iteration from 0 that is stopped early.
 
     Parameters
     ----------
     alpha : float, optional
-        Strength; :meth:`steps_for` says how many steps it stands for.
+        Strength, from which :meth:`steps_for` computes the number of steps.
     steps : int, optional
-        The number of steps itself. One of the two is given.
+        Number of steps. Give one of the two.
     """
 
     alpha: float | None = None
@@ -113,10 +113,10 @@ class IterativeRegularizer(Regularizer):
 
     @abstractmethod
     def steps_for(self, bound: float) -> int:
-        """Steps to take, for an operator with no eigenvalue above `bound`."""
+        """Return the number of steps for an operator with no eigenvalue above `bound`."""
 
     def _steps_of(self, many: float) -> int:
-        """The steps given, or those that `alpha` stands for, rounded up."""
+        """Return the given steps, or those for `alpha`, rounded up."""
         if self.steps is not None:
             return self.steps
         if many > MOST_STEPS:
@@ -125,7 +125,7 @@ class IterativeRegularizer(Regularizer):
 
     @abstractmethod
     def iterate(self, product: Callable[[Array], Array], h: Array, bound: float) -> tuple[float, Array]:
-        r"""The factor a and coefficients c of :math:`-g_\alpha(A)\,h = a\,h + A\,c`, by products with A alone.
+        r"""Return the factor a and coefficients c of :math:`-g_\alpha(A)\,h = a\,h + A\,c`, by products with A alone.
 
         Parameters
         ----------
@@ -138,23 +138,23 @@ class IterativeRegularizer(Regularizer):
         """
 
     def filter(self, sigma: Array, bound: float) -> Array:
-        """The iteration itself, on eigenvalues."""
+        """Run the iteration on eigenvalues."""
         a, c = self._on_eigenvalues(sigma, bound)
         return -(a + sigma * c)
 
     def at_zero(self, bound: float) -> float:
-        """Minus the factor a, which does not depend on the operator."""
+        """Return minus the factor a, which does not depend on the operator."""
         return -self.iterate(lambda v: v, np.zeros(0), bound)[0]
 
     def multiplier(self, sigma: Array, bound: float) -> Array:
-        """Minus the coefficients, on eigenvalues: a polynomial, and finite at 0."""
+        """Return minus the coefficients on eigenvalues, a polynomial."""
         return -self._on_eigenvalues(sigma, bound)[1]
 
     def _on_eigenvalues(self, sigma: Array, bound: float) -> tuple[float, Array]:
         return self.iterate(lambda v: sigma * v, namespace(sigma).ones_like(sigma), bound)
 
     def at(self, alpha: float) -> Self:
-        """The same iteration, with as many steps as `alpha` stands for."""
+        """Return the same iteration with the steps for `alpha`."""
         return replace(self, alpha=alpha, steps=None)
 
 
@@ -162,17 +162,17 @@ class IterativeRegularizer(Regularizer):
 class SpectralCutoff(Regularizer):
     r"""Cut-off, :math:`g(\sigma) = 1/\sigma` for the leading eigenvalues and 0 for the others.
 
-    Which ones lead is said in one of three ways. A result jumps where an eigenvalue crosses the line; eigenvalues within 1e-12 of
-    0, relative to the largest, are left out in any case. Every qualification.
+    Give one of three criteria for the leading ones. Results are discontinuous where an eigenvalue crosses the threshold.
+    Eigenvalues within 1e-12 of 0, relative to the largest, are always removed. The qualification is infinite.
 
     Parameters
     ----------
     threshold : float, optional
-        Those of at least this size, of K/M.
+        Eigenvalues of K/M of at least this size.
     count : int or float, optional
-        So many of the largest; a number between 0 and 1 is a share of all, rounded down, but at least one.
+        Number of the largest eigenvalues; a number between 0 and 1 is a share of all, rounded down, but at least one.
     energy : float, optional
-        As few of the largest as have this share of the sum of all.
+        The fewest of the largest eigenvalues with this share of the sum of all.
 
     Examples
     --------
@@ -206,33 +206,33 @@ class SpectralCutoff(Regularizer):
 
     @property
     def needs_all_eigenvalues(self) -> bool:
-        """Whether the largest eigenvalues alone do not tell which ones are meant."""
+        """True if the leading eigenvalues cannot be found from the largest ones alone."""
         return self.threshold is None
 
     def kept(self, sigma: Array) -> Array:
-        """Mask of the eigenvalues that lead; `sigma` is ascending."""
+        """Return a mask of the leading eigenvalues; `sigma` is ascending."""
         xp = namespace(sigma)
         counts = above_rank_tolerance(sigma)
         if self.threshold is not None:
             return xp.logical_and(counts, sigma >= self.threshold)
         n = sigma.shape[0]
         if self.count is not None:
-            # A hair of room: 0.29 of 100 is 29, and their product is not.
+            # With a margin for rounding: 0.29 * 100 is slightly below 29.
             share = max(1, int(float(self.count) * n * (1.0 + 1e-14)))
             many = int(self.count) if isinstance(self.count, Integral) else share
         else:
             lost = (max(float(v), 0.0) for v in to_numpy(sigma))
-            below = list(accumulate(lost))  # by leaving out the smallest
-            # A hair of room, so that rounding in the sum does not ask for one more.
+            below = list(accumulate(lost))  # sums of the smallest
+            # With a margin, so that rounding of the sum does not add one more.
             many = n - bisect_right(below, (1.0 - float(self.energy or 0.0) + 1e-12) * below[-1])
         return xp.logical_and(counts, xp.arange(n, device=sigma.device) >= n - many)
 
     def filter(self, sigma: Array, bound: float) -> Array:
-        r""":math:`1/\sigma` of those kept."""
+        r"""Return :math:`1/\sigma` for the leading eigenvalues."""
         return divided(namespace(sigma).ones_like(sigma), sigma, self.kept(sigma))
 
     def at(self, alpha: float) -> SpectralCutoff:
-        """The cut at the threshold `alpha`."""
+        """Return the cut-off at the threshold `alpha`."""
         return SpectralCutoff(threshold=alpha)
 
 
@@ -244,7 +244,7 @@ def _is_count(value: object) -> bool:
     return _is_share(value) or (isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1)
 
 
-# Of the inverse of the largest eigenvalue: twice the inverse is where the iteration stops to converge.
+# Default step, relative to the inverse of the largest eigenvalue; from 2 on the iteration diverges.
 _SHARE = 0.9
 
 
@@ -253,17 +253,17 @@ class LandweberIteration(IterativeRegularizer):
     r"""Gradient descent, :math:`g_t(\sigma) = \eta \sum_{i<t} (1 - \eta\sigma)^i`, with :math:`\alpha = 1/(\eta t)`.
 
     From :math:`s_0 = 0` by :math:`s_{t+1} = s_t - \eta (L s_t + \zeta)`, so that :math:`a_t = -t\eta` and :math:`c_{t+1} = (I -
-    \eta A) c_t + t \eta^2 h`. The last term has a plus; the paper [1]_ prints a minus, which does not converge. Every
-    qualification.
+    \eta A) c_t + t \eta^2 h`. The last term has a plus; the paper [1]_ prints a minus, which does not converge. The
+    qualification is infinite.
 
     Parameters
     ----------
     alpha : float, optional
         Strength: :math:`1/(\eta\alpha)` steps, rounded up.
     steps : int, optional
-        The number of steps t; one of the two is given.
+        Number of steps t; give one of the two.
     step_size : float, optional
-        :math:`\eta`, less than two over the largest eigenvalue of K/M; 0.9 over it when left out.
+        :math:`\eta`, less than two over the largest eigenvalue of K/M; 0.9 over it if omitted.
 
     References
     ----------
@@ -299,25 +299,25 @@ class LandweberIteration(IterativeRegularizer):
         return self.step_size
 
     def steps_for(self, bound: float) -> int:
-        r""":math:`1/(\eta\alpha)`, rounded up."""
+        r"""Return :math:`1/(\eta\alpha)`, rounded up."""
         return self._steps_of(1.0 / max(self._eta(bound) * (self.alpha or math.inf), sys.float_info.min))
 
     def iterate(self, product: Callable[[Array], Array], h: Array, bound: float) -> tuple[float, Array]:
-        """One product a step."""
+        """Run the iteration, with one product for each step."""
         eta, steps = self._eta(bound), self.steps_for(bound)
         c = namespace(h).zeros_like(h)
-        for t in range(1, steps):  # the first step makes c from 0 to 0
+        for t in range(1, steps):  # after the first step c is still 0
             c = c - eta * product(c) + (t * eta**2) * h
         return -steps * eta, c
 
 
-# By which a largest eigenvalue that was computed elsewhere may be off.
+# Tolerated relative error of a largest eigenvalue that the user gives.
 _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
 class NuIteration(IterativeRegularizer):
-    r"""The nu-method: the square root of the steps of Landweber's iteration, with :math:`\alpha = \kappa^2/t^2`.
+    r"""The nu-method, with the square root of the number of steps of Landweber's iteration, with :math:`\alpha = \kappa^2/t^2`.
 
     A semi-iterative method of two terms [1]_ (example C.4 of [2]_), with weights for a spectrum within [0, 1]: the operator is
     divided by a bound :math:`\kappa^2` on its eigenvalues. Qualification nu: :math:`|1 - \sigma g_t(\sigma)| \sigma^\nu` falls
@@ -328,11 +328,11 @@ class NuIteration(IterativeRegularizer):
     alpha : float, optional
         Strength: :math:`\kappa/\sqrt\alpha` steps, rounded up.
     steps : int, optional
-        The number of steps t; one of the two is given.
+        Number of steps t; give one of the two.
     nu : float, default=1.0
-        The qualification.
+        Qualification.
     largest : float, optional
-        :math:`\kappa^2`, at least the largest eigenvalue of K/M; that eigenvalue when left out.
+        :math:`\kappa^2`, at least the largest eigenvalue of K/M; that eigenvalue if omitted.
 
     References
     ----------
@@ -358,7 +358,7 @@ class NuIteration(IterativeRegularizer):
 
     @property
     def qualification(self) -> float:
-        """nu."""
+        """The parameter nu."""
         return float(self.nu)
 
     def _kappa2(self, bound: float) -> float:
@@ -371,11 +371,11 @@ class NuIteration(IterativeRegularizer):
         return self.largest
 
     def steps_for(self, bound: float) -> int:
-        r""":math:`\kappa/\sqrt\alpha`, rounded up."""
+        r"""Return :math:`\kappa/\sqrt\alpha`, rounded up."""
         return self._steps_of(math.sqrt(self._kappa2(bound) / (self.alpha or math.inf)))
 
     def _weights(self, t: int, kappa2: float) -> tuple[float, float]:
-        """Of the step before, and of the residual, in step t."""
+        """Return the weights of the previous step and of the residual in step t."""
         nu = self.nu
         omega = 4.0 * (2 * t + 2 * nu - 1) * (t + nu - 1) / ((t + 2 * nu - 1) * (2 * t + 4 * nu - 1))
         if t == 1:
@@ -384,7 +384,7 @@ class NuIteration(IterativeRegularizer):
         return mu / ((t + 2 * nu - 1) * (2 * t + 4 * nu - 1) * (2 * t + 2 * nu - 3)), omega / kappa2
 
     def iterate(self, product: Callable[[Array], Array], h: Array, bound: float) -> tuple[float, Array]:
-        """One product a step."""
+        """Run the iteration, with one product for each step."""
         kappa2, steps = self._kappa2(bound), self.steps_for(bound)
         c = before = namespace(h).zeros_like(h)
         a = a_before = 0.0
@@ -400,15 +400,15 @@ class NuIteration(IterativeRegularizer):
 class Tikhonov(Regularizer):
     r"""Ridge, :math:`g_\alpha(\sigma) = 1/(\sigma + \alpha)`.
 
-    Its full form solves the regularised problem exactly and explodes away from the data for small alpha; the truncated one, a sum
-    of kernels at the samples alone, has the same values there and stays calm. Qualification 1.
+    The full form is the exact solution of the regularised problem, and for small alpha becomes very large away from the data. The
+    truncated form, a sum of kernels at the samples alone, has the same values there and stays bounded. Qualification 1.
 
     Parameters
     ----------
     alpha : float, default=0.03
         The ridge, in units of the eigenvalues of K/M, the kernel being 1 at 0 at unit length scale.
     truncated : bool, default=True
-        Leave out the term zeta, and with it eigenvalues within 1e-12 of the largest.
+        Omit the term zeta, and eigenvalues within 1e-12 of 0, relative to the largest.
 
     Examples
     --------
@@ -432,19 +432,19 @@ class Tikhonov(Regularizer):
         return 1.0
 
     def filter(self, sigma: Array, bound: float) -> Array:
-        r""":math:`1/(\sigma + \alpha)`."""
+        r"""Return :math:`1/(\sigma + \alpha)`."""
         return 1.0 / (sigma + self.alpha)
 
     def at_zero(self, bound: float) -> float:
-        r""":math:`1/\alpha` in the full form."""
+        r"""Return :math:`1/\alpha` in the full form, else 0."""
         return 0.0 if self.truncated else 1.0 / self.alpha
 
     def multiplier(self, sigma: Array, bound: float) -> Array:
-        r""":math:`-1/(\alpha(\sigma + \alpha))` in the full form."""
+        r"""Return :math:`-1/(\alpha(\sigma + \alpha))` in the full form."""
         if self.truncated:
             return super().multiplier(sigma, bound)
         return -1.0 / (self.alpha * (sigma + self.alpha))
 
     def at(self, alpha: float) -> Tikhonov:
-        """The same form with ridge `alpha`."""
+        """Return the same form with ridge `alpha`."""
         return replace(self, alpha=alpha)

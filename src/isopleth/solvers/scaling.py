@@ -1,8 +1,7 @@
 r"""Symmetric scaling of a kernel matrix: :math:`\alpha_i (K\alpha)_i = w_i` with :math:`K\alpha > 0`.
 
 These are the optimality conditions of SOSREP, :math:`\min_f -\sum_i w_i \log f(x_i)^2 + |f|^2`, for :math:`f = \sum_i
-\alpha_i k(x_i, \cdot)` and weights of sum 1. On the branch f > 0 the problem is convex and its solution unique. This file
-holds what its solvers share; each has a file of its own.
+\alpha_i k(x_i, \cdot)` and weights of sum 1. On the branch f > 0 the problem is convex and its solution unique.
 """
 
 from __future__ import annotations
@@ -19,9 +18,10 @@ from isopleth.solvers.conjugate_gradients import conjugate_gradients
 
 @dataclass(frozen=True)
 class ScalingSolution:
-    r"""What a scaling solver found: `coefficients` alpha, `values` K alpha, :math:`\max_i |\alpha_i (K\alpha)_i / w_i - 1|`.
+    r"""Result of a scaling solver: `coefficients` alpha and `values` K alpha.
 
-    Off the branch K alpha > 0 the residual is infinite. `n_iter` counts products with the matrix.
+    `residual` is :math:`\max_i |\alpha_i (K\alpha)_i / w_i - 1|`, and infinite unless K alpha > 0. `n_iter` is the number
+    of products with the matrix.
     """
 
     coefficients: Array
@@ -30,37 +30,37 @@ class ScalingSolution:
     n_iter: int
 
     def converged(self, tol: float) -> bool:
-        """Whether the residual is within `tol`."""
+        """Tell whether the residual is at most `tol`."""
         return self.residual <= tol
 
 
 def measure(alpha: Array, values: Array, w: Array, n_iter: int) -> ScalingSolution:
-    """Coefficients with their residual."""
+    """Return coefficients with their residual."""
     xp = namespace(w)
     residual = float(xp.max(xp.abs(alpha * values / w - 1.0))) if bool(xp.all(values > 0.0)) else math.inf
     return ScalingSolution(alpha, values, residual, n_iter)
 
 
 def objective(alpha: Array, values: Array, w: Array) -> float:
-    """Half of what SOSREP minimises, on the branch K alpha > 0."""
+    """Return half of the objective of SOSREP, on the branch K alpha > 0."""
     xp = namespace(w)
     return float(0.5 * xp.sum(alpha * values) - xp.sum(w * xp.log(values)))
 
 
 def normalised(alpha: Array, values: Array) -> tuple[Array, Array]:
-    """Rescaled to the norm that the optimum has, alpha . K alpha = 1."""
+    """Return both, rescaled to the norm of the optimum, alpha . K alpha = 1."""
     norm = math.sqrt(float(namespace(alpha).sum(alpha * values)))
     return alpha / norm, values / norm
 
 
 def equal_start(op: Operator, w: Array) -> ScalingSolution:
-    """Equal coefficients, the kernel density estimate: on the branch for every kernel without negative values."""
+    """Return equal coefficients, which are on the branch for every kernel without negative values."""
     ones = namespace(w).ones_like(w)
     return measure(*normalised(ones, op.matvec(ones)), w, 1)
 
 
 def positive_start(op: Operator, w: Array) -> ScalingSolution:
-    """Coefficients with K alpha > 0 everywhere for every kernel: equal ones where they do, else K alpha = 1 solved roughly."""
+    """Return coefficients with K alpha > 0: equal ones if possible, else a rough solution of K alpha = 1."""
     start = equal_start(op, w)
     if math.isfinite(start.residual):
         return start
@@ -89,15 +89,14 @@ def fixed_point(op: Operator, w: Array, tol: float = 1e-8, max_iter: int = 500) 
     w : array of shape (n,)
         Positive weights of sum 1.
     tol : float
-        Largest relative error of a row sum to accept.
+        Largest relative error of a row sum.
     max_iter : int
-        Products to take at most.
+        Largest number of products.
 
     Returns
     -------
     ScalingSolution
-        The best iterate. Where a product has an entry that is not positive the iteration cannot go on, and the
-        iterate before it is the answer.
+        The best iterate. If a product has an entry that is not positive, the iteration stops with the iterate before.
 
     Examples
     --------
@@ -125,7 +124,7 @@ def fixed_point(op: Operator, w: Array, tol: float = 1e-8, max_iter: int = 500) 
         if math.isinf(found.residual):
             return replace(best, n_iter=found.n_iter)
         if found.residual > best.residual:
-            if not accelerate:  # the plain map contracts: what grows now is rounding
+            if not accelerate:  # the plain map is a contraction, so a growing error is rounding
                 return replace(best, n_iter=found.n_iter)
             accelerate = False
             best = replace(best, n_iter=found.n_iter)
@@ -136,13 +135,13 @@ def fixed_point(op: Operator, w: Array, tol: float = 1e-8, max_iter: int = 500) 
 
 
 def _start(op: Operator, w: Array) -> ScalingSolution:
-    """Coefficients with K alpha > 0 everywhere: the fixed point while it stays positive, else any."""
+    """Return coefficients with K alpha > 0, near the solution if the fixed-point iteration stays positive."""
     start = fixed_point(op, w, tol=0.1, max_iter=10)
     return start if math.isfinite(start.residual) else positive_start(op, w)
 
 
 def _direction(op: Operator, w: Array, at: ScalingSolution) -> tuple[Array, int]:
-    """Newton's direction, preconditioned so that its matrix I + DKD has eigenvalues between 1 and about 2 near the solution."""
+    """Compute Newton's direction, scaled so that its matrix I + DKD has eigenvalues from 1 to about 2 near the solution."""
     xp = namespace(w)
     d = xp.sqrt(w) / at.values
     gradient = at.coefficients - w / at.values
@@ -153,7 +152,7 @@ def _direction(op: Operator, w: Array, at: ScalingSolution) -> tuple[Array, int]
 
 
 def _line_search(at: ScalingSolution, delta: Array, image: Array, w: Array) -> float:
-    """Step of sufficient decrease that keeps K alpha positive; the full one where the relative change is already small."""
+    """Return a step of sufficient decrease that keeps K alpha positive; the full step if the relative change is small."""
     xp = namespace(w)
     change = image / at.values
     if float(xp.max(xp.abs(change))) <= 0.25:
@@ -179,9 +178,9 @@ def newton(
     op, w, tol
         As for :func:`fixed_point`.
     max_iter : int
-        Newton steps to take at most.
+        Largest number of Newton steps.
     start : ScalingSolution, optional
-        Where to begin; its values must be positive.
+        First iterate; its values must be positive.
 
     Returns
     -------
@@ -209,31 +208,31 @@ def newton(
         step = _line_search(at, delta, image, w)
         alpha = at.coefficients + step * delta
         at = measure(alpha, op.matvec(alpha), w, at.n_iter + n_iter + 2)
-        if step == 0.0 or (at.residual >= best.residual and at.residual < 1e-6):  # rounding is all that is left
+        if step == 0.0 or (at.residual >= best.residual and at.residual < 1e-6):  # only rounding is left
             break
         best = min(best, at, key=lambda solution: solution.residual)
     best = min(best, at, key=lambda solution: solution.residual)
     return replace(best, n_iter=at.n_iter)
 
 
-# Rows whose square of the matrix is kept beside one product: enough for threads, few for the loop inside.
+# Rows of a block whose square part of the matrix is kept: enough for threads, few for the loop over single rows.
 _BLOCK = 512
 
 
 def coordinate_descent(op: Operator, w: Array, tol: float = 1e-8, max_iter: int = 500) -> ScalingSolution:
-    r"""One coefficient after another, each at its own optimum.
+    r"""Set one coefficient after another to its own optimum.
 
     The scaling equations are the conditions of :math:`\min_{\alpha>0} \tfrac12 \alpha^T K \alpha - \sum_i w_i \log\alpha_i`,
     which is convex. With the others fixed, the best :math:`\alpha_i` is the positive root of :math:`K_{ii}\alpha_i^2 + c_i
-    \alpha_i - w_i = 0`, :math:`c_i = \sum_{j\ne i} K_{ij}\alpha_j`. So every sweep lowers the objective, for every positive
-    definite kernel. The matrix is used in blocks of rows: read where it is stored, streamed where it is not.
+    \alpha_i - w_i = 0`, :math:`c_i = \sum_{j\ne i} K_{ij}\alpha_j`. Every sweep therefore lowers the objective, for every
+    positive definite kernel. The matrix is used in blocks of rows, which are computed if they are not stored.
 
     Parameters
     ----------
     op, w, tol
         As for :func:`fixed_point`.
     max_iter : int
-        Sweeps to take at most.
+        Largest number of sweeps.
 
     Returns
     -------
@@ -252,13 +251,13 @@ def coordinate_descent(op: Operator, w: Array, tol: float = 1e-8, max_iter: int 
     array([0.25, 0.75])
     """
     start = equal_start(op, w)
-    # One number after another is work for the host, wherever the matrix is.
+    # A loop over single numbers runs on the CPU, wherever the matrix is.
     alpha, n_iter, before = np.array(to_numpy(start.coefficients)), start.n_iter, math.inf
     for _ in range(max_iter):
         violation = _sweep(op, w, alpha)
         n_iter += 1
-        # The moves that follow a row's turn change its residual by about half the largest violation, so the tolerance is met
-        # when the sweep ends; what does not fall any more close to the solution is rounding.
+        # Changes after a row was set alter its residual by about half the largest violation, so the tolerance is met when the
+        # sweep ends. Close to the solution, a violation that does not decrease is rounding.
         if violation <= tol or before <= violation < 1e-6:
             break
         before = violation
@@ -267,7 +266,7 @@ def coordinate_descent(op: Operator, w: Array, tol: float = 1e-8, max_iter: int 
 
 
 def _sweep(op: Operator, w: Array, alpha: np.ndarray) -> float:
-    """Set every coefficient once, in place; the largest residual of a row on its turn."""
+    """Set every coefficient once, in place, and return the largest residual of a row before it was set."""
     backend, weights = Backend.of(w), to_numpy(w)
     n = w.shape[0]
     half = 0.5 * op.memory_limit  # one half for the square, one for the product
@@ -277,13 +276,13 @@ def _sweep(op: Operator, w: Array, alpha: np.ndarray) -> float:
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
         values = to_numpy(op.part(rows, slice(0, n), half).matvec(backend.array(alpha)))
-        # Passed on without a name: a square must be gone before the next one is made.
+        # The square has no name here, so that its memory is free before the next one is computed.
         worst = max(worst, _sweep_block(to_numpy(op.part(rows, rows, half).dense()), values, alpha, weights, start))
     return worst
 
 
 def _sweep_block(square: np.ndarray, values: np.ndarray, alpha: np.ndarray, w: np.ndarray, start: int) -> float:
-    """The sweep over the rows of one block, whose `values` are K alpha and are kept so."""
+    """Sweep over the rows of one block, whose `values` are K alpha and are updated."""
     worst = 0.0
     for i in range(square.shape[0]):
         k, old, weight = float(square[i, i]), float(alpha[start + i]), float(w[start + i])
@@ -296,13 +295,13 @@ def _sweep_block(square: np.ndarray, values: np.ndarray, alpha: np.ndarray, w: n
 
 
 def _positive_root(k: float, c: float, weight: float) -> float:
-    """Of k a^2 + c a - weight = 0, in the form that does not cancel."""
+    """Return the positive root of k a^2 + c a - weight = 0, in the form without cancellation."""
     root = math.sqrt(c * c + 4.0 * k * weight)
     return 2.0 * weight / (c + root) if c > 0.0 else (root - c) / (2.0 * k)
 
 
 def auto(op: Operator, w: Array, tol: float = 1e-8) -> ScalingSolution:
-    """The fixed point where the kernel has no negative values, Newton's method for the others and for what it leaves."""
+    """Solve by the fixed point if the kernel has no negative values, and otherwise, or if that fails, by Newton's method."""
     start = fixed_point(op, w, tol) if op.kernel.nonnegative else None
     if start is not None and start.converged(tol):
         return start

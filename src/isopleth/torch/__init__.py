@@ -1,4 +1,4 @@
-"""Differentiable sums of kernels, and losses made of them, for tensors of torch on any device."""
+"""Differentiable kernel sums and losses for PyTorch tensors on any device."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from isopleth.errors import require
 
 require("torch", "torch", "isopleth.torch")
 
-from isopleth.torch.distances import squared_l2  # noqa: E402  (a missing extra is said first)
+from isopleth.torch.distances import squared_l2  # noqa: E402  (a missing extra is reported first)
 from isopleth.torch.entropy import entropy_surrogate  # noqa: E402
 from isopleth.torch.log_sums import log_kernel_sum  # noqa: E402
 from isopleth.torch.products import gradient_product, kernel_product  # noqa: E402

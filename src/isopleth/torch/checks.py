@@ -1,4 +1,4 @@
-"""What the differentiable functions take: tensors of one type on one device."""
+"""Check the arguments of the differentiable functions: tensors of one type on one device."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from isopleth.errors import InputError
 
 
 def check_points(x: Any, y: Any, called: str = "y") -> None:
-    """Refuse what are not two tables of as many columns, float32 or float64, of one type and on one device.
+    """Refuse points that are not two tables of equally many columns, float32 or float64, of one type and on one device.
 
-    `called` is what messages call `y`.
+    `called` is the name of `y` in messages.
 
     Raises
     ------
@@ -30,7 +30,7 @@ def check_points(x: Any, y: Any, called: str = "y") -> None:
 
 
 def check_coefficients(name: str, v: Any, points: str, y: Tensor, axes: tuple[int, ...]) -> None:
-    """Refuse what is not one row of coefficients a point `y`, with as many axes as one of `axes`.
+    """Refuse coefficients that are not one row for each point `y`, or whose number of axes is not in `axes`.
 
     Raises
     ------
@@ -47,12 +47,12 @@ def check_coefficients(name: str, v: Any, points: str, y: Tensor, axes: tuple[in
 
 
 def unit_lengths(length_scale: Any, x: Tensor) -> Tensor:
-    """The length scale of each column, of shape (d,), with the graph that a tensor brings.
+    """Return the length scale of each column, of shape (d,), with the graph of the given tensor.
 
     Raises
     ------
     InputError
-        If it is neither one positive number nor one a column.
+        If it is neither one positive number nor one for each column.
     """
     try:
         scale = torch.as_tensor(length_scale, dtype=x.dtype, device=x.device)

@@ -1,4 +1,4 @@
-"""How the differentiable functions behave inside ``torch.compile``."""
+"""Keep the differentiable functions out of graphs of ``torch.compile``."""
 
 from __future__ import annotations
 

@@ -13,11 +13,12 @@ from isopleth.backend import full_precision
 from isopleth.difference.gaussian_system import GaussianSystem
 from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
+from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.torch.checks import check_points, unit_lengths
 from isopleth.torch.compiling import outside_graphs
 from isopleth.torch.products import kernel_product
 
-# Centres where none are given, half of them from each sample.
+# Number of default centres, half of them from each sample.
 _CENTERS = 500
 
 
@@ -31,37 +32,37 @@ def squared_l2(
     *,
     relative: bool = False,
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
-    n_jobs: int | None = None,
+    n_jobs: int | None = DEFAULT_N_JOBS,
 ) -> Tensor:
-    r"""Least-squares estimate of :math:`\int (p - q)^2` from samples x of p and y of q, with gradients for both [1]_.
+    r"""Estimate :math:`\int (p - q)^2` by least squares from samples x of p and y of q, with gradients for both [1]_.
 
     It is the combined estimate (11) of the paper, which :class:`~isopleth.LSDD` calls ``"combined"``:
 
     .. math:: 2\,h\cdot\theta - \theta\cdot H\theta = h^\top M h, \quad (H + \lambda I)\,\theta = h, \quad
         M = G (H + 2\lambda I)\, G, \quad G = (H + \lambda I)^{-1},
 
-    H being the inner products of Gaussians around the centres, h their means over x less those over y. M depends on neither
-    sample, so the gradient is :math:`2 M h` through the means. It is never negative, and 0 for equal samples; of small
-    samples it is too large, as each has noise of its own, and of rough differences too small.
+    where H holds the inner products of Gaussians around the centres and h their means over x minus those over y. M depends on
+    neither sample, so the gradient is :math:`2 M h` through the means. The estimate is never negative, and 0 for
+    equal samples. For small samples it is too large because of their noise; for rough differences it is too small.
 
     Parameters
     ----------
     x, y : Tensor of shape (n, d) and (n', d)
         Rows of the two samples, float32 or float64, on any device.
     length_scale : float or Tensor of shape () or (d,)
-        Length scale of the Gaussians, one for all columns or one a column. It is a constant of the loss.
+        Length scale of the Gaussians, one for all columns or one for each. It is a constant of the loss.
     alpha : float
         The ridge :math:`\lambda`, relative to the volume of the Gaussians, as for LSDD. Positive.
     centers : Tensor of shape (b, d), optional
-        Centres of the Gaussians: constants of the loss. None is rows of both samples as they are at the call, all of them or
-        250 of each, evenly spread; their movement is not differentiated.
+        Centres of the Gaussians, constants of the loss. By default rows of both samples at the time of the call: all of them, or
+        250 of each, evenly spaced. The loss is not differentiated through them.
     relative : bool, default=False
-        Whether the answer is times the volume :math:`V = \pi^{d/2}\prod_j \sigma_j`, which a reciprocal of data units
-        needs where d is large.
+        Whether to multiply the result by the volume :math:`V = \pi^{d/2}\prod_j \sigma_j`. Use it if d is large, where the
+        result in reciprocal units of the data would overflow or underflow.
     memory_limit : float, default=2**30
-        Bytes that tiles and scratch may take together.
-    n_jobs : int, optional
-        Threads on the processor; None is all.
+        Memory for tiles and scratch arrays, in bytes.
+    n_jobs : int or None, default=-1
+        CPU threads; -1 is all processors, None is one or what joblib.parallel_config says.
 
     Returns
     -------
@@ -88,7 +89,7 @@ def squared_l2(
     tensor(...)
     >>> loss = squared_l2(x, y, length_scale=0.7, alpha=0.1)
     >>> loss.backward()
-    >>> bool(x.grad.mean() < 0)  # a step against the gradient takes x to the right, where y is
+    >>> bool(x.grad.mean() < 0)  # a step against the gradient moves x to the right, towards y
     True
     """
     check_points(x, y)
@@ -105,7 +106,7 @@ def squared_l2(
     contrast = torch.cat([x.new_full((len(x),), 1.0 / len(x)), x.new_full((len(y),), -1.0 / len(y))])
     h = kernel_product("gaussian", centers, rows, contrast, scale, memory_limit=memory_limit, n_jobs=n_jobs)
     gram = GaussianSystem(centers / scale, 0.0, memory_limit, n_jobs).gram()
-    with full_precision(x):  # theta is large, and what is left of it small
+    with full_precision(x):  # theta is large, and the result is a small difference
         theta = _solved(gram, alpha, h)
         out = 2.0 * (h @ theta) - theta @ (gram @ theta)
     if relative:
@@ -115,7 +116,7 @@ def squared_l2(
 
 
 def _solved(gram: Tensor, alpha: float, h: Tensor) -> Tensor:
-    """(H + alpha I)^-1 h."""
+    """Return (H + alpha I)^-1 h."""
     ridged = gram + alpha * torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
     factor, failed = torch.linalg.cholesky_ex(ridged)
     if bool(failed):
@@ -129,6 +130,6 @@ def _check_alpha(alpha: Any) -> None:
 
 
 def _spread(x: Tensor, y: Tensor) -> Tensor:
-    """Rows of both samples, evenly spread where there are too many."""
+    """Return rows of both samples, evenly spaced if there are too many."""
     most = _CENTERS // 2
     return torch.cat([a.detach()[:: max(1, -(-len(a) // most))] for a in (x, y)])

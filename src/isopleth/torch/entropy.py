@@ -1,4 +1,4 @@
-"""Gradients of the entropy of samples, from a score that is estimated at them."""
+"""Compute gradients of the entropy of samples from an estimated score."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from isopleth.torch.compiling import outside_graphs
 
 @outside_graphs
 def entropy_surrogate(x: Tensor, estimator: Any) -> Tensor:
-    r"""A number whose gradient is that of the entropy of the distribution that `x` is drawn from.
+    r"""Return a number whose gradient is that of the entropy of the distribution of `x`.
 
     For :math:`x_i = g_\phi(z_i)` with density q, :math:`\nabla_\phi H(q) = -\mathbb{E}\,[\nabla_\phi g_\phi(z)^\top \nabla \log
-    q(x)]`, since the mean of :math:`\nabla_\phi \log q` itself is 0. So the score, estimated at the samples and held constant, is
-    all that is needed [1]_:
+    q(x)]`, because the mean of :math:`\nabla_\phi \log q` is 0.
+    So only the score is needed, estimated at the samples and held constant [1]_:
 
     .. math:: -\frac1n \sum_i \hat s(x_i)\cdot x_i, \qquad \hat s \approx \nabla \log q.
 
-    Only its gradient means something; its value does not. For the entropy itself see :meth:`isopleth.KDE.score_samples`.
+    Only its gradient has a meaning, its value does not. For the entropy itself see :meth:`isopleth.KDE.score_samples`.
 
     Parameters
     ----------
     x : Tensor of shape (n, d)
         Samples, with the graph that made them.
     estimator : estimator
-        What estimates the score: :class:`~isopleth.KernelScore` and its relatives, :class:`~isopleth.SOSREP` or
-        :class:`~isopleth.KDE`. A clone of it is fitted to `x` at each call, so a length scale and a strength that are given
-        spare a search each time.
+        Estimator of the score: :class:`~isopleth.KernelScore` or one of its presets, :class:`~isopleth.SOSREP` or
+        :class:`~isopleth.KDE`. A clone is fitted to `x` in each call; set its length scale and strength to avoid a search
+        each time.
 
     Returns
     -------
@@ -41,7 +41,7 @@ def entropy_surrogate(x: Tensor, estimator: Any) -> Tensor:
     Raises
     ------
     InputError
-        If `x` is no table of float32 or float64, or the estimator cannot be fitted to it.
+        If `x` is not a table of float32 or float64, or the estimator cannot be fitted to it.
 
     References
     ----------
@@ -49,7 +49,7 @@ def entropy_surrogate(x: Tensor, estimator: Any) -> Tensor:
 
     Examples
     --------
-    Normal samples of one scale: the entropy is log scale and a constant, its derivative 1/scale.
+    The entropy of a normal distribution is log scale plus a constant; its derivative is 1/scale.
 
     >>> import torch
     >>> from isopleth import Stein

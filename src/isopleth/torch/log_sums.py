@@ -1,4 +1,4 @@
-"""Logarithms of sums of kernels, as differentiable functions."""
+"""Logarithms of kernel sums as differentiable functions."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch.autograd import Function
 from isopleth.errors import InputError
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, LOG_SUM
+from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.operators.vector_blocks import PairedLogGradient
 from isopleth.torch.checks import check_coefficients, check_points, unit_lengths
 from isopleth.torch.compiling import outside_graphs
@@ -32,8 +33,8 @@ class _LogKernelSum(Function):
         x, y, w, top, total = ctx.saved_tensors
         for_x, for_y, for_w, _ = ctx.needs_input_grad
         with torch.no_grad():
-            # Not from the sum itself: where logarithms are large it has lost the digits of log total.
-            unit = torch.where(total > 0.0, grad / total, torch.zeros_like(grad))  # a sum of nothing has shares of 0
+            # Not computed from the sum itself: where logarithms are large, it has lost the digits of log total.
+            unit = torch.where(total > 0.0, grad / total, torch.zeros_like(grad))  # an empty sum has shares of 0
             of_x, of_y, of_w = _slopes(ctx.sums, x, y, w, top, unit, for_x, for_y or for_w)
         slopes = (of_x, of_y if for_y else None, of_w if for_w else None)
         return *(first_derivative(slope, x, y, w, grad) for slope in slopes), None
@@ -42,7 +43,7 @@ class _LogKernelSum(Function):
 def _slopes(
     sums: Sums, x: Tensor, y: Tensor, w: Tensor, top: Tensor, unit: Tensor, for_x: bool, for_others: bool
 ) -> tuple[Tensor | None, ...]:
-    """Derivatives for x, y and w, from each pair over the largest of its row, which counts for `unit`."""
+    """Return the derivatives for x, y and w; each pair is relative to the largest of its row, which has the weight `unit`."""
     d = x.shape[1]
     reciprocal = torch.where(torch.isinf(top), top, -top)
     of_x = of_others = None
@@ -64,23 +65,23 @@ def log_kernel_sum(
     length_scale: Any = 1.0,
     *,
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
-    n_jobs: int | None = None,
+    n_jobs: int | None = DEFAULT_N_JOBS,
 ) -> Tensor:
-    r"""The logarithm :math:`\log \sum_j w_j\, k(x_i, y_j)`, with gradients for points, queries, log weights and length scale.
+    r"""Compute :math:`\log \sum_j w_j\, k(x_i, y_j)` with gradients for points, queries, log weights and length scale.
 
-    It neither over- nor underflows. With weights that add up to 1, and less the logarithm of the integral of the kernel, it is
-    the log density of a kernel density estimate. Tile by tile, as :func:`kernel_product`.
+    The result neither overflows nor underflows. With weights of sum 1, minus the logarithm of the integral of the kernel, it is
+    the log density of a kernel density estimate. It is computed tile by tile, as in :func:`kernel_product`.
 
     Parameters
     ----------
     kernel : {"gaussian", "laplacian", "matern32", "matern52", "matern72"} or Kernel
-        The kernel; one that is nowhere negative and defines its logarithm.
+        The kernel. It must be nowhere negative and define its logarithm.
     x : Tensor of shape (n, d)
-        Where the sums are taken, float32 or float64, on any device.
+        Points at which the sums are evaluated, float32 or float64, on any device.
     y : Tensor of shape (m, d)
-        What is summed over.
+        Points that are summed over.
     log_weights : Tensor of shape (m,), optional
-        Logarithms of the weights; None is 0. A weight of 0, minus infinity, counts for nothing.
+        Logarithms of the weights; None means 0. Minus infinity is a weight of 0.
     length_scale, memory_limit, n_jobs
         As for :func:`kernel_product`.
 
@@ -96,7 +97,7 @@ def log_kernel_sum(
 
     Examples
     --------
-    A mean log density, with the length scale that it rises with:
+    The gradient of a mean log density with respect to the length scale:
 
     >>> import math
     >>> import torch

@@ -1,4 +1,4 @@
-"""Sums of kernels over points, and of their gradients, as differentiable functions."""
+"""Kernel sums over points and their gradients as differentiable functions."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from torch.autograd import Function
 from isopleth.errors import InputError
 from isopleth.kernels import Kernel
 from isopleth.operators import CURL_FREE, DEFAULT_MEMORY_LIMIT, FLUX, GRADIENT
+from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.operators.vector_blocks import PairedGradient, PairedHessian
 from isopleth.torch.checks import check_coefficients, check_points, unit_lengths
 from isopleth.torch.compiling import outside_graphs
@@ -39,14 +40,14 @@ class _KernelProduct(Function):
 
 
 def _paired_gradient(sums: Sums, x: Tensor, a: Tensor, y: Tensor, v: Tensor) -> Tensor:
-    """sum_j (a_i . v_j) grad_x k(x_i, y_j); one column of coefficients can wait until the pairs are summed."""
+    """Return sum_j (a_i . v_j) grad_x k(x_i, y_j); a single column of coefficients is multiplied after the sum over pairs."""
     if v.shape[1] == 1:
         return a * sums(x, y, v[:, 0], GRADIENT)
     return sums(x, y, v, PairedGradient(a))[:, : x.shape[1]]
 
 
 def _saved(ctx: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """What was saved; torch gives one set of points back as two tensors, of which half of the pairs would no longer do."""
+    """Return the saved tensors; if x and y were one tensor, return it twice, because torch returns two copies."""
     x, y, v = ctx.saved_tensors
     return x, x if ctx.one_set else y, v
 
@@ -82,29 +83,29 @@ def kernel_product(
     length_scale: Any = 1.0,
     *,
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
-    n_jobs: int | None = None,
+    n_jobs: int | None = DEFAULT_N_JOBS,
 ) -> Tensor:
-    r"""The sums :math:`\sum_j k(x_i, y_j)\, v_j`, with gradients for points, queries, weights and length scale.
+    r"""Compute :math:`\sum_j k(x_i, y_j)\, v_j` with gradients for points, queries, weights and length scale.
 
-    Neither the sums nor their gradients hold a matrix of all pairs: both go tile by tile. Each gradient takes about the time
-    of the sums. Second derivatives are refused; :func:`gradient_product` has them.
+    Neither the sums nor their gradients store a matrix of all pairs: both are computed tile by tile. Each gradient takes
+    about as long as the sums. Second derivatives are refused; use :func:`gradient_product`.
 
     Parameters
     ----------
     kernel : {"gaussian", "laplacian", "matern32", "matern52", "matern72", "imq", "sdo"} or Kernel
         The kernel.
     x : Tensor of shape (n, d)
-        Where the sums are taken, float32 or float64, on any device.
+        Points at which the sums are evaluated, float32 or float64, on any device.
     y : Tensor of shape (m, d)
-        What is summed over. The same tensor as `x` halves the work of the sums.
+        Points that are summed over. If it is the same tensor as `x`, the sums take half the work.
     v : Tensor of shape (m,) or (m, k)
         Weights.
     length_scale : float or Tensor of shape () or (d,), default=1.0
-        Length scale, one for all columns or one a column.
+        Length scale, one for all columns or one for each.
     memory_limit : float, default=2**30
-        Bytes that tiles and scratch may take together.
-    n_jobs : int, optional
-        Threads on the processor; None is all.
+        Memory for tiles and scratch arrays, in bytes.
+    n_jobs : int or None, default=-1
+        CPU threads; -1 is all processors, None is one or what joblib.parallel_config says.
 
     Returns
     -------
@@ -118,11 +119,11 @@ def kernel_product(
 
     See Also
     --------
-    log_kernel_sum : Its logarithm, where sums underflow.
+    log_kernel_sum : The logarithm of the sums, without underflow.
 
     Notes
     -----
-    Where two points coincide, the gradient of a kernel with a kink there is taken as 0, the mean of its limits.
+    Where two points coincide, the gradient of a kernel with a kink is 0, the mean of its limits.
 
     Examples
     --------
@@ -155,21 +156,21 @@ def gradient_product(
     length_scale: Any = 1.0,
     *,
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
-    n_jobs: int | None = None,
+    n_jobs: int | None = DEFAULT_N_JOBS,
 ) -> Tensor:
-    r"""The sums :math:`\sum_j \nabla_x k(x_i, y_j)\, v_j`, with gradients for points, queries, weights and length scale.
+    r"""Compute :math:`\sum_j \nabla_x k(x_i, y_j)\, v_j` with gradients for points, queries, weights and length scale.
 
-    That is the gradient of :func:`kernel_product`, as a value that can be differentiated once more: forces between particles,
-    kernel Stein steps, penalties on slopes. Tile by tile, as there.
+    This is the gradient of :func:`kernel_product`, as a value that can be differentiated again: for forces between particles,
+    kernel Stein steps and penalties on gradients.
 
     Parameters
     ----------
     kernel : {"gaussian", "matern32", "matern52", "matern72", "imq", "sdo"} or Kernel
-        The kernel, of :attr:`~isopleth.Kernel.smoothness` above 1: its gradient has to have a derivative.
+        The kernel. Its :attr:`~isopleth.Kernel.smoothness` must be above 1, so that its gradient has a derivative.
     x : Tensor of shape (n, d)
-        Where the sums are taken, float32 or float64, on any device.
+        Points at which the sums are evaluated, float32 or float64, on any device.
     y : Tensor of shape (m, d)
-        What is summed over.
+        Points that are summed over.
     v : Tensor of shape (m,)
         Weights.
     length_scale, memory_limit, n_jobs

@@ -1,4 +1,4 @@
-"""The way from tensors to the operators of the core, and back."""
+"""Compute kernel sums of tensors by the operators of the core."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from isopleth.errors import InputError
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.operators import VALUE, Block, Operator
 
-# Rows that are asked where the points are.
+# Rows of which the median is taken.
 _ASKED = 1000
 
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums of one kernel over points, at unit length scale; no graph is kept of them.
+    """Sums of one kernel over points, at unit length scale, without a graph.
 
     Parameters
     ----------
     kernel : Kernel
         Bound to the dimension of the points.
     origin : Tensor of shape (d,)
-        Where coordinates are counted from: products of those far from 0 would lose the digits of differences.
+        Subtracted from all coordinates, because products of coordinates far from 0 lose the digits of differences.
     memory_limit, n_jobs
         As for :class:`~isopleth.operators.Operator`.
     """
@@ -38,11 +38,11 @@ class Sums:
 
     @classmethod
     def of(cls, kernel: str | Kernel, points: Tensor, memory_limit: float, n_jobs: int | None) -> Sums:
-        """Of a kernel as a user names it, over `points` or beside them."""
+        """Return the sums of a kernel, given as users do, with the origin taken from `points`."""
         return cls(get_kernel(kernel).bind(points.shape[1]), _middle(points.detach()), memory_limit, n_jobs)
 
     def __call__(self, x: Tensor, y: Tensor, v: Tensor, block: Block = VALUE) -> Any:
-        """The sums of a block at `x` over `y`; over the same points half of the pairs are enough for some."""
+        """Return the sums of a block at `x` over `y`; some blocks use symmetry if both are the same points."""
         left = x.detach() - self.origin
         right = None if y is x else y.detach() - self.origin
         op = Operator(self.kernel, left, right, block=block, memory_limit=self.memory_limit, n_jobs=self.n_jobs)
@@ -50,9 +50,9 @@ class Sums:
 
 
 def _middle(points: Tensor) -> Tensor:
-    """Medians of some rows, in columns where 0 is far away by the spread of the points; 0 in others.
+    """Return medians of some rows, in columns in which 0 is far from the points relative to their spread; 0 in others.
 
-    To subtract costs the digits of points that lie nearer to 0 than to the middle, so it should be needed; and a mean would
+    Subtraction costs the digits of points that are nearer to 0 than to the middle, so it is done only where needed. A mean would
     follow a single far point.
     """
     some = torch.sort(points[:: max(1, -(-len(points) // _ASKED))], dim=0).values
@@ -64,7 +64,7 @@ def _middle(points: Tensor) -> Tensor:
 
 
 class _Once(Function):
-    """A first derivative, which says so when it is differentiated: to count it as a constant would be wrong in silence."""
+    """First derivative that raises an error when differentiated: treating it as a constant would silently be wrong."""
 
     @staticmethod
     def forward(ctx: Any, slope: Tensor, *sources: Tensor) -> Tensor:
@@ -78,5 +78,5 @@ class _Once(Function):
 
 
 def first_derivative(slope: Tensor | None, *sources: Tensor) -> Tensor | None:
-    """A derivative that was computed from `sources` without a graph."""
+    """Mark a derivative that was computed from `sources` without a graph."""
     return None if slope is None else _Once.apply(slope, *sources)

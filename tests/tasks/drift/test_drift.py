@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import ks_2samp
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import isopleth
 from isopleth import DriftMonitor, InputError
@@ -33,11 +32,6 @@ def stream(rows=400, dim=3, seed=1):
     X = np.random.default_rng(seed).normal(size=(rows, dim)) * np.arange(1, dim + 1)
     X[rows // 2 :, 0] += 2.0
     return X
-
-
-@parametrize_with_checks([DriftMonitor(window=8, expected_run_length=20)])
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 def dense_statistic(fitted, window):

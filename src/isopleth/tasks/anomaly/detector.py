@@ -18,7 +18,7 @@ from isopleth.entry import Table, enter, plain_names, varying_columns, warn_few_
 from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.threads import effective_n_jobs, interruptible
+from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, interruptible
 from isopleth.tasks.anomaly.counterfactuals import Counterfactuals, best_counterfactuals
 from isopleth.tasks.anomaly.explanation import Explanation
 from isopleth.tasks.anomaly.reference import ReferenceDensity
@@ -74,8 +74,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         Largest sample that such a density is fitted to.
     memory_limit : float, default=2**30
         Bytes of scratch.
-    n_jobs : int, optional
-        Threads; None is all processors.
+    n_jobs : int or None, default=-1
+        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
     random_state : int, RandomState or None
         Seed of the samples and, with ``novelty=True``, of the rows that stand for all in tables of more than 20,000
         distinct ones.
@@ -132,7 +132,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         n_estimators: int = 100,
         max_samples: int = 32,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
         random_state: Any = None,
     ) -> None:
         self.contamination = contamination

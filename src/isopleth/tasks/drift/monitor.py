@@ -19,7 +19,7 @@ from isopleth.entry import enter, plain_names, varying_columns
 from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.threads import ONE_BLAS_THREAD
+from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.rows import row_keys
 from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns
 from isopleth.tasks.drift.calibration import calibrate
@@ -66,8 +66,8 @@ class DriftMonitor(BaseEstimator):
         and 1: 0.2 is the size of a change in which a fifth of the rows move far away from all others.
     memory_limit : float, default=2**30
         Bytes that matrices of the centres and scratch may take at fit.
-    n_jobs : int, optional
-        Threads of kernel sums at fit; None is all processors.
+    n_jobs : int or None, default=-1
+        Threads of kernel sums at fit; -1 is all processors, None is one or what joblib.parallel_config says.
     random_state : int, RandomState or None
         Seed of the choice of centres and of the simulations.
 
@@ -151,7 +151,7 @@ class DriftMonitor(BaseEstimator):
         centers: int = 100,
         min_effect: float = 0.0,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
         random_state: Any = None,
     ) -> None:
         self.window = window

@@ -18,7 +18,7 @@ from isopleth.difference.samples import TwoSamples, enter_both
 from isopleth.entry import check_memory_limit, column_names, frame_names, listed, plain_names
 from isopleth.errors import DataWarning, InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.threads import ONE_BLAS_THREAD, effective_n_jobs, map_threads
+from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs, map_threads
 from isopleth.tasks.two_sample.permutation import adjusted_p_values, p_value
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
 from isopleth.tasks.two_sample.separation import Separation, column_changes
@@ -64,7 +64,7 @@ def two_sample_test(
     n_permutations: int = 999,
     centers: int = 150,
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
-    n_jobs: int | None = None,
+    n_jobs: int | None = DEFAULT_N_JOBS,
     random_state: Any = None,
 ) -> TwoSampleResult:
     r"""Test whether two samples are from one distribution, against any difference of densities.
@@ -88,8 +88,8 @@ def two_sample_test(
         At most so many distinct rows, drawn from both samples together, are centres.
     memory_limit : float, default=2**30
         Bytes that matrices and scratch may take together, beside the rows themselves.
-    n_jobs : int, optional
-        Threads; None is all processors.
+    n_jobs : int or None, default=-1
+        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
     random_state : int, RandomState or None
         Seed of the permutations, the centres and the groups.
 

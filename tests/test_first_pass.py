@@ -1,4 +1,4 @@
-"""Moments of numbers of any size, and samples that no partition changes."""
+"""Moments of numbers of any size, and samples that do not depend on how rows are divided into parts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isopleth.first_pass import ColumnMoments, RowSample, Survey
+from isopleth.first_pass import ColumnMoments, FirstPass, RowSample
 from isopleth.parts import ArrayParts
 
 
@@ -81,10 +81,10 @@ def test_a_weight_is_that_of_all_copies_even_if_others_push_in_between():
 
 def test_a_survey_has_a_pair_that_stands_for_all():
     X = rows()
-    survey = ArrayParts(X, part_rows=90).sums(lambda: Survey(3, 50), Survey.add)
+    survey = ArrayParts(X, part_rows=90).sums(lambda: FirstPass(3, 50), FirstPass.add)
     two, weights = survey.pair(np.array([True, False, True]))
     np.testing.assert_allclose(two.std(axis=0), X.std(axis=0)[[0, 2]], rtol=1e-12)
     assert weights.sum() == 400
     assert survey.n_rows == 400
-    small = Survey(3, 50).add(X, np.full(400, 1e-3))
+    small = FirstPass(3, 50).add(X, np.full(400, 1e-3))
     assert small.n_rows == 400

@@ -1,0 +1,64 @@
+"""The reference lists every public name, and every name that it lists exists."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import isopleth
+
+DOCS = Path(__file__).parents[2] / "docs"
+PUBLIC = ["isopleth", "isopleth.io", "isopleth.torch", "isopleth.distributed", "isopleth.plotting", "isopleth.tasks"]
+EXTRA_OF = {"isopleth.torch": "torch", "isopleth.distributed": "dask"}
+
+pytestmark = pytest.mark.skipif(not DOCS.exists(), reason="the pages are not beside an installed package")
+
+
+def listed() -> list[str]:
+    """Return the entries of all autosummary directives on the pages of the reference."""
+    names = []
+    for page in sorted((DOCS / "reference").glob("*.rst")):
+        for block in re.findall(r"\.\. autosummary::\n((?:   .*\n|\n)+)", page.read_text(encoding="utf-8") + "\n"):
+            names += [line.strip() for line in block.splitlines() if line.strip() and not line.strip().startswith(":")]
+    return names
+
+
+def resolve(name: str) -> object:
+    """Return the object of a dotted name relative to the package; subpackages are imported on the way."""
+    *path, last = name.split(".")
+    return getattr(import_module(".".join(["isopleth", *path])), last)
+
+
+def test_nothing_is_listed_twice():
+    names = listed()
+    assert len(names) > 80
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("name", listed())
+def test_listed_names_exist(name):
+    extra = EXTRA_OF.get("isopleth." + name.split(".")[0])
+    if extra:
+        pytest.importorskip(extra)
+    assert resolve(name).__doc__
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_public_names_are_listed(module):
+    if module in EXTRA_OF:
+        pytest.importorskip(EXTRA_OF[module])
+    entries = listed()
+    at_top = set(isopleth.__all__)  # a name of the package itself is listed under that name only
+    prefix = module.removeprefix("isopleth").lstrip(".")
+    for name in import_module(module).__all__:
+        entry = f"{prefix}.{name}" if prefix and name not in at_top else name
+        assert entry in entries, f"{module}.{name} is on no page in docs/reference"
+
+
+def test_every_page_of_the_reference_is_in_its_table():
+    table = (DOCS / "reference.rst").read_text(encoding="utf-8")
+    for page in (DOCS / "reference").glob("*.rst"):
+        assert f"reference/{page.stem}\n" in table

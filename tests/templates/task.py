@@ -1,0 +1,169 @@
+"""Template of a task. Copy this file to a package of its own in src/isopleth/tasks/ and replace what is marked `todo`.
+
+It is a complete task, rows of low density, so that each part shows code that runs: an estimator with fitted attributes, and a
+frozen result that prints itself and gives a table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from isopleth.density.kde import KDE
+from isopleth.entry import enter
+from isopleth.errors import InputError
+from isopleth.operators import DEFAULT_MEMORY_LIMIT, DEFAULT_N_JOBS
+
+
+@dataclass(frozen=True, eq=False)
+class LowDensityRows:
+    """todo: result of the task.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (k,)
+        todo: numbers of the rows, counted from 0, lowest density first.
+    log_density : ndarray of shape (k,)
+        todo: their log densities, in nats.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> LowDensityRows(np.array([3]), np.array([-2.5])).table
+    {'row': array([3]), 'log_density': array([-2.5])}
+    """
+
+    rows: np.ndarray
+    log_density: np.ndarray
+
+    @property
+    def table(self) -> dict[str, np.ndarray]:
+        """Columns by name: ``pandas.DataFrame(result.table)`` is a data frame."""
+        return {"row": self.rows, "log_density": self.log_density}
+
+    def __str__(self) -> str:
+        return "\n".join(f"row {row}: log density {value:.3f}" for row, value in zip(*self.table.values(), strict=True))
+
+
+class TaskTemplate(BaseEstimator):
+    r"""todo: what the task does, in one line.
+
+    todo: the method and its equation, :math:`p(x) = \sum_i w_i k(x, x_i)`, and which guarantee it has. A guarantee is simulated
+    in the tests.
+
+    Parameters
+    ----------
+    share : float, default=0.1
+        todo: share of the rows to list, above 0 and at most 1.
+    memory_limit : float, default=2**30
+        Bytes for scratch arrays.
+    n_jobs : int or None, default=-1
+        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
+
+    Attributes
+    ----------
+    density_ : KDE
+        todo: the density of the rows of fit.
+    n_features_in_ : int
+        Number of columns at fit.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the columns at fit, if they had any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0], [0.1], [0.2], [5.0]])
+    >>> TaskTemplate(share=0.25).fit(X).lowest(X).rows
+    array([3])
+    """
+
+    # todo: scikit-learn checks parameters by these before a fit.
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "share": [Interval(Real, 0.0, 1.0, closed="right")],
+        "memory_limit": [Interval(Real, 0.0, None, closed="neither")],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self, share: float = 0.1, memory_limit: float = DEFAULT_MEMORY_LIMIT, n_jobs: int | None = DEFAULT_N_JOBS
+    ) -> None:
+        self.share = share
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: object = None, sample_weight: Any = None) -> Self:
+        """todo: fit the density.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows; computed in float64.
+        y : object
+            Ignored; for the interface of scikit-learn.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows; a weight of 2 is the same as two equal rows.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            If rows, weights or parameters cannot be used; the sentence says which, and what to do.
+        """
+        self._validate_params()
+        table = enter(self, X, sample_weight, reset=True, min_samples=2)
+        self.density_ = KDE(memory_limit=self.memory_limit, n_jobs=self.n_jobs).fit(
+            table.rows, sample_weight=table.weights
+        )
+        return table.finish(self)
+
+    def score_samples(self, X: Any) -> Any:
+        """todo: return the log density of rows.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Of the array library and on the device of `X`.
+        """
+        check_is_fitted(self)
+        table = enter(self, X)
+        return table.answer(self.density_.score_samples(table.rows))
+
+    def lowest(self, X: Any) -> LowDensityRows:
+        """todo: return the rows of lowest density.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        LowDensityRows
+            At least one row.
+
+        Raises
+        ------
+        InputError
+            If a row of `X` has no density.
+        """
+        check_is_fitted(self)
+        rows = enter(self, X).rows
+        log_density = self.density_.score_samples(rows)
+        if np.isnan(log_density).any():  # todo: one sentence that names the row and says what to do
+            raise InputError(f"X has no density in row {int(np.argmax(np.isnan(log_density)))}; drop that row.")
+        order = np.argsort(log_density, kind="stable")[: max(1, round(self.share * len(rows)))]
+        return LowDensityRows(order, log_density[order])
