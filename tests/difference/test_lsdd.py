@@ -11,6 +11,7 @@ from scipy.stats import norm
 from sklearn.base import clone
 
 from isopleth import LSDD, DataWarning, InputError, load, save
+from isopleth.difference.fitted import upper_thresholds
 
 
 @pytest.fixture(scope="module")
@@ -286,7 +287,7 @@ def test_what_cannot_be_used_is_said(params, change, message):
         LSDD(**{**POINT, **params}).fit(**{"X": x, "Y": y, **change})
 
 
-def test_questions_that_cannot_be_answered():
+def test_calls_that_raise_an_error():
     difference = LSDD(**POINT).fit(*two())
     with pytest.raises(InputError, match="expected one of cross_fitted"):
         difference.squared_l2("best")
@@ -297,3 +298,12 @@ def test_questions_that_cannot_be_answered():
             difference.predict([[0.0, 0.0]], priors=priors)
     with pytest.raises(InputError, match="mass"):
         difference.level_set(1.0)
+
+
+def test_thresholds_by_counting():
+    values = np.array([5.0, 4.0, 4.0, 3.0, 2.0, -1.0])
+    contrast = np.array([0.3, 0.2, -0.1, 0.2, 0.2, -0.8])
+    np.testing.assert_array_equal(
+        upper_thresholds(values, contrast, np.array([0.3, 0.5, 0.7, 0.99])), [5.0, 4.0, 3.0, 2.0]
+    )
+    assert upper_thresholds(values, -contrast, np.array(0.5)) == np.inf

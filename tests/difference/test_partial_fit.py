@@ -146,7 +146,7 @@ def test_weights_are_repetition_and_small_ones_are_shares():
 
 
 @pytest.mark.parametrize("parameters", [GIVEN, {**GRID, "centers": 20}])
-def test_goes_on_where_it_was_saved(tmp_path, parameters):
+def test_a_saved_model_continues(tmp_path, parameters):
     running = LSDD(**parameters).partial_fit(X[:50], Y[:50])
     save(running, tmp_path / "model.isopleth")
     again = load(tmp_path / "model.isopleth")

@@ -30,7 +30,7 @@ REACH = 8.0
 LEAST = 1e-100
 
 
-def _without_wild_values(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _clipped(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Clip values that are very far from the quartiles, so that a few of them do not determine the scale.
 
     Where the quartiles are equal, as in columns that mostly hold one value, wider quantiles are used.
@@ -53,7 +53,7 @@ def _without_wild_values(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 def _deviations(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     counted = weights > 0
-    calm = _without_wild_values(rows[counted], weights[counted])
+    calm = _clipped(rows[counted], weights[counted])
     varying = calm.min(axis=0) < calm.max(axis=0)  # a mean may differ from equal values by rounding
     return np.where(varying, deviations(calm, weights[counted]), 0.0)
 

@@ -101,7 +101,7 @@ class DifferenceStatistics:
         Raises
         ------
         InputError
-            If sums for so many centres and length scales do not fit in the memory limit.
+            If sums for these centres and length scales do not fit in the memory limit.
         """
         fits_within(len(centers), memory_limit)
         least = 8.0 * len(centers) ** 2 * (MATRICES + 2 * len(length_scales) * moments)

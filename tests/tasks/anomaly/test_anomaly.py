@@ -85,7 +85,7 @@ def test_at_most_four_percent_of_ordinary_rows_are_flagged(law, n):
         (300, True, 0.001),
     ],
 )
-def test_labels_of_the_training_rows_agree_however_they_are_asked_for(n, novelty, contamination):
+def test_labels_of_the_training_rows_agree_between_methods(n, novelty, contamination):
     X = np.round(table(n, seed=n), 1)  # with repeats
     detector = AnomalyDetector(contamination=contamination, novelty=novelty, n_estimators=25, random_state=0)
     labels = detector.fit_predict(X)
@@ -163,7 +163,7 @@ def test_the_smallest_p_value_counts_every_training_row():
 
 
 @pytest.mark.parametrize("wild", [1e4, 1e12, 1e20, 1e300])
-def test_one_wild_cell_does_not_blind_its_column(wild):
+def test_one_extreme_cell_does_not_hide_its_column(wild):
     X = table(200)
     X[0, 1] = wild
     detector = AnomalyDetector(random_state=0).fit(X)

@@ -39,7 +39,7 @@ class TestTable:
         np.testing.assert_array_equal(found, np.where(common, NEW, training.place))
         assert (training.index.find(X + 1e-9) == NEW).all()
 
-    def test_one_wild_cell_does_not_change_the_spread(self):
+    def test_one_extreme_cell_does_not_change_the_spread(self):
         X = table(300)
         wild = X.copy()
         wild[0, 1] = 1e12
@@ -126,7 +126,7 @@ class TestCovariance:
         np.testing.assert_allclose(got[outside], plain[outside])
         assert (got[~outside] > plain[~outside]).all()
 
-    def test_forty_percent_of_wild_rows_do_not_move_it(self):
+    def test_forty_percent_of_extreme_rows_do_not_change_it(self):
         X = np.random.default_rng(0).normal(size=(500, 3))
         X[:200] = 12.0 + 0.1 * X[:200]
         training = TrainingTable.of(X)

@@ -125,7 +125,7 @@ def test_planted_columns_are_found_as_well_as_by_refits_without_each_column():
     assert ours >= 0.85 * count
 
 
-def test_the_answer_for_a_row_does_not_depend_on_the_others(detector, rows):
+def test_the_result_for_a_row_does_not_depend_on_the_others(detector, rows):
     mixed = np.concatenate([rows[:30], table(25, seed=3)])
     together = detector.explain(mixed)
     for i in (0, 1, 29, 30, 54):
@@ -168,7 +168,7 @@ def test_constant_columns_explain_nothing_and_keep_their_value_at_fit(rows):
 
 
 @pytest.mark.parametrize("wild", [1e9, 1e20, 1e300])
-def test_a_wild_cell_is_the_reason_and_takes_no_digits_from_what_remains(detector, wild):
+def test_an_extreme_cell_is_the_reason_and_costs_the_others_no_digits(detector, wild):
     row = table(1, seed=8)
     row[0, 3] = wild
     explanation = detector.explain(row)

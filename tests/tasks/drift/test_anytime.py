@@ -118,7 +118,7 @@ def test_how_rows_are_cut_changes_no_bit():
     assert [row for part in parts for row in part] == list(whole)
 
 
-def test_a_saved_monitor_goes_on(tmp_path):
+def test_a_saved_monitor_continues(tmp_path):
     X = np.random.default_rng(7).normal(size=(90, 2))
     monitor = fitted()
     monitor.update(X[:40])

@@ -17,7 +17,7 @@ from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable, blocks
 # A density of all rows follows every cluster, also one of anomalies. A small random sample rarely contains an
 # anomaly, so the density fitted to it describes ordinary rows.
 SMALLEST_SAMPLE = 8
-SHARE = 8  # beyond the smallest, no sample takes more than one row in so many
+SHARE = 8  # samples larger than the smallest have at most one row in eight
 # Length scale as a share of the sample's median distance: the nearest rows decide close by, the whole sample far away.
 LENGTH_SCALE = 1 / 16
 TOLERANCE = 0.01  # largest relative error of a member's coefficients, far below the differences between members

@@ -58,7 +58,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
     many copies are a common value and count in full. Columns that are constant at fit are left out.
 
     Rows may be tensors, or arrays of another library. The computation is done in NumPy; fitted arrays are in the
-    library and on the device of the rows of the fit, answers in those of the rows asked about.
+    library and on the device of the rows of the fit, answers in those of the rows passed to the method.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
     n_jobs : int or None, default=-1
         Threads; -1 is all processors, None is one or what joblib.parallel_config says.
     random_state : int, RandomState or None
-        Seed of the samples and, with ``novelty=True``, of the rows that stand for all in tables of more than 20,000
+        Seed of the samples and, with ``novelty=True``, of the rows that represent all in tables of more than 20,000
         distinct ones.
 
     Attributes

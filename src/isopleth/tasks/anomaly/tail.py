@@ -48,7 +48,7 @@ class Tail:
 
     @classmethod
     def of(cls, values: np.ndarray, weights: np.ndarray, errors: float = 0.0) -> Self:
-        """Fit to the `values` of training rows; so many standard `errors` are added to the shape."""
+        """Fit to the `values` of training rows; `errors` standard errors are added to the shape."""
         law = Shares.of(values, weights)
         half, quarter, eighth = (law.upper(share) for share in (4 * ORDINARY, 2 * ORDINARY, ORDINARY))
         near, far = quarter - half, eighth - quarter

@@ -108,7 +108,7 @@ class DriftAlarms:
         Raises
         ------
         InputError
-            If there are not so many alarms.
+            If there is no alarm of this number.
         """
         if not 0 <= alarm < len(self.columns):
             raise InputError(

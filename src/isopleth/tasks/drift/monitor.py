@@ -311,7 +311,7 @@ class DriftMonitor(BaseEstimator):
         values, out, windows = self._features(X), np.full(len(X), np.nan), []
         done = 0
         while done < len(values):
-            after, sums = advance(state, values[done : done + state.room])
+            after, sums = advance(state, values[done : done + state.rows_left])
             sums /= len(state.block)
             statistic = (sums * sums).sum(axis=1)
             raised = np.flatnonzero(statistic > self.threshold_)
@@ -413,20 +413,20 @@ class DriftState:
         return np.vstack([older, rows[-len(self.block) :]]) if len(older) else rows[-len(self.block) :].copy()
 
     @property
-    def room(self) -> int:
+    def rows_left(self) -> int:
         """Number of rows until the current block is full."""
         return len(self.block) - self.since % len(self.block)
 
 
 def advance(state: DriftState, values: np.ndarray) -> tuple[DriftState, np.ndarray]:
-    """Add rows to a state, at most as many as the current block has room for.
+    """Add rows to a state, at most as many as fit in the current block.
 
     Parameters
     ----------
     state : DriftState
         State before these rows.
     values : array of shape (k, r)
-        Values at the rows, 1 <= k <= ``state.room``.
+        Values at the rows, 1 <= k <= ``state.rows_left``.
 
     Returns
     -------

@@ -154,7 +154,7 @@ class TwoSampleProblem:
         return [*found, LaplaceBasis.of(centers, city_block_scale(self.rows))]
 
     def _forms(self, found: list[Basis], rows: np.ndarray) -> np.ndarray:
-        """Quadratic forms and column contrasts by statistic and label vector, of shape (k + d, 1 + B)."""
+        """Return quadratic forms and column contrasts by statistic and label vector, of shape (k + d, 1 + B)."""
         labels, group = self.labels, self.units.group
         features = unit_features(found, rows, group, self.memory_limit - self._bytes_of_labels, self.workers)
         pairs = list(zip(found, features, strict=True))

@@ -85,7 +85,7 @@ def two_sample_test(
     n_permutations : int, default=999
         Random permutations of the labels. The smallest p-value is 1 / (1 + n_permutations).
     centers : int, default=150
-        At most so many distinct rows, drawn from both samples together, are centres.
+        Largest number of centres, distinct rows drawn from both samples together.
     memory_limit : float, default=2**30
         Bytes that matrices and scratch may take together, beside the rows themselves.
     n_jobs : int or None, default=-1
