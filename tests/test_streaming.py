@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from isopleth import LSDD, InputError, NystromKEF, Tikhonov, load, save
-from isopleth.difference.interval import SquaredL2Law
+from isopleth.difference.squared_l2 import SquaredL2Law
 from isopleth.difference.statistics import DifferenceStatistics
 from isopleth.score.statistics import NystromStatistics
 

@@ -115,7 +115,8 @@ def _renamed(name: str | None, instead_of: str, check: Callable[[], _T]) -> _T:
     except (ValueError, TypeError) as error:
         if name is None:
             raise
-        message, found = re.subn(rf"\b{instead_of}\b", name, str(error), count=1)  # columns may have that name too
+        # A column may have that name too; scikit-learn lists columns in lines that begin with a dash.
+        message, found = re.subn(rf"(?<!- )\b{instead_of}\b", name, str(error), count=1)
         if not found:
             message = f"{name}: {message}"
         raise (InputError if isinstance(error, ValueError) else TypeError)(message) from error

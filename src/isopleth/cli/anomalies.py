@@ -19,6 +19,8 @@ from isopleth.errors import InputError
 from isopleth.io import Table, read_table
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 
+_WORTH_A_LOOK = "worth a look"
+
 
 def anomalies(
     file: Path,
@@ -72,7 +74,8 @@ def anomalies(
         stage("writing")
         findings = replace(findings, row_numbers=row_numbers)
         outputs.write(findings, detector)
-    click.echo(report(findings, top, rule_of_flags(detector), meaning(findings, fdr, new=bool(model or reference))))
+    rule = rule_of_flags(detector)
+    click.echo(report(findings, top, rule, meaning(findings, rule, fdr, new=bool(model or reference))))
 
 
 def fit(table: Table, contamination: float | None = None, *, novelty: bool = False) -> AnomalyDetector:
@@ -104,17 +107,15 @@ def score(detector: AnomalyDetector, table: Table, fdr: float) -> Findings:
 def rule_of_flags(detector: AnomalyDetector) -> str:
     """Return what a flag means, in a few words."""
     if detector.contamination == "auto":
-        return "worth a look"
+        return _WORTH_A_LOOK
     return f"the least likely {float(detector.contamination):.3g} of the fitted rows"
 
 
-def meaning(findings: Findings, fdr: float, *, new: bool) -> str:
+def meaning(findings: Findings, rule: str, fdr: float, *, new: bool) -> str:
     """Return sentences on what the marks and the p-values of a report mean."""
     certain = int(findings.certain.sum())
-    marks = (
-        f"*: worth a look, as unlikely as the least likely thirtieth of ordinary rows.  **: certain at a false discovery rate of "
-        f"{fdr:.3g} ({counted(certain, 'row')})."
-    )
+    first = f"{rule}, as unlikely as the least likely thirtieth of ordinary rows" if rule == _WORTH_A_LOOK else rule
+    marks = f"*: {first}.  **: certain at a false discovery rate of {fdr:.3g} ({counted(certain, 'row')})."
     if new:
         return marks + (
             "\np-value: a row that comes from where the rows of the reference came from has p <= t with a probability of at most "

@@ -15,8 +15,7 @@ from isopleth.io import Table, read_names, read_table
 from isopleth.io.source import listed
 from isopleth.io.writing import write_table
 from isopleth.plotting import plot_two_samples, save_figure
-from isopleth.tasks.two_sample.result import TwoSampleResult
-from isopleth.tasks.two_sample.testing import two_sample_test
+from isopleth.tasks.two_sample.testing import TwoSampleResult, two_sample_test
 
 _LEVEL = 0.05
 _FEWEST_FOR_INTERVAL = 3

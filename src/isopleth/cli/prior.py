@@ -18,8 +18,7 @@ from isopleth.io.source import listed
 from isopleth.io.tables import read_labels
 from isopleth.io.writing import write_table
 from isopleth.plotting import plot_class_priors, save_figure
-from isopleth.tasks.class_prior.estimator import ClassPriorEstimator
-from isopleth.tasks.class_prior.result import ClassPriors
+from isopleth.tasks.class_prior.estimator import ClassPriorEstimator, ClassPriors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

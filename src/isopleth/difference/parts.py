@@ -1,50 +1,47 @@
-"""Density differences of rows in parts: a sample of each to decide by, and a pass or two for the sums."""
+"""Density differences of rows in parts: a first pass draws a sample of rows, one or two more compute the sums."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TypeVar
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from isopleth.difference.samples import TwoSamples
+from isopleth.difference.lsdd import LSDD
+from isopleth.difference.samples import TwoSamples, enter_both
 from isopleth.difference.statistics import DifferenceStatistics
-from isopleth.difference.streamed import StreamedDifference
 from isopleth.entry import varying_columns
 from isopleth.errors import InputError
 from isopleth.parts import Parts, take_columns
 
-# Distinct rows of each sample that are looked at first.
+# Distinct rows of each sample that the first pass draws.
 SAMPLE = 10_000
 
-D = TypeVar("D", bound=StreamedDifference)
 
+def fit_parts(estimator: LSDD, X: Parts, Y: Parts) -> LSDD:
+    """Fit a density difference to rows in parts, of which only sums are kept.
 
-def fit_parts(estimator: D, X: Parts, Y: Parts) -> D:
-    """Fit a density difference to rows in parts, of which no more than sums is kept.
-
-    The first pass draws up to 10,000 distinct rows of each sample, which decide what columns vary, which of these rows are
-    centres (where `centers` is no array) and what length scales there are to choose from. If there is more than one length
-    scale or ridge, the second pass has the sums that the choice rests on, and the last one those at the length scale chosen.
-    With centres, length scale and ridge given, the coefficients are those of ``estimator.fit`` to all rows, but for rounding.
+    The first pass draws up to 10,000 distinct rows of each sample. They determine which columns vary, the centres (unless
+    `centers` is an array) and the candidate length scales. If there is more than one length scale or ridge, the second pass
+    computes the sums for cross-validation. The last pass computes the sums at the chosen length scale. If centres, length
+    scale and ridge are given, the coefficients are those of ``estimator.fit`` to all rows up to rounding.
 
     Parameters
     ----------
     estimator : LSDD
-        What is to be fitted; its `cv` is a number.
+        Estimator to fit; its `cv` is a number.
     X, Y : Parts
         Rows of the two samples, of the same columns.
 
     Returns
     -------
     LSDD
-        `estimator`; its ``level_set`` needs rows to count and is refused.
+        `estimator`; its ``level_set``, which needs rows, raises an error.
 
     Raises
     ------
     InputError
-        For what ``estimator.partial_fit`` refuses, and for samples of other columns.
+        As ``estimator.partial_fit``, and if the samples have different columns.
 
     Examples
     --------
@@ -68,7 +65,7 @@ def fit_parts(estimator: D, X: Parts, Y: Parts) -> D:
     seed = int(check_random_state(estimator.random_state).randint(2**31))
     drawn = [_drawn(parts, name, seed) for parts, name in ((X, "X"), (Y, "Y"))]
     (x, weight_x), (y, weight_y) = drawn
-    samples = TwoSamples.of(estimator, x, y, weight_x, weight_y)
+    samples = TwoSamples.of(*enter_both(estimator, x, y, weight_x, weight_y))
     take_columns(estimator, X)
     decisions, _ = estimator._decide(samples, varying_columns(estimator, samples.rows))
     folds = estimator._folds(decisions.searched)

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from isopleth import ClassPriorEstimator, DataWarning, InputError, load, save
-from isopleth.tasks.class_prior.moments import clearly_less, held_out_losses
+from isopleth.tasks.class_prior.shares import clearly_less, held_out_losses
 
 CORNERS = 2.0 * np.eye(3)
 
@@ -57,10 +57,10 @@ class TestShares:
         np.testing.assert_allclose(twice.priors, expected.priors, atol=0.02)
         assert np.ptp([twice.lower, twice.upper], axis=0)[0] < np.ptp([expected.lower, expected.upper], axis=0)[0]
 
-    def test_the_same_seed_gives_the_same_answer(self):
+    def test_the_same_seed_gives_the_same_result(self):
         assert fitted().estimate(NEW).priors.tolist() == fitted().estimate(NEW).priors.tolist()
 
-    def test_classes_that_cannot_be_told_apart_leave_all_shares_possible(self):
+    def test_equal_classes_leave_all_shares_possible(self):
         rng = np.random.default_rng(0)
         priors = fitted(rng.normal(size=(40, 3))).estimate(rng.normal(size=(50, 3)))
         assert (priors.upper - priors.lower > 0.8).all()
@@ -85,7 +85,7 @@ class TestShares:
 
 
 class TestInput:
-    def test_one_row_is_answered(self):
+    def test_the_shares_of_one_row(self):
         priors = fitted().estimate(NEW[:1])
         assert priors.priors.sum() == pytest.approx(1.0)
         assert priors.upper[0] - priors.lower[0] > 0.5

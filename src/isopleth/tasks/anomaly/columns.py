@@ -1,4 +1,4 @@
-"""Evidence of single columns: how far out in its own column each cell of a row lies."""
+"""Evidence of single columns: the tail share of each cell in its column."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Self
 
 import numpy as np
 
-from isopleth.tasks.anomaly.moves import sums_of_others
-from isopleth.tasks.anomaly.shares import Shares
+from isopleth.tasks.anomaly.counterfactuals import sums_of_others
 from isopleth.tasks.anomaly.table import NEW, TrainingTable
+from isopleth.tasks.anomaly.tail import Shares
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,9 @@ class ColumnTails:
     Parameters
     ----------
     laws : list of Shares
-        One a column.
+        Law of each column.
     own : ndarray of shape (m,)
-        Weights of the distinct training rows, which are taken out where the row itself is judged.
+        Weights of the distinct training rows, which are subtracted when the row itself is judged.
     """
 
     laws: list[Shares]
@@ -36,27 +36,27 @@ class ColumnTails:
         return cls([Shares.of(column, table.weights) for column in table.rows.T], table.weights)
 
     def own_weight(self, known: np.ndarray) -> np.ndarray:
-        """Weight of each row among the training rows, 0 for new ones."""
+        """Return the weight of each row among the training rows, 0 for new rows."""
         return np.where(known == NEW, 0.0, self.own[known])
 
     def terms(self, j: int, x: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """Evidence of values `x` of column `j` in rows that have the weight `own` among the training rows."""
+        """Return the evidence of values `x` of column `j` in rows with weight `own` among the training rows."""
         law = self.laws[j]
         # The row that is judged counts once, as in a p-value, so that no share is 0.
         tail = np.minimum(law.at_most(x), law.at_least(x)) - own + 1.0
-        # A row that is moved may leave a smaller weight than its own behind.
+        # At another value than its own, the weight of a row may exceed the weight in the tail.
         return -np.log(np.minimum(2.0 * np.maximum(tail, 1.0) / (law.weight - own + 1.0), 1.0))
 
     def evidence(self, rows: np.ndarray, known: np.ndarray) -> np.ndarray:
-        """Sum over the columns; `known` are numbers of training rows, or NEW."""
+        """Return the sum over the columns; `known` are numbers of training rows, or NEW."""
         own = self.own_weight(known)
         total = np.zeros(len(rows))
         for j in range(rows.shape[1]):
             total += self.terms(j, rows[:, j], own)
         return total
 
-    def moved_evidence(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """:meth:`evidence` of rows as they are and with one cell moved to each of its `values`, of shape (n, d, 1 + k)."""
+    def counterfactual_evidence(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Return :meth:`evidence` of rows as they are and with each of `values` in each cell, of shape (n, d, 1 + k)."""
         own = self.own_weight(known)
         terms = np.stack([self.terms(j, rows[:, j], own) for j in range(rows.shape[1])])
         out = np.empty((*rows.shape, 1 + len(values)))

@@ -1,4 +1,4 @@
-"""Which columns, and which evidence, make a row unlikely."""
+"""Explanations: the columns and the kinds of evidence that make a row unlikely."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_PRINTED = 10
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """How much less unlikely each row would be if one of its cells were another: answer of :meth:`AnomalyDetector.explain`.
+    """Gain in score of each row if one of its cells had another value; result of :meth:`AnomalyDetector.explain`.
 
     Parameters
     ----------
@@ -27,13 +27,13 @@ class Explanation:
     values : ndarray of shape (n, d)
         The rows.
     rise : ndarray of shape (n, d)
-        What the score of a row gains where this column alone has its best value, in nats; 0 where nothing is gained.
+        Gain of the score of a row if only this column has its best value, in nats; 0 if nothing is gained.
     best : ndarray of shape (n, d)
-        That value; the row's own where nothing is gained, and the value at fit in a column that was constant then.
+        The best value; the row's own value if nothing is gained, and the value at fit in columns that were constant.
     scores : ndarray of shape (n,)
         Scores of the rows as they are.
     evidence : dict of str to ndarray of shape (n,)
-        What each kind of evidence adds to minus the score, in nats.
+        Contribution of each kind of evidence to minus the score, in nats.
 
     Examples
     --------
@@ -54,31 +54,31 @@ class Explanation:
     evidence: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        """How many rows are explained."""
+        """Return the number of rows explained."""
         return len(self.scores)
 
     def _leading(self, row: int, k: int) -> np.ndarray:
-        """The at most `k` columns of a row that explain most, those that explain something."""
+        """Return the at most `k` columns of a row with the largest positive rise."""
         order = np.argsort(-self.rise[row], kind="stable")[:k]
         return order[self.rise[row, order] > 0.0]
 
     def top(self, k: int = 3) -> list[list[str]]:
-        """Names of the columns that explain most.
+        """Return the names of the columns that explain most.
 
         Parameters
         ----------
         k : int, default=3
-            At most so many a row.
+            Largest number of columns for each row.
 
         Returns
         -------
         list of list of str
-            For each row the columns with the largest rise, the largest first; only those with any.
+            For each row the columns with the largest positive rise, the largest first.
         """
         return [[self.names[j] for j in self._leading(i, k)] for i in range(len(self))]
 
     def leading_evidence(self) -> list[str]:
-        """Return the kind of evidence that speaks most against each row.
+        """Return the kind of evidence that contributes most for each row.
 
         Returns
         -------
@@ -90,19 +90,19 @@ class Explanation:
         return [kinds[k] for k in strongest]
 
     def describe(self, row: int, k: int = 3) -> str:
-        """One row's leading columns as a line of text, ``name=value (best 3.2, +14.1)``.
+        """Return the leading columns of one row as a line of text, ``name=value (best 3.2, +14.1)``.
 
         Parameters
         ----------
         row : int
             Position of the row among those explained.
         k : int, default=3
-            At most so many columns.
+            Largest number of columns.
 
         Returns
         -------
         str
-            Two spaces between columns; "no column alone" where none explains anything.
+            Two spaces between columns; "no column alone" if none has a positive rise.
 
         Raises
         ------
@@ -117,7 +117,7 @@ class Explanation:
         return "  ".join(parts) or "no column alone"
 
     def position(self, row: int) -> int:
-        """`row` counted from the start; negative numbers count from the end.
+        """Return `row` counted from the start; negative numbers count from the end.
 
         Raises
         ------
@@ -130,12 +130,12 @@ class Explanation:
         return int(row) % n
 
     def to_dict(self) -> dict[str, Any]:
-        """One line for each cell, row by row: what ``pandas.DataFrame`` and ``polars.DataFrame`` take.
+        """Return one line for each cell, row by row, for ``pandas.DataFrame`` and ``polars.DataFrame``.
 
         Returns
         -------
         dict
-            Of "row" (position, int), "score", "column" (name), "value", "best" and "rise", n d entries each.
+            Columns "row" (position, int), "score", "column" (name), "value", "best" and "rise", n d entries each.
         """
         n, d = self.rise.shape
         return {
@@ -164,7 +164,7 @@ class Explanation:
         row : int, default=0
             Position of the row among those explained.
         ax : matplotlib Axes, optional
-            Where to draw; a new figure when left out.
+            Axes to draw in; by default those of a new figure.
 
         Returns
         -------

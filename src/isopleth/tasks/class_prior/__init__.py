@@ -1,1 +1,1 @@
-"""What share each class has among rows without labels."""
+"""Shares of classes among rows without labels."""

@@ -1,4 +1,4 @@
-"""Rows as points whose squared distance is the dual LSDD statistic."""
+"""Feature map in which the dual LSDD statistic is a squared distance of means."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from typing import Any, Self
 
 import numpy as np
 
-from isopleth.difference.gaussian_system import GaussianSystem
-from isopleth.difference.spectrum import PenalizedSpectrum
+from isopleth.difference.gaussian_system import GaussianSystem, PenalizedSpectrum
 from isopleth.frame import Frame
 from isopleth.operators.threads import interruptible
 
-# Eigenvalues of H below this share of the largest belong to functions that are 0 nearly everywhere.
+# Eigenvectors of H with an eigenvalue below this share of the largest are left out; they are nearly 0 everywhere.
 LOST = 1e-8
 
-# The quartiles of a normal distribution lie so many standard deviations apart.
+# Distance of the quartiles of a normal distribution, in standard deviations.
 _IN_DEVIATIONS = 1.349
 
 
 def spread(X: np.ndarray) -> np.ndarray:
-    """Standard deviation of each column, from the quartiles where these say less: one far row must not blur all others."""
+    """Return the smaller of the standard deviation and its estimate from the quartiles, so that far rows have no influence."""
     farthest = np.abs(X).max(axis=0)
     # Squares of giant numbers would overflow.
     plain = farthest * (X / np.where(farthest > 0.0, farthest, 1.0)).std(axis=0)
@@ -31,18 +30,18 @@ def spread(X: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class DriftFeatures:
-    r"""The map :math:`x \mapsto M^{1/2} \psi(x)`, less its mean over the reference, in turned coordinates.
+    r"""The map :math:`x \mapsto M^{1/2} \psi(x)` less its mean over the reference, in rotated coordinates.
 
     The squared norm of the mean over a window is :math:`h^\top M h` for :math:`h = \bar\psi_W - \bar\psi_R`. The value of a
-    row depends on no other row of the call, to the last bit: products are taken row by row, since BLAS sums in an order that
-    depends on how many rows it is given.
+    row has the same bits whatever other rows are in the call: products are computed row by row, because the order in which
+    BLAS sums depends on the number of rows.
 
     Parameters
     ----------
     frame : Frame
-        Where the length scale is 1.
+        Frame in which the length scale is 1.
     centers : array of shape (b, d)
-        In the frame.
+        Centres in the frame.
     projection : array of shape (b, r)
         :math:`M^{1/2}` times a rotation.
     mean : array of shape (r,)
@@ -58,10 +57,10 @@ class DriftFeatures:
     def of(
         cls, X: np.ndarray, frame: Frame, centers: int, alpha: float, rng: np.random.Generator, **limits: Any
     ) -> tuple[Self, np.ndarray]:
-        """The map whose centres are rows of `X`, and its values at the other rows, of shape (n, r), with mean 0.
+        """Return the map with rows of `X` as centres, and its values at the other rows, of shape (n, r), with mean 0.
 
-        A centre is nearer to itself than any new row will be, so no row is both a centre and of the mean. At most a quarter
-        of the rows are centres: functions as wide as the reference need few.
+        A centre is nearer to itself than any new row is, so centres are left out of the mean. At most a quarter of the rows
+        are centres: functions as wide as the reference need few.
         """
         order = rng.permutation(len(X))
         count = max(1, min(centers, len(X) // 4))
@@ -81,7 +80,7 @@ class DriftFeatures:
         return cls(frame, system.centers, projection, psi.mean(axis=0) @ projection), values @ turn
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
-        """Values of shape (n, r) at rows of shape (n, n_features)."""
+        """Return the values at rows of shape (n, n_features), of shape (n, r)."""
         z = np.ascontiguousarray(self.frame.enter(X))
         cross = np.matmul(z[:, None, :], self.centers.T)[:, 0]
         squares = (z * z).sum(axis=1)[:, None] + (self.centers * self.centers).sum(axis=1) - 2.0 * cross

@@ -9,13 +9,13 @@ from typing import Any, Self
 import numpy as np
 from scipy.sparse import csr_array
 
-# Twice as many rows in both samples are the fewest that are permuted in groups and not one by one.
+# Smallest number of groups; from twice as many rows in both samples, groups are permuted instead of rows.
 _GROUPS = 4000
-# Groups that the smaller sample keeps at least: with fewer, its permutations would run out.
+# Smallest number of groups in the smaller sample: with fewer there would be too few different permutations.
 _LEAST_GROUPS = 200
 _MOST_AGAINST_ONE = 100
 _ENOUGH = 20_000
-# A sample that is so many times smaller than both together is summed over its own rows only.
+# If a sample is this many times smaller than both together, sums are over its own rows only.
 _SPARSE = 16
 _TOLERANCE = 1e-8
 
@@ -29,9 +29,9 @@ class Units:
     rows : array of shape (sum(sizes) group,)
         Positions of the rows in the samples, X above Y; group by group, those of the first sample first.
     sizes : tuple of two int
-        Units in each sample.
+        Number of units in each sample.
     group : int
-        Rows in a unit.
+        Number of rows in a unit.
     """
 
     rows: np.ndarray
@@ -43,7 +43,7 @@ class Units:
         """Form units of samples of `n` and `m` rows; rows that fill no group, or are too many to matter, are left out at random.
 
         Any fixed set of permutations of exchangeable units gives an exact test. Where each unit is a group of rows of the
-        same sample, drawn without a look at values, units are exchangeable if rows are.
+        same sample, drawn without regard to values, units are exchangeable if rows are.
         """
         smaller = min(n, m)
         # The variance goes with 1/n + 1/m: beyond a hundred to one, more rows do not change it by one percent.
@@ -58,7 +58,7 @@ class Units:
 
 
 def is_sparse(sizes: tuple[int, int]) -> bool:
-    """Return whether label vectors of samples of these sizes hold little but zeros."""
+    """Tell whether label vectors of samples of these sizes are mostly zeros."""
     return sum(sizes) > _SPARSE * min(sizes)
 
 
@@ -66,19 +66,19 @@ def is_sparse(sizes: tuple[int, int]) -> bool:
 class Labels:
     """Label vectors, observed and permuted: how many units of each distinct kind are in the smaller sample.
 
-    The statistics see the permutations through :meth:`contrasts` and :meth:`own_products` only. Another scheme, such as
-    blocks of unequal size that stay together, needs another `members` and `weights` and nothing else.
+    The statistics use the permutations through :meth:`contrasts` and :meth:`own_products` only. Another scheme, such as
+    permutation of blocks of unequal size, needs only other `members` and `weights`.
 
     Parameters
     ----------
     members : array or sparse array of shape (1 + B, m)
         Counts; the first line is the observed one.
     counts : array of shape (m,)
-        Units of both samples that are alike.
+        Number of equal units in both samples together.
     sizes : tuple of two int
         Units in the smaller and in the larger sample.
     weights : array of shape (m,), optional
-        Rows in each unit; left out where all units have the same number.
+        Number of rows in each unit; None if all units have the same number.
     """
 
     members: Any
@@ -90,8 +90,8 @@ class Labels:
     def draw(cls, place: np.ndarray, sizes: tuple[int, int], permutations: int, rng: np.random.Generator) -> Self:
         """Draw permutations of units whose distinct ones are numbered by `place`, those of the first sample first.
 
-        Nothing but `place` and the number of units in the smaller sample goes into the draws, so that neither the order of
-        the rows nor which sample is called the first makes a difference.
+        The draws depend only on `place` and the number of units in the smaller sample, so that neither the order of the rows
+        nor the order of the samples matters.
         """
         total, smaller = sum(sizes), min(sizes)
         sorted_place = np.sort(place)
@@ -141,7 +141,7 @@ class Labels:
     def own_products(self, squares: np.ndarray) -> np.ndarray:
         """Return what products of units with themselves add to quadratic forms with the diagonal `squares`, of shape (m, k).
 
-        Up to a constant, so that samples of one size have none.
+        They are defined up to a constant, so that they are 0 for samples of equal size.
         """
         if self.weights is None and self.sizes[0] == self.sizes[1]:
             return np.zeros((1, squares.shape[1]))
@@ -154,7 +154,7 @@ class Labels:
 
 
 def at_least(statistics: np.ndarray, bar: Any) -> np.ndarray:
-    """Return whether statistics reach `bar`, equal ones in spite of rounding."""
+    """Tell whether statistics are at least `bar`, up to rounding."""
     return np.asarray(statistics >= bar - _TOLERANCE * np.maximum(1.0, np.abs(bar)))
 
 
