@@ -167,7 +167,7 @@ def test_constant_columns_explain_nothing_and_keep_their_value_at_fit(rows):
     np.testing.assert_array_equal(np.delete(explanation.rise, 1, axis=1), plain.rise)
 
 
-@pytest.mark.parametrize("wild", [1e9, 1e20, 1e300])
+@pytest.mark.parametrize("wild", [1e9, 1e300])
 def test_an_extreme_cell_is_the_reason_and_costs_the_others_no_digits(detector, wild):
     row = table(1, seed=8)
     row[0, 3] = wild

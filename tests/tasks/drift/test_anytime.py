@@ -43,7 +43,7 @@ def test_scikit_learn_contract(estimator, check, monkeypatch):
     ],
 )
 def test_false_alarms_over_short_streams(draw):
-    assert binomtest(alarm_share(60, 300, 0.2, draw), 60, 0.2, "greater").pvalue > 1e-3
+    assert binomtest(alarm_share(40, 300, 0.2, draw), 40, 0.2, "greater").pvalue > 1e-3
 
 
 @pytest.mark.slow
