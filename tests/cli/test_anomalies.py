@@ -310,8 +310,8 @@ class TestRefused:
     def test_files(self, file, tmp_path):
         assert "does not exist" in refused("anomalies", tmp_path / "none.csv")
         assert "is a folder" in refused("anomalies", tmp_path)
-        (tmp_path / "t.xlsx").write_bytes(b"x")
-        assert "'.xlsx'" in refused("anomalies", tmp_path / "t.xlsx")
+        (tmp_path / "t.doc").write_bytes(b"x")
+        assert "'.doc'" in refused("anomalies", tmp_path / "t.doc")
 
     def test_columns(self, file):
         assert "'z'" in refused("anomalies", file, "--columns", "a,z")
@@ -358,19 +358,16 @@ class TestRefused:
     def test_save_and_model_exclude_each_other(self, file, tmp_path):
         assert "exclude" in refused("anomalies", file, "--save", tmp_path / "a", "--model", tmp_path / "b")
 
-    @pytest.mark.parametrize(
-        ("package", "option", "name"), [("pyarrow", "--out", "o.parquet"), ("matplotlib", "--plot", "p.png")]
-    )
-    def test_missing_packages(self, file, tmp_path, monkeypatch, package, option, name):
+    def test_missing_packages(self, file, tmp_path, monkeypatch):
         real = importlib.import_module
 
         def missing(module, *rest):
-            if module.startswith(package):
+            if module.startswith("matplotlib"):
                 raise ImportError(module)
             return real(module, *rest)
 
         monkeypatch.setattr(importlib, "import_module", missing)
-        assert "pip install 'isopleth[" in refused("anomalies", file, option, tmp_path / name)
+        assert "pip install 'isopleth[" in refused("anomalies", file, "--plot", tmp_path / "p.png")
 
 
 class TestFailures:
