@@ -278,7 +278,7 @@ class TestRefused:
             ("a,b\n1,2\n3,nan\n", ["'b' (line 3)"]),
             ("a,b\n1,2\n3,inf\n", ["'b' (line 3)"]),
             ("a,b\n1,2\n3,\n", ["'b' (line 3)"]),
-            ("a,name\n1,x\n2,y\n", ["'name'", "--columns a"]),
+            ("a,name\n1,x\n2,y\n", ["'name'", "--exclude name"]),
             ("a,a\n1,2\n3,4\n", ["'a'", "more than once"]),
             ("a,b\n1,2\n3,\x00\n", ["line 3", "binary"]),
             ("a,b\n1,1\n1,1\n1,1\n", ["rows"]),

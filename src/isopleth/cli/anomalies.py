@@ -9,14 +9,15 @@ from pathlib import Path
 import click
 import numpy as np
 
-from isopleth.cli.columns import read_for_model
+from isopleth.cli.columns import read_for_model, read_numbers
 from isopleth.cli.findings import Findings, explained, report
 from isopleth.cli.messages import Stages, naming_columns
 from isopleth.cli.models import columns_at_fit, judged, load_detector, matched_columns, of_this_version
+from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import Outputs
 from isopleth.cli.text import counted
 from isopleth.errors import InputError
-from isopleth.io import Table, read_table
+from isopleth.io import Table
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 
 
@@ -26,7 +27,7 @@ def anomalies(
     contamination: float | None,
     fdr: float,
     reference: Path | None,
-    columns: list[str] | None,
+    options: TableOptions,
     top: int,
     save_to: Path | None,
     model: Path | None,
@@ -49,19 +50,19 @@ def anomalies(
             detector = load_detector(model)
             with of_this_version(model):
                 expected = columns_at_fit(detector)
-            table = read_for_model(file, columns, *expected)
+            table = read_for_model(file, options, *expected)
             stage("scoring")
             with of_this_version(model):
                 findings = score(detector, table, fdr)
         elif reference:
-            ordinary = read_table(reference, columns)
+            ordinary = read_numbers(reference, options)
             stage("fitting")
             detector = fit(ordinary, contamination, novelty=True)
-            table = read_for_model(file, columns, *columns_at_fit(detector))
+            table = read_for_model(file, options, *columns_at_fit(detector))
             stage("scoring")
             findings = score(detector, table, fdr)
         else:
-            table = read_table(file, columns)
+            table = read_numbers(file, options)
             stage("fitting")
             detector = fit(table, contamination)
             findings = training_findings(detector, table, fdr)

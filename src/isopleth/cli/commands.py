@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import click
 
 from isopleth.cli.messages import options_named
+from isopleth.cli.options import ColumnList, TableOptions
 from isopleth.cli.signals import leaving_at_once
 from isopleth.io.files import check_source
 
@@ -45,21 +45,31 @@ class Command(click.Command):
         with leaving_at_once():
             module = import_module(f"isopleth.cli.{self.name}")
         with options_named(self):
-            return getattr(module, str(self.name))(**ctx.params)
+            return getattr(module, str(self.name))(**TableOptions.gathered(ctx.params))
 
 
-class ColumnList(click.ParamType):
-    """Option type of names separated by commas; a name that holds a comma is quoted as in a CSV file."""
+_TABLE_OPTIONS = [
+    click.option("--exclude", type=ColumnList(), help="Leave these columns out."),
+    click.option("--id", "identifiers", type=ColumnList(), help="These columns identify rows: leave them out."),
+    click.option("--keep-id", "keep_identifiers", is_flag=True, help="Use columns that look like identifiers, too."),
+    click.option("--categorical", type=ColumnList(), help="Take these columns as categories."),
+    click.option("--numeric", type=ColumnList(), help="Take these columns as numbers."),
+    click.option(
+        "--missing", type=ColumnList(), help="Words that mean a missing cell.  [default: NA, N/A, NaN, null, ?, ...]"
+    ),
+    click.option("--decimal", type=click.Choice([".", ","]), help="Decimal sign of text files.  [default: recognised]"),
+]
 
-    name = "a,b,..."
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
-        """Return the names in `value`."""
-        try:
-            names = next(csv.reader([value], skipinitialspace=True), [])
-        except csv.Error:
-            self.fail(f"{value!r} is no list of names: quote a name that holds a line break.", param, ctx)
-        return [name.strip() for name in names if name.strip()]
+def table_options(columns: str, about: str) -> Callable[[Callable], Callable]:
+    """Return a decorator that adds the options of every command that reads a table."""
+
+    def added(function: Callable) -> Callable:
+        for option in reversed([click.option(columns, "columns", type=ColumnList(), help=about), *_TABLE_OPTIONS]):
+            function = option(function)
+        return function
+
+    return added
 
 
 row_numbers_option = click.option(
@@ -102,7 +112,7 @@ raw_text_option = click.option(
 @click.option(
     "--reference", type=_PATH, help="Judge the rows of FILE by this table, whose rows are known to be ordinary."
 )
-@click.option("--columns", type=ColumnList(), help="Use these columns only.")
+@table_options("--columns", "Use these columns only.")
 @click.option("--top", type=click.IntRange(min=0), default=10, show_default=True, help="Show so many rows.")
 @click.option("--save", "save_to", metavar="MODEL", type=_PATH, help="Keep the fitted model in this file.")
 @click.option("--model", metavar="MODEL", type=_PATH, help="Score the rows with this model instead of fitting one.")
@@ -116,7 +126,7 @@ raw_text_option = click.option(
 @row_numbers_option
 @raw_text_option
 def anomalies() -> None:
-    """Show the least likely rows of FILE, a table in .csv, .tsv, .parquet, .npy or .npz.
+    """Show the least likely rows of FILE, a table in a format that is read (see isopleth --help).
 
     Each row is judged by the other rows of FILE. With --reference, the rows are judged by the rows of that table, which are
     known to be ordinary, and with --model by those that the model was fitted on.
@@ -125,7 +135,7 @@ def anomalies() -> None:
 
 @click.command(cls=Command, short_help="Show where a series changes.", reads={"file": "file"})
 @click.argument("file", type=_PATH)
-@click.option("--column", "columns", type=ColumnList(), help="Use this column, or several as one series of vectors.")
+@table_options("--column", "Use this column, or several as one series of vectors.")
 @click.option(
     "--false-alarm-rate",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
@@ -141,7 +151,7 @@ def anomalies() -> None:
 @click.option("--plot", type=_PATH, help="Draw the series, its changes and the score curve; .png, .svg or .pdf.")
 @row_numbers_option
 def changes() -> None:
-    """Show where the series in FILE changes, a table with a row a step in .csv, .tsv, .parquet, .npy or .npz."""
+    """Show where the series in FILE changes, a table with a row a step in a format that is read (see isopleth --help)."""
 
 
 @click.command(
@@ -149,7 +159,7 @@ def changes() -> None:
 )
 @click.argument("a", type=_PATH)
 @click.argument("b", type=_PATH)
-@click.option("--columns", type=ColumnList(), help="Use these columns only.")
+@table_options("--columns", "Use these columns only.")
 @click.option(
     "--out", type=_PATH, help="Write file, line (or row) and fitted difference of every row; .csv or .parquet."
 )
@@ -161,7 +171,7 @@ def changes() -> None:
 @row_numbers_option
 @raw_text_option
 def compare() -> None:
-    """Test whether the rows of A and B, tables in .csv, .tsv, .parquet, .npy or .npz, are from one distribution.
+    """Test whether the rows of A and B, tables in a format that is read (see isopleth --help), are from one distribution.
 
     Columns are matched by name where both files have names, and by position otherwise.
     """
@@ -189,7 +199,7 @@ def demo() -> None:
     show_default=True,
     help="A density or its score (the gradient of the log density), both on landmarks.",
 )
-@click.option("--columns", type=ColumnList(), help="Use these columns only.")
+@table_options("--columns", "Use these columns only.")
 @click.option(
     "--size",
     type=click.IntRange(min=2),
@@ -224,7 +234,7 @@ def fit() -> None:
     show_default=True,
     help="Mean number of rows until a false alarm.",
 )
-@click.option("--columns", type=ColumnList(), help="Use these columns only.")
+@table_options("--columns", "Use these columns only.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line for each alarm, and nothing else.")
 def monitor() -> None:
     """Read rows in CSV from standard input and say, as they come, where they stop looking like the reference.
@@ -243,7 +253,7 @@ def monitor() -> None:
 @click.argument("train", type=_PATH)
 @click.argument("test", type=_PATH)
 @click.option("--target", required=True, metavar="COL", help="The column of TRAIN that names the class of each row.")
-@click.option("--columns", type=ColumnList(), help="Use these columns only, besides the target.")
+@table_options("--columns", "Use these columns only, besides the target.")
 @click.option("--level", type=float, default=0.95, show_default=True, help="Confidence of each interval.")
 @click.option("--out", type=_PATH, help="Write class, prior, lower and upper; .csv or .parquet.")
 @click.option("--plot", type=_PATH, help="Draw the shares; .png, .svg or .pdf.")
@@ -251,7 +261,7 @@ def monitor() -> None:
 def prior() -> None:
     """Estimate the share of each class among the rows of TEST from labelled rows in TRAIN.
 
-    Both are tables in .csv, .tsv, .parquet, .npy or .npz. The classes may be numbers or words. What TEST has besides the
+    Both are tables in a format that is read (see isopleth --help). The classes may be numbers or words. What TEST has besides the
     columns of TRAIN is not read.
     """
 
@@ -270,7 +280,7 @@ def prior() -> None:
     type=_PATH,
     help="Write line (or row) and answers there; .csv, .parquet or .npy.",
 )
-@click.option("--columns", type=ColumnList(), help="Use these columns only.")
+@table_options("--columns", "Use these columns only.")
 @click.option("--chunk-rows", type=click.IntRange(min=1), help="Rows in memory at a time.  [default: those of 8 MiB]")
 @click.option("--resume", is_flag=True, help="Go on where an interrupted run has stopped, if there was one.")
 @row_numbers_option

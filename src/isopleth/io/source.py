@@ -181,10 +181,11 @@ def refuse_text(
         raise InputError(f"{subject}; leave {'them' if len(text) > 1 else 'it'} out of `columns`.")
     if not numeric:
         raise InputError(f"{subject}, and there are no others; a table of numbers is needed.")
-    raise InputError(f"{subject}; choose those to use with `columns={_choice(numeric)}`.")
+    raise InputError(f"{subject}; choose those to use with `columns={choice(numeric)}`.")
 
 
-def _choice(names: Sequence[str]) -> str:
+def choice(names: Sequence[str]) -> str:
+    """Return names as a list in Python, cut short when there are many."""
     few = ", ".join(map(repr, names[:_MANY]))
     return f"[{few}]" if len(names) <= _MANY else f"[{few}, ...]"
 
