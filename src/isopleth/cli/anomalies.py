@@ -90,7 +90,12 @@ def fit(table: Table, contamination: float | None = None, *, novelty: bool = Fal
 def training_findings(detector: AnomalyDetector, table: Table, fdr: float = 0.1) -> Findings:
     """Return the findings of a detector in the table it was fitted to."""
     return Findings(
-        table, detector.training_scores_, detector.p_values_, detector.training_labels_, detector.select(fdr=fdr)
+        table,
+        detector.training_scores_,
+        detector.p_values_,
+        detector.training_labels_,
+        detector.select(fdr=fdr),
+        rows_behind=len(detector.p_values_),
     )
 
 
@@ -99,7 +104,8 @@ def score(detector: AnomalyDetector, table: Table, fdr: float) -> Findings:
     with matched_columns():
         scores, p_values, flagged = judged(detector, table.values)
         certain = detector.select(table.values, fdr=fdr)
-    return Findings(table, scores, p_values, np.where(flagged, -1, 1), certain)
+    behind = len(detector.p_values_)
+    return Findings(table, scores, p_values, np.where(flagged, -1, 1), certain, rows_behind=behind)
 
 
 def rule_of_flags(detector: AnomalyDetector) -> str:

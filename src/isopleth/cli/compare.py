@@ -9,6 +9,7 @@ import numpy as np
 
 from isopleth.cli.columns import read_numbers
 from isopleth.cli.messages import Stages, naming_columns
+from isopleth.cli.numbers import ColumnNumbers, p_value
 from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import Outputs
 from isopleth.cli.text import aligned, counted, places, shortened
@@ -115,7 +116,7 @@ def report(result: TwoSampleResult, first: Table, second: Table, interval: str, 
     n, m = result.sizes
     head = f"{n:,} and {m:,} rows, {counted(len(names), 'column')} ({shortened(first.names)})"
     verdict = "the samples differ" if result.pvalue <= _LEVEL else "no difference is shown"
-    lines = [head, f"p-value {result.pvalue:.3g} ({result.n_permutations} permutations): {verdict}"]
+    lines = [head, f"p-value {p_value(result.pvalue)} ({result.n_permutations} permutations): {verdict}"]
     if interval:
         lines.append(interval)
     return "\n\n".join(["\n".join(lines), _table(result, first, second, names, top), _meaning(result)])
@@ -126,10 +127,11 @@ def _table(result: TwoSampleResult, first: Table, second: Table, names: list[str
     cells = [["p-value", "median A", "median B", "spread A", "spread B", "column"]]
     for j in witness.order[:top]:
         samples = [table.values[:, j] for table in (first, second)]
-        middles = [f"{np.median(values):.4g}" for values in samples]
-        spreads = [f"{np.subtract(*np.percentile(values, [75, 25])):.4g}" for values in samples]
+        numbers = ColumnNumbers(np.concatenate(samples))
+        middles = [numbers.statistic(float(np.median(values))) for values in samples]
+        spreads = [numbers.statistic(float(np.subtract(*np.percentile(values, [75, 25])))) for values in samples]
         mark = " *" if witness.pvalues[j] <= _LEVEL else ""
-        cells.append([f"{witness.pvalues[j]:.3g}", *middles, *spreads, names[j] + mark])
+        cells.append([p_value(witness.pvalues[j]), *middles, *spreads, names[j] + mark])
     return aligned(cells)
 
 
