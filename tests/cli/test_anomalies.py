@@ -79,22 +79,19 @@ class TestReport:
         lines = result.stdout.splitlines()
         assert lines[0].startswith("61 rows, 3 columns (a, b, c): ")
         assert lines[2].split() == ["rank", "line", "score", "p-value", "flag", "most", "extreme", "columns"]
-        rank, line, _score, p_value, flag, *columns = lines[3].split()
-        assert (rank, line, flag) == ("1", "62", "*")
-        assert 0 < float(p_value) < 0.05
+        rank, line, _score, sign, p_value, flag, *columns = lines[3].split()
+        # A tenth of one row in 61 is the least that they can show.
+        assert (rank, line, sign, p_value, flag) == ("1", "62", "<", "0.002", "**")
         assert columns[:2] in (["a=30", "c=-20"], ["c=-20", "a=30"])
         assert lines[-1].startswith("p-value: the share of rows")
-        assert "; of flagged rows about 10% may be ordinary ones, more where " in lines[-1]
-        assert len(lines) == 3 + 10 + 2
+        assert "**: certain at a false discovery rate of 0.1 (1 row)." in lines[-2]
+        assert len(lines) == 3 + 10 + 3
 
-    def test_where_no_row_is_flagged_it_is_said_what_it_would_take(self, tmp_path):
+    def test_where_no_row_is_certain_it_is_said(self, tmp_path):
         np.save(tmp_path / "t.npy", np.random.default_rng(2).uniform(size=(50, 2)))
         result = run("anomalies", tmp_path / "t.npy")
-        assert ": 0 flagged" in result.stdout
-        assert result.stdout.splitlines()[-1].startswith(
-            "No row is flagged: among 50 rows the least likely would have to have a p-value below 0.002, "
-        )
-        assert "ordinary ones" not in result.stdout
+        assert "certain at a false discovery rate of 0.1 (0 rows)." in result.stdout
+        assert " ** " not in result.stdout
 
     def test_row_numbers_stand_beside_the_lines_if_asked_for(self, file, tmp_path):
         out = tmp_path / "out.csv"
@@ -109,7 +106,7 @@ class TestReport:
         assert "2 columns (a\\nb, \\x1b[31mred)" in result.stdout
         assert "a\\nb=30" in result.stdout
         assert "\x1b" not in result.stdout
-        assert len(result.stdout.splitlines()) == 3 + 10 + 2
+        assert len(result.stdout.splitlines()) == 3 + 10 + 3
 
     @pytest.mark.parametrize(("top", "shown"), [(0, 0), (3, 3), (1000, 61)])
     def test_top(self, file, top, shown):
@@ -140,7 +137,7 @@ class TestFiles:
     def test_out_holds_every_row(self, file, tmp_path):
         assert run("anomalies", file, "--out", tmp_path / "out.csv").exit_code == 0
         rows = rows_of(tmp_path / "out.csv")
-        assert list(rows[0]) == ["line", "score", "p_value", "label"]
+        assert list(rows[0]) == ["line", "score", "p_value", "label", "certain"]
         detector = AnomalyDetector(random_state=0).fit(X)
         assert [int(row["line"]) for row in rows] == list(range(2, 63))
         np.testing.assert_array_equal([float(row["score"]) for row in rows], detector.training_scores_)
@@ -151,7 +148,7 @@ class TestFiles:
         parquet = pytest.importorskip("pyarrow.parquet")
         assert run("anomalies", file, "--out", tmp_path / "out.parquet").exit_code == 0
         table = parquet.read_table(tmp_path / "out.parquet")
-        assert table.column_names == ["line", "score", "p_value", "label"]
+        assert table.column_names == ["line", "score", "p_value", "label", "certain"]
         assert table.num_rows == 61
 
     def test_plot(self, file, tmp_path):
@@ -196,7 +193,7 @@ class TestModel:
         result = run("anomalies", tmp_path / "new.csv", "--model", model)
         assert result.exit_code == 0
         assert result.stdout.startswith("1 row, 3 columns (a, b, c): 1 flagged")
-        assert "probability of at most about 2t" in result.stdout
+        assert "probability of at most about t," in result.stdout
 
     def test_a_row_that_cannot_be_drawn_leaves_no_files(self, model, tmp_path):
         pytest.importorskip("matplotlib")
@@ -381,7 +378,7 @@ class TestFailures:
         ],
     )
     def test_one_line(self, file, monkeypatch, error, code, words):
-        def fail(table):
+        def fail(table, contamination):
             raise error
 
         monkeypatch.setattr(command, "fit", fail)
@@ -391,7 +388,7 @@ class TestFailures:
         assert result.stderr.count("\n") == 1
 
     def test_warnings_are_single_lines(self, file, monkeypatch):
-        def warn(table):
+        def warn(table, contamination):
             warnings.warn("first\n  second", UserWarning, stacklevel=1)
             return AnomalyDetector(random_state=0).fit(table.values)
 
