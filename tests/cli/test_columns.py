@@ -82,6 +82,17 @@ def test_every_command_leaves_identifiers_out(file, tmp_path, verb):
     assert "left out: order_no (identifier)" in fine(verb, *arguments, *leave).stderr
 
 
+def test_words_said_to_be_numbers_are_named_with_their_line(file):
+    result = run("anomalies", file, "--numeric", "word")
+    assert "t.csv: column 'word' holds 'x' at line 2; expected a number" in result.stderr
+
+
+def test_an_identifier_alone_is_refused(file):
+    result = run("anomalies", file, "--exclude", "a,b,word")
+    assert result.exit_code == 2
+    assert "no column is left to use: order_no (identifier)" in result.stderr
+
+
 def test_missing_words_and_decimal_commas(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a;b\n" + "".join(f"{a};{b}\n" for a, b in X.tolist()).replace(".", ","))
@@ -106,6 +117,12 @@ def test_compressed_files_and_standard_input_give_the_same(file, tmp_path, monke
     monkeypatch.setattr(packed, "_read", [])
     result = CliRunner().invoke(program, ["anomalies", "-", "--exclude", "word"], input=file.read_bytes())
     assert result.stdout == expected
+    monkeypatch.setattr(packed, "_read", [])
+    fit = ["fit", "-", "--exclude", "word", "--size", "10", "--out"]
+    result = CliRunner().invoke(program, [*fit, str(tmp_path / "one")], input=file.read_bytes(), catch_exceptions=False)
+    assert result.exit_code == 0
+    fine("fit", file, *fit[2:], tmp_path / "two")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
 def test_booleans_are_numbers(tmp_path):

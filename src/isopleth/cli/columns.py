@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -126,15 +127,19 @@ def _missing(options: TableOptions) -> frozenset[str]:
 
 def _kinds(path: Path, frame: Frame, options: TableOptions) -> TableColumns:
     """Decide the kinds of the columns, and say so if anything is left out or was recognised."""
-    kinds = TableColumns.of(
-        frame.data,
-        categorical=options.categorical or (),
-        numeric=options.numeric or (),
-        identifiers=options.identifiers or (),
-        # A column that is asked for by name is wanted.
-        keep_identifiers=options.keep_identifiers or options.columns is not None,
-        missing=_missing(options),
-    )
+    try:
+        kinds = TableColumns.of(
+            frame.data,
+            categorical=options.categorical or (),
+            numeric=options.numeric or (),
+            identifiers=options.identifiers or (),
+            # A column that is asked for by name is wanted.
+            keep_identifiers=options.keep_identifiers or options.columns is not None,
+            missing=_missing(options),
+        )
+    except InputError as error:  # rows of a file have lines, those of a frame are counted from 0
+        message = re.sub(r"\bin row (\d+)\b", lambda found: f"at {frame.place(int(found[1]))}", str(error))
+        raise InputError(f"{path}: {message}") from None
     notes = [*frame.notes, *kinds.notes]
     if kinds.left_out or notes:
         say(kinds.summary(len(frame.data)))

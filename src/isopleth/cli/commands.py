@@ -126,7 +126,7 @@ raw_text_option = click.option(
 @row_numbers_option
 @raw_text_option
 def anomalies() -> None:
-    """Show the least likely rows of FILE, a table in a format that is read (see isopleth --help).
+    """Show the least likely rows of FILE, a table (isopleth --help lists the formats).
 
     Each row is judged by the other rows of FILE. With --reference, the rows are judged by the rows of that table, which are
     known to be ordinary, and with --model by those that the model was fitted on.
@@ -151,7 +151,7 @@ def anomalies() -> None:
 @click.option("--plot", type=_PATH, help="Draw the series, its changes and the score curve; .png, .svg or .pdf.")
 @row_numbers_option
 def changes() -> None:
-    """Show where the series in FILE changes, a table with a row a step in a format that is read (see isopleth --help)."""
+    """Show where the series in FILE changes: a table with one row a step (isopleth --help lists the formats)."""
 
 
 @click.command(
@@ -171,13 +171,13 @@ def changes() -> None:
 @row_numbers_option
 @raw_text_option
 def compare() -> None:
-    """Test whether the rows of A and B, tables in a format that is read (see isopleth --help), are from one distribution.
+    """Test whether the rows of the tables A and B are from one distribution (isopleth --help lists the formats).
 
     Columns are matched by name where both files have names, and by position otherwise.
     """
 
 
-@click.command(cls=Command, short_help="Find known anomalies in a table that comes along.", reads={})
+@click.command(cls=Command, short_help="Find known anomalies in an included table.", reads={})
 @click.option(
     "--plot",
     type=click.Path(path_type=Path),
@@ -186,7 +186,7 @@ def compare() -> None:
     help="Where to draw the picture; .png, .svg or .pdf.",
 )
 def demo() -> None:
-    """Find the anomalies in a table of which it is known what they are."""
+    """Find the anomalies in an included table, in which they are known, and draw them."""
 
 
 @click.command(cls=Command, short_help="Fit a model to a table and keep it in a file.", reads={"file": "file"})
@@ -210,18 +210,18 @@ def demo() -> None:
     "--length-scale", type=click.FloatRange(min=0, min_open=True), help="Of all columns.  [default: by the data]"
 )
 @click.option("--chunk-rows", type=click.IntRange(min=1), help="Rows in memory at a time.  [default: those of 8 MiB]")
-@click.option("--resume", is_flag=True, help="Go on where an interrupted run has stopped, if there was one.")
+@click.option("--resume", is_flag=True, help="Continue an interrupted run, if there was one.")
 def fit() -> None:
     """Fit a model to FILE, a table in .csv, .tsv, .parquet or .npy that may be larger than memory.
 
-    The rows are gone through several times. Until the model is there, the sums of each pass lie in MODEL.partial;
+    The file is read several times. Until the model is complete, the sums of each pass are kept in MODEL.partial;
     with --resume an interrupted run gives the same bytes in the end. Detectors of anomalies are fitted in memory: isopleth
     anomalies --save.
     """
 
 
 @click.command(cls=Command, short_help="Watch rows from standard input for a change.", reads={"reference": "file"})
-@click.option("--reference", type=_PATH, required=True, help="Table of rows as they are while nothing changes.")
+@click.option("--reference", type=_PATH, required=True, help="Table of usual rows, with which the others are compared.")
 @click.option("--state", type=_PATH, help="Keep the place in the stream in this file, and go on there if it exists.")
 @click.option(
     "--replay", is_flag=True, help="Standard input begins at its first row again: skip rows counted in --state."
@@ -261,14 +261,13 @@ def monitor() -> None:
 def prior() -> None:
     """Estimate the share of each class among the rows of TEST from labelled rows in TRAIN.
 
-    Both are tables in a format that is read (see isopleth --help). The classes may be numbers or words. What TEST has besides the
-    columns of TRAIN is not read.
+    The classes may be numbers or words. Other columns of TEST than those of TRAIN are not read.
     """
 
 
 @click.command(
     cls=Command,
-    short_help="Write what a model says of each row of a table.",
+    short_help="Write the answers of a model for each row of a table.",
     reads={"model": "model file", "file": "file"},
 )
 @click.argument("model", type=_PATH)
@@ -282,10 +281,10 @@ def prior() -> None:
 )
 @table_options("--columns", "Use these columns only.")
 @click.option("--chunk-rows", type=click.IntRange(min=1), help="Rows in memory at a time.  [default: those of 8 MiB]")
-@click.option("--resume", is_flag=True, help="Go on where an interrupted run has stopped, if there was one.")
+@click.option("--resume", is_flag=True, help="Continue an interrupted run, if there was one.")
 @row_numbers_option
 def score() -> None:
-    """Write what MODEL says of each row of FILE, a table in .csv, .tsv, .parquet or .npy that may be larger than memory.
+    """Write the answers of MODEL for each row of FILE, a table in .csv, .tsv, .parquet or .npy that may be larger than memory.
 
     RESULT has for each row its line in FILE (its number where FILE has no lines) and log_density of a density; score, p_value
     and label (1: flagged) of a detector; of a score its vector, with d_ before the names of the columns; difference of the
