@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 from isopleth.columns import TableColumns
 from isopleth.errors import InputError
-from isopleth.io import open_rows, packed, read_frame, read_names, read_table
+from isopleth.io import open_rows, packed, read_frame, read_frame_chunks, read_names, read_table
 
 TEXT = "day,price,colour,sold\n2024-01-31,1.5,red,true\n2024-02-01,NA,blue,False\n2024-02-02,2.5,,true\n"
 CELLS = {
@@ -159,6 +159,44 @@ class TestFormats:
         frame = read_frame(path, most=1_000)
         assert frame.data.num_rows == len(frame.lines) == 1_000
         assert TableColumns.of(frame.data, numeric=["a"]).levels == [("w0", "w1", "w2")]
+
+
+class TestChunks:
+    @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet", ".jsonl"])
+    def test_chunks_are_encoded_as_the_whole(self, tmp_path, suffix):
+        rng = np.random.default_rng(0)
+        columns = {"a": rng.normal(size=40_000), "w": rng.choice(["x", "y", "01", "7"], 40_000).tolist()}
+        table = pa.table(columns | {"d": [datetime(2024, 1, 1 + i % 28) for i in range(40_000)]})
+        path = self.written(tmp_path, table, suffix)
+        whole, first = read_frame(path), read_frame(path, most=500)
+        kinds = TableColumns.of(first.data)
+        chunks = list(read_frame_chunks(path, first, 7_000))
+        assert [len(chunk.data) for chunk in chunks] == [7_000] * 5 + [5_000]
+        encoded, expected = [kinds.encode(chunk.data) for chunk in chunks], kinds.encode(whole.data)
+        assert np.array_equal(np.concatenate([part.numeric for part in encoded]), expected.numeric)
+        assert np.array_equal(np.concatenate([part.codes for part in encoded]), expected.codes)
+        if whole.lines is not None:
+            assert np.array_equal(np.concatenate([chunk.lines for chunk in chunks]), whole.lines)
+
+    @staticmethod
+    def written(tmp_path, table, suffix):
+        if suffix == ".parquet":
+            parquet.write_table(table, tmp_path / "t.parquet")
+            return tmp_path / "t.parquet"
+        if suffix == ".jsonl":
+            text = "".join(json.dumps(row, default=str) + "\n" for row in table.to_pylist())
+            return write(tmp_path, text, "t.jsonl")
+        rows = "".join(f"{r['a']!r},{r['w']},{r['d']}\n" for r in table.to_pylist())
+        content = f"a,w,d\n{rows}".encode()
+        return write(tmp_path, gzip.compress(content) if suffix.endswith("gz") else content, f"t{suffix}")
+
+    def test_a_blank_line_or_a_short_row_far_down(self, tmp_path):
+        text = "a,w\n" + "1,x\n" * 200_000 + "\n2,y\n"
+        first = read_frame(write(tmp_path, "a,w\n1,x\n2,y\n", "first.csv"))
+        (chunk,) = read_frame_chunks(write(tmp_path, text), first, 200_001)
+        assert chunk.lines[[0, -2, -1]].tolist() == [2, 200_001, 200_003]
+        with pytest.raises(InputError, match="line 200004: 1 cell"):
+            list(read_frame_chunks(write(tmp_path, text + "3\n"), first, 50_000))
 
 
 class TestNumbers:

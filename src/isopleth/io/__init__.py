@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from isopleth.io.files import atomic_write, check_target
     from isopleth.io.frames import Frame
     from isopleth.io.models import load, save
-    from isopleth.io.tables import FileRows, Table, open_rows, read_frame, read_names, read_table
+    from isopleth.io.tables import FileRows, Table, open_rows, read_frame, read_frame_chunks, read_names, read_table
 
 __all__ = [
     "FileRows",
@@ -23,6 +23,7 @@ __all__ = [
     "load",
     "open_rows",
     "read_frame",
+    "read_frame_chunks",
     "read_names",
     "read_table",
     "save",
@@ -38,6 +39,7 @@ _DEFINED_IN = {
     "load": "isopleth.io.models",
     "open_rows": "isopleth.io.tables",
     "read_frame": "isopleth.io.tables",
+    "read_frame_chunks": "isopleth.io.tables",
     "read_names": "isopleth.io.tables",
     "read_table": "isopleth.io.tables",
     "save": "isopleth.io.models",

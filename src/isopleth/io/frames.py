@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -13,13 +14,16 @@ import numpy as np
 
 from isopleth.columns import MISSING_WORDS
 from isopleth.errors import InputError, require
-from isopleth.io.arrow_text import NotPlainError
+from isopleth.io.arrow_text import NotPlainError, trimmed
 from isopleth.io.csv_file import Begun, opened, parse, repeated_header
 from isopleth.io.numerals import Numerals
 from isopleth.io.parquet_file import column_names, floats, opened_parquet
 from isopleth.io.source import Origin, UncheckedTable, positions, refuse_text
 from isopleth.io.text_columns import Labels, warn_of_numbered_header
-from isopleth.io.typed import typed
+from isopleth.io.typed import typed, without_missing
+
+# Rows that the exact reader turns into Arrow arrays at a time.
+_ROWS_AT_A_TIME = 8192
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +174,75 @@ def _exact_columns(path: Origin, begun: Begun, where: list[int], most: int | Non
             break
     lines = np.concatenate(numbers)[:most] if numbers else np.empty(0, dtype=np.int64)
     return [pa.chunked_array([pa.array(kept[j].cells[:most], pa.string())]) for j in where], lines
+
+
+def csv_chunks(path: Origin, delimiter: str | None, how: Reading, like: Frame, rows: int) -> Iterator[Frame]:
+    """Yield the rows of a text file, `rows` at a time, with the columns and kinds of `like`."""
+    import pyarrow as pa
+
+    with opened(path) as lines:
+        begun = Begun(path, lines, delimiter, how.decimal)
+        where = positions(path, begun.names, like.names)
+        kinds = like.data.schema.types
+        held, numbers = None, np.empty(0, dtype=np.int64)
+        for table, more in _string_pieces(path, begun, where):
+            held = table if held is None else pa.concat_tables([held, table])
+            numbers = np.concatenate([numbers, more])
+            while len(numbers) >= rows:
+                yield _chunk(path, begun, held.slice(0, rows), numbers[:rows], kinds, how, like)
+                held, numbers = held.slice(rows), numbers[rows:]
+        if held is not None and len(numbers):
+            yield _chunk(path, begun, held, numbers, kinds, how, like)
+
+
+def _chunk(
+    path: Origin, begun: Begun, strings: Any, lines: np.ndarray, kinds: list[Any], how: Reading, like: Frame
+) -> Frame:
+    import pyarrow as pa
+
+    found = []
+    for name, kind, cells in zip(like.names, kinds, strings.columns, strict=True):
+        if pa.types.is_string(kind):  # digits among words stay as they are written
+            found.append(without_missing(trimmed(cells), how.missing))
+        else:
+            found.append(typed(name, cells, how.missing, begun.numerals, lambda row: f"{path}, line {lines[row]}"))
+    return Frame(pa.table(found, names=like.names), like.names, like.named, path.shown, lines)
+
+
+def _string_pieces(path: Origin, begun: Begun, where: list[int]) -> Iterator[tuple[Any, np.ndarray]]:
+    """Yield the columns as strings with the lines of the rows: by Arrow as far as it gets, then by the exact reader."""
+    import pyarrow as pa
+
+    names, done = [begun.names[j] for j in where], 0
+    if begun.plain is not None:
+        try:
+            for batch in begun.plain.batches(where):
+                yield pa.table(batch.columns, names=names), begun.plain.lines(done, batch.num_rows)
+                done += batch.num_rows
+            return
+        except NotPlainError:
+            pass
+    begun.rows = islice(begun.rows, done, None)
+    while few := list(islice(begun.rows, _ROWS_AT_A_TIME)):
+        kept = {j: Labels() for j in where}
+        lines = np.concatenate(list(parse(path, iter(few), len(begun.names), kept)))
+        yield pa.table([pa.array(kept[j].cells, pa.string()) for j in where], names=names), lines
+
+
+def whole_in_chunks(frame: Frame, rows: int) -> Iterator[Frame]:
+    """Yield the rows of a frame in memory, `rows` at a time."""
+    for start in range(0, len(frame.data), rows):
+        data = frame.data[start : start + rows] if isinstance(frame.data, np.ndarray) else frame.data.slice(start, rows)
+        yield replace(frame, data=data, lines=None if frame.lines is None else frame.lines[start : start + rows])
+
+
+def parquet_chunks(path: Origin, how: Reading, like: Frame, rows: int) -> Iterator[Frame]:
+    """Yield the rows of a Parquet file, `rows` at a time, with the columns of `like`."""
+    import pyarrow as pa
+
+    with opened_parquet(path) as file:
+        for batch in file.iter_batches(rows, columns=like.names):
+            yield _arrow_frame(path, pa.Table.from_batches([batch]).select(like.names), like.names, how)
 
 
 def parquet_frame(path: Origin, how: Reading) -> Frame:

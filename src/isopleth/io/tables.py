@@ -18,11 +18,14 @@ from isopleth.io.frames import (
     Frame,
     Reading,
     array_frame,
+    csv_chunks,
     csv_frame,
     json_frame,
     missing_words,
     numbers_of,
+    parquet_chunks,
     parquet_frame,
+    whole_in_chunks,
     workbook_frame,
 )
 from isopleth.io.numpy_file import NpySource, read_npz
@@ -104,9 +107,12 @@ def _npz_frame(path: Origin, how: Reading) -> Frame:
     return array_frame(path, table.values, table.names, how)
 
 
+# What stands between the cells of text files; None means: find out.
+_DELIMITERS = {".csv": None, ".tsv": "\t"}
+
 _FORMATS = {
-    ".csv": _delimited(None),
-    ".tsv": _delimited("\t"),
+    ".csv": _delimited(_DELIMITERS[".csv"]),
+    ".tsv": _delimited(_DELIMITERS[".tsv"]),
     ".jsonl": _by_frame((), json_frame),
     ".xlsx": _by_frame((b"PK\x03\x04",), workbook_frame),
     ".parquet": _in_blocks(b"PAR1", ParquetSource, read_parquet_names, parquet_frame),
@@ -318,6 +324,58 @@ def read_frame(
     frame = kind.frame(source, Reading(columns, exclude, missing_words(missing), decimal, most))
     check_shape(source, len(frame.data), len(frame.names), min_rows)
     return frame
+
+
+def read_frame_chunks(
+    path: str | os.PathLike[str],
+    like: Frame,
+    rows: int,
+    *,
+    missing: Sequence[str] | None = None,
+    decimal: str | None = None,
+) -> Iterator[Frame]:
+    """Read a table with columns of all kinds in chunks, for files larger than memory.
+
+    Text and Parquet files are read chunk by chunk, and files of other formats as a whole.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, in a format of :func:`read_table`.
+    like : Frame
+        The first rows of it, by :func:`read_frame` with `most`: they decide the columns, and which of these hold words.
+    rows : int
+        Rows of a chunk; the last may have fewer.
+    missing, decimal
+        As for :func:`read_frame`.
+
+    Yields
+    ------
+    Frame
+
+    Raises
+    ------
+    InputError
+        As :func:`read_frame`, when the chunk is reached.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name) / "orders.csv"
+    >>> _ = path.write_text("price,colour\\n1.5,red\\n2,blue\\n3,red\\n")
+    >>> first = read_frame(path, most=2)
+    >>> [chunk.data.column("colour").to_pylist() for chunk in read_frame_chunks(path, first, 2)]
+    [['red', 'blue'], ['red']]
+    >>> folder.cleanup()
+    """
+    source, kind = recognised(path)
+    how = Reading(like.names, (), missing_words(missing), decimal)
+    if source.suffix in _DELIMITERS:
+        return csv_chunks(source, _DELIMITERS[source.suffix], how, like, rows)
+    if source.suffix == ".parquet":
+        return parquet_chunks(source, how, like, rows)
+    return whole_in_chunks(kind.frame(source, how), rows)
 
 
 def read_names(path: str | os.PathLike[str]) -> list[str] | None:
