@@ -77,8 +77,7 @@ class PlainText:
                 reader = arrow_csv.open_csv(
                     file,
                     arrow_csv.ReadOptions(use_threads=False, block_size=_PIECE, column_names=names),
-                    # A blank line is then a record of too few cells, which the exact reader leaves out.
-                    arrow_csv.ParseOptions(delimiter=self.delimiter, ignore_empty_lines=False),
+                    arrow_csv.ParseOptions(delimiter=self.delimiter),
                     arrow_csv.ConvertOptions(
                         include_columns=wanted, column_types=dict.fromkeys(wanted, pa.string()), check_utf8=False
                     ),
@@ -168,19 +167,22 @@ def scan(path: Path, byte: int, lines: int, delimiter: str, width: int) -> Plain
         while piece := file.read(_PIECE):
             piece += file.readline(_PIECE)
             places.append((n_rows, byte))
-            if not _is_plain(piece, width) or (b'"' in piece and (misplaced.search(piece) or unclosed.search(piece))):
+            if not _is_plain(piece) or (b'"' in piece and (misplaced.search(piece) or unclosed.search(piece))):
                 return None
             if not piece.isascii():
                 try:
                     decoder.decode(piece)
                 except UnicodeDecodeError:
                     return None
-            n_rows += int(np.count_nonzero(np.frombuffer(piece, np.uint8) == _LINE_END)) + (not piece.endswith(b"\n"))
+            ends = np.frombuffer(piece, np.uint8) == _LINE_END
+            if (ends[1:] & ends[:-1]).any():  # a blank line
+                return None
+            n_rows += int(np.count_nonzero(ends)) + (not piece.endswith(b"\n"))
             byte += len(piece)
     return PlainText(path, delimiter, width, lines + 1, n_rows, places)
 
 
-def _is_plain(piece: bytes, width: int) -> bool:
-    if b"\0" in piece or piece.startswith((b"\n", b"\r\n")) or (width == 1 and b"\n\n" in piece):
+def _is_plain(piece: bytes) -> bool:
+    if b"\0" in piece or piece.startswith((b"\n", b"\r\n")):
         return False
     return b"\r" not in piece or (b"\n\r\n" not in piece and piece.count(b"\r") == piece.count(b"\r\n"))
