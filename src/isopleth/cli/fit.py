@@ -96,7 +96,7 @@ def _naming_options(size: int) -> Iterator[None]:
                 f"{error.limit / 2**20:,.0f} MiB; {remedy}."
             ) from error
     for warning in caught:
-        text = str(warning.message).replace(", or give length_scale one number a column", " first")
+        text = str(warning.message).replace(", or give length_scale one number for each column", " first")
         warnings.warn(text, warning.category, stacklevel=3)
 
 
