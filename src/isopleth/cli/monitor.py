@@ -95,7 +95,7 @@ def _known(state: Path, table: Table, window: int, run_length: float) -> DriftMo
             f"{state} was made with another reference than {table.source}, or with other columns of it; give the same ones, "
             "or another file."
         )
-    # What does not fit shows at the first row, and not in the midst of a stream.
+    # A state that does not fit is refused at the first row, not in the middle of a stream.
     with of_this_version(state), matched_columns():
         place = watching.state_
         watching.update(table.values[:1])

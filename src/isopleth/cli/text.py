@@ -26,7 +26,7 @@ def aligned(cells: Sequence[Sequence[str]], width: int | None = None) -> str:
     cells : sequence of sequence of str
         The rows, the header first; all have the same number of cells.
     width : int, optional
-        Characters of a line; the last cell of a longer row goes on below itself. By default the width of the terminal, and
+        Characters of a line; the last cell of a longer row is folded. By default the width of the terminal, and
         no limit where the output is none.
 
     Returns

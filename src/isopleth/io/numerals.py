@@ -40,7 +40,7 @@ class Numerals:
 
     @property
     def ordinary(self) -> bool:
-        """Whether Python reads the numbers as they are."""
+        """True if Python reads the numbers as they are."""
         return self.decimal == "." and not self.grouped
 
     @cached_property

@@ -102,7 +102,7 @@ def opened_parquet(path: Origin) -> Iterator[Any]:
     from pyarrow import parquet
 
     try:
-        # Read by and by: a group of rows may be as large as the file.
+        # Read in pieces: a group of rows may be as large as the file.
         with parquet.ParquetFile(path.path, buffer_size=_BUFFER, pre_buffer=False) as file:
             yield file
     except (arrow.ArrowException, OSError):

@@ -236,7 +236,8 @@ def read_table(
     Returns
     -------
     Table
-        Every value finite.
+        Every value finite. Its arrays begin with row 0; messages name a row of a text file by its line and a row of another
+        file by its number, both counted from 1.
 
     Raises
     ------
@@ -451,7 +452,7 @@ class FileRows:
         Raises
         ------
         InputError
-            If the file has changed since it was looked through, or is not there any more.
+            If the file has changed since it was checked, or has been removed.
         """
         found = start
         for block in self._blocks.blocks(rows or self.chunk_rows, start):
@@ -496,7 +497,7 @@ def open_rows(
     columns, but, min_rows, decimal
         As for :func:`isopleth.io.read_table`.
     progress : callable, optional
-        Is called with the share of the file that has been looked through.
+        Called with the share of the file that has been checked.
 
     Returns
     -------

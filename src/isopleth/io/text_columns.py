@@ -137,13 +137,13 @@ def header_names(path: Path | Origin, first: list[str], numerals: Numerals = Num
 
 
 def _is_numbered(first: list[str]) -> bool:
-    """Whether the line is 0, 1, 2, ..., the header of a frame made of an array, or that after a blank for its index."""
+    """Return whether a line is 0, 1, 2, ...: the header of a frame made of an array, with or without a blank for its index."""
     names = first[1:] if first and not first[0].strip() else first
     return len(names) > 1 and [name.strip() for name in names] == [str(j) for j in range(len(names))]
 
 
 def warn_of_numbered_header(path: Path | Origin, first: list[str]) -> None:
-    """Say so where a header could be meant as a row."""
+    """Warn if the first line may be a row and not a header."""
     if _is_numbered(first):
         warnings.warn(
             f"{path}: the first line counts the columns from 0, so it is taken as a header and not as a row.",
@@ -153,7 +153,7 @@ def warn_of_numbered_header(path: Path | Origin, first: list[str]) -> None:
 
 
 class RowNumbers:
-    """Whether the first column has no name and counts the rows, as the index of a frame does.
+    """Check whether the first column has no name and counts the rows, as the index of a frame does.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ def look_at(path: Path | Origin, columns: list[Column], *, chosen: bool) -> None
 
 
 def _refuse_words(path: Path | Origin, columns: list[Column], *, chosen: bool) -> None:
-    """Mostly words is a column that was not meant; mostly numbers is a cell that went wrong."""
+    """Refuse columns that hold mostly words by their name, and a word among numbers by its line."""
     text = [column for column in columns if column.words and column.words >= column.kinds["number"]]
     numeric = [column.name for column in columns if column not in text]
     refuse_text(path, [column.name for column in text], numeric, chosen=chosen, hint=_hint_at_commas(text))
