@@ -222,7 +222,9 @@ def fit() -> None:
 
 @click.command(cls=Command, short_help="Watch rows from standard input for a change.", reads={"reference": "file"})
 @click.option("--reference", type=_PATH, required=True, help="Table of usual rows, with which the others are compared.")
-@click.option("--state", type=_PATH, help="Keep the place in the stream in this file; if the file exists, continue there.")
+@click.option(
+    "--state", type=_PATH, help="Keep the place in the stream in this file; if the file exists, continue there."
+)
 @click.option(
     "--replay", is_flag=True, help="Standard input begins at its first row again: skip rows counted in --state."
 )
