@@ -75,7 +75,7 @@ def table_options(columns: str, about: str) -> Callable[[Callable], Callable]:
 row_numbers_option = click.option(
     "--row-numbers",
     is_flag=True,
-    help="Number the rows from 1 beside their lines; files without lines always have numbers.",
+    help="Also write the row number, counted from 1, next to the line number; files without lines always have row numbers.",
 )
 
 raw_text_option = click.option(
@@ -100,7 +100,8 @@ raw_text_option = click.option(
 @click.option(
     "--contamination",
     type=click.FloatRange(0, 0.5, min_open=True),
-    help="Flag this share of the rows of FILE, or of the reference.  [default: rows that are worth a look]",
+    help="Flag this share of the rows of FILE, or of the reference.  [default: rows as unlikely as the least likely 1/30 of "
+    "ordinary rows]",
 )
 @click.option(
     "--fdr",
@@ -113,7 +114,7 @@ raw_text_option = click.option(
     "--reference", type=_PATH, help="Judge the rows of FILE by this table, whose rows are known to be ordinary."
 )
 @table_options("--columns", "Use these columns only.")
-@click.option("--top", type=click.IntRange(min=0), default=10, show_default=True, help="Show so many rows.")
+@click.option("--top", type=click.IntRange(min=0), default=10, show_default=True, help="Number of rows to show.")
 @click.option("--save", "save_to", metavar="MODEL", type=_PATH, help="Keep the fitted model in this file.")
 @click.option("--model", metavar="MODEL", type=_PATH, help="Score the rows with this model instead of fitting one.")
 @click.option("--plot", type=_PATH, help="Draw the anomalies; .png, .svg or .pdf.")
@@ -166,7 +167,7 @@ def changes() -> None:
 @click.option("--plot", type=_PATH, help="Draw columns and rows; .png, .svg or .pdf.")
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Show so many columns.")
 @click.option(
-    "--permutations", type=click.IntRange(min=1), default=999, show_default=True, help="Permute the rows so often."
+    "--permutations", type=click.IntRange(min=1), default=999, show_default=True, help="Number of permutations."
 )
 @row_numbers_option
 @raw_text_option
@@ -207,7 +208,9 @@ def demo() -> None:
     f"[default: {DENSITY_SIZE} for a density; for a score 300, and fewer beyond five columns]",
 )
 @click.option(
-    "--length-scale", type=click.FloatRange(min=0, min_open=True), help="Of all columns.  [default: by the data]"
+    "--length-scale",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Length scale of all columns.  [default: chosen from the data]",
 )
 @click.option("--chunk-rows", type=click.IntRange(min=1), help="Rows in memory at a time.  [default: those of 8 MiB]")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run, if there was one.")
@@ -223,7 +226,7 @@ def fit() -> None:
 @click.command(cls=Command, short_help="Watch rows from standard input for a change.", reads={"reference": "file"})
 @click.option("--reference", type=_PATH, required=True, help="Table of usual rows, with which the others are compared.")
 @click.option(
-    "--state", type=_PATH, help="Keep the place in the stream in this file; if the file exists, continue there."
+    "--state", type=_PATH, help="Store the position in the stream in this file; if the file exists, continue there."
 )
 @click.option(
     "--replay", is_flag=True, help="Standard input begins at its first row again: skip rows counted in --state."
@@ -239,7 +242,7 @@ def fit() -> None:
 @table_options("--columns", "Use these columns only.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line for each alarm, and nothing else.")
 def monitor() -> None:
-    """Read rows in CSV from standard input and say, as they come, where they stop looking like the reference.
+    """Compare rows from standard input (CSV) with the reference and report changes as they are detected.
 
     Rows are counted from 1. With --state the run can be killed at any moment and started again. An alarm is printed before
     the file is written, so that none is lost; after a kill the last ones may be printed twice, with the same row. A second run
