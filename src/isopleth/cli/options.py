@@ -26,7 +26,7 @@ class ColumnList(click.ParamType):
 
 @dataclass(frozen=True)
 class TableOptions:
-    """How the tables of a command are read.
+    """Options for reading the tables of a command.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Reading:
-    """How a file is to be read.
+    """Options for reading a file.
 
     Parameters
     ----------

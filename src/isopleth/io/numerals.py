@@ -1,4 +1,4 @@
-"""How a text table writes numbers: the decimal sign, and the sign between groups of three digits."""
+"""Number format of a text table: the decimal sign, and the sign between groups of three digits."""
 
 from __future__ import annotations
 
