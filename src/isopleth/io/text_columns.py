@@ -96,7 +96,7 @@ class Column:
 
     @property
     def words(self) -> int:
-        """Return the number of cells that are neither numbers nor missing; booleans count only where numbers stand beside them."""
+        """Return the number of cells that are neither numbers nor missing; booleans count only in columns with numbers."""
         mixed = self.kinds["number"] or self.kinds["text"]
         return self.kinds["text"] + (self.kinds["boolean"] if mixed else 0)
 

@@ -112,7 +112,7 @@ class Rows:
 
     @property
     def enough(self) -> bool:
-        """Tell whether there are enough rows to hold some out; if not, all losses are infinite and the strongest regularizer wins."""
+        """Tell whether enough rows can be held out; if not, all losses are infinite and the strongest regulariser is taken."""
         return len(self.values) >= 2 * self.folds
 
     @property
