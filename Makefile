@@ -47,20 +47,20 @@ check-pages:  # after `make docs`; needs Chromium
 .venv-test/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-test
 	.venv-test/bin/python -m pip install -q torch==2.13.0  # first and by itself: it is large
-	.venv-test/bin/python -m pip install -q -e ".[plot,parquet,dask,torch,test]"
+	.venv-test/bin/python -m pip install -q -e ".[plot,xlsx,dask,torch,test]"
 	touch $@
 
 .venv-lowest/ready: export PIP_CONSTRAINT = $(CURDIR)/constraints-lowest.txt
 .venv-lowest/ready: pyproject.toml constraints-lowest.txt
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install -q torch==2.13.0
-	.venv-lowest/bin/python -m pip install -q -e ".[plot,parquet,dask,torch,test]"
+	.venv-lowest/bin/python -m pip install -q -e ".[plot,xlsx,dask,torch,test]"
 	touch $@
 
 .venv-docs/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-docs
 	.venv-docs/bin/python -m pip install -q torch==2.13.0
-	.venv-docs/bin/python -m pip install -q -e ".[plot,parquet,dask,torch,docs]"
+	.venv-docs/bin/python -m pip install -q -e ".[plot,xlsx,dask,torch,docs]"
 	touch $@
 
 clean:

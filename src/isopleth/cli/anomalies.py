@@ -9,14 +9,15 @@ from pathlib import Path
 import click
 import numpy as np
 
-from isopleth.cli.columns import read_for_model
+from isopleth.cli.columns import read_for_model, read_numbers
 from isopleth.cli.findings import Findings, explained, report
 from isopleth.cli.messages import Stages, naming_columns
 from isopleth.cli.models import columns_at_fit, judged, load_detector, matched_columns, of_this_version
+from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import Outputs
 from isopleth.cli.text import counted
 from isopleth.errors import InputError
-from isopleth.io import Table, read_table
+from isopleth.io import Table
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 
 _WORTH_A_LOOK = "worth a look"
@@ -28,7 +29,7 @@ def anomalies(
     contamination: float | None,
     fdr: float,
     reference: Path | None,
-    columns: list[str] | None,
+    options: TableOptions,
     top: int,
     save_to: Path | None,
     model: Path | None,
@@ -51,19 +52,19 @@ def anomalies(
             detector = load_detector(model)
             with of_this_version(model):
                 expected = columns_at_fit(detector)
-            table = read_for_model(file, columns, *expected)
+            table = read_for_model(file, options, *expected)
             stage("scoring")
             with of_this_version(model):
                 findings = score(detector, table, fdr)
         elif reference:
-            ordinary = read_table(reference, columns)
+            ordinary = read_numbers(reference, options)
             stage("fitting")
             detector = fit(ordinary, contamination, novelty=True)
-            table = read_for_model(file, columns, *columns_at_fit(detector))
+            table = read_for_model(file, options, *columns_at_fit(detector))
             stage("scoring")
             findings = score(detector, table, fdr)
         else:
-            table = read_table(file, columns)
+            table = read_numbers(file, options)
             stage("fitting")
             detector = fit(table, contamination)
             findings = training_findings(detector, table, fdr)
@@ -92,7 +93,12 @@ def fit(table: Table, contamination: float | None = None, *, novelty: bool = Fal
 def training_findings(detector: AnomalyDetector, table: Table, fdr: float = 0.1) -> Findings:
     """Return the findings of a detector in the table it was fitted to."""
     return Findings(
-        table, detector.training_scores_, detector.p_values_, detector.training_labels_, detector.select(fdr=fdr)
+        table,
+        detector.training_scores_,
+        detector.p_values_,
+        detector.training_labels_,
+        detector.select(fdr=fdr),
+        rows_behind=len(detector.p_values_),
     )
 
 
@@ -101,7 +107,8 @@ def score(detector: AnomalyDetector, table: Table, fdr: float) -> Findings:
     with matched_columns():
         scores, p_values, flagged = judged(detector, table.values)
         certain = detector.select(table.values, fdr=fdr)
-    return Findings(table, scores, p_values, np.where(flagged, -1, 1), certain)
+    behind = len(detector.p_values_)
+    return Findings(table, scores, p_values, np.where(flagged, -1, 1), certain, rows_behind=behind)
 
 
 def rule_of_flags(detector: AnomalyDetector) -> str:

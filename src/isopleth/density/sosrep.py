@@ -60,7 +60,7 @@ class SOSREP(KernelDensity):
         Bytes that the kernel matrix and scratch arrays may take together. The matrix is stored if it fits, and recomputed for
         each product otherwise.
     n_jobs : int or None, default=-1
-        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
+        Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
 
     Attributes
     ----------

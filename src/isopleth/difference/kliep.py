@@ -50,7 +50,7 @@ class KLIEP(BaseEstimator):
     memory_limit : float, default=2**30
         Bytes that tiles of the kernel matrix and scratch may take together.
     n_jobs : int or None, default=-1
-        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
+        Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
     random_state : int, RandomState or None
         Seed of centres and folds.
 

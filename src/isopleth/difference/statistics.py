@@ -44,7 +44,7 @@ class DifferenceStatistics:
     folds : list of two RunningFolds
         Folds of each sample.
     n_jobs : int or None, default=-1
-        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
+        Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
 
     Examples
     --------

@@ -17,6 +17,31 @@ Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True, eq=False)
+class Origin:
+    """File that is read, and the name that messages give it.
+
+    Parameters
+    ----------
+    path : Path
+        Where its bytes are: the file, or a temporary file with what was packed in it or came on standard input.
+    shown : Path
+        The name that the user knows.
+    suffix : str
+        Suffix that says the format, in small letters.
+    temporary : object, optional
+        The temporary file, which is removed when nothing refers to it any more.
+    """
+
+    path: Path
+    shown: Path
+    suffix: str
+    temporary: object = None
+
+    def __str__(self) -> str:
+        return str(self.shown)
+
+
+@dataclass(frozen=True, eq=False)
 class UncheckedTable:
     """Table as it was read, not yet checked for missing cells."""
 
@@ -74,7 +99,7 @@ class MissingCells:
             self._counts[j] += np.count_nonzero(bad[:, j])
         self._rows += len(bad)
 
-    def refuse(self, path: Path, names: list[str]) -> None:
+    def refuse(self, path: Path | Origin, names: list[str]) -> None:
         """Refuse the file if any was found; `names` are those of the last columns, where the first are left out.
 
         Raises
@@ -110,7 +135,9 @@ def listed(names: Sequence[str]) -> str:
     return shown if len(names) <= _MANY else f"{shown} and {len(names) - _MANY} more"
 
 
-def positions(path: Path, names: Sequence[str], columns: Sequence[str] | None, but: str | None = None) -> list[int]:
+def positions(
+    path: Path | Origin, names: Sequence[str], columns: Sequence[str] | None, but: str | None = None
+) -> list[int]:
     """Return the positions of the chosen columns among `names`, in the given order; for None all columns except `but`.
 
     Raises
@@ -137,7 +164,9 @@ def _refuse_repeated(subject: str, names: Sequence[str], advice: str) -> None:
         raise InputError(f"{subject} {listed(repeated)} occurs more than once; {advice}")
 
 
-def refuse_text(path: Path, text: Sequence[str], numeric: Sequence[str], *, chosen: bool, hint: str = "") -> None:
+def refuse_text(
+    path: Path | Origin, text: Sequence[str], numeric: Sequence[str], *, chosen: bool, hint: str = ""
+) -> None:
     """Refuse columns that hold no numbers; `hint` says what may have gone wrong with them.
 
     Raises
@@ -152,9 +181,28 @@ def refuse_text(path: Path, text: Sequence[str], numeric: Sequence[str], *, chos
         raise InputError(f"{subject}; leave {'them' if len(text) > 1 else 'it'} out of `columns`.")
     if not numeric:
         raise InputError(f"{subject}, and there are no others; a table of numbers is needed.")
-    raise InputError(f"{subject}; choose those to use with `columns={_choice(numeric)}`.")
+    raise InputError(f"{subject}; choose those to use with `columns={choice(numeric)}`.")
 
 
-def _choice(names: Sequence[str]) -> str:
+def choice(names: Sequence[str]) -> str:
+    """Return names as a list in Python, cut short when there are many."""
     few = ", ".join(map(repr, names[:_MANY]))
     return f"[{few}]" if len(names) <= _MANY else f"[{few}, ...]"
+
+
+def regrouped(pieces: Iterator[np.ndarray], size: int, skip: int = 0) -> Iterator[np.ndarray]:
+    """Yield the rows of `pieces` without the first `skip`, `size` at a time."""
+    held: list[np.ndarray] = []
+    count = 0
+    for piece in pieces:
+        left = piece[skip:]
+        skip = max(0, skip - len(piece))
+        while len(left):
+            held.append(left[: size - count])
+            left = left[size - count :]
+            count += len(held[-1])
+            if count == size:
+                yield np.concatenate(held)
+                held, count = [], 0
+    if count:
+        yield np.concatenate(held)

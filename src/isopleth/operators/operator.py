@@ -54,7 +54,8 @@ class Operator:
     memory_limit : float, default=2**30
         Bytes that the matrix and the scratch of all threads may take together, in addition to the points.
     n_jobs : int or None, default=-1
-        Threads; -1 is all processors, None is one or what joblib.parallel_config says. Other devices use one.
+        Number of threads: -1 uses all processors; None uses one,
+        or the number set by ``joblib.parallel_config``. Other devices use one.
     dim : int, optional
         Dimension for the kernel if the columns are coordinates in a subspace that contains all points; otherwise their number.
 

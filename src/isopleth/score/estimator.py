@@ -80,7 +80,7 @@ class KernelScore(ScoreEstimator):
     memory_limit : float, default=2**30
         Bytes that a fit may take in addition to the rows. Matrices that do not fit are computed again at each step.
     n_jobs : int or None, default=-1
-        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
+        Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
 
     Attributes
     ----------

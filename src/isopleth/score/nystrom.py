@@ -66,7 +66,7 @@ class NystromKEF(Streaming, ScoreEstimator):
     memory_limit : float, default=2**30
         Bytes that matrices and scratch of sums may take together.
     n_jobs : int or None, default=-1
-        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
+        Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
 
     Attributes
     ----------

@@ -50,7 +50,7 @@ SPLITTING = 5
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """How a fit with a kernel at every row divides its memory limit.
+    """Division of the memory limit for a fit with a kernel at every row.
 
     - Tiles of streamed products take ``scratch``, at most half of the limit.
     - ``fixed`` is the scratch plus all vectors that do not depend on the solver.
@@ -104,7 +104,7 @@ class MemoryPlan:
 
     @property
     def stores(self) -> bool:
-        """Whether products are stored rather than streamed."""
+        """Tell whether products are stored rather than streamed."""
         return self.to_store <= self.limit
 
     @property
@@ -115,7 +115,7 @@ class MemoryPlan:
 
     @property
     def splits(self) -> bool:
-        """Whether a splitting fits in addition to the stored products."""
+        """Tell whether a splitting fits in addition to the stored products."""
         each = self.pairs / 2
         return self.stores and self.fixed + self.pairs + SPLITTING * each <= self.limit
 
@@ -202,7 +202,7 @@ class SampleSystem:
 
     @property
     def small(self) -> bool:
-        """Whether storing the whole matrix is faster, and fits in memory."""
+        """Tell whether storing the whole matrix is faster, and fits in memory."""
         return self.size <= DENSE and self._matrix_bytes(EIGEN) <= self.space.memory_limit
 
     def _matrix_bytes(self, copies: int) -> int:

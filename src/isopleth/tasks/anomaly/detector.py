@@ -75,7 +75,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
     memory_limit : float, default=2**30
         Bytes of scratch.
     n_jobs : int or None, default=-1
-        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
+        Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
     random_state : int, RandomState or None
         Seed of the samples and, with ``novelty=True``, of the rows that represent all in tables of more than 20,000
         distinct ones.

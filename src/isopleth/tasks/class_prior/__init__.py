@@ -1,1 +1,1 @@
-"""Shares of classes among rows without labels."""
+"""Class priors: the shares of classes among rows without labels."""

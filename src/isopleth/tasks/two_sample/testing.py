@@ -89,7 +89,7 @@ def two_sample_test(
     memory_limit : float, default=2**30
         Bytes that matrices and scratch may take together, beside the rows themselves.
     n_jobs : int or None, default=-1
-        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
+        Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
     random_state : int, RandomState or None
         Seed of the permutations, the centres and the groups.
 
