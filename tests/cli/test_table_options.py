@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from isopleth.cli.program import program
-from isopleth.io import load, packed
+from isopleth.io import load, source
 
 X = np.random.default_rng(0).normal(size=(60, 2))
 
@@ -114,10 +114,10 @@ def test_compressed_files_and_standard_input_give_the_same(file, tmp_path, monke
     expected = fine("anomalies", file, "--exclude", "word").stdout
     (tmp_path / "t.csv.gz").write_bytes(gzip.compress(file.read_bytes()))
     assert fine("anomalies", tmp_path / "t.csv.gz", "--exclude", "word").stdout == expected
-    monkeypatch.setattr(packed, "_read", [])
+    monkeypatch.setattr(source, "_read", [])
     result = CliRunner().invoke(program, ["anomalies", "-", "--exclude", "word"], input=file.read_bytes())
     assert result.stdout == expected
-    monkeypatch.setattr(packed, "_read", [])
+    monkeypatch.setattr(source, "_read", [])
     fit = ["fit", "-", "--exclude", "word", "--size", "10", "--out"]
     result = CliRunner().invoke(program, [*fit, str(tmp_path / "one")], input=file.read_bytes(), catch_exceptions=False)
     assert result.exit_code == 0

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isopleth import LSDD, DataWarning, InputError, load, save
-from isopleth.difference.parts import fit_parts
+from isopleth.difference.lsdd import fit_parts
 from isopleth.difference.statistics import DifferenceStatistics, Moments
 from isopleth.frame import Frame
 from isopleth.parts import ArrayParts

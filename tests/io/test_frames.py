@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 from isopleth.columns import TableColumns
 from isopleth.errors import InputError
-from isopleth.io import open_rows, packed, read_frame, read_frame_chunks, read_names, read_table
+from isopleth.io import open_rows, read_frame, read_frame_chunks, read_names, read_table, source
 
 TEXT = "day,price,colour,sold\n2024-01-31,1.5,red,true\n2024-02-01,NA,blue,False\n2024-02-02,2.5,,true\n"
 CELLS = {
@@ -84,7 +84,7 @@ class TestFormats:
 
     @pytest.mark.parametrize("content", [TEXT.encode(), gzip.compress(TEXT.encode())])
     def test_standard_input(self, monkeypatch, content):
-        monkeypatch.setattr(packed, "_read", [])
+        monkeypatch.setattr(source, "_read", [])
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
         assert read_names("-") == list(CELLS)
         assert cells(read_frame("-")) == CELLS  # a second time, from what is kept
@@ -93,12 +93,12 @@ class TestFormats:
         buffer = io.BytesIO()
         np.save(buffer, np.eye(3))
         for content in (buffer.getvalue(), b'{"a": 1}\n{"a": 2}\n'):
-            monkeypatch.setattr(packed, "_read", [])
+            monkeypatch.setattr(source, "_read", [])
             monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
             assert len(read_table("-").values) in (2, 3)
 
     def test_messages_name_standard_input(self, monkeypatch):
-        monkeypatch.setattr(packed, "_read", [])
+        monkeypatch.setattr(source, "_read", [])
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a,b\n1,2\n3\n")))
         assert refusal("-").startswith("standard input, line 3")
 

@@ -12,8 +12,8 @@ from isopleth.cli.models import matched_columns
 from isopleth.cli.numbers import ColumnNumbers, p_value
 from isopleth.cli.text import aligned, counted, places, shortened
 from isopleth.errors import printable
-from isopleth.io.deviations import robust_z
 from isopleth.io.tables import Table
+from isopleth.length_scales import robust_z
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 from isopleth.tasks.anomaly.explanation import Explanation
 

@@ -8,7 +8,7 @@ from isopleth.density import SOSREP, RandomFeatureSOSREP
 from isopleth.density.feature_sosrep import fit_parts as fit_features
 from isopleth.density.landmarks import fit_parts as fit_density
 from isopleth.difference import LSDD
-from isopleth.difference.parts import fit_parts as fit_difference
+from isopleth.difference.lsdd import fit_parts as fit_difference
 from isopleth.errors import InputError
 from isopleth.parts import Parts
 from isopleth.score import NystromKEF

@@ -22,7 +22,7 @@ import numpy as np
 
 from isopleth.errors import InputError
 from isopleth.io.files import check_target, hidden_beginning, lock, open_locked, refused_writing
-from isopleth.io.packed import STANDARD_INPUT, unpacked
+from isopleth.io.source import STANDARD_INPUT, unpacked
 
 _MAGIC = b"isopleth partial 2\n"
 

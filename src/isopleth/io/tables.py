@@ -29,9 +29,8 @@ from isopleth.io.frames import (
     workbook_frame,
 )
 from isopleth.io.numpy_file import NpySource, read_npz
-from isopleth.io.packed import PACKED_SUFFIXES, unpacked
 from isopleth.io.parquet_file import ParquetSource, read_parquet_labels, read_parquet_names
-from isopleth.io.source import Block, MissingCells, Origin, Progress, Source, UncheckedTable
+from isopleth.io.source import PACKED_SUFFIXES, Block, MissingCells, Origin, Progress, Source, UncheckedTable, unpacked
 from isopleth.io.text_columns import kind_of
 
 Columns = Sequence[str] | None

@@ -9,7 +9,7 @@ import numpy as np
 
 from isopleth.density import SOSREP
 from isopleth.errors import InputError
-from isopleth.io.deviations import robust_z
+from isopleth.length_scales import robust_z
 from isopleth.plotting.density import Isopleths, draw_isopleths
 from isopleth.plotting.style import BLACK, GREY, MASSES, VERMILLION, beyond_frame, halo, new_figure, write_note
 from isopleth.plotting.view import View, draw_dots, robust_range, some

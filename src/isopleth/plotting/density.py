@@ -10,7 +10,6 @@ import numpy as np
 
 from isopleth.errors import InputError
 from isopleth.plotting.columns import Section
-from isopleth.plotting.labels import label_places
 from isopleth.plotting.style import (
     BLUE,
     MASSES,
@@ -19,6 +18,7 @@ from isopleth.plotting.style import (
     fills,
     given_or_new,
     halo,
+    label_places,
     percent,
     write_note,
 )

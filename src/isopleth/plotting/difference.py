@@ -16,8 +16,7 @@ from isopleth.difference.fitted import check_mass
 from isopleth.difference.squared_l2 import normal_quantile
 from isopleth.entry import enter
 from isopleth.errors import InputError
-from isopleth.io.deviations import robust_z
-from isopleth.plotting.labels import label_places
+from isopleth.length_scales import robust_z
 from isopleth.plotting.style import (
     BLACK,
     BLUE,
@@ -27,6 +26,7 @@ from isopleth.plotting.style import (
     fills,
     given_or_new,
     halo,
+    label_places,
     percent,
     write_note,
 )

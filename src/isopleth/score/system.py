@@ -17,11 +17,10 @@ from isopleth.operators import Operator
 from isopleth.operators.threads import effective_n_jobs
 from isopleth.operators.tiles import HOST_TILE, SCRATCH_TILES, scratch, workers_for
 from isopleth.operators.vector_blocks import HOST_PAIRS
-from isopleth.score.spaces import CurlFree, Space
-from isopleth.score.splitting import Splitting
+from isopleth.score.spaces import CurlFree, Space, Splitting
 from isopleth.solvers import conjugate_gradients
 from isopleth.solvers.direct import Shifted, Spectrum, norm
-from isopleth.solvers.lanczos import Krylov, lanczos, largest_eigenvalue
+from isopleth.solvers.krylov import Krylov, lanczos, largest_eigenvalue
 from isopleth.solvers.regularizers import IterativeRegularizer, Regularizer, SpectralCutoff, Tikhonov
 
 # Most unknowns for which an eigendecomposition is faster than products with the matrix.

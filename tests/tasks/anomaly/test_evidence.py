@@ -6,8 +6,7 @@ from anomaly_tables import table
 from scipy.stats import genpareto
 from sklearn.covariance import OAS
 
-from isopleth.tasks.anomaly.columns import ColumnTails
-from isopleth.tasks.anomaly.covariance import Ellipsoid, shrinkage
+from isopleth.tasks.anomaly.evidence import ColumnTails, Ellipsoid, shrinkage
 from isopleth.tasks.anomaly.reference import MOST_CENTERS, ReferenceDensity
 from isopleth.tasks.anomaly.rule import PooledRule
 from isopleth.tasks.anomaly.table import COMMON, NEW, Limits, TrainingTable, blocks, discounted, spread_of

@@ -9,8 +9,7 @@ from scipy.stats import binomtest, ks_2samp, norm
 from isopleth import InputError, two_sample_test
 from isopleth.errors import DataWarning
 from isopleth.tasks.class_prior.scores import Fits
-from isopleth.tasks.two_sample.permutation import Units
-from isopleth.tasks.two_sample.statistics import Basis
+from isopleth.tasks.two_sample.permutation import Basis, Units
 
 FEW = {"n_permutations": 99, "random_state": 0, "n_jobs": 1}
 

@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist, pdist, squareform
 from isopleth.frame import bounded
 from isopleth.operators.threads import map_threads
 from isopleth.rows import merge_rows
-from isopleth.tasks.anomaly.counterfactuals import counterfactual_distances
+from isopleth.tasks.anomaly.explanation import counterfactual_distances
 from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable, blocks
 
 # A density of all rows follows every cluster, also one of anomalies. A small random sample rarely contains an

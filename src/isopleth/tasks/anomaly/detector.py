@@ -19,8 +19,7 @@ from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, interruptible
-from isopleth.tasks.anomaly.counterfactuals import Counterfactuals, best_counterfactuals
-from isopleth.tasks.anomaly.explanation import Explanation
+from isopleth.tasks.anomaly.explanation import Counterfactuals, Explanation, best_counterfactuals
 from isopleth.tasks.anomaly.reference import ReferenceDensity
 from isopleth.tasks.anomaly.rule import PooledRule
 from isopleth.tasks.anomaly.selection import anomaly_probabilities, benjamini_hochberg, conformal_p_values

@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 
 from isopleth.frame import bounded
 from isopleth.operators.threads import map_threads
-from isopleth.tasks.anomaly.counterfactuals import counterfactual_distances
+from isopleth.tasks.anomaly.explanation import counterfactual_distances
 from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable, blocks
 
 WIDTH = 1 / 4  # width of the kernel over the median distance between nearest neighbours

@@ -8,9 +8,8 @@ from typing import Self
 import numpy as np
 
 from isopleth.operators.threads import interruptible
-from isopleth.tasks.anomaly.columns import ColumnTails
 from isopleth.tasks.anomaly.committee import Committee
-from isopleth.tasks.anomaly.covariance import Ellipsoid
+from isopleth.tasks.anomaly.evidence import ColumnTails, Ellipsoid
 from isopleth.tasks.anomaly.table import Limits, TrainingTable
 from isopleth.tasks.anomaly.tail import Tail
 

@@ -18,7 +18,7 @@ from isopleth.entry import enter, plain_names, varying_columns
 from isopleth.errors import InputError
 from isopleth.rows import row_keys
 from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns
-from isopleth.tasks.drift.features import spread
+from isopleth.tasks.drift.calibration import spread
 
 _FEWEST = 20
 # Rows of the reference from which bins and kernels are made; the others are compared with the stream.

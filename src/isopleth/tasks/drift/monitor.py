@@ -22,8 +22,7 @@ from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.rows import row_keys
 from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns
-from isopleth.tasks.drift.calibration import calibrate
-from isopleth.tasks.drift.features import DriftFeatures, spread
+from isopleth.tasks.drift.calibration import DriftFeatures, calibrate, spread
 
 # Largest mean run length in rows: simulations of longer ones would take hours.
 _LONGEST = 1e7

@@ -10,11 +10,12 @@ import numpy as np
 from isopleth.difference.samples import TwoSamples
 from isopleth.errors import InputError
 from isopleth.operators.threads import effective_n_jobs, map_threads
-from isopleth.tasks.two_sample.permutation import Labels, Units
-from isopleth.tasks.two_sample.statistics import (
+from isopleth.tasks.two_sample.permutation import (
     Basis,
     ColumnUnits,
+    Labels,
     LaplaceBasis,
+    Units,
     city_block_scale,
     column_contrasts,
     gaussian_bases,

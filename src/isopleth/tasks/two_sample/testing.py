@@ -19,10 +19,9 @@ from isopleth.entry import check_memory_limit, column_names, frame_names, listed
 from isopleth.errors import DataWarning, InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs, map_threads
-from isopleth.tasks.two_sample.permutation import adjusted_p_values, p_value
+from isopleth.tasks.two_sample.permutation import Basis, adjusted_p_values, p_value, tiles
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
 from isopleth.tasks.two_sample.separation import Separation, column_changes
-from isopleth.tasks.two_sample.statistics import Basis, tiles
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
