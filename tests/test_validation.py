@@ -9,11 +9,14 @@ import pyarrow as pa
 import pytest
 from scipy.sparse import csr_array
 
-from isopleth import SOSREP
+from isopleth import SOSREP, RandomFeatureSOSREP
 from isopleth.errors import DataWarning, InputError, MissingExtraError, require
 from isopleth.rows import merge_rows
 
 ROWS = np.random.default_rng(0).normal(size=(40, 3))
+
+# An estimator that takes numbers only.
+NUMBERS = RandomFeatureSOSREP(random_state=0)
 
 
 def with_cell(value):
@@ -40,7 +43,7 @@ def with_cell(value):
 )
 def test_refused(X, words):
     with pytest.raises((ValueError, TypeError), match=words):
-        SOSREP().fit(X)
+        NUMBERS.fit(X)
 
 
 def test_frames_are_refused_by_the_names_of_their_columns():
@@ -48,27 +51,27 @@ def test_frames_are_refused_by_the_names_of_their_columns():
     frame.loc[[2, 5], "weight"] = np.nan
     frame.loc[7, "age"] = np.inf
     with pytest.raises(InputError, match=r"NaN and inf in 'weight' \(2 rows\), 'age' \(1 row\)"):
-        SOSREP().fit(frame)
+        NUMBERS.fit(frame)
     text = pd.DataFrame(ROWS.copy(), columns=["height", "weight", "age"]).assign(city="Oslo")
     with pytest.raises(InputError, match="column 'city': row 0 holds 'Oslo'"):
-        SOSREP().fit(text)
+        NUMBERS.fit(text)
     for frame in (
         pa.table({"age": [1.0, 2.0], "city": ["Oslo", "Rome"]}),
         pl.DataFrame({"age": [1.0], "city": ["Oslo"]}),
     ):
         with pytest.raises(InputError, match="column 'city'"):
-            SOSREP().fit(frame)
+            NUMBERS.fit(frame)
     numbered = pd.DataFrame(with_cell(np.nan), columns=[2, 0, 1])
     with pytest.raises(InputError, match="NaN in '0'"):
-        SOSREP().fit(numbered)
+        NUMBERS.fit(numbered)
     with pytest.raises(InputError, match="several columns named 'a'"):
-        SOSREP().fit(pd.DataFrame(ROWS.copy(), columns=["a", "a", "b"]))
+        NUMBERS.fit(pd.DataFrame(ROWS.copy(), columns=["a", "a", "b"]))
     with pytest.raises(InputError, match="no columns"):
-        SOSREP().fit(pd.DataFrame())
+        NUMBERS.fit(pd.DataFrame())
     with pytest.raises(InputError, match="structured"):
-        SOSREP().fit(np.zeros(3, dtype=[("a", float)]))
+        NUMBERS.fit(np.zeros(3, dtype=[("a", float)]))
     with pytest.raises(InputError, match="column 'city'"):
-        SOSREP().fit(pl.DataFrame({"age": [1.0, 2.0], "city": ["Oslo", "Rome"]}))
+        NUMBERS.fit(pl.DataFrame({"age": [1.0, 2.0], "city": ["Oslo", "Rome"]}))
 
 
 TIMES = pd.date_range("2026-01-01", periods=40)
@@ -93,11 +96,11 @@ TIMES = pd.date_range("2026-01-01", periods=40)
 )
 def test_what_is_no_number_is_refused_by_its_column(X, words):
     with pytest.raises(InputError, match=words):
-        SOSREP().fit(X)
+        NUMBERS.fit(X)
 
 
 def test_rows_to_score_are_held_against_the_fit():
-    model = SOSREP().fit(ROWS)
+    model = NUMBERS.fit(ROWS)
     with pytest.raises(ValueError, match="2 features"):
         model.score_samples(ROWS[:, :2])
     with pytest.raises(InputError, match="NaN in column 1"):

@@ -9,13 +9,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from isopleth.density import KDE, SOSREP, RandomFeatureSOSREP
+    from isopleth.density import KDE, SOSREP, DensityImputer, RandomFeatureSOSREP
     from isopleth.density.hutchinson import hutchinson_loss
     from isopleth.density.search import Search
     from isopleth.difference import LSDD
     from isopleth.errors import DataWarning, InputError, MissingExtraError
     from isopleth.io import load, save
-    from isopleth.kernels import IMQ, SDO, Gaussian, Kernel, Laplacian, Matern, RationalQuadratic, Sobolev
+    from isopleth.kernels import (
+        IMQ,
+        SDO,
+        Gaussian,
+        Kernel,
+        Laplacian,
+        Matern,
+        ProductLaplacian,
+        RationalQuadratic,
+        Sobolev,
+    )
     from isopleth.score import KEF, SSGE, KernelScore, Landweber, NuMethod, NystromKEF, Stein
     from isopleth.solvers.regularizers import LandweberIteration, NuIteration, SpectralCutoff, Tikhonov
     from isopleth.tasks import (
@@ -41,6 +51,7 @@ __all__ = [
     "ChangePointDetector",
     "ClassPriorEstimator",
     "DataWarning",
+    "DensityImputer",
     "DriftMonitor",
     "Gaussian",
     "InputError",
@@ -54,6 +65,7 @@ __all__ = [
     "NuIteration",
     "NuMethod",
     "NystromKEF",
+    "ProductLaplacian",
     "PyODAdapter",
     "RandomFeatureSOSREP",
     "RationalQuadratic",
@@ -81,6 +93,7 @@ _DEFINED_IN = {
     "ChangePointDetector": "isopleth.tasks",
     "ClassPriorEstimator": "isopleth.tasks",
     "DataWarning": "isopleth.errors",
+    "DensityImputer": "isopleth.density",
     "DriftMonitor": "isopleth.tasks",
     "Gaussian": "isopleth.kernels",
     "InputError": "isopleth.errors",
@@ -94,6 +107,7 @@ _DEFINED_IN = {
     "NuIteration": "isopleth.solvers.regularizers",
     "NuMethod": "isopleth.score",
     "NystromKEF": "isopleth.score",
+    "ProductLaplacian": "isopleth.kernels",
     "PyODAdapter": "isopleth.tasks",
     "RandomFeatureSOSREP": "isopleth.density",
     "RationalQuadratic": "isopleth.kernels",

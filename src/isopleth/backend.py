@@ -65,6 +65,14 @@ def is_foreign(x: Any) -> bool:
     return bool(array_api_compat.is_array_api_obj(x))
 
 
+def frame_names(X: Any) -> list[Any] | None:
+    """Return the column names of a data frame of any library, or None for anything else."""
+    names = getattr(X, "column_names", None)
+    if names is None:
+        names = getattr(X, "columns", None)
+    return None if names is None else list(names)
+
+
 def to_numpy(x: Any) -> Any:
     """Return an array of any library as a NumPy array of the same dtype; NumPy arrays, frames and lists unchanged.
 

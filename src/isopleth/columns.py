@@ -11,15 +11,16 @@ import importlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import narwhals as nw
 import numpy as np
 
-from isopleth.entry import frame_names, listed
-from isopleth.errors import InputError
+from isopleth.backend import frame_names
+from isopleth.errors import InputError, listed
 
 # Cells of text that count as missing.
 MISSING_WORDS = frozenset({"", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "Null", "<NA>", "NaT"})
@@ -138,6 +139,7 @@ class TableColumns:
         identifiers: Iterable[str | int] = (),
         keep_identifiers: bool = False,
         missing: Iterable[str] = MISSING_WORDS,
+        cycles: bool = True,
     ) -> Self:
         """Decide the kinds of the columns of a table.
 
@@ -153,6 +155,8 @@ class TableColumns:
             Whether columns that look like identifiers are used.
         missing : iterable of str
             Texts that count as missing cells.
+        cycles : bool, default=True
+            Whether times become hours and days of the week too.
 
         Raises
         ------
@@ -184,7 +188,7 @@ class TableColumns:
             cells = table.cells(name, words)
             found = _decide(cells, wanted, keep_identifiers, table.named, notes)
             if isinstance(found, Column):
-                columns.append(found)
+                columns.append(found if cycles else replace(found, cycles=()))
             else:
                 left_out[name] = found
         if not columns:
@@ -228,6 +232,29 @@ class TableColumns:
         """Number of categories of each, with one more for words that were not among the training rows."""
         return tuple(len(levels) + 1 for levels in self.levels)
 
+    @property
+    def names(self) -> list[Any]:
+        """Names of the columns that are used, in the order of the table."""
+        return [column.name for column in self.columns]
+
+    @property
+    def order(self) -> np.ndarray:
+        """Places in :attr:`columns` of the encoded columns, numbers and times before categories; without cycles of times."""
+        words = np.array([column.kind == "categorical" for column in self.columns])
+        return np.argsort(words, kind="stable")
+
+    def take(self, places: Iterable[int]) -> TableColumns:
+        """The columns at some places of :attr:`columns`, as a table of their own; those of an array get new numbers."""
+        chosen = [self.columns[i] for i in places]
+        if not self.named:
+            chosen = [replace(column, name=j) for j, column in enumerate(chosen)]
+        return TableColumns(tuple(chosen), {}, (), self.named, len(chosen))
+
+    @classmethod
+    def of_numbers(cls, names: list[Any], named: bool) -> Self:
+        """Numeric columns of these names."""
+        return cls(tuple(Column(name, "numeric") for name in names), {}, (), named, len(names))
+
     def encode(self, X: Any, missing: Iterable[str] = MISSING_WORDS) -> EncodedTable:
         """A table with these columns, in whatever order, as numbers.
 
@@ -264,6 +291,142 @@ class TableColumns:
         known = {column.name for column in self.columns} | set(self.left_out)
         extra = [name for name in table.names if name not in known]
         return EncodedTable(_stacked(numeric, table.n, np.float64), _stacked(codes, table.n, np.intp), unseen, extra)
+
+
+def encode_cell(column: Column, value: Any) -> float:
+    """One cell as a number or a code; NaN if it is missing."""
+    cell = np.empty(1, dtype=object)
+    cell[0] = value
+    cells = _Cells.of(column.name, cell, MISSING_WORDS)
+    if column.kind == "categorical":
+        code = _codes(cells.texts(), column.levels)[0][0]
+        return np.nan if code < 0 else float(code)
+    if column.kind == "time":
+        return float(cells.times()[0] - column.origin)
+    return float(cells.numbers()[0])
+
+
+def decode_cells(column: Column, values: np.ndarray, like: Any = None) -> Any:
+    """Numbers or codes as cells of a column: numbers, times, or words of the type of `like`, a cell of the table."""
+    if column.kind == "numeric":
+        return values
+    if column.kind == "time":
+        return np.rint((values + column.origin) * 1e6).astype("datetime64[us]")
+    if like is None and set(column.levels) <= {"False", "True"}:
+        like = True
+    return [_typed(column.levels[int(code)], like) for code in values]
+
+
+def _typed(word: str, like: Any) -> Any:
+    if isinstance(like, (bool, np.bool_)):
+        return word == "True"
+    if isinstance(like, (int, np.integer)):
+        return int(word)
+    return float(word) if isinstance(like, (float, np.floating)) else word
+
+
+def write_cells(X: Any, columns: TableColumns, filled: np.ndarray, gaps: np.ndarray) -> Any:
+    """A copy of a table with some cells written.
+
+    Parameters
+    ----------
+    X : data frame or array
+        The table.
+    columns : TableColumns
+        Its columns.
+    filled : array of shape (n, len(columns.columns))
+        Encoded cells, by column of :attr:`TableColumns.columns`.
+    gaps : array of the same shape, bool
+        Which of them to write.
+
+    Returns
+    -------
+    data frame or ndarray
+        A frame of the library of `X`, or an array.
+    """
+    frame = _frame(X)
+    if frame is None:
+        return _write_array(np.array(X), columns, filled, gaps)
+    written = []
+    for j, column in enumerate(columns.columns):
+        rows = np.flatnonzero(gaps[:, j])
+        if len(rows):
+            written.append(_written(frame, column, filled[:, j], rows))
+    return frame.with_columns(*written).to_native() if written else frame.to_native()
+
+
+def _written(frame: Any, column: Column, values: np.ndarray, rows: np.ndarray) -> Any:
+    old = frame.get_column(column.name)
+    if column.kind != "categorical":
+        cells = decode_cells(column, values)
+    else:
+        cells = [None if _absent(cell) else cell for cell in old.to_list()]
+        like = next((cell for cell in cells if cell is not None), None)
+        for row, cell in zip(rows, decode_cells(column, values[rows], like), strict=True):
+            cells[row] = cell
+    new = nw.new_series(cast(str, column.name), cells, backend=frame.implementation)
+    if frame.implementation.is_pandas_like():  # rows are matched by their index there
+        native = new.to_native()
+        native.index = frame.to_native().index
+        new = nw.from_native(native, series_only=True)
+    return new.cast(old.dtype) if old.dtype in (nw.Categorical, nw.Enum) else new
+
+
+def _write_array(out: np.ndarray, columns: TableColumns, filled: np.ndarray, gaps: np.ndarray) -> np.ndarray:
+    for j, column in enumerate(columns.columns):
+        rows = np.flatnonzero(gaps[:, j])
+        if len(rows):
+            known = [cell for cell in out[:, int(column.name)] if not _absent(cell)]
+            cells = decode_cells(column, filled[rows, j], known[0] if known else None)
+            for row, cell in zip(rows, cells, strict=True):
+                out[row, int(column.name)] = cell
+    return out
+
+
+def new_table(columns: TableColumns, values: np.ndarray, library: str | None) -> Any:
+    """A table of encoded cells, by column of :attr:`TableColumns.columns`: a frame of a library, or an array without one."""
+    cells = [decode_cells(column, values[:, j]) for j, column in enumerate(columns.columns)]
+    if library is not None:
+        names = [str(name) for name in columns.names]
+        return nw.from_dict(dict(zip(names, cells, strict=True)), backend=cast(Any, library)).to_native()
+    words = [c for column in columns.columns if column.kind == "categorical" for c in column.levels]
+    if all(_parsed(word) is not None for word in words):
+        return np.column_stack([np.asarray(column, dtype=np.float64) for column in cells])
+    out = np.empty(values.shape, dtype=object)
+    for j, column in enumerate(cells):
+        out[:, j] = column
+    return out
+
+
+def library_of(X: Any) -> str | None:
+    """The library of a frame, as narwhals names it; None for arrays."""
+    frame = _frame(X)
+    return None if frame is None else str(frame.implementation.name.lower())
+
+
+def is_table_of_kinds(X: Any) -> bool:
+    """Whether `X` is a frame with columns that are not numbers or with missing cells; false for arrays and complete numbers."""
+    frame = _frame(X)
+    if frame is None:
+        return False
+    for name in frame.columns:
+        column = frame.get_column(name)
+        if not _holds_numbers(column):
+            return True
+        values = np.asarray(column.to_numpy())
+        if values.dtype == object or np.isnan(np.asarray(values, dtype=np.float64)).any():
+            return True
+    return False
+
+
+def holds_numbers_only(X: Any) -> bool:
+    """Whether every column of a frame holds numbers."""
+    frame = _frame(X)
+    return frame is not None and all(_holds_numbers(frame.get_column(name)) for name in frame.columns)
+
+
+def _holds_numbers(column: Any) -> bool:
+    return bool(column.dtype.is_numeric())
 
 
 def _coded(column: Column) -> Sequence[str | None]:
@@ -313,7 +476,7 @@ class _Table:
         frame = _frame(X)
         if frame is not None:
             names = list(frame.columns)
-            return cls(names, len(frame), lambda name: frame[name], True)
+            return cls(names, len(frame), frame.get_column, True)
         array = np.asarray(X)
         if array.ndim != 2:
             raise InputError(f"X has {array.ndim} axes; expected a table with rows and columns.")
@@ -388,6 +551,9 @@ class _Cells:
 
     @classmethod
     def _of_array(cls, name: Any, column: np.ndarray, missing: frozenset[str]) -> Self:
+        if column.dtype == object and not any(isinstance(cell, (str, bool, date, time, timedelta)) for cell in column):
+            with suppress(TypeError, ValueError):
+                column = np.array([np.nan if _absent(cell) else cell for cell in column], dtype=np.float64)
         if column.dtype.kind in "iuf":
             return cls(name, "whole" if column.dtype.kind in "iu" else "real", column.astype(np.float64))
         if column.dtype.kind == "M":

@@ -10,17 +10,19 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import numpy as np
 from array_api_compat import is_torch_array
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
+from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
-from isopleth.backend import Backend, is_foreign, refuse_gradient, to_backend, to_numpy
-from isopleth.errors import DataWarning, InputError
+from isopleth.backend import Backend, frame_names, is_foreign, refuse_gradient, to_backend, to_numpy
+from isopleth.columns import TableColumns, holds_numbers_only, is_table_of_kinds
+from isopleth.errors import DataWarning, InputError, listed
 
 _Estimator = TypeVar("_Estimator", bound=BaseEstimator)
 _T = TypeVar("_T")
@@ -33,16 +35,35 @@ class Table:
     Parameters
     ----------
     rows : ndarray of shape (n_samples, n_features)
-        Checked rows in float64.
+        Checked rows in float64; NaN where a cell is missing, for estimators that take gaps.
     weights : ndarray of shape (n_samples,)
         Their weights, ones where none were given.
     backend : Backend
         Array library and device that the rows came from.
+    columns : TableColumns, optional
+        Kinds of the columns of a table with words, times or gaps. Its rows are those of numeric columns and times, then codes of
+        categories. None if the rows are the table itself.
     """
 
     rows: np.ndarray
     weights: np.ndarray
     backend: Backend
+    columns: TableColumns | None = None
+
+    @property
+    def n_numeric(self) -> int:
+        """Number of numeric columns of the rows; they come first."""
+        return self.rows.shape[1] if self.columns is None else len(self.columns.numeric_names)
+
+    @property
+    def codes(self) -> np.ndarray:
+        """Codes of the categorical columns, NaN where a cell is missing."""
+        return self.rows[:, self.n_numeric :]
+
+    @property
+    def missing(self) -> np.ndarray:
+        """Mask of the missing cells of the rows."""
+        return np.isnan(self.rows)
 
     def answer(self, values: Any) -> Any:
         """Return `values`, a NumPy array, as an array of the library and on the device of the rows."""
@@ -99,10 +120,75 @@ def enter(
     """
     backend = Backend.of(X, name or "X")
     X = on_host(X, name or "X")
-    rows = _renamed(name, "X", lambda: check_rows(estimator, X, reset=reset, min_samples=min_samples))
+    columns = None
+    if _takes_kinds(estimator):
+        columns = _kinds_of(estimator, X, reset)
+        estimator._table_columns = columns
+    if columns is not None:
+        rows = _renamed(name, "X", lambda: encoded_rows(X, columns, min_samples))
+    else:
+        rows = _renamed(name, "X", lambda: check_rows(estimator, X, reset=reset, min_samples=min_samples))
     sample_weight = on_host(sample_weight, weight_name or "sample_weight")
     weights = _renamed(weight_name, "sample_weight", lambda: check_weights(sample_weight, len(rows), added=adding))
-    return Table(rows, weights, backend)
+    return Table(rows, weights, backend, columns)
+
+
+def _takes_kinds(estimator: BaseEstimator) -> bool:
+    """Return whether the tags of an estimator say that it takes words and gaps."""
+    tags = get_tags(estimator).input_tags
+    return bool(tags.allow_nan and tags.categorical)
+
+
+def _kinds_of(estimator: BaseEstimator, X: Any, reset: bool) -> TableColumns | None:
+    """Return the kinds of the columns, those of the fit unless `reset`; None for numbers as they always were."""
+    if not reset:
+        return getattr(estimator, "_table_columns", None)
+    categorical = getattr(estimator, "categorical", None)
+    named = [] if categorical is None else [categorical] if isinstance(categorical, str) else list(categorical)
+    _refuse_kinds(X, times=True)
+    _refuse_names(X)
+    if not named and not is_table_of_kinds(X):
+        return None
+    # A frame of numbers is taken as it is; identifiers are looked for where there are words or times too.
+    as_it_is = holds_numbers_only(X)
+    names = frame_names(X)
+    if names is not None:  # a frame may be asked for by number too, unless that is a name
+        named = [
+            names[j] if j not in names and isinstance(j, Integral) and j in range(len(names)) else j for j in named
+        ]
+    columns = TableColumns.of(X, categorical=named, keep_identifiers=as_it_is, cycles=False)
+    if columns.left_out:
+        reasons = listed([f"{str(name)!r} ({why})" for name, why in columns.left_out.items()])
+        warnings.warn(f"columns left out: {reasons}.", DataWarning, stacklevel=4)
+    for note in columns.notes:
+        warnings.warn(note, DataWarning, stacklevel=4)
+    labels = names if names is not None else range(columns.n_columns)
+    estimator._column_labels = [f"column {j}" if names is None else repr(str(j)) for j in labels]
+    estimator.n_features_in_ = columns.n_columns
+    estimator.__dict__.pop("feature_names_in_", None)
+    if names is not None and all(isinstance(name, str) for name in names):
+        estimator.feature_names_in_ = np.asarray(names, dtype=object)
+    return columns
+
+
+def encoded_rows(X: Any, columns: TableColumns, min_samples: int = 0) -> np.ndarray:
+    """Return a table of the columns of the fit as numbers, then codes; NaN where a cell is missing."""
+    _refuse_kinds(X, times=True)
+    _refuse_names(X)
+    encoded = columns.encode(X)
+    if len(encoded.numeric) < min_samples:
+        raise ValueError(
+            f"Found array with {len(encoded.numeric)} sample(s) while a minimum of {min_samples} is required."
+        )
+    if encoded.unseen:
+        counts = listed([f"{str(name)!r} ({count})" for name, count in encoded.unseen.items()])
+        warnings.warn(
+            f"words that were not among the training rows, by column and number of cells: {counts}; they count as one more "
+            "category.",
+            DataWarning,
+            stacklevel=4,
+        )
+    return np.column_stack([encoded.numeric, np.where(encoded.codes < 0, np.nan, encoded.codes)])
 
 
 def _renamed(name: str | None, instead_of: str, check: Callable[[], _T]) -> _T:
@@ -136,20 +222,6 @@ def plain_names(estimator: BaseEstimator) -> list[str]:
     return [name if name.startswith("column ") else ast.literal_eval(name) for name in column_names(estimator)]
 
 
-def frame_names(X: Any) -> list[Any] | None:
-    """Return the column names of a data frame of any library, or None for anything else."""
-    names = getattr(X, "column_names", None)
-    if names is None:
-        names = getattr(X, "columns", None)
-    return None if names is None else list(names)
-
-
-def listed(parts: list[str], most: int = 8) -> str:
-    """Return the first of `parts` as one string, with the number of those left out."""
-    more = f" and {len(parts) - most} more" if len(parts) > most else ""
-    return ", ".join(parts[:most]) + more
-
-
 def _columns(X: Any) -> list[tuple[str, Any]]:
     """Return name and content of each column of a frame or two-dimensional array, and nothing for anything else."""
     names = frame_names(X)
@@ -178,8 +250,8 @@ def _refuse_names(X: Any) -> None:
 _TIMES = ("date", "time", "duration", "period", "interval")
 
 
-def _refuse_kinds(X: Any) -> None:
-    """Refuse tables and columns that NumPy would convert to meaningless numbers, such as dates."""
+def _refuse_kinds(X: Any, times: bool = False) -> None:
+    """Refuse tables and columns that NumPy would convert to meaningless numbers, such as dates, unless `times` are used."""
     if issparse(X):
         raise TypeError(
             "X is a sparse matrix, which kernels of distances cannot use; pass X.toarray() if it fits in memory."
@@ -195,7 +267,7 @@ def _refuse_kinds(X: Any) -> None:
         kind = str(getattr(column, "dtype", "")).lower()
         if kind.startswith("complex"):
             raise InputError(f"Complex data not supported: X has them in {name}; pass real and imaginary parts.")
-        if kind.startswith(_TIMES):
+        if kind.startswith(_TIMES) and not times:
             raise InputError(
                 f"X has dates or times in {name}; turn them into numbers of a unit that you choose, or drop it."
             )
@@ -220,14 +292,18 @@ def _refuse_text(X: Any, error: Exception) -> None:
 
 
 def _refuse_not_finite(estimator: BaseEstimator, X: np.ndarray) -> None:
-    bad = ~np.isfinite(X)
+    bad = np.isinf(X) if get_tags(estimator).input_tags.allow_nan else ~np.isfinite(X)
     if not bad.any():
         return
     counts = bad.sum(axis=0)
     names = column_names(estimator)
     parts = [f"{names[j]} ({counts[j]} row{'s' if counts[j] > 1 else ''})" for j in np.flatnonzero(counts)]
-    kinds = " and ".join(k for k, found in (("NaN", np.isnan(X).any()), ("inf", np.isinf(X).any())) if found)
-    raise InputError(f"X contains {kinds} in {listed(parts)}; drop those rows or fill them first.")
+    kinds = " and ".join(k for k, found in (("NaN", np.isnan(X[bad]).any()), ("inf", np.isinf(X).any())) if found)
+    other = getattr(estimator, "_instead", None) if "NaN" in kinds else None
+    way_out = (
+        f"drop those rows, fill them first, or fit with {other}" if other else "drop those rows or fill them first"
+    )
+    raise InputError(f"X contains {kinds} in {listed(parts)}; {way_out}.")
 
 
 def on_host(x: Any, name: str) -> Any:

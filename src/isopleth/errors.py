@@ -29,6 +29,12 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
+def listed(parts: list[str], most: int = 8) -> str:
+    """Return the first of `parts` as one string, with the number of those left out."""
+    more = f" and {len(parts) - most} more" if len(parts) > most else ""
+    return ", ".join(parts[:most]) + more
+
+
 class DataWarning(UserWarning):
     """Warning about data that can be used, but have a property that the user should know.
 

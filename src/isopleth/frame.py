@@ -52,6 +52,12 @@ class Frame:
         """Return the frame with the same centre and another length scale."""
         return Frame(self.keep, self.shift, scale)
 
+    def take(self, columns: np.ndarray) -> Frame:
+        """Return the frame of some of the columns of the data."""
+        place = (np.cumsum(self.keep) - 1)[columns]
+        kept = place[self.keep[columns]]
+        return Frame(self.keep[columns], self.shift[kept], self.scale[kept])
+
     @property
     def dim(self) -> int:
         """Number of kept columns."""

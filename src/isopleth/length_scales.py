@@ -54,6 +54,33 @@ def median(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.full(rows.shape[1], middle)
 
 
+def scott_of_known(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return Scott's rule with the standard deviation of the known cells of each column; NaN is a missing cell."""
+    n = max(float(weights.sum()), len(rows))
+    sizes = []
+    for column in rows.T:
+        known = np.isfinite(column)
+        sizes.append(deviations(column[known, None], weights[known])[0])
+    return np.array(sizes) * n ** (-1.0 / (rows.shape[1] + 4))
+
+
+def median_of_complete(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the median distance of the complete rows.
+
+    Raises
+    ------
+    InputError
+        If fewer than two rows are complete.
+    """
+    complete = np.isfinite(rows).all(axis=1)
+    if complete.sum() < 2:
+        raise InputError("length_scale = 'median': fewer than two rows are complete; take 'scott' or numbers.")
+    return median(rows[complete], weights[complete])
+
+
+# Rules for rows with missing cells.
+RULES_WITH_GAPS: Mapping[str, Rule] = {"scott": scott_of_known, "median": median_of_complete}
+
 RULES: Mapping[str, Rule] = {"scott": scott, "median": median}
 
 

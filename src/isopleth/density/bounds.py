@@ -59,8 +59,8 @@ class Bounds:
         return cls(low, high)
 
     def inside(self, X: np.ndarray) -> np.ndarray:
-        """Return a mask of the cells of `X`, of shape (n, n_features), that are strictly inside the bounds."""
-        return np.asarray((self.low < X) & (self.high > X))
+        """Return a mask of the cells of `X`, of shape (n, n_features), that are strictly inside the bounds, or missing."""
+        return np.asarray(((self.low < X) & (self.high > X)) | np.isnan(X))
 
     def check(self, X: np.ndarray, counted: np.ndarray, labels: list[str]) -> None:
         """Refuse rows to fit that are not strictly inside.
@@ -171,6 +171,10 @@ class Bounds:
                 if np.isfinite(high):
                     out[:, j] += (gradient[:, j] + 1.0) / (high - X[:, j])
         return out
+
+    def take(self, columns: np.ndarray) -> Bounds:
+        """Return the bounds of some of the columns."""
+        return Bounds(self.low[columns], self.high[columns])
 
     def _bounded(self) -> Iterator[tuple[int, float, float]]:
         """Yield the number, the lower and the upper bound of each bounded column."""

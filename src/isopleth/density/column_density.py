@@ -140,7 +140,9 @@ class ColumnDensity:
         kernel = self.kernel.take(columns)
         return kernel.log_overlap if self.squared else kernel.log_integral()
 
-    def _terms(self, z: np.ndarray, observed: np.ndarray, n_jobs: int | None) -> tuple[np.ndarray, np.ndarray]:
+    def _terms(
+        self, z: np.ndarray, observed: np.ndarray, n_jobs: int | None, skip: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         r"""log of the largest :math:`a_i = \alpha_i k_o(c_i, z)` of each row, and all of them over it, of shape (rows, m)."""
         with np.errstate(divide="ignore"):
             log_alpha = np.log(self.coefficients)
@@ -154,6 +156,9 @@ class ColumnDensity:
             op = Operator(kernel, points, centers, block=LOG_VALUE, memory_limit=budget, n_jobs=n_jobs)
             logs = op.dense()
             logs += log_alpha
+        if skip is not None:
+            rows = np.flatnonzero(skip >= 0)
+            logs[rows, skip[rows]] = -np.inf
         top = logs.max(axis=1)
         if not np.isfinite(top).all():
             raise InputError("a row is so far from every centre that its density has no logarithm; rescale or drop it.")
@@ -183,10 +188,12 @@ class ColumnDensity:
         inside = 1 if workers > 1 else self.n_jobs
         return map_threads(lambda chunk: visit(chunk, memory / 2, inside), chunks, workers)
 
-    def _look(self, z: np.ndarray, pattern: Pattern, memory: float, n_jobs: int | None) -> _Look:
-        """What rows of one pattern see of the centres."""
+    def _look(
+        self, z: np.ndarray, pattern: Pattern, memory: float, n_jobs: int | None, skip: np.ndarray | None = None
+    ) -> _Look:
+        """What rows of one pattern see of the centres, except that of number `skip` where it is not negative."""
         integrated = self._integrated(pattern)
-        top, a = self._terms(z, pattern.observed, n_jobs)
+        top, a = self._terms(z, pattern.observed, n_jobs, None if skip is None else skip[pattern.rows])
         if not self.squared:
             total = a.sum(axis=1)
             return _Look(top + np.log(total) + self._log_integral(integrated), a, a / total[:, None], None)
@@ -241,7 +248,7 @@ class ColumnDensity:
         self._each(Z, visit)
         return out
 
-    def category_probabilities(self, Z: np.ndarray, column: int) -> np.ndarray:
+    def category_probabilities(self, Z: np.ndarray, column: int, skip: np.ndarray | None = None) -> np.ndarray:
         """Probability of each category of a column given the observed cells of the other columns.
 
         Parameters
@@ -250,6 +257,8 @@ class ColumnDensity:
             Rows; what they hold in `column` is not looked at.
         column : int
             A categorical column.
+        skip : array of int of shape (n,), optional
+            As for :meth:`impute`.
 
         Returns
         -------
@@ -261,7 +270,7 @@ class ColumnDensity:
         asked[:, column] = np.nan
 
         def visit(pattern: Pattern, memory: float, n_jobs: int | None) -> None:
-            look = self._look(asked[pattern.rows], pattern, memory, n_jobs)
+            look = self._look(asked[pattern.rows], pattern, memory, n_jobs, skip)
             out[pattern.rows] = self._probabilities(column, look)
 
         self._each(asked, visit)
@@ -287,7 +296,13 @@ class ColumnDensity:
         p = rho * rho * one.sum(axis=1)[:, None] + 2.0 * rho * (1.0 - rho) * one + (1.0 - rho) ** 2 * both
         return np.asarray(p / p.sum(axis=1)[:, None])
 
-    def impute(self, Z: np.ndarray, strategy: str = "mean", rng: np.random.Generator | None = None) -> np.ndarray:
+    def impute(
+        self,
+        Z: np.ndarray,
+        strategy: str = "mean",
+        rng: np.random.Generator | None = None,
+        skip: np.ndarray | None = None,
+    ) -> np.ndarray:
         """Rows with their missing cells filled from the conditional density given the observed ones.
 
         Parameters
@@ -298,6 +313,9 @@ class ColumnDensity:
             The conditional mean of numeric columns and the likeliest category, or a joint draw of all missing cells of a row.
         rng : Generator, optional
             Where draws come from.
+        skip : array of int of shape (n,), optional
+            A centre that is left out for each row; -1 where none is. A centre that was filled in from the row itself would
+            answer with the cells that it was filled with.
 
         Returns
         -------
@@ -311,15 +329,17 @@ class ColumnDensity:
         """
         if strategy not in ("mean", "draw"):
             raise InputError(f"strategy = {strategy!r}: expected 'mean' or 'draw'.")
-        return self._impute_draws(Z, rng or np.random.default_rng()) if strategy == "draw" else self._impute_means(Z)
+        if strategy == "draw":
+            return self._impute_draws(Z, rng or np.random.default_rng(), skip)
+        return self._impute_means(Z, skip)
 
-    def _impute_means(self, Z: np.ndarray) -> np.ndarray:
+    def _impute_means(self, Z: np.ndarray, skip: np.ndarray | None) -> np.ndarray:
         out = Z.copy()
 
         def visit(pattern: Pattern, memory: float, n_jobs: int | None) -> None:
             if not len(pattern.missing):
                 return
-            look = self._look(Z[pattern.rows], pattern, memory, n_jobs)
+            look = self._look(Z[pattern.rows], pattern, memory, n_jobs, skip)
             for j in pattern.missing:
                 if self.numeric[j]:  # the mean of a pair of centres is their midpoint
                     out[pattern.rows, j] = look.shares @ self.centers[:, self.columns[j]]
@@ -329,13 +349,13 @@ class ColumnDensity:
         self._each(Z, visit)
         return out
 
-    def _impute_draws(self, Z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def _impute_draws(self, Z: np.ndarray, rng: np.random.Generator, skip: np.ndarray | None) -> np.ndarray:
         out = Z.copy()
 
         def visit(pattern: Pattern, memory: float, n_jobs: int | None) -> None:
             if not len(pattern.missing):
                 return
-            look = self._look(Z[pattern.rows], pattern, memory, n_jobs)
+            look = self._look(Z[pattern.rows], pattern, memory, n_jobs, skip)
             i = _one_a_row(look.shares, rng)
             j = self._partners(look.terms, i, self._integrated(pattern), rng, n_jobs) if self.squared else i
             for column in pattern.missing:
@@ -370,7 +390,9 @@ class ColumnDensity:
             weights[rows, values[chosen].astype(np.intp)] /= rho
         return _one_a_row(weights, rng).astype(np.float64)
 
-    def impute_interval(self, Z: np.ndarray, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+    def impute_interval(
+        self, Z: np.ndarray, level: float = 0.9, skip: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Central intervals of missing numeric cells given the observed ones.
 
         Parameters
@@ -379,6 +401,8 @@ class ColumnDensity:
             Rows, NaN where a cell is missing.
         level : float, default=0.9
             Probability of the interval, between 0 and 1.
+        skip : array of int of shape (n,), optional
+            As for :meth:`impute`.
 
         Returns
         -------
@@ -400,7 +424,7 @@ class ColumnDensity:
             gaps = pattern.missing[self.numeric[pattern.missing]]
             if not len(gaps):
                 return
-            look = self._look(Z[pattern.rows], pattern, memory, n_jobs)
+            look = self._look(Z[pattern.rows], pattern, memory, n_jobs, skip)
             for row, terms, share in zip(pattern.rows, look.terms, look.shares, strict=True):
                 laws = self._laws(gaps, terms, share, self._integrated(pattern), memory, n_jobs)
                 for column, (law, ends_of_law) in zip(gaps, laws, strict=True):

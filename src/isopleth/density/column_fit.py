@@ -63,12 +63,15 @@ class ColumnFit:
         Products with the matrices, or passes over the rows.
     objective : list of float
         What was minimised after each pass, where there are gaps.
+    filled : array of shape (m, d), bool, optional
+        Mask of the cells of the centres that were missing in the rows which these were made of; None where none was.
     """
 
     density: ColumnDensity
     residual: float
     n_iter: int
     objective: list[float]
+    filled: np.ndarray | None = None
 
 
 @dataclass(eq=False)
@@ -344,27 +347,41 @@ def fit_root(
         return ColumnFit(density, solution.residual, solution.n_iter, [])
     rng = np.random.default_rng(0) if rng is None else rng
     most = max(2, min(max_centers, math.isqrt(int(memory_limit / _PAIR_BYTES))))
-    centers = completed(kernel, rows, w, complete, most, rng)
+    centers, filled = completed(kernel, rows, w, complete, most, rng)
     start = np.full(len(centers), 1.0 / len(centers))
     start /= math.sqrt(float(start @ Operator(kernel, centers, **budget).matvec(start)))
     problem = GapProblem(kernel, centers, rows, w, **budget)
     alpha, residual, path = solve_gaps(problem, start, 100.0 * tol)
     kept = alpha > math.exp(0.5 * _SMALLEST)
     density = ColumnDensity(kernel, np.ascontiguousarray(centers[kept]), alpha[kept], True, **budget)
-    return ColumnFit(density, residual, len(path), path)
+    return ColumnFit(density, residual, len(path), path, filled[kept])
 
 
 def completed(
     kernel: ColumnKernel, rows: np.ndarray, w: np.ndarray, complete: np.ndarray, most: int, rng: np.random.Generator
-) -> np.ndarray:
-    """Centres: the complete rows and those with gaps, filled from their neighbours; `most` of them at most."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """Centres, and which of their cells are filled: the complete rows and those with gaps, filled from their neighbours.
+
+    There are `most` of them at most.
+    """
     chosen = np.flatnonzero(complete)
     others = np.flatnonzero(~complete)
     if len(rows) > most:
         chosen = np.sort(rng.permutation(chosen)[:most])
         others = np.sort(rng.permutation(others)[: most - len(chosen)])
     filled = fill_from_neighbours(kernel, rows[others], rows, w, rng)
-    return merge_rows(np.concatenate([rows[chosen], filled]), np.ones(len(chosen) + len(others)))[0]
+    centers, _, place = merge_rows(np.concatenate([rows[chosen], filled]), np.ones(len(chosen) + len(others)))
+    return centers, _filled_cells(np.concatenate([rows[chosen], rows[others]]), place, len(centers))
+
+
+def _filled_cells(rows: np.ndarray, place: np.ndarray, n_centers: int) -> np.ndarray:
+    """Cells of centres that no row which the centre was made of has; a complete row has them all."""
+    filled = np.ones((n_centers, rows.shape[1]), dtype=bool)
+    fewest = np.argsort(
+        -np.isnan(rows).sum(axis=1), kind="stable"
+    )  # of several rows, the one with the fewest gaps counts
+    filled[place[fewest]] = np.isnan(rows[fewest])
+    return filled
 
 
 def fit_mixture(
@@ -412,11 +429,12 @@ def fit_mixture(
     budget: dict[str, Any] = {"memory_limit": memory_limit, "n_jobs": n_jobs}
     if complete.sum() < min(_FEWEST, len(rows)):
         rng = np.random.default_rng(0) if rng is None else rng
-        centers, mass, _ = merge_rows(
+        centers, mass, place = merge_rows(
             np.concatenate([rows[complete], fill_from_neighbours(kernel, rows[~complete], rows, w, rng)]),
             np.concatenate([w[complete], w[~complete]]),
         )
-        return ColumnFit(ColumnDensity(kernel, centers, mass, False, **budget), 0.0, 0, [])
+        filled = _filled_cells(np.concatenate([rows[complete], rows[~complete]]), place, len(centers))
+        return ColumnFit(ColumnDensity(kernel, centers, mass, False, **budget), 0.0, 0, [], filled)
     centers, own = rows[complete], w[complete]
     alpha = own / own.sum()
     path: list[float] = []

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
+
 from isopleth.backend import Array, namespace
+from isopleth.density.column_fit import ColumnFit, fit_mixture
 from isopleth.density.estimator import KernelDensity
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, MixtureDensity
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import Kernel
+from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS
 
@@ -31,6 +35,11 @@ class KDE(KernelDensity):
         is an open end. A column with a lower bound is fitted as :math:`\log(x - low)`, one with an upper bound as
         :math:`-\log(high - x)`, one with both as their sum, a logit. Densities, gradients, samples and levels are
         still in the units of the data; on and beyond a bound the density is 0.
+    categorical : None, name, or sequence of names or numbers of columns, optional
+        Columns of numbers that are categories. Columns of words and truth values of a frame are categories anyway.
+    category_scale : "frequency", float, or array of shape (n_categorical,), default="frequency"
+        Value of the kernel of a categorical column for two unlike categories, between 0 and 1: it is what a length scale is for
+        numbers. "frequency" follows the frequencies and the number of rows. A Search moves it together with the length scales.
     memory_limit : float, default=2**30
         Bytes that tiles of the kernel matrix and scratch may take together; the matrix is never stored.
     n_jobs : int or None, default=-1
@@ -51,6 +60,8 @@ class KDE(KernelDensity):
     unit_ : ndarray of shape (n_features,)
         The unit of each column in :meth:`hyvarinen_loss`: its length scale, times a factor that brings their geometric mean
         to that of the standard deviations; NaN for constant columns.
+    category_scale_ : ndarray of shape (n_features,)
+        The category scale of each column, NaN for numbers; only after a fit to words or missing cells.
     search_path_ : SearchPath
         The result of the Search, if `length_scale` is one.
     n_features_in_ : int
@@ -90,12 +101,16 @@ class KDE(KernelDensity):
         kernel: str | Kernel = "gaussian",
         length_scale: Any = "scott",
         bounds: Any = None,
+        categorical: Any = None,
+        category_scale: Any = "frequency",
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = DEFAULT_N_JOBS,
     ) -> None:
         self.kernel = kernel
         self.length_scale = length_scale
         self.bounds = bounds
+        self.categorical = categorical
+        self.category_scale = category_scale
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
 
@@ -107,3 +122,6 @@ class KDE(KernelDensity):
     def _fit_frame(self, kernel: Kernel, z: Array, weights: Array) -> tuple[FrameDensity, dict[str, Any]]:
         shares = weights / namespace(weights).sum(weights)
         return MixtureDensity(KernelExpansion(kernel, z, shares, self.memory_limit, self.n_jobs)), {}
+
+    def _fit_columns(self, kernel: ColumnKernel, z: np.ndarray, weights: np.ndarray) -> ColumnFit:
+        return fit_mixture(kernel, z, weights, memory_limit=self.memory_limit, n_jobs=self.n_jobs)

@@ -250,6 +250,55 @@ def run_search(
     return path
 
 
+def run_table_search(
+    search: Search,
+    weights: np.ndarray,
+    base_scale: np.ndarray,
+    at: Callable[[float], tuple[Kernel, np.ndarray, np.ndarray]],
+    fit: Fit,
+) -> SearchPath:
+    """Choose a scale of a table with words or gaps by the held-out log density of the known cells.
+
+    Parameters
+    ----------
+    search : Search
+        The search.
+    weights : array of shape (n,)
+        Weights of the distinct rows.
+    base_scale : array of shape (d,)
+        Length scales of the numeric columns at factor 1.
+    at : callable
+        For a factor the kernel, the rows in frame coordinates, and the log of the scale of the known numeric cells of each row.
+    fit : callable
+        As for :func:`run_search`.
+
+    Raises
+    ------
+    InputError
+        If the criterion is a Hyvarinen loss, which words do not have, or the loss is infinite at every scale.
+
+    Warns
+    -----
+    DataWarning
+        If the best scale is at an end of the grid.
+    """
+    if search.criterion not in (None, "likelihood"):
+        raise InputError(
+            f"criterion = {search.criterion!r} needs complete rows of numbers; take Search(criterion='likelihood') for words and "
+            "missing cells."
+        )
+    factors, folds = search.factors, held_out_parts(len(weights), search.cv)
+    losses, errors, shares = np.full((3, len(factors)), np.nan)
+    for i, factor in enumerate(factors):
+        kernel, z, volume = at(float(factor))
+        terms, positive = _held_out("likelihood", kernel, z, weights, folds, fit)
+        losses[i], errors[i], shares[i] = _summary(terms + volume, positive, weights)
+    best = _smallest(losses, "likelihood", False)
+    path = SearchPath("likelihood", factors, factors[:, None] * base_scale, losses, errors, shares, best)
+    _warn_of_choice(path, search, None)
+    return path
+
+
 def _held_out(
     criterion: str, kernel: Kernel, z: np.ndarray, weights: np.ndarray, folds: list[np.ndarray], fit: Fit
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -7,16 +7,19 @@ from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth.backend import Array, namespace
+from isopleth.density.column_fit import ColumnFit, fit_root
 from isopleth.density.estimator import KernelDensity
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
 from isopleth.density.landmarks import choose_landmarks
 from isopleth.entry import Table
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import Kernel
+from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.parts import ArrayParts
@@ -44,6 +47,11 @@ class SOSREP(KernelDensity):
         is an open end. A column with a lower bound is fitted as :math:`\log(x - low)`, one with an upper bound as
         :math:`-\log(high - x)`, one with both as their sum, a logit. Densities, gradients, samples and levels are
         still in the units of the data; on and beyond a bound the density is 0.
+    categorical : None, name, or sequence of names or numbers of columns, optional
+        Columns of numbers that are categories. Columns of words and truth values of a frame are categories anyway.
+    category_scale : "frequency", float, or array of shape (n_categorical,), default="frequency"
+        Value of the kernel of a categorical column for two unlike categories, between 0 and 1: it is what a length scale is for
+        numbers. "frequency" follows the frequencies and the number of rows. A Search moves it together with the length scales.
     solver : {"auto", "fixed_point", "newton", "coordinate_descent", "natural_gradient", "standard_gradient"}, default="auto"
         "auto" takes the fixed-point iteration for kernels without negative values, and Newton's method for other kernels and if
         the iteration does not converge. "coordinate_descent" works for every kernel but is several times slower. The two
@@ -77,10 +85,13 @@ class SOSREP(KernelDensity):
     unit_ : ndarray of shape (n_features,)
         The unit of each column in :meth:`hyvarinen_loss`: its length scale, times a factor that brings their geometric mean
         to that of the standard deviations; NaN for constant columns.
+    category_scale_ : ndarray of shape (n_features,)
+        The category scale of each column, NaN for numbers; only after a fit to words or missing cells.
     search_path_ : SearchPath
         The result of the Search, if `length_scale` is one.
     residual_ : float
-        The largest :math:`|\alpha_i f(x_i)/w_i - 1|` reached.
+        The largest :math:`|\alpha_i f(x_i)/w_i - 1|` reached. For rows with missing cells, how far the optimality (KKT)
+        conditions are from holding; 100 times `tol` is accepted there.
     n_iter_ : int
         Number of products with the kernel matrix.
     n_features_in_ : int
@@ -122,6 +133,8 @@ class SOSREP(KernelDensity):
         kernel: str | Kernel = "gaussian",
         length_scale: Any = "scott",
         bounds: Any = None,
+        categorical: Any = None,
+        category_scale: Any = "frequency",
         solver: str = "auto",
         landmarks: int | None = None,
         tol: float = 1e-8,
@@ -131,6 +144,8 @@ class SOSREP(KernelDensity):
         self.kernel = kernel
         self.length_scale = length_scale
         self.bounds = bounds
+        self.categorical = categorical
+        self.category_scale = category_scale
         self.solver = solver
         self.landmarks = landmarks
         self.tol = tol
@@ -162,3 +177,17 @@ class SOSREP(KernelDensity):
             )
         expansion = KernelExpansion(kernel, z, solution.coefficients, self.memory_limit, self.n_jobs)
         return RootDensity(expansion), {"residual_": solution.residual, "n_iter_": solution.n_iter}
+
+    def _fit_columns(self, kernel: ColumnKernel, z: np.ndarray, weights: np.ndarray) -> ColumnFit:
+        found = fit_root(
+            kernel, z, weights, solver=self.solver, tol=self.tol, memory_limit=self.memory_limit, n_jobs=self.n_jobs
+        )
+        most = self.tol if found.filled is None else 100.0 * self.tol
+        if not found.residual <= most:
+            warnings.warn(
+                f"the residual {found.residual:.1e} is above {most:g} after {found.n_iter} passes; a smaller length_scale or a "
+                "larger tol may help.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return found

@@ -10,6 +10,7 @@ from isopleth.kernels.gaussian import Gaussian as Gaussian
 from isopleth.kernels.inverse_multiquadric import IMQ as IMQ
 from isopleth.kernels.matern import Laplacian as Laplacian
 from isopleth.kernels.matern import Matern as Matern
+from isopleth.kernels.product import ProductLaplacian as ProductLaplacian
 from isopleth.kernels.rational_quadratic import RationalQuadratic as RationalQuadratic
 from isopleth.kernels.sdo import SDO as SDO
 from isopleth.kernels.sobolev import Sobolev as Sobolev

@@ -13,10 +13,11 @@ from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
+from isopleth.backend import frame_names
 from isopleth.difference.lsdd import LSDD
 from isopleth.difference.samples import TwoSamples, enter_both
-from isopleth.entry import check_memory_limit, column_names, frame_names, listed, plain_names
-from isopleth.errors import DataWarning, InputError
+from isopleth.entry import check_memory_limit, column_names, plain_names
+from isopleth.errors import DataWarning, InputError, listed
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs, map_threads
 from isopleth.tasks.two_sample.permutation import Basis, adjusted_p_values, p_value, tiles

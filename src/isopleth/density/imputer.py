@@ -1,0 +1,129 @@
+"""A transformer that fills missing cells from a density."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from isopleth.density.sosrep import SOSREP
+
+
+class DensityImputer(TransformerMixin, BaseEstimator):
+    """Fill missing cells of a table from the conditional density given the known cells of the row.
+
+    Parameters
+    ----------
+    density : SOSREP or KDE, optional
+        The density to fit, with a kernel that is a product over columns; None is ``SOSREP()``.
+    strategy : {"mean", "draw"}, default="mean"
+        The conditional mean of numeric columns and the likeliest word, or a joint draw of all missing cells of a row.
+    random_state : int, RandomState or None, default=None
+        Seed of draws.
+
+    Attributes
+    ----------
+    density_ : SOSREP or KDE
+        The fitted density.
+    n_features_in_ : int
+        Number of columns at fit.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the columns at fit, if they had names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import DensityImputer
+    >>> x = np.random.default_rng(0).normal(size=(200, 1))
+    >>> rows = np.hstack([x, 2 * x])
+    >>> rows[0, 1] = np.nan
+    >>> filled = DensityImputer().fit_transform(rows)
+    >>> bool(abs(filled[0, 1] - 2 * x[0, 0]) < 0.5)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "density": [None, HasMethods(["fit", "impute"])],
+        "strategy": [StrOptions({"mean", "draw"})],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(self, density: Any = None, strategy: str = "mean", random_state: Any = None) -> None:
+        self.density = density
+        self.strategy = strategy
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the density.
+
+        Parameters
+        ----------
+        X : array-like, tensor or data frame of shape (n_samples, n_features)
+            Rows; cells may be missing.
+        y : ignored
+            Present for the scikit-learn interface.
+        sample_weight : array-like of shape (n_samples,), optional
+            Nonnegative weights.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            As ``fit`` of the density.
+        """
+        self._validate_params()
+        density = SOSREP() if self.density is None else clone(self.density)
+        self.density_ = density.fit(X, sample_weight=sample_weight)
+        self.n_features_in_ = density.n_features_in_
+        self.__dict__.pop("feature_names_in_", None)
+        if hasattr(density, "feature_names_in_"):
+            self.feature_names_in_ = density.feature_names_in_
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return a copy of the table with its missing cells filled.
+
+        Parameters
+        ----------
+        X : array-like, tensor or data frame of shape (n_samples, n_features)
+            Rows with the columns of the fit.
+
+        Returns
+        -------
+        data frame, tensor or ndarray of shape (n_samples, n_features)
+            Known cells are as they were; columns that the fit left out keep their gaps.
+
+        Raises
+        ------
+        InputError
+            As ``impute`` of the density.
+        """
+        check_is_fitted(self, "density_")
+        return self.density_.impute(X, strategy=self.strategy, random_state=self.random_state)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the columns, which are those of the fit.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Names of the columns, if the fit was to an array.
+
+        Returns
+        -------
+        ndarray of str
+        """
+        check_is_fitted(self, "density_")
+        return np.asarray(_check_feature_names_in(self, input_features), dtype=object)

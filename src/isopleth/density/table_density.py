@@ -1,0 +1,458 @@
+"""A density of the columns of a table, in the words and units of the table: what is asked of rows with missing cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from isopleth.backend import Backend
+from isopleth.columns import TableColumns, encode_cell, new_table, write_cells
+from isopleth.density.bounds import Bounds
+from isopleth.density.column_density import ColumnDensity
+from isopleth.entry import encoded_rows, on_host
+from isopleth.errors import InputError, listed
+from isopleth.frame import Frame
+
+# Draws whose mean fills a gap of a column with bounds: the mean of a logarithm is not the logarithm of the mean.
+_DRAWS = 200
+# Rounds in which draws of unknown words are made again.
+_ROUNDS = 1000
+
+
+@dataclass(frozen=True)
+class TableDensity:
+    """Density of numeric, categorical and time columns, which integrates and sums to 1.
+
+    Returned by ``marginal`` and ``conditional`` of :class:`~isopleth.SOSREP` and :class:`~isopleth.KDE`; not made by hand. Rows
+    are tables with the columns :attr:`names`. Cells may be missing: NaN, None, or an empty text.
+
+    Parameters
+    ----------
+    density : ColumnDensity
+        The density in frame coordinates, kept numeric columns before codes.
+    columns : TableColumns
+        The columns of the table.
+    frame : Frame
+        Shift and scale of its numeric columns.
+    bounds : Bounds
+        Their bounds.
+    constants : array of shape (n_numeric,)
+        Values of the numeric columns that the frame does not keep.
+    library : str, optional
+        Library of the frames that draws are returned as; None for arrays.
+    filled : array of the shape of the centres, bool, optional
+        Cells of the centres that were missing in the row which the centre was made of.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import SOSREP
+    >>> rows = np.random.default_rng(0).normal(size=(200, 2))
+    >>> first = SOSREP().fit(rows).marginal([0])
+    >>> first.score_samples([[0.0], [3.0]]).round(1)
+    array([-0.9, -5. ])
+    """
+
+    density: ColumnDensity
+    columns: TableColumns
+    frame: Frame
+    bounds: Bounds
+    constants: np.ndarray
+    library: str | None = None
+    filled: np.ndarray | None = None
+
+    @property
+    def names(self) -> list[Any]:
+        """Names of the columns, or their numbers."""
+        return self.columns.names
+
+    @property
+    def n_numeric(self) -> int:
+        """Number of numeric columns and times."""
+        return len(self.frame.keep)
+
+    # ---- rows -------------------------------------------------------------------------------------------------------
+
+    def _read(self, X: Any) -> tuple[np.ndarray, Backend]:
+        backend = Backend.of(X)
+        return encoded_rows(on_host(X, "X"), self.columns), backend
+
+    def _inside(self, rows: np.ndarray) -> np.ndarray:
+        return np.asarray(self.bounds.inside(rows[:, : self.n_numeric]).all(axis=1))
+
+    def _points(self, rows: np.ndarray) -> np.ndarray:
+        """Encoded rows inside the bounds in frame coordinates."""
+        numbers = self.frame.enter(self.bounds.enter(rows[:, : self.n_numeric]))
+        return np.ascontiguousarray(np.column_stack([numbers, rows[:, self.n_numeric :]]))
+
+    def _rows(self, points: np.ndarray) -> np.ndarray:
+        """Encoded rows of points in frame coordinates."""
+        numbers = self.bounds.leave(self.frame.leave(points[:, : self.frame.dim], np.zeros(self.n_numeric)))
+        numbers[:, ~self.frame.keep] = self.constants[~self.frame.keep]
+        return np.column_stack([numbers, points[:, self.frame.dim :]])
+
+    def _by_column(self, encoded: np.ndarray) -> np.ndarray:
+        """Encoded cells in the order of the columns of the table."""
+        out = np.empty_like(encoded)
+        out[:, self.columns.order] = encoded
+        return out
+
+    def log_density(self, rows: np.ndarray) -> np.ndarray:
+        """Log density of the known cells of encoded rows."""
+        out = np.full(len(rows), -np.inf)
+        inside = self._inside(rows)
+        if inside.any():
+            some = rows[inside]
+            numbers = some[:, : self.n_numeric]
+            volume = self.bounds.log_slope(numbers)[:, self.frame.keep] - np.log(self.frame.scale)
+            volume[np.isnan(numbers[:, self.frame.keep])] = 0.0
+            out[inside] = self.density.log_density(self._points(some)) + volume.sum(axis=1)
+        return out
+
+    def gradient(self, rows: np.ndarray) -> np.ndarray:
+        """Gradient of :meth:`log_density` in the columns of the table; NaN in missing cells, words and rows outside bounds."""
+        encoded = np.full(rows.shape, np.nan)
+        inside = self._inside(rows)
+        if inside.any():
+            numbers = rows[inside][:, : self.n_numeric]
+            found = np.zeros(numbers.shape)
+            slopes = self.density.grad_log_density(self._points(rows[inside]))
+            found[:, self.frame.keep] = slopes[:, : self.frame.dim] / self.frame.scale
+            found = self.bounds.gradient(numbers, found)
+            found[:, ~self.frame.keep] = 0.0
+            encoded[inside, : self.n_numeric] = np.where(np.isnan(numbers), np.nan, found)
+        return self._by_column(encoded)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Compute the log density of the known cells of each row, the others being integrated and summed out.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_columns)
+            Rows; cells may be missing.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            In nats; 0 for a row without a known cell, minus infinity on and beyond bounds.
+        """
+        rows, backend = self._read(X)
+        return np.asarray(self.log_density(rows)) if backend.library is None else backend.array(self.log_density(rows))
+
+    def grad_log_density(self, X: Any) -> np.ndarray:
+        """Compute the gradient of :meth:`score_samples` in the known numeric cells.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_columns)
+            Rows; cells may be missing.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_columns)
+            NaN in missing cells and categorical columns.
+        """
+        rows, backend = self._read(X)
+        out: np.ndarray = backend.array(self.gradient(rows))
+        return out
+
+    # ---- filling gaps -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _own_centers(self) -> dict[bytes, int]:
+        """Centres with filled cells, by the known cells of the row that they were made of."""
+        if self.filled is None:
+            return {}
+        rows = np.flatnonzero(self.filled.any(axis=1))
+        known = np.where(self.filled[rows], np.nan, self.density.centers[rows]) + 0.0
+        return {row.tobytes(): int(i) for row, i in zip(known, rows, strict=True)}
+
+    def _own(self, points: np.ndarray) -> np.ndarray | None:
+        """For each row the centre that was made of it by filling its gaps, -1 if none was."""
+        if not self._own_centers or len(self.density.centers) < 2:
+            return None
+        whole = np.where(np.isnan(points), np.nan, points) + 0.0  # one NaN and one zero
+        return np.array([self._own_centers.get(row.tobytes(), -1) for row in whole], dtype=np.intp)
+
+    def fill(self, rows: np.ndarray, strategy: str, random_state: Any) -> np.ndarray:
+        """Encoded rows with their gaps filled; see :meth:`impute`."""
+        if strategy not in ("mean", "draw"):
+            raise InputError(f"strategy = {strategy!r}: expected 'mean' or 'draw'.")
+        points = self._checked_points(rows)
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
+        own = self._own(points)
+        found = self.density.impute(points, strategy, rng, own)
+        found = self._known_words(points, found, strategy, rng, own)
+        filled = self._rows(found)
+        bounded = np.isfinite(self.bounds.low) | np.isfinite(self.bounds.high)
+        gaps = np.isnan(rows)
+        if strategy == "mean" and (gaps[:, : self.n_numeric] & bounded).any():
+            some = np.flatnonzero((gaps[:, : self.n_numeric] & bounded).any(axis=1))
+            total = np.zeros((len(some), self.n_numeric))
+            source = np.random.default_rng(0)
+            skip = None if own is None else own[some]
+            for _ in range(_DRAWS):
+                total += self._rows(self.density.impute(points[some], "draw", source, skip))[:, : self.n_numeric]
+            filled[np.ix_(some, np.flatnonzero(bounded))] = total[:, bounded] / _DRAWS
+        return np.where(gaps, filled, rows)
+
+    def _checked_points(self, rows: np.ndarray) -> np.ndarray:
+        inside = self._inside(rows)
+        if not inside.all():
+            raise InputError(f"row {int(np.argmin(inside))} of X is on or beyond the bounds, where the density is 0.")
+        return self._points(rows)
+
+    def _unknown(self, points: np.ndarray) -> np.ndarray:
+        """Mask of the codes that stand for words which no training row has."""
+        others = [self.density.size(j) - 1 for j in range(self.frame.dim, self.density.dim)]
+        return np.asarray(points[:, self.frame.dim :] == np.array(others, dtype=float))
+
+    def _known_words(
+        self, points: np.ndarray, found: np.ndarray, strategy: str, rng: np.random.Generator, own: np.ndarray | None
+    ) -> np.ndarray:
+        """Fill gaps by words of the training rows only: by the likeliest one, or by draws that are made again."""
+        asked = np.isnan(points[:, self.frame.dim :])
+        for _ in range(_ROUNDS if strategy == "draw" else 0):
+            again = np.flatnonzero((self._unknown(found) & asked).any(axis=1))
+            if not len(again):
+                return found
+            found[again] = self.density.impute(points[again], "draw", rng, None if own is None else own[again])
+        wrong = self._unknown(found) & asked
+        for j in np.flatnonzero(wrong.any(axis=0)):
+            rows = np.flatnonzero(wrong[:, j])
+            place = self.frame.dim + int(j)
+            shares = self.density.category_probabilities(points[rows], place, None if own is None else own[rows])
+            found[rows, place] = shares[:, :-1].argmax(axis=1)
+        return found
+
+    def impute(self, X: Any, strategy: str = "mean", random_state: Any = None) -> Any:
+        """Fill missing cells from the conditional density given the known cells of the row.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_columns)
+            Rows; cells may be missing.
+        strategy : {"mean", "draw"}, default="mean"
+            The conditional mean of numeric columns and the likeliest word, or a joint draw of all missing cells of a row. The
+            mean of a column with bounds is that of 200 draws.
+        random_state : int, RandomState or None
+            Seed of draws.
+
+        Returns
+        -------
+        data frame or ndarray
+            `X` with its gaps filled, of the same library; known cells are as they were. A row that the density was fitted to
+            is not filled by the centre that was made of it.
+
+        Raises
+        ------
+        InputError
+            For a strategy that is none of these, and for rows on or beyond bounds.
+        """
+        rows, backend = self._read(X)
+        return self.write(X, rows, self.fill(rows, strategy, random_state), backend)
+
+    def write(self, X: Any, rows: np.ndarray, filled: np.ndarray, backend: Backend) -> Any:
+        """Return `X` with the gaps of its encoded `rows` filled."""
+        gaps = self._by_column(np.isnan(rows))
+        return backend.array(write_cells(on_host(X, "X"), self.columns, self._by_column(filled), gaps))
+
+    def impute_interval(self, X: Any, level: float = 0.9) -> tuple[Any, Any]:
+        """Compute central intervals of missing numeric cells given the known cells of the row.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_columns)
+            Rows; cells may be missing.
+        level : float, default=0.9
+            Probability of the interval.
+
+        Returns
+        -------
+        lower, upper : ndarrays of shape (n_samples, n_columns)
+            Quantiles of (1 - level)/2 and (1 + level)/2; both the cell itself where it is known, and NaN in categorical
+            columns. Of a time they are seconds since the first one of the fit.
+
+        Raises
+        ------
+        InputError
+            If `level` is not between 0 and 1, and for rows on or beyond bounds.
+        """
+        rows, backend = self._read(X)
+        lower, upper = (backend.array(end) for end in self.intervals(rows, level))
+        return lower, upper
+
+    def intervals(self, rows: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+        """Ends of the intervals of encoded rows, by column of the table."""
+        points = self._checked_points(rows)
+        ends = []
+        for end in self.density.impute_interval(points, level, self._own(points)):
+            found = np.where(np.isnan(rows), self._rows(end), rows)
+            found[:, self.n_numeric :] = np.nan
+            ends.append(self._by_column(found))
+        return ends[0], ends[1]
+
+    # ---- other densities --------------------------------------------------------------------------------------------
+
+    def _place(self, name: Any, what: str) -> int:
+        """Place of a column, by name or number."""
+        names = self.columns.names
+        if name in names:
+            return names.index(name)
+        if name in self.columns.left_out:
+            raise InputError(
+                f"{what} names column {name!r}, which was left out at fit ({self.columns.left_out[name]})."
+            )
+        whole = isinstance(name, Integral) and not isinstance(name, bool)
+        if whole and self.columns.named and not self.columns.left_out and int(name) in range(len(names)):
+            return int(name)
+        raise InputError(
+            f"{what} names column {name!r}, which does not exist; expected one of {listed([repr(n) for n in names])}."
+        )
+
+    def _encoded_places(self, places: Sequence[int]) -> np.ndarray:
+        """Where columns of the table stand among the encoded ones, numeric ones first."""
+        where = np.empty(len(self.columns.columns), dtype=np.intp)
+        where[self.columns.order] = np.arange(len(where))
+        return where[list(places)]
+
+    def _some(self, places: list[int]) -> tuple[TableColumns, Frame, Bounds, np.ndarray, np.ndarray]:
+        """Columns, frame, bounds and constants of some columns, and their places in the density."""
+        columns = self.columns.take(places)
+        encoded = self._encoded_places([places[i] for i in columns.order])
+        numeric = encoded[encoded < self.n_numeric]
+        kept = (np.cumsum(self.frame.keep) - 1)[numeric[self.frame.keep[numeric]]]
+        words = encoded[encoded >= self.n_numeric] - self.n_numeric + self.frame.dim
+        visible = np.concatenate([kept, words]).astype(np.intp)
+        if not len(visible):
+            raise InputError("these columns were constant at fit and have no density; name one that varied.")
+        return columns, self.frame.take(numeric), self.bounds.take(numeric), self.constants[numeric], visible
+
+    def marginal(self, columns: Sequence[Any]) -> TableDensity:
+        """Return the density of some of the columns; the others are integrated and summed out.
+
+        Parameters
+        ----------
+        columns : sequence of names or numbers
+            The columns, in the order that its tables will have.
+
+        Returns
+        -------
+        TableDensity
+
+        Raises
+        ------
+        InputError
+            If a column does not exist, was left out or is named twice, or if none varied at fit.
+        """
+        asked = [columns] if isinstance(columns, str) else list(columns)
+        places = [self._place(name, "columns") for name in asked]
+        if not places or len(set(places)) < len(places):
+            raise InputError(f"columns = {columns!r}: expected different columns, at least one.")
+        table, frame, bounds, constants, visible = self._some(places)
+        return TableDensity(self.density.marginal(visible.tolist()), table, frame, bounds, constants, self.library)
+
+    def _given(self, given: Any) -> dict[int, float]:
+        """Encoded values by place of their column."""
+        if not isinstance(given, Mapping) or not given:
+            raise InputError(f"given = {given!r}: expected a dict from columns to values.")
+        out: dict[int, float] = {}
+        for name, value in given.items():
+            place = self._place(name, "given")
+            number = encode_cell(self.columns.columns[place], value)
+            if np.isnan(number):
+                raise InputError(f"given has no value for column {name!r}; leave the column out instead.")
+            if place in out:
+                raise InputError(f"given names column {name!r} twice, by name and by number.")
+            out[place] = number
+        return out
+
+    def conditional(self, given: Mapping[Any, Any]) -> TableDensity:
+        """Return the density of the other columns where some have given values.
+
+        Parameters
+        ----------
+        given : mapping
+            Values by name or number of a column: a number, a word or a time. A word that no training row has counts as one
+            more category.
+
+        Returns
+        -------
+        TableDensity
+
+        Raises
+        ------
+        InputError
+            If a column does not exist, was constant or left out at fit, a value is missing or on or beyond bounds, or
+            nothing is left.
+        """
+        values = self._given(given)
+        rest = [i for i in range(len(self.columns.columns)) if i not in values]
+        if not rest:
+            raise InputError("given has a value for every column; leave at least one out.")
+        row = np.full((1, len(self.columns.columns)), np.nan)
+        encoded = self._encoded_places(list(values))
+        row[0, encoded] = list(values.values())
+        points = self._checked_points(row)
+        known = {int(j): float(points[0, j]) for j in np.flatnonzero(~np.isnan(points[0]))}
+        if len(known) < len(values):
+            raise InputError("given names a column that was constant at fit and has no density; leave it out.")
+        table, frame, bounds, constants, _ = self._some(rest)
+        return TableDensity(self.density.conditional(known), table, frame, bounds, constants, self.library)
+
+    def sample(self, n_samples: int = 1, given: Mapping[Any, Any] | None = None, random_state: Any = None) -> Any:
+        """Draw independent rows exactly.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows.
+        given : mapping, optional
+            Values that some columns have in every row, as for :meth:`conditional`.
+        random_state : int, RandomState or None
+            Seed.
+
+        Returns
+        -------
+        data frame or ndarray of shape (n_samples, n_columns)
+            A frame of the library of the training rows, if those were one with words, times or gaps. Words are those of the
+            training rows: draws of the category for other words are made again. Constant columns keep their value.
+
+        Raises
+        ------
+        InputError
+            If `n_samples` is not positive, and as :meth:`conditional`.
+        """
+        if isinstance(n_samples, bool) or not isinstance(n_samples, Integral) or n_samples < 1:
+            raise InputError(f"n_samples = {n_samples!r}: expected a whole number of rows, at least 1.")
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
+        if given is None:
+            return new_table(self.columns, self._draws(int(n_samples), rng), self.library)
+        values = self._given(given)
+        drawn = self.conditional(given)._draws(int(n_samples), rng)
+        out = np.empty((int(n_samples), len(self.columns.columns)))
+        for place, value in values.items():
+            column = self.columns.columns[place]
+            if column.kind == "categorical" and value == len(column.levels):
+                raise InputError(
+                    f"given has a word for column {column.name!r} that no training row has; take one of those."
+                )
+            out[:, place] = value
+        out[:, [i for i in range(out.shape[1]) if i not in values]] = drawn
+        return new_table(self.columns, out, self.library)
+
+    def _draws(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Encoded draws of known words, by column of the table."""
+        points = self.density.sample(n, rng)
+        for _ in range(_ROUNDS):
+            again = np.flatnonzero(self._unknown(points).any(axis=1))
+            if not len(again):
+                break
+            points[again] = self.density.sample(len(again), rng)
+        return self._by_column(self._rows(points))

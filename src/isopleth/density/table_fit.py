@@ -1,0 +1,299 @@
+"""Fits of densities to tables with words or missing cells: from encoded rows to a density in frame coordinates."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from isopleth.columns import TableColumns
+from isopleth.density.bounds import Bounds
+from isopleth.density.category_scales import frequency_rho
+from isopleth.density.column_density import ColumnDensity
+from isopleth.density.column_fit import ColumnFit
+from isopleth.density.search import Search, SearchPath, run_table_search
+from isopleth.entry import on_host
+from isopleth.errors import DataWarning, InputError, listed
+from isopleth.frame import Frame, bounded
+from isopleth.kernels import Gaussian, Kernel
+from isopleth.kernels.product import GAUSSIAN_FACTOR, ColumnKernel, Factor
+from isopleth.length_scales import RULES, RULES_WITH_GAPS, resolve_length_scale
+from isopleth.rows import merge_rows
+
+_LEAST_RHO, _MOST_RHO = 1e-12, 1.0 - 1e-9
+
+# Fits rows in frame coordinates with weights.
+ColumnFitter = Callable[[ColumnKernel, np.ndarray, np.ndarray], ColumnFit]
+
+
+def factor_of(kernel: Kernel) -> Factor | None:
+    """Return the factor of a column of a numeric kernel that is a product over columns; None for other kernels."""
+    if isinstance(kernel, ColumnKernel):
+        return kernel.factor
+    return GAUSSIAN_FACTOR if isinstance(kernel, Gaussian) else None
+
+
+def product_factor(kernel: Kernel, what: str) -> Factor:
+    """Return :func:`factor_of` a kernel.
+
+    Raises
+    ------
+    InputError
+        If it is no product over columns; the message names `what` needs one.
+    """
+    factor = factor_of(kernel)
+    if factor is None:
+        raise InputError(
+            f"{kernel!r} is no product over columns, which {what} needs; fit with kernel='gaussian' or ProductLaplacian()."
+        )
+    return factor
+
+
+def heat_rho(rho: np.ndarray, sizes: np.ndarray, factor: float) -> np.ndarray:
+    r"""Return the values of unlike categories after the time of the heat kernels was multiplied by the square of a factor.
+
+    The Gaussian kernel is a heat kernel too, and its time is proportional to the square of its length scale: so one factor moves
+    numbers and categories together. :math:`e^{-mt} = (1 - \rho)/(1 + (m - 1)\rho)`.
+    """
+    rate = (np.log1p(-rho) - np.log1p((sizes - 1) * rho)) * factor**2
+    decay = np.exp(rate)
+    found = -np.expm1(rate) / (1.0 + (sizes - 1) * decay)
+    return np.clip(found, _LEAST_RHO, _MOST_RHO)
+
+
+@dataclass(frozen=True)
+class TableFit:
+    """What a fit to a table leaves.
+
+    Parameters
+    ----------
+    fit : ColumnFit
+        The density, of kept numeric columns before codes.
+    kernel : ColumnKernel
+        Its kernel.
+    frame, bounds : Frame, Bounds
+        Of the numeric columns.
+    constants : array of shape (n_numeric,)
+        Values of the numeric columns that are not kept.
+    weights : array or None
+        Weights of the centres, where all rows are complete.
+    path : SearchPath or None
+        Of a Search.
+    """
+
+    fit: ColumnFit
+    kernel: ColumnKernel
+    frame: Frame
+    bounds: Bounds
+    constants: np.ndarray
+    weights: np.ndarray | None
+    path: SearchPath | None
+
+
+def fit_table(
+    rows: np.ndarray,
+    weights: np.ndarray,
+    columns: TableColumns,
+    bounds: Bounds,
+    kernel: Kernel,
+    length_scale: Any,
+    category_scale: Any,
+    squared: bool,
+    fitter: ColumnFitter,
+) -> TableFit:
+    """Fit encoded rows, of which some cells may be NaN.
+
+    Parameters
+    ----------
+    rows : array of shape (n, n_numeric + n_categorical)
+        Encoded rows.
+    weights : array of shape (n,)
+        Their weights.
+    columns : TableColumns
+        The columns.
+    bounds : Bounds
+        Bounds of the numeric columns.
+    kernel : Kernel
+        Kernel of the numeric columns.
+    length_scale, category_scale
+        Parameters of the estimator; a length scale of each numeric column.
+    squared : bool
+        Whether the density is the square of a sum of kernels.
+    fitter : callable
+        Fits rows in frame coordinates.
+
+    Raises
+    ------
+    InputError
+        If the kernel is no product, nothing varies, or a parameter or a cell is wrong.
+    """
+    factor = product_factor(kernel, "a fit with categories or missing cells")
+    p = len(columns.numeric_names)
+    labels = [repr(name) if columns.named else f"column {name}" for name in columns.numeric_names]
+    bounds.check(rows[:, :p], weights > 0.0, labels)
+    rows, weights = rows[weights > 0.0] + 0.0, weights[weights > 0.0]
+    rows, weights = _without_empty(rows, weights)
+    numbers, codes = bounds.enter(rows[:, :p]), rows[:, p:]
+    keep = _varying(numbers, labels)
+    if not keep.any() and not columns.sizes:
+        raise InputError("no column of X varies; expected at least two rows that differ in one of them.")
+    if kernel.dim is not None:
+        kernel.bind(int(keep.sum()))
+    numbers, codes, weights = _merged(numbers, codes, weights)
+    centred = numbers[:, keep]
+    shift = np.array([np.median(column[~np.isnan(column)]) for column in centred.T])
+    centred = centred - shift
+    ranks = [np.argsort(np.argsort([*levels])) for levels in columns.levels]
+    search = length_scale if isinstance(length_scale, Search) else None
+    asked, what = (search.base, "base of the Search") if search else (length_scale, "length_scale")
+    rules = RULES_WITH_GAPS if np.isnan(centred).any() else RULES
+    scale = resolve_length_scale(asked, centred, weights, labels, keep, what, rules) if keep.any() else np.empty(0)
+    sizes = np.array(columns.sizes, dtype=int)
+    rho = category_rho(category_scale, codes, weights, columns, int(keep.sum()) + len(sizes), squared)
+
+    def at(times: float) -> tuple[ColumnKernel, np.ndarray, np.ndarray]:
+        found = rho if times == 1.0 else heat_rho(rho, sizes, times)
+        bound = ColumnKernel(int(keep.sum()) + len(sizes), factor, tuple(found.tolist()), tuple(sizes.tolist()))
+        with np.errstate(over="ignore"):
+            z = bounded(centred / (times * scale))
+        known = ~np.isnan(z)
+        return bound, np.column_stack([z, codes]), known @ np.log(times * scale)
+
+    def fit(bound: ColumnKernel, z: np.ndarray, w: np.ndarray) -> ColumnFit:
+        return _canonical(fitter, bound, z, w, ranks)
+
+    path = None
+    times = 1.0
+    if search is not None:
+        path = run_table_search(search, weights, scale, at, lambda k, z, w: _HeldOut(fit(k, z, w).density))  # type: ignore[arg-type]
+        times = path.best_factor
+    bound, z, _ = at(times)
+    found = fit(bound, z, weights)
+    constants = np.full(p, np.nan)
+    for j in np.flatnonzero(~keep):
+        known = rows[~np.isnan(rows[:, j]), j]
+        constants[j] = known[0] if len(known) else np.nan
+    complete = not np.isnan(z).any()
+    return TableFit(
+        found,
+        bound,
+        Frame(keep, shift, times * scale),
+        bounds,
+        constants,
+        _weights_of(found.density.centers, z, weights) if complete else None,
+        path,
+    )
+
+
+@dataclass(frozen=True)
+class _HeldOut:
+    """A fitted density as a search uses it."""
+
+    density: ColumnDensity
+
+    def log_density(self, z: np.ndarray) -> np.ndarray:
+        return self.density.log_density(z)
+
+    def positive(self, z: np.ndarray) -> np.ndarray:
+        return np.ones(len(z), dtype=bool)
+
+    def hyvarinen_terms(self, z: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+
+def _without_empty(rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    empty = np.isnan(rows).all(axis=1)
+    if empty.all():
+        raise InputError("no row of X with a positive weight has a known cell; expected at least two.")
+    if empty.any():
+        warnings.warn(f"rows without a known cell are left out: {int(empty.sum())}.", DataWarning, stacklevel=5)
+    return rows[~empty], weights[~empty]
+
+
+def _varying(numbers: np.ndarray, labels: list[str]) -> np.ndarray:
+    """Return a mask of the numeric columns with two different known cells, and warn of the others."""
+    known = ~np.isnan(numbers)
+    low, high = (
+        f(np.where(known, numbers, end), axis=0, initial=end) for f, end in ((np.min, np.inf), (np.max, -np.inf))
+    )
+    keep = np.asarray(low < high)
+    if not keep.all():
+        names = listed([labels[j] for j in np.flatnonzero(~keep)])
+        warnings.warn(f"constant columns are dropped: {names}.", DataWarning, stacklevel=5)
+    return keep
+
+
+def _merged(numbers: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return distinct rows and their summed weights; equal gaps are equal."""
+    rows = np.column_stack([numbers, codes])
+    gaps = np.isnan(rows)
+    d, p = rows.shape[1], numbers.shape[1]
+    found, merged, _ = merge_rows(np.column_stack([np.where(gaps, 0.0, rows), gaps]), weights)
+    out = np.where(found[:, d:] > 0.0, np.nan, found[:, :d])
+    return out[:, :p], out[:, p:], merged
+
+
+def _canonical(
+    fitter: ColumnFitter, kernel: ColumnKernel, z: np.ndarray, weights: np.ndarray, ranks: list[np.ndarray]
+) -> ColumnFit:
+    """Fit in an order of columns, rows and words that does not depend on that of the table: gaps are filled by draws."""
+    p = kernel.n_numeric
+    plain = z.copy()
+    for k, rank in enumerate(ranks):  # codes follow frequencies, which weights and repetitions do not share
+        code = z[:, p + k]
+        known = ~np.isnan(code)
+        plain[known, p + k] = np.append(rank, len(rank))[code[known].astype(np.intp)]
+    keys = [np.sort(plain[:, j]).tobytes() for j in range(z.shape[1])]
+    order = np.array(
+        [*sorted(range(p), key=keys.__getitem__), *sorted(range(p, z.shape[1]), key=keys.__getitem__)], dtype=int
+    )
+    found = fitter(kernel.take(order), np.ascontiguousarray(plain[:, order]), weights)
+    back = np.argsort(order)
+    centers = found.density.centers[:, back]
+    for k, rank in enumerate(ranks):
+        code = centers[:, p + k].astype(np.intp)
+        centers[:, p + k] = np.append(np.argsort(rank), len(rank))[code]
+    density = ColumnDensity(
+        kernel,
+        np.ascontiguousarray(centers),
+        found.density.coefficients,
+        found.density.squared,
+        memory_limit=found.density.memory_limit,
+        n_jobs=found.density.n_jobs,
+    )
+    filled = None if found.filled is None else np.ascontiguousarray(found.filled[:, back])
+    return ColumnFit(density, found.residual, found.n_iter, found.objective, filled)
+
+
+def _weights_of(centers: np.ndarray, z: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the weights of the rows `z` in the order of the centres, which are the same rows."""
+    return np.asarray(weights[np.lexsort(z.T)][np.argsort(np.lexsort(centers.T))])
+
+
+def category_rho(
+    category_scale: Any, codes: np.ndarray, weights: np.ndarray, columns: TableColumns, n_columns: int, squared: bool
+) -> np.ndarray:
+    """Return the value of unlike categories of each categorical column.
+
+    Raises
+    ------
+    InputError
+        If `category_scale` is no rule and no number between 0 and 1, or not one a column.
+    """
+    expected = "expected 'frequency', a number between 0 and 1 (both excluded), or one for each categorical column"
+    q = len(columns.sizes)
+    if isinstance(category_scale, str):
+        if category_scale != "frequency":
+            raise InputError(f"category_scale = {category_scale!r}: {expected}.")
+        known = np.where(np.isnan(codes), -1.0, codes)
+        return frequency_rho(known, weights, columns.sizes, n_columns, squared)
+    try:
+        given = np.asarray(on_host(category_scale, "category_scale"), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"category_scale = {category_scale!r}: {expected}.") from error
+    if given.ndim > 1 or (given.ndim == 1 and given.shape != (q,)) or not ((given > 0.0) & (given < 1.0)).all():
+        raise InputError(f"category_scale = {category_scale!r}: {expected}; there are {q}.")
+    return np.broadcast_to(given, (q,)).copy()
