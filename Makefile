@@ -1,9 +1,10 @@
-# Each target makes its own virtual environment, installs what it needs and runs. Versions come from constraints.txt.
+# Each target makes its own virtual environment, installs what it needs and runs. Versions come from constraints.txt, or for
+# test-lowest from constraints-lowest.txt.
 PYTHON ?= python3
 export PIP_CONSTRAINT = $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-all lint docs check-pages mutate clean
+.PHONY: demo test test-all test-lowest lint docs check-pages mutate clean
 
 demo: .venv-demo/ready
 	.venv-demo/bin/isopleth demo
@@ -13,6 +14,14 @@ test: .venv-test/ready lint
 
 test-all: .venv-test/ready
 	.venv-test/bin/python -m pytest
+
+# What depends on the versions of other libraries: conventions, tables, files, array libraries, the console, pictures.
+LOWEST = tests/test_estimators.py tests/test_tensors.py tests/test_namespace.py tests/test_frame.py tests/test_columns.py \
+	tests/test_column_order.py tests/test_validation.py tests/io tests/cli tests/plotting tests/distributed tests/torch_functions \
+	tests/kernels/test_kernels.py tests/score/test_score_tensors.py tests/difference/test_difference_tensors.py tests/tasks/test_task_tensors.py
+
+test-lowest: .venv-lowest/ready
+	.venv-lowest/bin/python -m pytest -q -m "not slow" $(LOWEST)
 
 lint: .venv-test/ready
 	.venv-test/bin/ruff format --check .
@@ -38,14 +47,21 @@ check-pages:  # after `make docs`; needs Chromium
 .venv-test/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-test
 	.venv-test/bin/python -m pip install -q torch==2.13.0  # first and by itself: it is large
-	.venv-test/bin/python -m pip install -q -e ".[plot,parquet,dask,torch,test]"
+	.venv-test/bin/python -m pip install -q -e ".[plot,xlsx,dask,torch,test]"
+	touch $@
+
+.venv-lowest/ready: export PIP_CONSTRAINT = $(CURDIR)/constraints-lowest.txt
+.venv-lowest/ready: pyproject.toml constraints-lowest.txt
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install -q torch==2.13.0
+	.venv-lowest/bin/python -m pip install -q -e ".[plot,xlsx,dask,torch,test]"
 	touch $@
 
 .venv-docs/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-docs
 	.venv-docs/bin/python -m pip install -q torch==2.13.0
-	.venv-docs/bin/python -m pip install -q -e ".[plot,parquet,dask,torch,docs]"
+	.venv-docs/bin/python -m pip install -q -e ".[plot,xlsx,dask,torch,docs]"
 	touch $@
 
 clean:
-	rm -rf .venv-demo .venv-test .venv-docs build dist .coverage htmlcov docs/_build docs/api docs/gallery
+	rm -rf .venv-demo .venv-test .venv-lowest .venv-docs build dist .coverage htmlcov docs/_build docs/api docs/gallery

@@ -24,9 +24,8 @@ from scipy.stats import norm
 
 from isopleth import LSDD
 from isopleth.difference import KLIEP
-from isopleth.difference.gaussian_system import GaussianSystem
-from isopleth.difference.mixture_weights import mixture_weights
-from isopleth.difference.spectrum import PenalizedSpectrum
+from isopleth.difference.gaussian_system import GaussianSystem, PenalizedSpectrum
+from isopleth.difference.kliep import mixture_weights
 from isopleth.plotting import check_figure_target, save_figure
 from isopleth.plotting.style import BLUE, VERMILLION, new_figure
 

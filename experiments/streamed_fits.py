@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from isopleth import LSDD, NystromKEF
-from isopleth.difference.parts import fit_parts as fit_difference
+from isopleth.difference.lsdd import fit_parts as fit_difference
 from isopleth.parts import Add, Parts, S, part_sums
 from isopleth.score.nystrom import fit_parts as fit_score
 

@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Settings and fixtures of all tests."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ hypothesis.settings.load_profile("isopleth")
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """Folder of reference numbers and real data; tests that want it are skipped without."""
+    """Folder of reference numbers and real data; tests that need it are skipped without it."""
     folder = os.environ.get("ISOPLETH_DATA")
     if not folder:
-        pytest.skip("ISOPLETH_DATA names no folder of reference data")
+        pytest.skip("the environment variable ISOPLETH_DATA names no folder of reference data")
     return Path(folder)
 
 
 @pytest.fixture
 def room_for() -> Callable[[int], AbstractContextManager[None]]:
-    """``with room_for(size)``: no file takes more bytes; the system refuses the rest as it does where a disk is full."""
+    """``with room_for(size)``: files can grow to `size` bytes; more fails, as on a full disk."""
     resource = pytest.importorskip("resource")
 
     @contextmanager

@@ -1,11 +1,10 @@
-"""The benchmarks run, and what they measure with measures."""
+"""The benchmarks run, and their measuring tools are correct."""
 
 from __future__ import annotations
 
 import json
 import math
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -28,6 +27,30 @@ def _double(x):
 
 def _fails(x):
     raise RuntimeError("no such thing")
+
+
+def _double_in(seconds, clock):
+    """Return what doubles and moves the fake `clock` on by so many seconds."""
+
+    def double(x):
+        clock[0] += seconds
+        return 2.0 * x
+
+    return double
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The time that benchmarks read: moved on by who works, and by a millisecond at each look."""
+    now = [0.0]
+
+    def look():
+        now[0] += 1e-3
+        return now[0]
+
+    monkeypatch.setattr(timing.time, "perf_counter", look)
+    monkeypatch.setattr(memory, "available", lambda: False)
+    return now
 
 
 def _comparison(**programs):
@@ -93,7 +116,7 @@ def test_memory_of_what_fails_is_not_a_number():
     assert math.isnan(peak)
 
 
-def test_missing_and_failing_programs_are_told(monkeypatch):
+def test_missing_and_failing_programs_are_reported(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: False)
     task = _comparison(
         absent=Program(_double, needs="no_such_module"), broken=Program(_fails), narrow=Program(_double, dims=(1,))
@@ -123,18 +146,15 @@ def test_sizes_that_take_too_much_room_are_left_out(monkeypatch):
     assert section(task, figures, quick=True).rows[1][:3] == ["large", "–", "–"]
 
 
-def test_a_part_of_the_work_counts_for_the_whole(monkeypatch):
-    monkeypatch.setattr(memory, "available", lambda: False)
-    task = _comparison(part=Program(lambda x: time.sleep(0.002) or 2.0 * x, times=1000.0))
-    seconds = measured(task, "", quick=True)["part"].seconds[240]
-    assert 2.0 <= seconds < 100.0
+def test_a_part_of_the_work_counts_for_the_whole(clock):
+    task = _comparison(part=Program(_double_in(0.002, clock), times=1000.0))
+    assert measured(task, "", quick=True)["part"].seconds[240] == pytest.approx(3.0)  # and a millisecond for the look
 
 
-def test_a_program_that_is_ahead_is_named(monkeypatch):
-    monkeypatch.setattr(memory, "available", lambda: False)
-    task = _comparison(slow=Program(lambda x: time.sleep(0.05) or 2.0 * x))
+def test_a_program_that_is_ahead_is_named(clock):
+    task = _comparison(slow=Program(_double_in(0.05, clock)))
     assert section(task, measured(task, "", quick=True), quick=True).notes == []
-    ours = Program(lambda x: time.sleep(0.05) or 2.0 * x + 1e-3)
+    ours = Program(lambda x: _double_in(0.05, clock)(x) + 1e-3)
     task = Comparison(**{**task.__dict__, "programs": {"isopleth": ours, "quick": Program(_double)}})
     in_time, in_accuracy = section(task, measured(task, "", quick=True), quick=True).notes
     assert in_time.startswith("Ahead of isopleth in time: quick (")

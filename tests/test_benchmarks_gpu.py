@@ -34,7 +34,7 @@ def test_a_wrong_answer_has_a_large_error():
     assert gpu_products.error(problem, 1.01 * right) > 1e-4
 
 
-def test_a_program_that_fails_is_told_and_the_others_go_on(monkeypatch):
+def test_a_program_that_fails_is_reported_and_the_others_go_on(monkeypatch):
     def fails(problem):
         raise MemoryError("149 GiB wanted, 130 GiB free")
 

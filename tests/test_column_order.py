@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isopleth import KDE, LSDD, SOSREP, KernelScore, NystromKEF, Search
-from isopleth.difference.parts import fit_parts as fit_difference
+from isopleth.difference.lsdd import fit_parts as fit_difference
 from isopleth.first_pass import RowSample
 from isopleth.parts import ArrayParts
 from isopleth.rows import RunningFolds, distinct_rows, merge_rows

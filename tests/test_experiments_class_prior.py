@@ -34,7 +34,7 @@ def test_tables_are_read_with_their_classes(tmp_path):
         table(tmp_path, "german")
 
 
-def test_the_report_compares_with_the_better_rival(capsys):
+def test_the_report_compares_with_the_better_alternative(capsys):
     rng = np.random.default_rng(0)
     found = np.column_stack([rng.random((40, 3)) * [1.0, 0.5, 2.0], np.ones(40), np.full(40, 0.3), rng.random((40, 5))])
     report("made up", found)

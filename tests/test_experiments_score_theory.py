@@ -1,4 +1,4 @@
-"""The experiment on the theory of scores: its densities have the scores that it says, and its lines are told."""
+"""The experiment on the theory of scores: its densities have the stated scores, and its report prints them."""
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ from experiments.score_theory import Source
 from isopleth.kernels import Gaussian
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("r", [1.0, 2.0])
 def test_the_source_condition_holds(r):
     source = Source(r, size=301)
@@ -24,6 +25,7 @@ def test_the_source_condition_holds(r):
     assert z.mean() == pytest.approx(source.mass @ source.x, abs=0.03)
 
 
+@pytest.mark.slow
 def test_errors_fall_with_rows():
     source = Source(1.0, size=301)
     few, many = (np.array(score_theory.source_errors(source, rows, 0.05, 0)) for rows in (50, 800))

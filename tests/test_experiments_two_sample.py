@@ -1,4 +1,4 @@
-"""The studies of the two-sample test: their samples have the laws they say, and the bar is read where it stands."""
+"""The studies of the two-sample test: samples have the stated distributions, and the report is read correctly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moments of numbers of any size, and samples that no partition changes."""
+"""Moments of numbers of any size, and samples that do not depend on how rows are divided into parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How rows are parted for held-out scores."""
+"""Division of rows into folds for held-out scores."""
 
 from __future__ import annotations
 

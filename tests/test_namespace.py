@@ -1,4 +1,4 @@
-"""What is asked of an array library."""
+"""Functions that hide the differences between array libraries."""
 
 import array_api_strict
 import numpy as np

@@ -1,4 +1,4 @@
-"""Rows in parts: sums in order, and what a part may not hold."""
+"""Rows in parts: sums are taken in order, and bad parts are refused."""
 
 from __future__ import annotations
 

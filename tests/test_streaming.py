@@ -1,4 +1,4 @@
-"""What partial fits leave: sums, solved once when somebody asks."""
+"""Partial fits keep sums, which are solved when an answer is first asked for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from isopleth import LSDD, InputError, NystromKEF, Tikhonov, load, save
-from isopleth.difference.interval import SquaredL2Law
+from isopleth.difference.squared_l2 import SquaredL2Law
 from isopleth.difference.statistics import DifferenceStatistics
 from isopleth.score.statistics import NystromStatistics
 
@@ -127,7 +127,7 @@ def test_files_have_the_solution(kind, solves, tmp_path):
 
 
 @BOTH
-def test_calls_that_are_broken_off_are_told_of(kind, monkeypatch, tmp_path):
+def test_an_interrupted_call_is_reported(kind, monkeypatch, tmp_path):
     """Some of the rows may be in the sums; the first call leaves nothing behind, and may be made again."""
     model = kind.made()
     with monkeypatch.context() as patch:

@@ -1,4 +1,4 @@
-"""What is refused, what is warned about, what passes in silence."""
+"""Checks of input: errors, warnings, and input that passes without a message."""
 
 import warnings
 
@@ -47,12 +47,12 @@ def test_refused(X, words):
 
 
 def test_frames_are_refused_by_the_names_of_their_columns():
-    frame = pd.DataFrame(ROWS, columns=["height", "weight", "age"])
+    frame = pd.DataFrame(ROWS.copy(), columns=["height", "weight", "age"])
     frame.loc[[2, 5], "weight"] = np.nan
     frame.loc[7, "age"] = np.inf
     with pytest.raises(InputError, match=r"NaN and inf in 'weight' \(2 rows\), 'age' \(1 row\)"):
         NUMBERS.fit(frame)
-    text = pd.DataFrame(ROWS, columns=["height", "weight", "age"]).assign(city="Oslo")
+    text = pd.DataFrame(ROWS.copy(), columns=["height", "weight", "age"]).assign(city="Oslo")
     with pytest.raises(InputError, match="column 'city': row 0 holds 'Oslo'"):
         NUMBERS.fit(text)
     for frame in (
@@ -65,7 +65,7 @@ def test_frames_are_refused_by_the_names_of_their_columns():
     with pytest.raises(InputError, match="NaN in '0'"):
         NUMBERS.fit(numbered)
     with pytest.raises(InputError, match="several columns named 'a'"):
-        NUMBERS.fit(pd.DataFrame(ROWS, columns=["a", "a", "b"]))
+        NUMBERS.fit(pd.DataFrame(ROWS.copy(), columns=["a", "a", "b"]))
     with pytest.raises(InputError, match="no columns"):
         NUMBERS.fit(pd.DataFrame())
     with pytest.raises(InputError, match="structured"):

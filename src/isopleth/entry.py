@@ -1,6 +1,6 @@
-"""The one way in: rows and weights, as every public method takes them, are checked and become a :class:`Table`.
+"""Checks of the rows and weights that public methods receive. The result is a :class:`Table`.
 
-What cannot be used is refused in one sentence that names the column, row or parameter; what is doubtful gives a warning.
+Input that cannot be used raises an error whose message names the column, row or parameter. Doubtful input gives a warning.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Table:
-    """Rows as a method works on them, and where its answer goes.
+    """Checked rows and weights, with the array library and device that they came from.
 
     Parameters
     ----------
@@ -66,11 +66,11 @@ class Table:
         return np.isnan(self.rows)
 
     def answer(self, values: Any) -> Any:
-        """Return `values`, an array of NumPy, as an array of the library and on the device of the rows."""
+        """Return `values`, a NumPy array, as an array of the library and on the device of the rows."""
         return self.backend.array(values)
 
     def finish(self, estimator: _Estimator) -> _Estimator:
-        """Move the fitted arrays of `estimator` to the library and device of the rows, and return it: the end of a fit."""
+        """End a fit: move the fitted arrays of `estimator` to the library and device of the rows, and return it."""
         to_backend(estimator, self.backend)
         return estimator
 
@@ -86,37 +86,37 @@ def enter(
     weight_name: str | None = None,
     adding: bool = False,
 ) -> Table:
-    """Check the rows that a public method was given.
+    """Check the rows and weights that a public method receives, and convert them to float64 NumPy arrays.
 
     Parameters
     ----------
     estimator : estimator
-        Gets the names and the number of columns with `reset`; otherwise the rows are held against those of its fit.
+        With `reset`, the names and the number of columns are stored in it. Otherwise `X` must have the same columns as at fit.
     X : array-like, tensor or data frame of shape (n_samples, n_features)
         Rows, of any array library and on any device.
     sample_weight : array-like of shape (n_samples,), optional
         Their weights.
     reset : bool, default=False
-        Whether this is the beginning of a fit.
+        True at the beginning of a fit, False in all other methods.
     min_samples : int, default=1
-        Rows needed.
+        Smallest number of rows.
     name, weight_name : str, optional
-        What the user calls `X` and `sample_weight`, where it is something else.
+        Names of `X` and `sample_weight` in error messages, if the user knows them by other names.
     adding : bool, default=False
-        Whether the rows are added to others: then all weights may be 0.
+        Whether the rows are added to earlier ones. Then all weights may be 0.
 
     Returns
     -------
     Table
-        ``table.answer(values)`` returns an answer to the user, ``table.finish(self)`` ends a fit.
+        Methods return ``table.answer(values)`` to the user; ``table.finish(self)`` ends a fit.
 
     Raises
     ------
     InputError
-        For text, dates, masked cells and values that are not finite, with the column or how many rows; for tensors that
-        require a gradient; for weights that cannot be used.
+        For text, dates, masked cells and values that are not finite (the message names the columns or the number of cells), for
+        tensors that require a gradient, and for weights that cannot be used.
     ValueError, TypeError
-        For empty or sparse input and for columns other than at fit.
+        For empty or sparse input, and for columns that differ from those at fit.
     """
     backend = Backend.of(X, name or "X")
     X = on_host(X, name or "X")
@@ -189,16 +189,17 @@ def encoded_rows(X: Any, columns: TableColumns, min_samples: int = 0) -> np.ndar
 
 
 def _renamed(name: str | None, instead_of: str, check: Callable[[], _T]) -> _T:
-    """Return what `check` returns; where it refuses, call `instead_of` by the `name` that the user knows.
+    """Return ``check()``. If it raises an error, replace `instead_of` in the message by `name`, which the user knows.
 
-    A sentence that does not contain `instead_of` is prefixed with the name.
+    A message that does not contain `instead_of` is prefixed with the name.
     """
     try:
         return check()
     except (ValueError, TypeError) as error:
         if name is None:
             raise
-        message, found = re.subn(rf"\b{instead_of}\b", name, str(error), count=1)  # columns may have that name too
+        # A column may have that name too; scikit-learn lists columns in lines that begin with a dash.
+        message, found = re.subn(rf"(?<!- )\b{instead_of}\b", name, str(error), count=1)
         if not found:
             message = f"{name}: {message}"
         raise (InputError if isinstance(error, ValueError) else TypeError)(message) from error

@@ -10,10 +10,10 @@ from isopleth.rows import distinct_rows, merge_rows, mixed, row_keys, symmetric_
 
 
 class ColumnMoments:
-    """Mean, deviation and range of each column, for numbers of any size, over rows of positive weight.
+    """Mean, standard deviation and range of each column over the rows of positive weight, for numbers of any size.
 
-    Deviations are merged without their squares, which over- and underflow, and means as differences from the middle of some
-    rows, so that no digits are lost far from 0.
+    Deviations are merged without computing their squares, which could over- or underflow. Means are stored as differences from
+    the middle of some rows, so that no digits are lost far from 0.
 
     Parameters
     ----------

@@ -29,9 +29,9 @@ Add = Callable[[S, np.ndarray, np.ndarray | None], S]
 
 
 class Parts(ABC):
-    """Rows in parts: chunks of a file or partitions of a collection, never all of them in memory at once.
+    """Rows in parts, such as chunks of a file or partitions of a collection. They need not be in memory at the same time.
 
-    A subclass sets `names` and `n_features`, defines :meth:`sums`, and puts each part through ``isopleth.parts.check_part``.
+    A subclass sets `names` and `n_features`, defines :meth:`sums`, and calls ``isopleth.parts.check_part`` for each part.
 
     Attributes
     ----------

@@ -85,14 +85,26 @@ def _keys_by_rank(rows: np.ndarray) -> np.ndarray:
     A sum over columns alone would give the same key to rows whose ranks are permutations of one another. So each column gets a
     key too, from its ranks and the first keys of the rows, and the second keys of the rows combine ranks with keys of columns.
     """
-    found = [np.unique(column, return_inverse=True)[1].ravel() for column in rows.T]
-    varying = [ranks for ranks in found if ranks.any()]  # models drop constant columns, so these must not change keys
-    if len(varying) < 2:
-        return np.asarray(sum(varying, np.zeros(len(rows), dtype=np.intp)).astype(np.uint64))
-    ranks = mixed(np.stack(varying, axis=1).astype(np.uint64), 0)
+    found = _dense_ranks(rows)
+    found = found[:, found.any(axis=0)]  # models drop constant columns, so these must not change keys
+    if found.shape[1] < 2:
+        return np.asarray(found.sum(axis=1, dtype=np.uint64))
+    ranks = mixed(found, 0)
     first = mixed(ranks.sum(axis=1, dtype=np.uint64), 1)
     columns = mixed(mixed(ranks ^ first[:, None], 2).sum(axis=0, dtype=np.uint64), 3)
     return np.asarray(mixed(ranks ^ columns, 4).sum(axis=1, dtype=np.uint64))
+
+
+def _dense_ranks(rows: np.ndarray) -> np.ndarray:
+    """Return the place of each value among the distinct values of its column."""
+    columns = np.ascontiguousarray(rows.T)
+    order = np.argsort(columns, axis=1)
+    ordered = np.take_along_axis(columns, order, axis=1)
+    steps = np.zeros(columns.shape, dtype=np.uint64)
+    np.cumsum(ordered[:, 1:] != ordered[:, :-1], axis=1, out=steps[:, 1:])
+    ranks = np.empty_like(steps)
+    np.put_along_axis(ranks, order, steps, axis=1)
+    return ranks.T
 
 
 def mixed(keys: np.ndarray, seed: int) -> np.ndarray:

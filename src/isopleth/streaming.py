@@ -12,8 +12,8 @@ from isopleth.errors import InputError
 class Streaming:
     """Base class of estimators whose ``partial_fit`` adds rows to sums.
 
-    The first call ends with a solve, so that errors in rows or parameters are raised there. After later calls, the first use of
-    the solution solves: that takes the same time for one row more as for a million.
+    The first call solves the equations, so that errors in rows or parameters are raised there. After later calls, they are
+    solved on the first use of the solution. This takes the same time after one new row as after a million.
 
     A subclass defines :meth:`_solve` and the names of the attributes that it sets.
     """
@@ -44,8 +44,8 @@ class Streaming:
         sums = vars(self).get("_running", self)
         if sums is None:
             raise InputError(
-                "a call of partial_fit was broken off while rows were being added, and some of them may have been; begin anew "
-                "with fit or a new model, or go on from one that was saved."
+                "a call of partial_fit was broken off while rows were being added, and some of them may have been added; start "
+                "again with fit or a new model, or continue from a saved model."
             )
         return None if sums is self else sums
 

@@ -7,7 +7,9 @@ import errno
 import importlib
 import os
 import pickle
+import re
 import shlex
+import shutil
 import subprocess
 import sys
 import warnings
@@ -40,24 +42,39 @@ def refused(*arguments) -> str:
     return result.stderr
 
 
-@pytest.fixture
-def file(tmp_path):
-    """61 rows of which the last stands out, behind a header."""
-    path = tmp_path / "table.csv"
+def write_table(folder):
+    path = folder / "table.csv"
     np.savetxt(path, X, delimiter=",", header="a,b,c", comments="")
     return path
 
 
 @pytest.fixture
-def model(tmp_path, file):
-    path = tmp_path / "model.isopleth"
-    assert run("anomalies", file, "--save", path).exit_code == 0
-    return path
+def file(tmp_path):
+    """61 rows of which the last stands out, behind a header."""
+    return write_table(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A model that the command has fitted and saved once for all tests."""
+    folder = tmp_path_factory.mktemp("saved")
+    assert run("anomalies", write_table(folder), "--save", folder / "model.isopleth").exit_code == 0
+    return folder / "model.isopleth"
+
+
+@pytest.fixture
+def model(tmp_path, saved):
+    return shutil.copy(saved, tmp_path / "model.isopleth")
 
 
 def rows_of(path):
     with open(path, newline="") as lines:
         return list(csv.DictReader(lines))
+
+
+def mark(line):
+    """Return the flag in a line of the report."""
+    return re.search(r" (\*{1,2}) ", line).group(1)
 
 
 class TestReport:
@@ -68,22 +85,47 @@ class TestReport:
         lines = result.stdout.splitlines()
         assert lines[0].startswith("61 rows, 3 columns (a, b, c): ")
         assert lines[2].split() == ["rank", "line", "score", "p-value", "flag", "most", "extreme", "columns"]
-        rank, line, _score, p_value, flag, *columns = lines[3].split()
-        assert (rank, line, flag) == ("1", "62", "*")
-        assert 0 < float(p_value) < 0.05
+        rank, line, _score, sign, p_value, flag, *columns = lines[3].split()
+        # A tenth of one row in 61 is the least that they can show.
+        assert (rank, line, sign, p_value, flag) == ("1", "62", "<", "0.002", "**")
         assert columns[:2] in (["a=30", "c=-20"], ["c=-20", "a=30"])
         assert lines[-1].startswith("p-value: the share of rows")
-        assert "; of flagged rows about 10% may be ordinary ones, more where " in lines[-1]
-        assert len(lines) == 3 + 10 + 2
+        assert "**: certain at a false discovery rate of 0.1 (1 row)." in lines[-2]
+        assert len(lines) == 3 + 10 + 3
 
-    def test_where_no_row_is_flagged_it_is_said_what_it_would_take(self, tmp_path):
-        np.save(tmp_path / "t.npy", np.random.default_rng(2).uniform(size=(50, 2)))
+    def test_one_mark_for_rows_worth_a_look_and_two_for_certain_ones(self, file):
+        lines = run("anomalies", file).stdout.splitlines()
+        detector = AnomalyDetector(random_state=0).fit(X)
+        flagged = detector.training_labels_ == -1
+        assert 1 < flagged.sum() < 10
+        assert detector.select(fdr=0.1).sum() == 1
+        assert lines[0].endswith(f": {flagged.sum()} flagged (worth a look)")
+        assert [mark(line) for line in lines[3 : 3 + flagged.sum()]] == ["**"] + ["*"] * (flagged.sum() - 1)
+        assert "*" not in "".join(lines[3 + flagged.sum() : 13])
+        assert lines[-2].startswith("*: worth a look, ")
+        assert lines[-2].endswith("**: certain at a false discovery rate of 0.1 (1 row).")
+
+    def test_another_false_discovery_rate_changes_the_second_mark_only(self, file):
+        once, again = (run("anomalies", file, "--fdr", rate).stdout.splitlines() for rate in (0.1, 0.9))
+        assert [line.split()[:3] for line in once[3:13]] == [line.split()[:3] for line in again[3:13]]
+        certain = int(AnomalyDetector(random_state=0).fit(X).select(fdr=0.9).sum())
+        assert certain > 1
+        assert sum("**" in line for line in again[3:13]) == min(certain, 10)
+        assert again[-2].endswith(f"**: certain at a false discovery rate of 0.9 ({certain} rows).")
+
+    def test_contamination_flags_a_share_of_the_rows(self, file, tmp_path):
+        result = run("anomalies", file, "--contamination", "0.2", "--out", tmp_path / "out.csv")
+        assert ": 12 flagged (the least likely 0.2 of the fitted rows)" in result.stdout
+        assert "*: the least likely 0.2 of the fitted rows." in result.stdout
+        assert "worth a look" not in result.stdout
+        labels = AnomalyDetector(contamination=0.2, random_state=0).fit(X).training_labels_
+        assert [row["label"] for row in rows_of(tmp_path / "out.csv")] == [str(int(label < 0)) for label in labels]
+
+    def test_no_row_need_be_flagged(self, tmp_path):
+        np.save(tmp_path / "t.npy", np.tile([[0, 0], [0, 1], [1, 0], [1, 1]], (15, 1)))
         result = run("anomalies", tmp_path / "t.npy")
         assert ": 0 flagged" in result.stdout
-        assert result.stdout.splitlines()[-1].startswith(
-            "No row is flagged: among 50 rows the least likely would have to have a p-value below 0.002, "
-        )
-        assert "ordinary ones" not in result.stdout
+        assert "(0 rows)" in result.stdout
 
     def test_row_numbers_stand_beside_the_lines_if_asked_for(self, file, tmp_path):
         out = tmp_path / "out.csv"
@@ -98,7 +140,7 @@ class TestReport:
         assert "2 columns (a\\nb, \\x1b[31mred)" in result.stdout
         assert "a\\nb=30" in result.stdout
         assert "\x1b" not in result.stdout
-        assert len(result.stdout.splitlines()) == 3 + 10 + 2
+        assert len(result.stdout.splitlines()) == 3 + 10 + 3
 
     @pytest.mark.parametrize(("top", "shown"), [(0, 0), (3, 3), (1000, 61)])
     def test_top(self, file, top, shown):
@@ -129,18 +171,19 @@ class TestFiles:
     def test_out_holds_every_row(self, file, tmp_path):
         assert run("anomalies", file, "--out", tmp_path / "out.csv").exit_code == 0
         rows = rows_of(tmp_path / "out.csv")
-        assert list(rows[0]) == ["line", "score", "p_value", "label"]
+        assert list(rows[0]) == ["line", "score", "p_value", "label", "certain"]
         detector = AnomalyDetector(random_state=0).fit(X)
         assert [int(row["line"]) for row in rows] == list(range(2, 63))
         np.testing.assert_array_equal([float(row["score"]) for row in rows], detector.training_scores_)
         np.testing.assert_array_equal([float(row["p_value"]) for row in rows], detector.p_values_)
         np.testing.assert_array_equal([int(row["label"]) for row in rows], detector.training_labels_ == -1)
+        np.testing.assert_array_equal([int(row["certain"]) for row in rows], detector.select(fdr=0.1))
 
     def test_out_as_parquet(self, file, tmp_path):
         parquet = pytest.importorskip("pyarrow.parquet")
         assert run("anomalies", file, "--out", tmp_path / "out.parquet").exit_code == 0
         table = parquet.read_table(tmp_path / "out.parquet")
-        assert table.column_names == ["line", "score", "p_value", "label"]
+        assert table.column_names == ["line", "score", "p_value", "label", "certain"]
         assert table.num_rows == 61
 
     def test_plot(self, file, tmp_path):
@@ -159,6 +202,47 @@ class TestFiles:
         monkeypatch.setattr(os, "fsync", fail)
         assert "no room" in refused("anomalies", file, "--out", tmp_path / "out.csv")
         assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+
+
+class TestReference:
+    @pytest.fixture
+    def clean(self, tmp_path):
+        path = tmp_path / "clean.csv"
+        np.savetxt(path, X[:60, ::-1], delimiter=",", header="c,b,a", comments="")
+        return path
+
+    def test_rows_are_judged_by_the_reference_as_the_library_judges_them(self, file, clean, tmp_path):
+        result = run("anomalies", file, "--reference", clean, "--out", tmp_path / "out.csv")
+        assert (result.exit_code, result.stderr) == (0, "")
+        assert "has p <= t with a probability of at most about t" in result.stdout
+        detector = AnomalyDetector(novelty=True, random_state=0).fit(X[:60, ::-1])
+        rows, judged = rows_of(tmp_path / "out.csv"), X[:, ::-1]
+        np.testing.assert_array_equal([float(row["score"]) for row in rows], detector.score_samples(judged))
+        np.testing.assert_array_equal([float(row["p_value"]) for row in rows], detector.p_values(judged))
+        np.testing.assert_array_equal([int(row["label"]) for row in rows], detector.predict(judged) == -1)
+        np.testing.assert_array_equal([int(row["certain"]) for row in rows], detector.select(judged, fdr=0.1))
+        assert rows[-1]["label"] == "1"
+
+    def test_a_saved_reference_is_a_model(self, file, clean, tmp_path):
+        model, one, other = (tmp_path / name for name in ("model", "one.csv", "other.csv"))
+        assert run("anomalies", file, "--reference", clean, "--save", model, "--out", one).exit_code == 0
+        assert load(model).novelty
+        assert run("anomalies", file, "--model", model, "--out", other).exit_code == 0
+        assert one.read_text() == other.read_text()
+
+    def test_contamination_is_a_share_of_the_reference(self, file, clean, tmp_path):
+        assert run(
+            "anomalies", file, "--reference", clean, "--contamination", "0.3", "--out", tmp_path / "out.csv"
+        ).stdout.startswith("61 rows, 3 columns (c, b, a): ")
+        detector = AnomalyDetector(contamination=0.3, novelty=True, random_state=0).fit(X[:60, ::-1])
+        labels = [int(row["label"]) for row in rows_of(tmp_path / "out.csv")]
+        np.testing.assert_array_equal(labels, detector.predict(X[:, ::-1]) == -1)
+
+    def test_what_cannot_be_a_reference(self, file, clean, tmp_path):
+        (tmp_path / "other.csv").write_text("a,b,z\n1,2,3\n4,5,7\n2,2,2\n")
+        assert "lacks 'z'" in refused("anomalies", file, "--reference", tmp_path / "other.csv")
+        assert "none.csv does not exist" in refused("anomalies", file, "--reference", tmp_path / "none.csv")
+        assert "same file as --reference" in refused("anomalies", file, "--reference", clean, "--out", clean)
 
 
 class TestModel:
@@ -185,7 +269,7 @@ class TestModel:
         result = run("anomalies", tmp_path / "new.csv", "--model", model)
         assert result.exit_code == 0
         assert result.stdout.startswith("1 row, 3 columns (a, b, c): 1 flagged")
-        assert "probability of at most about 2t" in result.stdout
+        assert "has p <= t with a probability of at most about t" in result.stdout
 
     def test_a_row_that_cannot_be_drawn_leaves_no_files(self, model, tmp_path):
         pytest.importorskip("matplotlib")
@@ -267,7 +351,7 @@ class TestRefused:
             ("a,b\n1,2\n3,nan\n", ["'b' (line 3)"]),
             ("a,b\n1,2\n3,inf\n", ["'b' (line 3)"]),
             ("a,b\n1,2\n3,\n", ["'b' (line 3)"]),
-            ("a,name\n1,x\n2,y\n", ["'name'", "--columns a"]),
+            ("a,name\n1,x\n2,y\n", ["'name'", "--exclude name"]),
             ("a,a\n1,2\n3,4\n", ["'a'", "more than once"]),
             ("a,b\n1,2\n3,\x00\n", ["line 3", "binary"]),
             ("a,b\n1,1\n1,1\n1,1\n", ["rows"]),
@@ -299,8 +383,8 @@ class TestRefused:
     def test_files(self, file, tmp_path):
         assert "does not exist" in refused("anomalies", tmp_path / "none.csv")
         assert "is a folder" in refused("anomalies", tmp_path)
-        (tmp_path / "t.xlsx").write_bytes(b"x")
-        assert "'.xlsx'" in refused("anomalies", tmp_path / "t.xlsx")
+        (tmp_path / "t.doc").write_bytes(b"x")
+        assert "'.doc'" in refused("anomalies", tmp_path / "t.doc")
 
     def test_columns(self, file):
         assert "'z'" in refused("anomalies", file, "--columns", "a,z")
@@ -324,7 +408,7 @@ class TestRefused:
     @pytest.mark.parametrize("option", ["--out", "--save", "--plot"])
     def test_targets_are_looked_at_before_the_fit(self, file, tmp_path, monkeypatch, option):
         suffix = {"--out": ".csv", "--save": "", "--plot": ".png"}[option]
-        monkeypatch.setattr(command, "fit", lambda table: pytest.fail("fitted first"))
+        monkeypatch.setattr(command, "fit", lambda *_, **__: pytest.fail("fitted first"))
         assert "does not exist" in refused("anomalies", file, option, tmp_path / "none" / f"x{suffix}")
         (tmp_path / f"folder{suffix}").mkdir()
         assert "is a folder" in refused("anomalies", file, option, tmp_path / f"folder{suffix}")
@@ -344,22 +428,27 @@ class TestRefused:
             "anomalies", file, "--out", tmp_path / "o.csv", "--save", tmp_path / "o.csv"
         )
 
-    def test_save_and_model_exclude_each_other(self, file, tmp_path):
-        assert "exclude" in refused("anomalies", file, "--save", tmp_path / "a", "--model", tmp_path / "b")
+    @pytest.mark.parametrize("option", ["--save", "--contamination", "--reference"])
+    def test_options_that_exclude_a_model(self, file, model, tmp_path, option):
+        value = {"--save": tmp_path / "a", "--contamination": 0.1, "--reference": file}[option]
+        assert f"{option} and --model exclude each other" in refused("anomalies", file, option, value, "--model", model)
 
     @pytest.mark.parametrize(
-        ("package", "option", "name"), [("pyarrow", "--out", "o.parquet"), ("matplotlib", "--plot", "p.png")]
+        ("option", "value"), [("--contamination", "0.6"), ("--contamination", "0"), ("--fdr", "1")]
     )
-    def test_missing_packages(self, file, tmp_path, monkeypatch, package, option, name):
+    def test_shares_out_of_range(self, file, option, value):
+        assert option in refused("anomalies", file, option, value)
+
+    def test_missing_packages(self, file, tmp_path, monkeypatch):
         real = importlib.import_module
 
         def missing(module, *rest):
-            if module.startswith(package):
+            if module.startswith("matplotlib"):
                 raise ImportError(module)
             return real(module, *rest)
 
         monkeypatch.setattr(importlib, "import_module", missing)
-        assert "pip install 'isopleth[" in refused("anomalies", file, option, tmp_path / name)
+        assert "pip install 'isopleth[" in refused("anomalies", file, "--plot", tmp_path / "p.png")
 
 
 class TestFailures:
@@ -373,7 +462,7 @@ class TestFailures:
         ],
     )
     def test_one_line(self, file, monkeypatch, error, code, words):
-        def fail(table):
+        def fail(*_, **__):
             raise error
 
         monkeypatch.setattr(command, "fit", fail)
@@ -383,7 +472,7 @@ class TestFailures:
         assert result.stderr.count("\n") == 1
 
     def test_warnings_are_single_lines(self, file, monkeypatch):
-        def warn(table):
+        def warn(table, *_, **__):
             warnings.warn("first\n  second", UserWarning, stacklevel=1)
             return AnomalyDetector(random_state=0).fit(table.values)
 

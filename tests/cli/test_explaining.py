@@ -71,28 +71,28 @@ def test_a_real_table(tmp_path):
 def test_out_names_the_first_column_of_shown_and_flagged_rows(file, tmp_path):
     run(file, "--explain", "--top", 3, "--out", tmp_path / "out.csv")
     rows = rows_of(tmp_path / "out.csv")
-    assert list(rows[0]) == ["line", "score", "p_value", "label", "explained_by", "best", "rise"]
+    assert list(rows[0]) == ["line", "score", "p_value", "label", "certain", "explained_by", "best", "rise"]
     detector = AnomalyDetector(random_state=0).fit(X)
-    shown = detector.training_scores_.argsort()[:3]
+    shown = detector.training_scores_.argsort()[: max(3, int((detector.training_labels_ < 0).sum()))]
     explanation = detector.explain(X[shown])
     for i, rise, best in zip(shown, explanation.rise, explanation.best, strict=True):
         first = rise.argmax()
         assert rows[i]["explained_by"] == "abc"[first]
         assert float(rows[i]["rise"]) == rise[first]
         assert float(rows[i]["best"]) == best[first]
-    others = [row for i, row in enumerate(rows) if i not in shown]
+    others = [row for i, row in enumerate(rows) if i not in shown and row["label"] == "0"]
     assert {(row["explained_by"], row["best"], row["rise"]) for row in others} == {("", "nan", "nan")}
 
 
 def test_flagged_rows_are_explained_though_none_is_shown(file, tmp_path):
-    assert "(" not in run(file, "--explain", "--top", 0, "--out", tmp_path / "out.csv").stdout.splitlines()[2]
+    assert "(best " not in run(file, "--explain", "--top", 0, "--out", tmp_path / "out.csv").stdout
     rows = rows_of(tmp_path / "out.csv")
-    assert [i for i, row in enumerate(rows) if row["explained_by"]] == [60]
+    assert [bool(row["explained_by"]) for row in rows] == [row["label"] == "1" for row in rows]
     assert rows[60]["label"] == "1"
 
 
 def test_nothing_to_explain(tmp_path):
-    quiet = written(tmp_path / "quiet.csv", RNG.uniform(size=(60, 2)), "ab")
+    quiet = written(tmp_path / "quiet.csv", np.tile([[0, 0], [0, 1], [1, 0], [1, 1]], (15, 1)), "ab")
     assert ": 0 flagged" in run(quiet, "--explain", "--top", 0, "--out", tmp_path / "out.csv").stdout
     assert len(rows_of(tmp_path / "out.csv")) == 60
 
@@ -151,7 +151,7 @@ def test_broken_files_are_refused_as_ever(tmp_path, content, words):
 def test_a_model_of_another_version_that_cannot_explain(file, tmp_path):
     run(file, "--save", tmp_path / "model")
     detector = load(tmp_path / "model")
-    del detector._values
+    del detector._counterfactuals
     save(detector, tmp_path / "older")
     result = CliRunner().invoke(
         program, ["anomalies", str(file), "--model", str(tmp_path / "older"), "--explain", "--top", "1"]

@@ -64,7 +64,7 @@ def test_an_outlier_is_the_least_likely_row_and_far_rows_are_ordered(tmp_path):
     assert (np.diff(far) < 0.0).all()
 
 
-def test_a_score_has_as_many_landmarks_and_the_scale_it_was_told(tmp_path, file):
+def test_a_score_has_the_landmarks_and_the_scale_that_were_asked_for(tmp_path, file):
     assert run(file, "--out", tmp_path / "m", "--kind", "score", "--size", 20, "--length-scale", 2).exit_code == 0
     model = load(tmp_path / "m")
     assert isinstance(model, NystromKEF)
@@ -140,7 +140,7 @@ def test_what_is_done_stays_where_the_table_is_out_of_reach_for_a_while(tmp_path
     assert run(file, "--out", out, "--size", 20, "--resume").exit_code == 0
 
 
-def test_the_default_told_is_the_same_run(tmp_path, file, monkeypatch):
+def test_a_default_that_is_given_explicitly_continues_the_same_run(tmp_path, file, monkeypatch):
     def stopped(*_):
         raise KeyboardInterrupt
 

@@ -108,7 +108,7 @@ def test_the_index_of_a_frame_is_no_column_to_learn_from(train, test):
     train.write_text("\n".join(f"{'' if i == 0 else i - 1},{line}" for i, line in enumerate(lines)) + "\n")
     result = run(train, test, "--target", "kind")
     assert result.stdout == expected
-    assert "train.csv: the first column has no name and counts the rows; it is left out." in result.stderr
+    assert "60 rows: 3 numbers; left out: x1 (identifier)" in result.stderr
 
 
 class TestRefusals:
@@ -138,10 +138,11 @@ class TestRefusals:
         assert "train.csv, line 2: no class in column 'kind'" in refused(train, test, "--target", "kind")
 
     def test_words_besides_the_target(self, train, test):
-        train.write_text(train.read_text().replace("a,kind", "name,a,kind").replace("\n", "\nx,")[:-2])
-        assert "no numbers in column 'name'; choose those to use with --columns a,b,c." in refused(
-            train, test, "--target", "kind"
-        )
+        head, *rows = train.read_text().splitlines()
+        train.write_text("\n".join([f"name,{head}", *(f"{'xy'[i % 2]},{row}" for i, row in enumerate(rows))]) + "\n")
+        message = refused(train, test, "--target", "kind")
+        assert "no numbers in column 'name'; leave it out with --exclude name." in message
+        assert run(train, test, "--target", "kind", "--exclude", "name").exit_code == 0
 
     def test_one_class(self, train, test):
         train.write_text(train.read_text().replace(",bad,", ",good,"))

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from isopleth import (
     IMQ,
@@ -40,11 +39,6 @@ def rows(n, d=2, seed=0):
 
 def model(**options):
     return RandomFeatureSOSREP(**{"n_frequencies": 150, "length_scale": 0.8, "random_state": 0, **options})
-
-
-@parametrize_with_checks([RandomFeatureSOSREP(n_frequencies=10)])
-def test_manners_of_scikit_learn(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)

@@ -10,7 +10,6 @@ from scipy.integrate import quad
 from scipy.spatial.distance import cdist
 from scipy.stats import kstest
 from sklearn.neighbors import KernelDensity
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from isopleth import KDE, SDO, SOSREP, InputError
 from isopleth.kernels import KERNELS
@@ -18,11 +17,6 @@ from isopleth.kernels import KERNELS
 REFUSED = [name for name, kernel in KERNELS.items() if not kernel.bind(2).integrable]
 # The rules of quadrature here are for densities without tails of power type; tests/kernels has the integrals of all kernels.
 NAMES = [name for name in KERNELS if name not in REFUSED]
-
-
-@parametrize_with_checks([KDE(), KDE(kernel="laplacian", length_scale="median")])
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 def mixture(n, dim, seed=0):

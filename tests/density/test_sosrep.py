@@ -1,6 +1,7 @@
 """SOSREP against quadrature, dense algebra and its own symmetries."""
 
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -9,7 +10,6 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from isopleth import SDO, SOSREP, AnomalyDetector, Gaussian, Laplacian
 from isopleth.errors import DataWarning, InputError
@@ -26,11 +26,6 @@ def has_square_integral(kernel, dim):
 
 # Without kernels whose tails are powers: their squares integrate in few dimensions only, and quadrature on a box fails.
 NAMES = [name for name, kernel in KERNELS.items() if has_square_integral(kernel, 7)]
-
-
-@parametrize_with_checks([SOSREP(), SOSREP(kernel="laplacian", length_scale="median"), SOSREP(kernel="sdo")])
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 def mixture(n, dim, seed=0):
@@ -56,9 +51,14 @@ def test_density_integrates_to_one(kernel, dim):
     assert total == pytest.approx(1.0, abs={2: 3e-5, 3: 3e-4}[dim] if kinked and dim > 1 else 1e-6)
 
 
+@cache  # the rule takes eigenvalues of a 300 x 300 matrix, and is the same for each pair of rows
+def gauss_legendre(points):
+    return np.polynomial.legendre.leggauss(points)
+
+
 def convolution_by_quadrature(kernel, r, dim):
     """Integral of k(|z|) k(|z - r e|) over z, in coordinates with both centres as foci, in which the integrand is smooth."""
-    t, wt = np.polynomial.legendre.leggauss(300)
+    t, wt = gauss_legendre(300)
     reach = 45.0
     if r == 0.0:
         a = reach * ((t + 1) / 2) ** 2

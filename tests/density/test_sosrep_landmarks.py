@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from isopleth import SOSREP, DataWarning, InputError, Search, load, save
 from isopleth.density.landmarks import choose_landmarks, fit_parts
@@ -34,11 +33,6 @@ def rows(n=700, seed=0):
     X = normal(n, 3, seed) * [1.0, 2.0, 0.5] + [4.0, 50.0, 0.0]
     X[1:9] = X[11:19]
     return X
-
-
-@parametrize_with_checks([SOSREP(landmarks=15)])
-def test_manners_of_scikit_learn(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("d", [2, 5, 20])

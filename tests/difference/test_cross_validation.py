@@ -8,6 +8,7 @@ import pytest
 from lsdd_cases import GRID, POINT, two
 
 from isopleth import LSDD
+from isopleth.difference import DifferenceSearchPath
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +68,7 @@ def test_nearly_singular_systems_are_cross_fitted_with_all_draws(penalty, alpha)
 
 
 @pytest.mark.parametrize("centers", [1, 2])
-def test_folds_without_a_center_say_that_there_is_no_difference(centers):
+def test_folds_without_a_center_give_no_difference(centers):
     x, y = two()
     difference = LSDD(**GRID, centers=centers).fit(x, y)
     losses = difference.search_path_.fold_losses
@@ -92,3 +93,12 @@ def test_pairs_of_folds_choose_by_rows_that_the_fold_has_not():
                     scores[a, k, m] = oracle.fold_loss(train, test, np.concatenate(train), sigma, ridge)
         score = scores.mean(axis=0) + scores.std(axis=0, ddof=1) / np.sqrt(2)
         assert (i, j) == np.unravel_index(np.argmin(score), score.shape)
+
+
+def test_steady_length_scale_is_the_largest_that_a_fold_chose():
+    scales = np.array([[0.5, 5.0], [1.0, 10.0], [2.0, 20.0]])
+    volumes = np.log(scales).sum(axis=1)
+    path = DifferenceSearchPath(
+        scales, np.ones(1), volumes, np.zeros((3, 3, 1)), (2, 0), np.array([[0, 0], [1, 0], [0, 0]])
+    )
+    assert path.steady_length_scale.tolist() == [1.0, 10.0]

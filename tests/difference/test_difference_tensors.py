@@ -9,9 +9,8 @@ from sklearn.base import clone
 
 from isopleth import LSDD, InputError
 from isopleth.difference import KLIEP, KDEDifference
-from isopleth.difference.gaussian_system import GaussianSystem
-from isopleth.difference.spectrum import PenalizedSpectrum, eigenpairs
-from isopleth.difference.sums import Moments
+from isopleth.difference.gaussian_system import GaussianSystem, PenalizedSpectrum, eigenpairs
+from isopleth.difference.statistics import Moments
 from isopleth.io import load, save
 
 torch = pytest.importorskip("torch")
@@ -76,7 +75,7 @@ def test_fitted_arrays_are_tensors(name, plain, fitted, device):
 
 
 @pytest.mark.parametrize("name", ["grid", "ties", "rkhs", "points"])
-def test_lsdd_answers_in_kind(name, plain, fitted, send, device):
+def test_lsdd_returns_arrays_of_the_library_of_the_rows(name, plain, fitted, send, device):
     one, other = plain[name], fitted[name]
     for model in (one, other):
         same(model.difference(send(NEW)), one.difference(NEW), name, device)
@@ -92,7 +91,7 @@ def test_lsdd_answers_in_kind(name, plain, fitted, send, device):
     assert other.alpha_ == one.alpha_
 
 
-def test_the_baselines_answer_in_kind(plain, fitted, send, device):
+def test_baselines_return_arrays_of_the_library_of_the_rows(plain, fitted, send, device):
     for models in (plain, fitted):
         same(models["KLIEP"].ratio(send(NEW)), plain["KLIEP"].ratio(NEW), device=device)
         same(models["KDE"].difference(send(NEW)), plain["KDE"].difference(NEW), device=device)
@@ -110,7 +109,7 @@ def test_matrices_are_decomposed_where_the_rows_are(send, device, monkeypatch):
         kinds.append((type(matrix), matrix.device.type))
         return eigenpairs(matrix, norm)
 
-    monkeypatch.setattr("isopleth.difference.spectrum.eigenpairs", recorded)
+    monkeypatch.setattr("isopleth.difference.gaussian_system.eigenpairs", recorded)
     clone(ESTIMATORS["grid"]).fit(send(X), send(Y))
     assert set(kinds) == {(torch.Tensor, device)}
 
@@ -185,7 +184,7 @@ def test_a_wanted_gradient_is_refused(name, sample, send):
 
 
 @pytest.mark.parametrize("name", ["grid", "rkhs", "KLIEP", "KDE"])
-def test_nothing_crosses_devices_unasked(name, plain):
+def test_nothing_is_moved_between_devices_implicitly(name, plain):
     """A strict library refuses to add up what lies on two devices, as CUDA does, and has several without any hardware."""
     device = array_api_strict.Device("device1")
     model = fitted_to(name, lambda array: array_api_strict.asarray(array, device=device))

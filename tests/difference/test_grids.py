@@ -21,7 +21,7 @@ def test_spread_of_ordinary_rows_is_the_pooled_deviation():
 
 
 @pytest.mark.parametrize("wild", [1e3, 1e12, -1e300])
-def test_a_wild_value_in_each_sample_sets_no_scale(wild, recwarn):
+def test_one_extreme_value_in_each_sample_does_not_change_the_scale(wild, recwarn):
     rows = np.random.default_rng(1).normal(size=(150, 1))
     calm = spread_within(rows, one_and_one(100, 50))
     rows[[3, 120]] = wild
@@ -50,7 +50,7 @@ def test_spread_counts_weights_as_repetitions_and_follows_units():
     np.testing.assert_allclose(spread_within(-1e-5 * rows, times), 1e-5 * spread, rtol=1e-12)
 
 
-def test_a_wild_row_leaves_the_difference_as_it_was():
+def test_one_extreme_row_hardly_changes_the_difference():
     rng = np.random.default_rng(3)
     x, y = rng.normal(0.8, 1.0, size=(80, 2)), rng.normal(size=(70, 2))
     model = LSDD(random_state=0, n_jobs=1, cv=3, alpha=[0.1, 1.0, 10.0])

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import norm
 
 from isopleth import LSDD, InputError
-from isopleth.difference.interval import SquaredL2Law
+from isopleth.difference.squared_l2 import SquaredL2Law
 
 CENTERS = np.linspace(-3.0, 3.0, 9)[:, None]
 
@@ -54,7 +54,7 @@ def test_ends_are_where_the_deviation_is_the_quantile(estimate):
     assert law.interval(0.5)[1] < high < law.interval(0.99)[1]
 
 
-@pytest.mark.parametrize("shift", [0.0, 0.3, 1.5])
+@pytest.mark.parametrize("shift", [0.0, pytest.param(0.3, marks=pytest.mark.slow), 1.5])
 def test_intervals_hold_the_distance(shift):
     model = LSDD(length_scale=0.6, alpha=1.0, centers=CENTERS, cv=4, random_state=0, n_jobs=1)
     true = (1.0 - np.exp(-(shift**2) / 4.0)) / np.sqrt(np.pi)

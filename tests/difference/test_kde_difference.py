@@ -27,7 +27,7 @@ def test_difference_is_that_of_the_densities():
         KDEDifference().fit(x, np.ones((4, 2)))
     with pytest.raises(InputError, match="Y contains NaN"):
         KDEDifference().fit(x, np.full((4, 2), np.nan))
-    with pytest.raises(InputError, match="all rows of Y are equal"):
+    with pytest.raises(InputError, match="Y has constant columns in its rows of positive weight"):
         KDEDifference().fit(x, y, sample_weight_y=np.arange(50) == 3)
 
 

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 import isopleth
 from isopleth import InputError
 from isopleth.difference import KLIEP
-from isopleth.difference.mixture_weights import mixture_weights
+from isopleth.difference.kliep import mixture_weights
 
 
 def samples(n=80, dim=2, shift=1.0):
@@ -58,7 +58,7 @@ def test_divergence_is_about_that_of_the_densities():
     assert KLIEP(random_state=0).fit(x, x[::-1] + 1e-9).divergence_ == pytest.approx(0.0, abs=0.01)
 
 
-def test_answers_follow_the_units():
+def test_results_follow_the_units():
     x, y = samples()
     scale, shift = np.array([1024.0, 0.25]), np.array([3.0, -5.0])
     plain, other = KLIEP(random_state=0).fit(x, y), KLIEP(random_state=0).fit(x * scale + shift, y * scale + shift)

@@ -11,6 +11,7 @@ from scipy.stats import norm
 from sklearn.base import clone
 
 from isopleth import LSDD, DataWarning, InputError, load, save
+from isopleth.difference.fitted import upper_thresholds
 
 
 @pytest.fixture(scope="module")
@@ -65,16 +66,16 @@ def test_bands_cover_the_projection():
     target = oracle.psi(at, centers, 0.6) @ np.linalg.solve(oracle.gram(centers, 0.6) + ridge * np.eye(9), h)
     rng = np.random.default_rng(3)
     covered = []
-    for _ in range(150):
+    for _ in range(80):
         model.fit(rng.normal(0.5, 1, size=(120, 1)), rng.normal(size=(90, 1)))
         covered.append(np.abs(model.difference(at) - target) <= 1.96 * model.difference_std(at))
-    assert np.all(np.abs(np.mean(covered, axis=0) - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 150))
+    assert np.all(np.abs(np.mean(covered, axis=0) - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 80))
 
 
 def test_cross_fitted_estimate_is_unbiased_without_a_difference():
     rng = np.random.default_rng(5)
     model = LSDD(**{**GRID, "length_scale": [[0.5], [1.0]]})
-    found = np.array([model.fit(rng.normal(size=(15, 1)), rng.normal(size=(20, 1))).squared_l2_ for _ in range(120)])
+    found = np.array([model.fit(rng.normal(size=(15, 1)), rng.normal(size=(20, 1))).squared_l2_ for _ in range(60)])
     assert abs(found.mean()) < 4 * found.std() / np.sqrt(len(found))
 
 
@@ -143,7 +144,7 @@ def test_priors_are_those_of_the_bayes_rule():
 
 def test_regions_hold_the_mass_they_name():
     rng = np.random.default_rng(2)
-    difference = LSDD(random_state=0).fit(rng.normal(1, 1, (3000, 1)), rng.normal(-1, 1, (300, 1)))
+    difference = LSDD(random_state=0, centers=200).fit(rng.normal(1, 1, (1500, 1)), rng.normal(-1, 1, (300, 1)))
     low, high = difference.level_set(0.6)
     assert low < 0 < high
     grid = np.linspace(-6, 6, 4001)
@@ -286,7 +287,7 @@ def test_what_cannot_be_used_is_said(params, change, message):
         LSDD(**{**POINT, **params}).fit(**{"X": x, "Y": y, **change})
 
 
-def test_questions_that_cannot_be_answered():
+def test_calls_that_raise_an_error():
     difference = LSDD(**POINT).fit(*two())
     with pytest.raises(InputError, match="expected one of cross_fitted"):
         difference.squared_l2("best")
@@ -297,3 +298,12 @@ def test_questions_that_cannot_be_answered():
             difference.predict([[0.0, 0.0]], priors=priors)
     with pytest.raises(InputError, match="mass"):
         difference.level_set(1.0)
+
+
+def test_thresholds_by_counting():
+    values = np.array([5.0, 4.0, 4.0, 3.0, 2.0, -1.0])
+    contrast = np.array([0.3, 0.2, -0.1, 0.2, 0.2, -0.8])
+    np.testing.assert_array_equal(
+        upper_thresholds(values, contrast, np.array([0.3, 0.5, 0.7, 0.99])), [5.0, 4.0, 3.0, 2.0]
+    )
+    assert upper_thresholds(values, -contrast, np.array(0.5)) == np.inf

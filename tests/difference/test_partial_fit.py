@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isopleth import LSDD, DataWarning, InputError, load, save
-from isopleth.difference.parts import fit_parts
-from isopleth.difference.statistics import DifferenceStatistics
-from isopleth.difference.sums import Moments
+from isopleth.difference.lsdd import fit_parts
+from isopleth.difference.statistics import DifferenceStatistics, Moments
 from isopleth.frame import Frame
 from isopleth.parts import ArrayParts
 from isopleth.rows import RunningFolds
@@ -147,7 +146,7 @@ def test_weights_are_repetition_and_small_ones_are_shares():
 
 
 @pytest.mark.parametrize("parameters", [GIVEN, {**GRID, "centers": 20}])
-def test_goes_on_where_it_was_saved(tmp_path, parameters):
+def test_a_saved_model_continues(tmp_path, parameters):
     running = LSDD(**parameters).partial_fit(X[:50], Y[:50])
     save(running, tmp_path / "model.isopleth")
     again = load(tmp_path / "model.isopleth")
@@ -245,7 +244,7 @@ def test_regions_and_fits_after_fits():
         running.level_set(0.5)
     whole = running.fit(X[:50], Y)
     assert len(whole.level_set(0.5)) == 2
-    with pytest.warns(DataWarning, match="begins anew"):
+    with pytest.warns(DataWarning, match="starts again"):
         whole.partial_fit(X[50:], Y)
     close(whole.dual_coef_, LSDD(**GIVEN).fit(X[50:], Y).dual_coef_)
 
@@ -278,6 +277,22 @@ def test_parts_are_searched():
     assert model.squared_l2_interval() == pytest.approx(whole.squared_l2_interval(), rel=1e-7)
     several = fit_parts(LSDD(**free), ArrayParts(X, part_rows=7), ArrayParts(Y, part_rows=1))
     assert several.search_path_.losses.min() == pytest.approx(whole.search_path_.losses.min(), rel=0.5)
+
+
+def test_parts_are_sampled_with_seeds_of_all_31_bits(monkeypatch):
+    seeds = []
+    sample = ArrayParts.sample
+
+    def recorded(self, count, seed):
+        seeds.append(seed)
+        return sample(self, count, seed)
+
+    monkeypatch.setattr(ArrayParts, "sample", recorded)
+    for random_state in range(20):
+        fit_parts(LSDD(**{**GIVEN, "random_state": random_state}), ArrayParts(X), ArrayParts(Y))
+    assert seeds[0::2] == seeds[1::2]
+    assert len(set(seeds)) == 20
+    assert 2**31 > max(seeds) > 1.6 * 2**30
 
 
 def test_parts_of_other_columns_and_of_none():

@@ -1,4 +1,4 @@
-"""What a model says of the rows of a Dask collection is what it says of them in memory, and nothing is computed before."""
+"""Answers for the rows of a Dask collection are those for the rows in memory, and are computed lazily."""
 
 from __future__ import annotations
 

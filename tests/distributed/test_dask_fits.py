@@ -1,4 +1,4 @@
-"""Fits over Dask collections: those of one machine, whatever happens to the workers."""
+"""Fits to Dask collections are those of one machine, also if workers are lost."""
 
 from __future__ import annotations
 

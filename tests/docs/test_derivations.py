@@ -1,4 +1,4 @@
-"""What the pages on mathematics claim and no test of a single part shows."""
+"""Claims of the pages on mathematics that no test of a single part covers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 from isopleth import KDE, SDO, SOSREP, Gaussian, Sobolev
-from isopleth.kernels.sdo_profile import log_k0
+from isopleth.kernels.sdo import log_k0
 
 
 def scaled(K, w):

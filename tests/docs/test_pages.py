@@ -1,4 +1,4 @@
-"""The lines of the pages run as they stand."""
+"""The code on the pages runs as printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page on the mathematics of scores claims and no test of a single part shows."""
+"""Claims of the page on the mathematics of scores that no test of a single part covers."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""How far rows lie from the middle of a table."""
+"""Deviations of rows from the centre of a table."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from isopleth.io.deviations import robust_z
+from isopleth.length_scales import robust_z
 
 RNG = np.random.default_rng(0)
 

@@ -1,4 +1,4 @@
-"""The archive of a model: sealed over every byte, and refused before anything strange in it is looked at."""
+"""The archive of a model: a checksum covers every byte, and other content is refused before it is read."""
 
 from __future__ import annotations
 

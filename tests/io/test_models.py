@@ -1,4 +1,4 @@
-"""Models in files: the same to the last bit when they come back, and nothing in them that could act."""
+"""Saved models: loaded bit for bit, and files that could run code are refused."""
 
 from __future__ import annotations
 

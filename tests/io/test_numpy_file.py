@@ -1,4 +1,4 @@
-"""Archives of arrays whose headers announce more than there is: refused before memory is taken."""
+"""NumPy files whose headers announce more data than they hold are refused before memory is allocated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Model files: the same bytes for the same model."""
+"""The same model gives the same bytes in a file."""
 
 from __future__ import annotations
 

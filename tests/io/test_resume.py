@@ -1,4 +1,4 @@
-"""Partial files of results: what is kept, what is cut off, and what is not gone on with."""
+"""Partial files of results: what is kept, what is cut off, and what cannot be resumed."""
 
 from __future__ import annotations
 

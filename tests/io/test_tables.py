@@ -1,8 +1,7 @@
-"""Tables: every format, and a sentence for everything that is not one."""
+"""Tables of every format, and one sentence for each file that is not a table."""
 
 from __future__ import annotations
 
-import importlib
 import os
 import pickle
 import tracemalloc
@@ -10,11 +9,13 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pyarrow
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet
 
-from isopleth.errors import DataWarning, InputError, MissingExtraError
+from isopleth.errors import DataWarning, InputError
 from isopleth.io import Table, csv_file, open_rows, read_names, read_table
 
 VALUES = np.array([[1.0, -2.5], [3.0, 0.1], [1e-300, 2.0]])
@@ -52,7 +53,7 @@ class TestText:
         np.testing.assert_array_equal(table.values, VALUES)
 
     def test_a_comma_inside_semicolons_is_no_delimiter(self, tmp_path):
-        assert "'1,5'" in refusal(write(tmp_path, "a;b\n1,5;2\n1;2\n1;2\n"))
+        assert read_table(write(tmp_path, "a;b\n1,5;2\n1;2\n1;2\n")).values.tolist() == [[1.5, 2], [1, 2], [1, 2]]
 
     def test_tsv_is_cut_at_tabs_whatever_else_it_holds(self, tmp_path):
         assert read_table(write(tmp_path, "a,b\tc\n1\t2\n3\t4\n", "t.tsv")).names == ["a,b", "c"]
@@ -150,10 +151,8 @@ class TestRefusedText:
             ("a,b\n1,2\n3,4\n5,oops\n6,7\n8,9\nx,no\n", ["line 7", "'x'", "'a'"]),
             ("a,b\n1,2\n3,4\n5,1_0\n", ["line 4", "'1_0'"]),
             ("a,b\n1,2\n3,4\n5,True\n", ["line 4", "'True'", "'b'"]),
-            ("a;b\n1;2\n3;4\n5;1,5\n", ["line 4", "'1,5'", "with a point"]),
-            ("a;b\n1,5;2,5\n3,5;4,5\n", ["'a', 'b'", "line 2 has '1,5'", "with a point", "no others"]),
-            ("a;b\n1;2,5\n3;4,5\n", ["column 'b'", "line 2 has '2,5'", "with a point"]),
-            ("1,5;2,5\n3,5;4,5\n3,5;4,5\n", ["line 2 has '3,5'", "with a point"]),
+            ("a;b\n1;2\n3;4\n" + "5;6\n" * 600 + "5;1,5\n", ["line 604", "'1,5'", "with a point"]),
+            ("a;b\n1,5;2\n3,5;4\n5;2.5\n", ["line 4", "'2.5'", "'b'"]),
             ("a,name\n1,x\n2,y\n", ["'name'", "`columns=['a']`."]),
             ("name,kind\nx,u\ny,v\n", ["'name', 'kind'", "no others"]),
             ("a,b\n1,2\n,3\n4,\n5,\n", ["'a' (line 3)", "'b' (2 rows, the first at line 4)"]),
@@ -207,8 +206,8 @@ class TestRefusedFiles:
         assert "is a folder" in refusal(tmp_path)
 
     def test_suffix(self, tmp_path):
-        message = refusal(write(tmp_path, "x", "table.xlsx"))
-        assert "'.xlsx' files are not read" in message
+        message = refusal(write(tmp_path, "x", "table.doc"))
+        assert "'.doc' files are not read" in message
         assert ".csv" in message
 
     def test_no_plain_file(self, tmp_path):
@@ -286,7 +285,7 @@ class TestNumpy:
 class TestParquet:
     @pytest.fixture
     def arrow(self):
-        return pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        return pyarrow, parquet
 
     def test_numbers_booleans_and_decimals(self, tmp_path, arrow):
         pa, pq = arrow
@@ -321,16 +320,6 @@ class TestParquet:
         pq.write_table(pa.table({"a": [1.0, 2.0]}), tmp_path / "t.parquet")
         write(tmp_path, (tmp_path / "t.parquet").read_bytes()[:cut], "t.parquet")
         assert "damaged or cut short" in refusal(tmp_path / "t.parquet")
-
-    def test_without_pyarrow_the_extra_is_named(self, tmp_path, monkeypatch):
-        def missing(name: str, *args):
-            if name.startswith("pyarrow"):
-                raise ImportError(name)
-            return importlib.__import__(name, *args)
-
-        monkeypatch.setattr(importlib, "import_module", missing)
-        with pytest.raises(MissingExtraError, match=r"isopleth\[parquet\]"):
-            read_table(write(tmp_path, b"PAR1....", "t.parquet"))
 
 
 CELLS = st.sampled_from(
@@ -420,7 +409,7 @@ class TestLongLines:
         finally:
             tracemalloc.stop()
 
-    def test_a_long_cell_and_an_open_quote_are_told_apart(self, tmp_path):
+    def test_a_long_cell_and_an_open_quote_have_different_messages(self, tmp_path):
         path = tmp_path / "t.csv"
         path.write_text("a,b\n1,2\n" + "x" * 140_000 + ",3\n")
         with pytest.raises(InputError, match="line 3: a cell is longer than 131,072 characters"):

@@ -117,7 +117,7 @@ def run(*arguments):
     return result
 
 
-def test_commands_mark_classes_and_names_unless_told_not_to(tmp_path):
+def test_commands_mark_classes_and_names_by_default(tmp_path):
     table, test, out = tmp_path / "t.csv", tmp_path / "u.csv", tmp_path / "o.csv"
     classes = np.where(X[:, 0] > 0, "=cmd()", "+")
     rows = [f"{a!r},{b!r},{c}" for (a, b), c in zip(X.tolist(), classes.tolist(), strict=True)]

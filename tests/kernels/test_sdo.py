@@ -16,8 +16,7 @@ from scipy.special import betaln, j0
 
 from isopleth.kernels import SDO, Laplacian, Workspace
 from isopleth.kernels.matern import matern_function
-from isopleth.kernels.sdo import convolution_table, laplacian_table, product_table
-from isopleth.kernels.sdo_profile import SDOProfile, SDOSeries, log_k0
+from isopleth.kernels.sdo import SDOProfile, SDOSeries, convolution_table, laplacian_table, log_k0, product_table
 from isopleth.kernels.spectral_quadrature import SpectralQuadrature
 
 PAIRS = [(1, 1), (1, 2), (1, 7), (2, 2), (2, 3), (2, 9), (3, 2), (3, 3), (5, 4), (8, 5), (16, 10), (31, 16), (64, 70)]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from isopleth.kernels import IMQ, Gaussian, Workspace
-from isopleth.operators.curvature import laplacian_slope, slope_and_bend
+from isopleth.operators.blocks import laplacian_slope, slope_and_bend
 
 
 @dataclass(frozen=True)

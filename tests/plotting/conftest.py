@@ -1,4 +1,4 @@
-"""What pictures must not do."""
+"""Checks that run after every test of a picture."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isopleth.plotting.labels import label_places
+from isopleth.plotting.style import label_places
 
 figure = pytest.importorskip("matplotlib.figure")
 

@@ -1,4 +1,4 @@
-"""Pictures of anomalies: what they show, in every shape that a table can have."""
+"""Pictures of anomalies for tables of every shape."""
 
 from __future__ import annotations
 

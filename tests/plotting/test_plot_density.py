@@ -1,4 +1,4 @@
-"""Pictures of densities: the regions hold what is written on them."""
+"""Pictures of densities: each region holds the share of the mass that its label says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of searches: every scale is seen, whatever became of it."""
+"""Pictures of searches show every scale, also those that failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures as files, without windows and without state."""
+"""Saving pictures opens no window and changes no global state."""
 
 from __future__ import annotations
 

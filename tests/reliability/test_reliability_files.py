@@ -1,4 +1,4 @@
-"""Files that are no data, and model files that were changed: results or one sentence, and never anything else."""
+"""Files that hold no data and altered model files give a result or one sentence, never a traceback."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ os.fsync = cut_short
     assert left == ["in.csv"]
 
 
-def test_an_interrupt_that_the_shell_has_told_to_ignore(tmp_path):
+def test_an_interrupt_that_the_shell_ignores(tmp_path):
     code = """
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 os.fsync = lambda file: signal.raise_signal(signal.SIGINT)

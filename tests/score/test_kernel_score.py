@@ -11,7 +11,6 @@ from scipy.integrate import quad
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from isopleth import (
     KEF,
@@ -67,12 +66,6 @@ def jacobian(model, x):
     return np.stack(
         [gradient(lambda q, j=j: model.grad_log_density(q)[:, j], x, 1e-3) for j in range(x.shape[1])], axis=1
     )
-
-
-# Presets differ in their parameters alone, so two of them are enough.
-@parametrize_with_checks([Stein(), NuMethod(), KernelScore(folds=2)])
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("regularizer", REGULARIZERS, ids=repr)

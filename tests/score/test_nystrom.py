@@ -5,7 +5,6 @@ import pytest
 from oracle import PROFILES, Dense
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from isopleth import (
     IMQ,
@@ -36,11 +35,6 @@ REGULARIZERS = [
     LandweberIteration(steps=200),
     NuIteration(steps=12, nu=2.0),
 ]
-
-
-@parametrize_with_checks([NystromKEF(random_state=0), NystromKEF(space="diagonal", landmarks=4, random_state=0)])
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 def mixture(n, d, seed=0):

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from isopleth.kernels import KERNELS
-from isopleth.score.spaces import CurlFree
-from isopleth.score.splitting import Splitting
+from isopleth.score.spaces import CurlFree, Splitting
 from isopleth.score.system import SampleSystem
 
 

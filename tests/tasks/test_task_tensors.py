@@ -99,7 +99,7 @@ def test_fitted_arrays_are_tensors_of_the_device_with_the_same_numbers(name, pla
 
 
 @pytest.mark.parametrize(("name", "method"), ANSWERS)
-def test_answers_are_at_the_home_of_the_question(name, method, plain, fitted, send, device):
+def test_answers_are_on_the_backend_of_the_rows(name, method, plain, fitted, send, device):
     expected = getattr(plain[name], method)(NEW)
     for model, rows in (
         (fitted[name], send(NEW)),
@@ -157,7 +157,7 @@ def test_a_stream_of_tensors_is_the_stream_of_arrays(send):
     other.update(stream[:3])  # and of both kinds in turn
 
 
-def test_a_new_reference_brings_its_home(send):
+def test_a_new_reference_brings_its_backend(send):
     monitor = small_monitor().fit(ROWS)
     monitor.update_reference(send(ROWS + 1.0))
     assert isinstance(monitor.run_lengths_, torch.Tensor)

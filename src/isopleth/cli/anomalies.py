@@ -9,15 +9,18 @@ from pathlib import Path
 import click
 import numpy as np
 
-from isopleth.cli.columns import read_for_model
+from isopleth.cli.columns import read_for_model, read_numbers
 from isopleth.cli.findings import Findings, explained, report
 from isopleth.cli.messages import Stages, naming_columns
 from isopleth.cli.models import columns_at_fit, judged, load_detector, matched_columns, of_this_version
+from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import Outputs
 from isopleth.cli.text import counted
 from isopleth.errors import InputError
-from isopleth.io import Table, read_table
+from isopleth.io import Table
 from isopleth.tasks.anomaly.detector import AnomalyDetector
+
+_WORTH_A_LOOK = "worth a look"
 
 
 def anomalies(
@@ -26,7 +29,7 @@ def anomalies(
     contamination: float | None,
     fdr: float,
     reference: Path | None,
-    columns: list[str] | None,
+    options: TableOptions,
     top: int,
     save_to: Path | None,
     model: Path | None,
@@ -49,19 +52,19 @@ def anomalies(
             detector = load_detector(model)
             with of_this_version(model):
                 expected = columns_at_fit(detector)
-            table = read_for_model(file, columns, *expected)
+            table = read_for_model(file, options, *expected)
             stage("scoring")
             with of_this_version(model):
                 findings = score(detector, table, fdr)
         elif reference:
-            ordinary = read_table(reference, columns)
+            ordinary = read_numbers(reference, options)
             stage("fitting")
             detector = fit(ordinary, contamination, novelty=True)
-            table = read_for_model(file, columns, *columns_at_fit(detector))
+            table = read_for_model(file, options, *columns_at_fit(detector))
             stage("scoring")
             findings = score(detector, table, fdr)
         else:
-            table = read_table(file, columns)
+            table = read_numbers(file, options)
             stage("fitting")
             detector = fit(table, contamination)
             findings = training_findings(detector, table, fdr)
@@ -72,7 +75,8 @@ def anomalies(
         stage("writing")
         findings = replace(findings, row_numbers=row_numbers)
         outputs.write(findings, detector)
-    click.echo(report(findings, top, rule_of_flags(detector), meaning(findings, fdr, new=bool(model or reference))))
+    rule = rule_of_flags(detector)
+    click.echo(report(findings, top, rule, meaning(findings, rule, fdr, new=bool(model or reference))))
 
 
 def fit(table: Table, contamination: float | None = None, *, novelty: bool = False) -> AnomalyDetector:
@@ -89,7 +93,12 @@ def fit(table: Table, contamination: float | None = None, *, novelty: bool = Fal
 def training_findings(detector: AnomalyDetector, table: Table, fdr: float = 0.1) -> Findings:
     """Return the findings of a detector in the table it was fitted to."""
     return Findings(
-        table, detector.training_scores_, detector.p_values_, detector.training_labels_, detector.select(fdr=fdr)
+        table,
+        detector.training_scores_,
+        detector.p_values_,
+        detector.training_labels_,
+        detector.select(fdr=fdr),
+        rows_behind=len(detector.p_values_),
     )
 
 
@@ -98,23 +107,22 @@ def score(detector: AnomalyDetector, table: Table, fdr: float) -> Findings:
     with matched_columns():
         scores, p_values, flagged = judged(detector, table.values)
         certain = detector.select(table.values, fdr=fdr)
-    return Findings(table, scores, p_values, np.where(flagged, -1, 1), certain)
+    behind = len(detector.p_values_)
+    return Findings(table, scores, p_values, np.where(flagged, -1, 1), certain, rows_behind=behind)
 
 
 def rule_of_flags(detector: AnomalyDetector) -> str:
     """Return what a flag means, in a few words."""
     if detector.contamination == "auto":
-        return "worth a look"
+        return _WORTH_A_LOOK
     return f"the least likely {float(detector.contamination):.3g} of the fitted rows"
 
 
-def meaning(findings: Findings, fdr: float, *, new: bool) -> str:
+def meaning(findings: Findings, rule: str, fdr: float, *, new: bool) -> str:
     """Return sentences on what the marks and the p-values of a report mean."""
     certain = int(findings.certain.sum())
-    marks = (
-        f"*: worth a look, as unlikely as the least likely thirtieth of ordinary rows.  **: certain at a false discovery rate of "
-        f"{fdr:.3g} ({counted(certain, 'row')})."
-    )
+    first = f"{rule}, as unlikely as the least likely thirtieth of ordinary rows" if rule == _WORTH_A_LOOK else rule
+    marks = f"*: {first}.  **: certain at a false discovery rate of {fdr:.3g} ({counted(certain, 'row')})."
     if new:
         return marks + (
             "\np-value: a row that comes from where the rows of the reference came from has p <= t with a probability of at most "

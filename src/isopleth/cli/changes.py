@@ -7,10 +7,12 @@ from pathlib import Path
 import click
 import numpy as np
 
+from isopleth.cli.columns import read_numbers
 from isopleth.cli.messages import Stages, naming_columns
+from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import refuse_same
 from isopleth.cli.text import aligned, counted, places, shortened
-from isopleth.io import Table, read_table
+from isopleth.io import Table
 from isopleth.io.writing import check_table_target, write_table
 from isopleth.plotting import check_figure_target, plot_change_points, save_figure
 from isopleth.plotting.change_points import MEANINGS
@@ -20,7 +22,7 @@ from isopleth.tasks.change_points.result import ChangePoints
 
 def changes(
     file: Path,
-    columns: list[str] | None,
+    options: TableOptions,
     false_alarm_rate: float,
     out: Path | None,
     plot: Path | None,
@@ -34,7 +36,7 @@ def changes(
         check_figure_target(plot)
     with Stages(["reading", "searching", "writing"]) as stage:
         stage("reading")
-        table = read_table(file, columns)
+        table = read_numbers(file, options)
         stage("searching")
         with naming_columns(table.names):
             detector = ChangePointDetector(false_alarm_rate=false_alarm_rate, random_state=0).fit(table.values)

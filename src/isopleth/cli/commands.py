@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import click
 
 from isopleth.cli.messages import options_named
+from isopleth.cli.options import ColumnList, TableOptions
 from isopleth.cli.signals import leaving_at_once
 from isopleth.io.files import check_source
 
@@ -45,27 +45,37 @@ class Command(click.Command):
         with leaving_at_once():
             module = import_module(f"isopleth.cli.{self.name}")
         with options_named(self):
-            return getattr(module, str(self.name))(**ctx.params)
+            return getattr(module, str(self.name))(**TableOptions.gathered(ctx.params))
 
 
-class ColumnList(click.ParamType):
-    """Option type of names separated by commas; a name that holds a comma is quoted as in a CSV file."""
+_TABLE_OPTIONS = [
+    click.option("--exclude", type=ColumnList(), help="Leave these columns out."),
+    click.option("--id", "identifiers", type=ColumnList(), help="These columns identify rows: leave them out."),
+    click.option("--keep-id", "keep_identifiers", is_flag=True, help="Use columns that look like identifiers, too."),
+    click.option("--categorical", type=ColumnList(), help="Take these columns as categories."),
+    click.option("--numeric", type=ColumnList(), help="Take these columns as numbers."),
+    click.option(
+        "--missing", type=ColumnList(), help="Words that mean a missing cell.  [default: NA, N/A, NaN, null, ?, ...]"
+    ),
+    click.option("--decimal", type=click.Choice([".", ","]), help="Decimal sign of text files.  [default: recognised]"),
+]
 
-    name = "a,b,..."
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
-        """Return the names in `value`."""
-        try:
-            names = next(csv.reader([value], skipinitialspace=True), [])
-        except csv.Error:
-            self.fail(f"{value!r} is no list of names: quote a name that holds a line break.", param, ctx)
-        return [name.strip() for name in names if name.strip()]
+def table_options(columns: str, about: str) -> Callable[[Callable], Callable]:
+    """Return a decorator that adds the options of every command that reads a table."""
+
+    def added(function: Callable) -> Callable:
+        for option in reversed([click.option(columns, "columns", type=ColumnList(), help=about), *_TABLE_OPTIONS]):
+            function = option(function)
+        return function
+
+    return added
 
 
 row_numbers_option = click.option(
     "--row-numbers",
     is_flag=True,
-    help="Number the rows from 1 beside their lines; files without lines always have numbers.",
+    help="Also write the row number, counted from 1, next to the line number; files without lines always have row numbers.",
 )
 
 raw_text_option = click.option(
@@ -90,7 +100,8 @@ raw_text_option = click.option(
 @click.option(
     "--contamination",
     type=click.FloatRange(0, 0.5, min_open=True),
-    help="Flag this share of the rows of FILE, or of the reference.  [default: rows that are worth a look]",
+    help="Flag this share of the rows of FILE, or of the reference.  [default: rows as unlikely as the least likely 1/30 of "
+    "ordinary rows]",
 )
 @click.option(
     "--fdr",
@@ -102,8 +113,8 @@ raw_text_option = click.option(
 @click.option(
     "--reference", type=_PATH, help="Judge the rows of FILE by this table, whose rows are known to be ordinary."
 )
-@click.option("--columns", type=ColumnList(), help="Use these columns only.")
-@click.option("--top", type=click.IntRange(min=0), default=10, show_default=True, help="Show so many rows.")
+@table_options("--columns", "Use these columns only.")
+@click.option("--top", type=click.IntRange(min=0), default=10, show_default=True, help="Number of rows to show.")
 @click.option("--save", "save_to", metavar="MODEL", type=_PATH, help="Keep the fitted model in this file.")
 @click.option("--model", metavar="MODEL", type=_PATH, help="Score the rows with this model instead of fitting one.")
 @click.option("--plot", type=_PATH, help="Draw the anomalies; .png, .svg or .pdf.")
@@ -116,7 +127,7 @@ raw_text_option = click.option(
 @row_numbers_option
 @raw_text_option
 def anomalies() -> None:
-    """Show the least likely rows of FILE, a table in .csv, .tsv, .parquet, .npy or .npz.
+    """Show the least likely rows of FILE, a table (isopleth --help lists the formats).
 
     Each row is judged by the other rows of FILE. With --reference, the rows are judged by the rows of that table, which are
     known to be ordinary, and with --model by those that the model was fitted on.
@@ -125,7 +136,7 @@ def anomalies() -> None:
 
 @click.command(cls=Command, short_help="Show where a series changes.", reads={"file": "file"})
 @click.argument("file", type=_PATH)
-@click.option("--column", "columns", type=ColumnList(), help="Use this column, or several as one series of vectors.")
+@table_options("--column", "Use this column, or several as one series of vectors.")
 @click.option(
     "--false-alarm-rate",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
@@ -141,7 +152,7 @@ def anomalies() -> None:
 @click.option("--plot", type=_PATH, help="Draw the series, its changes and the score curve; .png, .svg or .pdf.")
 @row_numbers_option
 def changes() -> None:
-    """Show where the series in FILE changes, a table with a row a step in .csv, .tsv, .parquet, .npy or .npz."""
+    """Show where the series in FILE changes: a table with one row a step (isopleth --help lists the formats)."""
 
 
 @click.command(
@@ -149,25 +160,25 @@ def changes() -> None:
 )
 @click.argument("a", type=_PATH)
 @click.argument("b", type=_PATH)
-@click.option("--columns", type=ColumnList(), help="Use these columns only.")
+@table_options("--columns", "Use these columns only.")
 @click.option(
     "--out", type=_PATH, help="Write file, line (or row) and fitted difference of every row; .csv or .parquet."
 )
 @click.option("--plot", type=_PATH, help="Draw columns and rows; .png, .svg or .pdf.")
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Show so many columns.")
 @click.option(
-    "--permutations", type=click.IntRange(min=1), default=999, show_default=True, help="Permute the rows so often."
+    "--permutations", type=click.IntRange(min=1), default=999, show_default=True, help="Number of permutations."
 )
 @row_numbers_option
 @raw_text_option
 def compare() -> None:
-    """Test whether the rows of A and B, tables in .csv, .tsv, .parquet, .npy or .npz, are from one distribution.
+    """Test whether the rows of the tables A and B are from one distribution (isopleth --help lists the formats).
 
     Columns are matched by name where both files have names, and by position otherwise.
     """
 
 
-@click.command(cls=Command, short_help="Find known anomalies in a table that comes along.", reads={})
+@click.command(cls=Command, short_help="Find known anomalies in an included table.", reads={})
 @click.option(
     "--plot",
     type=click.Path(path_type=Path),
@@ -176,7 +187,7 @@ def compare() -> None:
     help="Where to draw the picture; .png, .svg or .pdf.",
 )
 def demo() -> None:
-    """Find the anomalies in a table of which it is known what they are."""
+    """Find the anomalies in an included table, in which they are known, and draw them."""
 
 
 @click.command(cls=Command, short_help="Fit a model to a table and keep it in a file.", reads={"file": "file"})
@@ -189,7 +200,7 @@ def demo() -> None:
     show_default=True,
     help="A density or its score (the gradient of the log density), both on landmarks.",
 )
-@click.option("--columns", type=ColumnList(), help="Use these columns only.")
+@table_options("--columns", "Use these columns only.")
 @click.option(
     "--size",
     type=click.IntRange(min=2),
@@ -197,22 +208,26 @@ def demo() -> None:
     f"[default: {DENSITY_SIZE} for a density; for a score 300, and fewer beyond five columns]",
 )
 @click.option(
-    "--length-scale", type=click.FloatRange(min=0, min_open=True), help="Of all columns.  [default: by the data]"
+    "--length-scale",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Length scale of all columns.  [default: chosen from the data]",
 )
 @click.option("--chunk-rows", type=click.IntRange(min=1), help="Rows in memory at a time.  [default: those of 8 MiB]")
-@click.option("--resume", is_flag=True, help="Go on where an interrupted run has stopped, if there was one.")
+@click.option("--resume", is_flag=True, help="Continue an interrupted run, if there was one.")
 def fit() -> None:
     """Fit a model to FILE, a table in .csv, .tsv, .parquet or .npy that may be larger than memory.
 
-    The rows are gone through several times. Until the model is there, the sums of each pass lie in MODEL.partial;
+    The file is read several times. Until the model is complete, the sums of each pass are kept in MODEL.partial;
     with --resume an interrupted run gives the same bytes in the end. Detectors of anomalies are fitted in memory: isopleth
     anomalies --save.
     """
 
 
 @click.command(cls=Command, short_help="Watch rows from standard input for a change.", reads={"reference": "file"})
-@click.option("--reference", type=_PATH, required=True, help="Table of rows as they are while nothing changes.")
-@click.option("--state", type=_PATH, help="Keep the place in the stream in this file, and go on there if it exists.")
+@click.option("--reference", type=_PATH, required=True, help="Table of usual rows, with which the others are compared.")
+@click.option(
+    "--state", type=_PATH, help="Store the position in the stream in this file; if the file exists, continue there."
+)
 @click.option(
     "--replay", is_flag=True, help="Standard input begins at its first row again: skip rows counted in --state."
 )
@@ -224,10 +239,10 @@ def fit() -> None:
     show_default=True,
     help="Mean number of rows until a false alarm.",
 )
-@click.option("--columns", type=ColumnList(), help="Use these columns only.")
+@table_options("--columns", "Use these columns only.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line for each alarm, and nothing else.")
 def monitor() -> None:
-    """Read rows in CSV from standard input and say, as they come, where they stop looking like the reference.
+    """Compare rows from standard input (CSV) with the reference and report changes as they are detected.
 
     Rows are counted from 1. With --state the run can be killed at any moment and started again. An alarm is printed before
     the file is written, so that none is lost; after a kill the last ones may be printed twice, with the same row. A second run
@@ -243,7 +258,7 @@ def monitor() -> None:
 @click.argument("train", type=_PATH)
 @click.argument("test", type=_PATH)
 @click.option("--target", required=True, metavar="COL", help="The column of TRAIN that names the class of each row.")
-@click.option("--columns", type=ColumnList(), help="Use these columns only, besides the target.")
+@table_options("--columns", "Use these columns only, besides the target.")
 @click.option("--level", type=float, default=0.95, show_default=True, help="Confidence of each interval.")
 @click.option("--out", type=_PATH, help="Write class, prior, lower and upper; .csv or .parquet.")
 @click.option("--plot", type=_PATH, help="Draw the shares; .png, .svg or .pdf.")
@@ -251,14 +266,13 @@ def monitor() -> None:
 def prior() -> None:
     """Estimate the share of each class among the rows of TEST from labelled rows in TRAIN.
 
-    Both are tables in .csv, .tsv, .parquet, .npy or .npz. The classes may be numbers or words. What TEST has besides the
-    columns of TRAIN is not read.
+    The classes may be numbers or words. Other columns of TEST than those of TRAIN are not read.
     """
 
 
 @click.command(
     cls=Command,
-    short_help="Write what a model says of each row of a table.",
+    short_help="Write the answers of a model for each row of a table.",
     reads={"model": "model file", "file": "file"},
 )
 @click.argument("model", type=_PATH)
@@ -270,12 +284,12 @@ def prior() -> None:
     type=_PATH,
     help="Write line (or row) and answers there; .csv, .parquet or .npy.",
 )
-@click.option("--columns", type=ColumnList(), help="Use these columns only.")
+@table_options("--columns", "Use these columns only.")
 @click.option("--chunk-rows", type=click.IntRange(min=1), help="Rows in memory at a time.  [default: those of 8 MiB]")
-@click.option("--resume", is_flag=True, help="Go on where an interrupted run has stopped, if there was one.")
+@click.option("--resume", is_flag=True, help="Continue an interrupted run, if there was one.")
 @row_numbers_option
 def score() -> None:
-    """Write what MODEL says of each row of FILE, a table in .csv, .tsv, .parquet or .npy that may be larger than memory.
+    """Write the answers of MODEL for each row of FILE, a table in .csv, .tsv, .parquet or .npy that may be larger than memory.
 
     RESULT has for each row its line in FILE (its number where FILE has no lines) and log_density of a density; score, p_value
     and label (1: flagged) of a detector; of a score its vector, with d_ before the names of the columns; difference of the

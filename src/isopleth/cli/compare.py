@@ -7,7 +7,10 @@ from pathlib import Path
 import click
 import numpy as np
 
+from isopleth.cli.columns import read_numbers
 from isopleth.cli.messages import Stages, naming_columns
+from isopleth.cli.numbers import ColumnNumbers, p_value
+from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import Outputs
 from isopleth.cli.text import aligned, counted, places, shortened
 from isopleth.errors import InputError, printable
@@ -15,8 +18,7 @@ from isopleth.io import Table, read_names, read_table
 from isopleth.io.source import listed
 from isopleth.io.writing import write_table
 from isopleth.plotting import plot_two_samples, save_figure
-from isopleth.tasks.two_sample.result import TwoSampleResult
-from isopleth.tasks.two_sample.testing import two_sample_test
+from isopleth.tasks.two_sample.testing import TwoSampleResult, two_sample_test
 
 _LEVEL = 0.05
 _FEWEST_FOR_INTERVAL = 3
@@ -25,7 +27,7 @@ _FEWEST_FOR_INTERVAL = 3
 def compare(
     a: Path,
     b: Path,
-    columns: list[str] | None,
+    options: TableOptions,
     out: Path | None,
     plot: Path | None,
     top: int,
@@ -39,7 +41,7 @@ def compare(
         outputs.check({name: path})
     with Stages(["reading", "testing", "columns", "interval", "writing"]) as stage:
         stage("reading")
-        first, second = read_both(a, b, columns)
+        first, second = read_both(a, b, options)
         stage("testing")
         with naming_columns(first.names):
             result = two_sample_test(first.values, second.values, n_permutations=permutations, random_state=0)
@@ -59,7 +61,7 @@ def compare(
     click.echo(report(result, first, second, interval, top))
 
 
-def read_both(a: Path, b: Path, columns: list[str] | None) -> tuple[Table, Table]:
+def read_both(a: Path, b: Path, options: TableOptions) -> tuple[Table, Table]:
     """Read two tables with the same columns in the same order.
 
     Raises
@@ -68,22 +70,22 @@ def read_both(a: Path, b: Path, columns: list[str] | None) -> tuple[Table, Table
         If they have not the same columns; the message names those that one lacks.
     """
     names_a, names_b = read_names(a), read_names(b)
-    if names_a is None or names_b is None or columns is not None:
-        first, second = read_table(a, columns, min_rows=1), read_table(b, columns, min_rows=1)
+    if names_a is None or names_b is None or options.columns is not None:
+        first, second = read_numbers(a, options, min_rows=1), read_numbers(b, options, min_rows=1)
         if len(first.names) != len(second.names):
             raise InputError(
                 f"{a} has {len(first.names)} columns and {b} has {len(second.names)}; choose the same ones with --columns."
             )
         return first, second
-    first = read_table(a, min_rows=1)
+    first = read_numbers(a, options, min_rows=1)
     lacks = [
-        (path, [n for n in one if n not in other])
+        (path, [n for n in one if n not in other and n not in (options.exclude or [])])
         for path, one, other in ((b, names_a, names_b), (a, names_b, names_a))
     ]
     missing = [f"{path} lacks {listed(names)}" for path, names in lacks if names]
     if missing:
         raise InputError(f"{' and '.join(missing)}; choose columns that both have with --columns.")
-    return first, read_table(b, first.names, min_rows=1)
+    return first, read_table(b, first.names, min_rows=1, decimal=options.decimal)
 
 
 def places_of_both(first: Table, second: Table, *, row_numbers: bool) -> dict[str, np.ndarray]:
@@ -113,7 +115,7 @@ def report(result: TwoSampleResult, first: Table, second: Table, interval: str, 
     n, m = result.sizes
     head = f"{n:,} and {m:,} rows, {counted(len(names), 'column')} ({shortened(first.names)})"
     verdict = "the samples differ" if result.pvalue <= _LEVEL else "no difference is shown"
-    lines = [head, f"p-value {result.pvalue:.3g} ({result.n_permutations} permutations): {verdict}"]
+    lines = [head, f"p-value {p_value(result.pvalue)} ({result.n_permutations} permutations): {verdict}"]
     if interval:
         lines.append(interval)
     return "\n\n".join(["\n".join(lines), _table(result, first, second, names, top), _meaning(result)])
@@ -124,10 +126,11 @@ def _table(result: TwoSampleResult, first: Table, second: Table, names: list[str
     cells = [["p-value", "median A", "median B", "spread A", "spread B", "column"]]
     for j in witness.order[:top]:
         samples = [table.values[:, j] for table in (first, second)]
-        middles = [f"{np.median(values):.4g}" for values in samples]
-        spreads = [f"{np.subtract(*np.percentile(values, [75, 25])):.4g}" for values in samples]
+        numbers = ColumnNumbers(np.concatenate(samples))
+        middles = [numbers.statistic(float(np.median(values))) for values in samples]
+        spreads = [numbers.statistic(float(np.subtract(*np.percentile(values, [75, 25])))) for values in samples]
         mark = " *" if witness.pvalues[j] <= _LEVEL else ""
-        cells.append([f"{witness.pvalues[j]:.3g}", *middles, *spreads, names[j] + mark])
+        cells.append([p_value(witness.pvalues[j]), *middles, *spreads, names[j] + mark])
     return aligned(cells)
 
 

@@ -34,7 +34,8 @@ def demo(plot: Path) -> None:
     chance = known * known / len(breast.labels)
     click.echo(breast.description + "\n")
     flagged = int(breast.labels[findings.flagged].sum())
-    click.echo(report(findings, known, rule_of_flags(detector), meaning(findings, 0.1, new=False)) + "\n")
+    rule = rule_of_flags(detector)
+    click.echo(report(findings, known, rule, meaning(findings, rule, 0.1, new=False)) + "\n")
     click.echo(
         f"{found} of the {known} known anomalies are among the {known} least likely rows (by chance: {chance:.1f}); {flagged} of "
         f"them are among the {counted(int(findings.flagged.sum()), 'flagged row')}."

@@ -9,10 +9,11 @@ import numpy as np
 from isopleth.cli.commands import MOST_FLAGGED
 from isopleth.cli.messages import say
 from isopleth.cli.models import matched_columns
+from isopleth.cli.numbers import ColumnNumbers, p_value
 from isopleth.cli.text import aligned, counted, places, shortened
 from isopleth.errors import printable
-from isopleth.io.deviations import robust_z
 from isopleth.io.tables import Table
+from isopleth.length_scales import robust_z
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 from isopleth.tasks.anomaly.explanation import Explanation
 
@@ -39,6 +40,8 @@ class Findings:
         Positions of those rows, the least likely first.
     row_numbers : bool, default=False
         Whether rows of text files are numbered beside their lines.
+    rows_behind : int, optional
+        Number of rows that the p-values are estimated from.
     """
 
     table: Table
@@ -49,6 +52,7 @@ class Findings:
     explanation: Explanation | None = None
     explained_rows: np.ndarray | None = None
     row_numbers: bool = False
+    rows_behind: int | None = None
 
     @property
     def flagged(self) -> np.ndarray:
@@ -165,9 +169,13 @@ def _cells(findings: Findings, shown: np.ndarray) -> list[list[str]]:
     where = findings.places()
     last = "most extreme columns" if findings.explanation is None else "explained by"
     cells = [["rank", *where, "score", "p-value", "flag", last]]
-    reasons = _extremes(findings, shown) if findings.explanation is None else _described(findings.explanation, shown)
+    reasons = (
+        _extremes(findings, shown)
+        if findings.explanation is None
+        else _described(findings, findings.explanation, shown)
+    )
     for rank, (i, reason) in enumerate(zip(shown, reasons, strict=True), start=1):
-        numbers = [f"{findings.scores[i]:.4g}", f"{findings.p_values[i]:.3g}"]
+        numbers = [f"{findings.scores[i]:.4g}", p_value(findings.p_values[i], findings.rows_behind)]
         cells.append(
             [
                 str(rank),
@@ -183,13 +191,28 @@ def _cells(findings: Findings, shown: np.ndarray) -> list[list[str]]:
 def _extremes(findings: Findings, shown: np.ndarray) -> list[str]:
     table = findings.table
     names = [printable(name) for name in table.names]
+    numbers = [ColumnNumbers(column) for column in table.values.T]
     z = np.abs(robust_z(table.values[shown], table.values))
     return [
-        "  ".join(f"{names[j]}={row[j]:.4g}" for j in np.argsort(-deviation, kind="stable")[:_COLUMNS_A_ROW])
+        "  ".join(
+            f"{names[j]}={numbers[j].text(row[j])}" for j in np.argsort(-deviation, kind="stable")[:_COLUMNS_A_ROW]
+        )
         for row, deviation in zip(table.values[shown], z, strict=True)
     ]
 
 
-def _described(explanation: Explanation, shown: np.ndarray) -> list[str]:
+def _described(findings: Findings, explanation: Explanation, shown: np.ndarray) -> list[str]:
     """Return the explanations of the shown rows, which are the first of the explained rows."""
-    return [printable(explanation.describe(k, _COLUMNS_A_ROW)) for k in range(len(shown))]
+    numbers = [ColumnNumbers(column) for column in findings.table.values.T]
+    names = [printable(name) for name in explanation.names]
+    out = []
+    for k in range(len(shown)):
+        order = np.argsort(-explanation.rise[k], kind="stable")[:_COLUMNS_A_ROW]
+        parts = [
+            f"{names[j]}={numbers[j].text(explanation.values[k, j])} (best {numbers[j].text(explanation.best[k, j])}, "
+            f"+{explanation.rise[k, j]:.3g})"
+            for j in order
+            if explanation.rise[k, j] > 0.0
+        ]
+        out.append("  ".join(parts) or "no column alone")
+    return out

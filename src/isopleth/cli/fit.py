@@ -11,8 +11,10 @@ from typing import Any
 import click
 
 import isopleth
+from isopleth.cli.columns import open_numbers
 from isopleth.cli.commands import DENSITY_SIZE
 from isopleth.cli.messages import Stages, naming_columns, resumable
+from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import refuse_same
 from isopleth.cli.text import counted
 from isopleth.density import SOSREP, Search
@@ -20,7 +22,7 @@ from isopleth.distributed import FileParts
 from isopleth.distributed import fit as fit_parts
 from isopleth.distributed.checkpoint import Checkpoint
 from isopleth.errors import InputError, TooLargeError, printable
-from isopleth.io import check_target, open_rows, save
+from isopleth.io import check_target, save
 from isopleth.io.files import is_for_want_of_room, remove_leftovers
 from isopleth.io.resume import Journal, partial_path, refuse_begun, table_fingerprint
 from isopleth.kernels import get_kernel
@@ -33,7 +35,7 @@ def fit(
     file: Path,
     out: Path,
     kind: str,
-    columns: list[str] | None,
+    options: TableOptions,
     size: int | None,
     length_scale: float | None,
     chunk_rows: int | None,
@@ -46,7 +48,7 @@ def fit(
     refuse_begun(partial, resume=resume)
     with Stages(["reading", "fitting", "writing"]) as stage:
         stage("reading")
-        rows = open_rows(file, columns, progress=lambda share: stage("reading", share))
+        rows = open_numbers(file, options, lambda share: stage("reading", share))
         stage("fitting")
         size = size or _default_size(kind, len(rows.names))
         estimator = _estimator(kind, size, length_scale)
@@ -94,7 +96,7 @@ def _naming_options(size: int) -> Iterator[None]:
                 f"{error.limit / 2**20:,.0f} MiB; {remedy}."
             ) from error
     for warning in caught:
-        text = str(warning.message).replace(", or give length_scale one number a column", " first")
+        text = str(warning.message).replace(", or give length_scale one number for each column", " first")
         warnings.warn(text, warning.category, stacklevel=3)
 
 

@@ -90,7 +90,7 @@ class Answers:
 
     @property
     def bounded(self) -> bool:
-        """Whether it is a density with bounds, on and beyond which it is 0."""
+        """True for a density with bounds, on and beyond which it is 0."""
         return getattr(_last_step(self.model)[0], "bounds", None) is not None
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:

@@ -9,12 +9,14 @@ from pathlib import Path
 import click
 import numpy as np
 
+from isopleth.cli.columns import read_numbers
 from isopleth.cli.messages import Stages, naming_columns
 from isopleth.cli.models import matched_columns, of_this_version
+from isopleth.cli.options import TableOptions
 from isopleth.cli.stream import RowReader
 from isopleth.cli.text import counted
 from isopleth.errors import InputError
-from isopleth.io import Table, check_target, load, read_table, save
+from isopleth.io import Table, check_target, load, save
 from isopleth.io.files import remove_leftovers, sole_run
 from isopleth.rows import row_keys
 from isopleth.tasks.drift.alarms import DriftAlarms
@@ -27,7 +29,7 @@ def monitor(
     replay: bool,
     window: int,
     run_length: float,
-    columns: list[str] | None,
+    options: TableOptions,
     as_json: bool,
 ) -> None:
     """Watch rows from standard input and print alarms."""
@@ -39,7 +41,7 @@ def monitor(
         remove_leftovers(state)  # of runs that were killed
     with Stages(["reading", "fitting"]) as stage:
         stage("reading")
-        table = read_table(reference, columns)
+        table = read_numbers(reference, options)
         stage("fitting")
         watching = _known(state, table, window, run_length) if state and state.exists() else None
         if watching is None:
@@ -93,7 +95,7 @@ def _known(state: Path, table: Table, window: int, run_length: float) -> DriftMo
             f"{state} was made with another reference than {table.source}, or with other columns of it; give the same ones, "
             "or another file."
         )
-    # What does not fit shows at the first row, and not in the midst of a stream.
+    # A state that does not fit is refused at the first row, not in the middle of a stream.
     with of_this_version(state), matched_columns():
         place = watching.state_
         watching.update(table.values[:1])

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
 import numpy as np
 
-from isopleth.cli.columns import read_for_model
+from isopleth.cli.columns import read_for_model, read_numbers
 from isopleth.cli.messages import Stages, naming_columns
+from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import Outputs
 from isopleth.cli.text import aligned, counted
 from isopleth.errors import InputError, printable
@@ -18,8 +20,7 @@ from isopleth.io.source import listed
 from isopleth.io.tables import read_labels
 from isopleth.io.writing import write_table
 from isopleth.plotting import plot_class_priors, save_figure
-from isopleth.tasks.class_prior.estimator import ClassPriorEstimator
-from isopleth.tasks.class_prior.result import ClassPriors
+from isopleth.tasks.class_prior.estimator import ClassPriorEstimator, ClassPriors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,7 +30,7 @@ def prior(
     train: Path,
     test: Path,
     target: str,
-    columns: list[str] | None,
+    options: TableOptions,
     level: float,
     out: Path | None,
     plot: Path | None,
@@ -40,8 +41,10 @@ def prior(
     outputs.check({"TRAIN": train, "TEST": test})
     with Stages(["reading", "fitting", "estimating", "writing"]) as stage:
         stage("reading")
-        labelled, classes = read_labelled(train, target, columns)
-        table = read_for_model(test, None, len(labelled.names), labelled.names if labelled.named else None)
+        labelled, classes = read_labelled(train, target, options)
+        table = read_for_model(
+            test, replace(options, columns=None), len(labelled.names), labelled.names if labelled.named else None
+        )
         stage("fitting")
         with naming_columns(labelled.names):
             estimator = ClassPriorEstimator(random_state=0).fit(labelled.values, classes)  # the same answer each time
@@ -57,7 +60,7 @@ def prior(
     click.echo(report(priors, len(classes), labelled))
 
 
-def read_labelled(path: Path, target: str, columns: list[str] | None) -> tuple[Table, np.ndarray]:
+def read_labelled(path: Path, target: str, options: TableOptions) -> tuple[Table, np.ndarray]:
     """Read the columns to learn from, and the class of each row.
 
     Raises
@@ -70,13 +73,13 @@ def read_labelled(path: Path, target: str, columns: list[str] | None) -> tuple[T
         names = read_table(path).names
     if target not in names:
         raise InputError(f"{path} has no column {target!r} (--target); it has {listed(names)}.")
-    if columns is not None and target in columns:
+    if target in (options.columns or []):
         raise InputError(
             f"--columns names the target {target!r} too; the classes are not to be learned from themselves."
         )
     if len(names) == 1:
         raise InputError(f"{path} has no column besides the target {target!r}; there is nothing to learn from.")
-    return read_table(path, columns, but=target), read_labels(path, target)
+    return read_numbers(path, options, but=target if options.columns is None else None), read_labels(path, target)
 
 
 def report(priors: ClassPriors, labelled_rows: int, labelled: Table) -> str:

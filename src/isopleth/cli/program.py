@@ -81,7 +81,11 @@ def _sentence(error: OSError) -> str:
 @click.version_option(package_name="isopleth", prog_name="isopleth", message="%(prog)s %(version)s")
 @click.pass_context
 def program(ctx: click.Context) -> None:
-    """Questions to tables without a model: which rows are unlikely, what differs, since when, and how sure is that?"""
+    """Find unlikely rows in a table, test whether tables differ, and detect when a series or stream changes.
+
+    Tables are .csv, .tsv, .jsonl, .xlsx, .parquet, .npy or .npz files; text may be compressed (.gz, .bz2, .zst). The name - is
+    standard input.
+    """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 

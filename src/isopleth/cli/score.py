@@ -13,6 +13,7 @@ import isopleth
 from isopleth.cli.columns import read_for_model
 from isopleth.cli.messages import Stages, resumable
 from isopleth.cli.models import Answers, answers_of, columns_at_fit, of_this_version
+from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import refuse_same
 from isopleth.cli.text import counted, places, shortened
 from isopleth.errors import printable
@@ -29,7 +30,7 @@ def score(
     model: Path,
     file: Path,
     out: Path,
-    columns: list[str] | None,
+    options: TableOptions,
     chunk_rows: int | None,
     resume: bool,
     row_numbers: bool,
@@ -44,7 +45,7 @@ def score(
         with of_this_version(model):
             expected = columns_at_fit(answers.model)
         read = partial(open_rows, progress=lambda share: stage("reading", share))
-        rows = read_for_model(file, columns, *expected, read)
+        rows = read_for_model(file, options, *expected, read)
         size = chunk_rows or rows.chunk_rows
         about = {
             "MODEL": content_fingerprint(model),

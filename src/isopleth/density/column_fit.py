@@ -203,7 +203,7 @@ class GapProblem:
 
 
 def kkt_residual(alpha: np.ndarray, N: np.ndarray, D: np.ndarray) -> float:
-    """How far the optimality conditions are from holding; see :class:`ColumnFit`."""
+    """Return the residual of the optimality conditions; see :class:`ColumnFit`."""
     return max(float(np.max(N / D)) - 1.0, len(alpha) * float(np.max(alpha * np.abs(D - N))))
 
 
@@ -242,7 +242,7 @@ def _newton_step(problem: GapProblem, alpha: np.ndarray, at: Sides) -> tuple[np.
 
 
 def _better(alpha: np.ndarray, at: Sides, found: np.ndarray, after: Sides) -> bool:
-    """Whether the objective is lower, or the same to rounding while the conditions hold better."""
+    """Tell whether the objective is lower, or the same to rounding while the conditions hold better."""
     if after[0] < at[0] - _ROUNDING * (1.0 + abs(at[0])):
         return True
     same = after[0] <= at[0] + _ROUNDING * (1.0 + abs(at[0]))

@@ -81,7 +81,7 @@ class RandomFeatureSOSREP(DensityEstimator):
     memory_limit : float, default=2**30
         Bytes that features of rows, matrices of T times T numbers and the kernel matrix of the subsample may take together.
     n_jobs : int or None, default=-1
-        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
+        Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
     random_state : int, RandomState or None, default=None
         Seed of the wave vectors.
 

@@ -25,7 +25,7 @@ class KDE(KernelDensity):
     Parameters
     ----------
     kernel : {"gaussian", "laplacian", "matern32", "matern52", "matern72"} or Kernel, default="gaussian"
-        The kernel; it must be nowhere negative and integrate.
+        The kernel. It must have a finite integral and no negative values.
     length_scale : float, array of shape (n_features,), "scott", "median" or Search, default="scott"
         Length scale, one for all columns or one for each column, in the units of the data, or of their logarithms or logits for
         columns with `bounds`. "scott" follows the standard deviation of each column and the number of rows, "median" is
@@ -43,7 +43,7 @@ class KDE(KernelDensity):
     memory_limit : float, default=2**30
         Bytes that tiles of the kernel matrix and scratch may take together; the matrix is never stored.
     n_jobs : int or None, default=-1
-        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
+        Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
 
     Attributes
     ----------

@@ -97,7 +97,7 @@ def choose_landmarks(
     memory_limit : float
         Bytes that the landmarks and the distances of a chunk of rows may take together.
     n_jobs : int or None, default=-1
-        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
+        Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
 
     Returns
     -------

@@ -83,11 +83,12 @@ class Search:
 
     Notes
     -----
-    A scale at which f is not positive at some held-out row has an infinite Hyvarinen loss and is not chosen. In one column, the
-    Hyvarinen loss of kernels as rough as the Laplacian has atoms at the centres, which held-out rows never hit; it is refused
-    there. Rows that are equal up to rounding may be in different folds and shift every criterion to small scales, most of all for
-    rough kernels: round such columns first. The loss of columns with bounds is that of the logarithms or logits in which they are
-    fitted. A scale that is good for the density is not necessarily good for detecting anomalies.
+    A scale at which f is not positive at some held-out row has an infinite Hyvarinen loss and is not chosen. In one column,
+    the Hyvarinen loss of kernels as rough as the Laplacian includes point masses at the centres. Held-out rows do not lie
+    exactly at a centre, so a held-out loss would miss these, and this criterion raises an error there. Rows that are equal up
+    to rounding may be in different folds; they shift every criterion to small scales, most of all for rough kernels. Round
+    such columns first. The loss of columns with bounds is that of the logarithms or logits in which they are fitted. A scale
+    that is good for the density is not necessarily good for detecting anomalies.
 
     The estimator stores the losses as ``search_path_``, a :class:`~isopleth.density.SearchPath`.
 

@@ -37,7 +37,7 @@ class SOSREP(KernelDensity):
     Parameters
     ----------
     kernel : {"gaussian", "laplacian", "matern32", "matern52", "matern72", "imq", "sdo"} or Kernel, default="gaussian"
-        The kernel. Its square must be integrable; for "imq" it is in one column only.
+        The kernel. Its square must be integrable; the square of "imq" is integrable in one column only.
     length_scale : float, array of shape (n_features,), "scott", "median" or Search, default="scott"
         Length scale, one for all columns or one for each column, in the units of the data, or of their logarithms or logits for
         columns with `bounds`. "scott" follows the standard deviation of each column and the number of rows, "median" is
@@ -65,9 +65,10 @@ class SOSREP(KernelDensity):
     tol : float, default=1e-8
         Largest :math:`|\alpha_i f(x_i)/w_i - 1|` to accept.
     memory_limit : float, default=2**30
-        Bytes that the kernel matrix and scratch may take together. The matrix is stored if it fits and recomputed if not.
+        Bytes that the kernel matrix and scratch arrays may take together. The matrix is stored if it fits, and recomputed for
+        each product otherwise.
     n_jobs : int or None, default=-1
-        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
+        Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
 
     Attributes
     ----------

@@ -1,10 +1,10 @@
-"""The difference of two densities, estimated in one go."""
+"""Estimators of the difference or ratio of two densities."""
 
 from __future__ import annotations
 
+from isopleth.difference.cross_validation import DifferenceSearchPath
 from isopleth.difference.kde_difference import KDEDifference
 from isopleth.difference.kliep import KLIEP
 from isopleth.difference.lsdd import LSDD
-from isopleth.difference.search_path import DifferenceSearchPath
 
 __all__ = ["KLIEP", "LSDD", "DifferenceSearchPath", "KDEDifference"]

@@ -1,4 +1,4 @@
-"""What can be asked of a fitted density difference."""
+"""Fitted density difference: values, errors, distances, regions and classification."""
 
 from __future__ import annotations
 
@@ -9,22 +9,19 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Array, Backend, to_numpy
-from isopleth.difference.gaussian_system import GaussianSystem
-from isopleth.difference.interval import SquaredL2Law
-from isopleth.difference.limit_law import deviations_at
-from isopleth.difference.regions import check_mass, upper_thresholds
-from isopleth.difference.squared_l2 import checked
-from isopleth.difference.volume import over_volume
-from isopleth.entry import check_rows
+from isopleth.difference.gaussian_system import GaussianSystem, over_volume
+from isopleth.difference.squared_l2 import SquaredL2Law, checked
+from isopleth.difference.statistics import deviations_at
+from isopleth.entry import Table, enter
 from isopleth.errors import InputError
 from isopleth.frame import Frame
 
 
 class FittedDifference(BaseEstimator):
-    """The difference of two densities as a sum of Gaussians around centres, with what is known of its error.
+    """Difference of two densities as a sum of Gaussians, with its standard errors.
 
-    A subclass has the parameters `memory_limit` and `n_jobs` and fits what is declared here. Arrays are answered in the library
-    and on the device of the rows asked about.
+    A subclass has the parameters `memory_limit` and `n_jobs` and fits the attributes declared here. Answers are in the array
+    library and on the device of the rows.
     """
 
     memory_limit: float
@@ -36,43 +33,43 @@ class FittedDifference(BaseEstimator):
     # Coefficients of the mean over each sample, of shape (b, 2).
     _means_coef: np.ndarray
     _std_factor: np.ndarray | None
-    # Of the squared L2 distance, times V, by name.
+    # Estimates of the squared L2 distance times V, by name.
     _estimates: dict[str, float]
-    # Times V, the difference at rows of held-out folds, and what each row adds to the mass of X less that of Y.
+    # Difference at rows of held-out folds times V, and the weight of each row in the mass of X less that of Y.
     _held_out: np.ndarray
     _squared_l2_law: SquaredL2Law | None
 
-    def _enter(self, X: Any) -> tuple[GaussianSystem, np.ndarray]:
-        """The functions, where the model lives, and rows in their frame."""
+    def _enter(self, X: Any) -> tuple[Table, GaussianSystem, np.ndarray]:
+        """Return the checked rows, the functions on the backend of the model, and the rows in their frame."""
         check_is_fitted(self, "dual_coef_")
-        z = self._frame.enter(check_rows(self, X, reset=False))
+        table = enter(self, X)
         centers = Backend.of(self.centers_).array(self._frame.enter(to_numpy(self.centers_)))
-        return GaussianSystem(centers, self.log_volume_, self.memory_limit, self.n_jobs), z
+        system = GaussianSystem(centers, self.log_volume_, self.memory_limit, self.n_jobs)
+        return table, system, self._frame.enter(table.rows)
 
     def _out(self, relative_values: Any, relative: bool) -> np.ndarray:
         return np.asarray(relative_values) if relative else over_volume(relative_values, self.log_volume_)
 
     def difference(self, X: Any, relative: bool = False) -> Array:
-        """The fitted difference of densities at each row.
+        """Compute the fitted difference of densities at each row.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
             Rows; their library and device are those of the answer.
         relative : bool, default=False
-            Whether to answer times V, which neither over- nor underflows in many columns.
+            Whether to return values times V, which neither over- nor underflow in many columns.
 
         Returns
         -------
         array of shape (n_samples,)
             p - q, per unit of volume of the kept columns; positive where there is more of the first sample.
         """
-        backend = Backend.of(X)
-        system, z = self._enter(X)
-        return backend.array(self._out(system.values(z, to_numpy(self.dual_coef_)[:, None])[:, 0], relative))
+        table, system, z = self._enter(X)
+        return table.answer(self._out(system.values(z, to_numpy(self.dual_coef_)[:, None])[:, 0], relative))
 
     def difference_std(self, X: Any, relative: bool = False) -> Array:
-        r"""Standard deviation of :meth:`difference` at each row, by the limit law of the coefficients.
+        r"""Compute the standard deviation of :meth:`difference` at each row, by the limit law of the coefficients.
 
         :math:`\hat g(x) = \psi(x)^\top G h` with :math:`G = (H + \lambda I)^{-1}` is linear in two means, so that its variance is
         :math:`\psi(x)^\top G\, (V_p/n + V_q/n')\, G\, \psi(x)`, V the covariances of :math:`\psi` in the samples (section 2.3.1
@@ -85,7 +82,7 @@ class FittedDifference(BaseEstimator):
         X : array-like or data frame of shape (n_samples, n_features)
             Rows; their library and device are those of the answer.
         relative : bool, default=False
-            Whether to answer times V.
+            Whether to return values times V.
 
         Returns
         -------
@@ -95,35 +92,34 @@ class FittedDifference(BaseEstimator):
         Raises
         ------
         InputError
-            If a sample has one row only, whose variance nobody knows.
+            If a sample has only one row, from which no variance can be estimated.
         """
-        backend = Backend.of(X)
-        system, z = self._enter(X)
+        table, system, z = self._enter(X)
         if self._std_factor is None:
             raise InputError("a standard deviation needs at least two rows in each sample.")
-        return backend.array(self._out(deviations_at(system, z, self._std_factor), relative))
+        return table.answer(self._out(deviations_at(system, z, self._std_factor), relative))
 
     def squared_l2(self, kind: str = "cross_fitted", relative: bool = False) -> float:
-        r"""Estimates of the squared L2 distance :math:`\int (p - q)^2`.
+        r"""Estimate the squared L2 distance :math:`\int (p - q)^2`.
 
         With :math:`G = (H + \lambda I)^{-1}` and :math:`M = 2G - GHG`:
 
         "cross_fitted"
-            :math:`h_t^\top M h_{-t}`, the mean over folds t of the dual form with one h of the held-out fold and the other of
-            the training folds, the latter without what a centre adds to its own mean, unless the penalty is "rkhs" or
-            :math:`\alpha < 0.001`. Length scale and ridge are chosen for each fold by cross-validation within the others
-            (smallest mean loss plus standard error). Its expectation is :math:`\int (p - q)\, g` for the g of the training
-            folds, and 0 if p = q. It can be negative.
+            :math:`h_t^\top M h_{-t}`, the mean over folds t of the dual form with one h of the held-out fold and the other
+            of the training folds. In the latter, each function is averaged over all rows except its own centre, unless the
+            penalty is "rkhs" or :math:`\alpha < 0.001`. Length scale and ridge are chosen for each fold by cross-validation
+            within the others (smallest mean loss plus standard error). Its expectation is :math:`\int (p - q)\, g` for the g
+            of the training folds, and 0 if p = q. It can be negative.
         "lower_bound"
             Minus the cross-validation loss, chosen in the same way: unbiased for
             :math:`\int (p - q)^2 - \int (g - (p - q))^2`, which is never above the distance.
         "linear", "quadratic", "combined"
             :math:`h^\top \theta`, :math:`\theta^\top H \theta` and
-            :math:`2 h^\top \theta - \theta^\top H \theta = h^\top M h`: (9), (10) and (11) of the paper. They see the rows twice:
-            small length scales and ridges make them too large.
+            :math:`2 h^\top \theta - \theta^\top H \theta = h^\top M h`: (9), (10) and (11) of the paper. They use the rows
+            for the fit and for its evaluation, and are too large at small length scales and ridges.
         "corrected"
-            :math:`h^\top M h - \operatorname{tr} M (V_p/n + V_q/n')`, unbiased for what "combined" is of the densities
-            themselves, at centres, length scale and ridge that do not depend on the samples.
+            :math:`h^\top M h - \operatorname{tr} M (V_p/n + V_q/n')`, unbiased for the value of "combined" at the exact means,
+            if centres, length scale and ridge do not depend on the samples.
         "inverse_corrected"
             (15) of the paper: the same with :math:`H^{-1}` for M in the trace and covariances divided by n. H is singular to
             working precision for centres as dense as samples are; then it is refused.
@@ -131,9 +127,9 @@ class FittedDifference(BaseEstimator):
         Parameters
         ----------
         kind : str, default="cross_fitted"
-            Which of them.
+            Name of the estimate.
         relative : bool, default=False
-            Whether to answer times V.
+            Whether to return values times V.
 
         Returns
         -------
@@ -149,31 +145,31 @@ class FittedDifference(BaseEstimator):
         return float(self._out(checked(self._estimates, kind), relative))
 
     def squared_l2_interval(self, confidence_level: float = 0.95, relative: bool = False) -> tuple[float, float]:
-        r"""A confidence interval for the squared L2 distance :math:`\int (p - q)^2`.
+        r"""Compute a confidence interval for the squared L2 distance :math:`\int (p - q)^2`.
 
-        All distances D with :math:`(\hat D - D)^2 \le z^2 \operatorname{var}(D)`, z the normal quantile, where
-        :math:`\hat D` is a cross-fitted estimate and its variance by the limit law depends on D, since the law is another one
-        where p = q. Its ridge is a hundredth of the chosen one and at most 0.1, its length scale the largest of those that
-        the folds choose each for itself, but no more than the standard deviations within the samples: ``squared_l2_`` has
-        the least error, but is smaller than the distance by about that error, and what finds no difference would bound none.
+        It contains all distances D with :math:`(\hat D - D)^2 \le z^2 \operatorname{var}(D)`, z the normal quantile, where
+        :math:`\hat D` is a cross-fitted estimate. Its variance by the limit law depends on D, because the law is different
+        for p = q. Its ridge is a hundredth of the chosen one and at most 0.1, its length scale the largest of those that
+        the folds choose, but no more than the standard deviations within the samples. ``squared_l2_`` has the smallest
+        error, but it is smaller than the distance by about that error, so it is not used as the centre of the interval.
 
-        The expectation of :math:`\hat D` is :math:`\mu^\top M \mu`, what the form :math:`h^\top M h` is of the densities
-        themselves, at most the distance: so the lower end errs on the safe side, and the upper end covers as far as the
-        length scale resolves the difference. Without assumptions nothing can bound a distance from above. In more columns less
-        is resolved: the reach of the upper end grows by 8 % with each column beyond the first, and beyond five columns there is
-        no interval, because simulated ones missed most distances from below.
+        The expectation of :math:`\hat D` is :math:`\mu^\top M \mu` with the exact means :math:`\mu`, which is at most the
+        distance. The lower limit is therefore conservative, and the upper limit covers as far as the length scale resolves the
+        difference. Without assumptions no upper limit exists. In more columns less is resolved: the distance from the estimate
+        to the upper limit grows by 8 % with each column beyond the first, and beyond five columns there is no interval,
+        because simulated ones were below most distances.
 
         Parameters
         ----------
         confidence_level : float, default=0.95
-            Between 0 and 1.
+            Confidence level between 0 and 1.
         relative : bool, default=False
-            Whether to answer times V.
+            Whether to return values times V.
 
         Returns
         -------
         low, high : float
-            In reciprocal units of volume; `low` is 0 where equal densities are not excluded.
+            In reciprocal units of volume; `low` is 0 if equal densities are not excluded.
 
         Raises
         ------
@@ -198,23 +194,23 @@ class FittedDifference(BaseEstimator):
         return float(over_volume(low, log_volume)), float(over_volume(high, log_volume))
 
     def level_set(self, mass: Any, relative: bool = False) -> tuple[Any, Any]:
-        r"""Thresholds of the regions where the samples differ most.
+        r"""Compute thresholds of the regions where the samples differ most.
 
-        The region ``difference(X) >= high`` is the one of the largest differences that holds the share `mass` of the excess
-        of p over q, which is what p has more than q of where g > 0; ``difference(X) <= low`` is the same for q over p. The
-        excess is counted by rows, in each fold under the fit that did not see it: rows themselves would look too different.
+        The region ``difference(X) >= high`` contains the share `mass` of the excess of p over q where g > 0;
+        ``difference(X) <= low`` is the same for q over p. The excess is counted in rows of held-out folds, because at its own
+        training rows a fit shows too large a difference.
 
         Parameters
         ----------
         mass : float or array-like
-            Share inside, between 0 and 1.
+            Share inside the regions, between 0 and 1.
         relative : bool, default=False
-            Whether to answer times V.
+            Whether to return values times V.
 
         Returns
         -------
         low, high : float or ndarray of the shape of `mass`
-            Thresholds for :meth:`difference`. Infinite, for an empty region, where held-out rows show no excess.
+            Thresholds for :meth:`difference`. Infinite (an empty region) if held-out rows show no excess.
 
         Raises
         ------
@@ -233,35 +229,34 @@ class FittedDifference(BaseEstimator):
         return (backend.array(low), backend.array(high)) if asked.ndim else (float(low), float(high))
 
     def predict(self, X: Any, priors: Any = (0.5, 0.5)) -> Array:
-        r"""Which sample each row is likelier to be of.
+        r"""Predict from which of the two distributions each row is.
 
-        The sign of :math:`\pi p - (1 - \pi) q`, fitted in one go from :math:`\pi \bar\psi_X - (1 - \pi) \bar\psi_Y`: it is the
-        Bayes rule where the first sample's rows turn up with probability :math:`\pi`.
+        The prediction is the sign of :math:`\pi p - (1 - \pi) q`, fitted from :math:`\pi \bar\psi_X - (1 - \pi) \bar\psi_Y`. It
+        is the Bayes rule if a row is from p with probability :math:`\pi`.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
             Rows; their library and device are those of the answer.
         priors : array-like of shape (2,), default=(0.5, 0.5)
-            Probabilities of the samples' kinds, not negative; only their ratio matters.
+            Probabilities of p and q, not negative; only their ratio matters.
 
         Returns
         -------
         array of shape (n_samples,), int
-            1 for the first sample, -1 for the second, 0 where the difference is 0, as it is far from all rows.
+            1 for the first sample, -1 for the second, 0 where the difference is 0, as far from all rows.
 
         Raises
         ------
         InputError
             If `priors` are not two numbers >= 0 with a positive sum.
         """
-        backend = Backend.of(X)
-        system, z = self._enter(X)
+        table, system, z = self._enter(X)
         coefficients = self._means_coef @ (_shares(to_numpy(priors)) * [1.0, -1.0])
-        return backend.array(np.sign(system.values(z, coefficients[:, None])[:, 0]).astype(int))
+        return table.answer(np.sign(system.values(z, coefficients[:, None])[:, 0]).astype(int))
 
     def plot(self, masses: Any = (0.5, 0.8, 0.95), rows: Any = None, labels: Any = ("X", "Y"), ax: Any = None) -> Any:
-        """Draw the difference of one or two columns with its regions, by :func:`isopleth.plotting.plot_difference`.
+        """Draw the difference of one or two columns with its regions; see :func:`isopleth.plotting.plot_difference`.
 
         Parameters
         ----------
@@ -270,9 +265,9 @@ class FittedDifference(BaseEstimator):
         rows : tuple of two array-like or data frames, optional
             Rows of both samples to draw as dots.
         labels : sequence of two str, default=("X", "Y")
-            What the samples are called.
+            Names of the samples.
         ax : matplotlib Axes, optional
-            Where to draw; a new figure when left out.
+            Axes to draw in; by default those of a new figure.
 
         Returns
         -------
@@ -291,7 +286,7 @@ class FittedDifference(BaseEstimator):
 
 
 def _shares(priors: Any) -> np.ndarray:
-    """Priors of sum 1."""
+    """Return the priors divided by their sum."""
     expected = f"priors = {priors!r}: expected two numbers >= 0 with a positive sum."
     try:
         given = np.asarray(priors)
@@ -302,3 +297,46 @@ def _shares(priors: Any) -> np.ndarray:
         raise InputError(expected)
     share = given / given.max()  # a sum of large numbers may overflow
     return np.asarray(share / share.sum())
+
+
+def check_mass(mass: Any) -> np.ndarray:
+    """Return the masses of regions as an array.
+
+    Raises
+    ------
+    InputError
+        If they are not between 0 and 1.
+    """
+    asked = np.asarray(mass)
+    if asked.dtype.kind not in "fi" or not ((asked > 0) & (asked < 1)).all():
+        raise InputError(f"mass = {mass!r}: expected numbers between 0 and 1, both left out.")
+    return asked.astype(np.float64)
+
+
+def upper_thresholds(values: np.ndarray, contrast: np.ndarray, mass: np.ndarray) -> np.ndarray:
+    """Return the largest thresholds above which a share `mass` of the excess above 0 lies.
+
+    Parameters
+    ----------
+    values : array of shape (k,)
+        Held-out differences.
+    contrast : array of shape (k,)
+        Weight of each row in the mass of the first sample less that of the second.
+    mass : array of any shape
+        Shares.
+
+    Returns
+    -------
+    array of the shape of `mass`
+        Infinite if the first sample has no more mass above 0 than the second.
+    """
+    order = np.argsort(-values, kind="stable")
+    order = order[values[order] > 0]
+    above, excess = values[order], np.cumsum(contrast[order])
+    last = np.append(above[1:] != above[:-1], True)[: len(above)]  # equal values are in a region together
+    above, excess = above[last], excess[last]
+    if not len(above) or excess[-1] <= 0:
+        return np.full(mass.shape, np.inf)
+    reached = np.maximum.accumulate(excess)
+    wanted = mass * excess[-1] * (1.0 - 1e-12)
+    return above[np.searchsorted(reached, wanted, side="left")]

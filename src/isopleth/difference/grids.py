@@ -1,13 +1,15 @@
-"""Length scales and ridges to choose from."""
+"""Candidates for length scales and ridges, and the choice of centres."""
 
 from __future__ import annotations
 
 import math
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from isopleth.backend import to_numpy
+from isopleth.difference.samples import TwoSamples
 from isopleth.errors import InputError
 from isopleth.length_scales import deviations
 
@@ -16,22 +18,22 @@ ALPHAS = 10.0 ** np.arange(-3.0, 4.25, 0.5)
 
 
 def factors(dim: int) -> np.ndarray:
-    """Multiples of the standard deviations: distances between rows grow with the root of the dimension."""
+    """Return the default multiples of the standard deviations; distances between rows grow with the root of the dimension."""
     return math.sqrt(dim) * 2.0 ** np.arange(-3.5, 1.75, 0.5)
 
 
 TAILS = (0.25, 0.1, 0.025)
-# Interquartile ranges beyond the quartiles; of a normal distribution that is 11 standard deviations, where nothing is.
+# Interquartile ranges beyond the quartiles: 11 standard deviations of a normal distribution, which its values do not reach.
 REACH = 8.0
 
-# Least length scale over the standard deviation: coordinates in units of it are bounded, and rows must not meet there.
+# Smallest length scale over the standard deviation: scaled coordinates are bounded, and different rows must stay different.
 LEAST = 1e-100
 
 
-def _without_wild_values(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Columns with values that are very far from the middle ones brought nearer, so that a few of them set no scale.
+def _clipped(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Clip values that are very far from the quartiles, so that a few of them do not determine the scale.
 
-    Where the quartiles are equal, as in columns of which most is one value, a wider range serves.
+    Where the quartiles are equal, as in columns that mostly hold one value, wider quantiles are used.
     """
     order = np.argsort(rows, axis=0)
     ranked, mass = np.take_along_axis(rows, order, axis=0), weights[order]
@@ -51,15 +53,15 @@ def _without_wild_values(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 def _deviations(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     counted = weights > 0
-    calm = _without_wild_values(rows[counted], weights[counted])
+    calm = _clipped(rows[counted], weights[counted])
     varying = calm.min(axis=0) < calm.max(axis=0)  # a mean may differ from equal values by rounding
     return np.where(varying, deviations(calm, weights[counted]), 0.0)
 
 
 def spread_within(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Standard deviations within the samples, pooled: those of all rows together would grow with the very difference.
+    """Return pooled standard deviations within the samples; those of all rows together would grow with the difference.
 
-    Columns that are constant in both samples have no other than the latter.
+    A column that is constant within both samples has the standard deviation of all rows.
     """
     within = np.array([_deviations(rows, w) for w in weights.T])
     share = np.sqrt(weights.sum(axis=0) / weights.sum())
@@ -70,7 +72,7 @@ def spread_within(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def length_scales(
     given: Any, rows: np.ndarray, weights: np.ndarray, keep: np.ndarray, names: list[str]
 ) -> tuple[np.ndarray, bool]:
-    """Candidates of shape (k, d) for the kept columns of the centred `rows`, and whether there is something to choose.
+    """Return candidates of shape (k, d) for the kept columns of the centred `rows`, and whether there are several.
 
     `weights` has one column a sample.
 
@@ -110,7 +112,7 @@ def length_scales(
 
 
 def ridges(given: Any) -> tuple[np.ndarray, bool]:
-    """Candidates for alpha, and whether there is something to choose.
+    """Return candidates for alpha, and whether there are several.
 
     Raises
     ------
@@ -126,3 +128,44 @@ def ridges(given: Any) -> tuple[np.ndarray, bool]:
     if alphas.ndim != 1 or not alphas.size or not (np.isfinite(alphas) & (alphas >= 0)).all():
         raise InputError(f"alpha = {given!r}: expected None, a number or a sequence of numbers, finite and >= 0.")
     return alphas, len(alphas) > 1
+
+
+def choose_centers(given: Any, samples: TwoSamples, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return centres in the units of the data and their indices among the distinct rows, None for centres given by the user.
+
+    Raises
+    ------
+    InputError
+        If `given` is neither None nor a number nor finite points of as many columns as the samples have.
+    """
+    if given is None or isinstance(given, Integral):
+        count = len(samples.rows) if given is None else min(int(given), len(samples.rows))
+        chosen = _drawn_evenly(samples.weights > 0, count, seed)
+        return samples.rows[chosen], chosen
+    try:
+        centers = np.asarray(to_numpy(given), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            "centers holds something other than numbers; expected a number of centers, or points."
+        ) from error
+    if centers.ndim != 2 or centers.shape[1] != samples.rows.shape[1] or not len(centers):
+        raise InputError(
+            f"centers has shape {centers.shape}; expected a number of centers, or points of {samples.rows.shape[1]} columns as "
+            "the samples have."
+        )
+    if not np.isfinite(centers).all():
+        raise InputError("centers contains NaN or inf; expected finite coordinates.")
+    return centers, None
+
+
+def _drawn_evenly(member: np.ndarray, count: int, seed: int) -> np.ndarray:
+    """Draw the indices of `count` rows, half from each sample if it has as many, whichever is called X."""
+    priority = np.random.default_rng(seed).permutation(len(member))
+    if count == len(member):
+        return np.arange(count)
+    rank = np.full(member.shape, np.inf)
+    for sample in range(2):
+        rows = np.flatnonzero(member[:, sample])
+        rank[rows[np.argsort(priority[rows])], sample] = np.arange(len(rows))
+    order = np.lexsort([priority, rank.min(axis=1)])
+    return np.sort(order[:count])

@@ -1,4 +1,4 @@
-"""The difference of two kernel density estimates, as a baseline."""
+"""Difference of two kernel density estimates, as a baseline."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from isopleth.backend import Array, Backend, to_numpy
 from isopleth.density import KDE
 from isopleth.density.search import Search
-from isopleth.difference.samples import speaking_of
-from isopleth.difference.volume import over_volume
-from isopleth.entry import check_rows, on_host
+from isopleth.difference.gaussian_system import over_volume
+from isopleth.difference.samples import enter_both
+from isopleth.entry import Table, enter
 from isopleth.errors import InputError
 from isopleth.kernels import Gaussian
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
@@ -24,27 +24,27 @@ from isopleth.operators.threads import DEFAULT_N_JOBS
 
 
 class KDEDifference(BaseEstimator):
-    r"""Difference of Gaussian kernel density estimates of two samples, each smoothed for itself.
+    r"""Difference of Gaussian kernel density estimates of two samples, with a separate length scale for each.
 
-    What :class:`LSDD` is compared with: densities smoothed well are smoothed too much for their difference, and their squared
-    L2 distance comes out too small, the more so the more columns there are [1]_.
+    A baseline for :class:`LSDD`. The length scale that is best for a density is too large for the difference, so that the
+    squared L2 distance is too small, the more so the more columns there are [1]_.
 
     Parameters
     ----------
     length_scale : float, array of shape (n_features,), "scott", "median", Search or None, default=None
-        For both densities alike, see :class:`KDE`; None searches for each the length scale of the largest held-out
-        likelihood.
+        Length scale or rule for both densities, see :class:`KDE`; None searches the length scale of the largest held-out
+        likelihood for each.
     memory_limit : float, default=2**30
         Bytes that tiles of the kernel matrix and scratch may take together.
     n_jobs : int or None, default=-1
-        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
+        Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
 
     Attributes
     ----------
     densities_ : tuple of two KDE
         The fitted densities.
     squared_l2_ : float
-        :math:`\int (\hat p - \hat q)^2`, in closed form.
+        Squared L2 distance :math:`\int (\hat p - \hat q)^2`, in closed form.
 
     References
     ----------
@@ -81,8 +81,8 @@ class KDEDifference(BaseEstimator):
         Parameters
         ----------
         X, Y : array-like or data frame of shape (n, n_features) and (n', n_features)
-            Rows of the two samples; where X is an array of another library than NumPy, the densities live in that library and
-            on its device.
+            Rows of the two samples. If X is an array of a library other than NumPy, the densities are fitted in that library
+            and on its device.
         sample_weight_x, sample_weight_y : array-like of shape (n,) and (n',), optional
             Weights, not negative.
 
@@ -96,30 +96,29 @@ class KDEDifference(BaseEstimator):
             If a sample cannot be used, or a column is constant in one of them.
         """
         self._validate_params()
-        backend, X, Y = Backend.of(X), on_host(X, "X"), on_host(Y, "Y")
-        sample_weight_x = on_host(sample_weight_x, "sample_weight_x")
-        sample_weight_y = on_host(sample_weight_y, "sample_weight_y")
-        p = speaking_of("X", "X", lambda: self._density(X, sample_weight_x, backend, reset=True))
-        q = speaking_of("Y", "X", lambda: self._density(Y, sample_weight_y, backend, reset=False))
-        self.densities_ = (p, q)
+        x, y = enter_both(self, X, Y, sample_weight_x, sample_weight_y, min_samples=2)
+        self.densities_ = p, q = self._density(x, "X", x.backend), self._density(y, "Y", x.backend)
         sums, log_volumes = np.array([self._inner(p, p), self._inner(p, q), self._inner(q, q)]).T
         unit = log_volumes.min()  # reciprocal volumes may overflow, and their difference would be lost
         self.squared_l2_ = float(over_volume(np.array([1.0, -2.0, 1.0]) * sums @ np.exp(unit - log_volumes), unit))
         return self
 
-    def _density(self, given: Any, weights: Any, backend: Backend, reset: bool) -> KDE:
-        rows = check_rows(self, given, reset=reset, min_samples=2)
-        if (rows.min(axis=0) == rows.max(axis=0)).any():
-            raise InputError("X has constant columns, which have no density; drop them from both samples first.")
+    def _density(self, table: Table, name: str, backend: Backend) -> KDE:
+        counted = table.rows[table.weights > 0]
+        if (counted.min(axis=0) == counted.max(axis=0)).any():
+            where = "" if len(counted) == len(table.rows) else " in its rows of positive weight"
+            raise InputError(
+                f"{name} has constant columns{where}, which have no density; drop them from both samples first."
+            )
         scale = Search(criterion="likelihood") if self.length_scale is None else self.length_scale
         return KDE(length_scale=scale, memory_limit=self.memory_limit, n_jobs=self.n_jobs).fit(
-            backend.array(rows), None, weights
+            backend.array(table.rows), None, table.weights
         )
 
     def _inner(self, one: KDE, other: KDE) -> tuple[float, float]:
-        """Integral of the product of two densities, Gaussians of the summed variances between all centres.
+        """Integrate the product of two densities: a sum over pairs of centres of Gaussians with the summed variances.
 
-        Answers with the sum times a volume, and the logarithm of the volume.
+        Returns the integral times a volume, and the logarithm of that volume.
         """
         backend, of_one, of_other = Backend.of(one.centers_), to_numpy(one.centers_), to_numpy(other.centers_)
         scale = np.hypot(to_numpy(one.length_scale_), to_numpy(other.length_scale_))
@@ -130,7 +129,7 @@ class KDEDifference(BaseEstimator):
         return float(one.dual_coef_ @ sums), log_volume
 
     def difference(self, X: Any) -> Array:
-        """Difference of the densities at each row.
+        """Compute the difference of the densities at each row.
 
         Parameters
         ----------
@@ -143,6 +142,6 @@ class KDEDifference(BaseEstimator):
             p - q, per unit of volume.
         """
         check_is_fitted(self, "densities_")
-        backend, rows = Backend.of(X), check_rows(self, X, reset=False)
-        p, q = (np.exp(density.score_samples(rows)) for density in self.densities_)
-        return backend.array(p - q)
+        table = enter(self, X)
+        p, q = (np.exp(density.score_samples(table.rows)) for density in self.densities_)
+        return table.answer(p - q)

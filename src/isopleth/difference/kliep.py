@@ -1,4 +1,4 @@
-"""The ratio of two densities by the Kullback-Leibler importance estimation procedure, as a baseline."""
+"""Ratio of two densities by the Kullback-Leibler importance estimation procedure, as a baseline."""
 
 from __future__ import annotations
 
@@ -13,44 +13,44 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.backend import Array, Backend, namespace, to_backend, to_numpy
+from isopleth.backend import Array, Backend, namespace, to_numpy
 from isopleth.difference.gaussian_system import GaussianSystem
 from isopleth.difference.grids import length_scales
-from isopleth.difference.mixture_weights import mixture_weights
-from isopleth.entry import check_rows, column_names, on_host, varying_columns
+from isopleth.difference.samples import enter_both
+from isopleth.entry import column_names, enter, varying_columns
 from isopleth.errors import InputError
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.rows import folds_of
 
-# A kernel of which the rows of Y see no more than this would be divided by next to nothing.
+# Kernels with a smaller mean over Y are left out, because they would be divided by nearly 0.
 _UNSEEN = 1e-200
 
 
 class KLIEP(BaseEstimator):
     r"""Ratio of densities p/q for samples X of p and Y of q, and the Kullback-Leibler divergence that follows [1]_.
 
-    What :class:`LSDD` is compared with where rows are outlying. The ratio
+    A baseline for :class:`LSDD` in samples with outliers. The ratio
     :math:`w(x) = \sum_l a_l e^{-|x - c_l|^2/2}` with :math:`a_l \ge 0` and centres among the rows of X maximises
     :math:`\tfrac1n \sum_i \log w(x_i)` subject to :math:`\tfrac1{n'} \sum_j w(y_j) = 1`; the maximum estimates the divergence.
 
     Parameters
     ----------
     length_scale : None, float, array of shape (n_features,) or of shape (k, 1) or (k, n_features), optional
-        As for :class:`LSDD`; of several candidates the one of the largest held-out mean log ratio is taken.
+        As for :class:`LSDD`; of several candidates the one with the largest held-out mean log ratio is chosen.
     centers : int, default=100
-        Most centres, drawn at random from X.
+        Largest number of centres, drawn at random from X.
     cv : int, default=5
-        Folds of X by which the length scale is chosen.
+        Number of folds of X for the choice of the length scale.
     tol : float, default=1e-3
-        The mean log ratio is within so many nats of its maximum.
+        Tolerance in nats: the distance of the mean log ratio from its maximum.
     max_iter : int, default=2000
-        Most steps.
+        Largest number of steps.
     memory_limit : float, default=2**30
         Bytes that tiles of the kernel matrix and scratch may take together.
     n_jobs : int or None, default=-1
-        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
+        Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
     random_state : int, RandomState or None
         Seed of centres and folds.
 
@@ -65,7 +65,7 @@ class KLIEP(BaseEstimator):
     length_scale_ : array of shape (n_features,)
         The length scale of each column; NaN for constant columns, which are dropped.
     n_iter_ : int
-        Steps made.
+        Number of steps.
     residual_ : float
         Bound on how far from its maximum the mean log ratio is, in nats.
 
@@ -121,7 +121,7 @@ class KLIEP(BaseEstimator):
         Parameters
         ----------
         X, Y : array-like or data frame of shape (n, n_features) and (n', n_features)
-            Rows of the two samples; where X is an array of another library than NumPy, the kernel and the weights are computed
+            Rows of the two samples. If X is an array of a library other than NumPy, the kernel and the weights are computed
             in that library and on its device.
 
         Returns
@@ -134,9 +134,8 @@ class KLIEP(BaseEstimator):
             If a sample cannot be used, or a row of X lies so far from all rows of Y that no ratio is finite.
         """
         self._validate_params()
-        backend = Backend.of(X)
-        X, Y = on_host(X, "X"), on_host(Y, "Y")
-        x, y = check_rows(self, X, reset=True, min_samples=2), check_rows(self, Y, reset=False, min_samples=2)
+        table, other = enter_both(self, X, Y, min_samples=2)
+        x, y, backend = table.rows, other.rows, table.backend
         both = np.vstack([x, y])
         keep = varying_columns(self, both)
         frame = Frame.centred(both, keep)
@@ -165,15 +164,14 @@ class KLIEP(BaseEstimator):
         self.dual_coef_ = to_numpy(weights) / means
         self.length_scale_ = frame.by_column(scales[best])
         self.divergence_ = float(np.mean(np.log(to_numpy(functions @ weights))))
-        to_backend(self, backend)
-        return self
+        return table.finish(self)
 
     def _system(self, frame: Frame, backend: Backend) -> GaussianSystem:
         centers = backend.array(frame.enter(to_numpy(self.centers_)))
         return GaussianSystem(centers, 0.0, self.memory_limit, self.n_jobs)
 
     def _functions(self, frame: Frame, x: np.ndarray, y: np.ndarray, backend: Backend) -> tuple[Array, np.ndarray]:
-        """Functions of mean 1 over Y at the rows of X, and their means before; 0 where Y does not see a centre."""
+        """Return the kernels at the rows of X, scaled to mean 1 over Y, and their means; 0 where Y is too far from a centre."""
         system = self._system(frame, backend)
         means = system.sums(frame.enter(y), np.full((len(y), 1), 1.0 / len(y)))[:, 0]
         seen = means > _UNSEEN
@@ -181,7 +179,7 @@ class KLIEP(BaseEstimator):
         return values * backend.array(seen.astype(np.float64)), np.where(seen, means, np.inf)
 
     def _held_out(self, system: tuple[Array, np.ndarray], fold: np.ndarray) -> float:
-        """Mean log ratio over the rows of X, each under the ratio fitted without its fold."""
+        """Return the mean log ratio over the rows of X, each from the ratio fitted without its fold."""
         functions, _ = system
         xp, backend = namespace(functions), Backend.of(functions)
         out = np.empty(len(fold))
@@ -196,7 +194,7 @@ class KLIEP(BaseEstimator):
         return float(out.mean())
 
     def ratio(self, X: Any) -> Array:
-        """The fitted ratio of densities at each row.
+        """Compute the fitted ratio of densities at each row.
 
         Parameters
         ----------
@@ -209,13 +207,50 @@ class KLIEP(BaseEstimator):
             p/q.
         """
         check_is_fitted(self, "dual_coef_")
-        backend = Backend.of(X)
-        rows = self._frame.enter(check_rows(self, X, reset=False))
+        table = enter(self, X)
         system = self._system(self._frame, Backend.of(self.centers_))
-        return backend.array(system.values(rows, to_numpy(self.dual_coef_)[:, None])[:, 0])
+        values = system.values(self._frame.enter(table.rows), to_numpy(self.dual_coef_)[:, None])
+        return table.answer(values[:, 0])
 
 
 def _all_seen(functions: Array) -> bool:
-    """Whether each row has a function that is positive there."""
+    """Tell whether some function is positive at each row."""
     xp = namespace(functions)
     return bool(xp.all(xp.max(functions, axis=1) > 0))
+
+
+def mixture_weights(functions: Array, tol: float, max_iter: int) -> tuple[Array, int, float]:
+    r"""Compute the weights on the simplex that maximise the mean log of a mixture.
+
+    Each step multiplies the weights by the gradient, which never lowers the mean log. The objective is concave, so the
+    largest entry of the gradient less 1 bounds the distance from the maximum.
+
+    Parameters
+    ----------
+    functions : array of any library, of shape (n, b)
+        Values of the functions at the rows; each row has a positive one.
+    tol : float
+        Bound on the distance from the maximum at which to stop, in nats.
+    max_iter : int
+        Largest number of steps.
+
+    Returns
+    -------
+    weights : array of shape (b,), of the library and on the device of `functions`
+    n_iter : int
+        Number of steps.
+    residual : float
+        Bound on the distance from the maximum.
+    """
+    n, b = functions.shape
+    xp = namespace(functions)
+    functions = functions / xp.max(functions, axis=1, keepdims=True)  # changes no weights, and nothing overflows
+    weights = Backend.of(functions).array(np.full(b, 1.0 / b))
+    step = 0
+    while True:
+        gradient = (1.0 / (functions @ weights)) @ functions / n
+        residual = float(xp.max(gradient) - 1.0)
+        if residual <= tol or step == max_iter:
+            return weights, step, residual
+        weights *= gradient
+        step += 1

@@ -1,60 +1,141 @@
-"""LSDD: the difference of two densities, fitted as it is and not as two densities."""
+"""LSDD: least-squares density difference, fitted directly and not as the difference of two fitted densities."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from isopleth.backend import Array, Backend, to_backend
-from isopleth.difference.cross_validation import FoldSystems, Split, fold_coefficients
-from isopleth.difference.decisions import Decisions
-from isopleth.difference.gaussian_system import GaussianSystem, fits_within
-from isopleth.difference.interval import SquaredL2Law
-from isopleth.difference.samples import TwoSamples, split_as_given, split_at_random
-from isopleth.difference.search import cross_validate
-from isopleth.difference.streamed import StreamedDifference
-from isopleth.difference.sums import SampleSums
-from isopleth.difference.system import DifferenceSystem
-from isopleth.entry import varying_columns
+from isopleth.backend import NUMPY, Array, Backend, to_backend
+from isopleth.difference.cross_validation import CrossFitted, FoldSystems, Split, cross_validate, fold_coefficients
+from isopleth.difference.fitted import FittedDifference
+from isopleth.difference.gaussian_system import GaussianSystem, fits_within, over_volume, system_of
+from isopleth.difference.grids import choose_centers, length_scales, ridges, spread_within
+from isopleth.difference.samples import TwoSamples, enter_both, split_as_given, split_at_random
+from isopleth.difference.squared_l2 import SquaredL2Law, in_sample
+from isopleth.difference.statistics import DifferenceStatistics, DifferenceSystem, SampleSums, deviation_factor
+from isopleth.entry import column_names, enter, varying_columns, warn_of_new_beginning
 from isopleth.errors import InputError
+from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs
+from isopleth.parts import Parts, take_columns
+from isopleth.streaming import Streaming
 
 
-class LSDD(StreamedDifference):
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """Centres, frame and candidates of a fit, determined from some rows before all rows are summed.
+
+    Parameters
+    ----------
+    frame : Frame
+        Frame at unit scale.
+    centers : array of shape (b, n_features)
+        Centres in the units of the data.
+    drawn : bool
+        Whether the centres are rows.
+    scales : array of shape (k, d)
+        Candidates for the length scale.
+    alphas : array of shape (a,)
+        Candidates for the ridge.
+    spread : array of shape (d,)
+        Standard deviations within the samples, the largest length scale of an interval.
+    searched : bool
+        Whether there is more than one candidate.
+    seed : int
+        Seed of the folds.
+    penalty : {"l2", "rkhs"}
+        What the ridge multiplies.
+    """
+
+    frame: Frame
+    centers: np.ndarray
+    drawn: bool
+    scales: np.ndarray
+    alphas: np.ndarray
+    spread: np.ndarray
+    searched: bool
+    seed: int
+    penalty: str
+
+    def scale(self, found: CrossFitted | None) -> np.ndarray:
+        """Return the length scale of the fit."""
+        return self.scales[0] if found is None else found.path.best_length_scale
+
+    def near(self, found: CrossFitted | None) -> np.ndarray:
+        """Return the length scale of intervals.
+
+        A search that finds no difference may end at a length scale too large to resolve any, or by chance at a tiny one.
+        """
+        return np.fmin(self.scales[0] if found is None else found.path.steady_length_scale, self.spread)
+
+    def system(
+        self, scale: np.ndarray, memory_limit: float, n_jobs: int | None, backend: Backend = NUMPY
+    ) -> GaussianSystem:
+        """Return the functions at a length scale."""
+        return system_of(self.frame, scale, self.centers, memory_limit, n_jobs, backend)
+
+    def statistics(
+        self,
+        folds: int,
+        memory_limit: float,
+        n_jobs: int | None,
+        scales: np.ndarray | None = None,
+        moments: bool = True,
+    ) -> DifferenceStatistics:
+        """Create sums over no rows, by default at all length scales that a fit may need."""
+        if scales is None:
+            scales = np.unique(np.concatenate([self.scales, np.fmin(self.scales, self.spread)]), axis=0)
+        return DifferenceStatistics.empty(
+            self.frame,
+            self.centers,
+            scales,
+            folds=folds,
+            seed=self.seed,
+            drawn=self.drawn,
+            moments=moments,
+            memory_limit=memory_limit,
+            n_jobs=n_jobs,
+        )
+
+
+class LSDD(Streaming, FittedDifference):
     r"""Least-squares estimate of a density difference, :math:`g \approx p - q` for samples X of p and Y of q [1]_.
 
-    The Gaussian sum :math:`g(x) = \sum_l \theta_l\, \psi_l(x)`, :math:`\psi_l(x) = e^{-|x - c_l|^2/2}` in units of the length
-    scale, that minimises :math:`\int (g - (p - q))^2` up to a constant and a ridge:
+    The estimate is the Gaussian sum :math:`g(x) = \sum_l \theta_l\, \psi_l(x)` with :math:`\psi_l(x) = e^{-|x - c_l|^2/2}`, in
+    units of the length scale, that minimises :math:`\int (g - (p - q))^2` plus a ridge:
 
     .. math:: (H + \lambda I)\, \theta = h, \quad H_{lm} = \int \psi_l \psi_m, \quad
         h_l = \tfrac1n \sum_i \psi_l(x_i) - \tfrac1{n'} \sum_j \psi_l(y_j).
 
-    H is known in closed form, so nothing is sampled or iterated, and one eigendecomposition of it serves every ridge. Length
-    scale and ridge are chosen by cross-validation, whose fits to the training folds use the centres among them only.
+    H has a closed form, so nothing is sampled or iterated, and one eigendecomposition serves every ridge. Length scale and
+    ridge are chosen by cross-validation; fits to training folds use only the centres in these folds.
 
     Parameters
     ----------
     length_scale : None, float, array of shape (n_features,) or of shape (k, 1) or (k, n_features), optional
-        Length scale of the kernel, one for all columns or one a column, in the units of the data; a table is a grid of k
-        candidates. None is a grid of eleven multiples of the standard deviations within the samples, values more than 8
-        interquartile ranges beyond the quartiles being brought to that distance first.
+        Length scale of the kernel, one for all columns or one for each, in the units of the data. A table is a grid of k
+        candidates. None is a grid of eleven multiples of the standard deviations within the samples, after values more than
+        8 interquartile ranges beyond the quartiles are clipped.
     alpha : None, float or sequence of float, optional
-        The ridge :math:`\lambda` over the volume :math:`V = \pi^{d/2} \prod_j \sigma_j` of the kernel, so that it means the
-        same at every length scale; a sequence is a grid. None is a grid from 0.001 to 10,000.
+        The ridge :math:`\lambda` over the volume :math:`V = \pi^{d/2} \prod_j \sigma_j` of the kernel, which makes it
+        comparable across length scales. A sequence is a grid. None is a grid from 0.001 to 10,000.
     centers : int, None or array of shape (b, n_features), default=500
-        Centres of the kernels: an array as it is, or distinct rows of both samples, all of them (None) or at most so many,
-        drawn at random, half of them from each sample as far as it has them. An array serves all folds alike, and must not be
-        made of the rows if held-out estimates are to be unbiased.
+        Centres of the kernels. None takes all distinct rows of both samples; a number draws at most that many at random,
+        half of them from each sample if it has as many. An array is used as it is, also in all folds; held-out estimates are
+        unbiased only if it does not depend on the rows.
     cv : int or pair of arrays, default=5
         Folds of the cross-validation, or the fold of each row of X and of Y.
     penalty : {"l2", "rkhs"}, default="l2"
-        What the ridge multiplies: the squared norm of the coefficients, or that of g in the Gaussian kernel's own space
-        (section 2.3.2 of [1]_, its :math:`\gamma` being :math:`\sqrt2` length scales), for which
-        :math:`(H + \lambda K)\, \theta = h` with K the kernel matrix of the centres; 1e-8 is added to K's diagonal.
+        Norm that the ridge multiplies: the squared norm of the coefficients, or of g in the reproducing kernel Hilbert
+        space (section 2.3.2 of [1]_, whose :math:`\gamma` is :math:`\sqrt2` length scales). The latter solves
+        :math:`(H + \lambda K)\, \theta = h` with the kernel matrix K of the centres; 1e-8 is added to its diagonal.
     memory_limit : float, default=2**30
         Bytes that matrices of the centres, tiles of kernels and scratch may take together.
     n_jobs : int or None, default=-1
@@ -69,16 +150,16 @@ class LSDD(StreamedDifference):
     dual_coef_ : array of shape (b,)
         :math:`\theta V`.
     log_volume_ : float
-        log V, in the units of the data. V overflows in hundreds of dimensions, so whatever is a reciprocal volume can be
-        had times V, by ``relative=True``.
+        log V, in the units of the data. V overflows in hundreds of dimensions, so methods that return reciprocal volumes
+        return them times V with ``relative=True``.
     length_scale_ : array of shape (n_features,)
         The length scale of each column; NaN for constant columns, which are dropped.
     alpha_ : float
         The ridge over V.
     squared_l2_ : float
-        Cross-fitted estimate of :math:`\int (p - q)^2`, see :meth:`squared_l2`; NaN where a sample has one row only.
+        Cross-fitted estimate of :math:`\int (p - q)^2`, see :meth:`squared_l2`; NaN if a sample has only one row.
     search_path_ : DifferenceSearchPath or None
-        Cross-validation losses; None where a sample has one row only.
+        Cross-validation losses; None if a sample has only one row.
     n_features_in_ : int
         Number of columns at fit.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -95,12 +176,11 @@ class LSDD(StreamedDifference):
 
     Notes
     -----
-    Data that do not fit in memory go chunk by chunk through :meth:`partial_fit`, or part by part through
-    :func:`isopleth.distributed.fit`.
+    For data that do not fit in memory, pass chunks to :meth:`partial_fit`, or use :func:`isopleth.distributed.fit`.
 
-    Swapping the samples changes the sign of the difference and nothing else. Weights count repetitions; a sample whose
-    weights add up to less than its distinct rows has them scaled up to that number. Samples with atoms (discrete data) have no
-    densities and their squared L2 distance is infinite: the search then settles for the smallest length scales.
+    Swapping the samples changes only the sign of the difference. Weights count repetitions; if the weights of a sample add up
+    to less than its number of distinct rows, they are scaled up to that number. Discrete data have no densities and their
+    squared L2 distance is infinite; the search then chooses the smallest length scales.
 
     References
     ----------
@@ -131,6 +211,10 @@ class LSDD(StreamedDifference):
         "random_state": ["random_state"],
     }
 
+    _decisions: Decisions
+
+    _solved = ("dual_coef_", "alpha_", "length_scale_", "log_volume_", "squared_l2_", "search_path_")
+
     def __init__(
         self,
         length_scale: Any = None,
@@ -152,13 +236,13 @@ class LSDD(StreamedDifference):
         self.random_state = random_state
 
     def fit(self, X: Any, Y: Any, sample_weight_x: Any = None, sample_weight_y: Any = None) -> Self:
-        """Fit the difference of the density of X less that of Y.
+        """Fit the density of X less the density of Y.
 
         Parameters
         ----------
         X, Y : array-like or data frame of shape (n, n_features) and (n', n_features)
-            Rows of the two samples; computed in float64. Where X is an array of another library than NumPy, kernel sums and
-            matrices of the centres are computed in that library and on its device, and fitted arrays live there.
+            Rows of the two samples, converted to float64. If X is an array of a library other than NumPy, kernel sums and
+            matrices of the centres are computed in that library and on its device, and fitted arrays are there too.
         sample_weight_x, sample_weight_y : array-like of shape (n,) and (n',), optional
             Weights, not negative. A row of weight 2 counts as two rows.
 
@@ -173,9 +257,9 @@ class LSDD(StreamedDifference):
             are too few rows to choose a length scale and a ridge; the sentence says which and what to do.
         """
         self._validate_params()
-        backend = Backend.of(X)
         self._forget()
-        samples = TwoSamples.of(self, X, Y, sample_weight_x, sample_weight_y)
+        x, y = enter_both(self, X, Y, sample_weight_x, sample_weight_y)
+        samples, backend = TwoSamples.of(x, y), x.backend
         decisions, chosen = self._decide(samples, varying_columns(self, samples.rows))
         split = self._split(samples, chosen, decisions)
         workers = min(effective_n_jobs(self.n_jobs), fits_within(len(decisions.centers), self.memory_limit))
@@ -189,27 +273,190 @@ class LSDD(StreamedDifference):
         def systems_at(place: int, n_jobs: int) -> tuple[float, FoldSystems]:
             return summed(decisions.scales[place], n_jobs, False)[0].systems(self.penalty)
 
-        with ONE_BLAS_THREAD:  # the systems of folds are small, and threads part the length scales better
+        with ONE_BLAS_THREAD:  # the systems of folds are small: one thread for each length scale is faster
             found = (
                 None if split.folds == 1 else cross_validate(systems_at, decisions.scales, decisions.alphas, workers)
             )
             scale = decisions.scale(found)
             sums, z = summed(scale, self.n_jobs, True)
             at, system = DifferenceSystem.of(sums, self.penalty), sums.system
-            del sums  # which are of the size of the statistics
+            del sums  # they are as large as the statistics
             self._keep(decisions, at, found)
             if at.systems is not None:
                 self._held_out = _held_out(at.systems, self.alpha_, system, z, split)
             near = decisions.near(found)
             if not np.array_equal(near, scale):
-                del at, z  # which leaves room for as much again
+                del at, z  # the next system needs as much memory
                 at = DifferenceSystem.of(summed(near, self.n_jobs, True)[0], self.penalty)
             self._finish(SquaredL2Law.of(at, self.alpha_))
-        to_backend(self, backend)
+        return x.finish(self)
+
+    def partial_fit(
+        self, X: Any = None, Y: Any = None, sample_weight_x: Any = None, sample_weight_y: Any = None
+    ) -> Self:
+        """Add rows of one sample or both to those of earlier calls. No rows are kept.
+
+        The rows of the first call determine which columns vary, the centres (unless `centers` is an array) and the candidate
+        length scales. They should resemble later rows: some hundreds of each sample in random order. At a length scale and a
+        ridge, the coefficients are those of one fit to all rows with these centres, whatever the batches and their order.
+        Estimates from folds, among them the choice of length scale and ridge, depend on the order of the rows, as they
+        depend on a seed.
+
+        The first call solves for the coefficients. After later calls they are solved for when first needed, so that adding
+        single rows is fast. ``level_set`` needs rows and raises an error.
+
+        Parameters
+        ----------
+        X, Y : array-like or data frame of shape (n, n_features) and (n', n_features), optional
+            Rows of the two samples, converted to float64. The first call needs both.
+        sample_weight_x, sample_weight_y : array-like of shape (n,) and (n',), optional
+            Weights, not negative. A row of weight 2 counts as two rows, in one fold.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            If rows, weights or parameters cannot be used, `cv` is not a number, or there are too few rows to choose a length
+            scale and a ridge.
+
+        Warns
+        -----
+        DataWarning
+            For constant columns. If the model was fitted by :meth:`fit`, which keeps no sums: its rows are not used.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from isopleth import LSDD
+        >>> rng = np.random.default_rng(0)
+        >>> change = LSDD(length_scale=0.7, alpha=1.0, centers=50, random_state=0)
+        >>> for day in range(5):
+        ...     change = change.partial_fit(rng.normal(size=(100, 1)), rng.normal(1.0, size=(80, 1)))
+        >>> (change.difference([[-1.0], [2.0]]) > 0).tolist()
+        [True, False]
+        """
+        self._validate_params()
+        running: DifferenceStatistics | None = self._sums_so_far()
+        if running is None and (X is None or Y is None):
+            raise InputError(
+                f"{'X' if X is None else 'Y'} is missing; the first call of partial_fit needs both samples."
+            )
+        if X is None and Y is None:
+            raise InputError("X and Y are missing; expected rows of one sample at least.")
+        if running is None:
+            if hasattr(self, "dual_coef_"):
+                warn_of_new_beginning()
+            self._forget()
+            samples = TwoSamples.of(*enter_both(self, X, Y, sample_weight_x, sample_weight_y))
+            self._decisions, _ = self._decide(samples, varying_columns(self, samples.rows))
+            running = self._decisions.statistics(self._folds(self._decisions.searched), self.memory_limit, self.n_jobs)
+        # All rows are checked before any of them is added.
+        chunks = [
+            (sample, enter(self, rows, weights, name=name, weight_name=f"sample_weight_{name.lower()}", adding=True))
+            for sample, (name, rows, weights) in enumerate((("X", X, sample_weight_x), ("Y", Y, sample_weight_y)))
+            if rows is not None
+        ]
+        self.centers_ = chunks[0][1].answer(self._decisions.centers)
+        with self._adding(running):
+            for sample, table in chunks:
+                running.accumulate(sample, table.rows, table.weights)
         return self
 
+    def _decide(self, samples: TwoSamples, keep: np.ndarray) -> tuple[Decisions, np.ndarray | None]:
+        """Return the decisions from rows of both samples, and the indices of the rows that are centres."""
+        frame = Frame.centred(samples.rows, keep)
+        rows = frame.centre(samples.rows)
+        scales, many = length_scales(self.length_scale, rows, samples.weights, keep, column_names(self))
+        alphas, several = ridges(self.alpha)
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        centers, chosen = choose_centers(self.centers, samples, seed)
+        return Decisions(
+            frame,
+            centers,
+            chosen is not None,
+            scales,
+            alphas,
+            spread_within(rows, samples.weights),
+            many or several,
+            seed,
+            self.penalty,
+        ), chosen
+
+    def _folds(self, searched: bool) -> int:
+        """Return the number of folds for rows that are summed as they arrive."""
+        if not isinstance(self.cv, Integral):
+            raise InputError("cv: expected a number of folds; folds of single rows can be named in fit alone.")
+        return max(int(self.cv), 3 if searched else 2)
+
+    def _forget(self) -> None:
+        """Delete the results of an earlier fit, so that a fit that fails leaves no mixture of two models."""
+        super()._forget()
+        self.__dict__.pop("_decisions", None)
+
+    def _solve(self, sums: DifferenceStatistics) -> None:
+        """Fit to the sums of partial fits, on the backend of the centres, which is that of the last rows."""
+        backend = Backend.of(self.centers_)
+        self._solve_at(self._decisions, sums, self._search(self._decisions, sums))
+        to_backend(self, backend)
+
+    def _solve_at(self, decisions: Decisions, running: DifferenceStatistics, found: CrossFitted | None) -> None:
+        """Fit to sums with moments, at the length scales that a search has chosen."""
+        with ONE_BLAS_THREAD:
+            scale, near = decisions.scale(found), decisions.near(found)
+            at = DifferenceSystem.of(running.at(running.place(scale)), decisions.penalty)
+            self._keep(decisions, at, found)
+            if not np.array_equal(near, scale):
+                at = DifferenceSystem.of(running.at(running.place(near)), decisions.penalty)
+            self._finish(SquaredL2Law.of(at, self.alpha_))
+
+    def _search(self, decisions: Decisions, running: DifferenceStatistics) -> CrossFitted | None:
+        """Cross-validate by sums at the candidates; None if a fold has no rows of a sample and nothing is chosen."""
+        running.refuse_empty()
+        least, folds = int(running.n_rows.min()), running.folds[0].folds
+        if least < folds:
+            if decisions.searched:
+                raise InputError(
+                    f"{'XY'[int(np.argmin(running.n_rows))]} has {least} row{'s' if least > 1 else ''} so far, too few for "
+                    f"cross-validation in {folds} folds; begin with more, or give length_scale and alpha as numbers."
+                )
+            return None
+        places = [running.place(scale) for scale in decisions.scales]
+        workers = min(effective_n_jobs(self.n_jobs), fits_within(len(decisions.centers), self.memory_limit))
+        with ONE_BLAS_THREAD:
+            return cross_validate(
+                lambda i, _: running.at(places[i]).systems(decisions.penalty),
+                decisions.scales,
+                decisions.alphas,
+                workers,
+            )
+
+    def _keep(self, decisions: Decisions, at: DifferenceSystem, found: CrossFitted | None) -> None:
+        """Set the coefficients and estimates at the chosen length scale and ridge."""
+        frame, scale = decisions.frame, decisions.scale(found)
+        self.alpha_ = float(decisions.alphas[0]) if found is None else found.path.best_alpha
+        at.spectrum.check(self.alpha_)
+        self.search_path_ = None if found is None else found.path
+        self._frame, self.centers_ = frame.scaled(scale), decisions.centers
+        self.length_scale_ = frame.by_column(scale)
+        self._std_factor = deviation_factor(at, self.alpha_)
+        self._estimates = in_sample(at, self.alpha_)
+        if found is not None:
+            self._estimates.update(cross_fitted=found.cross_fitted, lower_bound=found.lower_bound)
+        self._held_out = np.empty((2, 0))
+        self._means_coef = at.spectrum.solve(at.means, self.alpha_)
+        self.log_volume_ = at.log_volume
+        self.squared_l2_ = float(over_volume(self._estimates["cross_fitted"], self.log_volume_))
+
+    def _finish(self, law: SquaredL2Law | None) -> None:
+        """Set the law of intervals and, last, the attribute that marks the model as fitted."""
+        self._squared_l2_law = law
+        self.dual_coef_ = self._means_coef[:, 0] - self._means_coef[:, 1]
+
     def _split(self, samples: TwoSamples, chosen: np.ndarray | None, decisions: Decisions) -> Split:
-        """The folds; one where a sample has a single row, which cannot be split and needs not where nothing is chosen."""
+        """Split the samples into folds; a single row cannot be split, and gets one fold if nothing is chosen."""
         searched = decisions.searched
         least = int(samples.units.sum(axis=0).min())
         if searched and least < 3:
@@ -231,8 +478,93 @@ class LSDD(StreamedDifference):
 
 
 def _held_out(systems: FoldSystems, alpha: float, system: GaussianSystem, z: Array, split: Split) -> np.ndarray:
-    """Differences at rows of held-out folds, and what each row adds to the mass of the first sample less the second's."""
+    """Return differences at rows of held-out folds, and the weight of each row in the mass of X less that of Y."""
     weights = split.weights / split.counts.sum(axis=1)[None, :, None]
     drawn = weights.sum(axis=1) > 0
     values = system.values(z, fold_coefficients(systems, alpha))
     return np.array([values[drawn], (weights[:, 0] - weights[:, 1])[drawn]])
+
+
+# Distinct rows of each sample that the first pass draws.
+SAMPLE = 10_000
+
+
+def fit_parts(estimator: LSDD, X: Parts, Y: Parts) -> LSDD:
+    """Fit a density difference to rows in parts, of which only sums are kept.
+
+    The first pass draws up to 10,000 distinct rows of each sample. They determine which columns vary, the centres (unless
+    `centers` is an array) and the candidate length scales. If there is more than one length scale or ridge, the second pass
+    computes the sums for cross-validation. The last pass computes the sums at the chosen length scale. If centres, length
+    scale and ridge are given, the coefficients are those of ``estimator.fit`` to all rows up to rounding.
+
+    Parameters
+    ----------
+    estimator : LSDD
+        Estimator to fit; its `cv` is a number.
+    X, Y : Parts
+        Rows of the two samples, of the same columns.
+
+    Returns
+    -------
+    LSDD
+        `estimator`; its ``level_set``, which needs rows, raises an error.
+
+    Raises
+    ------
+    InputError
+        As ``estimator.partial_fit``, and if the samples have different columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import LSDD
+    >>> from isopleth.difference.lsdd import fit_parts
+    >>> from isopleth.parts import ArrayParts
+    >>> rng = np.random.default_rng(0)
+    >>> before, after = rng.normal(size=(3000, 1)), rng.normal(1.0, size=(2000, 1))
+    >>> change = LSDD(length_scale=0.7, alpha=1.0, centers=np.linspace(-3, 4, 8)[:, None])
+    >>> here = fit_parts(change, ArrayParts(before, part_rows=1000), ArrayParts(after)).dual_coef_
+    >>> bool(np.allclose(here, change.fit(before, after).dual_coef_, rtol=1e-10))
+    True
+    """
+    estimator._validate_params()
+    estimator._forget()
+    if X.labels != Y.labels:
+        raise InputError(
+            f"Y has the columns {', '.join(Y.labels)}; expected those of X in their order: {', '.join(X.labels)}."
+        )
+    seed = int(check_random_state(estimator.random_state).randint(2**31))
+    drawn = [_drawn(parts, name, seed) for parts, name in ((X, "X"), (Y, "Y"))]
+    (x, weight_x), (y, weight_y) = drawn
+    samples = TwoSamples.of(*enter_both(estimator, x, y, weight_x, weight_y))
+    take_columns(estimator, X)
+    decisions, _ = estimator._decide(samples, varying_columns(estimator, samples.rows))
+    folds = estimator._folds(decisions.searched)
+
+    def summed(scales: np.ndarray, moments: bool) -> DifferenceStatistics:
+        start = partial(decisions.statistics, folds, estimator.memory_limit, estimator.n_jobs, scales, moments)
+        sums = [parts.sums(start, partial(_add, sample)) for sample, parts in enumerate((X, Y))]
+        return sums[0].merge(sums[1])
+
+    if not decisions.searched:
+        running = summed(_wanted(decisions.scales[0], decisions.near(None)), True)
+        estimator._solve_at(decisions, running, estimator._search(decisions, running))
+        return estimator
+    found = estimator._search(decisions, summed(decisions.scales, False))
+    estimator._solve_at(decisions, summed(_wanted(decisions.scale(found), decisions.near(found)), True), found)
+    return estimator
+
+
+def _drawn(parts: Parts, name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rows, weights = parts.sample(SAMPLE, seed)
+    if not len(rows):
+        raise InputError(f"{name} has no rows of positive weight; a difference needs both samples.")
+    return rows, weights
+
+
+def _wanted(scale: np.ndarray, near: np.ndarray) -> np.ndarray:
+    return np.unique(np.stack([scale, near]), axis=0)
+
+
+def _add(sample: int, sums: DifferenceStatistics, rows: np.ndarray, weights: np.ndarray | None) -> DifferenceStatistics:
+    return sums.accumulate(sample, rows, weights)

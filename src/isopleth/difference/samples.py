@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from isopleth.backend import to_numpy
-from isopleth.entry import check_rows, check_weights, on_host
+from isopleth.entry import Table, enter
 from isopleth.errors import InputError
 from isopleth.operators.threads import interruptible
 from isopleth.rows import distinct_rows, merge_rows
 
-_T = TypeVar("_T")
 _MOST_UNITS = 1e8
 
 
-def speaking_of(name: str, instead_of: str, check: Callable[[], _T]) -> _T:
-    """What `check` answers; where it refuses, its sentence calls `instead_of` by the `name` that the user knows.
+def enter_both(
+    estimator: BaseEstimator, X: Any, Y: Any, weight_x: Any = None, weight_y: Any = None, *, min_samples: int = 1
+) -> tuple[Table, Table]:
+    """Check the rows and weights of two samples, and store the columns of X on `estimator`.
 
-    A sentence that speaks of neither begins with the name.
+    Raises
+    ------
+    InputError, TypeError
+        For rows and weights that cannot be used, by the name of the sample, and for samples with different columns.
     """
-    try:
-        return check()
-    except (ValueError, TypeError) as error:
-        message, found = re.subn(rf"\b{instead_of}\b", name, str(error), count=1)  # columns may have that name too
-        if not found:
-            message = f"{name}: {message}"
-        raise (InputError if isinstance(error, ValueError) else TypeError)(message) from error
+    x = enter(estimator, X, weight_x, reset=True, min_samples=min_samples, name="X", weight_name="sample_weight_x")
+    y = enter(estimator, Y, weight_y, min_samples=min_samples, name="Y", weight_name="sample_weight_y")
+    return x, y
 
 
 @dataclass(frozen=True)
@@ -45,11 +43,11 @@ class TwoSamples:
     weights : array of shape (m, 2)
         How often each row was drawn, in the first and in the second sample.
     place : array of shape (n + n',)
-        Where each row of the samples, one below the other, went; -1 for weight 0.
+        Index in `rows` of each row of X and then of Y; -1 for weight 0.
     given : array of shape (n + n',)
         The weights of these rows.
     split : int
-        n, the rows of the first sample as they came.
+        n, the number of rows of the first sample before merging.
     """
 
     rows: np.ndarray
@@ -59,62 +57,50 @@ class TwoSamples:
     split: int
 
     @classmethod
-    def of(cls, estimator: BaseEstimator, X: Any, Y: Any, weight_x: Any, weight_y: Any, lexical: bool = False) -> Self:
-        """Checked input; `lexical` asks for distinct rows in lexical order, which depends on the order of the columns.
-
-        Raises
-        ------
-        InputError, TypeError
-            For rows and weights that cannot be used, by the name of the sample, and for samples with different columns.
-        """
-        X, Y = on_host(X, "X"), on_host(Y, "Y")
-        weight_x, weight_y = on_host(weight_x, "sample_weight_x"), on_host(weight_y, "sample_weight_y")
-        x = speaking_of("X", "X", lambda: check_rows(estimator, X, reset=True))
-        y = speaking_of("Y", "X", lambda: check_rows(estimator, Y, reset=False))
-        given_x = speaking_of("sample_weight_x", "sample_weight", lambda: check_weights(weight_x, len(x)))
-        given_y = speaking_of("sample_weight_y", "sample_weight", lambda: check_weights(weight_y, len(y)))
-        together = np.concatenate([given_x, given_y])
-        both = np.vstack([x, y])
+    def of(cls, x: Table, y: Table, *, lexical: bool = False) -> Self:
+        """Merge equal rows of both samples; with `lexical` in lexical order, which depends on the order of the columns."""
+        together = np.concatenate([x.weights, y.weights])
+        both = np.vstack([x.rows, y.rows])
         merge = merge_rows if lexical else distinct_rows
         rows, _, place = interruptible(100.0 * both.size, merge, both, together)
         weights = np.zeros((len(rows), 2))
-        for sample, part in enumerate((slice(0, len(x)), slice(len(x), None))):
+        for sample, part in enumerate((slice(0, len(x.rows)), slice(len(x.rows), None))):
             counted = place[part] >= 0
             weights[:, sample] = np.bincount(place[part][counted], together[part][counted], minlength=len(rows))
             total, distinct = weights[:, sample].sum(), np.count_nonzero(weights[:, sample])
             if total < distinct:  # weights of sum 1 are shares, not counts
                 weights[:, sample] *= distinct / total
-        return cls(rows, weights, place, together, len(x))
+        return cls(rows, weights, place, together, len(x.rows))
 
     @property
     def counts(self) -> np.ndarray:
-        """Sizes of the samples: sums of their weights."""
+        """Sums of the weights of each sample."""
         return self.weights.sum(axis=0)
 
     @property
     def contrast(self) -> np.ndarray:
-        """What each row adds to the mean over the first sample and, in the second column, over the second one."""
+        """Weight of each row in the mean over the first sample and, in the second column, over the second sample."""
         return self.weights / self.counts
 
     @property
     def units(self) -> np.ndarray:
-        """Draws that can be told apart when samples are split, a row and sample: weights rounded up."""
+        """Number of draws of each row in each sample that a split may separate: weights rounded up."""
         shrink = min(1.0, _MOST_UNITS / float(self.weights.sum()))
         return np.ceil(self.weights * shrink * (1.0 - 1e-12)).astype(np.int64)
 
     @property
     def order(self) -> tuple[int, int]:
-        """The samples in an order that does not depend on which of them was called X."""
+        """Indices of the samples in an order that does not depend on which of them was called X."""
         differ = self.weights[:, 0] != self.weights[:, 1]
         i = int(np.argmax(differ))
         return (0, 1) if self.weights[i, 0] >= self.weights[i, 1] else (1, 0)
 
 
 def split_at_random(samples: TwoSamples, folds: int, seed: int) -> np.ndarray:
-    """Weights by row, sample and fold: copies of a row are split like other draws, at random and without a look at values.
+    """Draw folds at random, and return weights by row, sample and fold.
 
-    Copies kept together would be seen by one fold only, and copies spread evenly would make all folds agree: either way
-    held-out estimates of data with repeated rows would be biased.
+    Copies of a row are split like independent draws. If copies were kept together, or spread evenly over the folds, held-out
+    estimates of data with repeated rows would be biased.
     """
     out = np.zeros((*samples.weights.shape, folds))
     rng = np.random.default_rng(seed)
@@ -131,7 +117,7 @@ def split_at_random(samples: TwoSamples, folds: int, seed: int) -> np.ndarray:
 
 
 def split_as_given(samples: TwoSamples, cv: Any) -> np.ndarray:
-    """Weights by row, sample and fold for folds named by the user, one label a row and sample.
+    """Return weights by row, sample and fold for folds given by the user, one label for each row of each sample.
 
     Raises
     ------

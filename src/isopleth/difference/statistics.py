@@ -1,4 +1,4 @@
-"""What a density difference has to know of rows that are not kept: sums at every length scale that may be chosen."""
+"""Additive statistics of a density difference: sums over the rows of two samples at every candidate length scale."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from isopleth.difference.gaussian_system import MATRICES, fits_within, system_of
-from isopleth.difference.sums import SampleSums
-from isopleth.difference.system import DifferenceSystem
+from isopleth.backend import Array, Backend, namespace, to_numpy
+from isopleth.difference.cross_validation import FoldSums, FoldSystems
+from isopleth.difference.gaussian_system import MATRICES, GaussianSystem, PenalizedSpectrum, fits_within, system_of
 from isopleth.errors import InputError
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
@@ -22,29 +22,29 @@ CHUNK = 4096
 
 @dataclass(eq=False)
 class DifferenceStatistics:
-    r"""Sums over two samples that the difference of their densities is solved from, at one length scale or several.
+    r"""Sums over two samples from which the difference of their densities is solved, at one or several length scales.
 
-    For each length scale they are :math:`\sum_i w_i \psi_l(x_i)` over each fold of each sample, which a search for length scale
-    and ridge rests on as well, and mean and scatter of :math:`\psi` in each sample, which tell errors. Nothing of the size of the
-    data is kept. Sums of parts of the data, taken in any order, in other processes or on other machines, merge to those of all.
+    For each length scale they are :math:`\sum_i w_i \psi_l(x_i)` over each fold of each sample, which
+    cross-validation uses too, and the mean and scatter of :math:`\psi` in each sample, from which standard errors follow. No
+    rows are kept. Sums over parts of the data, computed in any order, in other processes or on other machines, can be merged.
 
-    A row has one fold, given to it as ``isopleth.rows.RunningFolds`` says; so length scales and ridges that are
-    searched for, and what is estimated from held-out folds, depend on the order of the rows as they would on a seed.
+    Each row is assigned to a fold by ``isopleth.rows.RunningFolds``. The choice of length scale and ridge, and estimates from
+    held-out folds, therefore depend on the order of the rows, as they depend on a seed.
 
     Parameters
     ----------
     frame : Frame
-        Of the rows, at unit scale.
+        Frame of the rows, at unit scale.
     centers : ndarray of shape (b, n_features)
-        In the units of the data.
+        Centres in the units of the data.
     length_scales : ndarray of shape (k, d)
-        Of each column that the frame keeps.
+        Length scale of each column that the frame keeps, one candidate a row.
     sums : list of k SampleSums
-        At each length scale.
+        Sums at each length scale.
     folds : list of two RunningFolds
-        Of the samples.
+        Folds of each sample.
     n_jobs : int or None, default=-1
-        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
+        Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
 
     Examples
     --------
@@ -83,25 +83,25 @@ class DifferenceStatistics:
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = DEFAULT_N_JOBS,
     ) -> Self:
-        """Over no rows.
+        """Create sums over no rows.
 
         Parameters
         ----------
         frame, centers, length_scales
             As of the class.
         folds, seed : int
-            How many folds, and the seed of their order.
+            Number of folds, and the seed of their order.
         drawn : bool
-            Whether the centres are rows, which folds must not see in their own means.
+            Whether the centres are rows, which are excluded from their own means in cross-validation.
         moments : bool
-            Whether to sum what errors are told from; without, these sums do for a search only.
+            Whether to sum the scatter, which standard errors need and a search does not.
         memory_limit, n_jobs
             As for :class:`~isopleth.operators.Operator`.
 
         Raises
         ------
         InputError
-            If sums for so many centres and length scales do not fit in the memory limit.
+            If sums for these centres and length scales do not fit in the memory limit.
         """
         fits_within(len(centers), memory_limit)
         least = 8.0 * len(centers) ** 2 * (MATRICES + 2 * len(length_scales) * moments)
@@ -127,11 +127,11 @@ class DifferenceStatistics:
         Parameters
         ----------
         sample : {0, 1}
-            Which of them.
+            Index of the sample.
         rows : ndarray of shape (n, n_features)
-            In the units of the data, finite; as many as one likes.
+            Finite rows in the units of the data, any number of them.
         weights : ndarray of shape (n,), optional
-            Not negative; ones when left out. A weight counts repetitions.
+            Weights, not negative; ones by default. A weight counts repetitions.
 
         Returns
         -------
@@ -156,7 +156,7 @@ class DifferenceStatistics:
         map_threads(add, range(len(self.sums)), min(effective_n_jobs(self.n_jobs), len(self.sums)))
 
     def _units(self, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Weights of the rows that are centres, by centre."""
+        """Return the weights of the rows that are centres, by centre."""
         out = np.zeros_like(self.sums[0].folds.sums)
         keys = row_keys(self.centers)
         order = np.argsort(keys)
@@ -167,12 +167,12 @@ class DifferenceStatistics:
         return out
 
     def merge(self, other: DifferenceStatistics) -> Self:
-        """Add the rows that `other` has seen.
+        """Add the sums of `other`.
 
         Parameters
         ----------
         other : DifferenceStatistics
-            At the same centres and length scales, in the same frame; left as it is.
+            Sums at the same centres and length scales, in the same frame; not changed.
 
         Returns
         -------
@@ -181,7 +181,7 @@ class DifferenceStatistics:
         Raises
         ------
         InputError
-            If it is at others.
+            If centres, length scales, frame or folds differ.
         """
         for what, one, two in (
             ("centers", self.centers, other.centers),
@@ -200,13 +200,13 @@ class DifferenceStatistics:
 
     @property
     def _shape(self) -> tuple[int, bool, bool]:
-        """How many folds there are, whether centres are rows, and whether there are moments."""
+        """Number of folds, whether centres are rows, and whether there are moments."""
         first = self.sums[0]
         return first.folds.folds, first.folds.units is not None, first.moments is not None
 
     @property
     def n_rows(self) -> np.ndarray:
-        """Rows of positive weight in each sample."""
+        """Number of rows of positive weight in each sample."""
         return np.array([folds.seen for folds in self.folds])
 
     @property
@@ -215,9 +215,9 @@ class DifferenceStatistics:
         return self.sums[0].folds.counts
 
     def at(self, place: int) -> SampleSums:
-        """Sums at one of the length scales, in one fold as long as not every fold has rows of both samples.
+        """Return the sums at one of the length scales, in one fold if not every fold has rows of both samples.
 
-        Weights whose sum is below the number of rows are shares, and are made to count.
+        Weights whose sum is below the number of rows are taken for shares, and scaled up to that number.
         """
         total = self.counts.sum(axis=1)
         factors = np.ones(2)
@@ -226,18 +226,18 @@ class DifferenceStatistics:
         return scaled if (self.counts > 0).all() else scaled.in_one_fold()
 
     def place(self, scale: np.ndarray) -> int:
-        """Where a length scale is."""
+        """Return the index of a length scale."""
         return int(np.argmax((self.length_scales == scale).all(axis=1)))
 
     def solve(self, alpha: float, place: int = 0, penalty: str = "l2") -> np.ndarray:
-        """Coefficients of the difference times V.
+        """Return the coefficients of the difference times V.
 
         Parameters
         ----------
         alpha : float
             The ridge over V.
         place : int
-            Which of the length scales.
+            Index of the length scale.
         penalty : {"l2", "rkhs"}
             What the ridge multiplies.
 
@@ -256,14 +256,220 @@ class DifferenceStatistics:
         return np.asarray(at.spectrum.solve(at.h[:, None], alpha)[:, 0])
 
     def refuse_empty(self) -> None:
-        """Refuse a sample without rows.
+        """Check that both samples have rows.
 
         Raises
         ------
         InputError
-            By the name of the sample.
+            If a sample has none, with its name.
         """
         if not self.n_rows.all():
             raise InputError(
                 f"{'XY'[int(np.argmin(self.n_rows))]} has no rows of positive weight; a difference needs both samples."
             )
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    r"""Mean and scatter of the functions :math:`\psi_l` over the rows of one sample.
+
+    The scatter :math:`\sum_i w_i (\psi(x_i) - \bar\psi)(\psi(x_i) - \bar\psi)^\top` is summed directly: the difference of second
+    moments and squared means would lose digits where the functions hardly vary.
+
+    Parameters
+    ----------
+    count : float
+        Sum of the weights.
+    mean : array of shape (b,)
+        Mean, a NumPy array.
+    scatter : array of shape (b, b)
+        Scatter, on the backend of the centres.
+    """
+
+    count: float
+    mean: np.ndarray
+    scatter: Array
+
+    @classmethod
+    def of(cls, system: GaussianSystem, values: Array, w: np.ndarray) -> Self:
+        """Compute the moments over rows of positive weight from the values of the functions."""
+        backend, count = system.backend, float(w.sum())
+        mean = to_numpy(values.T @ backend.array(w)) / count
+        centred = (values - backend.array(mean)) * backend.array(np.sqrt(w))[:, None]
+        return cls(count, mean, centred.T @ centred)
+
+    def __add__(self, other: Moments) -> Moments:
+        """Return the moments over the rows of both."""
+        if not self.count > 0.0 or not other.count > 0.0:
+            return self if self.count > 0.0 else other
+        total = self.count + other.count
+        theirs = other.count / total
+        apart = other.mean - self.mean
+        root = Backend.of(self.scatter).array(np.sqrt(self.count * theirs) * apart)
+        scatter = root[:, None] * root[None, :]
+        scatter += self.scatter
+        scatter += other.scatter
+        return Moments(total, self.mean + theirs * apart, scatter)
+
+
+@dataclass(eq=False)
+class SampleSums:
+    """Sums of the functions over both samples by fold, and their moments in each sample.
+
+    Parameters
+    ----------
+    system : GaussianSystem
+        The functions.
+    folds : FoldSums
+        Sums over each sample and fold.
+    moments : list of two Moments, or None
+        Moments of each sample; None if they are not needed.
+    """
+
+    system: GaussianSystem
+    folds: FoldSums
+    moments: list[Moments] | None
+
+    @classmethod
+    def empty(cls, system: GaussianSystem, folds: int, own: bool, moments: bool) -> Self:
+        """Create sums over no rows; `own` says whether the centres are rows, `moments` whether moments are needed."""
+        b = system.centers.shape[0]
+        blank = FoldSums(np.zeros((b, 2, folds)), np.zeros((2, folds)), np.zeros((b, 2, folds)) if own else None)
+        if not moments:
+            return cls(system, blank, None)
+        return cls(system, blank, [Moments(0.0, np.zeros(b), system.backend.array(np.zeros((b, b)))) for _ in range(2)])
+
+    def accumulate(self, z: Array, weights: np.ndarray, units: np.ndarray | None) -> Self:
+        """Add rows.
+
+        Parameters
+        ----------
+        z : array of shape (n, d)
+            Rows in the frame of the system, on the backend of the centres.
+        weights : array of shape (n, 2, T)
+            Weights by sample and fold.
+        units : array of shape (b, 2, T) or None
+            Weights of the rows that are centres.
+        """
+        if self.moments is None:
+            sums = self.system.sums(z, weights.reshape(len(weights), -1))
+        else:
+            sums = np.zeros((self.folds.sums.shape[0], weights[0].size))
+            for part in self.system.chunks(len(weights)):
+                sums += self._add(self.system.matrix(z[part, :]), weights[part], self.moments)
+        self.folds += FoldSums(sums.reshape(self.folds.sums.shape), weights.sum(axis=0), units)
+        return self
+
+    def _add(self, values: Array, weights: np.ndarray, moments: list[Moments]) -> np.ndarray:
+        """Add the moments of rows from the values of the functions there, and return the sums by sample and fold."""
+        backend = self.system.backend
+        for sample, w in enumerate(weights.sum(axis=2).T):
+            counted = np.flatnonzero(w > 0)
+            if len(counted):
+                seen = (
+                    values if len(counted) == len(w) else namespace(values).take(values, backend.array(counted), axis=0)
+                )
+                moments[sample] += Moments.of(self.system, seen, w[counted])
+        sums: np.ndarray = to_numpy(values.T @ backend.array(weights.reshape(len(weights), -1)))
+        return sums
+
+    def merge(self, other: SampleSums) -> Self:
+        """Add the sums of `other`, which has the same functions and folds."""
+        if self.moments is not None and other.moments is not None:
+            self.moments = [mine + theirs for mine, theirs in zip(self.moments, other.moments, strict=True)]
+        self.folds += other.folds
+        return self
+
+    def scaled(self, factors: np.ndarray) -> SampleSums:
+        """Return the sums with the weights of each sample multiplied by a factor."""
+        if (factors == 1.0).all():
+            return self
+        folds, by = self.folds, factors[:, None]
+        units = None if folds.units is None else folds.units * by
+        scaled = FoldSums(folds.sums * by, folds.counts * by, units)
+        if self.moments is None:
+            return SampleSums(self.system, scaled, None)
+        pairs = zip(map(float, factors), self.moments, strict=True)
+        return SampleSums(self.system, scaled, [Moments(f * m.count, m.mean, f * m.scatter) for f, m in pairs])
+
+    def in_one_fold(self) -> SampleSums:
+        """Return the same sums without a split into folds."""
+        folds = self.folds
+        whole = FoldSums(folds.sums.sum(axis=2, keepdims=True), folds.counts.sum(axis=1, keepdims=True), None)
+        return SampleSums(self.system, whole, self.moments)
+
+    def systems(self, penalty: str) -> tuple[float, FoldSystems]:
+        """Return the log volume, and the systems of fits without some folds."""
+        return self.system.log_volume, FoldSystems(self.folds, self.system.gram(), self.system.norm(penalty))
+
+
+@dataclass(frozen=True)
+class DifferenceSystem:
+    """Means and covariances of the functions in both samples at one length scale, and the systems to solve.
+
+    Parameters
+    ----------
+    log_volume : float
+        Logarithm of the volume of the kernel.
+    spectrum : PenalizedSpectrum
+        Decomposition of the inner products H.
+    means : array of shape (b, 2)
+        Means over each sample.
+    covariances : list of two arrays of shape (b, b)
+        Covariance in each sample, divided by its size; on the backend of the centres.
+    counts : array of shape (2,)
+        Sizes of the samples.
+    systems : FoldSystems or None
+        Systems of the fits without some folds; None if there is one fold.
+    """
+
+    log_volume: float
+    spectrum: PenalizedSpectrum
+    means: np.ndarray
+    covariances: list[Array]
+    counts: np.ndarray
+    systems: FoldSystems | None
+
+    @classmethod
+    def of(cls, sums: SampleSums, penalty: str) -> Self:
+        """Build the system from sums with moments."""
+        log_volume, systems = sums.systems(penalty)
+        moments = sums.moments or []
+        return cls(
+            log_volume,
+            PenalizedSpectrum.of(systems.gram, systems.norm),
+            np.column_stack([each.mean for each in moments]),
+            [each.scatter / each.count for each in moments],
+            np.array([each.count for each in moments]),
+            systems if sums.folds.folds > 1 else None,
+        )
+
+    @property
+    def h(self) -> np.ndarray:
+        """Mean over the first sample less the mean over the second."""
+        return np.asarray(self.means[:, 0] - self.means[:, 1])
+
+    @property
+    def noise(self) -> Array:
+        """Unbiased covariance of h; undefined if a sample has only one row."""
+        return sum(v / (float(n) - 1.0) for v, n in zip(self.covariances, self.counts, strict=True))
+
+
+def deviation_factor(at: DifferenceSystem, alpha: float) -> np.ndarray | None:
+    """Return F with F F' = G (V/n + V'/n') G, of shape (b, r): the standard deviation at x is the norm of F' psi(x).
+
+    None if a sample has only one row, from which no variance can be estimated.
+    """
+    if not (at.counts > 1.0).all():
+        return None
+    values, vectors = map(to_numpy, namespace(at.noise).linalg.eigh(at.noise))
+    kept = values > len(values) * np.finfo(np.float64).eps * max(float(values[-1]), 0.0)
+    return at.spectrum.solve(vectors[:, kept] * np.sqrt(values[kept]), alpha)
+
+
+def deviations_at(system: GaussianSystem, z: Array, factor: np.ndarray) -> np.ndarray:
+    """Return standard deviations of the fitted difference at the rows `z`, times the volume."""
+    out = np.zeros(len(z))
+    for part in system.chunks(len(z)):
+        out[part] = np.linalg.norm(system.values(z[part], factor), axis=1)
+    return out

@@ -8,7 +8,7 @@ from isopleth.density import SOSREP, RandomFeatureSOSREP
 from isopleth.density.feature_sosrep import fit_parts as fit_features
 from isopleth.density.landmarks import fit_parts as fit_density
 from isopleth.difference import LSDD
-from isopleth.difference.parts import fit_parts as fit_difference
+from isopleth.difference.lsdd import fit_parts as fit_difference
 from isopleth.errors import InputError
 from isopleth.parts import Parts
 from isopleth.score import NystromKEF
@@ -33,7 +33,8 @@ def fit(estimator: Any, X: Any, Y: Any = None, *, sample_weight: Any = None, sam
     Returns
     -------
     estimator
-        The estimator itself, fitted as if the rows were in memory; the `fit_parts` of its class says how exactly.
+        The estimator itself, fitted. The documentation of the `fit_parts` of its class states how close this is to a fit in
+        memory.
 
     Raises
     ------

@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from isopleth.io.files import atomic_write, check_target
+    from isopleth.io.frames import Frame
     from isopleth.io.models import load, save
-    from isopleth.io.tables import FileRows, Table, open_rows, read_names, read_table
+    from isopleth.io.tables import FileRows, Table, open_rows, read_frame, read_frame_chunks, read_names, read_table
 
 __all__ = [
     "FileRows",
+    "Frame",
     "Table",
     "atomic_write",
     "check_target",
     "load",
     "open_rows",
+    "read_frame",
+    "read_frame_chunks",
     "read_names",
     "read_table",
     "save",
@@ -28,11 +32,14 @@ __all__ = [
 # The module that defines each name of __all__.
 _DEFINED_IN = {
     "FileRows": "isopleth.io.tables",
+    "Frame": "isopleth.io.frames",
     "Table": "isopleth.io.tables",
     "atomic_write": "isopleth.io.files",
     "check_target": "isopleth.io.files",
     "load": "isopleth.io.models",
     "open_rows": "isopleth.io.tables",
+    "read_frame": "isopleth.io.tables",
+    "read_frame_chunks": "isopleth.io.tables",
     "read_names": "isopleth.io.tables",
     "read_table": "isopleth.io.tables",
     "save": "isopleth.io.models",

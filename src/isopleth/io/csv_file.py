@@ -8,14 +8,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper
 from itertools import chain, islice
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 import numpy as np
 
 from isopleth.errors import InputError
-from isopleth.io.source import Block, MissingCells, Progress, UncheckedTable, positions
-from isopleth.io.text_columns import Column, Labels, RowNumbers, header_names, look_at, warn_of_numbered_header
+from isopleth.io.arrow_text import NotPlainError, PlainText, scan
+from isopleth.io.numerals import numerals_of
+from isopleth.io.source import Block, MissingCells, Origin, Progress, UncheckedTable, positions, regrouped
+from isopleth.io.text_columns import (
+    Column,
+    Labels,
+    RowNumbers,
+    header_names,
+    kind_of,
+    look_at,
+    warn_of_numbered_header,
+)
 
 if TYPE_CHECKING:
     from _csv import Reader
@@ -23,12 +32,13 @@ if TYPE_CHECKING:
 # A longer line is no row, and would fill the memory before anything could be said about it.
 LONGEST_LINE = 2**24
 
-# The sample by which the delimiter is found: at most so many lines, and no more of them than hold so many characters.
-_SAMPLE_LINES = 50
+# The sample by which the delimiter and the decimal sign are found: at most so many lines, and no more of them than hold so
+# many characters.
+_SAMPLE_LINES = 500
 _SAMPLE_CHARACTERS = 2**22
 
 # In the order of preference: commas are also met inside numbers and sentences, tabs hardly ever.
-_DELIMITERS = ("\t", ";", ",")
+_DELIMITERS = ("\t", ";", "|", ",")
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -52,7 +62,7 @@ class Lines:
 
     Parameters
     ----------
-    path : Path
+    path : Origin
         The file, for messages.
     file : text file
         Open at the place, line ends untranslated.
@@ -60,7 +70,7 @@ class Lines:
         Where it is open.
     """
 
-    def __init__(self, path: Path, file: TextIO, place: Place) -> None:
+    def __init__(self, path: Origin, file: TextIO, place: Place) -> None:
         self.path = path
         self._byte, self._lines = place
         self._coming = self._checked(file, place.lines)
@@ -105,10 +115,10 @@ class Lines:
 
 
 @contextmanager
-def opened(path: Path, place: Place = Place()) -> Iterator[Lines]:  # noqa: B008 - a tuple of numbers
+def opened(path: Origin, place: Place = Place()) -> Iterator[Lines]:  # noqa: B008 - a tuple of numbers
     """Open a file as text; errors in its encoding become one sentence."""
     try:
-        with open(path, "rb") as file:
+        with open(path.path, "rb") as file:
             if not place.byte and file.read(len(_BYTE_ORDER_MARK)) == _BYTE_ORDER_MARK:
                 place = Place(len(_BYTE_ORDER_MARK))
             file.seek(place.byte)
@@ -118,11 +128,11 @@ def opened(path: Path, place: Place = Place()) -> Iterator[Lines]:  # noqa: B008
         raise InputError(f"{path}, line {_undecodable_line(path)}: not UTF-8 text; save the table as UTF-8.") from None
 
 
-def _undecodable_line(path: Path) -> int:
+def _undecodable_line(path: Origin) -> int:
     """Return the number of the line that is no UTF-8, without holding a long line in memory."""
     decoder = getincrementaldecoder("utf-8")()
     number = 1
-    with open(path, "rb") as file:
+    with open(path.path, "rb") as file:
         while piece := file.readline(_SAMPLE_CHARACTERS):
             try:
                 decoder.decode(piece)
@@ -145,7 +155,7 @@ def records(lines: Lines, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         raise InputError(_sentence(lines.path, line, before + reader.line_num, error)) from None
 
 
-def _sentence(path: Path, first: int, last: int, error: csv.Error) -> str:
+def _sentence(path: Origin, first: int, last: int, error: csv.Error) -> str:
     """Say what is wrong with the record that begins on line `first` and is read up to line `last`."""
     limit = csv.field_size_limit()
     if first == last and "limit" in str(error):
@@ -154,6 +164,8 @@ def _sentence(path: Path, first: int, last: int, error: csv.Error) -> str:
 
 
 def _parser(lines: Iterator[str], delimiter: str, *, strict: bool = True) -> Reader:
+    if delimiter == " ":  # blanks at the ends of a line separate nothing
+        lines = (f"{line.strip()}\n" for line in lines)
     return csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=strict)
 
 
@@ -166,7 +178,23 @@ def find_delimiter(sample: Sample) -> str:
     for delimiter, found in widths.items():
         if len(set(found)) == 1 and found[0] > 1:
             return delimiter
+    if max(found[0] if found else 0 for found in widths.values()) == 1 and _is_cut_by_blanks(sample):
+        return " "
     return max(reversed(_DELIMITERS), key=lambda d: widths[d][0] if widths[d] else 0)
+
+
+def _is_cut_by_blanks(sample: Sample) -> bool:
+    """Return whether blanks cut every record into the same number of cells, numbers only below the first record."""
+    rows = [line.split() for line in sample.lines if line.strip()]
+    if not sample.whole:
+        rows = rows[:-1]
+    # A time such as 2024-01-31 12:00 is no pair of numbers, and neither is a name of two words.
+    return (
+        len(rows) > 1
+        and len({len(row) for row in rows}) == 1
+        and len(rows[0]) > 1
+        and all(kind_of(cell) in ("number", "missing") for row in rows[1:] for cell in row)
+    )
 
 
 def _widths(sample: Sample, delimiter: str) -> list[int]:
@@ -189,38 +217,58 @@ _FEW = 256
 _APART = 64 * _FEW
 
 
-def read_csv_names(path: Path, delimiter: str | None) -> list[str] | None:
+def read_csv_names(path: Origin, delimiter: str | None) -> list[str] | None:
     """Return the column names in the first line, or None if it holds numbers."""
     with opened(path) as lines:
-        _, first = next(records(lines, delimiter or find_delimiter(lines.sample())), (0, []))
+        sample = lines.sample()
+        _, first = next(records(lines, delimiter or find_delimiter(sample)), (0, []))
         return header_names(path, first)
 
 
-def read_csv(path: Path, delimiter: str | None, columns: Sequence[str] | None, but: str | None) -> UncheckedTable:
-    """Read the chosen columns of a text file. With `delimiter` None, the first lines decide."""
+def read_csv(
+    path: Origin, delimiter: str | None, columns: Sequence[str] | None, but: str | None, decimal: str | None = None
+) -> UncheckedTable:
+    """Read the chosen columns of a text file. With `delimiter` or `decimal` None, the first lines decide."""
     with opened(path) as lines:
-        begun = _Begun(path, lines, delimiter)
+        begun = Begun(path, lines, delimiter, decimal)
         where = positions(path, begun.names, columns, but)
-        parsed = [Column(begun.names[j]) for j in where]
-        numbers = list(_parse(path, begun.rows, len(begun.names), dict(zip(where, parsed, strict=True))))
+        values = _plain_values(begun, where)
+        if values is None:
+            parsed = begun.columns(where)
+            numbers = list(parse(path, begun.rows, len(begun.names), dict(zip(where, parsed, strict=True))))
+        else:
+            parsed = [Column(begun.names[j], [values[:, k]]) for k, j in enumerate(where)]
+            numbers = [begun.plain.lines(0, len(values))] if begun.plain else []
     _refuse_no_rows(path, sum(map(len, numbers)))
     counting = RowNumbers([begun.first[j] for j in where])
     counting.add(parsed[0].values if parsed else np.empty(0))
-    parsed = parsed[_left_out(path, begun, counting, columns) :]
-    look_at(path, parsed, chosen=columns is not None)
+    dropped = _left_out(path, begun, counting, columns)
+    look_at(path, parsed[dropped:], chosen=columns is not None)
     lines_of_rows = np.concatenate(numbers)
+    stacked = _stacked(parsed[dropped:], len(lines_of_rows)) if values is None else values[:, dropped:]
     return UncheckedTable(
-        _stacked(parsed, len(lines_of_rows)), [column.name for column in parsed], begun.named, lines_of_rows
+        np.ascontiguousarray(stacked), [column.name for column in parsed[dropped:]], begun.named, lines_of_rows
     )
 
 
-def read_csv_labels(path: Path, delimiter: str | None, column: str) -> tuple[list[str], list[int]]:
+def _plain_values(begun: Begun, where: list[int]) -> np.ndarray | None:
+    """Return all numbers of a plain table; None where the exact reader is needed."""
+    if begun.plain is None or not where:
+        return None
+    try:
+        blocks = list(begun.plain.numbers(where, begun.numerals))
+    except NotPlainError:
+        return None
+    return np.concatenate(blocks) if blocks else np.empty((0, len(where)))
+
+
+def read_csv_labels(path: Origin, delimiter: str | None, column: str) -> tuple[list[str], list[int]]:
     """Return the cells of one column as text, and the line on which the row of each begins."""
     with opened(path) as lines:
-        begun = _Begun(path, lines, delimiter)
+        begun = Begun(path, lines, delimiter)
         labels = Labels()
         wanted = {positions(path, begun.names, [column])[0]: labels}
-        numbers = list(_parse(path, begun.rows, len(begun.names), wanted))
+        numbers = list(parse(path, begun.rows, len(begun.names), wanted))
     return labels.cells, np.concatenate(numbers).tolist() if numbers else []
 
 
@@ -229,7 +277,7 @@ class CsvSource:
 
     Parameters
     ----------
-    path : Path
+    path : Origin
         The file.
     delimiter : str or None
         What stands between cells; None means: find out.
@@ -237,6 +285,8 @@ class CsvSource:
         As for :func:`isopleth.io.read_table`.
     progress : callable
         Called with the share of the file that has been read.
+    decimal : str, optional
+        The decimal sign; None means: find out.
 
     Raises
     ------
@@ -245,41 +295,79 @@ class CsvSource:
     """
 
     def __init__(
-        self, path: Path, delimiter: str | None, columns: Sequence[str] | None, but: str | None, progress: Progress
+        self,
+        path: Origin,
+        delimiter: str | None,
+        columns: Sequence[str] | None,
+        but: str | None,
+        progress: Progress,
+        decimal: str | None = None,
     ) -> None:
         self._path, self.n_rows = path, 0
         with opened(path) as lines:
-            begun = _Begun(path, lines, delimiter)
+            begun = Begun(path, lines, delimiter, decimal)
             where = positions(path, begun.names, columns, but)
-            parsed = [Column(begun.names[j]) for j in where]
             self.missing: MissingCells | None = MissingCells(len(where))
+            self._numerals, self._plain = begun.numerals, begun.plain
             counting = RowNumbers([begun.first[j] for j in where])
-            self._places, size = [begun.place], path.stat().st_size
-            for block in _blocks_parsed(path, begun, where, parsed):
-                self.missing.add(block)
-                counting.add(block.values[:, 0] if where else block.values)
-                self.n_rows += len(block.values)
-                if self.n_rows % _APART == 0:
-                    self._places.append(lines.place)
-                    progress(lines.place.byte / size)
+            parsed = begun.columns(where)
+            if not self._first_pass_of_plain(where, counting, progress):
+                self._plain = None
+                counting = RowNumbers([begun.first[j] for j in where])
+                self._places, size = [begun.place], path.path.stat().st_size
+                for block in _blocks_parsed(path, begun, where, parsed):
+                    self.missing.add(block)
+                    counting.add(block.values[:, 0] if where else block.values)
+                    self.n_rows += len(block.values)
+                    if self.n_rows % _APART == 0:
+                        self._places.append(lines.place)
+                        progress(lines.place.byte / size)
         _refuse_no_rows(path, self.n_rows)
         dropped = _left_out(path, begun, counting, columns)
         self._width, self._delimiter, self._where = len(begun.names), begun.delimiter, where[dropped:]
         look_at(path, parsed[dropped:], chosen=columns is not None)
         self.names, self.named = [column.name for column in parsed[dropped:]], begun.named
 
+    def _first_pass_of_plain(self, where: list[int], counting: RowNumbers, progress: Progress) -> bool:
+        """Check all cells of a plain table; return False where the exact reader is needed."""
+        if self._plain is None or not where:
+            return False
+        rows = 0
+        try:
+            for values in self._plain.numbers(where, self._numerals):
+                counting.add(values[:, 0])
+                rows += len(values)
+                progress(rows / self._plain.n_rows)
+        except NotPlainError:
+            return False
+        self.n_rows = rows
+        return True
+
     def blocks(self, size: int, start: int = 0) -> Iterator[Block]:
         """Yield blocks of `size` rows from row `start` on; the last may be smaller."""
         if start >= self.n_rows:
             return
+        yield from (
+            self._exact_blocks(size, start) if self._plain is None else self._plain_blocks(self._plain, size, start)
+        )
+
+    def _plain_blocks(self, plain: PlainText, size: int, start: int) -> Iterator[Block]:
+        try:
+            for values in regrouped(plain.numbers(self._where, self._numerals, start), size):
+                yield Block(values, plain.lines(start, len(values)))
+                start += len(values)
+        except NotPlainError:  # the file has changed since the first pass, which the caller finds by its time
+            return
+
+    def _exact_blocks(self, size: int, start: int) -> Iterator[Block]:
         passed = start // _APART
         with opened(self._path, self._places[passed]) as lines:
             rows = islice(records(lines, self._delimiter), start - passed * _APART, self.n_rows - passed * _APART)
             while start < self.n_rows:
-                parsed = [Column(name) for name in self.names]
+                parsed = [Column(name, numerals=self._numerals) for name in self.names]
                 wanted = dict(zip(self._where, parsed, strict=True))
                 numbers = np.concatenate(
-                    [*_parse(self._path, islice(rows, size), self._width, wanted), np.empty(0, dtype=np.int64)]
+                    [*parse(self._path, islice(rows, size), self._width, wanted), np.empty(0, dtype=np.int64)]
                 )
                 if not len(numbers):
                     return
@@ -287,39 +375,71 @@ class CsvSource:
                 start += len(numbers)
 
 
-class _Begun:
+class Begun:
     """Text file whose first line has been read.
 
-    `first` are its cells, `names` the names to go by, `named` whether they stand there, `rows` the records that follow and
-    `place` where they begin.
+    `first` are its cells, `names` the names to go by, `named` whether they stand there, `rows` the records that follow,
+    `place` where they begin, and `plain` these records for the fast reader, if they are plain.
     """
 
-    def __init__(self, path: Path, lines: Lines, delimiter: str | None) -> None:
+    def __init__(self, path: Origin, lines: Lines, delimiter: str | None, decimal: str | None = None) -> None:
         self.place = lines.place
-        self.delimiter = delimiter or find_delimiter(lines.sample())
+        sample = lines.sample()
+        self.delimiter = delimiter or find_delimiter(sample)
+        self.numerals = numerals_of(_sampled_cells(sample, self.delimiter, lines.place.lines), path, decimal)
         coming = records(lines, self.delimiter)
         try:
             line, self.first = next(coming)
         except StopIteration:
             raise InputError(f"{path} is empty; a table of numbers is needed.") from None
-        found = header_names(path, self.first)
+        found = header_names(path, self.first, self.numerals)
         self.named = found is not None
         self.names = found or [f"x{j + 1}" for j in range(len(self.first))]
         self.rows = coming if self.named else chain([(line, self.first)], coming)
         if self.named:
+            self.rows = self._without_header(path, line, coming)
             self.place = lines.place
+        self.plain = scan(path.path, self.place.byte, self.place.lines, self.delimiter, len(self.names))
+
+    def columns(self, where: Sequence[int]) -> list[Column]:
+        """Return columns to be filled by the exact reader."""
+        return [Column(self.names[j], numerals=self.numerals) for j in where]
+
+    def _without_header(
+        self, path: Origin, first: int, rows: Iterator[tuple[int, list[str]]]
+    ) -> Iterator[tuple[int, list[str]]]:
+        """Yield the records; refuse the header of line `first` among them, as files that were joined have it."""
+        for line, record in rows:
+            if record == self.first and self.first != [""]:
+                raise repeated_header(path, line, first)
+            yield line, record
 
 
-def _blocks_parsed(path: Path, begun: _Begun, where: list[int], columns: list[Column]) -> Iterator[Block]:
+def repeated_header(path: Origin, line: int, first: int) -> InputError:
+    """Return the refusal of a row that repeats the header."""
+    return InputError(f"{path}, line {line} repeats the header of line {first}; delete that line.")
+
+
+def _sampled_cells(sample: Sample, delimiter: str, before: int) -> Iterator[tuple[int, str]]:
+    """Yield the sampled cells with the lines of their records, as far as the text is cut into cells at all."""
+    reader = _parser(iter(sample.lines), delimiter, strict=False)
+    try:
+        for record in reader:
+            yield from ((before + reader.line_num, cell) for cell in record)
+    except csv.Error:
+        return
+
+
+def _blocks_parsed(path: Origin, begun: Begun, where: list[int], columns: list[Column]) -> Iterator[Block]:
     """Yield all rows, a few at a time; the columns count their cells and do not keep them."""
-    for numbers in _parse(path, begun.rows, len(begun.names), dict(zip(where, columns, strict=True))):
+    for numbers in parse(path, begun.rows, len(begun.names), dict(zip(where, columns, strict=True))):
         yield Block(_stacked(columns, len(numbers)), numbers)
         for column in columns:
             column.forget()
 
 
-def _parse(
-    path: Path, rows: Iterator[tuple[int, list[str]]], width: int, wanted: Mapping[int, Column | Labels]
+def parse(
+    path: Origin, rows: Iterator[tuple[int, list[str]]], width: int, wanted: Mapping[int, Column | Labels]
 ) -> Iterator[np.ndarray]:
     """Fill the wanted columns, a few rows at a time, and yield the line numbers of these."""
     while few := list(islice(rows, _FEW)):
@@ -336,7 +456,7 @@ def _stacked(columns: list[Column], rows: int) -> np.ndarray:
     return np.stack([column.values for column in columns], axis=1) if columns else np.empty((rows, 0))
 
 
-def _left_out(path: Path, begun: _Begun, counting: RowNumbers, columns: Sequence[str] | None) -> int:
+def _left_out(path: Origin, begun: Begun, counting: RowNumbers, columns: Sequence[str] | None) -> int:
     """Return the number of first columns to leave out: 1 for row numbers without a name, if no columns were chosen."""
     if not begun.named:
         return 0
@@ -344,12 +464,12 @@ def _left_out(path: Path, begun: _Begun, counting: RowNumbers, columns: Sequence
     return int(columns is None and counting.found(path))
 
 
-def _refuse_no_rows(path: Path, rows: int) -> None:
+def _refuse_no_rows(path: Origin, rows: int) -> None:
     if not rows:
         raise InputError(f"{path} has a header but no rows; a table of numbers is needed.")
 
 
-def _refuse_ragged(path: Path, chunk: list[tuple[int, list[str]]], width: int) -> None:
+def _refuse_ragged(path: Origin, chunk: list[tuple[int, list[str]]], width: int) -> None:
     line, record = next((line, record) for line, record in chunk if len(record) != width)
     raise InputError(
         f"{path}, line {line}: {len(record)} cell{'s' if len(record) > 1 else ''} where the first line has {width}; "

@@ -29,7 +29,7 @@ def check_source(path: str | os.PathLike[str], what: str = "file") -> Path:
     Parameters
     ----------
     path : path-like
-        The file.
+        The file; ``-`` is standard input, where a table is wanted.
     what : str, default="file"
         Kind of file, for the message about a folder.
 
@@ -44,6 +44,8 @@ def check_source(path: str | os.PathLike[str], what: str = "file") -> Path:
         If it does not exist, or is anything but a plain file that may be read.
     """
     source = Path(path)
+    if what == "file" and str(source) == "-":
+        return source
     try:
         if source.is_dir():
             raise InputError(f"{source} is a folder; name a {what} in it.")

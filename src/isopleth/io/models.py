@@ -22,7 +22,7 @@ def with_numpy_arrays(value: Any) -> Any:
     Parameters
     ----------
     value : object
-        An estimator, or what one may hold: dataclasses, dicts, lists and tuples are gone through. It is left as it is.
+        An estimator, or what one may hold: dataclasses, dicts, lists and tuples are searched. It is not changed.
     """
     if is_foreign(value):
         return to_numpy(value)

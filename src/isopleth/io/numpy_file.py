@@ -13,7 +13,7 @@ from zipfile import ZipFile
 import numpy as np
 
 from isopleth.errors import InputError
-from isopleth.io.source import Block, MissingCells, UncheckedTable, positions
+from isopleth.io.source import Block, MissingCells, Origin, UncheckedTable, positions
 
 # Bytes of a header; longer ones are slow to parse, and no array of numbers has one.
 _LONGEST = 10_000
@@ -74,7 +74,7 @@ class NpySource:
 
     Parameters
     ----------
-    path : Path
+    path : Origin
         The file.
     columns, but
         As for :func:`isopleth.io.read_table`.
@@ -88,7 +88,7 @@ class NpySource:
     named = False
     missing: MissingCells | None = None
 
-    def __init__(self, path: Path, columns: Sequence[str] | None, but: str | None) -> None:
+    def __init__(self, path: Origin, columns: Sequence[str] | None, but: str | None) -> None:
         self._path = path
         array = self._mapped()
         self._where, self.names = _chosen(path, "the array", array, columns, but)
@@ -101,7 +101,7 @@ class NpySource:
             yield Block(_numbers(self._mapped()[first : first + size], self._where))
 
     def _mapped(self) -> np.ndarray:
-        return _loaded(self._path, "the array", lambda: _map(self._path))
+        return _loaded(self._path, "the array", lambda: _map(self._path.path))
 
 
 def _map(path: Path) -> np.ndarray:
@@ -118,9 +118,9 @@ def _map(path: Path) -> np.ndarray:
     return np.memmap(path, header.dtype, "r", header.offset, header.shape, order)
 
 
-def read_npz(path: Path, columns: Sequence[str] | None, but: str | None) -> UncheckedTable:
+def read_npz(path: Origin, columns: Sequence[str] | None, but: str | None) -> UncheckedTable:
     """Read the array X of an .npz file, or its only two-dimensional one."""
-    with _loaded(path, "the archive", lambda: ZipFile(path)) as archive:
+    with _loaded(path, "the archive", lambda: ZipFile(path.path)) as archive:
         keys = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
         key = "X" if "X" in keys else _only_table(path, archive, keys)
         what = f"array {key!r}"
@@ -143,7 +143,7 @@ def _read(archive: ZipFile, key: str) -> np.ndarray:
         return np.lib.format.read_array(file, allow_pickle=False)
 
 
-def _loaded(path: Path, what: str, load: Callable[[], _T]) -> _T:
+def _loaded(path: Origin, what: str, load: Callable[[], _T]) -> _T:
     try:
         return load()
     except MemoryError:
@@ -157,7 +157,7 @@ def _loaded(path: Path, what: str, load: Callable[[], _T]) -> _T:
         raise InputError(f"{path}: {what} is damaged or cut short; save the file again.") from None
 
 
-def _only_table(path: Path, archive: ZipFile, keys: list[str]) -> str:
+def _only_table(path: Origin, archive: ZipFile, keys: list[str]) -> str:
     """Return the key of the two-dimensional array, if there is exactly one."""
     headers = {key: _loaded(path, f"array {key!r}", partial(_header, archive, key)) for key in keys}
     # Arrays of objects may be stored beside the table.
@@ -170,13 +170,13 @@ def _only_table(path: Path, archive: ZipFile, keys: list[str]) -> str:
     raise InputError(f"{path} holds {count} two-dimensional array (it holds {held or 'nothing'}); name the table X.")
 
 
-def _table(path: Path, what: str, array: Any, columns: Sequence[str] | None, but: str | None) -> UncheckedTable:
+def _table(path: Origin, what: str, array: Any, columns: Sequence[str] | None, but: str | None) -> UncheckedTable:
     where, names = _chosen(path, what, array, columns, but)
     return UncheckedTable(_numbers(array, where), names, named=False)
 
 
 def _chosen(
-    path: Path, what: str, array: Any, columns: Sequence[str] | None, but: str | None
+    path: Origin, what: str, array: Any, columns: Sequence[str] | None, but: str | None
 ) -> tuple[list[int], list[str]]:
     """Return the positions of the chosen columns in an array, and their names."""
     if array.ndim != 2:

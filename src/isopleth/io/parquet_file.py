@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from isopleth.errors import InputError, require
-from isopleth.io.source import Block, MissingCells, positions, refuse_text
+from isopleth.errors import InputError
+from isopleth.io.source import Block, MissingCells, Origin, positions, refuse_text, regrouped
 
 # What pandas calls the column in which it keeps the labels of the rows.
 _INDEX = "__index_level_"
@@ -22,10 +21,10 @@ _BATCH = 65_536
 _BUFFER = 2**20
 
 
-def read_parquet_names(path: Path) -> list[str]:
+def read_parquet_names(path: Origin) -> list[str]:
     """Return the column names of a Parquet file."""
-    with _opened(path) as file:
-        return _names(file)
+    with opened_parquet(path) as file:
+        return column_names(file)
 
 
 class ParquetSource:
@@ -33,7 +32,7 @@ class ParquetSource:
 
     Parameters
     ----------
-    path : Path
+    path : Origin
         The file.
     columns, but
         As for :func:`isopleth.io.read_table`.
@@ -47,11 +46,11 @@ class ParquetSource:
     named = True
     missing: MissingCells | None = None
 
-    def __init__(self, path: Path, columns: Sequence[str] | None, but: str | None) -> None:
-        types = require("pyarrow", "parquet", "Reading Parquet").types
+    def __init__(self, path: Origin, columns: Sequence[str] | None, but: str | None) -> None:
+        types = _types()
         self._path = path
-        with _opened(path) as file:
-            names = _names(file)
+        with opened_parquet(path) as file:
+            names = column_names(file)
             self.names = [names[j] for j in positions(path, names, columns, but)]
             schema = file.schema_arrow
             text = [name for name in self.names if not _is_numeric(types, schema.field(name).type)]
@@ -68,60 +67,50 @@ class ParquetSource:
         group = int(np.searchsorted(self._ends, start, side="right"))
         skip = start - (int(self._ends[group - 1]) if group else 0)
         groups = list(range(group, len(self._ends)))
-        with _opened(self._path) as file:
+        with opened_parquet(self._path) as file:
             found = file.iter_batches(min(size, _BATCH), row_groups=groups, columns=self.names)
-            for values in _regrouped(map(self._floats, found), size, skip):
+            for values in regrouped(map(self._floats, found), size, skip):
                 yield Block(values)
 
     def _floats(self, batch: Any) -> np.ndarray:
         values = np.empty((batch.num_rows, len(self.names)))
         for j, name in enumerate(self.names):
-            values[:, j] = _floats(batch.column(name))
+            values[:, j] = floats(batch.column(name))
         return values
 
 
-def _regrouped(pieces: Iterator[np.ndarray], size: int, skip: int) -> Iterator[np.ndarray]:
-    """Yield the rows of `pieces` without the first `skip`, `size` at a time."""
-    held: list[np.ndarray] = []
-    count = 0
-    for piece in pieces:
-        left = piece[skip:]
-        skip = max(0, skip - len(piece))
-        while len(left):
-            held.append(left[: size - count])
-            left = left[size - count :]
-            count += len(held[-1])
-            if count == size:
-                yield np.concatenate(held)
-                held, count = [], 0
-    if count:
-        yield np.concatenate(held)
-
-
-def read_parquet_labels(path: Path, column: str) -> list[Any]:
+def read_parquet_labels(path: Origin, column: str) -> list[Any]:
     """Return the cells of one column: words, numbers, booleans or dates, and None for missing ones."""
-    types = require("pyarrow", "parquet", "Reading Parquet").types
-    with _opened(path) as file:
-        positions(path, _names(file), [column])
+    types = _types()
+    with opened_parquet(path) as file:
+        positions(path, column_names(file), [column])
         if types.is_nested(file.schema_arrow.field(column).type):
             raise InputError(f"{path}: column {column!r} holds lists or records; expected one word or number a row.")
         return list(file.read(columns=[column]).column(column).to_pylist())
 
 
+def _types() -> Any:
+    import pyarrow
+
+    return pyarrow.types
+
+
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def opened_parquet(path: Origin) -> Iterator[Any]:
     """Open a Parquet file; errors of its reader become one sentence."""
-    arrow = require("pyarrow", "parquet", "Reading Parquet")
-    parquet = require("pyarrow.parquet", "parquet", "Reading Parquet")
+    import pyarrow as arrow
+    from pyarrow import parquet
+
     try:
-        # Read by and by: a group of rows may be as large as the file.
-        with parquet.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False) as file:
+        # Read in pieces: a group of rows may be as large as the file.
+        with parquet.ParquetFile(path.path, buffer_size=_BUFFER, pre_buffer=False) as file:
             yield file
     except (arrow.ArrowException, OSError):
         raise InputError(f"{path} is damaged or cut short, and is no Parquet table; save it again.") from None
 
 
-def _names(file: Any) -> list[str]:
+def column_names(file: Any) -> list[str]:
+    """Return the names of the columns, without the index of a frame."""
     return [name for name in file.schema_arrow.names if not name.startswith(_INDEX)]
 
 
@@ -130,9 +119,9 @@ def _is_numeric(types: Any, kind: Any) -> bool:
     return any(test(kind) for test in tests)
 
 
-def _floats(column: Any) -> np.ndarray:
+def floats(column: Any) -> np.ndarray:
     """Return the numbers of a column, NaN for missing ones. Arrow casts booleans to floats only through integers."""
-    types = require("pyarrow", "parquet", "Reading Parquet").types
+    types = _types()
     steps = ("int8", "float64") if types.is_boolean(column.type) else ("float64",)
     for step in steps:
         column = column.cast(step, safe=False)

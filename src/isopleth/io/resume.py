@@ -22,6 +22,7 @@ import numpy as np
 
 from isopleth.errors import InputError
 from isopleth.io.files import check_target, hidden_beginning, lock, open_locked, refused_writing
+from isopleth.io.source import STANDARD_INPUT, unpacked
 
 _MAGIC = b"isopleth partial 2\n"
 
@@ -63,6 +64,7 @@ def refuse_begun(path: Path, *, resume: bool) -> None:
 
 def table_fingerprint(path: Path) -> str:
     """Return a fingerprint of a possibly huge table without reading it all: size, modification time, hash of the first MiB."""
+    path = unpacked(path).path if path == STANDARD_INPUT else path
     status = path.stat()
     with open(path, "rb") as file:
         head = hashlib.sha256(file.read(_HASHED)).hexdigest()

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import shutil
+import sys
+import tempfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Any, Protocol, cast
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
@@ -14,6 +21,31 @@ from isopleth.errors import InputError
 
 # Called with the share of a file that has been read.
 Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """File that is read, and the name that messages give it.
+
+    Parameters
+    ----------
+    path : Path
+        Where its bytes are: the file, or a temporary file with what was packed in it or came on standard input.
+    shown : Path
+        The name that the user knows.
+    suffix : str
+        Suffix that says the format, in small letters.
+    temporary : object, optional
+        The temporary file, which is removed when nothing refers to it any more.
+    """
+
+    path: Path
+    shown: Path
+    suffix: str
+    temporary: object = None
+
+    def __str__(self) -> str:
+        return str(self.shown)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +106,7 @@ class MissingCells:
             self._counts[j] += np.count_nonzero(bad[:, j])
         self._rows += len(bad)
 
-    def refuse(self, path: Path, names: list[str]) -> None:
+    def refuse(self, path: Path | Origin, names: list[str]) -> None:
         """Refuse the file if any was found; `names` are those of the last columns, where the first are left out.
 
         Raises
@@ -110,7 +142,9 @@ def listed(names: Sequence[str]) -> str:
     return shown if len(names) <= _MANY else f"{shown} and {len(names) - _MANY} more"
 
 
-def positions(path: Path, names: Sequence[str], columns: Sequence[str] | None, but: str | None = None) -> list[int]:
+def positions(
+    path: Path | Origin, names: Sequence[str], columns: Sequence[str] | None, but: str | None = None
+) -> list[int]:
     """Return the positions of the chosen columns among `names`, in the given order; for None all columns except `but`.
 
     Raises
@@ -137,7 +171,9 @@ def _refuse_repeated(subject: str, names: Sequence[str], advice: str) -> None:
         raise InputError(f"{subject} {listed(repeated)} occurs more than once; {advice}")
 
 
-def refuse_text(path: Path, text: Sequence[str], numeric: Sequence[str], *, chosen: bool, hint: str = "") -> None:
+def refuse_text(
+    path: Path | Origin, text: Sequence[str], numeric: Sequence[str], *, chosen: bool, hint: str = ""
+) -> None:
     """Refuse columns that hold no numbers; `hint` says what may have gone wrong with them.
 
     Raises
@@ -152,9 +188,126 @@ def refuse_text(path: Path, text: Sequence[str], numeric: Sequence[str], *, chos
         raise InputError(f"{subject}; leave {'them' if len(text) > 1 else 'it'} out of `columns`.")
     if not numeric:
         raise InputError(f"{subject}, and there are no others; a table of numbers is needed.")
-    raise InputError(f"{subject}; choose those to use with `columns={_choice(numeric)}`.")
+    raise InputError(f"{subject}; choose those to use with `columns={choice(numeric)}`.")
 
 
-def _choice(names: Sequence[str]) -> str:
+def choice(names: Sequence[str]) -> str:
+    """Return names as a list in Python, cut short when there are many."""
     few = ", ".join(map(repr, names[:_MANY]))
     return f"[{few}]" if len(names) <= _MANY else f"[{few}, ...]"
+
+
+def regrouped(pieces: Iterator[np.ndarray], size: int, skip: int = 0) -> Iterator[np.ndarray]:
+    """Yield the rows of `pieces` without the first `skip`, `size` at a time."""
+    held: list[np.ndarray] = []
+    count = 0
+    for piece in pieces:
+        left = piece[skip:]
+        skip = max(0, skip - len(piece))
+        while len(left):
+            held.append(left[: size - count])
+            left = left[size - count :]
+            count += len(held[-1])
+            if count == size:
+                yield np.concatenate(held)
+                held, count = [], 0
+    if count:
+        yield np.concatenate(held)
+
+
+STANDARD_INPUT = Path("-")
+
+_SHOWN = Path("standard input")
+
+# The standard input of this process, which can be read only once.
+_read: list[Origin] = []
+
+
+def _zstd(path: Path) -> IO[bytes]:
+    import pyarrow
+
+    return cast(IO[bytes], pyarrow.input_stream(str(path), compression="zstd"))
+
+
+# Suffix of each kind of compression, its first bytes, and the function that opens such a file.
+_PACKINGS: dict[str, tuple[bytes, Callable[[Path], Any]]] = {
+    ".gz": (b"\x1f\x8b", gzip.GzipFile),
+    ".bz2": (b"BZh", bz2.BZ2File),
+    ".zst": (b"\x28\xb5\x2f\xfd", _zstd),
+}
+PACKED_SUFFIXES = tuple(_PACKINGS)
+
+
+def unpacked(path: Path) -> Origin:
+    """Return where the bytes of a file are: in itself or, for a packed one and standard input, in a temporary file.
+
+    Parameters
+    ----------
+    path : Path
+        The file; ``-`` for standard input.
+
+    Raises
+    ------
+    InputError
+        If it is packed in another way than its name says, or damaged.
+    """
+    if path == STANDARD_INPUT:
+        if not _read:
+            _read.append(_standard_input())
+        return _read[0]
+    suffix = path.suffix.lower()
+    if suffix not in _PACKINGS:
+        return Origin(path, path, suffix)
+    magic, _ = _PACKINGS[suffix]
+    with open(path, "rb") as file:
+        if file.read(len(magic)) != magic:
+            raise InputError(f"{path} is named {suffix} but its content is not; rename it or save it again.")
+    return _unpack(Origin(path, path, suffix), suffix, path.with_suffix("").suffix.lower())
+
+
+def _unpack(packed: Origin, packing: str, suffix: str) -> Origin:
+    import pyarrow
+
+    copy = tempfile.NamedTemporaryFile(prefix="isopleth-")  # noqa: SIM115 - removed with the origin that holds it
+    try:
+        with _PACKINGS[packing][1](packed.path) as file:
+            shutil.copyfileobj(file, copy, 2**20)
+    except (EOFError, zlib.error, pyarrow.ArrowException, OSError) as error:
+        if getattr(error, "errno", None) is not None:
+            raise
+        raise InputError(f"{packed} is damaged or cut short; compress it again.") from None
+    copy.flush()
+    return Origin(Path(copy.name), packed.shown, suffix, copy)
+
+
+def _standard_input() -> Origin:
+    """Copy standard input; its first bytes say the format."""
+    copy = tempfile.NamedTemporaryFile(prefix="isopleth-")  # noqa: SIM115 - removed with the origin that holds it
+    shutil.copyfileobj(sys.stdin.buffer, copy, 2**20)
+    copy.flush()
+    origin = Origin(Path(copy.name), _SHOWN, "", copy)
+    beginning = _beginning(origin.path)
+    for packing, (magic, _) in _PACKINGS.items():
+        if beginning.startswith(magic):
+            origin = _unpack(origin, packing, "")
+    return Origin(origin.path, _SHOWN, _suffix_by_content(origin.path), origin.temporary)
+
+
+def _beginning(path: Path) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(64)
+
+
+def _suffix_by_content(path: Path) -> str:
+    beginning = _beginning(path)
+    if beginning.startswith(b"PAR1\x15"):
+        return ".parquet"
+    if beginning.startswith(b"\x93NUMPY"):
+        return ".npy"
+    if beginning.startswith(b"PK\x03\x04"):
+        try:
+            with ZipFile(path) as archive:
+                return ".npz" if any(name.endswith(".npy") for name in archive.namelist()) else ".xlsx"
+        except BadZipFile:
+            return ".npz"
+    return ".jsonl" if beginning.lstrip().startswith(b"{") else ".csv"

@@ -14,9 +14,23 @@ import numpy as np
 from isopleth.errors import InputError
 from isopleth.io.csv_file import CsvSource, read_csv, read_csv_labels, read_csv_names
 from isopleth.io.files import check_source
+from isopleth.io.frames import (
+    Frame,
+    Reading,
+    array_frame,
+    csv_chunks,
+    csv_frame,
+    json_frame,
+    missing_words,
+    numbers_of,
+    parquet_chunks,
+    parquet_frame,
+    whole_in_chunks,
+    workbook_frame,
+)
 from isopleth.io.numpy_file import NpySource, read_npz
 from isopleth.io.parquet_file import ParquetSource, read_parquet_labels, read_parquet_names
-from isopleth.io.source import Block, MissingCells, Progress, Source, UncheckedTable
+from isopleth.io.source import PACKED_SUFFIXES, Block, MissingCells, Origin, Progress, Source, UncheckedTable, unpacked
 from isopleth.io.text_columns import kind_of
 
 Columns = Sequence[str] | None
@@ -24,48 +38,91 @@ Columns = Sequence[str] | None
 
 @dataclass(frozen=True)
 class Format:
-    """File format: its first bytes, and how to read it as a whole, in blocks (None: not possible) and for its column names."""
+    """File format.
+
+    Its first bytes; how to read numbers as a whole, or in blocks (None: not possible); its column names; and how to read columns
+    of all kinds.
+    """
 
     magic: tuple[bytes, ...]
-    read: Callable[[Path, Columns, str | None], UncheckedTable]
-    open: Callable[[Path, Columns, str | None, Progress], Source] | None
-    names: Callable[[Path], list[str] | None]
+    read: Callable[[Origin, Columns, str | None, str | None], UncheckedTable]
+    open: Callable[[Origin, Columns, str | None, Progress, str | None], Source] | None
+    names: Callable[[Origin], list[str] | None]
+    frame: Callable[[Origin, Reading], Frame]
 
 
-def _no_names(path: Path) -> None:
+def _no_names(path: Origin) -> None:
     """Return None: arrays have no column names."""
 
 
 def _delimited(delimiter: str | None) -> Format:
     return Format(
         (),
-        lambda path, columns, but: read_csv(path, delimiter, columns, but),
-        lambda path, columns, but, progress: CsvSource(path, delimiter, columns, but, progress),
+        lambda path, columns, but, decimal: read_csv(path, delimiter, columns, but, decimal),
+        lambda path, columns, but, progress, decimal: CsvSource(path, delimiter, columns, but, progress, decimal),
         partial(read_csv_names, delimiter=delimiter),
+        lambda path, how: csv_frame(path, delimiter, how),
     )
 
 
 def _in_blocks(
-    magic: bytes, source: Callable[[Path, Columns, str | None], Source], names: Callable[[Path], list[str] | None]
+    magic: bytes,
+    source: Callable[[Origin, Columns, str | None], Source],
+    names: Callable[[Origin], list[str] | None],
+    frame: Callable[[Origin, Reading], Frame],
 ) -> Format:
     """Return a format that is read as a whole as one block."""
 
-    def whole(path: Path, columns: Columns, but: str | None) -> UncheckedTable:
+    def whole(path: Origin, columns: Columns, but: str | None, decimal: str | None) -> UncheckedTable:
         found = source(path, columns, but)
         values = next((block.values for block in found.blocks(max(found.n_rows, 1))), None)
         if values is None:
             values = np.empty((0, len(found.names)))
         return UncheckedTable(values, found.names, found.named)
 
-    return Format((magic,), whole, lambda path, columns, but, progress: source(path, columns, but), names)
+    return Format(
+        (magic,), whole, lambda path, columns, but, progress, decimal: source(path, columns, but), names, frame
+    )
 
+
+def _by_frame(magic: tuple[bytes, ...], frame: Callable[[Origin, Reading], Frame]) -> Format:
+    """Return a format of which the numbers are those of its frame."""
+
+    def whole(path: Origin, columns: Columns, but: str | None, decimal: str | None) -> UncheckedTable:
+        found = frame(path, Reading(columns, () if but is None else (but,)))
+        return numbers_of(found, path, chosen=columns is not None)
+
+    return Format(magic, whole, None, lambda path: frame(path, Reading(most=1)).names, frame)
+
+
+def _npy_frame(path: Origin, how: Reading) -> Frame:
+    source = NpySource(path, None, None)
+    rows = source.n_rows if how.most is None else min(source.n_rows, how.most)
+    return array_frame(path, next(source.blocks(max(rows, 1))).values, source.names, how)
+
+
+def _npz_frame(path: Origin, how: Reading) -> Frame:
+    table = read_npz(path, None, None)
+    return array_frame(path, table.values, table.names, how)
+
+
+# What stands between the cells of text files; None means: find out.
+_DELIMITERS = {".csv": None, ".tsv": "\t"}
 
 _FORMATS = {
-    ".csv": _delimited(None),
-    ".tsv": _delimited("\t"),
-    ".parquet": _in_blocks(b"PAR1", ParquetSource, read_parquet_names),
-    ".npy": _in_blocks(b"\x93NUMPY", NpySource, _no_names),
-    ".npz": Format((b"PK\x03\x04", b"PK\x05\x06"), read_npz, None, _no_names),
+    ".csv": _delimited(_DELIMITERS[".csv"]),
+    ".tsv": _delimited(_DELIMITERS[".tsv"]),
+    ".jsonl": _by_frame((), json_frame),
+    ".xlsx": _by_frame((b"PK\x03\x04",), workbook_frame),
+    ".parquet": _in_blocks(b"PAR1", ParquetSource, read_parquet_names, parquet_frame),
+    ".npy": _in_blocks(b"\x93NUMPY", NpySource, _no_names, _npy_frame),
+    ".npz": Format(
+        (b"PK\x03\x04", b"PK\x05\x06"),
+        lambda path, columns, but, decimal: read_npz(path, columns, but),
+        None,
+        _no_names,
+        _npz_frame,
+    ),
 }
 
 # Each holds a byte that no text begins with: a column may well be called PK or PAR1.
@@ -74,29 +131,31 @@ _BINARY = {
     b"\x93NUMPY": "an .npy file",
     b"PK\x03\x04": "a zip archive (an .npz file or a workbook)",
     b"\x1f\x8b": "compressed by gzip",
+    b"\x28\xb5\x2f\xfd": "compressed by zstd",
     b"\x80": "a pickle or other binary data",
 }
 
 
-def recognised(path: str | os.PathLike[str]) -> tuple[Path, Format]:
-    """Return the file as a path, and its format.
+def recognised(path: str | os.PathLike[str]) -> tuple[Origin, Format]:
+    """Return where the bytes of a file are, and its format.
 
     Raises
     ------
     InputError
         If it is no readable file, of no kind that is read, or of another one than its name says.
     """
-    source = check_source(path)
-    kind = _FORMATS.get(source.suffix.lower())
+    source = unpacked(check_source(path))
+    kind = _FORMATS.get(source.suffix)
     if kind is None:
-        raise InputError(f"{source}: {source.suffix!r} files are not read; use one of {', '.join(_FORMATS)}.")
+        names = f"{', '.join(_FORMATS)} (of text also {', '.join(PACKED_SUFFIXES)})"
+        raise InputError(f"{source}: {source.suffix!r} files are not read; use one of {names}.")
     _check_beginning(source, kind)
     return source, kind
 
 
-def _check_beginning(source: Path, kind: Format) -> None:
+def _check_beginning(source: Origin, kind: Format) -> None:
     """Refuse a file whose first bytes are of another format than its suffix."""
-    with open(source, "rb") as file:
+    with open(source.path, "rb") as file:
         beginning = file.read(8)
     if not beginning:
         raise InputError(f"{source} is empty; a table of numbers is needed.")
@@ -109,7 +168,7 @@ def _check_beginning(source: Path, kind: Format) -> None:
         raise InputError(f"{source} is named {source.suffix} but its content is not; rename it or save it again.")
 
 
-def check_shape(source: Path, rows: int, width: int, min_rows: int) -> None:
+def check_shape(source: Origin, rows: int, width: int, min_rows: int) -> None:
     """Refuse a table without columns, or with fewer than `min_rows` rows."""
     if not width:
         raise InputError(f"{source} has no columns; a table of numbers is needed.")
@@ -144,14 +203,21 @@ class Table:
 
 
 def read_table(
-    path: str | os.PathLike[str], columns: Sequence[str] | None = None, *, but: str | None = None, min_rows: int = 2
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    *,
+    but: str | None = None,
+    min_rows: int = 2,
+    decimal: str | None = None,
 ) -> Table:
     """Read a table of numbers.
 
-    The suffix decides the format: .csv (comma, semicolon or tab; a first line without numbers is the header), .tsv,
-    .parquet, .npy, and .npz (its array ``X``, or its only two-dimensional one). Booleans are read as 0 and 1. Of text
-    that pandas wrote, an index without a name that counts the rows is left out, and 0, 1, 2, ... in the first line are
-    a header; a warning says so.
+    The suffix decides the format: .csv (cells between tabs, semicolons, bars, commas or blanks; a first line without
+    numbers is the header), .tsv, .jsonl (one object a line), .xlsx (the first sheet), .parquet, .npy, and .npz (its array
+    ``X``, or its only two-dimensional one). A further suffix .gz, .bz2 or .zst says that the file is compressed. The path
+    ``-`` is standard input. Decimal commas and signs between groups of three digits are recognised in text. Booleans are
+    read as 0 and 1. Of text that pandas wrote, an index without a name that counts the rows is left out, and 0, 1, 2, ...
+    in the first line are a header; a warning says so.
 
     Parameters
     ----------
@@ -163,11 +229,14 @@ def read_table(
         The column that "all" leaves out, as the classes of the rows.
     min_rows : int, default=2
         Fewer rows than this are refused.
+    decimal : {".", ","}, optional
+        Decimal sign of text; recognised by default.
 
     Returns
     -------
     Table
-        Every value finite.
+        Every value finite. Its arrays begin with row 0; messages name a row of a text file by its line and a row of another
+        file by its number, both counted from 1.
 
     Raises
     ------
@@ -188,12 +257,125 @@ def read_table(
     >>> folder.cleanup()
     """
     source, kind = recognised(path)
-    table = kind.read(source, columns, but)
+    table = kind.read(source, columns, but, decimal)
     check_shape(source, len(table.values), table.values.shape[1], min_rows)
     missing = MissingCells(len(table.names))
     missing.add(Block(table.values, table.lines))
     missing.refuse(source, table.names)
-    return Table(table.values, table.names, table.named, source, table.lines)
+    return Table(table.values, table.names, table.named, source.shown, table.lines)
+
+
+def read_frame(
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    *,
+    exclude: Sequence[str] = (),
+    missing: Sequence[str] | None = None,
+    decimal: str | None = None,
+    min_rows: int = 2,
+    most: int | None = None,
+) -> Frame:
+    """Read a table with columns of all kinds: numbers, words, booleans, times and missing cells.
+
+    A column is one of numbers if all cells that are not missing are numbers, and one of times if all are dates in one
+    format. :class:`isopleth.columns.TableColumns` decides what each column is used as.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, in a format of :func:`read_table`.
+    columns : sequence of str, optional
+        Columns to read, in this order; all by default. Files without names have ``x1``, ``x2``, ...
+    exclude : sequence of str
+        Columns that are not read.
+    missing : sequence of str, optional
+        Words that mean a missing cell, besides the empty cell; by default NA, N/A, NaN, null, ? and a few others.
+    decimal : {".", ","}, optional
+        Decimal sign of text; recognised by default.
+    min_rows : int, default=2
+        Fewer rows than this are refused.
+    most : int, optional
+        Read the first rows only, so many at most: a file larger than memory shows its kinds of columns so.
+
+    Returns
+    -------
+    Frame
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read as a table, or a column has dates in two formats. The message says what is wrong, where,
+        and what to do.
+    MissingExtraError
+        If the format needs a package that is not installed.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name) / "orders.csv"
+    >>> _ = path.write_text("day;price;colour\\n31.01.2024;1,50;red\\n01.02.2024;NA;blue\\n")
+    >>> frame = read_frame(path)
+    >>> frame.data.column("price").to_pylist(), frame.data.column("colour").to_pylist()
+    ([1.5, None], ['red', 'blue'])
+    >>> folder.cleanup()
+    """
+    source, kind = recognised(path)
+    frame = kind.frame(source, Reading(columns, exclude, missing_words(missing), decimal, most))
+    check_shape(source, len(frame.data), len(frame.names), min_rows)
+    return frame
+
+
+def read_frame_chunks(
+    path: str | os.PathLike[str],
+    like: Frame,
+    rows: int,
+    *,
+    missing: Sequence[str] | None = None,
+    decimal: str | None = None,
+) -> Iterator[Frame]:
+    """Read a table with columns of all kinds in chunks, for files larger than memory.
+
+    Text and Parquet files are read chunk by chunk, and files of other formats as a whole.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, in a format of :func:`read_table`.
+    like : Frame
+        The first rows of it, by :func:`read_frame` with `most`: they decide the columns, and which of these hold words.
+    rows : int
+        Rows of a chunk; the last may have fewer.
+    missing, decimal
+        As for :func:`read_frame`.
+
+    Yields
+    ------
+    Frame
+
+    Raises
+    ------
+    InputError
+        As :func:`read_frame`, when the chunk is reached.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name) / "orders.csv"
+    >>> _ = path.write_text("price,colour\\n1.5,red\\n2,blue\\n3,red\\n")
+    >>> first = read_frame(path, most=2)
+    >>> [chunk.data.column("colour").to_pylist() for chunk in read_frame_chunks(path, first, 2)]
+    [['red', 'blue'], ['red']]
+    >>> folder.cleanup()
+    """
+    source, kind = recognised(path)
+    how = Reading(like.names, (), missing_words(missing), decimal)
+    if source.suffix in _DELIMITERS:
+        return csv_chunks(source, _DELIMITERS[source.suffix], how, like, rows)
+    if source.suffix == ".parquet":
+        return parquet_chunks(source, how, like, rows)
+    return whole_in_chunks(kind.frame(source, how), rows)
 
 
 def read_names(path: str | os.PathLike[str]) -> list[str] | None:
@@ -243,6 +425,7 @@ class FileRows:
     n_rows: int
     _blocks: Source
     _stamp: tuple[int, int]
+    _origin: Origin
 
     @property
     def chunk_rows(self) -> int:
@@ -268,7 +451,7 @@ class FileRows:
         Raises
         ------
         InputError
-            If the file has changed since it was looked through, or is not there any more.
+            If the file has changed since it was checked, or has been removed.
         """
         found = start
         for block in self._blocks.blocks(rows or self.chunk_rows, start):
@@ -279,7 +462,7 @@ class FileRows:
 
     def _check(self, found: int, *, whole: bool = False) -> None:
         try:
-            same = _stamp(self.source) == self._stamp
+            same = _stamp(self._origin.path) == self._stamp
         except OSError as error:
             raise InputError(f"{self.source} has gone while it was read; run again when it is back.") from error
         if not same or (whole and found < self.n_rows):
@@ -298,6 +481,7 @@ def open_rows(
     but: str | None = None,
     min_rows: int = 2,
     progress: Progress = _unheard,
+    decimal: str | None = None,
 ) -> FileRows:
     """Check a table of numbers in one pass and open it to be read in chunks.
 
@@ -309,10 +493,10 @@ def open_rows(
     ----------
     path : path-like
         A .csv, .tsv, .parquet or .npy file.
-    columns, but, min_rows
+    columns, but, min_rows, decimal
         As for :func:`isopleth.io.read_table`.
     progress : callable, optional
-        Is called with the share of the file that has been looked through.
+        Called with the share of the file that has been checked.
 
     Returns
     -------
@@ -339,10 +523,10 @@ def open_rows(
         raise InputError(
             f"{source}: {source.suffix} files are only read as a whole; save the table as .npy or .parquet."
         )
-    stamp = _stamp(source)
-    blocks = kind.open(source, columns, but, progress)
+    stamp = _stamp(source.path)
+    blocks = kind.open(source, columns, but, progress, decimal)
     check_shape(source, blocks.n_rows, len(blocks.names), min_rows)
-    rows = FileRows(source, blocks.names, blocks.named, blocks.n_rows, blocks, stamp)
+    rows = FileRows(source.shown, blocks.names, blocks.named, blocks.n_rows, blocks, stamp, source)
     missing = blocks.missing or _missing_cells(rows, progress)
     missing.refuse(source, rows.names)
     return rows
@@ -377,16 +561,21 @@ def read_labels(path: Path, column: str) -> np.ndarray:
     InputError
         If there is no such column, or a row has no class; the message names the first.
     """
-    suffix = path.suffix.lower()
-    if suffix in (".csv", ".tsv"):
-        cells, lines = read_csv_labels(path, "\t" if suffix == ".tsv" else None, column)
+    origin, _ = recognised(path)
+    if origin.suffix in (".csv", ".tsv"):
+        cells, lines = read_csv_labels(origin, "\t" if origin.suffix == ".tsv" else None, column)
         _refuse_missing(path, column, _missing_words(cells), [f"line {line}" for line in lines])
         return np.array(cells)
-    if suffix == ".parquet":
-        values = read_parquet_labels(path, column)
+    if origin.suffix == ".parquet":
+        values = read_parquet_labels(origin, column)
         _refuse_missing(path, column, [_is_missing(v) for v in values], [f"row {i + 1}" for i in range(len(values))])
         return np.array(values)
-    return read_table(path, [column]).values[:, 0]
+    frame = read_frame(path, [column])
+    if isinstance(frame.data, np.ndarray):
+        return read_table(path, [column]).values[:, 0]
+    values = frame.data.column(column).to_pylist()
+    _refuse_missing(path, column, [_is_missing(v) for v in values], [frame.place(i) for i in range(len(values))])
+    return np.array(values)
 
 
 def _missing_words(cells: list[str]) -> list[bool]:

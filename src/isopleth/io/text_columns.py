@@ -12,10 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from isopleth.errors import DataWarning, InputError
-from isopleth.io.source import listed, refuse_text
+from isopleth.io.numerals import Numerals
+from isopleth.io.source import Origin, listed, refuse_text
 
 _MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 _BOOLEANS = {"true": 1.0, "false": 0.0}
+# Stands for digits and signs that are no number as the table writes them.
+_NO_NUMBER = "no number"
 # From here on, float64 holds only some of the integers.
 _ALL_INTEGERS = 2.0**53
 
@@ -58,27 +61,29 @@ class Column:
     first: dict[str, tuple[int, str]] = field(default_factory=dict)
     # Whether float64 does not hold some integer of the column.
     rounded: bool = False
+    numerals: Numerals = Numerals()  # noqa: RUF009 - frozen
 
     def add(self, cells: Sequence[str], lines: Sequence[int]) -> None:
         """Append the cells of some rows, and the lines on which these begin."""
+        written = cells if self.numerals.ordinary else [self.numerals.plain(cell) or _NO_NUMBER for cell in cells]
         try:
-            if "_" in "".join(cells):
+            if "_" in "".join(written):
                 raise ValueError("_ is no part of a number")
-            part = np.fromiter(map(float, cells), dtype=np.float64, count=len(cells))
+            part = np.fromiter(map(float, written), dtype=np.float64, count=len(cells))
             self.kinds["number"] += len(cells)
         except ValueError:
-            part = np.array([self._value(cell, line) for cell, line in zip(cells, lines, strict=True)])
+            part = np.array([self._value(*both) for both in zip(cells, written, lines, strict=True)])
         large = np.flatnonzero(np.isfinite(part) & (np.abs(part) >= _ALL_INTEGERS))
-        self.rounded = self.rounded or any(_is_other_integer(cells[i], part[i]) for i in large.tolist())
+        self.rounded = self.rounded or any(_is_other_integer(written[i], part[i]) for i in large.tolist())
         self.parts.append(part)
 
-    def _value(self, cell: str, line: int) -> float:
-        kind = kind_of(cell)
+    def _value(self, cell: str, written: str, line: int) -> float:
+        kind = kind_of(written if cell.strip() else cell)
         self.kinds[kind] += 1
         self.first.setdefault(kind, (line, cell))
         if kind == "boolean":
             return _BOOLEANS[cell.strip().lower()]
-        return float(cell) if kind == "number" else np.nan
+        return float(written) if kind == "number" else np.nan
 
     @property
     def values(self) -> np.ndarray:
@@ -91,7 +96,7 @@ class Column:
 
     @property
     def words(self) -> int:
-        """How many cells are neither numbers nor missing; booleans count only where numbers stand beside them."""
+        """Return the number of cells that are neither numbers nor missing; booleans count only in columns with numbers."""
         mixed = self.kinds["number"] or self.kinds["text"]
         return self.kinds["text"] + (self.kinds["boolean"] if mixed else 0)
 
@@ -116,9 +121,9 @@ def _is_other_integer(cell: str, value: float) -> bool:
     return re.fullmatch(r"\s*[-+]?\d+\s*", cell) is not None and int(cell) != int(value)
 
 
-def header_names(path: Path, first: list[str]) -> list[str] | None:
+def header_names(path: Path | Origin, first: list[str], numerals: Numerals = Numerals()) -> list[str] | None:  # noqa: B008
     """Return the column names in the first line, or None if it holds numbers."""
-    kinds = [kind_of(cell) for cell in first]
+    kinds = [kind_of(numerals.plain(cell) or cell) for cell in first]
     if _is_numbered(first) or ("number" not in kinds and "boolean" not in kinds):
         return [cell.strip() or f"x{j + 1}" for j, cell in enumerate(first)]
     if "text" in kinds:
@@ -132,13 +137,13 @@ def header_names(path: Path, first: list[str]) -> list[str] | None:
 
 
 def _is_numbered(first: list[str]) -> bool:
-    """Whether the line is 0, 1, 2, ..., the header of a frame made of an array, or that after a blank for its index."""
+    """Return whether a line is 0, 1, 2, ...: the header of a frame made of an array, with or without a blank for its index."""
     names = first[1:] if first and not first[0].strip() else first
     return len(names) > 1 and [name.strip() for name in names] == [str(j) for j in range(len(names))]
 
 
-def warn_of_numbered_header(path: Path, first: list[str]) -> None:
-    """Say so where a header could be meant as a row."""
+def warn_of_numbered_header(path: Path | Origin, first: list[str]) -> None:
+    """Warn if the first line may be a row and not a header."""
     if _is_numbered(first):
         warnings.warn(
             f"{path}: the first line counts the columns from 0, so it is taken as a header and not as a row.",
@@ -148,7 +153,7 @@ def warn_of_numbered_header(path: Path, first: list[str]) -> None:
 
 
 class RowNumbers:
-    """Whether the first column has no name and counts the rows, as the index of a frame does.
+    """Check whether the first column has no name and counts the rows, as the index of a frame does.
 
     Parameters
     ----------
@@ -170,7 +175,7 @@ class RowNumbers:
         )
         self._next = begin + len(values)
 
-    def found(self, path: Path) -> bool:
+    def found(self, path: Path | Origin) -> bool:
         """Return the answer when all rows have been added, with a warning if it is yes."""
         if self._possible:
             warnings.warn(
@@ -179,7 +184,7 @@ class RowNumbers:
         return self._possible
 
 
-def look_at(path: Path, columns: list[Column], *, chosen: bool) -> None:
+def look_at(path: Path | Origin, columns: list[Column], *, chosen: bool) -> None:
     """Refuse words and warn of rounding.
 
     Raises
@@ -191,8 +196,8 @@ def look_at(path: Path, columns: list[Column], *, chosen: bool) -> None:
     _warn_of_rounding(path, columns)
 
 
-def _refuse_words(path: Path, columns: list[Column], *, chosen: bool) -> None:
-    """Mostly words is a column that was not meant; mostly numbers is a cell that went wrong."""
+def _refuse_words(path: Path | Origin, columns: list[Column], *, chosen: bool) -> None:
+    """Refuse columns that hold mostly words by their name, and a word among numbers by its line."""
     text = [column for column in columns if column.words and column.words >= column.kinds["number"]]
     numeric = [column.name for column in columns if column not in text]
     refuse_text(path, [column.name for column in text], numeric, chosen=chosen, hint=_hint_at_commas(text))
@@ -213,7 +218,7 @@ def _hint_at_commas(text: list[Column]) -> str:
     return f" (line {found[0][0]} has {cut(found[0][1])}: decimals are written with a point)" if found else ""
 
 
-def _warn_of_rounding(path: Path, columns: list[Column]) -> None:
+def _warn_of_rounding(path: Path | Origin, columns: list[Column]) -> None:
     rounded = [column.name for column in columns if column.rounded]
     if rounded:
         warnings.warn(

@@ -13,7 +13,7 @@ from typing import IO, Any, TextIO
 
 import numpy as np
 
-from isopleth.errors import InputError, require
+from isopleth.errors import InputError
 from isopleth.io.files import atomic_write, check_target
 
 TABLE_SUFFIXES = (".csv", ".parquet")
@@ -50,11 +50,10 @@ def check_table_target(path: str | os.PathLike[str], suffixes: tuple[str, ...] =
 
     Raises
     ------
-    InputError, MissingExtraError
+    InputError
         As :func:`write_table`.
     """
-    if check_suffix(path, suffixes) == ".parquet":
-        require("pyarrow.parquet", "parquet", "Writing Parquet")
+    check_suffix(path, suffixes)
     check_target(path)
 
 
@@ -96,8 +95,6 @@ def write_table(path: str | os.PathLike[str], columns: Mapping[str, np.ndarray],
     ------
     InputError
         If the suffix is neither, or the file cannot be written.
-    MissingExtraError
-        If Parquet is asked for and pyarrow is not installed.
     """
     check_table_target(path)
     write_blocks(path, iter([columns]), raw_text=raw_text)
@@ -119,7 +116,7 @@ def write_blocks(
 
     Raises
     ------
-    InputError, MissingExtraError
+    InputError
         As :func:`write_table`.
     """
     parquet = check_suffix(path, TABLE_SUFFIXES) == ".parquet"
@@ -185,8 +182,9 @@ def _cells(column: np.ndarray, written: Callable[[str], str]) -> list[Any]:
 
 
 def _write_parquet(file: IO[bytes], blocks: Iterator[Mapping[str, np.ndarray]]) -> None:
-    arrow = require("pyarrow", "parquet", "Writing Parquet")
-    parquet = require("pyarrow.parquet", "parquet", "Writing Parquet")
+    import pyarrow as arrow
+    from pyarrow import parquet
+
     tables = (arrow.table(dict(columns)) for columns in blocks)
     first = next(tables)
     with parquet.ParquetWriter(file, first.schema) as writer:

@@ -100,15 +100,15 @@ def _on_copy(product: Callable[[Array, Workspace], Array], s: Array) -> Array:
 class Kernel(ABC):
     r"""Radial kernel :math:`k(x, y) = \varphi(s)`, :math:`s = |x - y|^2/\ell^2`, :math:`\varphi(0) = 1`.
 
-    A kernel without `dim` is a choice, as users pass it to an estimator; :meth:`bind` returns the same kernel for a number of
-    columns, which can be evaluated. Kernels are immutable, comparable and hashable.
+    Users pass a kernel without `dim` to an estimator. :meth:`bind` returns the same kernel for a given number of columns; only a
+    kernel with `dim` can be evaluated. Kernels are immutable, comparable and hashable.
 
     To define a kernel, write a subclass. It must define
 
     - ``smoothness``, a number or a property: the order nu of the Matern kernel that is equally smooth at 0;
-    - ``_product(s, order, work)``, the formulas that :meth:`derivative` lists: `s` is an array that may be overwritten,
-      `work` provides scratch memory. Sums and solvers need order 0, gradients 1, Laplacians 2. An order that is passed on to
-      ``super()`` raises an error that names it.
+    - ``_product(s, order, work)``, the formulas that :meth:`derivative` lists: `s` is an array that may be overwritten, `work`
+      provides scratch memory. Sums and solvers need order 0, gradients 1, Laplacians 2. For orders that the kernel does not
+      define, return ``super()._product(s, order, work)``, which raises an error that names the order.
 
     and it may define
 

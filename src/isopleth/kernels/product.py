@@ -224,7 +224,7 @@ class LaplacianFactor(Factor):
         return np.asarray(np.where(tail >= 0.5, inside, np.where(place < 0.5, low + beyond, high - beyond)))
 
     def cumulative(self, t: np.ndarray, a: np.ndarray) -> np.ndarray:
-        """That of the Laplace distribution."""
+        """Distribution function of the Laplace distribution."""
         u = np.asarray(t - a)
         tail = 0.5 * np.exp(-np.abs(u))
         return np.where(u < 0.0, tail, 1.0 - tail)
@@ -248,7 +248,7 @@ class _LaplacianOverlap(LaplacianFactor):
                 step = overwrite(xp.abs, _difference(a[:, j], b[:, j], work))
                 s += step
                 if bool(_reach(a[:, j], b[:, j]) > _FURTHEST):
-                    step = xp.clip(step, max=_FURTHEST)
+                    step = xp.clip(step, None, _FURTHEST)  # by position: NumPy 2.0 needs both bounds
                 step += 1.0
                 product *= step
             s -= overwrite(xp.log, product)
@@ -322,7 +322,7 @@ class ColumnKernel(Kernel):
 
     @property
     def smoothness(self) -> float:
-        """That of the factor."""
+        """Smoothness of the factor."""
         return self.factor.smoothness
 
     @property

@@ -36,14 +36,15 @@ _ROWS_AT_ONCE = 512
 class Operator:
     r"""The sums :math:`\sum_j B(x_i, y_j)\, v_j` over points, where B is a kernel or derivatives of it.
 
-    The length scale is 1: scale the points before, and centre them, because far from the origin digits are lost. Sums are
-    computed tile by tile, without the matrix, unless :meth:`store` has kept it. Arrays may be of any array-API library; results
-    are of the library and on the device of `x`. NumPy computes for torch tensors in CPU memory, without a copy.
+    The length scale is 1, so scale the points first. Centre them too, because distances lose digits far from the origin. Sums
+    are computed tile by tile, without the whole matrix, unless :meth:`store` has stored it. Arrays may be of any array-API
+    library; results are of the library and on the device of `x`. Sums over torch tensors in CPU memory are computed by NumPy,
+    without a copy.
 
     Parameters
     ----------
     kernel : Kernel
-        Kernel, bound to the dimension of the points or to none.
+        The kernel, with or without its `dim`.
     x : array of shape (n, d)
         Points at which the sums are computed.
     y : array of shape (m, d), optional
@@ -53,7 +54,8 @@ class Operator:
     memory_limit : float, default=2**30
         Bytes that the matrix and the scratch of all threads may take together, in addition to the points.
     n_jobs : int or None, default=-1
-        Threads; -1 is all processors, None is one or what joblib.parallel_config says. Other devices use one.
+        Number of threads: -1 uses all processors; None uses one,
+        or the number set by ``joblib.parallel_config``. Other devices use one.
     dim : int, optional
         Dimension for the kernel if the columns are coordinates in a subspace that contains all points; otherwise their number.
 
@@ -101,7 +103,7 @@ class Operator:
         return self._library.asarray(a, device="cpu") if isinstance(a, np.ndarray) and self._library is not np else a
 
     def store(self, within: float | None = None) -> Self:
-        """Compute and keep the matrix if it takes at most `within` bytes; otherwise products stay tile by tile.
+        """Compute and store the matrix if it takes at most `within` bytes. Otherwise products are computed tile by tile.
 
         The default of `within` is the memory limit less the scratch for tiles.
         """
@@ -123,7 +125,7 @@ class Operator:
 
     @property
     def stored(self) -> bool:
-        """True if the matrix is kept."""
+        """True if the matrix is stored."""
         return self._matrix is not None
 
     def part(self, rows: slice, columns: slice, memory_limit: float) -> Operator:

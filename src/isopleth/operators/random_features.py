@@ -38,7 +38,7 @@ class RandomFeatures:
     memory_limit : float, default=2**30
         Bytes for the features of blocks of rows, in all threads together.
     n_jobs : int or None, default=-1
-        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
+        Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
 
     References
     ----------

@@ -9,8 +9,16 @@ import numpy as np
 from isopleth.backend import Array, add_at, host_view, namespace, on_processor, overwrite
 from isopleth.kernels import Kernel, Workspace
 from isopleth.kernels.base import cap
-from isopleth.operators.blocks import Block, Evaluate, EvaluateFor, Matrix, Tile
-from isopleth.operators.curvature import laplacian_slope, second_derivative, slope_and_bend
+from isopleth.operators.blocks import (
+    Block,
+    Evaluate,
+    EvaluateFor,
+    Matrix,
+    Tile,
+    laplacian_slope,
+    second_derivative,
+    slope_and_bend,
+)
 
 # Derivatives of rough kernels are infinite at 0, where limits along opposite directions cancel. Below, a term with the factor
 # x - y is therefore 0 for pairs that coincide.

@@ -9,7 +9,7 @@ import numpy as np
 
 from isopleth.density import SOSREP
 from isopleth.errors import InputError
-from isopleth.io.deviations import robust_z
+from isopleth.length_scales import robust_z
 from isopleth.plotting.density import Isopleths, draw_isopleths
 from isopleth.plotting.style import BLACK, GREY, MASSES, VERMILLION, beyond_frame, halo, new_figure, write_note
 from isopleth.plotting.view import View, draw_dots, robust_range, some
@@ -36,9 +36,9 @@ def plot_anomalies(
     """Draw the anomalies of a table.
 
     The left panel shows the two columns in which the flagged rows deviate most from the rest, with the regions that
-    hold 50, 80, 95 and 99 % of a density fitted to these columns of the other rows; flagged rows are ringed and
-    numbered from the least likely on. The right panel shows all scores, sorted. Where nothing is flagged, the ten least
-    likely rows stand in for flagged ones, in black.
+    hold 50, 80, 95 and 99 % of a density fitted to these columns of the other rows. Flagged rows have a ring and
+    a number, 1 for the least likely row. The right panel shows all scores, sorted. If no row is flagged, the ten least
+    likely rows are marked instead, in black.
 
     Parameters
     ----------
@@ -105,10 +105,10 @@ def _view(values: np.ndarray, names: list[str], extreme: np.ndarray) -> View:
 
 def _isopleths(points: np.ndarray, plain: np.ndarray) -> Isopleths:
     """Draw the isopleths of a density of the rows that are not flagged."""
-    # So many may be flagged that the others have no density; then all rows have one.
+    # If so many rows are flagged that the others have no density, the density of all rows is drawn.
     rows = points[plain] if len(plain) > 1 and np.ptp(points[plain], axis=0).all() else points
     with warnings.catch_warnings():
-        # The picture is a sketch of two columns; what the density of the whole table had to say has been said.
+        # Warnings about the whole table were given when the detector was fitted; those about two of its columns do not matter.
         warnings.simplefilter("ignore")
         return Isopleths.of(SOSREP().fit(some(rows, _MOST_FITTED)), MASSES)
 
@@ -132,7 +132,7 @@ def _draw_scores(axes: Axes, scores: np.ndarray, p_values: np.ndarray, flagged: 
     quarter, three_quarters = np.percentile(scores, [25, 75])
     lowest = quarter - _WILD * (three_quarters - quarter)
     outside, scores = int((scores < lowest).sum()), np.maximum(scores, lowest)
-    # On a logarithmic axis, of many ranks only these can be told apart.
+    # Of many ranks, only these can be distinguished on a logarithmic axis.
     visible = np.unique(np.geomspace(1, n, _MOST_FITTED).astype(int)) - 1
     plain, ringed = visible[~flagged[visible]], visible[flagged[visible]]
     axes.plot(rank[plain], scores[plain], ".", color=GREY, markersize=4, label=f"not flagged ({n - flagged.sum():,})")

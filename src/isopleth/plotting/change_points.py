@@ -23,13 +23,13 @@ MEANINGS = {"level": "level", "line": "level or slope", "scatter": "scatter", "s
 def plot_change_points(changes: Any, names: list[str] | None = None) -> Figure:
     """Draw a series with its changes, and below it the score curve.
 
-    A line marks the first step of what is new; its style says what changed. Segments carry their mean where only levels,
-    scatter or shape change. Of long series each point of the curves is the extreme of the steps that it stands for.
+    A vertical line marks the first step after each change; its style shows what changed. If only levels, scatter or shape
+    change, the mean of each segment is drawn. In a long series, each point of the curves is the extreme value of several steps.
 
     Parameters
     ----------
     changes : ChangePoints
-        What :class:`~isopleth.ChangePointDetector` found.
+        Result of :class:`~isopleth.ChangePointDetector`.
     names : list of str, optional
         One a column of the series.
 

@@ -22,7 +22,7 @@ def plot_class_priors(priors: Any, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     priors : ClassPriors
-        What :meth:`ClassPriorEstimator.estimate` answered.
+        Result of :meth:`ClassPriorEstimator.estimate`.
     ax : matplotlib.axes.Axes, optional
         Where to draw; None makes a figure without pyplot, so that no window opens and no display is needed.
 

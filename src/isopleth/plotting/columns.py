@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from isopleth.backend import to_numpy
 from isopleth.density.bounds import Bounds
 from isopleth.density.search import Search
-from isopleth.entry import check_rows
+from isopleth.entry import enter
 from isopleth.errors import InputError
 
 # Of the range of the centres: no nearer to a bound is a density looked at, which on the bound itself is none.
@@ -62,7 +62,7 @@ class Section:
         """Return the chosen columns of `rows`, or an empty array for None."""
         if rows is None:
             return np.empty((0, len(self.columns)))
-        return check_rows(self.whole, rows, reset=False)[:, self.columns]
+        return enter(self.whole, rows).rows[:, self.columns]
 
     def level_set(self, masses: np.ndarray) -> np.ndarray:
         """Return the log-density thresholds of the regions that hold `masses`."""

@@ -10,7 +10,6 @@ import numpy as np
 
 from isopleth.errors import InputError
 from isopleth.plotting.columns import Section
-from isopleth.plotting.labels import label_places
 from isopleth.plotting.style import (
     BLUE,
     MASSES,
@@ -19,6 +18,7 @@ from isopleth.plotting.style import (
     fills,
     given_or_new,
     halo,
+    label_places,
     percent,
     write_note,
 )
@@ -100,8 +100,8 @@ def plot_density(
     masses : sequence of float, default=(0.5, 0.8, 0.95, 0.99)
         Masses of the regions, between 0 and 1.
     rows : array-like or data frame of shape (n_samples, n_features), optional
-        Rows to draw as dots, with all the columns of `density`. Those far beyond the centres are drawn at the edge of the
-        frame, and of more than 5,000 as many, drawn at random, are shown; the picture then says so.
+        Rows to draw as dots, with all the columns of `density`. Rows far beyond the centres are drawn at the edge of the
+        frame. If there are more than 5,000 rows, 5,000 of them are drawn, chosen at random. A note in the picture says so.
     ax : matplotlib.axes.Axes, optional
         Where to draw; None makes a figure without pyplot, so that no window opens and no display is needed.
 

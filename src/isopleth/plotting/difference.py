@@ -12,12 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import to_numpy
 from isopleth.difference import LSDD
-from isopleth.difference.interval import normal_quantile
-from isopleth.difference.regions import check_mass
-from isopleth.entry import check_rows
+from isopleth.difference.fitted import check_mass
+from isopleth.difference.squared_l2 import normal_quantile
+from isopleth.entry import enter
 from isopleth.errors import InputError
-from isopleth.io.deviations import robust_z
-from isopleth.plotting.labels import label_places
+from isopleth.length_scales import robust_z
 from isopleth.plotting.style import (
     BLACK,
     BLUE,
@@ -27,6 +26,7 @@ from isopleth.plotting.style import (
     fills,
     given_or_new,
     halo,
+    label_places,
     percent,
     write_note,
 )
@@ -162,7 +162,7 @@ def _dots(difference: LSDD, rows: Any, columns: np.ndarray) -> list[np.ndarray]:
         return [np.empty((0, len(columns)))] * 2
     if isinstance(rows, np.ndarray) or len(rows) != 2:
         raise InputError("rows: expected a tuple of two, the rows of the first and those of the second sample.")
-    return [check_rows(difference, part, reset=False)[:, columns] for part in rows]
+    return [enter(difference, part).rows[:, columns] for part in rows]
 
 
 def _frame(centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

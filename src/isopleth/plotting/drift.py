@@ -21,7 +21,7 @@ def plot_drift(alarms: Any, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     alarms : DriftAlarms
-        What :meth:`DriftMonitor.update` found.
+        Result of :meth:`DriftMonitor.update`.
     ax : matplotlib.axes.Axes, optional
         Where to draw; None makes a figure without pyplot, so that no window opens and no display is needed.
 

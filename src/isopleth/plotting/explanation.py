@@ -20,13 +20,13 @@ _LETTER = 0.019
 def plot_explanation(explanation: Any, row: int = 0, ax: Axes | None = None) -> Axes:
     """Draw the columns that make a row unlikely.
 
-    A bar is the rise of the score of the row when the value of that column alone is replaced by the one that suits the
-    rest of the row best; the two values stand beside it. At most ten columns are drawn, those of the largest rise.
+    A bar is the rise of the score of the row if the value of that column alone is replaced by the value that gives the highest
+    score. The two values are printed beside the bar. At most ten columns are drawn, those with the largest rise.
 
     Parameters
     ----------
     explanation : Explanation
-        What :meth:`AnomalyDetector.explain` found.
+        Result of :meth:`AnomalyDetector.explain`.
     row : int, default=0
         Number of the row among those explained; negative numbers count from the end.
     ax : matplotlib.axes.Axes, optional

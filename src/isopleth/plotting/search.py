@@ -20,14 +20,14 @@ _HEADROOM = 2.0
 def plot_search(path: Any, ax: Axes | None = None) -> Axes:
     """Draw the held-out losses of a search for a length scale.
 
-    Each scale that was computed is a dot with a bar of one standard error each way; the chosen one is marked. At the top
-    stand scales whose loss is beyond the frame and those of infinite loss, which are never chosen, with the share of
-    held-out rows that made it so; at the bottom those that a lazy search left out.
+    Each scale that was computed is a dot with a bar of one standard error in each direction; the chosen one is marked. Scales
+    whose loss is above the frame are drawn at its top. So are scales of infinite loss, which are never chosen, with the share
+    of the held-out rows that have an infinite loss. Scales that the search did not need to compute are drawn at the bottom.
 
     Parameters
     ----------
     path : SearchPath
-        What the search found: ``search_path_`` of a density fitted with ``length_scale=Search()``.
+        Result of a search: ``search_path_`` of a density fitted with ``length_scale=Search()``.
     ax : matplotlib.axes.Axes, optional
         Where to draw; None makes a figure without pyplot, so that no window opens and no display is needed.
 
@@ -87,7 +87,7 @@ def _frame(path: Any, finite: np.ndarray) -> tuple[float, float]:
     best = path.losses[path.best_index]
     error = np.nan_to_num(path.standard_errors[path.best_index])
     place = int(np.sum(finite[: path.best_index]))
-    # Where the largest scale is the best, the next smaller one says how steep the losses are.
+    # If the largest scale is the best, the next smaller one shows how steep the losses are.
     beside = losses[-1] if place < len(losses) - 1 else losses[max(place - 1, 0)]
     span = max(beside - best, error)
     if not span > 0:  # the only loss, or all are equal

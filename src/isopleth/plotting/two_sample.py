@@ -31,16 +31,17 @@ _STANDING_OUT = 0.5
 def plot_two_samples(result: Any, names: Any = None, labels: Any = ("X", "Y")) -> Figure:
     """Draw how two samples differ.
 
-    The left panel has the columns by how clearly each differs alone, with p-values adjusted for their number. The right one
-    shows the rows of both samples in the two columns that differ most clearly, strong where the fitted excess of their own
-    sample is at least half of its largest value; a single column is drawn as two histograms.
+    The left panel shows for each column how clearly it differs on its own, with p-values adjusted for the number of columns.
+    The right panel shows the rows of both samples in the two columns that differ most clearly. Rows are drawn in a strong
+    colour where the fitted excess of their own sample is at least half of its largest value. A single column is drawn as two
+    histograms.
 
     Parameters
     ----------
     result : TwoSampleResult
         Answer of :func:`~isopleth.two_sample_test`.
     names : sequence of str, optional
-        What the columns are called; those of the result when left out.
+        Names of the columns; by default those of the result.
     labels : sequence of two str, default=("X", "Y")
         What the samples are called.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isopleth.io.deviations import robust_z
+from isopleth.length_scales import robust_z
 from isopleth.plotting.style import GREY
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import loss_units, resolve_length_scale
-from isopleth.rows import distinct_rows
+from isopleth.rows import distinct_rows, merge_rows
 from isopleth.score.field import GaussianBase, KernelTerm, Normalizer, ScoreField, Term, ZetaTerm
 from isopleth.score.spaces import SPACES, Space
 from isopleth.solvers.regularizers import Regularizer, SpectralCutoff
@@ -106,7 +106,8 @@ class ScoreEstimator(BaseEstimator, ABC):
         self._forget()
         table = enter(self, X, sample_weight, reset=True, min_samples=2)
         backend = table.backend
-        rows, weights, place = distinct_rows(table.rows, table.weights)
+        merge = distinct_rows if self._samples_rows(len(table.rows)) else merge_rows
+        rows, weights, place = merge(table.rows, table.weights)
         space, z, base = self._resolve_frame(rows, weights, backend)
         fitted = self._fit_frame(space, z, weights, base, backend)
         self._centers, self._dual_coef = backend.array(fitted.centers), backend.array(fitted.coefficients)
@@ -115,6 +116,10 @@ class ScoreEstimator(BaseEstimator, ABC):
             setattr(self, name, value)
         self.grad_log_density_ = self._at_rows(table.rows, place, to_numpy(fitted.at_samples))
         return table.finish(self)
+
+    def _samples_rows(self, n: int) -> bool:
+        """Tell whether folds or samples are drawn from `n` rows, so that their order must not depend on that of the columns."""
+        return True
 
     def _forget(self) -> None:
         """Delete the results of an earlier fit, so that a fit that fails does not leave a mixture of two models."""

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth.backend import Array, Backend
 from isopleth.kernels import Kernel
-from isopleth.length_scales import loss_units
+from isopleth.length_scales import MEDIAN_ROWS, loss_units
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.score.base import FrameFit, ScoreEstimator, warn_if_all_is_cut
@@ -44,12 +44,12 @@ class KernelScore(ScoreEstimator):
     data, and to rotations if all columns share one length scale (the default). With one length scale, standardise columns of
     different units first.
 
-    Parameters that are not given are chosen by cross-validation with the mean Hyvarinen loss of held-out rows: the base measure,
-    the length scale, and the strength of full Tikhonov, which is at least 0.3 over the number of rows. The folds are the same in
-    every run. With more than 512 rows, bases and length scales are compared on 512 of them. Strengths are compared on all rows,
-    but folds are held out only until they have 2,000 rows together. The rule prefers simple models: the Gaussian alone, without
-    kernels, is replaced only if the loss falls by 1.5 standard errors, and a strength by a smaller one only if it falls by 0.5.
-    `search_path_` has all losses that were compared.
+    Parameters that are not given are chosen by cross-validation with the mean Hyvarinen loss of held-out rows: the base
+    measure, the length scale, and the strength of full Tikhonov, which is at least 0.3 over the number of rows. The folds are
+    the same in every run. With more than 512 rows, bases and length scales are compared on 512 of them. Strengths are compared
+    on all rows, but only as many folds are held out as have 2,000 rows together. The rule prefers simple models: the Gaussian
+    base alone is chosen unless kernels decrease the loss by 1.5 standard errors, and a smaller strength is chosen only if it
+    decreases the loss by 0.5 standard errors. `search_path_` has all losses that were compared.
 
     Parameters
     ----------
@@ -80,15 +80,15 @@ class KernelScore(ScoreEstimator):
     memory_limit : float, default=2**30
         Bytes that a fit may take in addition to the rows. Matrices that do not fit are computed again at each step.
     n_jobs : int or None, default=-1
-        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
+        Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
 
     Attributes
     ----------
     grad_log_density_ : ndarray of shape (n_samples, n_features)
         The score at the rows of `fit`.
     dual_coef_ : ndarray of shape (n_centers, n_features)
-        One vector for each distinct row, in frame coordinates. Truncated Tikhonov solves for them on first use, since the score
-        at the samples does not need them.
+        One vector for each distinct row, in the scaled coordinates of the fit. Truncated Tikhonov solves for them on first use,
+        since the score at the samples does not need them.
     centers_ : ndarray of shape (n_centers, n_features)
         The distinct rows of positive weight.
     weights_ : ndarray of shape (n_centers,)
@@ -96,7 +96,7 @@ class KernelScore(ScoreEstimator):
     zeta_factor_ : float
         The factor of :math:`\hat\zeta` in the score; 0 in truncated forms.
     base_ : GaussianBase or None
-        The base measure, in frame coordinates.
+        The base measure, in the scaled coordinates of the fit.
     regularizer_ : Regularizer
         The regularizer of the fit, given or chosen.
     length_scale_ : ndarray of shape (n_features,)
@@ -120,7 +120,7 @@ class KernelScore(ScoreEstimator):
     ConvergenceWarning
         If `tol` was not reached.
     DataWarning
-        If the columns differ much in spread, and the rule for the length scale gives one to all.
+        If the columns differ much in spread and have one common length scale.
 
     References
     ----------
@@ -177,16 +177,23 @@ class KernelScore(ScoreEstimator):
         """Return the regularizer that the parameters fix; None leaves the choice to cross-validation."""
         return self.regularizer
 
+    def _is_chosen(self) -> bool:
+        """Tell whether the length scale, the base or the regularizer is left to cross-validation."""
+        free = isinstance(self.length_scale, str) and self.length_scale == "auto"
+        return free or self.base == "auto" or self._fixed_regularizer() is None
+
+    def _samples_rows(self, n: int) -> bool:
+        return n > MEDIAN_ROWS or self._is_chosen()
+
     def _choose_scale_and_base(
         self, space: Space, rows: np.ndarray, weights: np.ndarray, backend: Backend
     ) -> tuple[np.ndarray, str | None]:
         free = isinstance(self.length_scale, str) and self.length_scale == "auto"
         scale = self._resolve_length_scale("median" if free else self.length_scale, rows, weights)
-        fixed = self._fixed_regularizer()
-        if not free and self.base != "auto" and fixed is not None:
+        if not self._is_chosen():
             return scale, self.base
         bases = (None, "gaussian") if self.base == "auto" else (self.base,)
-        candidates = Candidates(bases, FACTORS if free else (1.0,), fixed)
+        candidates = Candidates(bases, FACTORS if free else (1.0,), self._fixed_regularizer())
         unit = float(loss_units(scale, rows, weights)[0] / scale[0])
         self.search_path_ = select(space, Rows(rows, weights, scale, unit, self.folds, backend), candidates)
         return self.search_path_.length_scale, self.search_path_.base

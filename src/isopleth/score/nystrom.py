@@ -66,14 +66,14 @@ class NystromKEF(Streaming, ScoreEstimator):
     memory_limit : float, default=2**30
         Bytes that matrices and scratch of sums may take together.
     n_jobs : int or None, default=-1
-        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
+        Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
 
     Attributes
     ----------
     centers_ : ndarray of shape (m, n_features)
         The landmarks.
     dual_coef_ : ndarray of shape (m, n_features)
-        The coefficient vector of each landmark, in frame coordinates.
+        The coefficient vector of each landmark, in the scaled coordinates of the fit.
     weights_ : ndarray of shape (n_distinct,)
         Summed weights of the distinct rows of `fit`.
     regularizer_ : Regularizer

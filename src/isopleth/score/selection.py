@@ -72,7 +72,7 @@ class Candidates:
 
     @property
     def base_alone(self) -> bool:
-        """Whether the Gaussian base without kernels is one of the candidates."""
+        """Tell whether the Gaussian base without kernels is one of the candidates."""
         return self.regularizer is None and "gaussian" in self.bases
 
 
@@ -112,7 +112,7 @@ class Rows:
 
     @property
     def enough(self) -> bool:
-        """Whether there are enough rows to hold some out; if not, all losses are infinite and the strongest regularizer wins."""
+        """Tell whether enough rows can be held out; if not, all losses are infinite and the strongest regulariser is taken."""
         return len(self.values) >= 2 * self.folds
 
     @property

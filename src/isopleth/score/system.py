@@ -17,11 +17,10 @@ from isopleth.operators import Operator
 from isopleth.operators.threads import effective_n_jobs
 from isopleth.operators.tiles import HOST_TILE, SCRATCH_TILES, scratch, workers_for
 from isopleth.operators.vector_blocks import HOST_PAIRS
-from isopleth.score.spaces import CurlFree, Space
-from isopleth.score.splitting import Splitting
+from isopleth.score.spaces import CurlFree, Space, Splitting
 from isopleth.solvers import conjugate_gradients
 from isopleth.solvers.direct import Shifted, Spectrum, norm
-from isopleth.solvers.lanczos import Krylov, lanczos, largest_eigenvalue
+from isopleth.solvers.krylov import Krylov, lanczos, largest_eigenvalue
 from isopleth.solvers.regularizers import IterativeRegularizer, Regularizer, SpectralCutoff, Tikhonov
 
 # Most unknowns for which an eigendecomposition is faster than products with the matrix.
@@ -50,7 +49,7 @@ SPLITTING = 5
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """How a fit with a kernel at every row divides its memory limit.
+    """Division of the memory limit for a fit with a kernel at every row.
 
     - Tiles of streamed products take ``scratch``, at most half of the limit.
     - ``fixed`` is the scratch plus all vectors that do not depend on the solver.
@@ -104,7 +103,7 @@ class MemoryPlan:
 
     @property
     def stores(self) -> bool:
-        """Whether products are stored rather than streamed."""
+        """Tell whether products are stored rather than streamed."""
         return self.to_store <= self.limit
 
     @property
@@ -115,7 +114,7 @@ class MemoryPlan:
 
     @property
     def splits(self) -> bool:
-        """Whether a splitting fits in addition to the stored products."""
+        """Tell whether a splitting fits in addition to the stored products."""
         each = self.pairs / 2
         return self.stores and self.fixed + self.pairs + SPLITTING * each <= self.limit
 
@@ -202,7 +201,7 @@ class SampleSystem:
 
     @property
     def small(self) -> bool:
-        """Whether storing the whole matrix is faster, and fits in memory."""
+        """Tell whether storing the whole matrix is faster, and fits in memory."""
         return self.size <= DENSE and self._matrix_bytes(EIGEN) <= self.space.memory_limit
 
     def _matrix_bytes(self, copies: int) -> int:

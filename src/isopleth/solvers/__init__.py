@@ -10,10 +10,9 @@ from collections.abc import Callable
 
 from isopleth.backend import Array
 from isopleth.operators import Operator
-from isopleth.solvers.conjugate_gradients import conjugate_gradients
 from isopleth.solvers.direct import Shifted, Spectrum
 from isopleth.solvers.gradients import natural_gradient, standard_gradient
-from isopleth.solvers.lanczos import Krylov, lanczos, largest_eigenvalue
+from isopleth.solvers.krylov import Krylov, conjugate_gradients, lanczos, largest_eigenvalue
 from isopleth.solvers.scaling import ScalingSolution, auto, coordinate_descent, fixed_point, newton
 
 # Solvers by the name that `solver=` accepts. The tests run through all of them.

@@ -13,7 +13,7 @@ import numpy as np
 
 from isopleth.backend import Array, Backend, namespace, to_numpy
 from isopleth.operators import Operator
-from isopleth.solvers.conjugate_gradients import conjugate_gradients
+from isopleth.solvers.krylov import conjugate_gradients
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Questions that people come with, answered by the estimators."""
+"""Tasks: anomalies, two-sample tests, drift, change points and class priors."""
 
 from __future__ import annotations
 
@@ -7,16 +7,12 @@ from isopleth.tasks.anomaly.explanation import Explanation
 from isopleth.tasks.anomaly.pyod import PyODAdapter
 from isopleth.tasks.change_points.detector import ChangePointDetector
 from isopleth.tasks.change_points.result import ChangePoints
-from isopleth.tasks.class_prior.estimator import ClassPriorEstimator
-from isopleth.tasks.class_prior.result import ClassPriors
+from isopleth.tasks.class_prior.estimator import ClassPriorEstimator, ClassPriors
 from isopleth.tasks.drift.alarms import DriftAlarms
 from isopleth.tasks.drift.anytime import AnytimeDriftMonitor, AnytimeState
-from isopleth.tasks.drift.monitor import DriftMonitor
-from isopleth.tasks.drift.window import DriftState
-from isopleth.tasks.two_sample.result import ConfidenceInterval, TwoSampleResult
+from isopleth.tasks.drift.monitor import DriftMonitor, DriftState
 from isopleth.tasks.two_sample.separation import Separation
-from isopleth.tasks.two_sample.testing import two_sample_test
-from isopleth.tasks.two_sample.witness import Witness
+from isopleth.tasks.two_sample.testing import ConfidenceInterval, TwoSampleResult, Witness, two_sample_test
 
 __all__ = [
     "AnomalyDetector",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -82,3 +83,18 @@ def _check_like(name: str, a: Tensor, other: str, b: Tensor) -> None:
             f"{name} is of type {a.dtype} on {a.device} and {other} of type {b.dtype} on {b.device}; expected the same, see "
             "Tensor.to."
         )
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def outside_graphs(function: Callable[P, T]) -> Callable[P, T]:
+    """Keep a function out of the graphs of ``torch.compile``.
+
+    The sums choose tiles by the memory limit, check values and run in threads, none of which a graph can hold. A compiled
+    function that calls one of them is compiled before and after the call, and gradients pass through it as they do otherwise.
+    With ``fullgraph=True``, which allows no such break, torch refuses the function.
+    """
+    reason = "sums of isopleth.torch go tile by tile, in threads; they are not part of a graph"
+    return cast(Callable[P, T], torch.compiler.disable(function, reason=reason))

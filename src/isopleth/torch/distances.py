@@ -14,8 +14,7 @@ from isopleth.difference.gaussian_system import GaussianSystem
 from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS
-from isopleth.torch.checks import check_points, unit_lengths
-from isopleth.torch.compiling import outside_graphs
+from isopleth.torch.checks import check_points, outside_graphs, unit_lengths
 from isopleth.torch.products import kernel_product
 
 # Number of default centres, half of them from each sample.

@@ -8,8 +8,7 @@ import torch
 from sklearn.base import clone
 from torch import Tensor
 
-from isopleth.torch.checks import check_points
-from isopleth.torch.compiling import outside_graphs
+from isopleth.torch.checks import check_points, outside_graphs
 
 
 @outside_graphs

@@ -13,8 +13,7 @@ from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, LOG_SUM
 from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.operators.vector_blocks import PairedLogGradient
-from isopleth.torch.checks import check_coefficients, check_points, unit_lengths
-from isopleth.torch.compiling import outside_graphs
+from isopleth.torch.checks import check_coefficients, check_points, outside_graphs, unit_lengths
 from isopleth.torch.sums import Sums, first_derivative
 
 

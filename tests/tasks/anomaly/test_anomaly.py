@@ -71,16 +71,28 @@ def test_at_most_four_percent_of_ordinary_rows_are_flagged(law, n):
     assert selected <= 0.25
 
 
-@pytest.mark.parametrize("n", [10, 20, 40, 300])
-@pytest.mark.parametrize("novelty", [False, True])
-@pytest.mark.parametrize("contamination", ["auto", 0.001, 0.1, 0.5])
-def test_labels_of_the_training_rows_agree_however_they_are_asked_for(n, novelty, contamination):
+@pytest.mark.parametrize(
+    ("n", "novelty", "contamination"),
+    [
+        (10, False, "auto"),
+        (10, True, 0.5),
+        (20, False, 0.001),
+        (20, True, "auto"),
+        (40, False, 0.5),
+        (40, True, 0.1),
+        (300, False, 0.1),
+        (300, False, "auto"),
+        (300, True, 0.001),
+    ],
+)
+def test_labels_of_the_training_rows_agree_between_methods(n, novelty, contamination):
     X = np.round(table(n, seed=n), 1)  # with repeats
     detector = AnomalyDetector(contamination=contamination, novelty=novelty, n_estimators=25, random_state=0)
     labels = detector.fit_predict(X)
     np.testing.assert_array_equal(labels, detector.training_labels_)
     np.testing.assert_array_equal(labels, detector.predict(X))
-    np.testing.assert_array_equal(labels, np.concatenate([detector.predict(row[None]) for row in X]))
+    some = np.append(np.flatnonzero(labels < 0)[:20], np.arange(0, n, 15))
+    np.testing.assert_array_equal(labels[some], np.concatenate([detector.predict(X[i : i + 1]) for i in some]))
     np.testing.assert_array_equal(labels == -1, detector.decision_function(X) < 0)
     np.testing.assert_allclose(detector.score_samples(X), detector.training_scores_, rtol=1e-9, atol=1e-9)
 
@@ -105,8 +117,7 @@ def test_random_states_agree():
     assert (fits[0].training_scores_ != fits[1].training_scores_).any()
 
 
-@pytest.mark.parametrize(("n", "dim"), [(100, 20), (60, 100), (500, 5)])
-@pytest.mark.parametrize("contamination", [0.1, "auto"])
+@pytest.mark.parametrize(("n", "dim", "contamination"), [(100, 20, 0.1), (60, 100, "auto"), (500, 5, "auto")])
 def test_new_ordinary_rows_are_flagged_about_as_often_as_training_rows(n, dim, contamination):
     share = []
     for seed in range(6):
@@ -152,7 +163,7 @@ def test_the_smallest_p_value_counts_every_training_row():
 
 
 @pytest.mark.parametrize("wild", [1e4, 1e12, 1e20, 1e300])
-def test_one_wild_cell_does_not_blind_its_column(wild):
+def test_one_extreme_cell_does_not_hide_its_column(wild):
     X = table(200)
     X[0, 1] = wild
     detector = AnomalyDetector(random_state=0).fit(X)
@@ -187,7 +198,7 @@ def test_p_values_are_valid_in_simulation(kind):
         return rng.poisson(1.0, size=(n, 2)).astype(float) if kind == "lattice" else rng.standard_t(5, size=(n, 2))
 
     p = []
-    for seed in range(60):
+    for seed in range(30):
         train = draw(60)
         if kind == "contaminated":
             train[:6] *= 30

@@ -6,13 +6,11 @@ from anomaly_tables import table
 from scipy.stats import genpareto
 from sklearn.covariance import OAS
 
-from isopleth.tasks.anomaly.columns import ColumnTails
-from isopleth.tasks.anomaly.covariance import Ellipsoid, shrinkage
+from isopleth.tasks.anomaly.evidence import ColumnTails, Ellipsoid, shrinkage
 from isopleth.tasks.anomaly.reference import MOST_CENTERS, ReferenceDensity
 from isopleth.tasks.anomaly.rule import PooledRule
-from isopleth.tasks.anomaly.shares import MOST_STEPS, Shares
 from isopleth.tasks.anomaly.table import COMMON, NEW, Limits, TrainingTable, blocks, discounted, spread_of
-from isopleth.tasks.anomaly.tail import Tail
+from isopleth.tasks.anomaly.tail import MOST_STEPS, Shares, Tail
 
 LIMITS = Limits(2.0**30, 1)
 
@@ -40,7 +38,7 @@ class TestTable:
         np.testing.assert_array_equal(found, np.where(common, NEW, training.place))
         assert (training.index.find(X + 1e-9) == NEW).all()
 
-    def test_one_wild_cell_does_not_change_the_spread(self):
+    def test_one_extreme_cell_does_not_change_the_spread(self):
         X = table(300)
         wild = X.copy()
         wild[0, 1] = 1e12
@@ -127,7 +125,7 @@ class TestCovariance:
         np.testing.assert_allclose(got[outside], plain[outside])
         assert (got[~outside] > plain[~outside]).all()
 
-    def test_forty_percent_of_wild_rows_do_not_move_it(self):
+    def test_forty_percent_of_extreme_rows_do_not_change_it(self):
         X = np.random.default_rng(0).normal(size=(500, 3))
         X[:200] = 12.0 + 0.1 * X[:200]
         training = TrainingTable.of(X)
@@ -223,7 +221,7 @@ def test_moved_rows_are_judged_as_new_rows_of_these_values_are(fit):
     rows, values = table(5, seed=7) * 2, table(4, seed=8)
     values.sort(axis=0)
     new = np.full(5, NEW)
-    got = rule.moved_surprise(rows, new, values)
+    got = rule.counterfactual_surprise(rows, new, values)
     np.testing.assert_allclose(got[:, :, 0], np.tile(rule.surprises(rows, new, LIMITS).sum(axis=1)[:, None], 3))
     for j in range(3):
         for v in range(4):
@@ -238,7 +236,7 @@ def test_an_own_value_gains_a_training_row_nothing():
         known = training.known[:6]
         for i in range(6):
             row = training.rows[i : i + 1]
-            got = rule.moved_surprise(row, known[i : i + 1], row)
+            got = rule.counterfactual_surprise(row, known[i : i + 1], row)
             np.testing.assert_allclose(got[0, :, 1], got[0, :, 0])
             want = rule.surprises(row, known[i : i + 1], LIMITS).sum()
             np.testing.assert_allclose(got[0, :, 0], want)

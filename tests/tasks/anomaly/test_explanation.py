@@ -1,4 +1,4 @@
-"""Explanations: the best move of each cell, held against scores of moved rows and refits without a column."""
+"""Explanations: the best value of each cell, compared with scores of changed rows and refits without a column."""
 
 import re
 import sys
@@ -12,8 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from isopleth import AnomalyDetector, load, save
 from isopleth.errors import DataWarning, InputError
-from isopleth.tasks.anomaly.explanation import Explanation
-from isopleth.tasks.anomaly.moves import MOST_VALUES, Moves, sums_of_others
+from isopleth.tasks.anomaly.explanation import MOST_VALUES, Counterfactuals, Explanation, sums_of_others
 
 
 def table(n=200, dim=4, seed=0):
@@ -36,7 +35,7 @@ def detector(rows):
     return AnomalyDetector(n_estimators=60, random_state=0).fit(rows)
 
 
-def moved(row, column, values):
+def changed(row, column, values):
     out = np.tile(row, (len(values), 1))
     out[:, column] = values
     return out
@@ -46,10 +45,10 @@ def test_rises_of_new_rows_are_the_best_of_all_scores_of_moved_rows(detector):
     new = table(6, seed=5) * [1.0, 1.0, 3.0, 1.0]
     explanation = detector.explain(new)
     np.testing.assert_allclose(explanation.scores, detector.score_samples(new))
-    values = detector._moves.values
+    values = detector._counterfactuals.values
     for i, row in enumerate(new):
         for j in range(4):
-            gained = detector.score_samples(moved(row, j, values[:, j])) - explanation.scores[i]
+            gained = detector.score_samples(changed(row, j, values[:, j])) - explanation.scores[i]
             assert explanation.rise[i, j] == pytest.approx(max(0.0, gained.max()), abs=1e-9)
             if gained.max() > 0:
                 assert explanation.best[i, j] == values[gained.argmax(), j]
@@ -63,8 +62,8 @@ def test_rises_of_training_rows_are_by_the_rule_without_them(detector, rows):
     z = detector._frame.enter(rows[:20])
     known = detector._index.find(z)
     assert (known >= 0).all()
-    moved_to = detector._frame.enter(detector._moves.values)
-    surprise = detector._rule.moved_surprise(z, known, moved_to)
+    moved_to = detector._frame.enter(detector._counterfactuals.values)
+    surprise = detector._rule.counterfactual_surprise(z, known, moved_to)
     for i in range(0, 20, 4):
         for j in range(4):
             gained = surprise[i, j, 0] - surprise[i, j, 1:].min()
@@ -125,7 +124,7 @@ def test_planted_columns_are_found_as_well_as_by_refits_without_each_column():
     assert ours >= 0.85 * count
 
 
-def test_the_answer_for_a_row_does_not_depend_on_the_others(detector, rows):
+def test_the_result_for_a_row_does_not_depend_on_the_others(detector, rows):
     mixed = np.concatenate([rows[:30], table(25, seed=3)])
     together = detector.explain(mixed)
     for i in (0, 1, 29, 30, 54):
@@ -167,8 +166,8 @@ def test_constant_columns_explain_nothing_and_keep_their_value_at_fit(rows):
     np.testing.assert_array_equal(np.delete(explanation.rise, 1, axis=1), plain.rise)
 
 
-@pytest.mark.parametrize("wild", [1e9, 1e20, 1e300])
-def test_a_wild_cell_is_the_reason_and_takes_no_digits_from_what_remains(detector, wild):
+@pytest.mark.parametrize("wild", [1e9, 1e300])
+def test_an_extreme_cell_is_the_reason_and_costs_the_others_no_digits(detector, wild):
     row = table(1, seed=8)
     row[0, 3] = wild
     explanation = detector.explain(row)
@@ -176,7 +175,7 @@ def test_a_wild_cell_is_the_reason_and_takes_no_digits_from_what_remains(detecto
     assert np.isfinite(explanation.rise).all()
     calm = row.copy()
     calm[0, 3] = explanation.best[0, 3]
-    gained = [detector.score_samples(moved(calm[0], 3, [v]))[0] for v in detector._moves.values[:, 3]]
+    gained = [detector.score_samples(changed(calm[0], 3, [v]))[0] for v in detector._counterfactuals.values[:, 3]]
     assert max(gained) == pytest.approx(detector.score_samples(calm)[0], abs=1e-9)
 
 
@@ -189,14 +188,14 @@ def testsums_of_others_keep_the_small_beside_the_great():
 def test_values_to_try_are_values_of_rows():
     rng = np.random.default_rng(0)
     X = np.c_[rng.normal(size=500), rng.integers(0, 3, size=500), np.full(500, 2.5)]
-    values = Moves.of(X).values
+    values = Counterfactuals.of(X).values
     assert values.shape == (MOST_VALUES, 3)
     assert np.isin(values[:, 0], X[:, 0]).all()
     assert (values[0, 0], values[-1, 0]) == (X[:, 0].min(), X[:, 0].max())
     assert (np.diff(values[:, 0]) > 0).all()
     np.testing.assert_array_equal(np.unique(values[:, 1]), [0.0, 1.0, 2.0])
     assert (values[:, 2] == 2.5).all()
-    np.testing.assert_array_equal(Moves.of(rng.permutation(X)).values, values)
+    np.testing.assert_array_equal(Counterfactuals.of(rng.permutation(X)).values, values)
 
 
 def test_codes_are_explained_by_codes():

@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import multivariate_normal, norm
 
-from isopleth.tasks.class_prior.moments import (
+from isopleth.tasks.class_prior.shares import (
     ClassMoments,
     Squash,
     _mean_if_positive,

@@ -10,9 +10,8 @@ from scipy.special import softmax
 from scipy.stats import norm, t
 
 from isopleth.errors import InputError
-from isopleth.tasks.class_prior.moments import Squash, check_class_count
 from isopleth.tasks.class_prior.scores import Features, Fits, FoldSums, stratified_folds
-from isopleth.tasks.class_prior.shares import Shares, _relative, mixture, two_shares
+from isopleth.tasks.class_prior.shares import Shares, Squash, _relative, check_class_count, mixture, two_shares
 
 LIMIT = 2.0**30
 

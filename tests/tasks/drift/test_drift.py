@@ -6,13 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import ks_2samp
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import isopleth
 from isopleth import DriftMonitor, InputError
 from isopleth.errors import DataWarning
 from isopleth.tasks.drift import calibration as drift_calibration
-from isopleth.tasks.drift.window import DriftState, advance
+from isopleth.tasks.drift.monitor import DriftState, advance
 
 
 @pytest.fixture(autouse=True)
@@ -33,11 +32,6 @@ def stream(rows=400, dim=3, seed=1):
     X = np.random.default_rng(seed).normal(size=(rows, dim)) * np.arange(1, dim + 1)
     X[rows // 2 :, 0] += 2.0
     return X
-
-
-@parametrize_with_checks([DriftMonitor(window=8, expected_run_length=20)])
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 def dense_statistic(fitted, window):
@@ -96,7 +90,7 @@ def test_how_rows_are_cut_changes_no_bit(dim):
         np.testing.assert_array_equal(np.concatenate(parts), whole)
 
 
-def test_a_saved_stream_goes_on_to_the_last_bit(tmp_path):
+def test_a_saved_monitor_continues_with_the_same_bits(tmp_path):
     fitted, X = monitor(), stream()
     whole = monitor().update(X)
     first = fitted.update(X[:231])
@@ -116,7 +110,7 @@ def test_sums_are_those_of_the_rows():
     values = rng.normal(size=(103, 2)) * 10.0 ** rng.integers(-3, 9, size=(103, 1))
     state, sums = DriftState.empty(7, 2), []
     while state.rows < 103:
-        step = min(state.room, int(rng.integers(1, 8)), 103 - state.rows)
+        step = min(state.rows_left, int(rng.integers(1, 8)), 103 - state.rows)
         state, found = advance(state, values[state.rows : state.rows + step])
         sums.append(found)
     sums = np.concatenate(sums)
@@ -135,7 +129,7 @@ def test_memory_is_that_of_two_windows():
     assert sizes == {8 * 41 * len(fitted._features.mean)}
 
 
-def test_answers_follow_the_units_of_the_columns():
+def test_results_follow_the_units_of_the_columns():
     X, reference = stream(), np.random.default_rng(0).normal(size=(300, 3))
     scale, shift = np.array([2.0**20, 2.0**-9, 1.0]), np.array([4.0, -8.0, 0.5])
     plain = DriftMonitor(20, 300, random_state=0).fit(reference)
@@ -145,7 +139,7 @@ def test_answers_follow_the_units_of_the_columns():
     np.testing.assert_allclose(found.statistic[19:100], plain.update(X).statistic[19:100], rtol=1e-8)
 
 
-def test_new_reference_goes_on_counting():
+def test_a_new_reference_continues_the_count_of_rows():
     fitted, X = monitor(), stream(dim=3)
     assert fitted.update(X)
     before = fitted.state_
@@ -269,7 +263,7 @@ def test_a_reference_that_hardly_varies():
 
 
 @pytest.mark.parametrize("window", [5, 20])
-def test_windows_too_short_for_any_alarm_are_told(window, recwarn):
+def test_windows_too_short_for_any_alarm_give_a_warning(window, recwarn):
     fitted = monitor(rows=500, dim=1, window=window, expected_run_length=1000)
     told = any("raise no alarm" in str(warning.message) for warning in recwarn)
     assert told == (window == 5)

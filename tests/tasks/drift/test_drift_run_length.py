@@ -39,7 +39,7 @@ def run_lengths(draw, references, streams, rows=300, window=20):
 def test_mean_run_length(draw, monkeypatch):
     monkeypatch.setattr(drift_calibration, "FEWEST", 200)
     monkeypatch.setattr(drift_calibration, "MOST", 200)
-    found = run_lengths(draw, references=60, streams=12)
+    found = run_lengths(draw, references=30, streams=10)
     assert found.mean() == pytest.approx(1.0, abs=0.15)
     # No law of run lengths makes alarms every other time at once and never otherwise.
     assert 0.4 < np.median(found) < 0.8

@@ -9,14 +9,16 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import chi2, norm
 
-from isopleth.tasks.two_sample.permutation import Labels, adjusted_p_values, p_value
-from isopleth.tasks.two_sample.statistics import (
+from isopleth.tasks.two_sample.permutation import (
     ALPHA,
     Basis,
     ColumnUnits,
+    Labels,
     LaplaceBasis,
+    adjusted_p_values,
     column_contrasts,
     moment_scores,
+    p_value,
     quadratic_forms,
     rank_scores,
     unit_features,

@@ -9,8 +9,7 @@ from scipy.stats import binomtest, ks_2samp, norm
 from isopleth import InputError, two_sample_test
 from isopleth.errors import DataWarning
 from isopleth.tasks.class_prior.scores import Fits
-from isopleth.tasks.two_sample.permutation import Units
-from isopleth.tasks.two_sample.statistics import Basis
+from isopleth.tasks.two_sample.permutation import Basis, Units
 
 FEW = {"n_permutations": 99, "random_state": 0, "n_jobs": 1}
 
@@ -77,7 +76,7 @@ def test_units_of_columns_make_no_difference(result):
     np.testing.assert_allclose(again.length_scale, result.length_scale * scale, rtol=1e-9)
 
 
-def test_the_same_seed_gives_the_same_answer(result):
+def test_the_same_seed_gives_the_same_result(result):
     assert two_sample_test(*result.problem.given, **FEW).statistic == result.statistic
     assert two_sample_test(*result.problem.given, **FEW | {"n_jobs": 2}).statistic == pytest.approx(
         result.statistic, rel=1e-12
@@ -177,7 +176,7 @@ def test_units_are_of_one_sample_each_and_of_equal_size(n, m):
     assert n - split < max(1, n / 199)
 
 
-def test_constant_columns_say_nothing():
+def test_constant_columns_have_no_effect():
     X, Y = np.c_[normal(40, 1), np.ones(40)], np.c_[normal(40, 1, 1) + 2.0, np.ones(40)]
     found = two_sample_test(X, Y, **FEW)
     assert found.pvalue == 0.01
@@ -206,7 +205,7 @@ def test_names_of_columns_come_along():
         two_sample_test(X, Y, **FEW)
 
 
-def test_one_wild_value_hides_nothing(result):
+def test_one_extreme_value_hides_nothing(result):
     X, Y = (rows.copy() for rows in result.problem.given)
     X[0, 2] = 1e12
     assert two_sample_test(X, Y, **FEW).statistic > 0.8 * result.statistic
@@ -231,7 +230,7 @@ def test_far_values_that_differ_are_found():
     assert two_sample_test(X, Y, **FEW).pvalue == 0.01
 
 
-def test_wild_values_among_zeros_hide_nothing():
+def test_extreme_values_among_zeros_hide_nothing():
     draws = np.random.default_rng(8)
     X, Y = np.where(draws.random((2, 80, 3)) < 0.7, 0.0, draws.normal(size=(2, 80, 3)) + [[[0.0]], [[2.0]]])
     X[0], Y[0] = 1e140, -1e140
@@ -268,7 +267,7 @@ def test_many_permutations_are_refused_where_memory_is_short():
         two_sample_test(normal(50, 1), normal(50, 1, 1), n_permutations=10**7)
 
 
-def test_wild_numbers():
+def test_extreme_numbers():
     X = np.random.default_rng(0).standard_cauchy((100, 2))
     X[50:] += 2.0
     X *= 1e20
@@ -302,7 +301,7 @@ def test_wrong_samples():
 
 
 def test_the_interval_uses_some_rows_of_many(monkeypatch):
-    monkeypatch.setattr("isopleth.tasks.two_sample.result._ROWS_OF_INTERVAL", 30)
+    monkeypatch.setattr("isopleth.tasks.two_sample.testing._ROWS_OF_INTERVAL", 30)
     assert len(two_sample_test(normal(50, 1), normal(40, 1, 1), **FEW)._difference.centers_) == 60
 
 
@@ -335,7 +334,7 @@ def test_the_accuracy_of_telling_apart_holds_the_best_one_possible():
     assert "guessing has 50.0%" in str(found)
 
 
-def test_nothing_is_told_apart_where_nothing_differs():
+def test_equal_samples_are_not_separated():
     found = two_sample_test(normal(150, 3), normal(100, 3, 1), **FEW)
     assert found.separation().low < 0.5 < found.separation().high
     assert found.separation().share_low == 0.0

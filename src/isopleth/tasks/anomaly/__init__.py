@@ -1,1 +1,1 @@
-"""Which rows are unlikely, how sure is that, and which columns make them so."""
+"""Anomaly detection: scores, p-values, flags and explanations of rows."""

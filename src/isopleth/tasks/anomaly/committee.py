@@ -11,22 +11,22 @@ from scipy.spatial.distance import cdist, pdist, squareform
 from isopleth.frame import bounded
 from isopleth.operators.threads import map_threads
 from isopleth.rows import merge_rows
-from isopleth.tasks.anomaly.moves import distances_after
+from isopleth.tasks.anomaly.explanation import counterfactual_distances
 from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable, blocks
 
 # A density of all rows follows every cluster, also one of anomalies. A small random sample rarely contains an
 # anomaly, so the density fitted to it describes ordinary rows.
 SMALLEST_SAMPLE = 8
-SHARE = 8  # beyond the smallest, no sample takes more than one row in so many
+SHARE = 8  # samples larger than the smallest have at most one row in eight
 # Length scale as a share of the sample's median distance: the nearest rows decide close by, the whole sample far away.
 LENGTH_SCALE = 1 / 16
 TOLERANCE = 0.01  # largest relative error of a member's coefficients, far below the differences between members
 MAX_ITERATIONS = 100
-LEVEL_ROWS = 1000  # so many training rows give the level of a member
+LEVEL_ROWS = 1000  # number of training rows that determine the level of a member
 
 
 def sample_sizes(max_samples: int, available: float) -> list[int]:
-    """Powers of two from the smallest sample to `max_samples`, held to a share of the `available` rows."""
+    """Return powers of two from the smallest sample to `max_samples`, at most a share of the `available` rows."""
     doublings = int(np.log2(max(1.0, max_samples / SMALLEST_SAMPLE)))
     most = max(SMALLEST_SAMPLE, int(available) // SHARE)
     return [min(SMALLEST_SAMPLE << i, most, max_samples) for i in range(doublings + 1)]
@@ -59,7 +59,7 @@ class Member:
     Parameters
     ----------
     columns : ndarray of shape (p,), int
-        Columns that the member sees.
+        Columns that the member uses.
     centers : ndarray of shape (m, p)
         Distinct rows of the sample.
     log_coefficients : ndarray of shape (m,)
@@ -89,12 +89,12 @@ class Member:
         return cls(columns, centers, np.log(alpha), scale, np.unique(sampled))
 
     def log_density(self, z: np.ndarray) -> np.ndarray:
-        """Log density, log f^2, of rows in the frame of the committee, up to a constant."""
+        """Return the log density, log f^2, of rows in the frame of the committee, up to a constant."""
         seen = z if len(self.columns) == z.shape[1] else z[:, self.columns]
         return self.log_density_at(cdist(self.centers, seen, "cityblock"))
 
     def log_density_at(self, distances: np.ndarray) -> np.ndarray:
-        """:meth:`log_density` at city-block distances whose first axis is the centres; overwrites `distances`."""
+        """Return :meth:`log_density` at city-block distances whose first axis is the centres; overwrites `distances`."""
         terms = distances
         terms *= -1.0 / self.length_scale
         terms += self.log_coefficients.reshape(-1, *[1] * (terms.ndim - 1))
@@ -109,7 +109,7 @@ class Committee:
     """Small-sample densities whose mean log density is the joint evidence.
 
     The mean of log densities is the logarithmic opinion pool: a row is ordinary if most small samples have something
-    near it. A training row is judged by the members whose samples do not hold it.
+    near it. A training row is judged by the members whose samples do not contain it.
 
     Parameters
     ----------
@@ -135,8 +135,8 @@ class Committee:
         everything = np.arange(z.shape[1])
         samples = []
         for b in range(size):
-            # An anomaly of few columns is lost in the distances over all of them; a broken relation between columns
-            # shows only there.
+            # An anomaly in few columns has little effect on distances over all columns; a broken relation between columns
+            # is visible only if both are used.
             columns = everything if b % 2 == 0 else some_columns(len(everything), rng)
             uniforms = rng.uniform(size=sizes[b // 2 % len(sizes)])
             samples.append((np.searchsorted(cumulative, uniforms, side="right"), columns))
@@ -146,14 +146,14 @@ class Committee:
         return cls(table.spread, members, levels)
 
     def evidence(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
-        """Minus the mean log density of each row; `known` are numbers of training rows, or NEW."""
+        """Return minus the mean log density of each row; `known` are numbers of training rows, or NEW."""
         widest = max(len(member.centers) + rows.shape[1] for member in self.members)
         parts = blocks(len(rows), 8 * 4 * widest, limits)
         found = map_threads(lambda part: self._evidence(rows[part], known[part]), parts, limits.threads)
         return np.concatenate(found)
 
     def _judging(self, known: np.ndarray) -> np.ndarray:
-        """Which members judge which rows, of shape (members, n): those whose samples do not hold the row.
+        """Return a mask of shape (members, n): a row is judged by the members whose samples do not contain it.
 
         In tables of a few rows a row may be in every sample; then all members judge it.
         """
@@ -173,15 +173,15 @@ class Committee:
             total += np.where(judges, level - member.log_density(z), 0.0)
         return total / judging.sum(axis=0)
 
-    def moved_evidence(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """:meth:`evidence` of rows as they are and with one cell moved to each of its `values`, of shape (n, d, 1 + k)."""
+    def counterfactual_evidence(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Return :meth:`evidence` of rows as they are and with each of `values` in each cell, of shape (n, d, 1 + k)."""
         z, there = bounded(rows / self.scale), bounded(values / self.scale)
         judging = self._judging(known)
         fixed = np.zeros(len(z))
         change = np.zeros((*z.shape, 1 + len(values)))
         for member, level, judges in zip(self.members, self.levels, judging, strict=True):
             columns = member.columns
-            after = distances_after(z[:, columns], there[:, columns], member.centers)
+            after = counterfactual_distances(z[:, columns], there[:, columns], member.centers)
             for i, (j, distances) in enumerate(zip(columns, after, strict=True)):
                 found = level - member.log_density_at(distances)
                 if i == 0:

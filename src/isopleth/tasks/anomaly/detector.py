@@ -1,4 +1,4 @@
-"""Which rows of a table are unlikely, and how sure that is."""
+"""Anomaly detector: scores, p-values and flags of the rows of a table."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.backend import Array, Backend, to_backend, to_numpy
-from isopleth.entry import check_rows, plain_names, varying_columns, warn_few_rows
+from isopleth.backend import Array, Backend, to_numpy
+from isopleth.entry import Table, enter, plain_names, varying_columns, warn_few_rows
 from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, interruptible
-from isopleth.tasks.anomaly.explanation import Explanation
-from isopleth.tasks.anomaly.moves import Moves, best_moves
+from isopleth.tasks.anomaly.explanation import Counterfactuals, Explanation, best_counterfactuals
 from isopleth.tasks.anomaly.reference import ReferenceDensity
 from isopleth.tasks.anomaly.rule import PooledRule
 from isopleth.tasks.anomaly.selection import anomaly_probabilities, benjamini_hochberg, conformal_p_values
@@ -58,7 +57,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
     many copies are a common value and count in full. Columns that are constant at fit are left out.
 
     Rows may be tensors, or arrays of another library. The computation is done in NumPy; fitted arrays are in the
-    library and on the device of the rows of the fit, answers in those of the rows asked about.
+    library and on the device of the rows of the fit, answers in those of the rows passed to the method.
 
     Parameters
     ----------
@@ -75,9 +74,9 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
     memory_limit : float, default=2**30
         Bytes of scratch.
     n_jobs : int or None, default=-1
-        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
+        Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
     random_state : int, RandomState or None
-        Seed of the samples and, with ``novelty=True``, of the rows that stand for all in tables of more than 20,000
+        Seed of the samples and, with ``novelty=True``, of the rows that represent all in tables of more than 20,000
         distinct ones.
 
     Attributes
@@ -163,15 +162,15 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
             If the rows cannot be used; the sentence says why and what to do.
         """
         self._validate_params()
-        backend = Backend.of(X)
-        self.__dict__.pop("offset_", None)  # a fit that fails leaves no mixture of two models
-        X = check_rows(self, X, reset=True, min_samples=2)
+        self.__dict__.pop("offset_", None)  # a fit that fails must leave no mixture of two models
+        entered = enter(self, X, reset=True, min_samples=2)
+        X = entered.rows
         frame = interruptible(100.0 * X.size, Frame.centred, X, varying_columns(self, X))
-        # Columns of any size become numbers of a size about 1, so that squares neither over- nor underflow.
+        # Columns are scaled to numbers of a size about 1, so that squares neither over- nor underflow.
         size = np.abs(frame.centre(X))
         middle = np.median(size, axis=0)
         self._frame = frame.scaled(np.where(middle > 0.0, middle, size.max(axis=0)))
-        self._moves = Moves.of(X)
+        self._counterfactuals = Counterfactuals.of(X)
         # Merged in the frame, where rows that differ by less than their digits have become one.
         table = interruptible(100.0 * X.size, TrainingTable.of, self._frame.enter(X))
         warn_few_rows(*table.rows.shape)
@@ -183,8 +182,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
             self._rule, surprises = PooledRule.fit(table, self.n_estimators, self.max_samples, seed, self._limits)
         self._index = table.index
         self._judge(surprises.sum(axis=1), table)
-        to_backend(self, backend)
-        return self
+        return entered.finish(self)
 
     def _judge(self, surprise: np.ndarray, table: TrainingTable) -> None:
         """Set scores, p-values and labels of the training rows, and the threshold."""
@@ -210,16 +208,18 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
     def _limits(self) -> Limits:
         return Limits(float(self.memory_limit), effective_n_jobs(self.n_jobs))
 
-    def _enter(self, X: Any) -> np.ndarray:
+    def _enter(self, X: Any) -> tuple[Table, np.ndarray]:
+        """Return the checked rows, and the same in the frame of the model."""
         check_is_fitted(self, "offset_")
-        return self._frame.enter(check_rows(self, X, reset=False))
+        table = enter(self, X)
+        return table, self._frame.enter(table.rows)
 
     def _score(self, rows: np.ndarray) -> np.ndarray:
-        """Scores of rows of the frame, of training rows as of such."""
+        """Return scores of rows in the frame; training rows are scored by the rule without them."""
         return -self._rule.surprises(rows, self._index.find(rows), self._limits).sum(axis=1)
 
     def _p_values(self, rows: np.ndarray) -> np.ndarray:
-        """Conformal p-values of rows of the frame, all of them taken for new ones."""
+        """Return conformal p-values of rows in the frame, all taken as new rows."""
         new = self._rule.surprises(rows, np.full(len(rows), NEW), self._limits).sum(axis=1)
         return conformal_p_values(-to_numpy(self.training_scores_), new)
 
@@ -240,8 +240,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
             In nats; the lower, the less likely. Log tail shares are at most 0; log densities are counted from that of
             a median training row.
         """
-        backend = Backend.of(X)
-        return backend.array(self._score(self._enter(X)))
+        table, rows = self._enter(X)
+        return table.answer(self._score(rows))
 
     def decision_function(self, X: Any) -> Array:
         """Return ``score_samples(X) - offset_``, which is negative for flagged rows.
@@ -255,8 +255,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         -------
         array of shape (n_samples,)
         """
-        backend = Backend.of(X)
-        return backend.array(self._score(self._enter(X)) - self.offset_)
+        table, rows = self._enter(X)
+        return table.answer(self._score(rows) - self.offset_)
 
     def predict(self, X: Any) -> Array:
         """Return -1 for flagged rows and 1 for the others.
@@ -270,8 +270,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         -------
         array of shape (n_samples,), int
         """
-        backend = Backend.of(X)
-        return backend.array(np.where(self._score(self._enter(X)) - self.offset_ < 0.0, -1, 1))
+        table, rows = self._enter(X)
+        return table.answer(np.where(self._score(rows) - self.offset_ < 0.0, -1, 1))
 
     def p_values(self, X: Any) -> Array:
         r"""Return conformal p-values of new rows: the share of training rows at least as unlikely.
@@ -291,8 +291,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         array of shape (n_samples,)
             In (0, 1].
         """
-        backend = Backend.of(X)
-        return backend.array(self._p_values(self._enter(X)))
+        table, rows = self._enter(X)
+        return table.answer(self._p_values(rows))
 
     def select(self, X: Any = None, fdr: float = 0.1) -> Array:
         """Select rows that are anomalies with a controlled false discovery rate.
@@ -342,8 +342,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
             backend = Backend.of(self.p_values_)
             p_values = to_numpy(self.p_values_)
         else:
-            backend = Backend.of(X)
-            p_values = self._p_values(self._enter(X))
+            table, rows = self._enter(X)
+            backend, p_values = table.backend, self._p_values(rows)
             n = len(self.training_scores_)
             if float(fdr) * (n + 1) < 1.0:
                 warnings.warn(
@@ -387,25 +387,24 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         own = to_numpy(self.p_values_)
         if X is None:
             return Backend.of(self.p_values_).array(anomaly_probabilities(own, own))
-        backend = Backend.of(X)
-        rows = self._enter(X)
+        table, rows = self._enter(X)
         if self.novelty:
             p_values = self._p_values(rows)
-            return backend.array(anomaly_probabilities(p_values, p_values))
-        return backend.array(anomaly_probabilities(own, np.exp(-self._tail.surprise(-self._score(rows), new=0.0))))
+            return table.answer(anomaly_probabilities(p_values, p_values))
+        return table.answer(anomaly_probabilities(own, np.exp(-self._tail.surprise(-self._score(rows), new=0.0))))
 
     def explain(self, X: Any) -> Explanation:
         r"""Explain which columns and which evidence make a row unlikely.
 
         For row x and column j the rise is :math:`\max_v s(x_1, \ldots, v, \ldots, x_d) - s(x)`, s being
         :meth:`score_samples` by the rule that judges x: for a training row the rule without that row. A cell that is
-        extreme has a large rise, and so has one that does not go with the others; where a relation between two
-        columns is broken, both have.
+        extreme has a large rise, and so has one that does not fit the others; if a relation between two columns is
+        broken, both have.
 
-        The values v are up to 64 that the column has among the training rows, spread by rank from the least to the
-        greatest. Between them a score may be a little higher; but values that occur are what counts and codes can be,
-        and are the same for every row. A column of 0 and 1 that stands for one of several categories is moved like
-        any other, so that a row may be moved to two categories at once, or to none.
+        The values v are at most 64 values of the column among the training rows, spread by rank from the least to the
+        greatest. Values between them could have a slightly higher score, but need not be possible in columns of counts and
+        codes. A column of 0 and 1 that encodes one of several categories is treated like any other, so that a row may
+        get two categories, or none.
 
         Parameters
         ----------
@@ -431,19 +430,18 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         >>> AnomalyDetector(random_state=0).fit(X).explain([[0.0, 9.0], [-7.0, 0.0]]).top(k=1)
         [['column 1'], ['column 0']]
         """
-        check_is_fitted(self, "offset_")
-        X = check_rows(self, X, reset=False)
-        rows, keep = self._frame.enter(X), self._frame.keep
-        known, values = self._index.find(rows), self._moves.values
-        moves = Moves(self._frame.enter(values))
-        gained, place = best_moves(self._rule, rows, known, moves, self._limits)
+        table, rows = self._enter(X)
+        X, keep = table.rows, self._frame.keep
+        known, values = self._index.find(rows), self._counterfactuals.values
+        tried = Counterfactuals(self._frame.enter(values))
+        gained, place = best_counterfactuals(self._rule, rows, known, tried, self._limits)
         rise, best = np.zeros(X.shape), np.tile(values[0], (len(X), 1))
         rise[:, keep] = gained
-        moved = np.take_along_axis(values[:, keep], place, axis=0)
-        best[:, keep] = np.where(gained > 0.0, moved, X[:, keep])
-        parts = self._rule.surprises(rows, known, self._limits)
-        evidence = dict(zip(self._rule.kinds, parts.T, strict=True))
-        return Explanation(plain_names(self), X, rise, best, -parts.sum(axis=1), evidence)
+        better = np.take_along_axis(values[:, keep], place, axis=0)
+        best[:, keep] = np.where(gained > 0.0, better, X[:, keep])
+        surprises = self._rule.surprises(rows, known, self._limits)
+        evidence = dict(zip(self._rule.kinds, surprises.T, strict=True))
+        return Explanation(plain_names(self), X, rise, best, -surprises.sum(axis=1), evidence)
 
     def plot(self, X: Any) -> Figure:
         """Draw rows, the least likely ringed, between isopleths of two columns, and their scores.
@@ -465,12 +463,10 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         """
         from isopleth.plotting import plot_anomalies
 
-        check_is_fitted(self, "offset_")
-        X = check_rows(self, X, reset=False)
-        rows = self._frame.enter(X)
+        table, rows = self._enter(X)
         scores, known = self._score(rows), to_numpy(self.training_scores_)
         if np.shape(scores) == np.shape(known) and np.allclose(scores, known, rtol=1e-9):
             p_values, labels = to_numpy(self.p_values_), to_numpy(self.training_labels_)
         else:
             p_values, labels = self._p_values(rows), np.where(scores < self.offset_, -1, 1)
-        return plot_anomalies(X, plain_names(self), scores, p_values, labels)
+        return plot_anomalies(table.rows, plain_names(self), scores, p_values, labels)

@@ -1,14 +1,16 @@
-"""Which columns, and which evidence, make a row unlikely."""
+"""Explanations: the columns and the kinds of evidence that make a row unlikely."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from isopleth.errors import InputError
+from isopleth.operators.threads import map_threads
+from isopleth.tasks.anomaly.table import Limits, blocks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +20,7 @@ _MOST_PRINTED = 10
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """How much less unlikely each row would be if one of its cells were another: answer of :meth:`AnomalyDetector.explain`.
+    """Gain in score of each row if one of its cells had another value; result of :meth:`AnomalyDetector.explain`.
 
     Parameters
     ----------
@@ -27,13 +29,13 @@ class Explanation:
     values : ndarray of shape (n, d)
         The rows.
     rise : ndarray of shape (n, d)
-        What the score of a row gains where this column alone has its best value, in nats; 0 where nothing is gained.
+        Gain of the score of a row if only this column has its best value, in nats; 0 if nothing is gained.
     best : ndarray of shape (n, d)
-        That value; the row's own where nothing is gained, and the value at fit in a column that was constant then.
+        The best value; the row's own value if nothing is gained, and the value at fit in columns that were constant.
     scores : ndarray of shape (n,)
         Scores of the rows as they are.
     evidence : dict of str to ndarray of shape (n,)
-        What each kind of evidence adds to minus the score, in nats.
+        Contribution of each kind of evidence to minus the score, in nats.
 
     Examples
     --------
@@ -54,31 +56,31 @@ class Explanation:
     evidence: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        """How many rows are explained."""
+        """Return the number of rows explained."""
         return len(self.scores)
 
     def _leading(self, row: int, k: int) -> np.ndarray:
-        """The at most `k` columns of a row that explain most, those that explain something."""
+        """Return the at most `k` columns of a row with the largest positive rise."""
         order = np.argsort(-self.rise[row], kind="stable")[:k]
         return order[self.rise[row, order] > 0.0]
 
     def top(self, k: int = 3) -> list[list[str]]:
-        """Names of the columns that explain most.
+        """Return the names of the columns that explain most.
 
         Parameters
         ----------
         k : int, default=3
-            At most so many a row.
+            Largest number of columns for each row.
 
         Returns
         -------
         list of list of str
-            For each row the columns with the largest rise, the largest first; only those with any.
+            For each row the columns with the largest positive rise, the largest first.
         """
         return [[self.names[j] for j in self._leading(i, k)] for i in range(len(self))]
 
     def leading_evidence(self) -> list[str]:
-        """Return the kind of evidence that speaks most against each row.
+        """Return the kind of evidence that contributes most for each row.
 
         Returns
         -------
@@ -90,19 +92,19 @@ class Explanation:
         return [kinds[k] for k in strongest]
 
     def describe(self, row: int, k: int = 3) -> str:
-        """One row's leading columns as a line of text, ``name=value (best 3.2, +14.1)``.
+        """Return the leading columns of one row as a line of text, ``name=value (best 3.2, +14.1)``.
 
         Parameters
         ----------
         row : int
             Position of the row among those explained.
         k : int, default=3
-            At most so many columns.
+            Largest number of columns.
 
         Returns
         -------
         str
-            Two spaces between columns; "no column alone" where none explains anything.
+            Two spaces between columns; "no column alone" if none has a positive rise.
 
         Raises
         ------
@@ -117,7 +119,7 @@ class Explanation:
         return "  ".join(parts) or "no column alone"
 
     def position(self, row: int) -> int:
-        """`row` counted from the start; negative numbers count from the end.
+        """Return `row` counted from the start; negative numbers count from the end.
 
         Raises
         ------
@@ -130,12 +132,12 @@ class Explanation:
         return int(row) % n
 
     def to_dict(self) -> dict[str, Any]:
-        """One line for each cell, row by row: what ``pandas.DataFrame`` and ``polars.DataFrame`` take.
+        """Return one line for each cell, row by row, for ``pandas.DataFrame`` and ``polars.DataFrame``.
 
         Returns
         -------
         dict
-            Of "row" (position, int), "score", "column" (name), "value", "best" and "rise", n d entries each.
+            Columns "row" (position, int), "score", "column" (name), "value", "best" and "rise", n d entries each.
         """
         n, d = self.rise.shape
         return {
@@ -164,7 +166,7 @@ class Explanation:
         row : int, default=0
             Position of the row among those explained.
         ax : matplotlib Axes, optional
-            Where to draw; a new figure when left out.
+            Axes to draw in; by default those of a new figure.
 
         Returns
         -------
@@ -180,3 +182,132 @@ class Explanation:
         from isopleth.plotting import plot_explanation
 
         return plot_explanation(self, row, ax)
+
+
+MOST_VALUES = 64  # largest number of values of a column that are tried
+MOST_ROWS = 16  # rows at once, so that their distances stay in the processor's cache
+
+
+@dataclass(frozen=True)
+class Counterfactuals:
+    """Values that are tried in the cells of each column.
+
+    Parameters
+    ----------
+    values : ndarray of shape (k, d)
+        Values of each column, rising; in columns with fewer than k distinct values, the last one is repeated.
+    """
+
+    values: np.ndarray
+
+    @classmethod
+    def of(cls, X: np.ndarray) -> Counterfactuals:
+        """Choose values of each column among the rows of `X`, including the least and the greatest.
+
+        All distinct values if there are at most MOST_VALUES, else quantiles that are values of rows. Values between them
+        are not tried: in a column of counts or codes they are not meaningful.
+        """
+        columns = [_spread_out(np.sort(column)) for column in X.T]
+        most = max(map(len, columns))
+        return cls(np.stack([np.pad(column, (0, most - len(column)), mode="edge") for column in columns], axis=1))
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Number of distinct values of each column."""
+        return 1 + (np.diff(self.values, axis=0) > 0.0).sum(axis=0)
+
+
+class CounterfactualRule(Protocol):
+    """Rule that scores rows and their counterfactuals."""
+
+    def counterfactual_surprise(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Return the total surprise of rows as they are and with each value in each cell, of shape (n, d, 1 + k)."""
+
+    def counterfactual_bytes(self, values: int) -> float:
+        """Return the scratch memory of :meth:`counterfactual_surprise` for one row and this number of values."""
+
+
+def _spread_out(ordered: np.ndarray) -> np.ndarray:
+    distinct = np.unique(ordered)
+    if len(distinct) <= MOST_VALUES:
+        return distinct
+    return np.unique(ordered[np.linspace(0, len(ordered) - 1, MOST_VALUES).round().astype(int)])
+
+
+def sums_of_others(terms: np.ndarray) -> np.ndarray:
+    """Return sums over the first axis without each of its terms.
+
+    They are not computed by subtraction, in which one very large term would cancel all digits of the others.
+    """
+    before, after = np.zeros_like(terms), np.zeros_like(terms)
+    np.cumsum(terms[:-1], axis=0, out=before[1:])
+    np.cumsum(terms[:0:-1], axis=0, out=after[-2::-1])
+    before += after
+    return before
+
+
+def counterfactual_distances(here: np.ndarray, there: np.ndarray, centers: np.ndarray) -> list[np.ndarray]:
+    """Return city-block distances to centres of rows as they are, and with each value in each cell.
+
+    Parameters
+    ----------
+    here : ndarray of shape (n, d)
+        Rows.
+    there : ndarray of shape (k, d)
+        Values of each column.
+    centers : ndarray of shape (m, d)
+        Centres.
+
+    Returns
+    -------
+    list of d ndarrays of shape (m, n, 1 + k)
+        Distances for each column. The row as it is goes through the same arithmetic, so that its own value gains exactly
+        0.
+    """
+    terms = np.abs(here.T[:, None, :] - centers.T[:, :, None])
+    others = sums_of_others(terms)
+    after = []
+    for j, (own, rest) in enumerate(zip(terms, others, strict=True)):
+        changed = np.empty((*own.shape, 1 + len(there)))
+        changed[:, :, 0] = own
+        changed[:, :, 1:] = np.abs(there[:, j] - centers[:, j, None])[:, None, :]
+        changed += rest[:, :, None]
+        after.append(changed)
+    return after
+
+
+def best_counterfactuals(
+    rule: CounterfactualRule, rows: np.ndarray, known: np.ndarray, tried: Counterfactuals, limits: Limits
+) -> tuple[np.ndarray, np.ndarray]:
+    """Find the best value of each cell.
+
+    Parameters
+    ----------
+    rule : CounterfactualRule
+        Rule that scores the rows.
+    rows : ndarray of shape (n, d)
+        Rows.
+    known : ndarray of shape (n,), int
+        Numbers of training rows, or NEW.
+    tried : Counterfactuals
+        Values to try, in the frame of the rows.
+    limits : Limits
+        Memory and threads.
+
+    Returns
+    -------
+    rise : ndarray of shape (n, d)
+        Gain of the score in nats; 0 if no value gains anything.
+    place : ndarray of shape (n, d), int
+        Index of the best value.
+    """
+    distinct = np.arange(len(tried.values)) < tried.counts[:, None]
+
+    def best(part: slice) -> tuple[np.ndarray, np.ndarray]:
+        surprise = rule.counterfactual_surprise(rows[part], known[part], tried.values)
+        after = np.where(distinct, surprise[:, :, 1:], np.inf)
+        return np.maximum(surprise[:, :, 0] - after.min(axis=2), 0.0), after.argmin(axis=2)
+
+    parts = blocks(len(rows), rule.counterfactual_bytes(len(tried.values)), limits, MOST_ROWS)
+    found = map_threads(best, parts, limits.threads)
+    return np.concatenate([rise for rise, _ in found]), np.concatenate([place for _, place in found])

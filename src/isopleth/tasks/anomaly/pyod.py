@@ -1,4 +1,4 @@
-"""The detector with the attributes and signs of PyOD."""
+"""Adapter with the attributes and signs of PyOD."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.backend import Array, Backend, to_backend, to_numpy
+from isopleth.backend import Array, namespace
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 
 
 class PyODAdapter(BaseEstimator):
     """An anomaly detector in PyOD's conventions: higher scores and label 1 for anomalies.
 
-    Arrays are in the library and on the device of the rows, as those of :class:`AnomalyDetector` are.
+    Arrays are in the library and on the device of the rows, as for :class:`AnomalyDetector`.
 
     Parameters
     ----------
     detector : AnomalyDetector, optional
-        What to adapt; its `contamination` sets the threshold. A default one when left out.
+        Detector to adapt; its `contamination` sets the threshold. By default ``AnomalyDetector()``.
 
     Attributes
     ----------
     detector_ : AnomalyDetector
         The fitted detector.
     decision_scores_ : array of shape (n_samples,)
-        Scores of the training rows, by densities that have not seen them.
+        Scores of the training rows, each judged without itself.
     threshold_ : float
         Scores above it are anomalies.
     labels_ : array of shape (n_samples,), int
@@ -61,14 +61,17 @@ class PyODAdapter(BaseEstimator):
         """
         detector = AnomalyDetector() if self.detector is None else clone(self.detector)
         self.detector_ = detector.fit(X)
-        self.decision_scores_ = -to_numpy(detector.training_scores_)
+        self.decision_scores_ = -detector.training_scores_
         self.threshold_ = -detector.offset_
-        self.labels_ = (self.decision_scores_ > self.threshold_).astype(int)
-        to_backend(self, Backend.of(X))
+        self.labels_ = self._labels(self.decision_scores_)
         return self
 
+    def _labels(self, scores: Array) -> Array:
+        xp = namespace(scores)
+        return xp.astype(scores > self.threshold_, xp.int64)
+
     def decision_function(self, X: Any) -> Array:
-        """Anomaly score of each row.
+        """Return the anomaly score of each row.
 
         Parameters
         ----------
@@ -78,13 +81,13 @@ class PyODAdapter(BaseEstimator):
         Returns
         -------
         array of shape (n_samples,)
-            Higher for the less likely.
+            Higher for less likely rows.
         """
         check_is_fitted(self)
         return -self.detector_.score_samples(X)
 
     def predict(self, X: Any) -> Array:
-        """Label of each row.
+        """Return the label of each row.
 
         Parameters
         ----------
@@ -96,4 +99,4 @@ class PyODAdapter(BaseEstimator):
         array of shape (n_samples,), int
             1 above the threshold, 0 for the others.
         """
-        return Backend.of(X).array((to_numpy(self.decision_function(X)) > self.threshold_).astype(int))
+        return self._labels(self.decision_function(X))

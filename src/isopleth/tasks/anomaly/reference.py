@@ -10,12 +10,12 @@ from scipy.spatial.distance import cdist
 
 from isopleth.frame import bounded
 from isopleth.operators.threads import map_threads
-from isopleth.tasks.anomaly.moves import distances_after
+from isopleth.tasks.anomaly.explanation import counterfactual_distances
 from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable, blocks
 
-WIDTH = 1 / 4  # of the median distance between nearest neighbours
-WIDTH_ROWS = 1000  # so many rows give that median
-MOST_CENTERS = 20_000  # beyond, that many rows drawn at random stand for all
+WIDTH = 1 / 4  # width of the kernel over the median distance between nearest neighbours
+WIDTH_ROWS = 1000  # number of rows that determine this median
+MOST_CENTERS = 20_000  # of more rows, this many are drawn at random
 AT_ONCE = 2**17  # distances in one block of a thread, so that they stay in the processor's cache
 
 
@@ -23,8 +23,8 @@ AT_ONCE = 2**17  # distances in one block of a thread, so that they stay in the 
 class ReferenceDensity:
     r"""Kernel density :math:`\sum_i c_i \exp(-|x - x_i|_1/h)` of all distinct rows.
 
-    Where all training rows are ordinary, the density may follow each of them: h is a quarter of the median distance
-    between nearest neighbours, so that close to the rows the nearest one decides, and far from them all rows of a
+    If all training rows are ordinary, the density may follow each of them. With h a quarter of the median distance
+    between nearest neighbours, the density near a row depends mostly on this row, and farther away on all rows of a
     region. A training row is judged by the density without one copy of it.
 
     Parameters
@@ -36,7 +36,7 @@ class ReferenceDensity:
     copies : ndarray of shape (m,)
         How often each occurs.
     number : ndarray of int
-        Place among the centres of each distinct training row; NEW for those that were not drawn.
+        Index among the centres of each distinct training row; NEW for rows that were not drawn.
     width : float
         The width h.
     level : float
@@ -61,7 +61,7 @@ class ReferenceDensity:
         surprises : ndarray of shape (m, 1)
             Its :meth:`surprises` of the distinct training rows.
         """
-        # Nothing wild is expected among ordinary rows, so their plain standard deviation serves.
+        # Ordinary rows have no extreme values, so the plain standard deviation is used.
         scale = np.sqrt(
             table.copies @ (table.rows - table.copies @ table.rows / table.copies.sum()) ** 2 / table.copies.sum()
         )
@@ -82,11 +82,11 @@ class ReferenceDensity:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Name of the one kind of evidence."""
+        """Name of the only kind of evidence."""
         return ("density",)
 
     def surprises(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
-        """Minus the log density of rows, of shape (n, 1); `known` are numbers of training rows, or NEW."""
+        """Return minus the log density of rows, of shape (n, 1); `known` are numbers of training rows, or NEW."""
         m = len(self.centers)
         parts = blocks(len(rows), 8.0 * 3 * m, limits, max(1, AT_ONCE // m))
 
@@ -96,18 +96,18 @@ class ReferenceDensity:
 
         return np.concatenate(map_threads(surprise, parts, limits.threads))[:, None]
 
-    def moved_surprise(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Surprise of rows as they are and with one cell moved to each of its `values`, of shape (n, d, 1 + k)."""
-        after = distances_after(bounded(rows / self.scale), bounded(values / self.scale), self.centers)
+    def counterfactual_surprise(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Return the surprise of rows as they are and with each of `values` in each cell, of shape (n, d, 1 + k)."""
+        after = counterfactual_distances(bounded(rows / self.scale), bounded(values / self.scale), self.centers)
         return np.stack([self._surprise(distances, known) for distances in after], axis=1)
 
-    def move_bytes(self, values: int) -> float:
-        """Scratch of :meth:`moved_surprise` for one row and so many values."""
+    def counterfactual_bytes(self, values: int) -> float:
+        """Return the scratch memory of :meth:`counterfactual_surprise` for one row and this number of values."""
         m, d = self.centers.shape
         return 8.0 * m * d * (values + 4)
 
     def _surprise(self, distances: np.ndarray, known: np.ndarray) -> np.ndarray:
-        """Minus the log density at distances of shape (m, n, k), which are overwritten."""
+        """Return minus the log density at distances of shape (m, n, k), which are overwritten."""
         distances *= -1.0 / self.width
         distances += np.log(self.copies)[:, None, None]
         own = np.where(known == NEW, NEW, self.number[known])
@@ -122,7 +122,7 @@ class ReferenceDensity:
 
 
 def _nearest(centers: np.ndarray, some: np.ndarray, limits: Limits) -> np.ndarray:
-    """Distance of `some` of the centres to the nearest other one."""
+    """Return the distance of `some` of the centres to the nearest other centre."""
 
     def nearest(part: slice) -> np.ndarray:
         distances = cdist(centers[some[part]], centers, "cityblock")

@@ -1,4 +1,4 @@
-"""The rule that ranks rows of a table which may hold anomalies: three kinds of evidence, pooled by a plain sum."""
+"""Rule for tables that may contain anomalies: the sum of three kinds of evidence."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Self
 import numpy as np
 
 from isopleth.operators.threads import interruptible
-from isopleth.tasks.anomaly.columns import ColumnTails
 from isopleth.tasks.anomaly.committee import Committee
-from isopleth.tasks.anomaly.covariance import Ellipsoid
+from isopleth.tasks.anomaly.evidence import ColumnTails, Ellipsoid
 from isopleth.tasks.anomaly.table import Limits, TrainingTable
 from isopleth.tasks.anomaly.tail import Tail
 
@@ -25,11 +24,11 @@ class PooledRule:
     Parameters
     ----------
     committee : Committee
-        Joint evidence: densities of many small samples. Strong where anomalies are few and apart from all other rows.
+        Joint evidence: densities of many small samples. Strong if anomalies are few and far from all other rows.
     ellipsoid : Ellipsoid
-        Covariance evidence. Strong where a relation between columns is broken.
+        Covariance evidence. Strong if a relation between columns is broken.
     columns : ColumnTails
-        Evidence of single columns. Strong where anomalies are extreme, also where they are many or repeated.
+        Evidence of single columns. Strong if anomalies are extreme, also if they are many or repeated.
     tails : list of Tail
         The law of each among the training rows.
     """
@@ -66,7 +65,7 @@ class PooledRule:
         return KINDS
 
     def evidence(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
-        """The three kinds of evidence, each in units of its own, of shape (n, 3)."""
+        """Return the three kinds of evidence, each in its own units, of shape (n, 3)."""
         return np.stack(
             [
                 self.committee.evidence(rows, known, limits),
@@ -77,26 +76,26 @@ class PooledRule:
         )
 
     def surprise_of(self, evidence: np.ndarray) -> np.ndarray:
-        """Minus the log tail shares of evidence, whose last axis is the kinds."""
+        """Return minus the log tail shares of evidence, whose last axis is the kinds."""
         return np.stack([tail.surprise(evidence[..., k]) for k, tail in enumerate(self.tails)], axis=-1)
 
     def surprises(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
-        """Minus the log tail shares of rows, of shape (n, 3); `known` are numbers of training rows, or NEW."""
+        """Return minus the log tail shares of rows, of shape (n, 3); `known` are numbers of training rows, or NEW."""
         return self.surprise_of(self.evidence(rows, known, limits))
 
-    def moved_surprise(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Sum of the surprises of rows as they are and with one cell moved to each of its `values`.
+    def counterfactual_surprise(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Return the sum of the surprises of rows as they are and with each of `values` in each cell.
 
         Returns
         -------
         ndarray of shape (n, d, 1 + k)
         """
         kinds = (self.committee, self.ellipsoid, self.columns)
-        evidence = [kind.moved_evidence(rows, known, values) for kind in kinds]
+        evidence = [kind.counterfactual_evidence(rows, known, values) for kind in kinds]
         return self.surprise_of(np.stack(evidence, axis=-1)).sum(axis=-1)
 
-    def move_bytes(self, values: int) -> float:
-        """Scratch of :meth:`moved_surprise` for one row and so many values."""
+    def counterfactual_bytes(self, values: int) -> float:
+        """Return the scratch memory of :meth:`counterfactual_surprise` for one row and this number of values."""
         d = len(self.columns.laws)
         largest = max(len(member.centers) for member in self.committee.members)
         return 8.0 * d * (values + 1) * (2 * largest + 8)

@@ -1,4 +1,4 @@
-"""Certainty: false discovery rates of selected rows, and the probability that a row is an anomaly."""
+"""Conformal p-values, selection with a controlled false discovery rate, and probabilities of anomalies."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def conformal_p_values(training: np.ndarray, new: np.ndarray) -> np.ndarray:
-    r"""Conformal p-values (1 + C)/(n + 1) of new rows, for C of n training rows that are at least as unlikely.
+    r"""Return conformal p-values (1 + C)/(n + 1) of new rows, where C of n training rows are at least as unlikely.
 
     Parameters
     ----------
@@ -25,14 +25,14 @@ def conformal_p_values(training: np.ndarray, new: np.ndarray) -> np.ndarray:
 
 
 def benjamini_hochberg(p_values: np.ndarray, rate: float) -> float:
-    """Largest p-value rejected at false discovery rate `rate`; 0 where none is."""
+    """Return the largest p-value rejected at the false discovery rate `rate`; 0 if none is."""
     ordered = np.sort(p_values)
     passed = np.flatnonzero(ordered <= rate * np.arange(1, len(ordered) + 1) / len(ordered))
     return float(ordered[passed[-1]]) if len(passed) else 0.0
 
 
 def falling_density(p_values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Grenander's estimate of a falling density on [0, 1]: the slopes of the least concave majorant of the shares.
+    """Estimate a falling density on [0, 1] by the slopes of the least concave majorant of the shares (Grenander).
 
     Returns
     -------
@@ -56,18 +56,17 @@ def falling_density(p_values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def anomaly_probabilities(among: np.ndarray, p_values: np.ndarray) -> np.ndarray:
-    r"""One less the local false discovery rate, :math:`1 - 1/g(p)`, g being the density of p-values among some rows.
+    r"""Return one less the local false discovery rate, :math:`1 - 1/g(p)` for the density g of p-values among some rows.
 
-    P-values of ordinary rows have the density 1 on [0, 1]. Where g is higher, the rest is of anomalies. The share of
-    ordinary rows is taken to be 1, which makes probabilities smaller.
+    P-values of ordinary rows have the density 1 on [0, 1]; any excess of g is due to anomalies. The share of ordinary rows is
+    taken as 1, which makes the probabilities smaller.
 
     Parameters
     ----------
     among : ndarray of shape (n,)
-        p-values of the rows that tell how many anomalies there are; the density is estimated from them as a falling
-        one (Grenander 1956; Strimmer 2008).
+        p-values of the rows from which the density is estimated, as a falling one (Grenander 1956; Strimmer 2008).
     p_values : ndarray of shape (m,)
-        p-values of the rows in question.
+        p-values of the rows to judge.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The training rows as all kinds of evidence see them: distinct rows, their weights, and how to know them again."""
+"""Training rows for all kinds of evidence: distinct rows, their weights, and an index to recognise them."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ import numpy as np
 from isopleth.rows import merge_rows, row_keys
 
 COMMON = 16  # copies beyond which a repeated row is a common value and not one observation that was copied
-NEW = -1  # number of a row that is none of the training rows, or that is a common value among them
+NEW = -1  # number of a row that is not a training row, or is a common value among them
 MOST_ROWS = 2048  # rows scored at once, so that distances stay in the processor's cache
 
 
 class Limits(NamedTuple):
-    """Memory in bytes and number of threads; they belong to the machine and are no part of a model."""
+    """Memory in bytes and number of threads, which depend on the machine and not on the model."""
 
     memory: float
     threads: int
 
 
 def blocks(n: int, row_bytes: float, limits: Limits, most: int = MOST_ROWS) -> list[slice]:
-    """Parts of `n` rows, such that the scratch of all threads fits the memory limit."""
+    """Split `n` rows into slices such that the scratch memory of all threads is within the memory limit."""
     size = max(1, min(most, int(limits.memory / limits.threads / row_bytes)))
     return [slice(i, i + size) for i in range(0, n, size)]
 
 
 def discounted(copies: np.ndarray) -> np.ndarray:
-    r"""Weight of a row that occurs `copies` times, :math:`\max(1, c^3/(c^2 + 16^2))`.
+    r"""Return the weight of a row that occurs `copies` times, :math:`\max(1, c^3/(c^2 + 16^2))`.
 
     A few copies are one observation written down again, and count once, so that repeating anomalies does not make
     them ordinary; very many are a value that is common, and count in full.
@@ -38,10 +38,10 @@ def discounted(copies: np.ndarray) -> np.ndarray:
 
 
 def spread_of(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Standard deviation of each column, with its most extreme hundredth of the rows at either end drawn in to the next.
+    """Return the standard deviation of each column after clipping the most extreme hundredth of the rows at either end.
 
-    One wild cell would otherwise make all other differences in its column vanish. A column of rare values that is
-    constant once they are drawn in keeps its plain standard deviation.
+    Otherwise one extreme cell would make all other differences in its column negligible. A column that is constant after
+    clipping has its plain standard deviation.
     """
     share = weights / weights.sum()
 
@@ -51,7 +51,7 @@ def spread_of(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     ends = min(-(-len(rows) // 100), (len(rows) - 1) // 2)
     ordered = np.sort(rows, axis=0)
     drawn_in = deviation(np.clip(rows, ordered[ends], ordered[-1 - ends]))
-    # Weights may leave a column without a deviation that it has among the distinct rows.
+    # With weights a column may have no deviation although its distinct rows differ.
     spare = np.where(deviation(rows) > 0.0, deviation(rows), rows.std(axis=0))
     return np.where(drawn_in > 0.0, drawn_in, spare)
 
@@ -64,7 +64,7 @@ class RowIndex:
     numbers: np.ndarray
 
     def find(self, rows: np.ndarray) -> np.ndarray:
-        """Number of the training row that each row equals, or NEW."""
+        """Return the number of the training row that each row equals, or NEW."""
         found = np.full(len(rows), NEW)
         if len(self.keys):
             keys = row_keys(rows)
@@ -85,7 +85,7 @@ class TrainingTable:
     copies : ndarray of shape (m,)
         How often each occurs.
     place : ndarray of shape (n,), int
-        Number among the distinct rows of each row as it came.
+        Index among the distinct rows of each original row.
     weights : ndarray of shape (m,)
         :func:`discounted` copies.
     spread : ndarray of shape (d,)
@@ -107,18 +107,18 @@ class TrainingTable:
 
     @property
     def known(self) -> np.ndarray:
-        """Number of each distinct row, NEW for common values: they are judged with their copies in sight."""
+        """Number of each distinct row; NEW for common values, which are judged with their copies included."""
         return np.where(self.copies <= COMMON, np.arange(len(self.rows)), NEW)
 
     @property
     def index(self) -> RowIndex:
-        """The index by which training rows are known again."""
+        """Index that recognises training rows."""
         few = np.flatnonzero(self.copies <= COMMON)
         keys = row_keys(self.rows[few])
         order = np.argsort(keys, kind="stable")
         return RowIndex(keys[order], few[order])
 
     def typical(self, count: int) -> np.ndarray:
-        """Numbers of at most `count` distinct rows that stand for all rows, copies counted."""
+        """Return the numbers of at most `count` distinct rows that represent all rows, with copies counted."""
         some = np.linspace(0, len(self.place) - 1, min(len(self.place), count)).astype(int)
         return np.sort(self.place)[some]

@@ -8,9 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from isopleth.tasks.anomaly.shares import Shares
-
-# The upper half of the values up to this share is taken to be of ordinary rows.
+# Tail share beyond which the tail is fitted; the rows between it and the median are assumed to be ordinary.
 ORDINARY = 0.125
 HEAVIEST = 50.0  # shapes beyond it would overflow and say no more
 # Asymptotic variance of Pickands' estimate at shape 0, times n: 3 / (4 log(2)^4) for each of the n/8 rows in the last
@@ -31,13 +29,13 @@ class Tail:
     Parameters
     ----------
     law : Shares
-        Of the training rows.
+        Law of the training rows.
     start : float
-        Where the fitted tail begins: the quantile at 1/8 from above.
+        Begin of the fitted tail: the quantile at 1/8 from above.
     share : float
         The tail share there.
     width : float
-        Scale of the fitted tail; 0 where all values are equal and there is no tail to fit.
+        Scale of the fitted tail; 0 if all values are equal and there is no tail to fit.
     shape : float
         Its shape.
     """
@@ -50,7 +48,7 @@ class Tail:
 
     @classmethod
     def of(cls, values: np.ndarray, weights: np.ndarray, errors: float = 0.0) -> Self:
-        """Fit to the `values` of training rows; so many standard `errors` are added to the shape."""
+        """Fit to the `values` of training rows; `errors` standard errors are added to the shape."""
         law = Shares.of(values, weights)
         half, quarter, eighth = (law.upper(share) for share in (4 * ORDINARY, 2 * ORDINARY, ORDINARY))
         near, far = quarter - half, eighth - quarter
@@ -65,7 +63,7 @@ class Tail:
 
     @classmethod
     def _beyond_ties(cls, law: Shares) -> Self:
-        """Tail of a law that ties leave no tail within: beyond the last value it goes on as steeply as it came there."""
+        """Fit a tail to a law with too many ties: beyond the last value it continues with the mean slope before it."""
         last = float(law.values[-1])
         share = float(law.at_least(law.values[-1:])[0]) / law.weight
         for before in (ORDINARY, 2 * ORDINARY, 4 * ORDINARY, 1.0):
@@ -75,7 +73,7 @@ class Tail:
         return cls(law, last, share, 0.0, 0.0)
 
     def surprise(self, x: np.ndarray, new: float = 1.0) -> np.ndarray:
-        """Minus the logarithm of the tail share of each value, interpolated between the values of the training rows.
+        """Return minus the log tail share of each value, interpolated between the values of the training rows.
 
         Parameters
         ----------
@@ -93,12 +91,62 @@ class Tail:
         return np.where(excess > 0.0, np.maximum(ranked, tail - math.log(self.share)), ranked)
 
     def threshold(self, share: float) -> float:
-        """Value beyond all of the training rows, at which the fitted tail comes down to `share`.
+        """Return the value beyond all training rows at which the fitted tail is `share`.
 
-        It is meant for laws none of whose rows has a tail share as small.
+        It is used if no training row has such a small tail share.
         """
         excess = math.log(self.share / share)
         if self.width == 0.0 or excess <= 0.0:
             return float(self.law.values[-1])
         fitted = math.expm1(self.shape * excess) / self.shape if self.shape > 0.0 else excess
         return max(self.start + self.width * fitted, float(self.law.values[-1]))
+
+
+MOST_STEPS = 8192  # largest number of steps of a law
+MOST_EXTREME = 1024  # steps at either end that are always kept
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Weighted empirical law of one variable.
+
+    Parameters
+    ----------
+    values : ndarray of shape (k,)
+        Distinct values, rising.
+    up_to : ndarray of shape (k + 1,)
+        Weight of all observations up to each value; the first is 0.
+    """
+
+    values: np.ndarray
+    up_to: np.ndarray
+
+    @classmethod
+    def of(cls, observed: np.ndarray, weights: np.ndarray) -> Self:
+        """Compute the law of `observed` values."""
+        order = np.argsort(observed, kind="stable")
+        ordered, total = observed[order], np.cumsum(weights[order])
+        last = np.flatnonzero(np.append(ordered[1:] > ordered[:-1], True))
+        if len(last) > MOST_STEPS:
+            inner = np.linspace(MOST_EXTREME, len(last) - 1 - MOST_EXTREME, MOST_STEPS - 2 * MOST_EXTREME)
+            last = np.r_[last[:MOST_EXTREME], last[inner.round().astype(int)], last[-MOST_EXTREME:]]
+            last = np.unique(last)
+        return cls(ordered[last], np.append(0.0, total[last]))
+
+    @property
+    def weight(self) -> float:
+        """Weight of all observations."""
+        return float(self.up_to[-1])
+
+    def at_most(self, x: np.ndarray) -> np.ndarray:
+        """Return the weight of observations that are at most `x`."""
+        return self.up_to[np.searchsorted(self.values, x, side="right")]
+
+    def at_least(self, x: np.ndarray) -> np.ndarray:
+        """Return the weight of observations that are at least `x`."""
+        return self.weight - self.up_to[np.searchsorted(self.values, x, side="left")]
+
+    def upper(self, share: float) -> float:
+        """Return the smallest value such that at most `share` of the weight is above it."""
+        place = np.searchsorted(self.up_to[1:], (1.0 - share) * self.weight * (1.0 - 1e-12))
+        return float(self.values[min(int(place), len(self.values) - 1)])

@@ -9,8 +9,7 @@ from typing import Self
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from isopleth.difference.gaussian_system import GaussianSystem
-from isopleth.difference.spectrum import PenalizedSpectrum
+from isopleth.difference.gaussian_system import GaussianSystem, PenalizedSpectrum
 from isopleth.operators.threads import ONE_BLAS_THREAD
 
 # Over the volume of the kernel; the same for every order of the rows, so that shuffled ones can be compared.

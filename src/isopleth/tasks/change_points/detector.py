@@ -11,8 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Array, Backend, to_backend
-from isopleth.difference.samples import speaking_of
-from isopleth.entry import check_memory_limit, check_rows, on_host
+from isopleth.entry import check_memory_limit, enter, on_host
 from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.tasks.change_points.curve import along_series, score_curve
@@ -186,7 +185,7 @@ class ChangePointDetector(BaseEstimator):
             if dim not in (1, 2):
                 raise InputError(f"{name} has {dim} dimensions; expected values of shape (T,) or (T, d).")
             given = np.asarray(given).reshape(-1, 1) if dim == 1 else given
-        return speaking_of(name, "X", lambda: check_rows(self, given, reset=reset))
+        return enter(self, given, reset=reset, name=name).rows
 
     def _set_lengths(self, length: int) -> None:
         """k and r, those of the paper as far as the series has room for them."""

@@ -1,1 +1,1 @@
-"""What share each class has among rows without labels."""
+"""Class priors: the shares of classes among rows without labels."""

@@ -1,10 +1,11 @@
-"""How large is the share of each class among rows without labels?"""
+"""Estimator of the shares of classes among rows without labels, and its result."""
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
@@ -13,80 +14,87 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from isopleth.backend import Backend, to_backend, to_numpy
-from isopleth.entry import check_rows, column_names, varying_columns
+from isopleth.backend import to_numpy
+from isopleth.entry import column_names, enter, on_host, varying_columns
 from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame
 from isopleth.length_scales import deviations
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import ONE_BLAS_THREAD
-from isopleth.tasks.class_prior.labels import checked_labels
-from isopleth.tasks.class_prior.moments import Squash, check_class_count, clearly_less, held_out_losses, strangeness
-from isopleth.tasks.class_prior.result import ClassPriors
 from isopleth.tasks.class_prior.scores import Features, Fits, FoldSums, drawn_evenly, stratified_folds
-from isopleth.tasks.class_prior.shares import Shares
+from isopleth.tasks.class_prior.shares import (
+    Shares,
+    Squash,
+    check_class_count,
+    clearly_less,
+    held_out_losses,
+    strangeness,
+)
 
-# The largest ridge that is tried, over the root of the number of labelled rows, were all classes of one size, and the others as
-# shares of it. Classes that a rule over several columns parts want a small one.
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Largest ridge that is tried, over the root of the number of labelled rows for classes of equal size, and the smaller ones as
+# shares of it. Classes that only a combination of columns separates need a small ridge.
 _RIDGE, _SHARES_OF_RIDGE = 0.2, (0.1, 0.01)
-# Standard deviations between the unlabelled rows and the mixture from which on a warning is due.
+# Distance of the unlabelled rows from the mixture, in standard deviations, that causes a warning.
 _STRANGE = 6.0
-# A classifier would learn nothing of a class of weight 0, and some fail or take the other classes for it.
+# With weight 0 a class would not be learned, and some classifiers fail or return wrong classes.
 _LEAST_SHARE = 1e-3
 
 
 class ClassPriorEstimator(BaseEstimator):
-    r"""Shares of classes among unlabelled rows, when the shares differ from the labelled rows and nothing else does.
+    r"""Shares of classes among unlabelled rows, which may differ from the shares among the labelled rows.
 
-    The unlabelled rows are a mixture :math:`\sum_k \pi_k p_k` of the densities of the classes. The task is that of section
-    4.2.1 of [1]_, :math:`\min_\pi \int (\sum_k \pi_k p_k - p)^2`, with two changes. The densities are compared by bounded scores
-    :math:`s(x)`, fitted to differences of the classes relative to the mixture of all,
+    The unlabelled rows are assumed to be a mixture :math:`\sum_k \pi_k p_k` of the densities of the classes. The task is that
+    of section 4.2.1 of [1]_, :math:`\min_\pi \int (\sum_k \pi_k p_k - p)^2`, with two changes. First, the densities are compared
+    by bounded scores :math:`s(x)`, fitted to differences of the classes relative to the mixture of all,
 
     .. math:: \theta_k = (C + \lambda I)^{-1} (\mu_k - \mu),
 
-    where C is the covariance, :math:`\mu_k, \mu` are the means of kernel features over the labelled rows, every class having
-    the same weight: the least-squares density difference with this mixture in place of Lebesgue's measure. A logistic function
-    bounds them, and they are adapted to the shares that were found, so that their noise is least there. And what the classes
-    score is measured on rows that the fit has not seen. Then
+    where C is the covariance, :math:`\mu_k, \mu` are the means of kernel features over the labelled rows, with equal weights of
+    the classes: the least-squares density difference with this mixture in place of Lebesgue measure. A logistic function bounds
+    the scores, and they are adapted to the estimated shares so that their variance is smallest there. Second, the mean scores of
+    the classes are computed from held-out rows. The estimate is
 
     .. math:: \min_\pi\; (m - A \pi)^\top S^{-1} (m - A \pi) + K (K + 1)\, |\pi - \tfrac1K|^2,
         \qquad \pi \ge 0, \quad \sum_k \pi_k = 1
 
     for the mean m of the scores over the unlabelled rows, their held-out means A over the classes and the covariance S of
-    the noise of both. The second term is the precision of shares that are uniform on the simplex; it decides where rows are
-    few or classes alike and vanishes where they are not. Unlabelled rows are scored by all the fits that score the held-out
-    ones. Two classes have a closed form, more are a quadratic program.
+    the noise of both. The second term is the precision of a uniform distribution on the simplex; it matters only if rows are
+    few or classes similar. Unlabelled rows are scored by all the fits that score the held-out rows. Two classes have a closed
+    form, more are a quadratic program.
 
     Parameters
     ----------
     alpha : float, optional
         The ridge :math:`\lambda` over the trace of C; None is :math:`0.2/\sqrt n`, where :math:`n = K^2 / \sum_k n_k^{-1}` is
-        the number of labelled rows that count, small classes weighing most, or a tenth or a hundredth of it, where the held-out
-        rows are assigned better by more than a standard error.
+        an effective number of labelled rows, dominated by small classes; or a tenth or a hundredth of it, if held-out rows
+        are then classified better by more than a standard error.
     centers : int, default=500
-        The scores are sums of kernels at no more than so many labelled rows, drawn at random from all classes alike.
+        Largest number of labelled rows that are centres of kernels, drawn at random and evenly from the classes.
     memory_limit : float, default=2**30
-        Bytes that matrices and parts of the rows may take together; scores of ten fits for every unlabelled row come on top.
+        Bytes that matrices and blocks of rows may take together, without the scores of ten fits for every unlabelled row.
     random_state : int, RandomState or None
         Seed of the folds and of the choice of centres.
 
     Attributes
     ----------
     classes_ : array of shape (K,)
-        The classes; of NumPy where they are no numbers.
+        The classes; a NumPy array if they are not numbers.
     alpha_ : float
         The ridge.
     centers_ : array of shape (b, n_features)
-        Where the kernels stand.
+        Centres of the kernels.
     n_features_in_ : int
         Number of columns at fit.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns at fit, where they had any.
+        Names of the columns at fit, if they had any.
 
     Warns
     -----
     DataWarning
-        For constant columns, and for unlabelled rows that no mixture of the classes resembles.
+        For constant columns, and for unlabelled rows that are not a mixture of the classes.
 
     See Also
     --------
@@ -94,13 +102,13 @@ class ClassPriorEstimator(BaseEstimator):
 
     Notes
     -----
-    Rows and labels may be tensors, or arrays of another library: all is computed in NumPy, and fitted arrays of numbers are in
+    Rows and labels may be tensors or arrays of another library. The computation is done in NumPy; fitted numeric arrays are in
     the library and on the device of the rows.
 
-    The kernel is :math:`\exp(-\tfrac{1}{2d} \sum_j |x_j - y_j|)` of standardised columns. It is characteristic: the scores of two
-    different classes differ in the mean, whatever the ridge, so the shares are consistent as rows grow in number on both
-    sides, as far as `centers` can tell the classes apart. If a class was not labelled, or the densities of classes have
-    changed, no share is right; the warning finds what is far from the labelled rows, and not every such change.
+    The kernel is :math:`\exp(-\tfrac{1}{2d} \sum_j |x_j - y_j|)` of standardised columns. It is characteristic: the mean scores
+    of two different classes differ for any ridge. The shares are therefore consistent as the numbers of labelled and unlabelled
+    rows grow, as far as `centers` resolves the classes. If a class was not labelled, or the densities of classes have changed,
+    the shares are wrong; the warning detects rows that are far from the labelled rows, but not every such change.
 
     References
     ----------
@@ -145,14 +153,14 @@ class ClassPriorEstimator(BaseEstimator):
         return tags
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn what tells the classes apart.
+        """Fit scores that separate the classes.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            Labelled rows; computed in float64.
+            Labelled rows, converted to float64.
         y : array-like of shape (n_samples,)
-            The class of each row: numbers, words, truth values or dates, at least two classes of at least two rows.
+            Class of each row: numbers, strings, booleans or dates; at least two classes of at least two rows.
 
         Returns
         -------
@@ -164,9 +172,9 @@ class ClassPriorEstimator(BaseEstimator):
             If rows, labels or parameters cannot be used; the sentence says which and what to do.
         """
         self._validate_params()
-        backend = Backend.of(X)
         self.__dict__.pop("_held_out", None)  # a fit that fails leaves no mixture of two models
-        rows = check_rows(self, X, reset=True, min_samples=2)
+        table = enter(self, X, reset=True, min_samples=2)
+        rows = table.rows
         self.classes_, labels, counts = checked_labels(y, len(rows))
         check_class_count(len(counts), self.memory_limit)
         keep = varying_columns(self, rows)
@@ -197,8 +205,7 @@ class ClassPriorEstimator(BaseEstimator):
                         losses, scores = fewer, found
         self._held_out, self._typical = self._squash(scores[:, :-1]), scores[:, -1]
         self._rows, self._labels = rows, labels
-        to_backend(self, backend)
-        return self
+        return table.finish(self)
 
     def _column_scale(self, rows: np.ndarray, balance: np.ndarray, keep: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -210,16 +217,16 @@ class ClassPriorEstimator(BaseEstimator):
         return scale
 
     def estimate(self, X: Any, level: float = 0.95) -> ClassPriors:
-        """Shares of the classes among unlabelled rows.
+        """Estimate the shares of the classes among unlabelled rows.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, n_features)
             Unlabelled rows, one or more.
         level : float, default=0.95
-            Confidence of the interval of each share: for two classes the shares that a test does not reject, for more the
-            estimate without ridge, give or take so many of its standard deviations by the delta method as Student's law asks
-            for, with the degrees of freedom of Welch and Satterthwaite.
+            Confidence level of the interval for each share. For two classes it contains the shares that a test does not
+            reject. For more it is Student's interval around the estimate without the second term, with a standard deviation
+            by the delta method and the degrees of freedom of Welch and Satterthwaite.
 
         Returns
         -------
@@ -234,12 +241,12 @@ class ClassPriorEstimator(BaseEstimator):
         Warns
         -----
         DataWarning
-            If these rows are less, or more, typical of the labelled rows than their mixture is, by the mean kernel value.
+            If the mean kernel value of these rows to the labelled rows differs from that of the estimated mixture.
         """
         check_is_fitted(self, "_held_out")
         if not isinstance(level, Real) or not 0.0 < level < 1.0:
             raise InputError(f"level = {level!r}: expected a confidence between 0 and 1, such as 0.95.")
-        z = self._frame.enter(check_rows(self, X, reset=False))
+        z = self._frame.enter(enter(self, X).rows)
         with ONE_BLAS_THREAD:
             scores = self._fits(z)
         found = Shares.of(self._held_out, self._labels, self._squash(scores[..., :-1]))
@@ -255,18 +262,18 @@ class ClassPriorEstimator(BaseEstimator):
         return ClassPriors(to_numpy(self.classes_), found.priors, lower, upper, found.covariance, float(level), len(z))
 
     def reweight(self, classifier: Any, priors: ClassPriors) -> Any:
-        r"""A classifier fitted to the labelled rows as if their classes had other shares.
+        r"""Fit a classifier to the labelled rows with weights that give the classes other shares.
 
         A clone of `classifier` is fitted with the weight :math:`\pi_k / (n_k/n)` on each row of class k, as the paper does with
-        regularised least squares; shares below 0.001 count as 0.001. Its probabilities are not adjusted instead: that would
-        take probabilities, and good ones. The rows are an array without names of columns, in the order at :meth:`fit`.
+        regularised least squares; shares below 0.001 count as 0.001. Adjusting predicted probabilities instead would need a
+        calibrated classifier. The rows are an array without column names, in the order at :meth:`fit`.
 
         Parameters
         ----------
         classifier : scikit-learn classifier
             One that takes `sample_weight`, or a pipeline that ends in one.
         priors : ClassPriors
-            What :meth:`estimate` answered.
+            Result of :meth:`estimate`.
 
         Returns
         -------
@@ -276,7 +283,7 @@ class ClassPriorEstimator(BaseEstimator):
         Raises
         ------
         InputError
-            If `classifier` is none that takes weights, or `priors` is not what :meth:`estimate` answered.
+            If `classifier` does not take weights, or `priors` is not a result of :meth:`estimate`.
 
         Examples
         --------
@@ -306,3 +313,114 @@ class ClassPriorEstimator(BaseEstimator):
         shares = np.maximum(priors.priors, _LEAST_SHARE)
         weight = (shares / (np.bincount(self._labels) / len(self._labels)))[self._labels]
         return clone(classifier).fit(self._rows, to_numpy(self.classes_)[self._labels], **{name: weight})
+
+
+def checked_labels(y: Any, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the classes, the index of the class of each row, and the sizes of the classes.
+
+    Raises
+    ------
+    InputError
+        If there is not one label a row, a label is missing, or a class is too small.
+    """
+    if y is None:
+        raise InputError("fit requires y to be passed, but the target y is None; give the class of each row.")
+    labels = _as_array(on_host(y, "y"))
+    if labels.shape != (rows,):
+        raise InputError(f"y has shape {labels.shape}; expected one class a row, ({rows},).")
+    missing = np.ma.getmaskarray(y) if np.ma.isMaskedArray(y) else [_is_missing(label) for label in labels]
+    if np.any(missing):
+        raise InputError(f"y has no class in row {int(np.argmax(missing))}; pass rows without one to estimate.")
+    try:
+        classes, numbers, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    except TypeError as error:
+        raise InputError("y mixes words and numbers; expected one class a row, all of one kind.") from error
+    if len(classes) < 2:
+        raise InputError(f"y has one class only, {classes.tolist()[0]!r}; expected rows of at least two classes.")
+    if counts.min() < 2:
+        few = classes.tolist()[int(np.argmin(counts))]
+        raise InputError(
+            f"y has the class {few!r} in one row only; a class needs at least two, one to learn from and one to judge by."
+        )
+    return classes, numbers.ravel(), counts
+
+
+def _as_array(y: Any) -> np.ndarray:
+    """Return labels without NumPy's conversions: numbers beside strings stay numbers, strings in a frame become strings."""
+    labels = np.asarray(y)
+    if labels.dtype.kind == "U" and not hasattr(y, "dtype"):
+        labels = np.asarray(y, dtype=object)
+    if labels.dtype == object and all(isinstance(label, str) for label in labels.flat):
+        labels = labels.astype(str)  # an array of strings can be saved, one of objects cannot
+    return labels
+
+
+def _is_missing(label: Any) -> bool:
+    """Tell whether a label is None, infinite, or not equal to itself as NaN is."""
+    try:
+        return label is None or bool(label != label) or label in (np.inf, -np.inf)
+    except TypeError:  # pandas.NA has no truth value
+        return True
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ClassPriors:
+    """Shares of the classes among unlabelled rows.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (K,)
+        The classes.
+    priors : ndarray of shape (K,)
+        Their shares, of sum 1.
+    lower, upper : ndarray of shape (K,)
+        Limits of an interval for each share, within [0, 1].
+    covariance : ndarray of shape (K, K)
+        Covariance of the shares without constraint or second term, by the delta method.
+    level : float
+        Confidence level of each interval.
+    rows : int
+        Number of unlabelled rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import ClassPriorEstimator
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(60, 2)) + np.repeat([[0.0], [3.0]], 30, axis=0), np.repeat(["a", "b"], 30)
+    >>> ClassPriorEstimator(random_state=0).fit(X, y).estimate(X[:35]).to_dict()["class"]
+    ['a', 'b']
+    """
+
+    classes: np.ndarray
+    priors: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    covariance: np.ndarray
+    level: float
+    rows: int
+
+    def __repr__(self) -> str:
+        return f"ClassPriors({', '.join(self._lines(', '))}; {100.0 * self.level:.6g}% intervals)"
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines(" "))
+
+    def _lines(self, gap: str) -> list[str]:
+        cells = zip(self.classes.tolist(), self.priors, self.lower, self.upper, strict=True)
+        return [f"{name}: {share:.3f} [{low:.3f}{gap}{high:.3f}]" for name, share, low, high in cells]
+
+    def to_dict(self) -> dict[str, list[object]]:
+        """Return the columns class, prior, lower and upper, for example for ``pandas.DataFrame``."""
+        return {
+            "class": self.classes.tolist(),
+            "prior": self.priors.tolist(),
+            "lower": self.lower.tolist(),
+            "upper": self.upper.tolist(),
+        }
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the shares with their intervals; see :func:`isopleth.plotting.plot_class_priors`."""
+        from isopleth.plotting.class_prior import plot_class_priors
+
+        return plot_class_priors(self, ax=ax)

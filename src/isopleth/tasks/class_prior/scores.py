@@ -1,4 +1,4 @@
-"""Scores that tell classes apart: the relative density difference of each class and the mixture of all, held out by folds."""
+"""Scores that separate classes: the relative density difference of each class and the mixture of all, by folds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FOLDS = 10
 # Length scale of the kernel, in mean absolute differences of standardised columns.
 LENGTH = 2.0
 _NUGGET = 1e-10
-# Matrices of the size of one fold's that are held besides those of all folds.
+# Matrices of the size of one fold that are held in addition to those of all folds.
 _MATRICES = 6
 
 
@@ -28,11 +28,11 @@ class Features:
     Parameters
     ----------
     centers : array of shape (b, d)
-        Points about which the functions stand.
+        Centres of the kernels.
     factor : array of shape (b, b)
         Lower Cholesky factor of the centres' kernel matrix.
     memory_limit : float
-        Bytes for one part of the rows.
+        Bytes for one block of rows.
     """
 
     centers: np.ndarray
@@ -41,7 +41,7 @@ class Features:
 
     @classmethod
     def of(cls, centers: np.ndarray, memory_limit: float) -> Self:
-        """Coordinates for these centres.
+        """Compute the coordinates for these centres.
 
         Raises
         ------
@@ -59,19 +59,19 @@ class Features:
         return cls(centers, np.asarray(cholesky(gram, lower=True)), memory_limit)
 
     def __call__(self, z: np.ndarray) -> np.ndarray:
-        """Coordinates of shape (n, b) of the rows `z`."""
+        """Return the coordinates of the rows `z`, of shape (n, b)."""
         operations = float(len(self.centers)) ** 2 * len(z)
         half = interruptible(operations, solve_triangular, self.factor, _kernel(self.centers, z), lower=True)
         return np.asarray(half).T
 
-    def parts(self, n: int) -> Iterator[slice]:
-        """Parts of `n` rows whose coordinates fit in the memory limit."""
+    def blocks(self, n: int) -> Iterator[slice]:
+        """Split `n` rows into slices whose coordinates fit in the memory limit."""
         step = max(1, int(self.memory_limit / (48 * len(self.centers))))
         return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 
 def _kernel(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    operations = 10.0 * len(x) * len(y) * x.shape[1]  # in effect: such distances are computed one by one
+    operations = 10.0 * len(x) * len(y) * x.shape[1]  # an estimate: cdist computes one distance at a time
     return np.exp(interruptible(operations, cdist, x, y, "cityblock") / (-LENGTH * x.shape[1]))
 
 
@@ -95,13 +95,13 @@ class FoldSums:
 
     @classmethod
     def of(cls, features: Features, z: np.ndarray, labels: np.ndarray, folds: np.ndarray) -> Self:
-        """Sums over labelled rows."""
+        """Compute the sums over labelled rows."""
         n_folds, classes, b = int(folds.max()) + 1, int(labels.max()) + 1, len(features.centers)
         counts = np.zeros((n_folds, classes))
         np.add.at(counts, (folds, labels), 1.0)
         weight = 1.0 / (classes * counts.sum(axis=0))[labels]
         second, first = np.zeros((n_folds, b, b)), np.zeros((n_folds, classes, b))
-        for part in features.parts(len(z)):
+        for part in features.blocks(len(z)):
             phi = features(z[part])
             for fold in range(n_folds):
                 mine = folds[part] == fold
@@ -111,7 +111,7 @@ class FoldSums:
         return cls(second, first, counts)
 
     def without(self, fold: int, alpha: float) -> tuple[np.ndarray, np.ndarray]:
-        r"""Coefficients of shape (b, K + 1) and offsets of shape (K + 1,) of the scores fitted to the other folds.
+        r"""Return coefficients of shape (b, K + 1) and offsets of shape (K + 1,) of the scores fitted to the other folds.
 
         :math:`(C + \alpha\,\mathrm{tr}(C)\,I)\,\theta_k = \mu_k - \mu`, with C the covariance of the features over the
         mixture in which every class has the same share, and :math:`\mu_k, \mu` their means over a class and over it.
@@ -127,9 +127,9 @@ class FoldSums:
 
 
 def stratified_folds(labels: np.ndarray, seed: int) -> np.ndarray:
-    """Fold of each row: every class is spread evenly, and every fold has rows of every class.
+    """Draw the fold of each row: every class is spread evenly, and every fold has rows of every class.
 
-    A class that some folds lack would be judged by fits that have fewer of its rows than those of the other folds.
+    If some folds lacked a class, its rows would be scored by fits with fewer rows of this class than the other fits have.
     """
     rng = np.random.default_rng(seed)
     folds = min(FOLDS, int(np.bincount(labels).min()))
@@ -141,7 +141,7 @@ def stratified_folds(labels: np.ndarray, seed: int) -> np.ndarray:
 
 
 def drawn_evenly(labels: np.ndarray, count: int, seed: int) -> np.ndarray:
-    """Places of at most `count` rows, from every class as many as it has or the others."""
+    """Draw the indices of at most `count` rows, evenly from the classes as far as they have rows."""
     rng = np.random.default_rng(seed)
     rank = np.empty(len(labels), dtype=np.intp)
     for label in range(int(labels.max()) + 1):
@@ -154,12 +154,13 @@ def drawn_evenly(labels: np.ndarray, count: int, seed: int) -> np.ndarray:
 class Fits:
     """Scores fitted without each fold.
 
-    The last column is no class: it is the mean kernel value at the rows of the other folds, which says how typical a row is.
+    The last column belongs to no class: it is the mean kernel value at the rows of the other folds, which tells how typical a
+    row is.
 
     Parameters
     ----------
     features : Features
-        Where the scores are linear.
+        Coordinates in which the scores are linear.
     coefficients : array of shape (b, folds, K + 1)
         Coefficients.
     offsets : array of shape (folds, K + 1)
@@ -177,9 +178,9 @@ class Fits:
         return cls(features, np.stack(coefficients, axis=1), np.stack(offsets))
 
     def held_out(self, z: np.ndarray, folds: np.ndarray) -> np.ndarray:
-        """Scores of shape (n, K + 1) of labelled rows, each by the fit without its fold."""
+        """Return scores of labelled rows, each by the fit without its fold, of shape (n, K + 1)."""
         out = np.empty((len(z), self.offsets.shape[1]))
-        for part in self.features.parts(len(z)):
+        for part in self.features.blocks(len(z)):
             phi, place = self.features(z[part]), np.arange(len(z))[part]
             for fold, offset in enumerate(self.offsets):
                 mine = folds[part] == fold
@@ -187,11 +188,10 @@ class Fits:
         return out
 
     def __call__(self, z: np.ndarray) -> np.ndarray:
-        """Scores of shape (n, folds, K + 1) of new rows by all fits.
+        """Return scores of new rows by all fits, of shape (n, folds, K + 1).
 
-        Their mean would not do: a bounded function of it has another mean than over the single fits, by which the labelled
-        rows are judged.
+        They are not averaged: the scores are bounded afterwards, and labelled rows are scored by single fits too.
         """
         flat = self.coefficients.reshape(len(self.coefficients), -1)
-        scores = np.vstack([self.features(z[part]) @ flat for part in self.features.parts(len(z))])
+        scores = np.vstack([self.features(z[part]) @ flat for part in self.features.blocks(len(z))])
         return scores.reshape(len(z), *self.offsets.shape) + self.offsets

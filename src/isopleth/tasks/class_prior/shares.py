@@ -1,4 +1,4 @@
-"""Shares of classes from means of scores: the mixture of the classes that fits the unlabelled rows."""
+"""Shares of classes from means of scores: the mixture of the classes that fits the unlabelled rows best."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from typing import Self
 
 import numpy as np
 from scipy.optimize import nnls
-from scipy.special import stdtrit
+from scipy.special import erfcx, softmax, stdtrit
 
-from isopleth.tasks.class_prior.moments import ClassMoments, sum_zero_basis
+from isopleth.errors import InputError
 
 _ROUNDS = 4
-# Scores are made for shares drawn by so much to equal ones: at a share of zero they would be unbounded.
+# Scores are adapted to shares shrunk by this much towards equal shares: at a share of 0 they would be unbounded.
 _AWAY = 0.02
 _GRID = 1001
 
 
 @dataclass(frozen=True)
 class Shares:
-    """Shares of classes, and the means of scores from which they came.
+    """Shares of classes, and the means of scores from which they follow.
 
     Parameters
     ----------
     priors : array of shape (K,)
         The shares.
     moments : ClassMoments
-        Of the scores made for these shares.
+        Moments of the scores adapted to these shares.
     target : array of shape (K - 1,)
         Mean of the scores over the unlabelled rows.
     rows : int
-        How many these are.
+        Number of unlabelled rows.
     unstable : array of shape (K - 1, K - 1)
-        Covariance of a score by the choice of the labelled rows, which the fits without one fold each tell.
+        Covariance of a score over samples of labelled rows, a jackknife estimate from the fits without one fold.
     """
 
     priors: np.ndarray
@@ -43,9 +43,9 @@ class Shares:
 
     @classmethod
     def of(cls, held_out: np.ndarray, labels: np.ndarray, new: np.ndarray) -> Self:
-        """From the probabilities of labelled rows and of unlabelled ones, first by scores for equal shares, then for theirs.
+        """Estimate the shares from probabilities, first with scores for equal shares, then for the shares found.
 
-        Those of labelled rows have shape (n, K), those of unlabelled ones (rows, fits, K).
+        Probabilities of labelled rows have shape (n, K), those of unlabelled rows (rows, fits, K).
         """
         classes = held_out.shape[1]
         solve = two_shares if classes == 2 else mixture
@@ -60,31 +60,31 @@ class Shares:
 
     @property
     def covariance(self) -> np.ndarray:
-        """Covariance of unconstrained shares of sum 1 by the delta method, of shape (K, K)."""
+        """Covariance of unconstrained shares of sum 1, by the delta method, of shape (K, K)."""
         directions = self._directions
         return np.asarray(directions @ self._noise(self._near) @ directions.T)
 
     def _noise(self, priors: np.ndarray) -> np.ndarray:
-        """What :meth:`ClassMoments.noise` says of drawn rows, and that the labelled rows are judged by fits to one another.
+        """Return :meth:`ClassMoments.noise` of drawn rows, plus the noise of fits to labelled rows.
 
-        Of two rows of one class, what one adds to the score of the other is what the other adds to its own: it counts twice.
+        Of two rows of one class, each contributes equally to the score of the other, so this noise counts twice.
         """
         twice = np.einsum("...k,ij->...ij", priors**2 / self.moments.counts, self.unstable)
         return np.asarray(self.moments.noise(priors, self.rows, drawn=True) + twice)
 
     @property
     def _near(self) -> np.ndarray:
-        """Shares with one row more of each class: none among few rows does not mean none at all."""
+        """Shares with one more row of each class, because a class without a row in a small sample need not be absent."""
         return (self.priors * self.rows + 1.0) / (self.rows + len(self.priors))
 
     @property
     def _directions(self) -> np.ndarray:
-        """How unconstrained shares move with the mean of the scores, of shape (K, K - 1)."""
+        """Derivative of unconstrained shares with respect to the mean of the scores, of shape (K, K - 1)."""
         basis = sum_zero_basis(len(self.priors))
         return np.asarray(np.linalg.solve(basis.T @ self.moments.positive_means, basis.T).T)
 
     def intervals(self, level: float) -> np.ndarray:
-        """Ends of an interval for each share, of shape (K, 2), within [0, 1]."""
+        """Return limits of an interval for each share, of shape (K, 2), within [0, 1]."""
         if len(self.priors) == 2:
             low, high = self._not_rejected(level)
             ends = np.array([[1.0 - high, 1.0 - low], [low, high]])
@@ -97,10 +97,10 @@ class Shares:
         return np.stack([np.minimum(ends[:, 0], self.priors), np.maximum(ends[:, 1], self.priors)], axis=1)
 
     def _not_rejected(self, level: float) -> tuple[float, float]:
-        """Ends of the shares of the second of two classes that a test of each one does not reject.
+        """Return the smallest and largest share of the second of two classes that a test does not reject.
 
-        The tested share enters the noise: where classes are hard to tell apart this interval is wide, while a ratio and its
-        standard error would both be wild. Held-out scores that are higher in the other class tell nothing of the shares.
+        The noise depends on the tested share. If classes are similar this interval is wide, whereas a ratio and its standard
+        error would be unstable. If held-out scores are higher in the other class, they carry no information on the shares.
         """
         means = self.moments.means
         if (sum_zero_basis(2).T @ means)[0, 0] <= 0.0:
@@ -115,21 +115,21 @@ class Shares:
 
 
 def _relative(probabilities: np.ndarray, priors: np.ndarray) -> np.ndarray:
-    """Densities of the classes over that of the mixture with these shares: the scores of least variance there."""
+    """Return densities of the classes over that of the mixture with these shares, the scores of least variance there."""
     return probabilities / (probabilities @ priors)[..., None] @ sum_zero_basis(len(priors))
 
 
 def _jackknife(scores: np.ndarray) -> np.ndarray:
-    """Covariance of scores of shape (rows, fits, m) over samples of labelled rows, in the mean over the rows."""
+    """Return the covariance of scores of shape (rows, fits, m) over samples of labelled rows, averaged over the rows."""
     rows, fits, _ = scores.shape
     away = scores - scores.mean(axis=1, keepdims=True)
     return np.asarray(np.einsum("nfi,nfj->ij", away, away, optimize=True) * (fits - 1.0) / (fits * rows))
 
 
 def mixture(means: np.ndarray, target: np.ndarray, noise: np.ndarray, *, shrink: bool = True) -> np.ndarray:
-    r"""Shares on the simplex whose mixture of `means` is nearest to `target`, in units of the `noise`.
+    r"""Return the shares on the simplex whose mixture of `means` is nearest to `target`, in units of the `noise`.
 
-    With `shrink`, :math:`K(K+1) |\pi - 1/K|^2` is added: the precision of shares that are uniform on the simplex.
+    With `shrink`, :math:`K(K+1) |\pi - 1/K|^2` is added: the precision of a uniform distribution on the simplex.
 
     Because the shares have sum 1, the residual is linear in them, :math:`D\pi`, and the least :math:`|D\pi|^2` on the
     simplex is at that of :math:`|Du|^2 + (1^\top u - 1)^2` over :math:`u \ge 0`, divided by its sum.
@@ -145,10 +145,183 @@ def mixture(means: np.ndarray, target: np.ndarray, noise: np.ndarray, *, shrink:
 
 
 def two_shares(means: np.ndarray, target: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    r"""Of two classes in closed form: with :math:`b = m - a_0`, :math:`g = a_1 - a_0` and the variance v of the noise,
+    r"""Return the shares of two classes in closed form.
 
-    :math:`\pi_1 = (g b + 6 v) / (g^2 + 12 v)`, clipped to [0, 1].
+    :math:`\pi_1 = (g b + 6 v) / (g^2 + 12 v)`, clipped to [0, 1], with :math:`b = m - a_0`, :math:`g = a_1 - a_0` and the
+    variance v of the noise.
     """
     gap, reached, variance = (means[1] - means[0])[0], (target - means[0])[0], noise[0, 0]
     second = np.clip((gap * reached + 6.0 * variance) / (gap**2 + 12.0 * variance), 0.0, 1.0)
     return np.array([1.0 - second, second])
+
+
+# Number of rows as which the pooled covariance counts in the covariance of a class.
+_POOLED_ROWS = 2.0
+# Share of its mean variance that is added to every covariance: a few rows of many classes leave it singular.
+_SHRINKAGE = 1e-3
+# Arrays of one covariance for each class that are held at once.
+_ARRAYS = 3
+_FAR = -1e4
+_LEAST_PROBABILITY = 1e-12
+
+
+def check_class_count(classes: int, memory_limit: float) -> None:
+    """Check that the covariances of all classes fit in memory.
+
+    Raises
+    ------
+    InputError
+        If they do not.
+    """
+    needed = 8 * _ARRAYS * classes**3
+    if needed > memory_limit:
+        raise InputError(
+            f"y has {classes} classes, whose covariances need {needed / 1e9:.2g} GB, more than memory_limit; merge classes, or "
+            "raise memory_limit."
+        )
+
+
+def sum_zero_basis(classes: int) -> np.ndarray:
+    """Return orthonormal columns of shape (K, K - 1) whose entries have sum 0, because only differences of scores matter."""
+    return np.linalg.qr(np.eye(classes)[:, :-1] - 1.0 / classes)[0]
+
+
+@dataclass(frozen=True)
+class ClassMoments:
+    """Means of scores over each class, and their covariances.
+
+    Parameters
+    ----------
+    means : array of shape (K, K - 1)
+        Means by class, in the coordinates of :func:`sum_zero_basis`.
+    covariances : array of shape (K, K - 1, K - 1)
+        Covariance of the scores within each class.
+    within : array of shape (K - 1, K - 1)
+        Mean of these covariances.
+    counts : array of shape (K,)
+        Number of labelled rows of each class.
+    """
+
+    means: np.ndarray
+    covariances: np.ndarray
+    within: np.ndarray
+    counts: np.ndarray
+
+    @classmethod
+    def of(cls, values: np.ndarray, labels: np.ndarray) -> Self:
+        """Compute the moments of held-out scores of shape (n, K - 1)."""
+        counts = np.bincount(labels).astype(float)
+        groups = [values[labels == k] for k in range(len(counts))]
+        own = np.array([np.atleast_2d(np.cov(group.T)) for group in groups])
+        tiny = np.finfo(np.float64).tiny + 1e-16 * float(np.square(values).mean())
+        within = own.mean(axis=0)
+        within = within + (_SHRINKAGE * np.trace(within) / len(within) + tiny) * np.eye(len(within))
+        own_rows = (counts - 1.0)[:, None, None]
+        covariances = (own_rows * own + _POOLED_ROWS * within) / (own_rows + _POOLED_ROWS)
+        return cls(np.array([group.mean(axis=0) for group in groups]), covariances, within, counts)
+
+    @property
+    def positive_means(self) -> np.ndarray:
+        r"""Means corrected for the fact that scores of a class are higher in this class.
+
+        With :math:`B = Q^\top A` for means A and the sum-zero basis Q, :math:`E B` is symmetric and positive definite. Each
+        eigenvalue of the symmetric part of B is replaced by the mean of a normal variable given that it is positive: if
+        classes are similar, an eigenvalue that is negative by chance would reverse the shares. The antisymmetric part is kept
+        as measured: the score of a rare class is large and noisy, and averaging would carry its noise over to the scores of
+        the other classes.
+        """
+        basis = sum_zero_basis(len(self.counts))
+        inner = basis.T @ self.means
+        values, vectors = np.linalg.eigh(0.5 * (inner + inner.T))
+        spread = np.einsum("ij,kil,lj->kj", vectors, self.covariances, vectors, optimize=True) / self.counts[:, None]
+        error = np.sqrt(np.einsum("kj,kj->j", np.square(basis @ vectors), spread))
+        added = error * _mean_if_positive(values / error) - values
+        return np.asarray(self.means + basis @ (vectors * added) @ vectors.T)
+
+    def noise(self, priors: np.ndarray, rows: int, *, drawn: bool) -> np.ndarray:
+        """Return the covariance of the mean over `rows` unlabelled rows less the mixture of class means, for shares (..., K).
+
+        With `drawn`, the numbers of rows of each class vary too, as in a sample from the mixture.
+        """
+        out = np.einsum("...k,kij->...ij", self._amounts(priors, rows), self.covariances)
+        if drawn:
+            centred = self.means - (priors @ self.means)[..., None, :]
+            out += np.einsum("...k,...ki,...kj->...ij", priors, centred, centred) / rows
+        return np.asarray(out)
+
+    def degrees(self, priors: np.ndarray, rows: int, directions: np.ndarray) -> np.ndarray:
+        """Return the degrees of freedom of the noise in `directions` of shape (..., K - 1), by Welch and Satterthwaite.
+
+        They are few if most of the noise comes from a class with few rows.
+        """
+        spread = np.einsum("...i,kij,...j->...k", directions, self.covariances, directions, optimize=True)
+        parts = self._amounts(priors, rows) * spread
+        return np.asarray(1.0 / np.sum((parts / parts.sum(axis=-1, keepdims=True)) ** 2 / (self.counts - 1.0), axis=-1))
+
+    def _amounts(self, priors: np.ndarray, rows: int) -> np.ndarray:
+        """Return the factor of the covariance of each class in the noise, of labelled and unlabelled rows."""
+        return np.asarray(priors**2 / self.counts + priors / rows)
+
+
+def _mean_if_positive(mean: np.ndarray) -> np.ndarray:
+    """Return the mean of a normal variable of standard deviation 1, given that it is positive."""
+    # For large negative means the sum would cancel, and the first term of its series is as accurate.
+    far = -1.0 / np.minimum(mean, _FAR)
+    return np.where(mean < _FAR, far, mean + np.sqrt(2.0 / np.pi) / erfcx(-np.maximum(mean, _FAR) / np.sqrt(2.0)))
+
+
+@dataclass(frozen=True)
+class Squash:
+    """Map from scores to class probabilities: those of normal scores with a common covariance and equal shares.
+
+    Unbounded scores of rows far from all classes would only add noise to the means.
+
+    Parameters
+    ----------
+    slopes : array of shape (K, K)
+        Linear part of the log odds.
+    offsets : array of shape (K,)
+        Constant part of the log odds.
+    """
+
+    slopes: np.ndarray
+    offsets: np.ndarray
+
+    @classmethod
+    def of(cls, scores: np.ndarray, labels: np.ndarray) -> Self:
+        """Fit to held-out scores of shape (n, K)."""
+        basis = sum_zero_basis(scores.shape[1])
+        moments = ClassMoments.of(scores @ basis, labels)
+        means = moments.positive_means
+        middle = means.mean(axis=0)
+        slopes = np.linalg.solve(moments.within, (means - middle).T)
+        return cls(basis @ slopes, -0.5 * np.einsum("kj,jk->k", means + middle, slopes))
+
+    def __call__(self, scores: np.ndarray) -> np.ndarray:
+        """Return probabilities of the shape of the scores, (..., K)."""
+        return np.asarray(softmax(scores @ self.slopes + self.offsets, axis=-1))
+
+
+def held_out_losses(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return the logarithmic loss of each labelled row, weighted so that all classes contribute equally to the mean."""
+    losses = -np.log(np.maximum(probabilities[np.arange(len(labels)), labels], _LEAST_PROBABILITY))
+    counts = np.bincount(labels)
+    return np.asarray(losses * (len(labels) / (len(counts) * counts))[labels])
+
+
+def clearly_less(one: np.ndarray, other: np.ndarray) -> bool:
+    """Tell whether the mean of `one` is below that of `other` by more than the standard error of the paired differences."""
+    gain = other - one
+    return bool(gain.mean() > gain.std() / np.sqrt(len(gain)))
+
+
+def strangeness(held_out: np.ndarray, labels: np.ndarray, new: np.ndarray, priors: np.ndarray) -> float:
+    """Return the distance of the mean over unlabelled rows from the mean over the mixture, in standard deviations."""
+    groups = [held_out[labels == k] for k in range(len(priors))]
+    means = np.array([group.mean() for group in groups])
+    counts = np.array([len(group) for group in groups])
+    own = np.array([group.var(ddof=1) for group in groups])
+    own = ((counts - 1.0) * own + _POOLED_ROWS * own.mean()) / (counts - 1.0 + _POOLED_ROWS)
+    expected = priors @ means
+    variance = (priors**2 / counts + priors / len(new)) @ own + priors @ (means - expected) ** 2 / len(new)
+    return float(abs(new.mean() - expected) / np.sqrt(variance + np.finfo(np.float64).eps * expected**2))

@@ -1,1 +1,1 @@
-"""When the rows of a stream stop looking like those of a reference."""
+"""Drift detection: when a stream of rows no longer resembles a reference sample."""

@@ -1,12 +1,13 @@
-"""Alarms of a drift monitor in a batch of rows."""
+"""Alarms of drift monitors, and the columns that changed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from scipy.stats import kstwobign
 
 from isopleth.errors import InputError
 
@@ -18,21 +19,21 @@ if TYPE_CHECKING:
 class DriftAlarms:
     """Alarms in some rows of a stream, and the statistic that raised them.
 
-    It counts as true where there is an alarm, has their number as its length and gives their rows when iterated over.
+    It is true if there is an alarm, its length is the number of alarms, and iteration gives their rows.
 
     Parameters
     ----------
     first_row : int
         Number of the first of these rows in the stream, counted from 0.
     statistic : ndarray of shape (m,)
-        Distance of the window that ends with each row from the reference; NaN where no window is full, which is so in the
-        first ``window - 1`` rows of the stream and after an alarm.
+        Distance from the reference of the window that ends with each row; NaN if the window is not full, in the first
+        ``window - 1`` rows of the stream and after an alarm.
     threshold : float
-        An alarm is a statistic above it.
+        A statistic above it is an alarm.
     window : int
-        Rows of a window.
+        Number of rows of a window.
     columns : tuple of dict
-        For each alarm the columns of its window, see :meth:`changes`.
+        Changes of the columns at each alarm, see :meth:`changes`.
 
     Examples
     --------
@@ -53,7 +54,7 @@ class DriftAlarms:
 
     @property
     def rows(self) -> np.ndarray:
-        """Numbers in the stream of the rows at which an alarm was raised."""
+        """Row numbers in the stream at which an alarm was raised."""
         return self.first_row + np.flatnonzero(self.statistic > self.threshold)
 
     def __len__(self) -> int:
@@ -71,7 +72,7 @@ class DriftAlarms:
         return f"DriftAlarms({len(found)} alarm{'' if len(found) == 1 else 's'} in {where}{': ' if some else ''}{some})"
 
     def table(self) -> dict[str, np.ndarray]:
-        """The alarms as columns, for a data frame.
+        """Return the alarms as columns, for example for a data frame.
 
         Returns
         -------
@@ -107,7 +108,7 @@ class DriftAlarms:
         Raises
         ------
         InputError
-            If there are not so many alarms.
+            If there is no alarm of this number.
         """
         if not 0 <= alarm < len(self.columns):
             raise InputError(
@@ -121,7 +122,7 @@ class DriftAlarms:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where to draw; None makes a figure without pyplot.
+            Axes to draw in; by default those of a new figure without pyplot.
 
         Returns
         -------
@@ -135,3 +136,65 @@ class DriftAlarms:
         from isopleth.plotting.drift import plot_drift
 
         return plot_drift(self, ax)
+
+
+# Quantiles that are kept of each column of the reference.
+_MOST_QUANTILES = 1001
+_LEVEL = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceColumns:
+    """Distribution functions of the columns of a reference.
+
+    Parameters
+    ----------
+    quantiles : array of shape (q, d)
+        Sorted values of each column, at most 1,001 of them at equal steps.
+    rows : int
+        Rows of the reference.
+    """
+
+    quantiles: np.ndarray
+    rows: int
+
+    @classmethod
+    def of(cls, X: np.ndarray) -> Self:
+        """Keep the quantiles of the rows of `X`."""
+        ordered = np.sort(X, axis=0)
+        steps = np.unique(np.linspace(0, len(X) - 1, min(len(X), _MOST_QUANTILES)).round().astype(int))
+        return cls(ordered[steps], len(X))
+
+    def changes(self, window: np.ndarray, names: list[str]) -> dict[str, Any]:
+        """Compare a window of rows with the reference, column by column, the largest change first.
+
+        Returns
+        -------
+        dict
+            "column", "share" (the largest difference of the two distribution functions: at least this share of the values
+            would have to change back), "median_before", "median_after", "spread_before", "spread_after" (from the first
+            quartile to the third) and "moved" (whether the share is beyond what chance gives any of the columns in one of
+            100 windows).
+        """
+        share = np.array([_distance(one, two) for one, two in zip(self.quantiles.T, window.T, strict=True)])
+        size = self.rows * len(window) / (self.rows + len(window))
+        moved = kstwobign.sf(np.sqrt(size) * share) * len(share) <= _LEVEL
+        before, after = (np.quantile(rows, [0.25, 0.5, 0.75], axis=0) for rows in (self.quantiles, window))
+        table = {
+            "share": share,
+            "median_before": before[1],
+            "median_after": after[1],
+            "spread_before": before[2] - before[0],
+            "spread_after": after[2] - after[0],
+            "moved": moved,
+        }
+        order = np.argsort(-share, kind="stable")
+        return {"column": [names[j] for j in order]} | {key: values[order] for key, values in table.items()}
+
+
+def _distance(one: np.ndarray, two: np.ndarray) -> float:
+    """Return the largest difference of two empirical distribution functions; `one` is sorted."""
+    two = np.sort(two)
+    places = np.concatenate([one, two])
+    shares = [np.searchsorted(each, places, side="right") / len(each) for each in (one, two)]
+    return float(np.abs(shares[0] - shares[1]).max())

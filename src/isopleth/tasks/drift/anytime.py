@@ -1,4 +1,4 @@
-"""Drift alarms that are false with a bounded probability, however long the stream is."""
+"""Drift monitor whose probability of a false alarm is bounded for a stream of any length."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.backend import Backend, to_backend
-from isopleth.entry import check_rows, plain_names, varying_columns
+from isopleth.entry import enter, plain_names, varying_columns
 from isopleth.errors import InputError
 from isopleth.rows import row_keys
-from isopleth.tasks.drift.alarms import DriftAlarms
-from isopleth.tasks.drift.columns import ReferenceColumns
-from isopleth.tasks.drift.features import spread
+from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns
+from isopleth.tasks.drift.calibration import spread
 
 _FEWEST = 20
 # Rows of the reference from which bins and kernels are made; the others are compared with the stream.
@@ -65,25 +63,26 @@ class AnytimeState:
 
 
 class AnytimeDriftMonitor(BaseEstimator):
-    r"""Raises at most one alarm, which is false with a probability of at most `false_alarm_probability` for ever.
+    r"""Raise at most one alarm; the probability of a false one is at most `false_alarm_probability` for any length of stream.
 
-    :class:`DriftMonitor` has a mean run length, so false alarms are certain in the end. This monitor bets against "nothing has
-    changed" [1]_. Each row gets the rank of some scores among the rows of the reference and all rows of the stream before it.
+    :class:`DriftMonitor` has a mean run length, so a false alarm is certain in the long run. This monitor is a test martingale,
+    a sequence of bets against the hypothesis that nothing has changed [1]_. Some scores of each row are ranked among the rows of
+    the reference and all earlier rows of the stream.
     As long as reference and stream are exchangeable, the ranks (with ties broken at random) are independent and uniform,
-    whatever the distribution. Bets on such ranks have an expected gain of 1, so by Ville's inequality their capital ever
+    whatever the distribution. Bets on such ranks have an expected gain of 1, so by Ville's inequality the capital ever
     reaches :math:`1/\alpha` with a probability of at most :math:`\alpha`. With one score a column and one for all columns
     together there are d + 1 capitals, and the alarm comes when one of them reaches :math:`(d + 1)/\alpha`.
 
-    The bets are on ranks being small or large (a shift of the column) and on their being in the middle or outside (a change
-    of spread). The score of all columns is the mean of a Gaussian kernel over rows of the reference, which is small at unlikely
-    combinations of values.
+    Bets are placed on small or large ranks (a shift of the column) and on central or outer ranks (a change of spread). The score
+    of all columns is the mean of a Gaussian kernel over rows of the reference, which is small at unlikely combinations of
+    values.
 
     Parameters
     ----------
     false_alarm_probability : float, default=0.01
         The bound :math:`\alpha`, over the reference and the whole stream.
     window : int, default=50
-        Number of last rows from which an alarm says how the columns moved. It does not affect when the alarm comes.
+        Number of last rows from which the changes of the columns are computed at an alarm. It does not affect the alarm.
     random_state : int, RandomState or None
         Seed of the rows from which scores are made, and of the order of ties.
 
@@ -92,22 +91,22 @@ class AnytimeDriftMonitor(BaseEstimator):
     threshold_ : float
         Logarithm of :math:`1/\alpha`; the statistic of a row is that of the largest capital over d + 1.
     state_ : AnytimeState
-        Position in the stream. Keep it and assign it later to go back to that row.
+        Position in the stream. Keep it and assign it later to return to that row.
     n_features_in_ : int
         Number of columns at fit.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns at fit, where they had any.
+        Names of the columns at fit, if they had any.
 
     See Also
     --------
-    DriftMonitor : Alarms at a mean run length, sooner and again and again.
+    DriftMonitor : Repeated alarms with a given mean run length, and a shorter delay.
 
     Notes
     -----
-    The guarantee has a price in delay: docs/drift.rst has figures. It also fades: rows after a change join those that later rows
-    are compared with, so a change that is not found within about as many rows as the reference and the stream before it have
-    will not be found. A quarter of the reference, at most 1,000 rows, makes bins and kernels and is not compared. Memory does
-    not grow with the stream.
+    The guarantee costs delay; docs/drift.rst has figures. Later rows are compared with rows after the change too, so a change
+    that is not detected within about as many rows as the reference and the stream before it have will not be detected. A quarter
+    of the reference, at most 1,000 rows, determines bins and kernels and is not used for comparison. Memory does not grow with
+    the stream.
 
     References
     ----------
@@ -138,13 +137,13 @@ class AnytimeDriftMonitor(BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the reference and wait for the first row of the stream.
+        """Fit to the reference; the stream begins with the first call of `update`.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            The reference, 20 rows or more. What counts is that reference and stream are exchangeable: independent rows of one
-            distribution are.
+            The reference, 20 rows or more. Reference and stream must be exchangeable while nothing changes, as independent
+            rows of one distribution are.
         y : ignored
             Present for scikit-learn's interface.
 
@@ -158,9 +157,9 @@ class AnytimeDriftMonitor(BaseEstimator):
             If the rows or parameters cannot be used.
         """
         self._validate_params()
-        backend = Backend.of(X)
         self.__dict__.pop("threshold_", None)
-        X = check_rows(self, X, reset=True, min_samples=2)
+        table = enter(self, X, reset=True, min_samples=2)
+        X = table.rows
         if len(X) < _FEWEST:
             raise InputError(f"the reference X has {len(X)} rows; give {_FEWEST} or more.")
         self._keep = varying_columns(self, X)
@@ -181,8 +180,7 @@ class AnytimeDriftMonitor(BaseEstimator):
         shares = np.full((len(counts), len(_STAKES)), 1.0 / len(_STAKES))
         self.state_ = AnytimeState(0, 0, counts, np.zeros(len(counts)), shares, np.empty((0, X.shape[1])), key)
         self._key, self.threshold_ = key, -math.log(self.false_alarm_probability)
-        to_backend(self, backend)
-        return self
+        return table.finish(self)
 
     def _scores(self, rows: np.ndarray, *, alone: bool = False) -> np.ndarray:
         """Return the kept columns, and the mean kernel value, of shape (n, d + 1).
@@ -201,12 +199,12 @@ class AnytimeDriftMonitor(BaseEstimator):
         return np.stack([np.searchsorted(edges, column) for edges, column in pairs], axis=1)
 
     def update(self, X: Any) -> DriftAlarms:
-        """Take in the next rows of the stream.
+        """Process the next rows of the stream.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            Rows in the order in which they came, one or many.
+            Rows in the order in which they arrived, one or more.
 
         Returns
         -------
@@ -216,10 +214,10 @@ class AnytimeDriftMonitor(BaseEstimator):
         Raises
         ------
         InputError
-            If rows cannot be used; then none of them is taken in. Also if `state_` was assigned and is of another monitor.
+            If rows cannot be used; then none of them is processed. Also if `state_` was assigned from another monitor.
         """
         check_is_fitted(self, "threshold_")
-        X = check_rows(self, X, reset=False)
+        X = enter(self, X).rows
         state = self.state_
         if not isinstance(state, AnytimeState) or state.key != self._key:
             raise InputError("state_ is not of this monitor with this reference; assign one that it has had since fit.")
@@ -245,7 +243,7 @@ class AnytimeDriftMonitor(BaseEstimator):
         for i, places in enumerate(bins):
             equal = counts[scores, places]
             above = np.where(np.arange(_BINS) > places[:, None], counts, 0.0).sum(axis=1)
-            # Numbers that belong to the row, so that answers do not depend on how rows are cut into calls.
+            # Random numbers depend on the row number only, so answers do not depend on how rows are divided into calls.
             ties = np.random.default_rng([self._seed, state.rows + i]).random(len(scores))
             ranks = (above + ties * (equal + 1.0)) / (total + 1.0)
             counts[scores, places] += 1.0

@@ -1,30 +1,35 @@
-"""The threshold that has the mean run length asked for, over references and streams."""
+"""Calibration of the threshold of a drift monitor: simulated run lengths over references and streams."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from scipy.stats import chi2
 
+from isopleth.difference.gaussian_system import GaussianSystem, PenalizedSpectrum
+from isopleth.frame import Frame
+from isopleth.operators.threads import interruptible
+
 SIMULATED_ROWS = 1e6
-# Simulated monitors: as many as the rows allow. The mean run length of 300 is known to about 6 %.
+# Simulated monitors: as many as the rows allow. The standard error of the mean run length of 300 is about 6 %.
 FEWEST, MOST = 300, 1000
 
-# So many directions, or those with this share of the variance, are simulated; the others stay at their mean.
+# At most this many directions, or those with this share of the variance, are simulated; the others stay at their mean.
 DIRECTIONS, SHARE = 24, 0.98
 
-# Directions whose covariances with each other are followed from reference to reference; of the others, variances.
+# Directions whose covariances are recomputed for each simulated reference; for the others only variances are.
 TURNED = 12
 
-# A simulation ends after so many mean run lengths.
+# A simulation ends after this number of mean run lengths.
 HORIZON = 50
 
-# Simulations go on until a threshold is crossed that has this many times the mean run length asked for, by a first
-# guess: the one that is looked for then lies below.
+# Simulations continue until they cross a ceiling whose mean run length is, by a first estimate, this many times the
+# requested one, so that the threshold is below it.
 AHEAD = 1.7
 
-# A reference of a few equal rows would set a threshold of 0.
+# Least threshold of a simulated reference relative to the given one; a reference of a few equal rows would have 0.
 LEAST = 1e-6
 
 # Monitors simulated side by side, so that their rows stay in the processor's cache.
@@ -33,7 +38,7 @@ _TOGETHER = 64
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """What is known of the reference when it stands for what it was drawn from.
+    """Features of the reference, from which simulated references and streams are drawn.
 
     Parameters
     ----------
@@ -48,7 +53,7 @@ class Reference:
 
     @classmethod
     def of(cls, values: np.ndarray) -> Reference:
-        """Of the values in all directions, those of the largest variance first."""
+        """Keep the leading of all directions, which are sorted by falling variance."""
         variances = np.mean(values**2, axis=0)
         total = float(variances.sum())
         enough = int(np.searchsorted(np.cumsum(variances), SHARE * total)) + 1
@@ -56,10 +61,10 @@ class Reference:
         return cls(values[:, :kept].astype(np.float32), variances[kept:])
 
     def drawn_again(self, count: int, level: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Means of `count` references drawn from this one, and how much larger a threshold each would set.
+        """Draw `count` references from this one, and return their means and the ratios of their thresholds to the own one.
 
-        The threshold of a reference is a quantile of a quadratic form in a normal vector whose covariance it knows only
-        through its own rows; the quantile follows three traces of that covariance.
+        The threshold of a reference is a quantile of a quadratic form in a normal vector whose covariance is estimated from
+        its rows. The quantile is approximated from three traces of that covariance.
         """
         n, width = self.values.shape
         turned = min(width, TURNED)
@@ -80,18 +85,18 @@ class Reference:
 
 
 def _quantile(covariance: np.ndarray, others: np.ndarray, level: float) -> np.ndarray:
-    """Upper quantiles of quadratic forms by a chi-squared law with the same three first cumulants."""
+    """Return upper quantiles of quadratic forms by a chi-squared law with the same first three cumulants."""
     square = covariance @ covariance
     first = np.trace(covariance, axis1=1, axis2=2) + others.sum(axis=1)
     second = np.trace(square, axis1=1, axis2=2) + (others**2).sum(axis=1)
     third = (square * covariance).sum(axis=(1, 2)) + (others**3).sum(axis=1)
-    # Never below 1, but for a reference of which all rows were the same one: there all is 0.
+    # Never below 1, except for a reference of equal rows, for which all cumulants are 0.
     freedom = np.maximum(second**3 / np.maximum(third**2, np.finfo(np.float64).tiny), 1.0)
     return first + np.sqrt(second / freedom) * (chi2.isf(level, freedom) - freedom)
 
 
 class _Walks:
-    """Statistics of some monitors, each with a reference and a stream of its own, over blocks of a window."""
+    """Statistics of simulated monitors, each with its own reference and stream, computed in blocks of one window."""
 
     def __init__(self, reference: Reference, window: int, means: np.ndarray, scale: np.ndarray, first: int) -> None:
         self._pool, self._window = reference.values, window
@@ -107,7 +112,7 @@ class _Walks:
         return len(self._names)
 
     def advance(self, rng: np.random.Generator) -> None:
-        """One block more; statistics that are larger than all before them are recorded."""
+        """Simulate one more block, and record statistics that are larger than all before them."""
         drawn = rng.integers(len(self._pool), size=(self._window, len(self)))
         values = self._pool[drawn]
         means = np.add.accumulate(values, axis=0)
@@ -130,7 +135,7 @@ class _Walks:
         self.peaks = highest[-1]
 
     def drop(self, threshold: float) -> None:
-        """Go on only with those that are not above a threshold yet."""
+        """Keep only the monitors that have not crossed `threshold`."""
         kept = self.peaks <= threshold
         self._names, self.peaks = self._names[kept], self.peaks[kept]
         self._means, self._scale = self._means[kept], self._scale[kept]
@@ -139,11 +144,11 @@ class _Walks:
 
 
 def calibrate(values: np.ndarray, window: int, run_length: float, rng: np.random.Generator) -> tuple[float, np.ndarray]:
-    """The threshold, and the run lengths it had in simulation.
+    """Return the threshold and its simulated run lengths.
 
-    Monitors are simulated in the world of the reference: each draws a reference of the same size from it, sets the threshold
-    which that one would have set, and runs on rows drawn from it. The threshold of the monitor is the number which, with the
-    same changes, has the mean run length asked for there.
+    The rows of the reference serve as the distribution. Each simulated monitor draws a reference of the same size, scales the
+    threshold as that reference would, and runs on rows drawn from the given reference. The threshold is the number for which
+    the mean run length of the simulated monitors is the requested one.
 
     Parameters
     ----------
@@ -152,21 +157,21 @@ def calibrate(values: np.ndarray, window: int, run_length: float, rng: np.random
     window : int
         Rows of a window.
     run_length : float
-        The mean, in rows, those of the first window counted.
+        Mean run length in rows, including those of the first window.
     rng : numpy.random.Generator
-        Of the simulations.
+        Generator of the simulations.
 
     Returns
     -------
     threshold : float
-        For the squared norm of a window's mean.
+        Threshold for the squared norm of the mean of a window.
     run_lengths : array of shape (simulations,)
-        Simulated ones, ended at 50 times their mean.
+        Simulated run lengths, truncated at 50 times the requested mean.
     """
     size = float(np.mean(values**2, axis=0).sum())
-    reference = Reference.of(values / np.sqrt(size))  # single precision holds it, whatever the ridge
+    reference = Reference.of(values / np.sqrt(size))  # within single precision for any ridge
     count = int(np.clip(SIMULATED_ROWS / run_length, FEWEST, MOST))
-    # An excursion above the threshold lasts a few rows, and there is one in a run length.
+    # The statistic exceeds the threshold for a few rows at a time, once in a run length.
     means, scale = reference.drawn_again(count, min(0.1, 3.0 / run_length), rng)
     parts = [slice(start, start + _TOGETHER) for start in range(0, count, _TOGETHER)]
     walks = [_Walks(reference, window, means[part], scale[part], part.start) for part in parts]
@@ -188,7 +193,7 @@ def calibrate(values: np.ndarray, window: int, run_length: float, rng: np.random
 
 
 def _solve(records: np.ndarray, count: int, run_length: float, ceiling: float) -> tuple[float, np.ndarray]:
-    """The threshold at most `ceiling` whose mean run length is the one asked for."""
+    """Return the threshold up to `ceiling` with the requested mean run length, and its run lengths."""
     records = records[np.lexsort([-records[:, 1], records[:, 0]])]  # a later record is overwritten by an earlier one
     who = records[:, 0].astype(np.intp)
 
@@ -209,3 +214,80 @@ def _solve(records: np.ndarray, count: int, run_length: float, ceiling: float) -
             high = middle
     threshold = float(candidates[low])
     return threshold, run_lengths(threshold)
+
+
+# Eigenvectors of H with an eigenvalue below this share of the largest are left out; they are nearly 0 everywhere.
+LOST = 1e-8
+
+# Distance of the quartiles of a normal distribution, in standard deviations.
+_IN_DEVIATIONS = 1.349
+
+
+def spread(X: np.ndarray) -> np.ndarray:
+    """Return the smaller of the standard deviation and its estimate from the quartiles, so that far rows have no influence."""
+    farthest = np.abs(X).max(axis=0)
+    # Squares of giant numbers would overflow.
+    plain = farthest * (X / np.where(farthest > 0.0, farthest, 1.0)).std(axis=0)
+    low, high = np.quantile(X, (0.25, 0.75), axis=0)
+    robust = high / _IN_DEVIATIONS - low / _IN_DEVIATIONS
+    return np.where((robust > 0.0) & (robust < plain), robust, plain)
+
+
+@dataclass(frozen=True, eq=False)
+class DriftFeatures:
+    r"""The map :math:`x \mapsto M^{1/2} \psi(x)` less its mean over the reference, in rotated coordinates.
+
+    The squared norm of the mean over a window is :math:`h^\top M h` for :math:`h = \bar\psi_W - \bar\psi_R`. The value of a
+    row has the same bits whatever other rows are in the call: products are computed row by row, because the order in which
+    BLAS sums depends on the number of rows.
+
+    Parameters
+    ----------
+    frame : Frame
+        Frame in which the length scale is 1.
+    centers : array of shape (b, d)
+        Centres in the frame.
+    projection : array of shape (b, r)
+        :math:`M^{1/2}` times a rotation.
+    mean : array of shape (r,)
+        Mean over the reference.
+    """
+
+    frame: Frame
+    centers: np.ndarray
+    projection: np.ndarray
+    mean: np.ndarray
+
+    @classmethod
+    def of(
+        cls, X: np.ndarray, frame: Frame, centers: int, alpha: float, rng: np.random.Generator, **limits: Any
+    ) -> tuple[Self, np.ndarray]:
+        """Return the map with rows of `X` as centres, and its values at the other rows, of shape (n, r), with mean 0.
+
+        A centre is nearer to itself than any new row is, so centres are left out of the mean. At most a quarter of the rows
+        are centres: functions as wide as the reference need few.
+        """
+        order = rng.permutation(len(X))
+        count = max(1, min(centers, len(X) // 4))
+        z = frame.enter(X)
+        system = GaussianSystem(z[np.sort(order[:count])], 0.0, **limits)
+        spectrum = PenalizedSpectrum.of(system.gram())
+        spectrum.check(alpha)
+        kept = spectrum.values > LOST * spectrum.values[-1]
+        root = spectrum.vectors[:, kept] * np.sqrt(spectrum.dual_weights(alpha)[kept])
+        psi = system.matrix(z[np.sort(order[count:])])
+        values = psi @ root
+        values -= values.mean(axis=0)
+        # The directions in which the reference varies most come first.
+        inner = interruptible(2.0 * values.size * values.shape[1], np.matmul, values.T, values)
+        turn = interruptible(9.0 * len(inner) ** 3, np.linalg.eigh, inner)[1][:, ::-1]
+        projection = root @ turn
+        return cls(frame, system.centers, projection, psi.mean(axis=0) @ projection), values @ turn
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        """Return the values at rows of shape (n, n_features), of shape (n, r)."""
+        z = np.ascontiguousarray(self.frame.enter(X))
+        cross = np.matmul(z[:, None, :], self.centers.T)[:, 0]
+        squares = (z * z).sum(axis=1)[:, None] + (self.centers * self.centers).sum(axis=1) - 2.0 * cross
+        psi = np.exp(-0.5 * np.maximum(squares, 0.0))
+        return np.matmul(psi[:, None, :], self.projection)[:, 0] - self.mean

@@ -1,10 +1,10 @@
-"""Alarms when a stream of rows no longer looks like a reference."""
+"""Drift monitor: alarms when a window of a stream differs from a reference."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -14,23 +14,20 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.backend import Backend, to_backend, to_numpy
-from isopleth.entry import check_rows, plain_names, varying_columns
+from isopleth.backend import to_numpy
+from isopleth.entry import enter, plain_names, varying_columns
 from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.rows import row_keys
-from isopleth.tasks.drift.alarms import DriftAlarms
-from isopleth.tasks.drift.calibration import calibrate
-from isopleth.tasks.drift.columns import ReferenceColumns
-from isopleth.tasks.drift.features import DriftFeatures, spread
-from isopleth.tasks.drift.window import DriftState, advance
+from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns
+from isopleth.tasks.drift.calibration import DriftFeatures, calibrate, spread
 
-# Rows of a mean run length: simulations of more would take hours.
+# Largest mean run length in rows: simulations of longer ones would take hours.
 _LONGEST = 1e7
 
-# Features that vary by less than this share of their size vary by rounding alone.
+# Features that vary by less than this share of their size vary by rounding only.
 _ALIKE = 1e-10
 
 # Rows whose kernel values are computed together, so that memory does not grow with the rows of a call.
@@ -38,34 +35,34 @@ _AT_ONCE = 1024
 
 
 class DriftMonitor(BaseEstimator):
-    r"""Alarms when the last rows of a stream come from another distribution than a reference.
+    r"""Raise an alarm when the last rows of a stream are from a different distribution than a reference.
 
     After every row, the last `window` rows are compared with the reference by the dual form of least-squares density
     difference [1]_, :math:`h^\top M h` with :math:`h = \bar\psi_{\text{window}} - \bar\psi_{\text{reference}}` and
     :math:`M = 2G - GHG`, :math:`G = (H + \alpha I)^{-1}`: an estimate of the squared L2 distance of the two densities, smoothed.
-    If it is above `threshold_`, an alarm is raised, the window is emptied and filled again by the rows that follow.
+    If it is above `threshold_`, an alarm is raised, and the window is emptied and filled with the following rows.
 
-    The threshold is the one for which, while nothing changes, `expected_run_length` rows pass until an alarm, counted from
-    the first row or from the row after the last alarm. That is a mean over streams **and over references**: see Notes.
+    With this threshold and no change, an alarm comes after a mean of `expected_run_length` rows, counted from the first row or
+    from the row after the last alarm. This is a mean over streams **and over references**, see Notes.
 
     Parameters
     ----------
     window : int, default=50
-        Rows that are compared with the reference at a time. Short windows find large changes soon, long ones small changes.
+        Number of rows that are compared with the reference. Short windows detect large changes soon, long ones small changes.
     expected_run_length : float, default=10000
-        Mean number of rows until a false alarm; at least twice the window and at most 10 million. The time of a fit grows with
-        it: some seconds for 10,000 rows, ten times as long for 100,000.
+        Mean number of rows until a false alarm; at least twice the window and at most 10 million. The time of a fit is
+        proportional to it: some seconds for 10,000 rows.
     length_scale : float, array of shape (n_features,) or None, default=None
-        Of the Gaussian kernel, in the units of the columns. None is :math:`\sqrt d` standard deviations, taken from the
-        quartiles where these say less: wide, since a window holds few rows.
+        Length scale of the Gaussian kernel, in the units of the columns. None is :math:`\sqrt d` standard deviations, or
+        their estimates from the quartiles if these are smaller. This is wide, because a window has few rows.
     alpha : float, default=0.1
         The ridge over the volume of the kernel, as in :class:`LSDD`.
     centers : int, default=100
-        Centres of kernels, random rows of the reference; at most a quarter of them. These rows serve as nothing else.
+        Number of centres of kernels, drawn from the rows of the reference, at most a quarter of them. These rows are used
+        for nothing else.
     min_effect : float, default=0
-        Differences up to this size raise alarms no more often than no difference does. The unit is a share of rows: 0.2 stands
-        for a difference as large as if a fifth of the rows had gone to places far away from all others, and no row elsewhere
-        had changed. Between 0 and 1.
+        Differences up to this size raise alarms no more often than no difference does. The unit is a share of rows between 0
+        and 1: 0.2 is the size of a change in which a fifth of the rows move far away from all others.
     memory_limit : float, default=2**30
         Bytes that matrices of the centres and scratch may take at fit.
     n_jobs : int or None, default=-1
@@ -76,25 +73,25 @@ class DriftMonitor(BaseEstimator):
     Attributes
     ----------
     threshold_ : float
-        Of the statistic, which is relative to the volume of the kernel.
+        Threshold of the statistic, which is relative to the volume of the kernel.
     run_lengths_ : array of shape (simulations,)
-        Run lengths under no change, as simulated to find the threshold. Their mean is `expected_run_length`; their
-        quantiles say how much they spread. Those beyond 50 times the mean are cut there.
+        Run lengths without a change from the simulation that determined the threshold. Their mean is
+        `expected_run_length`; they are truncated at 50 times this mean.
     state_ : DriftState
-        Place in the stream. It is replaced and never changed: keep it and assign it later to go back to that row.
+        Position in the stream. It is replaced and never changed in place: keep it and assign it later to return to that row.
     length_scale_ : array of shape (n_features,)
         The length scale of each column; NaN for constant columns, which are dropped.
     n_features_in_ : int
         Number of columns at fit.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns at fit, where they had any.
+        Names of the columns at fit, if they had any.
 
     Warns
     -----
     DataWarning
-        For columns that are constant in the reference: they are left out, and what the stream has there is not looked at.
-        Also where no threshold has the run length asked for, since the reference is poor, and where a window is so short that
-        not even rows far from all of the reference would raise an alarm.
+        For columns that are constant in the reference: they are ignored, also in the stream. If no threshold has the requested
+        run length, because the reference has too few different rows. If a window is so short that not even rows far from the
+        whole reference would raise an alarm.
 
     See Also
     --------
@@ -102,17 +99,17 @@ class DriftMonitor(BaseEstimator):
 
     Notes
     -----
-    A reference is a sample too. Its mean misses the truth a little, by the same amount at every row, so that one reference
-    gives alarms more often and another more seldom than asked for. The threshold is set by simulation of many references
-    drawn from the given one, each with the threshold that it would have set for itself, and the mean over all of them is right;
-    it takes a reference of ten windows or more to make it nearly right for each. Run lengths are about exponential: half of
-    all false alarms come before 0.7 of the mean. Rows must be independent of each other while nothing changes.
+    The mean of a reference has a sampling error, which is the same at every row, so alarms are more frequent than requested with
+    one reference and less frequent with another. The threshold is set by simulation of many references drawn from the given
+    one, so that the run length is right in the mean over references. It is nearly right for each reference of ten windows or
+    more. Run lengths are about exponential: half of all false alarms come before 0.7 of the mean. Without a change, rows must
+    be independent of each other.
 
-    Rows may be tensors, or arrays of another library: all is computed in NumPy, in double precision, and fitted arrays are in
+    Rows may be tensors or arrays of another library. The computation is done in NumPy, in double precision; fitted arrays are in
     the library and on the device of the reference.
 
-    How rows are cut into calls of :meth:`update` does not change any answer, not by a bit. The memory is that of
-    three windows. An alarm names the columns that moved, before and after: ``changes()``.
+    Answers have the same bits however rows are divided into calls of :meth:`update`. The memory is that of three windows. The
+    method ``changes`` of the alarms names the columns that changed.
 
     References
     ----------
@@ -167,12 +164,12 @@ class DriftMonitor(BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the reference, set the threshold and wait for the first row of the stream.
+        """Fit to the reference and set the threshold; the stream begins with the first call of `update`.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            The reference: rows as they are while nothing has changed, independent of each other.
+            The reference: independent rows from before any change.
         y : ignored
             Present for scikit-learn's interface.
 
@@ -183,12 +180,10 @@ class DriftMonitor(BaseEstimator):
         Raises
         ------
         InputError
-            If the rows or parameters cannot be used, or there are fewer rows than in a window; the sentence says why and
-            what to do.
+            If the rows or parameters cannot be used, or there are fewer rows than in a window.
         """
         self._validate_params()
-        backend = Backend.of(X)
-        self.__dict__.pop("threshold_", None)  # a fit that fails leaves no mixture of two models
+        self.__dict__.pop("threshold_", None)  # a fit that fails must leave no mixture of two models
         if not self.expected_run_length >= 2 * self.window:
             raise InputError(
                 f"expected_run_length = {self.expected_run_length!r} is less than twice the window of {self.window} rows, which "
@@ -198,16 +193,16 @@ class DriftMonitor(BaseEstimator):
             raise InputError(
                 f"expected_run_length = {self.expected_run_length!r} is more than can be simulated; take at most {_LONGEST:,.0f}."
             )
-        X = check_rows(self, X, reset=True, min_samples=2)
-        if len(X) < self.window:
+        table = enter(self, X, reset=True, min_samples=2)
+        n = len(table.rows)
+        if n < self.window:
             raise InputError(
-                f"the reference X has {len(X)} row{'s' if len(X) > 1 else ''}, fewer than the window of {self.window}; give a "
+                f"the reference X has {n} row{'s' if n > 1 else ''}, fewer than the window of {self.window}; give a "
                 "longer reference, of ten windows or more, or a shorter window."
             )
-        self._learn(X)
+        self._learn(table.rows)
         self.state_ = DriftState.empty(int(self.window), len(self._features.mean), self._key)
-        to_backend(self, backend)
-        return self
+        return table.finish(self)
 
     def _learn(self, X: np.ndarray) -> None:
         keep = varying_columns(self, X)
@@ -225,12 +220,12 @@ class DriftMonitor(BaseEstimator):
                 )
             run_length = float(self.expected_run_length)
             threshold, self.run_lengths_ = calibrate(values, int(self.window), run_length, rng)
-        # The norm of the noise crosses the root of the threshold once in a run length, and that of a difference adds to it. Far
-        # away all kernels are 0, so a share of rows that goes there moves the mean by this share of its norm.
+        # The norm of the noise exceeds the root of the threshold once in a run length, and the norm of a difference adds to it.
+        # Far away all kernels are 0, so a share of rows that moves there changes the mean by this share of its norm.
         threshold = float((np.sqrt(threshold) + self.min_effect * np.linalg.norm(self._features.mean)) ** 2)
         self._warn_of_limits(threshold, run_length)
         self._columns = ReferenceColumns.of(X)
-        # A saved monitor can be asked whether it knows this reference, without its rows.
+        # The key tells whether a saved monitor was fitted to this reference, without keeping its rows.
         self._reference_key = int(row_keys(X).sum())
         self._key = int(row_keys(np.append(self._features.mean, self.window)[None])[0])
         self.length_scale_ = frame.by_column(frame.scale)
@@ -245,7 +240,7 @@ class DriftMonitor(BaseEstimator):
                 DataWarning,
                 stacklevel=4,
             )
-        # All kernels are 0 far away, so that more than this cannot come from there.
+        # All kernels are 0 far away, so rows there give this statistic.
         if self._features.mean @ self._features.mean <= threshold:
             warnings.warn(
                 f"a window of {self.window} rows is so short that rows far from all of the reference would raise no alarm: by "
@@ -255,7 +250,7 @@ class DriftMonitor(BaseEstimator):
             )
 
     def _scales(self, rows: np.ndarray, keep: np.ndarray) -> np.ndarray:
-        """Length scales of the kept columns of the centred rows."""
+        """Return the length scales of the kept columns of the centred rows."""
         if self.length_scale is None:
             return math.sqrt(rows.shape[1]) * spread(rows)
         try:
@@ -270,26 +265,26 @@ class DriftMonitor(BaseEstimator):
         return scale
 
     def update(self, X: Any) -> DriftAlarms:
-        """Take in the next rows of the stream.
+        """Process the next rows of the stream.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            Rows in the order in which they came, one or many.
+            Rows in the order in which they arrived, one or more.
 
         Returns
         -------
         DriftAlarms
-            The alarms among these rows, and the statistic at each.
+            Alarms among these rows, and the statistic at each row.
 
         Raises
         ------
         InputError
-            If rows cannot be used, NaN among them; then none of them is taken in. Also if `state_` was assigned and is not
-            one that this monitor has had since its reference was set.
+            If rows cannot be used, for example because of NaN; then none of them is processed. Also if `state_` was assigned
+            from a monitor with another reference.
         """
         check_is_fitted(self, "threshold_")
-        X = check_rows(self, X, reset=False)
+        X = enter(self, X).rows
         state = self._own_state()
         first = state.rows
         parts, windows = [], []
@@ -315,7 +310,7 @@ class DriftMonitor(BaseEstimator):
         values, out, windows = self._features(X), np.full(len(X), np.nan), []
         done = 0
         while done < len(values):
-            after, sums = advance(state, values[done : done + state.room])
+            after, sums = advance(state, values[done : done + state.rows_left])
             sums /= len(state.block)
             statistic = (sums * sums).sum(axis=1)
             raised = np.flatnonzero(statistic > self.threshold_)
@@ -332,10 +327,9 @@ class DriftMonitor(BaseEstimator):
         return state, out, windows
 
     def update_reference(self, X: Any) -> Self:
-        """Compare with other rows from now on: what has been called a drift, say, and is the new normal.
+        """Replace the reference, for example after a change that is accepted as normal.
 
-        The reference is replaced and the threshold set anew. The count of rows goes on; the window is emptied, since its rows
-        were compared with what is gone.
+        The threshold is computed again and the window is emptied. The count of rows continues.
 
         Parameters
         ----------
@@ -349,16 +343,113 @@ class DriftMonitor(BaseEstimator):
         Raises
         ------
         InputError
-            As :meth:`fit`; the old reference then stays.
+            As :meth:`fit`; the old reference is then kept.
         """
         check_is_fitted(self, "threshold_")
-        backend, rows = Backend.of(X), check_rows(self, X, reset=False, min_samples=2)
+        table = enter(self, X, min_samples=2)
         fresh = type(self)(**self.get_params(deep=False))
         names = getattr(self, "feature_names_in_", None)
-        fresh.fit(rows)
+        fresh.fit(table.rows)
         state = replace(fresh.state_, rows=self.state_.rows, alarms=self.state_.alarms)
         self.__dict__.update(vars(fresh) | {"state_": state, "_column_labels": self._column_labels})
         if names is not None:
             self.feature_names_in_ = names
-        to_backend(self, backend)
-        return self
+        return table.finish(self)
+
+
+@dataclass(frozen=True, eq=False)
+class DriftState:
+    """Position of a monitor in its stream, with the sums of its window. It is never changed in place.
+
+    The rows since the last alarm are divided into blocks as long as the window. A window consists of the last rows of one block
+    and the first rows of the next, so its sum is the sum of a suffix and a prefix. Nothing is subtracted, so rounding errors
+    do not accumulate over long streams.
+
+    Parameters
+    ----------
+    rows : int
+        Rows of the stream so far.
+    alarms : int
+        Alarms so far.
+    since : int
+        Rows since the last alarm.
+    block : array of shape (window, r)
+        Values at the rows of the current block, zeros after them.
+    prefix : array of shape (r,)
+        Sum of these values.
+    suffix : array of shape (window, r)
+        Sums over the last rows of the block before: row k is the sum of the block without its first k rows.
+    key : int
+        Key of the fitted monitor that computed the values.
+    recent : array of shape (k, d)
+        Last rows of the stream, at most a window of them and none from before the last alarm.
+    """
+
+    rows: int
+    alarms: int
+    since: int
+    block: np.ndarray
+    prefix: np.ndarray
+    suffix: np.ndarray
+    key: int
+    recent: np.ndarray
+
+    @classmethod
+    def empty(cls, window: int, width: int, key: int = 0) -> Self:
+        """Return the state before the first row."""
+        return cls(
+            0, 0, 0, np.zeros((window, width)), np.zeros(width), np.zeros((window, width)), key, np.empty((0, 0))
+        )
+
+    def after_alarm(self, taken: int) -> Self:
+        """Return the state after an alarm at the last of `taken` more rows, with an empty window."""
+        empty = self.empty(len(self.block), len(self.prefix), self.key)
+        return replace(empty, rows=self.rows + taken, alarms=self.alarms + 1)
+
+    def window_of(self, rows: np.ndarray) -> np.ndarray:
+        """Return the last rows of the stream, at most a window of them, after `rows` more."""
+        older = self.recent[max(0, len(self.recent) + len(rows) - len(self.block)) :]
+        return np.vstack([older, rows[-len(self.block) :]]) if len(older) else rows[-len(self.block) :].copy()
+
+    @property
+    def rows_left(self) -> int:
+        """Number of rows until the current block is full."""
+        return len(self.block) - self.since % len(self.block)
+
+
+def advance(state: DriftState, values: np.ndarray) -> tuple[DriftState, np.ndarray]:
+    """Add rows to a state, at most as many as fit in the current block.
+
+    Parameters
+    ----------
+    state : DriftState
+        State before these rows.
+    values : array of shape (k, r)
+        Values at the rows, 1 <= k <= ``state.rows_left``.
+
+    Returns
+    -------
+    state : DriftState
+        State after these rows.
+    sums : array of shape (k, r)
+        Sum over the window that ends with each row; NaN if the window is not full yet.
+    """
+    window, place = len(state.block), state.since % len(state.block)
+    end = place + len(values)
+    prefixes = np.add.accumulate(np.vstack([state.prefix[None], values]), axis=0)[1:]
+    sums = np.full_like(prefixes, np.nan)
+    if state.since >= window:
+        # The window that ends with the last row of a block is this block, without rows of the block before.
+        older = state.suffix[place + 1 : end + 1]
+        sums[: len(older)] = prefixes[: len(older)] + older
+        sums[len(older) :] = prefixes[len(older) :]
+    elif end == window:
+        sums[-1] = prefixes[-1]
+    block = state.block.copy()
+    block[place:end] = values
+    prefix, suffix = prefixes[-1], state.suffix
+    if end == window:
+        suffix = np.add.accumulate(block[::-1], axis=0)[::-1]
+        block, prefix = np.zeros_like(block), np.zeros_like(prefix)
+    rows, since = state.rows + len(values), state.since + len(values)
+    return replace(state, rows=rows, since=since, block=block, prefix=prefix, suffix=suffix), sums

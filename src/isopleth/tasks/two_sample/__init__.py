@@ -1,1 +1,1 @@
-"""Whether two samples have one distribution, and where they differ."""
+"""Two-sample tests: whether two samples have the same distribution, and where they differ."""

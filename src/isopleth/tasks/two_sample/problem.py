@@ -10,11 +10,12 @@ import numpy as np
 from isopleth.difference.samples import TwoSamples
 from isopleth.errors import InputError
 from isopleth.operators.threads import effective_n_jobs, map_threads
-from isopleth.tasks.two_sample.permutation import Labels, Units
-from isopleth.tasks.two_sample.statistics import (
+from isopleth.tasks.two_sample.permutation import (
     Basis,
     ColumnUnits,
+    Labels,
     LaplaceBasis,
+    Units,
     city_block_scale,
     column_contrasts,
     gaussian_bases,
@@ -30,20 +31,20 @@ _CENTERS_OF_COLUMNS = 40
 
 @dataclass(frozen=True, eq=False)
 class TwoSampleProblem:
-    """Two samples, with all that the test computes from their rows together.
+    """Two samples, with everything that the test computes from their rows together.
 
-    Nothing here but the first label vector says which row is of which sample, so that labels can be permuted.
+    Only the first label vector tells which row is from which sample, so that labels can be permuted.
 
     Parameters
     ----------
     samples : TwoSamples
         The rows.
     names : list of str
-        What messages call the columns.
+        Names of the columns in messages.
     permutations, centers : int
-        How many.
+        Numbers of permutations and of centres.
     seed : int
-        Of the units, the permutations and the centres.
+        Seed of the units, the permutations and the centres.
     memory_limit, n_jobs
         As for :class:`~isopleth.operators.Operator`.
     """
@@ -63,13 +64,13 @@ class TwoSampleProblem:
 
     @property
     def given(self) -> tuple[np.ndarray, np.ndarray]:
-        """The samples as they came."""
+        """The samples in their original order."""
         rows = self.samples.rows[self.samples.place]
         return rows[: self.samples.split], rows[self.samples.split :]
 
     @cached_property
     def units(self) -> Units:
-        """What is permuted."""
+        """Units of permutation."""
         return Units.of(*self.sizes, np.random.default_rng(self.seed))
 
     @cached_property
@@ -81,16 +82,16 @@ class TwoSampleProblem:
     def column_units(self) -> ColumnUnits:
         """Units of the columns that vary.
 
-        Rows count as often as they come: if equal ones were merged, the unit of a column would depend on the other columns.
+        Repeated rows count repeatedly: if equal rows were merged, the unit of a column would depend on the other columns.
 
         Raises
         ------
         InputError
-            If a column is of a size at which these cannot be formed.
+            If the values of a column are too large or too small.
         """
         keep = self.varying
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            # In lexical order: sums round by order, and which row came first must not matter.
+            # In lexical order: rounding depends on the order of a sum, and the order of the rows must not matter.
             found = ColumnUnits.of(np.repeat(self.samples.rows[:, keep], np.bincount(self.samples.place), axis=0))
         bad = ~(np.isfinite(found.scale) & (found.scale > 1e-150) & (found.scale < 1e150))
         if bad.any():
@@ -110,19 +111,19 @@ class TwoSampleProblem:
 
     @cached_property
     def _distinct_units(self) -> tuple[np.ndarray, np.ndarray]:
-        """Places of the distinct rows that single-row units have, and of each unit among them."""
+        """Indices of the distinct rows among units of single rows, and of each unit among them."""
         used, place = np.unique(self.samples.place[self.units.rows], return_inverse=True)
         return used, place.ravel()
 
     @property
     def _bytes_of_labels(self) -> float:
-        """Of all label vectors, and of their differences of means at the length scales in work."""
+        """Bytes of all label vectors, and of their differences of means at the length scales computed at a time."""
         scratch = 2 * max(min(self.centers, len(self.rows)) * self.workers, self.rows.shape[1])
         return 8.0 * (1 + self.permutations) * (Labels.floats(self.units.sizes) + scratch)
 
     @cached_property
     def labels(self) -> Labels:
-        """Which units are in the smaller sample, observed and permuted."""
+        """Label vectors, observed and permuted: the units in the smaller sample."""
         rng = np.random.default_rng([self.seed, 1])
         grouped = self.units.group > 1
         if self._bytes_of_labels > self.memory_limit:
@@ -135,14 +136,14 @@ class TwoSampleProblem:
 
     @cached_property
     def unit_rows(self) -> np.ndarray:
-        """Rows of the units in the frame: those of groups one below the other, single ones once each."""
+        """Scaled rows of the units: the rows of each group one after another, single distinct rows once."""
         if self.units.group > 1:
             return np.asarray(self.rows[self.samples.place[self.units.rows]])
         return np.asarray(self.rows[self._distinct_units[0]])
 
     @property
     def workers(self) -> int:
-        """Threads."""
+        """Number of threads."""
         return effective_n_jobs(self.n_jobs)
 
     @cached_property
@@ -154,7 +155,7 @@ class TwoSampleProblem:
         return [*found, LaplaceBasis.of(centers, city_block_scale(self.rows))]
 
     def _forms(self, found: list[Basis], rows: np.ndarray) -> np.ndarray:
-        """Quadratic forms and column contrasts by statistic and label vector, of shape (k + d, 1 + B)."""
+        """Return quadratic forms and column contrasts by statistic and label vector, of shape (k + d, 1 + B)."""
         labels, group = self.labels, self.units.group
         features = unit_features(found, rows, group, self.memory_limit - self._bytes_of_labels, self.workers)
         pairs = list(zip(found, features, strict=True))
@@ -188,7 +189,7 @@ class TwoSampleProblem:
         """
         out = np.full((1 + self.permutations, len(self.names)), -np.inf)
         varying = np.flatnonzero(self.varying)
-        if len(varying) == 1:  # the joint test is the one of this column
+        if len(varying) == 1:  # the joint test is the test of this column
             out[:, varying[0]] = self.scores.max(axis=0)
             return out
         for place, (column, j) in enumerate(zip(self.rows.T, varying, strict=True)):

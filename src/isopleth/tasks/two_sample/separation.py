@@ -1,4 +1,4 @@
-"""How different two samples are, in units that need no knowledge of densities."""
+"""Measures of the difference of two samples: accuracy of a classifier, and changes of single columns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.stats import ks_2samp
 
-from isopleth.difference.interval import normal_quantile
+from isopleth.difference.squared_l2 import normal_quantile
 from isopleth.errors import InputError
 from isopleth.operators.threads import ONE_BLAS_THREAD
 from isopleth.tasks.class_prior.scores import Features, Fits, FoldSums, drawn_evenly, stratified_folds
@@ -16,18 +16,18 @@ from isopleth.tasks.two_sample.problem import TwoSampleProblem
 
 _MOST_ROWS, _MOST_CENTERS = 5000, 300
 FEWEST_ROWS = 5
-# The ridge of the classifier over the trace of its covariance, times the root of the number of rows that count.
+# Ridge of the classifier over the trace of its covariance, times the root of an effective number of rows.
 _RIDGE = 0.2
 
 
 @dataclass(frozen=True)
 class Separation:
-    """How well rows of two samples can be told apart; see :meth:`TwoSampleResult.separation`.
+    """Accuracy with which rows of two samples can be classified; see :meth:`TwoSampleResult.separation`.
 
     Parameters
     ----------
     accuracy : float
-        Share of held-out rows that a classifier assigns to the right sample, both samples weighing alike. 0.5 is guessing.
+        Share of held-out rows that a classifier assigns to the right sample, with equal weights of the samples. 0.5 is guessing.
     low, high : float
         Confidence interval for the accuracy of this classifier on new rows.
     confidence_level : float
@@ -41,17 +41,17 @@ class Separation:
 
     @property
     def share(self) -> float:
-        """At least this share of the rows of one sample would have to change to make the samples alike: 2 accuracy - 1."""
+        """Lower bound of the share of one sample that would have to change to make the samples equal: 2 accuracy - 1."""
         return _share(self.accuracy)
 
     @property
     def share_low(self) -> float:
-        """Lower confidence limit of that share; 0 where the interval of the accuracy holds 0.5."""
+        """Lower confidence limit of that share; 0 if the interval of the accuracy contains 0.5."""
         return _share(self.low)
 
     @property
     def share_high(self) -> float:
-        """Upper confidence limit of what this classifier shows; a better one might show more."""
+        """Upper confidence limit of the share that this classifier shows; a better classifier may show more."""
         return _share(self.high)
 
     def __str__(self) -> str:
@@ -68,7 +68,7 @@ class Separation:
         Raises
         ------
         InputError
-            If a sample has too few rows to hold any out, or the level is not between 0 and 1.
+            If a sample has too few rows for held-out rows, or the level is not between 0 and 1.
         """
         z = normal_quantile(confidence_level)
         if min(problem.sizes) < FEWEST_ROWS:
@@ -82,11 +82,11 @@ class Separation:
         counts = np.bincount(labels)
         shares = np.bincount(labels, right) / counts
         accuracy = float(shares.mean())
-        # One right and one wrong row more in each sample: none wrong among few rows does not mean none at all.
+        # Add one right and one wrong row to each sample: no error among few rows does not mean an error rate of 0.
         shrunk = (shares * counts + 1.0) / (counts + 2.0)
         middle = float(shrunk.mean())
-        # Rows are judged by fits to one another. What a row adds by chance to the answer for another row, that row adds to
-        # its own: where the samples are alike this doubles the variance, and where they do not overlap it adds nothing.
+        # Each row is classified by fits to other rows, so the answers of two rows are correlated. If the samples are equal
+        # this doubles the variance; if they do not overlap it adds nothing.
         dependence = 1.0 + 4.0 * middle * (1.0 - middle)
         half = 0.5 * z * float(np.sqrt(dependence * (shrunk * (1.0 - shrunk) / counts).sum()))
         low, high = min(middle - half, accuracy), max(middle + half, accuracy)
@@ -98,7 +98,7 @@ def _share(accuracy: float) -> float:
 
 
 def held_out_answers(problem: TwoSampleProblem) -> tuple[np.ndarray, np.ndarray]:
-    """Return whether each row is assigned right by a fit without its fold (a half where undecided), and its sample.
+    """Return whether each row is classified correctly by a fit without its fold (0.5 if undecided), and its sample.
 
     The classifier is the sign of the relative density difference of :class:`~isopleth.ClassPriorEstimator`, at equal shares.
     """
@@ -119,7 +119,7 @@ def held_out_answers(problem: TwoSampleProblem) -> tuple[np.ndarray, np.ndarray]
 
 
 def column_changes(problem: TwoSampleProblem) -> dict[str, np.ndarray]:
-    """Return medians, quartile ranges and the share of values that moved of each column, X before and Y after.
+    """Return medians, quartile ranges and the share of changed values of each column, X before and Y after.
 
     The share is the largest difference of the two distribution functions (Kolmogorov and Smirnov's distance): at least this
     share of the values of one sample would have to change to give the column the distribution it has in the other one.

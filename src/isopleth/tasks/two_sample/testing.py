@@ -1,35 +1,41 @@
-"""Test whether two samples are from one distribution."""
+"""Two-sample test, its result, and the columns and places in which the samples differ."""
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass, field
+from functools import cached_property
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
+from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from isopleth.backend import frame_names
-from isopleth.difference.samples import TwoSamples
+from isopleth.difference.lsdd import LSDD
+from isopleth.difference.samples import TwoSamples, enter_both
 from isopleth.entry import check_memory_limit, column_names, plain_names
-from isopleth.errors import InputError, listed
+from isopleth.errors import DataWarning, InputError, listed
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs
-from isopleth.tasks.two_sample.permutation import p_value
+from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs, map_threads
+from isopleth.tasks.two_sample.permutation import Basis, adjusted_p_values, p_value, tiles
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
-from isopleth.tasks.two_sample.result import TwoSampleResult
+from isopleth.tasks.two_sample.separation import Separation, column_changes
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class TwoSampleTest(BaseEstimator):
-    """Bears the names and the number of columns while rows are checked; scikit-learn's messages call it by its name."""
+    """Holder of the column names while rows are checked; its name occurs in messages of scikit-learn."""
 
 
 def _samples(columns: BaseEstimator, X: Any, Y: Any) -> TwoSamples:
-    """Checked rows; their columns have the same names in the same order, or one of the samples has no names.
+    """Return checked rows; the columns have the same names in the same order, or one of the samples has no names.
 
-    scikit-learn would say so of a fit and what was seen later, would not look at names that are numbers, and would warn where
-    one has no names.
+    scikit-learn's messages speak of fit, ignore names that are numbers, and warn if one of the samples has no names.
     """
     x, y = frame_names(X), frame_names(Y)
     if x is not None and y is not None and x != y:
@@ -42,7 +48,7 @@ def _samples(columns: BaseEstimator, X: Any, Y: Any) -> TwoSamples:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X (has|does not have valid) feature names")
         # In lexical order, so that the permutations of the values of a first column do not depend on the other columns.
-        return TwoSamples.of(columns, X, Y, None, None, lexical=True)
+        return TwoSamples.of(*enter_both(columns, X, Y), lexical=True)
 
 
 def _check_count(value: Any, name: str) -> int:
@@ -79,11 +85,11 @@ def two_sample_test(
     n_permutations : int, default=999
         Random permutations of the labels. The smallest p-value is 1 / (1 + n_permutations).
     centers : int, default=150
-        At most so many distinct rows, drawn from both samples together, are centres.
+        Largest number of centres, distinct rows drawn from both samples together.
     memory_limit : float, default=2**30
         Bytes that matrices and scratch may take together, beside the rows themselves.
     n_jobs : int or None, default=-1
-        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
+        Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
     random_state : int, RandomState or None
         Seed of the permutations, the centres and the groups.
 
@@ -104,7 +110,7 @@ def two_sample_test(
     as rows, so the p-value stays exact. Fewer than one row in 200 is left out because it fills no group. Of a larger sample at
     most 20,000 rows, or a hundred times as many as the other one has, are used, drawn at random: more do not add one percent.
 
-    Samples may be tensors, or arrays of another library: the test is computed in NumPy, and its result holds NumPy's arrays.
+    Samples may be tensors or arrays of another library. The test is computed in NumPy, and its result has NumPy arrays.
 
     References
     ----------
@@ -134,7 +140,7 @@ def two_sample_test(
     problem = TwoSampleProblem(samples, labels, permutations, most, seed, memory_limit, n_jobs)
     names, sizes = plain_names(columns), problem.sizes
     scale = np.full(len(labels), np.nan)
-    if len(samples.rows) == 1:  # equal rows only: nothing to tell apart
+    if len(samples.rows) == 1:  # all rows are equal
         return TwoSampleResult(0.0, 1.0, sizes, names, permutations, 1, scale, {}, problem, 0)
     with ONE_BLAS_THREAD:
         scores = problem.scores
@@ -153,3 +159,303 @@ def two_sample_test(
         problem,
         best,
     )
+
+
+_ROWS_OF_INTERVAL, _CENTERS_OF_INTERVAL = 5000, 200
+_MOST_REPEATED = 0.5
+
+
+class ConfidenceInterval(NamedTuple):
+    """Confidence interval with lower and upper limits."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TwoSampleResult:
+    """Result of :func:`two_sample_test`.
+
+    Parameters
+    ----------
+    statistic : float
+        Largest of the nine scores. Under permutations each of them is standard normal.
+    pvalue : float
+        Share of the label vectors, the observed one and the permuted ones, whose statistic is no smaller.
+    sizes : tuple of two int
+        Rows of X and Y.
+    names : list of str
+        Names of the columns.
+    n_permutations : int
+        Number of permutations.
+    group : int
+        Number of rows that were permuted as one.
+    length_scale : ndarray of shape (n_features,)
+        Length scale of the kernel whose LSDD has the largest score, in the units of the columns; NaN for constant columns.
+    scores : dict of str to float
+        The nine scores by the names of the statistics; empty where all rows are equal.
+    problem : TwoSampleProblem
+        The prepared samples, from which the other answers are computed.
+    best : int
+        Position among the eight pairs of kernel and ridge of the one whose LSDD has the largest score.
+    """
+
+    statistic: float
+    pvalue: float
+    sizes: tuple[int, int]
+    names: list[str]
+    n_permutations: int
+    group: int
+    length_scale: np.ndarray
+    scores: dict[str, float]
+    problem: TwoSampleProblem = field(repr=False)
+    best: int
+
+    def __repr__(self) -> str:
+        return f"TwoSampleResult(statistic={self.statistic:.4g}, pvalue={self.pvalue:.4g})"
+
+    @cached_property
+    def witness(self) -> Witness:
+        """Columns and places in which the samples differ; computed at first use."""
+        return Witness.of(self.problem, self.best, self.names)
+
+    def separation(self, confidence_level: float = 0.95) -> Separation:
+        """Return the accuracy with which rows of the two samples can be classified, and the share of one sample that differs.
+
+        A classifier is fitted to nine tenths of the rows and judged on the rest, ten times; of each sample at most 5,000 rows,
+        drawn at random, are used. Its accuracy, with equal weights of the samples, is 0.5 without a difference and 1 if the
+        samples do not overlap. No classifier has an accuracy above (1 + t) / 2, where t is the total variation distance, the
+        share of one sample that would have to change to make the two alike. So 2 accuracy - 1 is a lower bound of that share,
+        and so is its lower confidence limit. The upper limit bounds what this classifier shows, not the share.
+
+        Parameters
+        ----------
+        confidence_level : float, default=0.95
+            Confidence of the interval.
+
+        Returns
+        -------
+        Separation
+            With `accuracy`, `low`, `high`, and the same as a `share`, `share_low` and `share_high`.
+
+        Raises
+        ------
+        InputError
+            If the level is not between 0 and 1, or a sample has fewer than five rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from isopleth import two_sample_test
+        >>> rng = np.random.default_rng(0)
+        >>> before, after = rng.normal(size=(400, 2)), rng.normal([1.0, 0.0], size=(400, 2))
+        >>> found = two_sample_test(before, after, random_state=0).separation()
+        >>> bool(0.6 < found.low < 0.69 < found.high < 0.75)  # the best accuracy possible is 0.69
+        True
+        """
+        return Separation.of(self.problem, confidence_level)
+
+    def changes(self, alpha: float = 0.05) -> dict[str, Any]:
+        """Return the columns that differ by themselves, the largest change first, as a table.
+
+        Parameters
+        ----------
+        alpha : float, default=0.05
+            The chance to name any column falsely; 1 gives all columns.
+
+        Returns
+        -------
+        dict
+            Arrays "column", "share", "median_before", "median_after", "spread_before", "spread_after" and "pvalue", with
+            one entry a column, for ``pandas.DataFrame`` and ``polars.DataFrame``. X is before and Y is after. A spread is the
+            distance from the first quartile to the third. At least the share of the values would have to change to give the
+            column the distribution it has in the other sample.
+
+        Raises
+        ------
+        InputError
+            If `alpha` is not above 0 and at most 1.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from isopleth import two_sample_test
+        >>> rng = np.random.default_rng(0)
+        >>> before, after = rng.normal(size=(200, 3)), rng.normal(size=(200, 3)) + [0.0, 2.0, 0.8]
+        >>> two_sample_test(before, after, random_state=0).changes()["column"]
+        ['column 1', 'column 2']
+        """
+        if not 0.0 < alpha <= 1.0:
+            raise InputError(f"alpha = {alpha!r}: expected a number above 0 and at most 1.")
+        found = column_changes(self.problem) | {"pvalue": self.witness.pvalues}
+        named = np.flatnonzero(self.witness.pvalues <= alpha)
+        order = named[np.lexsort([self.witness.pvalues[named], -found["share"][named]])]
+        return {"column": [self.names[j] for j in order]} | {key: values[order] for key, values in found.items()}
+
+    def confidence_interval(self, confidence_level: float = 0.95) -> ConfidenceInterval:
+        r"""Return a confidence interval for the squared L2 distance :math:`\int (p - q)^2` of the two densities.
+
+        It is that of :meth:`LSDD.squared_l2_interval`, fitted with 200 centres to at most 5,000 rows of each sample, drawn at
+        random. It is for a distance that Gaussian sums of one length scale resolve, which is never above the one of the
+        densities: the lower end errs on the safe side, and the upper end does not cover differences in finer detail. Where it
+        holds 0 the interval does not tell the samples apart; the test is the sharper judge of that. Beyond five columns there
+        is no such interval; :meth:`separation` answers in any number. Where most rows of a sample
+        repeat others there is no density, and a ``DataWarning`` says so.
+
+        Parameters
+        ----------
+        confidence_level : float, default=0.95
+            Between 0 and 1.
+
+        Returns
+        -------
+        ConfidenceInterval
+            `low` and `high`, in reciprocal units of the volume of the columns that vary.
+
+        Raises
+        ------
+        InputError
+            If the level is not between 0 and 1, a sample has fewer than three rows, all rows are equal, or more than
+            five columns vary.
+        """
+        weights = self.problem.samples.weights
+        if (np.where(weights > 1.0, weights, 0.0).sum(axis=0) > _MOST_REPEATED * weights.sum(axis=0)).any():
+            warnings.warn(
+                "most rows of a sample repeat others: such samples have no densities, and the interval means nothing.",
+                DataWarning,
+                stacklevel=2,
+            )
+        return ConfidenceInterval(*self._difference.squared_l2_interval(confidence_level))
+
+    @cached_property
+    def _difference(self) -> LSDD:
+        """Density difference fitted by LSDD."""
+        if min(self.sizes) < 3 or len(self.problem.samples.rows) < 2:
+            raise InputError("a confidence interval needs three rows in each sample, and rows that differ.")
+        rng = np.random.default_rng([self.problem.seed, 3])
+        keep = self.problem.varying
+        X, Y = (rows[rng.permutation(len(rows))[:_ROWS_OF_INTERVAL]][:, keep] for rows in self.problem.given)
+        model = LSDD(
+            centers=_CENTERS_OF_INTERVAL,
+            memory_limit=self.problem.memory_limit,
+            n_jobs=self.problem.n_jobs,
+            random_state=self.problem.seed,
+        )
+        return model.fit(X, Y)
+
+    def plot(self) -> Figure:
+        """Draw where the samples differ: columns by p-value, and rows in the columns that differ most.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from isopleth.plotting import plot_two_samples
+
+        return plot_two_samples(self)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Witness:
+    """Places and columns in which two samples differ; see :attr:`TwoSampleResult.witness`.
+
+    Parameters
+    ----------
+    names : list of str
+        Names of the columns.
+    statistics : ndarray of shape (n_features,)
+        Largest score of each column alone; -inf for constant columns.
+    pvalues : ndarray of shape (n_features,)
+        p-value of each column alone, adjusted for the number of columns.
+    x, y : ndarray of shape (n,) and (n',)
+        Fitted density difference at the rows of X and of Y, times the volume of the kernel: positive where there is more of X.
+        It is LSDD's with the kernel whose score is largest.
+
+    Notes
+    -----
+    The p-values are step-down maxima over columns under the permutations of the joint test (Westfall and Young): the chance
+    to name any column falsely at level a is at most a, whichever columns do differ, as long as the others together have one
+    distribution in both samples. A difference of dependence alone shows in no column.
+    """
+
+    names: list[str]
+    statistics: np.ndarray
+    pvalues: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+
+    @classmethod
+    def of(cls, problem: TwoSampleProblem, best: int, names: list[str]) -> Self:
+        """Compute the witness from the problem; `best` is the index of the kernel with the largest score."""
+        n = problem.sizes[0]
+        if len(problem.samples.rows) == 1:
+            d = len(names)
+            return cls(names, np.full(d, -np.inf), np.ones(d), np.zeros(n), np.zeros(problem.sizes[1]))
+        scores = problem.column_scores()
+        values = _differences(problem, *problem.kernels[best])[problem.samples.place]
+        return cls(names, scores[0], adjusted_p_values(scores), values[:n], values[n:])
+
+    def columns(self, alpha: float = 0.05) -> list[str]:
+        """Return the names of the columns that differ by themselves, smallest p-values first.
+
+        Parameters
+        ----------
+        alpha : float, default=0.05
+            The chance to name any column falsely.
+
+        Returns
+        -------
+        list of str
+
+        Raises
+        ------
+        InputError
+            If `alpha` is not between 0 and 1.
+        """
+        if not 0.0 < alpha < 1.0:
+            raise InputError(f"alpha = {alpha!r}: expected a number between 0 and 1.")
+        return [self.names[j] for j in self.order if self.pvalues[j] <= alpha]
+
+    @property
+    def order(self) -> np.ndarray:
+        """Indices of the columns, smallest p-values first."""
+        return np.lexsort([-self.statistics, self.pvalues])
+
+    def table(self) -> dict[str, Any]:
+        """Return one line for each column, smallest p-values first, for ``pandas.DataFrame`` and ``polars.DataFrame``.
+
+        Returns
+        -------
+        dict
+            Arrays "column", "statistic" and "pvalue".
+        """
+        order = self.order
+        return {
+            "column": [self.names[j] for j in order],
+            "statistic": self.statistics[order],
+            "pvalue": self.pvalues[order],
+        }
+
+    def __repr__(self) -> str:
+        return f"Witness(columns={self.columns()!r})"
+
+
+def _differences(problem: TwoSampleProblem, basis: Basis, alpha: float) -> np.ndarray:
+    """Return the difference fitted to all rows of the samples at every distinct row, times the volume.
+
+    The kernel may be one of city-block distances, for which there is no operator.
+    """
+    rows, contrast = problem.rows, problem.samples.contrast[:, 0] - problem.samples.contrast[:, 1]
+    parts = list(tiles(len(rows), 1, len(basis.centers), problem.memory_limit, problem.workers))
+
+    def kernel(part: slice) -> np.ndarray:
+        return basis.kernel(cdist(rows[part], basis.centers, basis.metric))
+
+    h = np.sum(map_threads(lambda part: contrast[part] @ kernel(part), parts, problem.workers), axis=0)
+    theta = basis.vectors @ ((h @ basis.vectors) / (basis.values + alpha))
+    return np.concatenate(map_threads(lambda part: kernel(part) @ theta, parts, problem.workers))

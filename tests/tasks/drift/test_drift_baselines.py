@@ -1,4 +1,4 @@
-"""What the drift monitor is measured against does what it says, window by window."""
+"""The baselines that the drift monitor is compared with, window by window."""
 
 from __future__ import annotations
 

@@ -1,11 +1,18 @@
-"""Numbers over volumes that double precision may not hold."""
+"""One decomposition for every ridge, and numbers over volumes that overflow."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from isopleth.difference.volume import over_volume, quotient, smallest
+from isopleth.difference.gaussian_system import PenalizedSpectrum, over_volume, quotient, smallest
+
+
+def test_dual_weights_of_any_ridge():
+    spectrum = PenalizedSpectrum.of(np.diag([1.0, 3.0]))
+    np.testing.assert_allclose(spectrum.dual_weights(0.5), [2.0 / 1.5**2, 4.0 / 3.5**2])
+    with np.errstate(all="raise"):
+        np.testing.assert_allclose(spectrum.dual_weights(1e300), 2e-300)
 
 
 def test_quotients_by_volumes_that_overflow():

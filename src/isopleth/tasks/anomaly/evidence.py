@@ -9,16 +9,18 @@ import numpy as np
 from scipy.linalg import cho_factor, solve_triangular
 
 from isopleth.operators.threads import map_threads
+from isopleth.tasks.anomaly.explanation import sums_of_others
 from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable, blocks
+from isopleth.tasks.anomaly.tail import Shares
 
 HALF = 0.5
-STEPS = 10  # at most; half of the rows hardly changes after five
-FARTHEST = 1e6  # standard deviations: squares of what lies beyond would take the digits of the others
-JITTER = 1e-10  # of the mean variance, where columns are linear functions of one another
+STEPS = 10  # at most; the half of the rows hardly changes after five
+FARTHEST = 1e6  # standard deviations: squares of larger values would cancel the digits of the others
+JITTER = 1e-10  # share of the mean variance that is added if columns are linear functions of one another
 
 
 def shrinkage(S: np.ndarray, n: float) -> float:
-    """Share of the scaled identity in the oracle approximating shrinkage of Chen et al. (2010)."""
+    """Return the share of the scaled identity in the oracle approximating shrinkage of Chen et al. (2010)."""
     p = len(S)
     level, square = np.trace(S) / p, float(np.mean(S**2))
     distance = (n + 1.0) * (square - level**2 / p)
@@ -59,7 +61,7 @@ class Ellipsoid:
 
     @classmethod
     def fit(cls, table: TrainingTable, limits: Limits) -> Self:
-        """Concentrate from the medians on."""
+        """Fit by concentration steps that begin at the medians."""
         z, w = _bounded(table.rows, table.spread), table.weights
         distance = ((z - np.median(z, axis=0)) ** 2).sum(axis=1)
         half = np.empty(0, dtype=int)
@@ -78,24 +80,24 @@ class Ellipsoid:
         return cls(table.spread, centre, factor, ratio, leverage)
 
     def evidence(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
-        """Squared Mahalanobis distance; `known` are numbers of training rows, or NEW."""
+        """Return squared Mahalanobis distances; `known` are numbers of training rows, or NEW."""
         q = _distances(_bounded(rows, self.scale), self.centre, self.factor, limits)
         return self.without_own(q, known)
 
     def without_own(self, q: np.ndarray, known: np.ndarray) -> np.ndarray:
-        """Squared distances from the ellipsoid without the row itself, given those `q` with it."""
+        """Return squared distances from the ellipsoid fitted without the row, given the distances `q` with it."""
         new = known == NEW
         ratio, leverage = np.where(new, 1.0, self.ratio[known]), np.where(new, 0.0, self.leverage[known])
         return ratio * q / np.maximum(1.0 - leverage * q, 1e-12)
 
-    def moved_evidence(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """:meth:`evidence` of rows as they are and with one cell moved to each of its `values`, of shape (n, d, 1 + k)."""
+    def counterfactual_evidence(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Return :meth:`evidence` of rows as they are and with each of `values` in each cell, of shape (n, d, 1 + k)."""
         z, there = _bounded(rows, self.scale), _bounded(values, self.scale)
         whitener = solve_triangular(self.factor, np.eye(len(self.factor)), lower=True)
         y = (z - self.centre) @ whitener.T
         out = np.empty((*rows.shape, 1 + len(values)))
         for j, direction in enumerate(whitener.T):
-            # The part of the whitened row across the direction of the column is the same for all moves.
+            # The part of the whitened row orthogonal to the direction of the column is the same for all values.
             squared = direction @ direction
             along = y @ direction / squared
             across = y - along[:, None] * direction
@@ -116,7 +118,7 @@ def _nearest(distance: np.ndarray, w: np.ndarray) -> np.ndarray:
 
 
 def _moments(z: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """Mean, Cholesky factor of the shrunk covariance, and shrinkage."""
+    """Return the mean, the Cholesky factor of the shrunk covariance, and the shrinkage."""
     n, p = w.sum(), z.shape[1]
     centre = w @ z / n
     deviations = (z - centre) * np.sqrt(w / n)[:, None]
@@ -138,3 +140,57 @@ def _distances(z: np.ndarray, centre: np.ndarray, factor: np.ndarray, limits: Li
 
     parts = blocks(len(z), 8 * 3 * z.shape[1], limits)
     return np.concatenate(map_threads(squares, parts, limits.threads))
+
+
+@dataclass(frozen=True)
+class ColumnTails:
+    r"""The sum over columns of :math:`-\log \min(1, 2 \min(P(X_j \le x_j), P(X_j \ge x_j)))`.
+
+    It is the statistic of Fisher's combination of two-sided tail shares, as if columns were independent. Anomalies
+    that are extreme in several columns stand out however many they are.
+
+    Parameters
+    ----------
+    laws : list of Shares
+        Law of each column.
+    own : ndarray of shape (m,)
+        Weights of the distinct training rows, which are subtracted when the row itself is judged.
+    """
+
+    laws: list[Shares]
+    own: np.ndarray
+
+    @classmethod
+    def fit(cls, table: TrainingTable) -> Self:
+        """Fit a law to each column."""
+        return cls([Shares.of(column, table.weights) for column in table.rows.T], table.weights)
+
+    def own_weight(self, known: np.ndarray) -> np.ndarray:
+        """Return the weight of each row among the training rows, 0 for new rows."""
+        return np.where(known == NEW, 0.0, self.own[known])
+
+    def terms(self, j: int, x: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """Return the evidence of values `x` of column `j` in rows with weight `own` among the training rows."""
+        law = self.laws[j]
+        # The row that is judged counts once, as in a p-value, so that no share is 0.
+        tail = np.minimum(law.at_most(x), law.at_least(x)) - own + 1.0
+        # At another value than its own, the weight of a row may exceed the weight in the tail.
+        return -np.log(np.minimum(2.0 * np.maximum(tail, 1.0) / (law.weight - own + 1.0), 1.0))
+
+    def evidence(self, rows: np.ndarray, known: np.ndarray) -> np.ndarray:
+        """Return the sum over the columns; `known` are numbers of training rows, or NEW."""
+        own = self.own_weight(known)
+        total = np.zeros(len(rows))
+        for j in range(rows.shape[1]):
+            total += self.terms(j, rows[:, j], own)
+        return total
+
+    def counterfactual_evidence(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Return :meth:`evidence` of rows as they are and with each of `values` in each cell, of shape (n, d, 1 + k)."""
+        own = self.own_weight(known)
+        terms = np.stack([self.terms(j, rows[:, j], own) for j in range(rows.shape[1])])
+        out = np.empty((*rows.shape, 1 + len(values)))
+        for j, others in enumerate(sums_of_others(terms)):
+            cells = np.concatenate([rows[:, j, None], np.broadcast_to(values[:, j], (len(rows), len(values)))], axis=1)
+            out[:, j] = others[:, None] + self.terms(j, cells, own[:, None])
+        return out

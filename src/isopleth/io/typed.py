@@ -1,0 +1,175 @@
+"""Columns of text as what they hold: numbers, booleans, times or words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any
+
+from isopleth.errors import InputError
+from isopleth.io.arrow_text import trimmed
+from isopleth.io.numerals import Numerals
+
+# From here on, float64 holds only some of the integers.
+_ALL_INTEGERS = 2**53
+
+_TIME = r"(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[-+]\d{2}:?\d{2})?)?"
+# Ways to write a date, by an example.
+_DATES = {
+    "2024-01-31": re.compile(r"\d{4}-\d{1,2}-\d{1,2}" + _TIME, re.ASCII),
+    "2024/01/31": re.compile(r"\d{4}/\d{1,2}/\d{1,2}" + _TIME, re.ASCII),
+    "31.01.2024": re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}" + _TIME, re.ASCII),
+    "31/01/2024": re.compile(r"\d{1,2}/\d{1,2}/\d{4}" + _TIME, re.ASCII),
+}
+_CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f")
+
+
+def typed(name: str, cells: Any, missing: Iterable[str], numerals: Numerals, place: Callable[[int], str]) -> Any:
+    """Return a column of text as an Arrow array of numbers, booleans, times or words.
+
+    Parameters
+    ----------
+    name : str
+        The column, for messages.
+    cells : pyarrow.ChunkedArray of strings
+        Its cells.
+    missing : iterable of str
+        Words that mean a missing cell, which becomes null.
+    numerals : Numerals
+        How the table writes numbers.
+    place : callable
+        Returns where a row stands in the file, for messages: "line 3".
+
+    Raises
+    ------
+    InputError
+        For dates in two formats.
+    """
+    if not any(re.search(r"\d", word) for word in missing):  # otherwise -99 may be missing, and no number
+        found = _numbers(cells, numerals)
+        if found is not None:
+            return found
+    cells = without_missing(trimmed(cells), missing)
+    if cells.null_count == len(cells):
+        return cells
+    found = _numbers(cells, numerals)
+    if found is None:
+        found = _booleans(cells)
+    return _times(name, cells, place) if found is None else found
+
+
+def without_missing(cells: Any, missing: Iterable[str]) -> Any:
+    """Return strings with null in the place of the words that mean a missing cell."""
+    import pyarrow as pa
+    import pyarrow.compute as compute
+
+    gone = compute.is_in(cells, value_set=pa.array(sorted(missing), pa.string()))
+    return compute.if_else(gone, pa.scalar(None, pa.string()), cells)
+
+
+def _numbers(cells: Any, numerals: Numerals) -> Any:
+    """Return whole numbers or floats, or None where some cell is no number."""
+    import pyarrow as pa
+    import pyarrow.compute as compute
+
+    try:
+        plain = numerals.plain_array(cells)
+        try:
+            whole = plain.cast(pa.int64())
+            extremes = compute.min_max(whole).as_py()
+            if extremes["min"] is None or max(-extremes["min"], extremes["max"]) < _ALL_INTEGERS:
+                return whole
+        except pa.ArrowInvalid:
+            pass
+        return plain.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return None
+
+
+def _booleans(cells: Any) -> Any:
+    import pyarrow.compute as compute
+
+    lower = compute.utf8_lower(cells)
+    words = {word for word in compute.unique(lower.slice(0, 1000)).to_pylist() if word is not None}
+    if not words <= {"true", "false"} or not set(compute.unique(lower).to_pylist()) <= {"true", "false", None}:
+        return None
+    return compute.equal(lower, "true")
+
+
+def _times(name: str, cells: Any, place: Callable[[int], str]) -> Any:
+    """Return times where all cells are dates in one format, and the words themselves otherwise."""
+    import pyarrow as pa
+    import pyarrow.compute as compute
+
+    first = cells.drop_null()[0].as_py()
+    if _format(first) is None:
+        return cells
+    words = [word for word in compute.unique(cells).to_pylist() if word is not None]
+    formats: dict[str, str] = {}
+    for word in words:
+        found = _format(word)
+        if found is None:
+            return cells
+        formats.setdefault(found, word)
+    where = {word: compute.index(cells, word).as_py() for word in formats.values()}
+    if len(formats) > 1:
+        raise _two_formats(name, sorted((where[word], word) for word in formats.values()), place)
+    try:
+        moments = _moments(name, next(iter(formats)), words, lambda w: compute.index(cells, w).as_py(), place)
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        return cells  # 2024-02-31 is no date
+    if moments is None:
+        return cells
+    encoded = pa.chunked_array([cells.combine_chunks()]).combine_chunks().dictionary_encode()
+    order = dict(zip(words, moments, strict=True))
+    values = pa.array([order[word] for word in encoded.dictionary.to_pylist()], pa.timestamp("us"))
+    return values.take(encoded.indices)
+
+
+def _format(word: str) -> str | None:
+    return next((name for name, pattern in _DATES.items() if pattern.fullmatch(word)), None)
+
+
+def _two_formats(name: str, found: list[tuple[int, str]], place: Callable[[int], str]) -> InputError:
+    (row, word), (other_row, other) = found[:2]
+    return InputError(
+        f"{place(row)} has {word!r} and {place(other_row)} has {other!r}: column {name!r} has dates in two formats; write "
+        "all of them as 2024-01-31, or leave the column out."
+    )
+
+
+def _moments(
+    name: str, form: str, words: list[str], row: Callable[[str], int], place: Callable[[int], str]
+) -> list[datetime] | None:
+    """Return the times that words of one format say; None where it is not clear which number is the day."""
+    if form == "2024-01-31":
+        if any(re.search(r"(?:Z|[-+]\d{2}:?\d{2})$", word[10:]) for word in words):
+            return None  # clocks with a zone are read with it, not here
+        return [datetime.fromisoformat(word) if len(word) != 8 else _parse(word, "%Y-%m-%d") for word in words]
+    if form == "2024/01/31":
+        return [_parse(word, "%Y/%m/%d") for word in words]
+    if form == "31.01.2024":
+        return [_parse(word, "%d.%m.%Y") for word in words]
+    numbers = [tuple(map(int, word.split("/")[:2])) for word in words]
+    day_first = next((word for word, (a, _) in zip(words, numbers, strict=True) if a > 12), None)
+    month_first = next((word for word, (_, b) in zip(words, numbers, strict=True) if b > 12), None)
+    if day_first and month_first:
+        both = sorted((row(word), word) for word in (day_first, month_first))
+        raise _two_formats(name, both, place)
+    if not day_first and not month_first:
+        return None
+    return [_parse(word, "%d/%m/%Y" if day_first else "%m/%d/%Y") for word in words]
+
+
+def _parse(word: str, date: str) -> datetime:
+    """Return the time that a word says; raise ValueError if it says none."""
+    text = word.replace("T", " ")
+    for clock in _CLOCKS:
+        try:
+            return datetime.strptime(text, date + clock)
+        except ValueError:
+            continue
+    raise ValueError(f"{word!r} is no date")

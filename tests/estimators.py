@@ -1,0 +1,93 @@
+"""All estimators of the library, for the tests: what is listed here is checked against scikit-learn's conventions."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+
+from sklearn.base import BaseEstimator
+
+import isopleth
+from isopleth import (
+    KDE,
+    KEF,
+    LSDD,
+    SOSREP,
+    SSGE,
+    AnomalyDetector,
+    ChangePointDetector,
+    ClassPriorEstimator,
+    DriftMonitor,
+    KernelScore,
+    Landweber,
+    NuMethod,
+    NystromKEF,
+    PyODAdapter,
+    RandomFeatureSOSREP,
+    Stein,
+)
+from isopleth.difference import KLIEP, KDEDifference
+from isopleth.tasks.drift.anytime import AnytimeDriftMonitor
+
+# Estimators that are fitted to one table, as scikit-learn's are: `check_estimator` runs on each.
+OF_ONE_TABLE = [
+    SOSREP(),
+    SOSREP(kernel="laplacian", length_scale="median"),
+    SOSREP(kernel="sdo"),
+    SOSREP(landmarks=15),
+    KDE(),
+    KDE(kernel="laplacian", length_scale="median"),
+    RandomFeatureSOSREP(n_frequencies=10),
+    KernelScore(folds=2),
+    Stein(),
+    SSGE(),
+    SSGE(space="curl_free"),
+    KEF(),
+    KEF(truncated=False),
+    KEF(base="gaussian"),
+    NuMethod(),
+    Landweber(),
+    NystromKEF(random_state=0),
+    NystromKEF(space="diagonal", landmarks=4, random_state=0),
+    AnomalyDetector(n_estimators=25),
+    DriftMonitor(window=8, expected_run_length=20),
+    ClassPriorEstimator(random_state=0),
+]
+
+# Estimators of another shape, with the reason why `check_estimator` cannot run on them.
+OF_ANOTHER_SHAPE = {
+    LSDD: "is fitted to two tables",
+    KLIEP: "is fitted to two tables",
+    KDEDifference: "is fitted to two tables",
+    ChangePointDetector: "is fitted to a series, whose rows are in order",
+    Stein: "with out_of_sample='augmented', gives answers that depend on all rows that are asked together",
+    AnytimeDriftMonitor: "needs more rows than the checks have; its own tests run them with fewer",
+    PyODAdapter: "follows the conventions of PyOD",
+}
+
+# One of each class, and of each shape.
+ALL = [
+    *OF_ONE_TABLE,
+    LSDD(),
+    KLIEP(),
+    KDEDifference(),
+    ChangePointDetector(),
+    AnytimeDriftMonitor(),
+    PyODAdapter(),
+    Stein(out_of_sample="augmented"),
+]
+
+
+def defined() -> set[type]:
+    """Find the classes in ``isopleth`` that have parameters and a ``fit`` and are not abstract."""
+    found = set()
+    for module in pkgutil.walk_packages(isopleth.__path__, "isopleth."):
+        try:
+            names = vars(importlib.import_module(module.name))
+        except ImportError:  # an extra that is not installed
+            continue
+        found.update(value for value in names.values() if inspect.isclass(value) and value.__module__ == module.name)
+    return {
+        cls for cls in found if issubclass(cls, BaseEstimator) and hasattr(cls, "fit") and not inspect.isabstract(cls)
+    }

@@ -1,0 +1,62 @@
+"""The conventions of scikit-learn, for every estimator of the library."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import re
+
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import estimators
+
+EACH = pytest.mark.parametrize("estimator", estimators.ALL, ids=repr)
+CLASSES = sorted({type(estimator) for estimator in estimators.ALL}, key=lambda cls: cls.__name__)
+
+
+@parametrize_with_checks(estimators.OF_ONE_TABLE)
+def test_checks_of_scikit_learn(estimator, check):
+    if check.func.__name__.startswith("check_array_api"):
+        pytest.importorskip("scipy", "1.14", reason="scikit-learn takes tensors with SciPy 1.14 or later")
+    check(estimator)
+
+
+def test_every_estimator_is_listed():
+    assert set(CLASSES) == estimators.defined()
+    assert {type(estimator) for estimator in estimators.OF_ONE_TABLE} | set(estimators.OF_ANOTHER_SHAPE) == set(CLASSES)
+
+
+@EACH
+def test_clones_and_pickles_have_the_same_parameters(estimator):
+    for copy in (clone(estimator), pickle.loads(pickle.dumps(estimator))):
+        assert type(copy) is type(estimator)
+        assert repr(copy) == repr(estimator)
+        assert not [name for name in vars(copy) if name.endswith("_")]
+
+
+@EACH
+def test_the_constructor_stores_its_parameters_and_nothing_else(estimator):
+    parameters = estimator.get_params(deep=False)
+    assert set(vars(estimator)) == set(parameters)
+    marks = {name: object() for name in parameters}
+    assert all(getattr(clone(estimator).set_params(**{name: mark}), name) is mark for name, mark in marks.items())
+    with pytest.raises(ValueError, match="Invalid parameter 'no_such_parameter'"):
+        clone(estimator).set_params(no_such_parameter=1)
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_the_docstring_has_all_parameters_and_no_other(cls):
+    section = re.search(r"\n *Parameters\n *-+\n(.*?)(\n *[A-Z]\w+\n *-+\n|\Z)", cls.__doc__, re.DOTALL)[1]
+    # Lines that are indented least: "name : type", or names that another class explains.
+    indent = min(len(line) - len(line.lstrip()) for line in section.splitlines() if line.strip())
+    heads = re.findall(rf"^ {{{indent}}}(\w.*?)(?: : .*)?$", section, re.MULTILINE)
+    names = [name for head in heads for name in head.split(", ")]
+    assert sorted(names) == sorted(inspect.signature(cls).parameters)
+
+
+@pytest.mark.parametrize("name", ["memory_limit", "n_jobs", "random_state"])
+def test_a_parameter_of_all_estimators_has_one_default(name):
+    signatures = [inspect.signature(cls).parameters for cls in CLASSES]
+    assert len({repr(parameters[name].default) for parameters in signatures if name in parameters}) == 1
