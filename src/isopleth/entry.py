@@ -122,7 +122,10 @@ def enter(
     X = on_host(X, name or "X")
     columns = getattr(estimator, "_table_columns", None)
     if reset and _takes_kinds(estimator):
-        columns = estimator._table_columns = _kinds_of(estimator, X)
+        columns = _kinds_of(estimator, X)
+        estimator.__dict__.pop("_table_columns", None)
+        if columns is not None:
+            estimator._table_columns = columns
     if columns is not None:
         rows = _renamed(name, "X", lambda: encoded_rows(X, columns, min_samples))
     else:

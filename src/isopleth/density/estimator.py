@@ -368,8 +368,12 @@ class KernelDensity(DensityEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.categorical = self._is_product()
+        tags.input_tags.allow_nan = tags.input_tags.categorical = self._takes_kinds()
         return tags
+
+    def _takes_kinds(self) -> bool:
+        """Whether words and missing cells can be fitted."""
+        return self._is_product()
 
     def _is_product(self) -> bool:
         """Whether the kernel is a product over columns, which words and missing cells need."""
@@ -377,6 +381,10 @@ class KernelDensity(DensityEstimator):
             return factor_of(get_kernel(self.kernel)) is not None
         except InputError:
             return False
+
+    def _refuse_kinds(self) -> None:
+        """Say which parameter words and missing cells need."""
+        product_factor(get_kernel(self.kernel), "a fit with categories or missing cells")
 
     @property
     def _instead(self) -> str:
@@ -426,8 +434,8 @@ class KernelDensity(DensityEstimator):
         """
         self._validate_params()
         self._forget()
-        if not self._is_product() and (self.categorical is not None or is_table_of_kinds(X)):
-            product_factor(get_kernel(self.kernel), "a fit with categories or missing cells")
+        if not self._takes_kinds() and (self.categorical is not None or is_table_of_kinds(X)):
+            self._refuse_kinds()
         table = enter(self, X, sample_weight, reset=True, min_samples=2)
         if table.columns is None and not table.missing.any():
             return self._fit_table(self._reduce(table))
@@ -437,8 +445,6 @@ class KernelDensity(DensityEstimator):
 
     def _fit_kinds(self, table: Table) -> None:
         """Fit a table with words or missing cells."""
-        if getattr(self, "landmarks", None) is not None:
-            raise InputError("landmarks needs complete rows of numbers; leave it out for words and missing cells.")
         columns = table.columns or self._number_columns()
         names = [str(name) for name in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None
         all_bounds = Bounds.of(self.bounds, column_names(self), names)

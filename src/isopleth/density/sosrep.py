@@ -17,6 +17,7 @@ from isopleth.density.estimator import KernelDensity
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
 from isopleth.density.landmarks import choose_landmarks
 from isopleth.entry import Table
+from isopleth.errors import InputError
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import Kernel
 from isopleth.kernels.product import ColumnKernel
@@ -177,6 +178,17 @@ class SOSREP(KernelDensity):
             )
         expansion = KernelExpansion(kernel, z, solution.coefficients, self.memory_limit, self.n_jobs)
         return RootDensity(expansion), {"residual_": solution.residual, "n_iter_": solution.n_iter}
+
+    def _takes_kinds(self) -> bool:
+        return self.landmarks is None and super()._takes_kinds()
+
+    def _refuse_kinds(self) -> None:
+        super()._refuse_kinds()
+        raise InputError("landmarks needs complete rows of numbers; leave it out for words and missing cells.")
+
+    @property
+    def _instead(self) -> str:
+        return super()._instead if self.landmarks is None else "landmarks=None"
 
     def _fit_columns(self, kernel: ColumnKernel, z: np.ndarray, weights: np.ndarray) -> ColumnFit:
         found = fit_root(
