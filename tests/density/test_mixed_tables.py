@@ -10,7 +10,6 @@ import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from isopleth import (
     KDE,
@@ -29,11 +28,6 @@ KERNELS = pytest.mark.parametrize("kernel", ["gaussian", ProductLaplacian()], id
 NAMES = ["colour", "x", "wet", "y"]
 WORDS = ["red", "blue", "green", "a word that no row has"]
 NEW = "ignore:words that were not"
-
-
-@parametrize_with_checks([DensityImputer(), SOSREP(kernel=ProductLaplacian()), KDE()])
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 def table(n=40, seed=0, gaps=0.0):
