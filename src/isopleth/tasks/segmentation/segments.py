@@ -38,6 +38,8 @@ class Segmentation:
         Ranges of the columns over the standard deviations of their innovations.
     price : float
         Twice the nats that it takes to tell the series this way.
+    gains : array of shape (m,)
+        Twice the nats that each change saves, without the surcharge.
     """
 
     bounds: np.ndarray
@@ -46,6 +48,7 @@ class Segmentation:
     innovations: np.ndarray
     extents: np.ndarray
     price: float
+    gains: np.ndarray
 
     @property
     def changes(self) -> np.ndarray:
@@ -119,7 +122,8 @@ def segment(
     innovations = np.column_stack(left) * np.divide(1.0, spreads, where=spreads > 0.0, out=np.zeros(dim))
     extents = np.ptp(z, axis=0) * np.divide(1.0, spreads, where=spreads > 0.0, out=np.ones(dim))
     units = 2.0 * n * np.log(scale).sum() - 2.0 * dim * np.log(weights).sum()
-    return Segmentation(bounds, costs.degree, costs.noises, innovations, extents, price + float(units))
+    gains = pricing.totals_without_each(bounds) - pricing.total(bounds) + surcharge if len(bounds) > 2 else np.empty(0)
+    return Segmentation(bounds, costs.degree, costs.noises, innovations, extents, price + float(units), gains)
 
 
 def _spread(innovations: np.ndarray, floor: float) -> float:
