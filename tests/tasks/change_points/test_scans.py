@@ -69,9 +69,19 @@ def test_blocks_are_as_many_as_asked_for():
 def test_the_period_is_the_shortest_one(period):
     t = np.arange(1000)
     cycle = np.sin(2 * np.pi * t / period) + 0.7 * np.sin(4 * np.pi * t / period + 1.0)
-    found, height = period_of((cycle + 0.2 * np.random.default_rng(2).normal(size=1000))[:, None])
+    found, height, sureness = period_of((cycle + 0.2 * np.random.default_rng(2).normal(size=1000))[:, None])
     assert found == pytest.approx(period, abs=0.3)
     assert height > 0.8
+    assert sureness > 10.0
+
+
+def test_a_pair_of_spikes_is_no_sure_period():
+    spikes = np.zeros(2000)
+    spikes[[500, 550, 1200]] = 5.0, 5.0, -4.0
+    period, height, sureness = period_of(spikes[:, None])
+    assert period == pytest.approx(50.0, abs=0.5)
+    assert height > 0.2
+    assert sureness < 1.5
 
 
 def test_the_largest_contrast_is_that_of_a_loop():

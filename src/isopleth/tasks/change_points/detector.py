@@ -16,8 +16,8 @@ from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.tasks.change_points.curve import along_series, score_curve
 from isopleth.tasks.change_points.kinds import kind_of_location, kind_of_shape
-from isopleth.tasks.change_points.legs import Candidate, cycle_of, merged, scans
-from isopleth.tasks.change_points.levels import null_gains, p_value_of_gain, surcharge
+from isopleth.tasks.change_points.legs import SHORTEST_SHAPES, Candidate, Scanned, cycle_of, merged, scans
+from isopleth.tasks.change_points.levels import RUNS, null_gains, p_value_of_gain, surcharge
 from isopleth.tasks.change_points.missing import filled_gaps
 from isopleth.tasks.change_points.result import ChangePoints
 from isopleth.tasks.segmentation.description_length import SHORTEST_SCATTER, Description, describe, in_stages, unbroken
@@ -272,30 +272,72 @@ class ChangePointDetector(BaseEstimator):
         calm = found if known is None else unbroken(known)
         gains = null_gains(calm.location, calm.precision, len(values), 0, rng)
         extra = surcharge(gains, _LOCATION * rate)
-        scatter = self._surcharge_of_scatter(calm, len(values), _LOCATION * rate, rng)
+        of_scatter = self._null_gains_of_scatter(calm, len(values), rng)
+        scatter = surcharge(of_scatter, _LOCATION * rate)
         if max(extra, scatter) > 0.0 and (len(found.location.changes) or len(found.scatter_changes)):
             calm_level = found.shocks or not len(found.location.changes)  # a surcharge adds no change
             found = in_stages(found.prepared, (np.inf if calm_level else extra, scatter))
         self.penalty_ = 2.0 * float(np.log(len(values))) + extra
-        changes = [
-            Candidate(int(step), min(1.0, p_value_of_gain(gain, gains) / _LOCATION), True)
-            for step, gain in zip(found.location.changes, found.location.gains, strict=True)
-        ]
         cycle = cycle_of(values)
+        changes = self._of_location(values, found, gains, (extra, scatter), rate)
+        if not changes and len(found.location.changes):  # scans see the innovations of the description without changes
+            found = in_stages(found.prepared, (np.inf, scatter))
+        if cycle is None and len(values) < SHORTEST_SHAPES:
+            changes = merged(changes, Scanned(self._of_scatter(found, of_scatter), 0.5 * SHORTEST_SCATTER))
         innovations = found.location.innovations / found.precision[:, None]
         for one in scans(values, innovations, cycle, (1.0 - _LOCATION) * rate, rng, observed, self.memory_limit):
             changes = merged(changes, one)
-        self._set_changes(values, changes, found, cycle)
+        self._set_changes(values, innovations, changes, found, cycle)
 
     @staticmethod
-    def _surcharge_of_scatter(calm: Description, length: int, rate: float, rng: np.random.Generator) -> float:
-        """What a change of scatter must save before levels are weighed by it."""
+    def _null_gains_of_scatter(calm: Description, length: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw what the best change of scatter saves in series without changes; zeros where there is no scatter to compare."""
         if calm.scatter is None:
-            return 0.0
-        return surcharge(null_gains(calm.scatter, np.ones(len(calm.precision)), length, SHORTEST_SCATTER, rng), rate)
+            return np.zeros(RUNS)
+        return null_gains(calm.scatter, np.ones(len(calm.precision)), length, SHORTEST_SCATTER, rng)
+
+    @staticmethod
+    def _of_location(
+        values: np.ndarray, found: Description, gains: np.ndarray, extra: tuple[float, float], rate: float
+    ) -> list[Candidate]:
+        r"""Changes of level and slope, if together they save enough against the best description without any.
+
+        Gains of single changes are computed under the noise that was fitted beside them; a nearly integrated process
+        that is described by segments has much less of it. Both descriptions with their own noise are codes, and a code
+        is :math:`c` nats shorter than that of the law which draws the series with a probability of at most :math:`e^{-c}`.
+        """
+        if not len(found.location.changes):
+            return []
+        of_all = 0.0
+        if found.location.innovations.any():  # segments that reproduce the series leave no noise to compare
+            whole = describe(values, (np.inf, extra[1]))
+            saved = whole.price - (found.price - len(found.location.changes) * extra[0])
+            of_all = float(np.exp(-0.5 * max(saved, 0.0)))
+        if of_all > rate:
+            return []
+        p_values = [max(of_all, p_value_of_gain(gain, gains) / _LOCATION) for gain in found.location.gains]
+        return [
+            Candidate(int(step), min(1.0, p_value), "location")
+            for step, p_value in zip(found.location.changes, p_values, strict=True)
+        ]
+
+    @staticmethod
+    def _of_scatter(found: Description, gains: np.ndarray) -> list[Candidate]:
+        """Changes of scatter that the description has, for series that are too short for the scan of shapes."""
+        if found.scatter is None:
+            return []
+        return [
+            Candidate(int(step), min(1.0, p_value_of_gain(gain, gains) / _LOCATION), "scatter")
+            for step, gain in zip(found.scatter.changes, found.scatter.gains, strict=True)
+        ]
 
     def _set_changes(
-        self, values: np.ndarray, changes: list[Candidate], found: Description, cycle: float | None
+        self,
+        values: np.ndarray,
+        innovations: np.ndarray,
+        changes: list[Candidate],
+        found: Description,
+        cycle: float | None,
     ) -> None:
         """Set the attributes of changes: their places, what changed, in which columns, and how sure they are."""
         changes = sorted(changes, key=lambda one: one.step)
@@ -303,8 +345,11 @@ class ChangePointDetector(BaseEstimator):
         named = []
         for i, one in enumerate(changes):
             left, right = values[bounds[i] : bounds[i + 1]], values[bounds[i + 1] : bounds[i + 2]]
-            if one.of_location:
+            if one.kind == "location":
                 named.append(kind_of_location(left, right, found.location.degree > 0))
+            elif one.kind == "scatter":
+                sides = innovations[bounds[i] : bounds[i + 1]], innovations[bounds[i + 1] : bounds[i + 2]]
+                named.append(("scatter", kind_of_shape(*sides, None)[1]))
             else:
                 named.append(kind_of_shape(left, right, cycle))
         self.change_points_ = np.array(bounds[1:-1], dtype=int)

@@ -78,10 +78,20 @@ def autocorrelation(column: np.ndarray, most: int) -> np.ndarray:
     return np.asarray(found / max(float(found[0]), 1e-300))
 
 
-def period_of(values: np.ndarray) -> tuple[float, float]:
-    """Estimate the period of a series, and the height of the autocorrelation there; (nan, 0) without a peak.
+def period_of(values: np.ndarray) -> tuple[float, float, float]:
+    """Estimate the period of a series from the autocorrelation; (nan, 0, 0) without a peak.
 
-    A line is taken off each column first; the autocorrelations of columns are averaged.
+    A line is subtracted from each column first; the autocorrelations of the columns are averaged.
+
+    Returns
+    -------
+    period : float
+        In steps.
+    height : float
+        Autocorrelation at the period.
+    sureness : float
+        Sum of the products of values one period apart, over the root of the sum of their squares: an estimate of the height in
+        standard errors. A few pairs of large values give a high autocorrelation, and m such pairs a sureness of only the root of m.
     """
     n = len(values)
     time = np.linspace(-1.0, 1.0, n)
@@ -91,10 +101,12 @@ def period_of(values: np.ndarray) -> tuple[float, float]:
     lags = np.arange(2, len(found) - 1)
     peaks = lags[(found[lags] > found[lags - 1]) & (found[lags] >= found[lags + 1])]
     if not len(peaks) or found[peaks].max() <= 0.0:
-        return float("nan"), 0.0
+        return float("nan"), 0.0, 0.0
     lag = int(peaks[found[peaks] >= _PEAK_SHARE * found[peaks].max()][0])
     before, at, after = found[lag - 1 : lag + 2]
-    return lag + 0.5 * float(before - after) / float(before - 2.0 * at + after), float(at)
+    products = np.sum(rest[:-lag] * rest[lag:], axis=1)
+    sureness = float(products.sum()) / max(float(np.sqrt(products @ products)), 1e-300)
+    return lag + 0.5 * float(before - after) / float(before - 2.0 * at + after), float(at), sureness
 
 
 def lag_windows(values: np.ndarray, lag: int, normal: bool) -> np.ndarray:

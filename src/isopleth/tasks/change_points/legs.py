@@ -13,7 +13,9 @@ SHAPE_LAGS = (10, 20)
 # Windows longer than a block would make neighbouring blocks alike: these lags are taken up to the length of a block.
 _LEAST_LAG = 3
 _RECURS, _ERRORS = 0.1, 4.0
-# Least height of the autocorrelation at a period, as it is and in its standard errors.
+_SURE = 4.0
+# Least height of the autocorrelation at a period, as it is and in its standard errors for independent values; and least height
+# in standard errors that are estimated from the products of values one period apart.
 _ALIKE, _ALIKE_CYCLES = 0.1, 0.5
 # See ContrastScan; cycles follow each other with some likeness, and joined ones would be few.
 _NEAR = 2.0
@@ -28,6 +30,10 @@ _ROWS = 5.0
 # Steps of a block of innovations.
 _LEAST, _MOST = 40, 1000
 _FARTHEST = 4.0
+# Steps of a series without a period that has enough blocks for the scan of innovations, and for that of shapes, whose blocks are
+# as long as a window at least.
+SHORTEST_LAWS = round(_LEAST * _ROWS)
+SHORTEST_SHAPES = _LEAST * SHAPE_LAGS[0]
 
 
 @dataclass(frozen=True)
@@ -40,13 +46,13 @@ class Candidate:
         First step of what is new.
     p_value : float
         The least false alarm rate of the detector at which it would be found.
-    of_location : bool
-        Whether it is of level or slope.
+    kind : {"location", "scatter", "shape"}
+        What was compared: levels and slopes, the scatter of innovations, or mean embeddings.
     """
 
     step: int
     p_value: float
-    of_location: bool
+    kind: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +66,8 @@ class Scanned:
 def cycle_of(values: np.ndarray) -> float | None:
     """Return the period with which a series recurs, None where its autocorrelation has no peak that noise has not."""
     spread = np.maximum(values.std(axis=0), 1e-300)
-    length, height = period_of((values - values.mean(axis=0)) / spread)
-    return length if height >= max(_RECURS, _ERRORS / np.sqrt(len(values))) else None
+    length, height, sureness = period_of((values - values.mean(axis=0)) / spread)
+    return length if height >= max(_RECURS, _ERRORS / np.sqrt(len(values))) and sureness >= _SURE else None
 
 
 def merged(changes: list[Candidate], scanned: Scanned) -> list[Candidate]:
@@ -82,7 +88,8 @@ def scans(
     """Scan the shapes of windows and the law of innovations.
 
     Where the series recurs, both are averaged over blocks of one period and scanned together. Elsewhere innovations are
-    scanned over blocks of five steps, in which a change is placed better, and each of the two has half of the rate.
+    scanned over blocks of five steps, in which a change is placed better, and each of the two has half of the rate; series that
+    have too few blocks for a scan go without it.
 
     Parameters
     ----------
@@ -109,21 +116,23 @@ def scans(
     def embedding(rows: np.ndarray, chosen: list[int], blocks: Blocks, shapes: bool) -> np.ndarray:
         return embedded(rows, chosen, blocks, rng, normal=shapes, observed=observed, memory_limit=memory_limit)
 
+    least = SHAPE_LAGS[0]
     wide = blocks_of(len(values), length, _LEAST, _MOST)
-    if wide.length < SHAPE_LAGS[0]:
-        wide = blocks_of(len(values), max(SHAPE_LAGS[0], length if cycle is not None else 0.0), 2, _MOST)
+    if wide.length < least:
+        wide = blocks_of(len(values), max(least, np.ceil(least / length) * length), 2, _MOST)
     short = {lag for lag in SHAPE_LAGS if cycle is not None and lag <= wide.length} | {SHAPE_LAGS[0]}
     lags = sorted({*short} if cycle is None else {*short, max(round(cycle), _LEAST_LAG)})
-    shapes = embedding(normal, lags, wide, True)
     if cycle is not None:
-        both = np.concatenate([shapes, embedding(left, [1], wide, False)], axis=1)
-        return [_scanned(both, wide, _TOGETHER * rate, 1.0 / _TOGETHER, rng, _ALIKE_CYCLES)]
-    narrow = blocks_of(len(values), _ROWS, _LEAST, _MOST)
-    laws = np.concatenate([moments(left, narrow), embedding(left, [1], narrow, False)], axis=1)
-    return [
-        _scanned(laws, narrow, 0.5 * rate, 2.0, rng),
-        _scanned(shapes, wide, 0.5 * rate, 2.0, rng),
-    ]
+        both = [embedding(normal, lags, wide, True), embedding(left, [1], wide, False)]
+        return [_scanned(np.concatenate(both, axis=1), wide, _TOGETHER * rate, 1.0 / _TOGETHER, rng, _ALIKE_CYCLES)]
+    found = []
+    if len(values) >= SHORTEST_LAWS:
+        narrow = blocks_of(len(values), _ROWS, _LEAST, _MOST)
+        laws = np.concatenate([moments(left, narrow), embedding(left, [1], narrow, False)], axis=1)
+        found.append(_scanned(laws, narrow, 0.5 * rate, 2.0, rng))
+    if len(values) >= SHORTEST_SHAPES:
+        found.append(_scanned(embedding(normal, lags, wide, True), wide, 0.5 * rate, 2.0, rng))
+    return found
 
 
 def _scanned(
@@ -132,5 +141,5 @@ def _scanned(
     """Changes of one scan; p-values are those of the detector, which gives only a share of its rate to the scan."""
     factor *= _OF_DETECTOR
     scan = ContrastScan(parts, blocks, rng, alike)
-    changes = [Candidate(one.step, min(1.0, factor * one.p_value), False) for one in scan.changes(rate)]
+    changes = [Candidate(one.step, min(1.0, factor * one.p_value), "shape") for one in scan.changes(rate)]
     return Scanned(changes, scan.block)
