@@ -104,7 +104,35 @@ class ContrastScan:
             if p_value <= rate:
                 found[start + place] = p_value
                 waiting += [(start, start + place), (start + place, end)]
+        for place in set(found) - self._abrupt(sorted(found)):
+            del found[place]
         return self._placed(found)
+
+    def _abrupt(self, places: list[int]) -> set[int]:
+        """Places between whose neighbours a step explains more than a line; the others are parts of a gradual drift.
+
+        The place where a line is ahead the farthest is left out first, which joins the segments on both of its sides.
+        """
+        kept = [0, *places, len(self._means)]
+        while len(kept) > 2:
+            ahead = [self._line_ahead(*kept[i - 1 : i + 2]) for i in range(1, len(kept) - 1)]
+            worst = int(np.argmax(ahead))
+            if ahead[worst] <= 0.0:
+                break
+            del kept[worst + 1]
+        return set(kept[1:-1])
+
+    def _line_ahead(self, start: int, place: int, end: int) -> float:
+        """By how much a line through the whitened components of a segment explains more than a step at a place."""
+        rows = _components(self._means[start:end])[0]
+        if not rows.any():
+            return 0.0
+        rest = _whitened(rows[None])[0]
+        rest = rest - rest.mean(axis=0)
+        time = np.arange(len(rest)) - 0.5 * (len(rest) - 1)
+        before, n = place - start, len(rest)
+        step = float(np.sum(rest[:before].sum(axis=0) ** 2)) * n / (before * (n - before))
+        return float(np.sum((time @ rest) ** 2)) / float(time @ time) - step
 
     def _tested(self, start: int, end: int) -> tuple[int, float]:
         """Place of the largest contrast in a segment, and its p-value."""
