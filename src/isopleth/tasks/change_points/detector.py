@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,10 +19,10 @@ from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.tasks.change_points.curve import along_series, score_curve
 from isopleth.tasks.change_points.kinds import kind_of_location, kind_of_shape
 from isopleth.tasks.change_points.legs import SHORTEST_SHAPES, Candidate, Scanned, cycle_of, merged, scans
-from isopleth.tasks.change_points.levels import RUNS, null_gains, p_value_of_gain, surcharge
 from isopleth.tasks.change_points.missing import filled_gaps
-from isopleth.tasks.change_points.result import ChangePoints
+from isopleth.tasks.segmentation.costs import Noise, SegmentCosts, fitted_noise
 from isopleth.tasks.segmentation.description_length import (
+    MOST_LAGS,
     SHORTEST_SCATTER,
     Description,
     describe,
@@ -28,21 +30,91 @@ from isopleth.tasks.segmentation.description_length import (
     logs_of_growth,
     unbroken,
 )
+from isopleth.tasks.segmentation.dynamic import Pricing
 from isopleth.tasks.segmentation.preparation import repeats_exactly, without_absurd_values
+from isopleth.tasks.segmentation.segments import Segmentation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Those of the paper, for series that are long enough for them.
 _SUBSEQUENCE, _WINDOW = 5, 50
-_LOCATION = 1.0 / 3.0
-# Share of the false alarm rate that goes to changes of level and slope.
-_OF_BOUND = 1.0 / 3.0
-# Frequency with which series without a change save so much, over the bound for codes: this third was reached by none of random
-# walks of 60 and 200 steps and autoregressions (.9, 200 steps; .97, 500) beyond the error of 100 to 200 series.
 _LEAST_WINDOW = 3
 _WINDOWS = 6
 _ROWS_A_STEP = 5
+# Share of the false alarm rate that goes to changes of level and slope.
+_LOCATION = 1.0 / 3.0
+# Frequency with which series without a change save so many nats, over the bound for codes. In simulated random walks of 60 and
+# 200 steps and autoregressions (.9 at 200 steps, .97 at 500) it was below a third of the bound, up to the error of 200 series.
+_OF_BOUND = 1.0 / 3.0
+# Series without a change that are drawn for the surcharge.
+RUNS = 199
+# Draws beyond a quantile, so that it does not depend on one of them.
+_LEAST_EXCEEDING = 4
+# Steps of a made-up series: a price of 2 log n a change falls faster than longer series find more by chance.
+_LONGEST = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class ChangePoints:
+    """Changes of a series.
+
+    Parameters
+    ----------
+    places : ndarray of shape (m,), int
+        First steps of what is new, ascending; the first step of the series is number 0.
+    kinds : ndarray of shape (m,), str
+        What changed: "level", "slope", "scatter", "frequency", "relation" (between columns), or "shape" for what is none of
+        these.
+    scores : ndarray of shape (T,)
+        The score curve; NaN at the ends, where a window would leave the series.
+    series : ndarray of shape (T, d)
+        The series.
+    p_values : ndarray of shape (m,), optional
+        The least false alarm rates at which each change would be reported.
+    columns : list of tuple of int, optional
+        The columns in which each change was seen.
+    """
+
+    places: np.ndarray
+    kinds: np.ndarray
+    scores: np.ndarray = field(repr=False)
+    series: np.ndarray = field(repr=False)
+    p_values: np.ndarray | None = field(default=None, repr=False)
+    columns: list[tuple[int, ...]] | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __repr__(self) -> str:
+        found = ", ".join(f"{place} ({kind})" for place, kind in zip(self.places, self.kinds, strict=True))
+        return f"ChangePoints({found or 'none'})"
+
+    def table(self) -> dict[str, np.ndarray]:
+        """Columns of numbers and words, a row a change.
+
+        These are ``change``, ``kind``, ``score``, ``p_value``, ``columns``, and ``before`` and ``after``, means of the
+        segments beside each change.
+
+        The means have a column a column of the series, numbered if these are several.
+        """
+        bounds = np.concatenate([[0], self.places, [len(self.series)]]).astype(int)
+        means = np.array([np.nanmean(self.series[a:b], axis=0) for a, b in pairwise(bounds)])
+        out = {"change": self.places, "kind": self.kinds, "score": self.scores[self.places]}
+        if self.p_values is not None:
+            out["p_value"] = self.p_values
+        if self.columns is not None:
+            out["columns"] = np.array([", ".join(map(str, some)) for some in self.columns], dtype=object)
+        for j in range(self.series.shape[1]):
+            label = "" if self.series.shape[1] == 1 else f"_{j}"
+            out |= {f"before{label}": means[:-1, j], f"after{label}": means[1:, j]}
+        return out
+
+    def plot(self) -> Figure:
+        """Draw the series with its changes, and the score curve; see :func:`isopleth.plotting.plot_change_points`."""
+        from isopleth.plotting import plot_change_points
+
+        return plot_change_points(self)
 
 
 class ChangePointDetector(BaseEstimator):
@@ -67,9 +139,9 @@ class ChangePointDetector(BaseEstimator):
         r, the number of subsequences in a window; as in the paper 50, less for short series.
     false_alarm_rate : float, default=0.05
         Probability with which a series without a change may show one. A third goes to levels and slopes, the rest to the
-        scans. Held by bootstrap: the surcharge is the quantile of what a change saves in series with the noise that was found.
-        That is an approximation for correlated noise, and takes the prepared series and its model as given. Random walks of a
-        few hundred steps exceed it.
+        scans. The surcharge is a quantile of what a change saves in simulated series with the noise that was found; that is
+        an approximation for correlated noise, and takes the prepared series and its model as given. All changes of level and
+        slope together must also save enough against the best description without any.
     centers : int, default=100
         How many subsequences, drawn at random, are centres.
     memory_limit : float, default=2**30
@@ -368,3 +440,64 @@ class ChangePointDetector(BaseEstimator):
         self.p_values_ = np.array([one.p_value for one in changes])
         self.kinds_ = np.array([kind for kind, _ in named], dtype="<U9")
         self._changed = [columns for _, columns in named]
+
+
+def null_gains(
+    found: Segmentation, precision: np.ndarray, length: int, shortest: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Draw what the best change saves in series without changes; sorted.
+
+    The series have the noise that was found: its correlation, its innovations drawn anew with replacement, and its scatter.
+
+    Parameters
+    ----------
+    found : Segmentation
+        Whose noise it is.
+    precision : array of shape (n,)
+        One over the relative standard deviation of the innovations.
+    length : int
+        Steps of the series that is judged, which may be longer than a reference.
+    shortest : int
+        Least length of a segment.
+    rng : Generator
+        Where the draws come from.
+    """
+    n = min(length, _LONGEST)
+    places = np.linspace(0, len(precision) - 1, n).astype(int)
+    return np.sort([_gain(found, precision[places], shortest, rng) for _ in range(RUNS)])
+
+
+def surcharge(gains: np.ndarray, rate: float) -> float:
+    """Return what the best change saves in a share `rate` of series without changes, at least 0.
+
+    Rates below a few runs are reached by the tail of a likelihood ratio, of which twice the logarithm falls like exp(-g/2).
+    """
+    seen = max(rate, _LEAST_EXCEEDING / (RUNS + 1))
+    place = int(np.ceil((RUNS + 1) * (1.0 - seen))) - 1
+    return max(0.0, float(gains[place]) + 2.0 * float(np.log(seen / rate)))
+
+
+def p_value_of_gain(gain: float, gains: np.ndarray) -> float:
+    """Return the share of series without changes in which the best change saves as much; the inverse of :func:`surcharge`."""
+    exceeding = int(np.sum(gains >= gain))
+    if exceeding >= _LEAST_EXCEEDING:
+        return (1 + exceeding) / (RUNS + 1)
+    seen = _LEAST_EXCEEDING / (RUNS + 1)
+    place = int(np.ceil((RUNS + 1) * (1.0 - seen))) - 1
+    return float(seen * np.exp(-0.5 * max(gain - float(gains[place]), 0.0)))
+
+
+def _gain(found: Segmentation, precision: np.ndarray, shortest: int, rng: np.random.Generator) -> float:
+    n = len(precision)
+    drawn = found.innovations[rng.integers(0, len(found.innovations), n)]
+    made = zip(found.noises, drawn.T, strict=True)
+    series = np.column_stack([noise.series(innovations / precision) for noise, innovations in made])
+    if (np.ptp(series, axis=0) <= 0.0).any():
+        return -float("inf")
+    # What coefficients cost depends on the range, which is that of the series with its changes.
+    white = SegmentCosts(series, (Noise(),) * series.shape[1], found.degree, precision, found.extents)
+    whole = np.array([0, n])
+    left = white.residuals(whole) * precision
+    fitted = tuple(fitted_noise(own, whole, min(MOST_LAGS, n // 10)) for own in left)
+    least = max(shortest, MOST_LAGS + found.degree + 3)
+    return Pricing(SegmentCosts(series, fitted, found.degree, precision, found.extents), least).gain_of_one_change()

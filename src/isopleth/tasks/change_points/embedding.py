@@ -11,26 +11,27 @@ from scipy.spatial.distance import pdist
 from isopleth.operators.threads import ONE_BLAS_THREAD
 
 LANDMARKS = 100
-PARTS = 8
 # Parts of a block: changes are placed to a part, contrasts are computed over whole blocks.
+PARTS = 8
+# Largest length scale, over the median distance of landmarks, which itself blurs windows of different shape. The other scales
+# are this over the root of 2 and over 2, so that one exponential gives all three.
 WIDEST = 0.5
-# Largest length scale, over the median distance of landmarks; the others are this over the root of 2 and over 2, so that one
-# exponential gives all three. The median distance itself is too wide: it blurs windows of different shape.
 _SCALES = 3
+# Added to the standard deviation of a window, in standard deviations of its column, so that windows without a signal do not
+# become windows of noise.
 _LEAST_SPREAD = 0.1
-# Added to the standard deviation of a window, in standard deviations of its column: a calm window is not blown up to noise.
+# Points of a window; longer windows are thinned.
 _MOST_POINTS = 40
-# Of a window; longer windows are thinned.
+# Share of a part's windows that must count for a landmark.
 _LEAST_SHARE = 0.25
-# Of a part's windows that a landmark must see: fewer make no mean.
 _COMPONENTS = 100
+# Columns of which all products are averaged.
 _MOST_PAIRED = 12
-# Columns of which products are averaged.
+# The period is the shortest lag with a peak of the autocorrelation at least this high relative to the highest: multiples of a
+# period have peaks as high as it.
 _PEAK_SHARE = 0.7
-# The period is the shortest lag with a peak of the autocorrelation at least this high, relative to the highest one:
-# multiples of a period have peaks as high as it.
+# A period must be seen this many times.
 _LONGEST_PERIOD = 8
-# Cycles that are seen at least.
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def period_of(values: np.ndarray) -> tuple[float, float, float]:
         Autocorrelation at the period.
     sureness : float
         Sum of the products of values one period apart, over the root of the sum of their squares: an estimate of the height in
-        standard errors. A few pairs of large values give a high autocorrelation, and m such pairs a sureness of only the root of m.
+        standard errors. Few pairs of large values give a high autocorrelation; the sureness of m such pairs is the root of m.
     """
     n = len(values)
     time = np.linspace(-1.0, 1.0, n)

@@ -6,20 +6,21 @@ from itertools import combinations
 
 import numpy as np
 
+# Steps on either side of a change that are compared.
 _FARTHEST = 20_000
-# Steps on either side that are looked at.
+# Steps of a block, and fewest and most blocks on a side.
 _BLOCK = 10.0
 _LEAST, _MOST = 4, 30
+# Standard errors from which a difference counts.
 _SURE = 4.0
-# A difference between segments counts from this many standard errors on.
+# A column takes part from this many standard errors, and from this share of the largest number of them.
 _COLUMN, _SHARE = 3.0, 0.5
-# A column takes part from so many standard errors on, and from this share of the largest on.
+# Least difference of log standard deviations, log rates of crossings, and correlations; smaller ones are named changes of shape.
 _EFFECTS = {"scatter": 0.15, "frequency": 0.1, "relation": 0.2}
-# Least difference of log standard deviation, log rate of crossings, correlation: less is named a change of shape.
+# Difference of log standard deviations from which a change is one of scatter whatever else differs.
 _WILDER = 0.7
-# Difference of log standard deviations that is the change whatever else differs.
+# Columns of which all pairs are compared.
 _MOST_PAIRS = 20
-# Columns of which all pairs are looked at.
 
 
 def kind_of_location(left: np.ndarray, right: np.ndarray, lines: bool) -> tuple[str, tuple[int, ...]]:

@@ -9,26 +9,27 @@ import numpy as np
 from isopleth.tasks.change_points.embedding import Blocks, blocks_of, embedded, moments, period_of
 from isopleth.tasks.change_points.scan import ContrastScan
 
+# Lengths of the windows whose shape is compared, as far as they fit in a block: longer ones would make neighbouring blocks alike.
 SHAPE_LAGS = (10, 20)
-# Windows longer than a block would make neighbouring blocks alike: these lags are taken up to the length of a block.
 _LEAST_LAG = 3
-_RECURS, _ERRORS = 0.1, 4.0
-_SURE = 4.0
 # Least height of the autocorrelation at a period, as it is and in its standard errors for independent values; and least height
 # in standard errors that are estimated from the products of values one period apart.
+_RECURS, _ERRORS, _SURE = 0.1, 4.0, 4.0
+# Least share by which blocks two apart differ more than neighbours where blocks are joined, see ContrastScan. Cycles resemble the
+# cycle before them, and joined cycles would be few.
 _ALIKE, _ALIKE_CYCLES = 0.1, 0.5
-# See ContrastScan; cycles follow each other with some likeness, and joined ones would be few.
-_NEAR = 2.0
 # Blocks within which two changes are one.
+_NEAR = 2.0
+# Share of the rate at which shapes and innovations are scanned together: blocks of an estimated period are less exchangeable than
+# the shuffles assume.
 _TOGETHER = 0.5
-# Share of the rate at which shapes and innovations are scanned together: blocks of a period that is estimated are less
-# exchangeable than they are taken for.
+# False alarm rate of the detector over that of the scans.
 _OF_DETECTOR = 1.5
-# The detector's false alarm rate over that of the scans.
-_WITHOUT_PERIOD = 20.0
-_ROWS = 5.0
-# Steps of a block of innovations.
+# Steps of a block of windows in a series without a period, and of a block of innovations.
+_WITHOUT_PERIOD, _ROWS = 20.0, 5.0
+# Fewest and most blocks.
 _LEAST, _MOST = 40, 1000
+# Innovations are clipped at this many standard deviations.
 _FARTHEST = 4.0
 # Steps of a series without a period that has enough blocks for the scan of innovations, and for that of shapes, whose blocks are
 # as long as a window at least.

@@ -8,21 +8,24 @@ import numpy as np
 
 from isopleth.tasks.change_points.embedding import Blocks, over_blocks
 
+# Shuffles, and blocks that stay together in them: neighbouring blocks are alike in a series without a change, too.
 RUNS = 199
 CHUNK = 4
-# Blocks that stay together in a shuffle: neighbouring blocks are alike in a series without a change, too.
 _MOST_COMPONENTS = 10
 _BLOCKS_A_COMPONENT = 4
+# Ridge of the whitening, over the mean eigenvalue.
 _RIDGE = 0.1
+# Least length of a segment: share of the series, and blocks. Segments of fewer blocks than the last number are not scanned.
 _LEAST_SHARE = 0.04
 _LEAST_BLOCKS = 4
 _FEWEST = 8
+# Shuffles beyond a value from which their share is the p-value; below, the tail is fitted.
 _LEAST_EXCEEDING = 1
-# Of the shuffles, for a share that is exact; none of 199 leaves the tail to be fitted.
 _SWEEPS = 2
-_TYPICAL, _ERRORS, _FEWEST_WIDE, _MOST_ALIKE = 0.75, 1.5, 16, 2.0
-# The quantile of differences that is compared; over the root of the number of blocks, what that comparison errs by; and the
-# number of joined blocks below which blocks are not joined: then the scan is given up at differences twice as large.
+# Quantile of the differences between blocks that is compared, and its error times the root of the number of blocks.
+_TYPICAL, _ERRORS = 0.75, 1.5
+# Blocks are not joined to fewer than this; the scan is then given up where differences are this many times as large.
+_FEWEST_WIDE, _MOST_ALIKE = 16, 2.0
 _EULER = 0.5772156649
 
 

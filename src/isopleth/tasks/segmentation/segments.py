@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isopleth.tasks.segmentation.costs import SegmentCosts
+from isopleth.tasks.segmentation.costs import Noise, SegmentCosts, fitted_noise
 from isopleth.tasks.segmentation.dynamic import LONG, MOST_PLACES, Pricing
-from isopleth.tasks.segmentation.noise import Noise, fitted_noise
 
 # First correlations from which noise and segments are fitted in turn, besides that of a series without changes.
 STARTS = (0.0, 0.5, 0.9)
