@@ -365,7 +365,7 @@ class ChangePointDetector(BaseEstimator):
         changes = self._of_location(values, found, gains, (extra, scatter), rate)
         if not changes and len(found.location.changes):  # scans see the innovations of the description without changes
             found = in_stages(found.prepared, (np.inf, scatter))
-        if cycle is None and len(values) < SHORTEST_SHAPES:
+        if len(values) < SHORTEST_SHAPES:
             changes = merged(changes, Scanned(self._of_scatter(found, of_scatter), 0.5 * SHORTEST_SCATTER))
         innovations = found.location.innovations / found.precision[:, None]
         for one in scans(level, innovations, cycle, (1.0 - _LOCATION) * rate, rng, observed, self.memory_limit):
