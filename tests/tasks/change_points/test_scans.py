@@ -175,3 +175,14 @@ def test_moments_are_means_over_parts():
     means = rows.reshape(8, 5, 3).mean(axis=1)
     found = moments(values, blocks)
     np.testing.assert_allclose(found / found[0, 0], means / means[0, 0])
+
+
+def test_segments_of_different_periods_differ_in_frequency_in_their_columns():
+    rng = np.random.default_rng(12)
+    t = np.arange(200.0)
+    left, right = (
+        np.column_stack([np.sin(2 * np.pi * t / period), rng.normal(size=200)]) + 0.3 * rng.normal(size=(200, 2))
+        for period in (20.0, 14.0)
+    )
+    assert kind_of_shape(left, right, 41.5) == ("frequency", (0,))
+    assert kind_of_shape(left, left[::-1], 41.5)[0] == "shape"

@@ -6,6 +6,8 @@ from itertools import combinations
 
 import numpy as np
 
+from isopleth.tasks.change_points.legs import cycle_of
+
 # Steps on either side of a change that are compared.
 _FARTHEST = 20_000
 # Steps of a block, and fewest and most blocks on a side.
@@ -15,7 +17,8 @@ _LEAST, _MOST = 4, 30
 _SURE = 4.0
 # A column takes part from this many standard errors, and from this share of the largest number of them.
 _COLUMN, _SHARE = 3.0, 0.5
-# Least difference of log standard deviations, log rates of crossings, and correlations; smaller ones are named changes of shape.
+# Least difference of log standard deviations, log rates of crossings or log periods, and correlations; smaller ones are named
+# changes of shape.
 _EFFECTS = {"scatter": 0.15, "frequency": 0.1, "relation": 0.2}
 # Difference of log standard deviations from which a change is one of scatter whatever else differs.
 _WILDER = 0.7
@@ -50,14 +53,15 @@ def kind_of_location(left: np.ndarray, right: np.ndarray, lines: bool) -> tuple[
 def kind_of_shape(left: np.ndarray, right: np.ndarray, cycle: float | None) -> tuple[str, tuple[int, ...]]:
     """Tell changes of scatter, frequency, relation and shape from each other, and name the columns that take part.
 
-    Statistics of blocks are compared by Welch's t. Where no difference is both sure and large, it is the shape that changed.
+    Statistics of blocks are compared by Welch's t. Where no difference is both sure and large, the periods of the segments are
+    compared, and if these are alike it is the shape that changed.
     """
     left, right = left[-_FARTHEST:], right[:_FARTHEST]
     length = max(_BLOCK, cycle or 0.0)
     sides = [_in_blocks(side, length) for side in (left, right)]
     if min(len(side) for side in sides) < _LEAST:
-        return "shape", tuple(range(left.shape[1]))
-    best, found = 0.0, ("shape", tuple(range(left.shape[1])))
+        return _by_period(left, right)
+    best, found = 0.0, None
     for kind, statistics in (("scatter", _scatter), ("frequency", _crossings), ("relation", _relation)):
         if kind == "relation" and not 1 < left.shape[1] <= _MOST_PAIRS:
             continue
@@ -74,7 +78,17 @@ def kind_of_shape(left: np.ndarray, right: np.ndarray, cycle: float | None) -> t
             found = kind, columns
             if kind == "scatter" and np.abs(difference).max() >= _WILDER:
                 break  # a stretch that hardly moves has no frequency to compare
-    return found
+    return found or _by_period(left, right)
+
+
+def _by_period(left: np.ndarray, right: np.ndarray) -> tuple[str, tuple[int, ...]]:
+    """Tell segments of different periods from segments of another shape."""
+    columns = []
+    for j in range(left.shape[1]):
+        before, after = cycle_of(left[:, [j]]), cycle_of(right[:, [j]])
+        if before is not None and after is not None and abs(np.log(after / before)) >= _EFFECTS["frequency"]:
+            columns.append(j)
+    return ("frequency", tuple(columns)) if columns else ("shape", tuple(range(left.shape[1])))
 
 
 def _over(difference: np.ndarray, error: np.ndarray) -> np.ndarray:
