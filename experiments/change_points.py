@@ -1,11 +1,14 @@
 """Change points of real series: the detector's default beside the paper's score, kernel change points, and no change at all.
 
-    python -m experiments.change_points --data DIR [--parts turing,klcpd,speech] [--quick] [--out FIGURE] [--jobs N]
+    python -m experiments.change_points --data DIR [--parts turing,tssb,klcpd,speech] [--quick] [--out FIGURE] [--jobs N]
 
 turing: the 31 univariate series of the Turing Change Point Dataset, with its benchmark's F1 (margin 5) and covering, everything
 at its default. "LSDD score" is the paper's curve with a fixed threshold: peaks above the mean of the curve plus twice its
 standard deviation. "kernel" is ruptures' KernelCPD on standardised values with a penalty of log T; it is left out where
 ruptures is not installed.
+
+tssb: series of the Time Series Segmentation Benchmark, periodic shapes that turn into others; F1 with a margin of 1 % of the
+length, and covering.
 
 klcpd: area under the ROC curve of the score against the marks, over the last fifth of a series, as the KL-CPD study evaluates;
 windows of 25, subsequences of 5. Series without marks in that part are left out; a collection's number is the mean.
@@ -13,7 +16,7 @@ windows of 25, subsequences of 5. Series without marks in that part are left out
 speech: recordings as the log energy of frames of 10 ms; F1 with a margin of 5 frames, and covering, against the segments. The
 default is also run on the samples themselves, whose changes are then counted in frames.
 
---quick takes the series of at most 120 steps, and the short collections.
+--quick takes the series of at most 120 steps, of the segmentation benchmark 2,000, and the short collections.
 """
 
 from __future__ import annotations
@@ -21,12 +24,13 @@ from __future__ import annotations
 import argparse
 import importlib.util
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from experiments.series_data import Annotated, cover, f1, klcpd, speech, turing
+from experiments.series_data import MARGIN, Annotated, cover, f1, klcpd, speech, tssb, turing
 from isopleth import ChangePointDetector
 from isopleth.plotting import check_figure_target, save_figure
 from isopleth.plotting.style import BLUE, GREY, VERMILLION, new_figure
@@ -35,7 +39,8 @@ from isopleth.tasks.change_points.curve import score_curve
 METHODS = ("none", "default", "LSDD score", "kernel rbf", "kernel linear")
 PICTURED = ("nile", "quality_control_1", "well_log", "seatbelts")
 _DEVIATIONS = 2.0
-_QUICK = 120
+_QUICK, _QUICK_SHAPES = 120, 2000
+_SHARE = 0.01
 
 
 def peaks(curve: np.ndarray, window: int) -> list[int]:
@@ -68,20 +73,21 @@ def found_by_all(series: Annotated) -> dict[str, list[int]]:
     return found
 
 
-def measured(series: Annotated) -> dict[str, tuple[float, float]]:
-    """F1 and covering by method."""
+def measured(series: Annotated, share: float | None = None) -> dict[str, tuple[float, float]]:
+    """F1 and covering by method; the margin of F1 is a share of the length, or 5 steps without one."""
     length = len(series.values)
+    margin = MARGIN if share is None else int(share * length)
     return {
-        name: (f1(series.marks, places), cover(series.marks, places, length))
+        name: (f1(series.marks, places, margin), cover(series.marks, places, length))
         for name, places in found_by_all(series).items()
     }
 
 
-def table(many: list[Annotated], jobs: int) -> dict[str, np.ndarray]:
+def table(many: list[Annotated], jobs: int, share: float | None = None) -> dict[str, np.ndarray]:
     """F1 and covering of every method on every series, printed as they come, with the means below."""
     with ProcessPoolExecutor(jobs) as pool:
         rows = []
-        for series, row in zip(many, pool.map(measured, many), strict=True):
+        for series, row in zip(many, pool.map(partial(measured, share=share), many), strict=True):
             if not rows:
                 print(f"{'F1 / cover':<22}{'T':>7}" + "".join(f"{name:>16}" for name in row), flush=True)
             rows.append(row)
@@ -152,7 +158,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Print the tables and write the figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder with cpd and speech in it")
-    parser.add_argument("--parts", default="turing,klcpd,speech", help="which of the studies")
+    parser.add_argument("--parts", default="turing,tssb,klcpd,speech", help="which of the studies")
     parser.add_argument("--quick", action="store_true", help="short series only")
     parser.add_argument("--out", type=Path, help="figure of score curves")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
@@ -165,6 +171,12 @@ def main(arguments: list[str] | None = None) -> None:
         if options.out:
             draw([one for one in many if one.name in PICTURED], options.out)
         table([one for one in many if not options.quick or len(one.values) <= _QUICK], options.jobs)
+    if "tssb" in parts:
+        table(
+            [one for one in tssb(options.data) if not options.quick or len(one.values) <= _QUICK_SHAPES],
+            options.jobs,
+            _SHARE,
+        )
     if "klcpd" in parts:
         names = ("beedance",) if options.quick else ("hasc", "beedance", "yahoo", "fishkiller")
         areas({name: klcpd(options.data, name) for name in names})

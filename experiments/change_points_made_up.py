@@ -195,6 +195,53 @@ def none_seasonal(rng: Rng) -> Series:
     return season + rng.normal() * 5.0 * np.linspace(0.0, 1.0, length) + 0.3 * rng.normal(size=length), []
 
 
+def none_spikes(rng: Rng) -> Series:
+    """A constant with rare spikes."""
+    values = np.full(5000, 3.0)
+    spikes = rng.random(5000) < rng.uniform(0.002, 0.01)
+    return values + spikes * 5.0 * rng.normal(size=5000), []
+
+
+def none_walk_200(rng: Rng) -> Series:
+    return np.cumsum(rng.normal(size=200)), []
+
+
+def none_volatility(rng: Rng) -> Series:
+    """Noise whose log variance is an autoregression."""
+    length = int(rng.integers(400, 1500))
+    return rng.normal(size=length) * np.exp(0.5 * _autoregressive(rng, length, rng.uniform(0.9, 0.98))), []
+
+
+def none_independent(rng: Rng) -> Series:
+    return rng.normal(size=1000), []
+
+
+def none_autoregressive(rng: Rng) -> Series:
+    return _autoregressive(rng, 1000, 0.9), []
+
+
+def _sine(rng: Rng, length: int) -> np.ndarray:
+    return np.asarray(np.sin(2.0 * np.pi * np.arange(length) / rng.uniform(8.0, 50.0) + rng.uniform(0.0, 2.0 * np.pi)))
+
+
+def none_sine(rng: Rng) -> Series:
+    return _sine(rng, 1000) + 0.2 * rng.normal(size=1000), []
+
+
+def none_two_sines(rng: Rng) -> Series:
+    return _sine(rng, 1000) + _sine(rng, 1000) + 0.2 * rng.normal(size=1000), []
+
+
+def none_beats(rng: Rng) -> Series:
+    """A beat that comes back at intervals that jitter."""
+    t, values, place = np.arange(1000), 0.05 * rng.normal(size=1000), 10.0
+    while place < 1000:
+        beat = np.exp(-0.5 * ((t - place) / 2.0) ** 2) - 0.5 * np.exp(-0.5 * ((t - place - 6.0) / 3.0) ** 2)
+        values += (1.0 + 0.1 * rng.normal()) * beat
+        place += rng.normal(30.0, 1.5)
+    return values, []
+
+
 KINDS: tuple[Callable[[Rng], Series], ...] = (
     steps_small,
     steps_large,
@@ -219,6 +266,14 @@ KINDS: tuple[Callable[[Rng], Series], ...] = (
     none_smooth,
     none_shocks,
     none_seasonal,
+    none_spikes,
+    none_walk_200,
+    none_volatility,
+    none_independent,
+    none_autoregressive,
+    none_sine,
+    none_two_sines,
+    none_beats,
 )
 
 

@@ -2,7 +2,8 @@
 
 The Turing Change Point Dataset (van den Burg and Williams, 2020) has a JSON file a series, and the points that five people
 marked; its benchmark's two measures are here as that paper defines them. The KL-CPD collection has MATLAB files with the
-columns of a series in Y and marks in L; a recording of speech is a WAV file beside a list of segments.
+columns of a series in Y and marks in L; a recording of speech is a WAV file beside a list of segments. The Time Series
+Segmentation Benchmark (Schäfer, Ermshaus and Leser, 2021) has a text file a series, and its changes in one table.
 """
 
 from __future__ import annotations
@@ -43,6 +44,19 @@ def turing(folder: Path, *, columns: int | None = 1) -> list[Annotated]:
         values = np.column_stack([np.array(column["raw"], dtype=np.float64) for column in series])
         if columns in (None, values.shape[1]):
             found.append(Annotated(path.stem, filled(values), marks[path.stem]))
+    return found
+
+
+def tssb(folder: Path) -> list[Annotated]:
+    """The series of the Time Series Segmentation Benchmark that are there, by name, with their marks under "label"."""
+    place = folder / "cpd" / "tssb"
+    if not (place / "desc.csv").is_file():
+        sys.exit(f"{place} has no desc.csv; it comes with the Time Series Segmentation Benchmark.")
+    found = []
+    for line in (place / "desc.csv").read_text(encoding="utf-8").splitlines():
+        name, _, *marks = line.split(",")
+        values = np.loadtxt(place / f"{name}.txt")
+        found.append(Annotated(name, values[:, None], {"label": [int(mark) for mark in marks]}))
     return found
 
 

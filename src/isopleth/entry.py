@@ -85,6 +85,7 @@ def enter(
     name: str | None = None,
     weight_name: str | None = None,
     adding: bool = False,
+    missing: bool = False,
 ) -> Table:
     """Check the rows and weights that a public method receives, and convert them to float64 NumPy arrays.
 
@@ -104,6 +105,8 @@ def enter(
         Names of `X` and `sample_weight` in error messages, if the user knows them by other names.
     adding : bool, default=False
         Whether the rows are added to earlier ones. Then all weights may be 0.
+    missing : bool, default=False
+        Whether NaN is allowed, as a missing value.
 
     Returns
     -------
@@ -129,7 +132,11 @@ def enter(
     if columns is not None:
         rows = _renamed(name, "X", lambda: encoded_rows(X, columns, min_samples))
     else:
-        rows = _renamed(name, "X", lambda: check_rows(estimator, X, reset=reset, min_samples=min_samples))
+        rows = _renamed(
+            name,
+            "X",
+            lambda: check_rows(estimator, X, reset=reset, min_samples=min_samples, missing=missing),
+        )
     sample_weight = on_host(sample_weight, weight_name or "sample_weight")
     weights = _renamed(weight_name, "sample_weight", lambda: check_weights(sample_weight, len(rows), added=adding))
     return Table(rows, weights, backend, columns)
@@ -340,8 +347,12 @@ def _refuse_layout(x: Any, name: str) -> None:
         raise InputError(f"{name} is a quantised, nested or meta tensor; pass a plain dense tensor.")
 
 
-def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool, min_samples: int = 1) -> np.ndarray:
+def check_rows(
+    estimator: BaseEstimator, X: Any, *, reset: bool, min_samples: int = 1, missing: bool = False
+) -> np.ndarray:
     """Return rows as a float64 NumPy array, and store (`reset`) or check the names and number of columns on `estimator`.
+
+    With `missing`, NaN is allowed.
 
     Raises
     ------
@@ -366,7 +377,7 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool, min_samples: in
         names = frame_names(X)
         labels = range(checked.shape[1]) if names is None else names
         estimator._column_labels = [f"column {j}" if names is None else repr(str(j)) for j in labels]
-    _refuse_not_finite(estimator, checked)
+    _refuse_not_finite(estimator, np.where(np.isnan(checked), 0.0, checked) if missing else checked)
     return checked
 
 

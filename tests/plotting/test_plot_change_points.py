@@ -33,7 +33,7 @@ def test_every_change_is_marked_in_every_panel_in_the_style_of_its_kind():
 
 
 def test_segments_carry_their_means_unless_they_are_lines():
-    flat, sloped = (plot_change_points(made_up([kind])).axes[0] for kind in ("level", "line"))
+    flat, sloped = (plot_change_points(made_up([kind])).axes[0] for kind in ("level", "slope"))
     assert len(flat.collections) == 1
     assert [segment[0, 1] for segment in flat.collections[0].get_segments()] == [14.5, 44.5]
     assert len(sloped.collections) == 0

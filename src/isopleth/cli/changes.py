@@ -16,8 +16,7 @@ from isopleth.io import Table
 from isopleth.io.writing import check_table_target, write_table
 from isopleth.plotting import check_figure_target, plot_change_points, save_figure
 from isopleth.plotting.change_points import MEANINGS
-from isopleth.tasks.change_points.detector import ChangePointDetector
-from isopleth.tasks.change_points.result import ChangePoints
+from isopleth.tasks.change_points.detector import ChangePointDetector, ChangePoints
 
 
 def changes(

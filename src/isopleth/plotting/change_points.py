@@ -15,9 +15,16 @@ if TYPE_CHECKING:
 
 _MOST_PANELS = 6
 _MOST_POINTS = 4000
-_STYLES = {"level": "-", "line": "-", "scatter": "--", "shape": ":"}
+_STYLES = {"level": "-", "slope": "-", "scatter": "--", "shape": ":", "frequency": "-.", "relation": "-."}
 # What may have changed, by the kind of a change, in words for people.
-MEANINGS = {"level": "level", "line": "level or slope", "scatter": "scatter", "shape": "shape or dependence"}
+MEANINGS = {
+    "level": "level",
+    "slope": "slope",
+    "scatter": "scatter",
+    "shape": "shape or dependence",
+    "frequency": "frequency",
+    "relation": "relation of columns",
+}
 
 
 def plot_change_points(changes: Any, names: list[str] | None = None) -> Figure:
@@ -78,10 +85,10 @@ def plot_change_points(changes: Any, names: list[str] | None = None) -> Figure:
 def _draw_series(axes: Axes, changes: Any, j: int) -> None:
     column = changes.series[:, j]
     axes.plot(*_thinned(column), color=GREY, linewidth=0.8, zorder=2)
-    if not len(changes) or "line" in changes.kinds:
+    if not len(changes) or "slope" in changes.kinds:
         return
     bounds = [0, *map(int, changes.places), len(column)]
-    means = [column[a:b].mean() for a, b in pairwise(bounds)]
+    means = [np.nanmean(column[a:b]) for a, b in pairwise(bounds)]
     axes.hlines(means, np.array(bounds[:-1]) - 0.5, np.array(bounds[1:]) - 0.5, color=BLACK, linewidth=1.2, zorder=3)
 
 

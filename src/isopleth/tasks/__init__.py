@@ -5,8 +5,7 @@ from __future__ import annotations
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 from isopleth.tasks.anomaly.explanation import Explanation
 from isopleth.tasks.anomaly.pyod import PyODAdapter
-from isopleth.tasks.change_points.detector import ChangePointDetector
-from isopleth.tasks.change_points.result import ChangePoints
+from isopleth.tasks.change_points.detector import ChangePointDetector, ChangePoints
 from isopleth.tasks.class_prior.estimator import ClassPriorEstimator, ClassPriors
 from isopleth.tasks.drift.alarms import DriftAlarms
 from isopleth.tasks.drift.anytime import AnytimeDriftMonitor, AnytimeState

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isopleth.tasks.segmentation.costs import SegmentCosts
+from isopleth.tasks.segmentation.costs import Noise, SegmentCosts, fitted_noise
 from isopleth.tasks.segmentation.dynamic import LONG, MOST_PLACES, Pricing
-from isopleth.tasks.segmentation.noise import Noise, fitted_noise
 
 # First correlations from which noise and segments are fitted in turn, besides that of a series without changes.
 STARTS = (0.0, 0.5, 0.9)
@@ -38,6 +37,8 @@ class Segmentation:
         Ranges of the columns over the standard deviations of their innovations.
     price : float
         Twice the nats that it takes to tell the series this way.
+    gains : array of shape (m,)
+        Twice the nats that each change saves, without the surcharge.
     """
 
     bounds: np.ndarray
@@ -46,6 +47,7 @@ class Segmentation:
     innovations: np.ndarray
     extents: np.ndarray
     price: float
+    gains: np.ndarray
 
     @property
     def changes(self) -> np.ndarray:
@@ -119,7 +121,8 @@ def segment(
     innovations = np.column_stack(left) * np.divide(1.0, spreads, where=spreads > 0.0, out=np.zeros(dim))
     extents = np.ptp(z, axis=0) * np.divide(1.0, spreads, where=spreads > 0.0, out=np.ones(dim))
     units = 2.0 * n * np.log(scale).sum() - 2.0 * dim * np.log(weights).sum()
-    return Segmentation(bounds, costs.degree, costs.noises, innovations, extents, price + float(units))
+    gains = pricing.totals_without_each(bounds) - pricing.total(bounds) + surcharge if len(bounds) > 2 else np.empty(0)
+    return Segmentation(bounds, costs.degree, costs.noises, innovations, extents, price + float(units), gains)
 
 
 def _spread(innovations: np.ndarray, floor: float) -> float:

@@ -112,6 +112,11 @@ def _from_precision(
     return Description(location, scatter, precision, values, float(price))
 
 
+def logs_of_growth(values: np.ndarray) -> np.ndarray:
+    """Replace columns whose steps grow with their size by their logarithms."""
+    return np.column_stack([np.log(c) if grows_in_proportion(c) else c for c in values.T])
+
+
 def describe(values: np.ndarray, surcharges: tuple[float, float] = (0.0, 0.0)) -> Description:
     """The cheaper of the descriptions with and without a season; a single segment where shocks tell the series cheaper.
 
@@ -123,7 +128,7 @@ def describe(values: np.ndarray, surcharges: tuple[float, float] = (0.0, 0.0)) -
         What a change of location, and one of scatter, costs on top of its description.
     """
     n = len(values)
-    taken = np.column_stack([np.log(c) if grows_in_proportion(c) else c for c in values.T])
+    taken = logs_of_growth(values)
     best = in_stages(_cleaned(taken), surcharges)
     seasons = [season(column) if n >= _LEAST_FOR_SEASON else (np.zeros(n), 1) for column in taken.T]
     periods = [period for _, period in seasons if period > 1]

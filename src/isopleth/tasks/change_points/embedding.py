@@ -1,0 +1,320 @@
+"""Kernel mean embeddings of the lag windows of a series, averaged over blocks of equal length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from isopleth.operators.threads import ONE_BLAS_THREAD
+
+LANDMARKS = 100
+# Parts of a block: changes are placed to a part, contrasts are computed over whole blocks.
+PARTS = 8
+# Largest length scale, over the median distance of landmarks, which itself blurs windows of different shape. The other scales
+# are this over the root of 2 and over 2, so that one exponential gives all three.
+WIDEST = 0.5
+_SCALES = 3
+# Added to the standard deviation of a window, in standard deviations of its column, so that windows without a signal do not
+# become windows of noise.
+_LEAST_SPREAD = 0.1
+# Points of a window; longer windows are thinned.
+_MOST_POINTS = 40
+# Share of a part's windows that must count for a landmark.
+_LEAST_SHARE = 0.25
+_COMPONENTS = 100
+# Columns of which all products are averaged.
+_MOST_PAIRED = 12
+# The period is the shortest lag with a peak of the autocorrelation at least this high relative to the highest: multiples of a
+# period have peaks as high as it.
+_PEAK_SHARE = 0.7
+# A period must be seen this many times.
+_LONGEST_PERIOD = 8
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Blocks of equal length, which need not be a whole number of steps.
+
+    Parameters
+    ----------
+    length : float
+        Steps of a block.
+    count : int
+        Number of blocks.
+    parts : int
+        Parts of each block.
+    """
+
+    length: float
+    count: int
+    parts: int
+
+    @property
+    def edges(self) -> np.ndarray:
+        """Bounds of all parts, of shape (count parts + 1,)."""
+        return np.linspace(0.0, self.count * self.length, self.count * self.parts + 1)
+
+
+def blocks_of(steps: int, length: float, least: int, most: int) -> Blocks:
+    """Divide a series into blocks of about `length` steps, at least `least` and at most `most` of them.
+
+    Long series have blocks of several times the length, short ones of an equal share.
+    """
+    if steps < least * length:
+        length = steps / least
+    elif steps > most * length:
+        length *= np.ceil(steps / (most * length))
+    return Blocks(float(length), int(steps / length + 1e-9), int(np.clip(length, 1, PARTS)))
+
+
+def autocorrelation(column: np.ndarray, most: int) -> np.ndarray:
+    """Compute the autocorrelation of a column at lags 0 to `most`, each over the pairs that there are."""
+    n = len(column)
+    size = 1 << (n + most).bit_length()
+    power = np.abs(np.fft.rfft(column - column.mean(), size)) ** 2
+    found = np.fft.irfft(power, size)[: most + 1] / (n - np.arange(most + 1))
+    return np.asarray(found / max(float(found[0]), 1e-300))
+
+
+def period_of(values: np.ndarray) -> tuple[float, float, float]:
+    """Estimate the period of a series from the autocorrelation; (nan, 0, 0) without a peak.
+
+    A line is subtracted from each column first; the autocorrelations of the columns are averaged.
+
+    Returns
+    -------
+    period : float
+        In steps.
+    height : float
+        Autocorrelation at the period.
+    sureness : float
+        Sum of the products of values one period apart, over the root of the sum of their squares: an estimate of the height in
+        standard errors. Few pairs of large values give a high autocorrelation; the sureness of m such pairs is the root of m.
+    """
+    n = len(values)
+    time = np.linspace(-1.0, 1.0, n)
+    rest = values - values.mean(axis=0)
+    rest = rest - np.outer(time, time @ rest / (time @ time))
+    found = np.mean([autocorrelation(column, n // _LONGEST_PERIOD) for column in rest.T], axis=0)
+    lags = np.arange(2, len(found) - 1)
+    peaks = lags[(found[lags] > found[lags - 1]) & (found[lags] >= found[lags + 1])]
+    if not len(peaks) or found[peaks].max() <= 0.0:
+        return float("nan"), 0.0, 0.0
+    lag = int(peaks[found[peaks] >= _PEAK_SHARE * found[peaks].max()][0])
+    before, at, after = found[lag - 1 : lag + 2]
+    products = np.sum(rest[:-lag] * rest[lag:], axis=1)
+    sureness = float(products.sum()) / max(float(np.sqrt(products @ products)), 1e-300)
+    return lag + 0.5 * float(before - after) / float(before - 2.0 * at + after), float(at), sureness
+
+
+def lag_windows(values: np.ndarray, lag: int, normal: bool) -> np.ndarray:
+    """Return windows of `lag` steps, of shape (T - lag + 1, points d), each column of each in standard units if `normal`."""
+    windows = np.lib.stride_tricks.sliding_window_view(values, lag, axis=0)
+    if lag > _MOST_POINTS:
+        windows = windows[:, :, np.linspace(0, lag - 1, _MOST_POINTS).round().astype(int)]
+    if normal:
+        spread = windows.std(axis=2, keepdims=True) + _LEAST_SPREAD
+        windows = (windows - windows.mean(axis=2, keepdims=True)) / spread
+    return np.ascontiguousarray(windows).reshape(len(windows), -1)
+
+
+def embedded(
+    values: np.ndarray,
+    lags: list[int],
+    blocks: Blocks,
+    rng: np.random.Generator,
+    *,
+    normal: bool,
+    observed: np.ndarray | None = None,
+    memory_limit: float = 2.0**30,
+) -> np.ndarray:
+    """Compute the mean embedding of the windows in each part of each block.
+
+    The Gaussian functions of windows at landmarks are averaged over parts. Each lag and each length scale is measured in
+    the root mean square of the differences between neighbouring blocks, and their leading principal components are returned.
+
+    Parameters
+    ----------
+    values : array of shape (T, d)
+        In standard deviations of the columns, without missing values.
+    lags : list of int
+        Lengths of windows.
+    blocks : Blocks
+        Over which is averaged.
+    rng : Generator
+        For the landmarks.
+    normal : bool
+        Whether windows are put in standard units, so that only their shape counts.
+    observed : array of shape (T,), optional
+        Steps without a missing value; windows with others are left out.
+    memory_limit : float
+        Bytes that the functions of a stretch of windows may take.
+
+    Returns
+    -------
+    array of shape (count parts, c)
+    """
+    observed = np.ones(len(values), dtype=bool) if observed is None else observed
+    groups = []
+    for lag in lags:
+        for means in _of_lag(values, lag, blocks, rng, normal, observed, memory_limit):
+            steps = np.diff(over_blocks(means, blocks.parts), axis=0)
+            size = float(np.sqrt(np.sum(steps**2) / max(len(steps), 1)))
+            if size > 0.0:
+                groups.append(means / size)
+    if not groups:
+        return np.zeros((blocks.count * blocks.parts, 1))
+    return _leading(np.concatenate(groups, axis=1), blocks.parts)
+
+
+def moments(values: np.ndarray, blocks: Blocks) -> np.ndarray:
+    """Average roots of absolute values and of products of columns over the parts of blocks, twice as heavy as a lag.
+
+    An embedding spreads a change of scatter or correlation over many of its components; these carry it in one.
+    """
+    rows = [np.sqrt(np.abs(values))]
+    if values.shape[1] <= _MOST_PAIRED:
+        for i in range(1, values.shape[1]):
+            products = values[:, i : i + 1] * values[:, :i]
+            rows.append(np.sign(products) * np.sqrt(np.abs(products)))
+    sums = np.concatenate(
+        [np.zeros((1, sum(part.shape[1] for part in rows))), np.cumsum(np.column_stack(rows), axis=0)]
+    )
+    at = np.minimum(blocks.edges, len(values))
+    whole = np.minimum(at.astype(int), len(values) - 1)
+    cut = sums[whole] + (at - whole)[:, None] * (sums[whole + 1] - sums[whole])
+    means = np.diff(cut, axis=0) * (blocks.parts / blocks.length)
+    steps = np.diff(over_blocks(means, blocks.parts), axis=0)
+    return np.asarray(means * (2.0 / max(float(np.sqrt(np.sum(steps**2) / max(len(steps), 1))), 1e-300)))
+
+
+def over_blocks(parts: np.ndarray, count: int) -> np.ndarray:
+    """Average over the parts of each block."""
+    return np.asarray(parts.reshape(len(parts) // count, count, parts.shape[1]).mean(axis=1))
+
+
+def _leading(features: np.ndarray, parts: int) -> np.ndarray:
+    features = features - features.mean(axis=0)
+    means = over_blocks(features, parts)
+    _, _, axes = np.linalg.svd(means, full_matrices=False)
+    return np.asarray(features @ axes[:_COMPONENTS].T)
+
+
+def _of_lag(
+    values: np.ndarray,
+    lag: int,
+    blocks: Blocks,
+    rng: np.random.Generator,
+    normal: bool,
+    observed: np.ndarray,
+    memory_limit: float,
+) -> Iterator[np.ndarray]:
+    """Means of the functions of windows of one lag, by length scale."""
+    count = len(values) - lag + 1
+    seen = np.convolve(~observed, np.ones(lag))[lag - 1 : lag - 1 + count] < 0.5
+    usable = np.flatnonzero(seen)
+    if len(usable) < 2:
+        return
+    drawn = np.unique(((np.arange(LANDMARKS) + rng.random(LANDMARKS)) * len(usable) / LANDMARKS).astype(int))
+    places = usable[drawn]
+    landmarks = np.concatenate([lag_windows(values[place : place + lag], lag, normal) for place in places])
+    distances = pdist(landmarks)
+    distances = distances[distances > 0.0]
+    if not len(distances):
+        return
+    scale = WIDEST * float(np.median(distances))
+    edges = np.clip(blocks.edges - 0.5 * (lag - 1), 0.0, count)
+    functions = _Functions(values, lag, normal, seen, places, landmarks, scale)
+    sums = np.diff(functions.until(edges, memory_limit), axis=0)
+    weights = _weights(edges, seen, places, lag)
+    enough = weights >= _LEAST_SHARE * blocks.length / blocks.parts
+    for number in range(_SCALES):
+        means = sums[:, number] / np.maximum(weights, 1e-9)
+        yield _filled(means, enough, blocks.parts)
+
+
+@dataclass(frozen=True)
+class _Functions:
+    """Gaussian functions of windows at landmarks, at three length scales, and their cumulative sums."""
+
+    values: np.ndarray
+    lag: int
+    normal: bool
+    seen: np.ndarray
+    places: np.ndarray
+    landmarks: np.ndarray
+    scale: float
+
+    def until(self, edges: np.ndarray, memory_limit: float) -> np.ndarray:
+        """Sums over the windows before each edge, of shape (edges, scales, landmarks); edges may cut a window in two."""
+        count, size = len(self.seen), len(self.landmarks)
+        step = int(np.clip(memory_limit / (64.0 * (size + self.landmarks.shape[1])), 256, 16384))
+        out = np.empty((len(edges), _SCALES, size))
+        total = np.zeros((_SCALES, size))
+        done = 0
+        with ONE_BLAS_THREAD:
+            for start in range(0, count, step):
+                stop = min(start + step, count)
+                last = len(edges) if stop == count else int(np.searchsorted(edges, stop, side="right"))
+                inside = edges[done:last] - start
+                whole = np.minimum(inside.astype(int), stop - start - 1)
+                share = (inside - whole)[:, None]
+                functions = self._at(start, stop)
+                for number in range(_SCALES):
+                    sums = np.concatenate([np.zeros((1, size)), np.cumsum(functions, axis=0)])
+                    out[done:last, number] = total[number] + sums[whole] + share * functions[whole]
+                    total[number] += sums[-1]
+                    functions = functions * functions
+                done = last
+        return out
+
+    def _at(self, start: int, stop: int) -> np.ndarray:
+        windows = lag_windows(self.values[start : stop + self.lag - 1], self.lag, self.normal)
+        squares = np.einsum("ij,ij->i", windows, windows)[:, None] - 2.0 * windows @ self.landmarks.T
+        squares += np.einsum("ij,ij->i", self.landmarks, self.landmarks)
+        functions = np.exp(np.maximum(squares, 0.0) * (-0.5 / self.scale**2))
+        functions[~self.seen[start:stop]] = 0.0
+        # A window that overlaps a landmark resembles it because they share values: it is left out.
+        for column in np.flatnonzero((self.places > start - self.lag) & (self.places < stop + self.lag)):
+            low, high = self.places[column] - self.lag + 1 - start, self.places[column] + self.lag - start
+            functions[max(low, 0) : max(high, 0), column] = 0.0
+        return np.asarray(functions)
+
+
+def _weights(edges: np.ndarray, seen: np.ndarray, places: np.ndarray, lag: int) -> np.ndarray:
+    """Number of windows in each part that count for each landmark, of shape (parts, landmarks)."""
+    sums = np.concatenate([[0.0], np.cumsum(seen)])
+
+    def until(position: np.ndarray) -> np.ndarray:
+        return np.interp(position, np.arange(len(sums)), sums)
+
+    low, high = np.maximum(places - lag + 1, 0.0), np.minimum(places + lag, float(len(seen)))
+    left_out = until(np.clip(edges[1:, None], low, high)) - until(np.clip(edges[:-1, None], low, high))
+    return np.diff(until(edges))[:, None] - left_out
+
+
+def _filled(means: np.ndarray, enough: np.ndarray, parts: int) -> np.ndarray:
+    """Replace means of too few windows by those of the same part of near blocks, mirrored at the ends of the gap.
+
+    Mirrored means differ from each other as much as others do; means on a line between the ends would look calm.
+    """
+    out = means.copy()
+    for column in np.flatnonzero(~enough.all(axis=0)):
+        for phase in range(parts):
+            own, known = out[phase::parts, column], enough[phase::parts, column]
+            if not known.any():
+                own[:] = 0.0
+                continue
+            where, gaps = np.flatnonzero(known), np.flatnonzero(~known)
+            line = np.interp(gaps, where, own[where])
+            after = np.searchsorted(where, gaps)
+            low, high = where[np.maximum(after - 1, 0)], where[np.minimum(after, len(where) - 1)]
+            nearer = np.where((gaps - low <= high - gaps) & (low < gaps) | (high < gaps), low, high)
+            mirrored = 2 * nearer - gaps
+            inside = (mirrored >= 0) & (mirrored < len(own))
+            inside[inside] &= known[mirrored[inside]]
+            own[gaps] = np.where(inside, own[np.where(inside, mirrored, 0)], line)
+    return out

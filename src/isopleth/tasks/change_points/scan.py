@@ -1,0 +1,236 @@
+"""Scan of block means for changes: a whitened contrast, its null by shuffled chunks, and a recursion over segments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from isopleth.tasks.change_points.embedding import Blocks, over_blocks
+
+# Shuffles, and blocks that stay together in them: neighbouring blocks are alike in a series without a change, too.
+RUNS = 199
+CHUNK = 4
+_MOST_COMPONENTS = 10
+_BLOCKS_A_COMPONENT = 4
+# Ridge of the whitening, over the mean eigenvalue.
+_RIDGE = 0.1
+# Least length of a segment: share of the series, and blocks. Segments of fewer blocks than the last number are not scanned.
+_LEAST_SHARE = 0.04
+_LEAST_BLOCKS = 4
+_FEWEST = 8
+# Shuffles beyond a value from which their share is the p-value; below, the tail is fitted.
+_LEAST_EXCEEDING = 1
+_SWEEPS = 2
+# Quantile of the differences between blocks that is compared, and its error times the root of the number of blocks.
+_TYPICAL, _ERRORS = 0.75, 1.5
+# Blocks are not joined to fewer than this; the scan is then given up where differences are this many times as large.
+_FEWEST_WIDE, _MOST_ALIKE = 16, 2.0
+_EULER = 0.5772156649
+
+
+@dataclass(frozen=True)
+class Found:
+    """A change that a scan found.
+
+    Parameters
+    ----------
+    step : int
+        First step of what is new.
+    p_value : float
+        Probability of such a contrast somewhere in the segment without a change.
+    """
+
+    step: int
+    p_value: float
+
+
+class ContrastScan:
+    """Contrasts between the means of blocks before and after a place, over whole segments.
+
+    In a segment the first principal components are whitened by the covariance of the differences between neighbouring
+    blocks, to which a change adds next to nothing. The statistic is the largest squared distance of means, in units of its
+    variance if blocks were independent. Its null is the law over shuffles of chunks of blocks, each whitened anew.
+
+    Parameters
+    ----------
+    parts : array of shape (count parts, c)
+        Means over the parts of blocks.
+    blocks : Blocks
+        The blocks.
+    rng : Generator
+        For the shuffles.
+    alike : float
+        Blocks are joined where those two apart differ by more than this share more than neighbours do.
+    """
+
+    def __init__(self, parts: np.ndarray, blocks: Blocks, rng: np.random.Generator, alike: float = 0.1) -> None:
+        self._parts, self._blocks, self._rng = parts, blocks, rng
+        self._means = over_blocks(parts, blocks.parts)
+        self._widen(alike)
+        self._least = max(_LEAST_BLOCKS, int(np.ceil(_LEAST_SHARE * blocks.count)))
+
+    @property
+    def block(self) -> float:
+        """Steps of the blocks that are compared."""
+        return self._blocks.length
+
+    def _widen(self, alike: float) -> None:
+        """Join blocks in pairs until neighbours differ as much as blocks two apart; give up where too few are left.
+
+        Where neighbouring blocks are more alike than others, the differences between neighbours understate the scatter of
+        means. Upper quartiles are compared: a few changes hardly move them, and a stretch that stands still does not either.
+        """
+        while len(self._means) >= _FEWEST:
+            near, far = (
+                np.quantile(np.sum((self._means[k:] - self._means[:-k]) ** 2, axis=1), _TYPICAL) for k in (1, 2)
+            )
+            count = self._blocks.count // 2
+            if far <= near * (1.0 + alike + _ERRORS / np.sqrt(len(self._means))) or (
+                count < _FEWEST_WIDE and far <= _MOST_ALIKE * near
+            ):
+                break
+            size, count = 2 * self._blocks.parts, count if count >= _FEWEST_WIDE else 0
+            self._parts = self._parts[: count * size]
+            self._blocks = Blocks(2.0 * self._blocks.length, count, size)
+            self._means = over_blocks(self._parts, size)
+
+    def changes(self, rate: float) -> list[Found]:
+        """Find changes, the whole series first and then the segments between them, each at false alarm rate `rate`."""
+        found: dict[int, float] = {}
+        waiting = [(0, len(self._means))] if len(self._means) >= _FEWEST_WIDE else []
+        while waiting:
+            start, end = waiting.pop()
+            if end - start < max(2 * self._least, _FEWEST):
+                continue
+            place, p_value = self._tested(start, end)
+            if p_value <= rate:
+                found[start + place] = p_value
+                waiting += [(start, start + place), (start + place, end)]
+        for place in set(found) - self._abrupt(sorted(found)):
+            del found[place]
+        return self._placed(found)
+
+    def _abrupt(self, places: list[int]) -> set[int]:
+        """Places between whose neighbours a step explains more than a line; the others are parts of a gradual drift.
+
+        The place where a line is ahead the farthest is left out first, which joins the segments on both of its sides.
+        """
+        kept = [0, *places, len(self._means)]
+        while len(kept) > 2:
+            ahead = [self._line_ahead(*kept[i - 1 : i + 2]) for i in range(1, len(kept) - 1)]
+            worst = int(np.argmax(ahead))
+            if ahead[worst] <= 0.0:
+                break
+            del kept[worst + 1]
+        return set(kept[1:-1])
+
+    def _line_ahead(self, start: int, place: int, end: int) -> float:
+        """By how much a line through the whitened components of a segment explains more than a step at a place."""
+        rows = _components(self._means[start:end])[0]
+        if not rows.any():
+            return 0.0
+        rest = _whitened(rows[None])[0]
+        rest = rest - rest.mean(axis=0)
+        time = np.arange(len(rest)) - 0.5 * (len(rest) - 1)
+        before, n = place - start, len(rest)
+        step = float(np.sum(rest[:before].sum(axis=0) ** 2)) * n / (before * (n - before))
+        return float(np.sum((time @ rest) ** 2)) / float(time @ time) - step
+
+    def _tested(self, start: int, end: int) -> tuple[int, float]:
+        """Place of the largest contrast in a segment, and its p-value."""
+        rows = _components(self._means[start:end])[0]
+        if not rows.any():
+            return 0, 1.0
+        place, largest = _scanned(_whitened(rows[None]), self._least)
+        orders = np.array([self._shuffled(len(rows)) for _ in range(RUNS)])
+        null = _scanned(_whitened(rows[orders]), self._least)[1]
+        return int(place[0]), _p_value(float(largest[0]), null)
+
+    def _shuffled(self, n: int) -> np.ndarray:
+        """An order of n blocks: closed to a ring, cut at random into chunks, these in random order."""
+        ring = (np.arange(n) + self._rng.integers(n)) % n
+        chunks = [ring[start : start + CHUNK] for start in range(0, n, CHUNK)]
+        return np.concatenate([chunks[i] for i in self._rng.permutation(len(chunks))])
+
+    def _placed(self, found: dict[int, float]) -> list[Found]:
+        """Place each change again between its neighbours, at first to a block and in the end to a part of one."""
+        places = np.array([0, *sorted(found), len(self._means)])
+        values = [found[place] for place in sorted(found)]
+        for _ in range(_SWEEPS):
+            for i in range(1, len(places) - 1):
+                start, end = places[i - 1], places[i + 1]
+                rows = _components(self._means[start:end])[0]
+                if rows.any() and end - start >= 2 * self._least:
+                    places[i] = start + int(_scanned(_whitened(rows[None]), self._least)[0][0])
+        steps = [self._refined(*places[i - 1 : i + 2]) for i in range(1, len(places) - 1)]
+        return [Found(step, value) for step, value in zip(steps, values, strict=True)]
+
+    def _refined(self, start: int, place: int, end: int) -> int:
+        """Place a change to a part of a block, by the contrast along the direction in which the segments differ.
+
+        Means over a whole block that is moved by one part at a time do not see where in a period they are.
+        """
+        size = self._blocks.parts
+        rows, axes = _components(self._means[start:end])
+        white = _whitening(rows[None])[0]
+        direction = rows[place - start :].mean(axis=0) - rows[: place - start].mean(axis=0)
+        direction = axes @ (white.T @ (white @ direction))
+        line = self._parts[start * size : end * size] @ direction
+        sums = np.concatenate([[0.0], np.cumsum(line)])
+        moving = sums[size:] - sums[:-size]
+        moving = moving - 0.5 * (
+            moving[: (place - start - 1) * size + 1].mean() + moving[(place - start) * size :].mean()
+        )
+        # The mean over the block that begins at a part belongs to the middle of it.
+        near = np.arange((place - start - 2) * size, (place - start + 2) * size + 1)
+        near = near[(near >= size) & (near <= len(line) - size)]
+        lost = np.concatenate([[0.0], np.cumsum(moving)])[np.clip(near - size // 2, 0, len(moving))]
+        best = near[int(lost.argmin())] if len(near) else (place - start) * size
+        return round((start + best / size) * self._blocks.length)
+
+
+def _components(means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Leading principal components of blocks, and their axes."""
+    n = len(means)
+    rest = means - means.mean(axis=0)
+    count = max(2, min(_MOST_COMPONENTS, n // _BLOCKS_A_COMPONENT))
+    _, axes = np.linalg.eigh(rest.T @ rest)
+    axes = axes[:, ::-1][:, :count]
+    return rest @ axes, axes
+
+
+def _whitening(rows: np.ndarray) -> np.ndarray:
+    """Matrices W, of shape (runs, c, c), with W C W' = 1 for C half the covariance of neighbours' differences plus a ridge."""
+    steps = np.diff(rows, axis=1)
+    covariance = np.swapaxes(steps, 1, 2) @ steps / (2.0 * steps.shape[1])
+    size = covariance.shape[1]
+    mean = np.trace(covariance, axis1=1, axis2=2)[:, None, None] / size
+    covariance = covariance + (_RIDGE * mean + 1e-12 * np.mean(rows**2)) * np.eye(size)
+    return np.asarray(np.linalg.inv(np.linalg.cholesky(covariance)))
+
+
+def _whitened(rows: np.ndarray) -> np.ndarray:
+    return np.asarray(rows @ np.swapaxes(_whitening(rows), 1, 2))
+
+
+def _scanned(rows: np.ndarray, least: int) -> tuple[np.ndarray, np.ndarray]:
+    """Places and values of the largest contrasts, at least `least` blocks from either end."""
+    n = rows.shape[1]
+    rest = rows - rows.mean(axis=1, keepdims=True)
+    sums = np.cumsum(rest, axis=1)[:, least - 1 : n - least]
+    before = np.arange(least, n - least + 1)
+    contrasts = np.einsum("ijk,ijk->ij", sums, sums) * n / (before * (n - before))
+    return contrasts.argmax(axis=1) + least, contrasts.max(axis=1)
+
+
+def _p_value(largest: float, null: np.ndarray) -> float:
+    """The share of shuffles that reach a value; where these are few, the tail of Gumbel's law of their logarithms."""
+    exceeding = int(np.sum(null >= largest))
+    share = (1 + exceeding) / (1 + len(null))
+    if exceeding >= _LEAST_EXCEEDING:
+        return share
+    logs = np.log(np.maximum(null, 1e-300))
+    spread = max(float(logs.std(ddof=1)) * np.sqrt(6.0) / np.pi, 1e-9)
+    away = (np.log(max(largest, 1e-300)) - logs.mean()) / spread + _EULER
+    return float(min(-np.expm1(-np.exp(-away)), _LEAST_EXCEEDING / (1 + len(null))))

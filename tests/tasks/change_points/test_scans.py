@@ -1,0 +1,188 @@
+"""Mean embeddings of windows against sums one by one, the scan's level, and bridges over gaps against dense formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from isopleth.tasks.change_points.embedding import (
+    Blocks,
+    _filled,
+    _Functions,
+    _weights,
+    blocks_of,
+    lag_windows,
+    moments,
+    period_of,
+)
+from isopleth.tasks.change_points.kinds import kind_of_location, kind_of_shape
+from isopleth.tasks.change_points.missing import _bridge, filled_gaps
+from isopleth.tasks.change_points.scan import ContrastScan, _p_value, _scanned, _whitened
+
+
+def test_windows_of_each_column_have_standard_units():
+    values = np.random.default_rng(0).normal(size=(60, 2)) * [1.0, 5.0]
+    windows = lag_windows(values, 10, True).reshape(51, 2, 10)
+    np.testing.assert_allclose(windows.mean(axis=2), 0.0, atol=1e-12)
+    spread = values[7:17].std(axis=0)
+    np.testing.assert_allclose(windows[7].std(axis=1), spread / (spread + 0.1))
+
+
+def test_sums_of_functions_are_those_of_a_loop_over_windows():
+    rng = np.random.default_rng(1)
+    values, lag = rng.normal(size=(700, 1)), 4
+    count = 700 - lag + 1
+    seen = rng.random(count) < 0.9
+    places = np.array([30, 350, 640])
+    landmarks = np.concatenate([lag_windows(values[p : p + lag], lag, False) for p in places])
+    edges = np.array([0.0, 10.25, 255.5, 256.0, 300.75, count])
+    functions = _Functions(values, lag, False, seen, places, landmarks, 1.5)
+    sums = np.diff(functions.until(edges, 1.0), axis=0)
+    weights = _weights(edges, seen, places, lag)
+    windows = lag_windows(values, lag, False)
+    for column, place in enumerate(places):
+        for number, scale in enumerate(1.5 / np.sqrt(2.0) ** np.arange(3)):
+            total, weight = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
+            for t in np.flatnonzero(seen):
+                if abs(t - place) < lag:
+                    continue
+                share = np.diff(np.clip(edges, t, t + 1))
+                total += share * np.exp(-np.sum((windows[t] - windows[place]) ** 2) / (2.0 * scale**2))
+                weight += share
+            np.testing.assert_allclose(sums[:, number, column], total, atol=1e-9)
+            np.testing.assert_allclose(weights[:, column], weight, atol=1e-9)
+
+
+def test_means_of_too_few_windows_are_those_of_the_same_part_of_neighbours():
+    means = np.array([[1.0], [10.0], [0.0], [0.0], [3.0], [30.0]])
+    enough = np.array([[True], [True], [False], [False], [True], [True]])
+    np.testing.assert_allclose(_filled(means, enough, 2)[:, 0], [1.0, 10.0, 2.0, 20.0, 3.0, 30.0])
+
+
+def test_blocks_are_as_many_as_asked_for():
+    assert blocks_of(400, 20.0, 40, 1000) == Blocks(10.0, 40, 8)
+    assert blocks_of(10_000, 12.5, 40, 1000) == Blocks(12.5, 800, 8)
+    assert blocks_of(100_000, 12.5, 40, 1000).length == 100.0
+
+
+@pytest.mark.parametrize("period", [12.0, 17.3])
+def test_the_period_is_the_shortest_one(period):
+    t = np.arange(1000)
+    cycle = np.sin(2 * np.pi * t / period) + 0.7 * np.sin(4 * np.pi * t / period + 1.0)
+    found, height, sureness = period_of((cycle + 0.2 * np.random.default_rng(2).normal(size=1000))[:, None])
+    assert found == pytest.approx(period, abs=0.3)
+    assert height > 0.8
+    assert sureness > 10.0
+
+
+def test_a_pair_of_spikes_is_no_sure_period():
+    spikes = np.zeros(2000)
+    spikes[[500, 550, 1200]] = 5.0, 5.0, -4.0
+    period, height, sureness = period_of(spikes[:, None])
+    assert period == pytest.approx(50.0, abs=0.5)
+    assert height > 0.2
+    assert sureness < 1.5
+
+
+def test_the_largest_contrast_is_that_of_a_loop():
+    rows = np.random.default_rng(3).normal(size=(2, 30, 3))
+    places, values = _scanned(rows, 4)
+    for own, place, value in zip(rows, places, values, strict=True):
+        each = {j: j * (30 - j) / 30 * np.sum((own[:j].mean(axis=0) - own[j:].mean(axis=0)) ** 2) for j in range(4, 27)}
+        assert max(each, key=each.get) == place
+        assert max(each.values()) == pytest.approx(value)
+
+
+def test_a_rotation_of_the_components_changes_no_contrast():
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(1, 40, 3))
+    turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    np.testing.assert_allclose(_scanned(_whitened(rows @ turn), 4)[1], _scanned(_whitened(rows), 4)[1])
+
+
+def test_the_scan_of_independent_blocks_holds_its_level_and_finds_a_change():
+    alarms = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        alarms += len(ContrastScan(rng.normal(size=(60, 5)), Blocks(1.0, 60, 1), rng).changes(0.1)) > 0
+    assert alarms <= 14  # a binomial law at 0.1 is above that with a probability below 0.001
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(60, 5))
+    rows[24:] += 2.0
+    (found,) = ContrastScan(rows, Blocks(7.0, 60, 1), rng).changes(0.05)
+    assert abs(found.step - 168) <= 7
+    assert found.p_value < 0.02
+
+
+def test_p_values_are_shares_and_fall_on_beyond_them():
+    null = np.exp(np.random.default_rng(6).gumbel(size=199))
+    middle = float(np.sort(null)[99])
+    assert _p_value(middle, null) == 0.505
+    far = [_p_value(float(null.max()) * factor, null) for factor in (1.0, 3.0, 10.0)]
+    assert far == sorted(far, reverse=True)
+    assert far[-1] < 0.005
+
+
+def test_a_bridge_has_the_mean_and_variance_of_the_conditional_law():
+    phi, spread, length, left, right = 0.8, 0.5, 4, 1.0, -2.0
+    lags = np.abs(np.subtract.outer(np.arange(length + 2), np.arange(length + 2)))
+    covariance = spread**2 / (1 - phi**2) * phi**lags
+    inside, ends = slice(1, -1), [0, length + 1]
+    gain = covariance[inside][:, ends] @ np.linalg.inv(covariance[np.ix_(ends, ends)])
+    variance = np.diag(covariance[inside, inside] - gain @ covariance[ends, inside])
+    rng = np.random.default_rng(7)
+    drawn = np.array([_bridge(length, left, right, phi, spread, rng) for _ in range(20_000)])
+    np.testing.assert_allclose(drawn.mean(axis=0), gain @ [left, right], atol=0.02)
+    np.testing.assert_allclose(drawn.var(axis=0), variance, rtol=0.05)
+
+
+def test_filled_gaps_keep_what_is_known():
+    column = np.arange(50.0)
+    column[[0, 20, 21, 49]] = np.nan
+    filled = filled_gaps(column, np.random.default_rng(8))
+    known = ~np.isnan(column)
+    np.testing.assert_array_equal(filled[known], column[known])
+    assert np.isfinite(filled).all()
+
+
+def test_kinds_of_location():
+    rng = np.random.default_rng(9)
+    t = np.arange(100.0)[:, None]
+    noise = rng.normal(size=(200, 2))
+    left, right = noise[:100], noise[100:].copy()
+    right[:, 1] += 4.0
+    assert kind_of_location(left, right, False) == ("level", (1,))
+    assert kind_of_location(left + t, right + t, True)[0] == "level"
+    assert kind_of_location(noise[:100, :1] + t, noise[100:, :1] + 100.0 - t, True) == ("slope", (0,))
+
+
+def test_kinds_of_shape():
+    rng = np.random.default_rng(10)
+    left, right = rng.normal(size=(400, 2)), rng.normal(size=(400, 2))
+    assert kind_of_shape(left, right, None)[0] == "shape"
+    assert kind_of_shape(left, right * [1.0, 2.0], None) == ("scatter", (1,))
+    tied = np.column_stack([right[:, 0], 0.9 * right[:, 0] + 0.4 * right[:, 1]])
+    assert kind_of_shape(left, tied, None) == ("relation", (0, 1))
+    t = np.arange(400.0)[:, None]
+    assert kind_of_shape(np.sin(t * 0.3), np.sin(t * 0.5), 20.0) == ("frequency", (0,))
+
+
+def test_moments_are_means_over_parts():
+    values = np.random.default_rng(11).normal(size=(40, 2))
+    blocks = Blocks(10.0, 4, 2)
+    product = values[:, 0] * values[:, 1]
+    rows = np.column_stack([np.sqrt(np.abs(values)), np.sign(product) * np.sqrt(np.abs(product))])
+    means = rows.reshape(8, 5, 3).mean(axis=1)
+    found = moments(values, blocks)
+    np.testing.assert_allclose(found / found[0, 0], means / means[0, 0])
+
+
+def test_segments_of_different_periods_differ_in_frequency_in_their_columns():
+    rng = np.random.default_rng(12)
+    t = np.arange(200.0)
+    left, right = (
+        np.column_stack([np.sin(2 * np.pi * t / period), rng.normal(size=200)]) + 0.3 * rng.normal(size=(200, 2))
+        for period in (20.0, 14.0)
+    )
+    assert kind_of_shape(left, right, 41.5) == ("frequency", (0,))
+    assert kind_of_shape(left, left[::-1], 41.5)[0] == "shape"
