@@ -1,12 +1,12 @@
 """Mutation test: change one operator or number at a time and see whether a test fails.
 
-Run ``python tools/mutate.py --out tools/mutants.csv`` in the test environment. Each mutant is a copy of ``src`` with one change.
-The tests of its package run against it, those that name the changed module first, until one fails; the table keeps the name of
-that test. The script stops if the tests of a package fail without any change.
+Run ``python tools/mutate.py`` in the test environment; the table is ``tools/mutants.csv``. Each mutant is a copy of ``src`` with
+one change. The tests of its package run against it, those that name the changed module first, until one fails; the table keeps
+the name of that test. The script stops if the tests of a package fail without any change.
 
 A run continues the table: killed mutants and those marked by hand as ``equivalent`` (with the reason) are kept as long as the
-line is still in the file, survivors are tried again, and new ones are drawn up to ``--each`` of each package. It is not part of
-continuous integration.
+line is still in the file, survivors are tried again, and new ones are drawn up to ``--each`` of each package. Do not edit tests
+during a run: a test that fails for that reason would count. The script is not part of continuous integration.
 """
 
 from __future__ import annotations
@@ -220,11 +220,11 @@ def judged(mutant: Mutant) -> Mutant:
 def main() -> None:
     """Continue the table and print the counts."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--each", type=int, default=10, help="mutants of each package")
+    parser.add_argument("--each", type=int, default=13, help="mutants of each package")
     parser.add_argument("--packages", nargs="+", choices=TESTS, default=list(TESTS), metavar="PACKAGE")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=Path("mutants.csv"))
+    parser.add_argument("--out", type=Path, default=ROOT / "tools" / "mutants.csv")
     asked = parser.parse_args()
     rows = table_of(asked.out)
     with ThreadPoolExecutor(asked.jobs) as pool:
