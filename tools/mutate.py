@@ -2,11 +2,11 @@
 
 Run ``python tools/mutate.py`` in the test environment; the table is ``tools/mutants.csv``. Each mutant is a copy of ``src`` with
 one change. The tests of its package run against it, those that name the changed module first, until one fails; the table keeps
-the name of that test. The script stops if the tests of a package fail without any change.
+the name of that test. The script stops if the file of that test fails without the change, too.
 
 A run continues the table: killed mutants and those marked by hand as ``equivalent`` (with the reason) are kept as long as the
-line is still in the file, survivors are tried again, and new ones are drawn up to ``--each`` of each package. Do not edit tests
-during a run: a test that fails for that reason would count. The script is not part of continuous integration.
+line is still in the file, survivors are tried again, and new ones are drawn up to ``--each`` of each package. The script
+is not part of continuous integration. Do not edit source or tests while it runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -179,8 +178,8 @@ def _tests_in(path: Path) -> list[Path]:
     return [path] if path.suffix else sorted(path.rglob("test_*.py"))
 
 
-def run_tests(package: str, file: str, mutant: Mutant | None) -> tuple[int, str, float]:
-    """Return the exit status of the tests against a copy of the source, the first failure, and the seconds that they took."""
+def first_failure(tests: list[str], mutant: Mutant | None) -> str:
+    """Run tests against a copy of the source, with the change if there is one, and return the first that fails, or ""."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "src"
         shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
@@ -189,32 +188,32 @@ def run_tests(package: str, file: str, mutant: Mutant | None) -> tuple[int, str,
             lines = target.read_text(encoding="utf-8").splitlines()
             lines[mutant.line - 1] = lines[mutant.line - 1].replace(mutant.before, mutant.after)
             target.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        files = [str(path.relative_to(ROOT)) for path in test_files(package, file)]
         environment = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
-        start = time.monotonic()
-        done = subprocess.run(
-            [sys.executable, *PYTEST, *files],
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT if mutant is not None else None,
-        )
+        command = [sys.executable, *PYTEST, *tests]
+        try:
+            done = subprocess.run(
+                command, cwd=ROOT, env=environment, capture_output=True, encoding="utf-8", timeout=TIMEOUT
+            )
+        except subprocess.TimeoutExpired:
+            return f"no end within {TIMEOUT} s"
+    if done.returncode == 0:
+        return ""
     failure = re.search(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", done.stdout, re.MULTILINE)
-    return done.returncode, failure[1] if failure else "", time.monotonic() - start
+    if not failure and done.returncode > 0:  # pytest itself failed: that says nothing about the tests
+        raise SystemExit(f"pytest ended with status {done.returncode}: {done.stdout[-500:]}{done.stderr[-500:]}")
+    return failure[1] if failure else f"the process ended with signal {-done.returncode}"
 
 
 def judged(mutant: Mutant) -> Mutant:
-    """Run the tests of the package against the mutated source."""
-    try:
-        status, failure, _ = run_tests(mutant.package, mutant.file, mutant)
-    except subprocess.TimeoutExpired:
-        return replace(mutant, verdict="killed", reason=f"no end within {TIMEOUT} s")
-    if status == 0:
+    """Run the tests of the package against the mutated source, and the file of the test that fails against the unchanged source."""
+    tests = [str(path.relative_to(ROOT)) for path in test_files(mutant.package, mutant.file)]
+    failure = first_failure(tests, mutant)
+    if not failure:
         return replace(mutant, verdict="survived", reason="")
-    if not failure and status > 0:  # pytest itself failed: that says nothing about the tests
-        raise RuntimeError(f"pytest ended with status {status} for {mutant}")
-    return replace(mutant, verdict="killed", reason=failure or f"the process ended with signal {-status}")
+    file = failure.partition("::")[0]
+    if again := first_failure([file] if file in tests else tests, None):
+        raise SystemExit(f"{again} fails without any change, so that {failure} does not count for {mutant}.")
+    return replace(mutant, verdict="killed", reason=failure)
 
 
 def main() -> None:
@@ -231,14 +230,9 @@ def main() -> None:
         for package in asked.packages:
             todo = [m for m in rows if m.package == package and m.verdict == "survived"]
             known = {(m.file, m.before, m.after) for m in rows}
-            new = (m for m in drawn(package, random.Random(f"{asked.seed} {package}")))
+            new = drawn(package, random.Random(f"{asked.seed} {package}"))
             fresh = [m for m in new if (m.file, m.before, m.after) not in known]
             todo += fresh[: max(0, asked.each - sum(m.package == package for m in rows))]
-            if todo:
-                status, failure, seconds = run_tests(package, "", None)
-                if status:
-                    raise SystemExit(f"The tests of {package} fail without any change: {failure or status}.")
-                print(f"{package}: the unchanged source passes in {seconds:.0f} s", flush=True)
             for future in as_completed([pool.submit(judged, m) for m in todo]):
                 mutant = future.result()
                 rows = [m for m in rows if (m.file, m.before, m.after) != (mutant.file, mutant.before, mutant.after)]

@@ -8,7 +8,7 @@ import pytest
 from isopleth import SOSREP, Gaussian, Laplacian
 from isopleth.kernels import SDO
 from isopleth.operators import GRADIENT, LAPLACIAN, VALUE, Operator
-from isopleth.operators.tiles import HOST_TILE, SCRATCH_TILES, scratch
+from isopleth.operators.tiles import HOST_TILE, SCRATCH_TILES, scratch, tile_within
 
 
 def peak(run):
@@ -34,6 +34,12 @@ def test_scratch_follows_the_limit(kernel, limit):
     x, v = np.random.default_rng(0).normal(size=(1500, 5)), np.ones(1500)
     inputs = 1500 * 8 * 40  # points with both factors of their distances, one of them on its way, and a few vectors
     assert peak(lambda: Operator(kernel, x, memory_limit=limit, n_jobs=2).store().matvec(v)) < limit + inputs
+
+
+@pytest.mark.parametrize("numbers", [0, 100, 2000, 1e5])
+def test_a_tile_has_one_pair_at_least_and_otherwise_fits(numbers):
+    tile = tile_within(numbers, 3, HOST_TILE, SCRATCH_TILES)
+    assert tile == (1, 1) or scratch(tile, 3, SCRATCH_TILES) <= numbers
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

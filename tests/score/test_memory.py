@@ -69,6 +69,15 @@ def test_a_splitting_that_does_not_fit_is_left_out():
     assert peak(model.fit, X) <= limit + X.nbytes
 
 
+def test_a_plan_counts_every_vector_that_is_kept():
+    space = SPACES["curl_free"](IMQ(dim=20), n_jobs=1, memory_limit=2**28)
+    plan, more = (MemoryPlan.of(space, 1100, 20, beside=beside) for beside in (0, 3))
+    assert plan.stores
+    assert plan.fixed > plan.scratch
+    assert more.fixed - plan.fixed == 3 * 8 * 1100 * 20
+    assert plan.basis - more.basis == 3  # what is kept beside takes the room of as many Krylov vectors
+
+
 def test_the_limit_changes_nothing_but_rounding():
     X = rows(400, 6)
     roomy, tight = (
