@@ -205,7 +205,7 @@ def first_failure(tests: list[str], mutant: Mutant | None) -> str:
 
 
 def judged(mutant: Mutant) -> Mutant:
-    """Run the tests of the package against the mutated source, and the file of the test that fails against the unchanged source."""
+    """Run the tests of the package against the mutated source, and the file that fails against the unchanged one."""
     tests = [str(path.relative_to(ROOT)) for path in test_files(mutant.package, mutant.file)]
     failure = first_failure(tests, mutant)
     if not failure:
