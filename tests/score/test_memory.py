@@ -1,6 +1,7 @@
 """Scores with a kernel at every row stay within their memory limit, whatever path that leaves them."""
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from isopleth.operators import Operator, vector_blocks
 from isopleth.operators.vector_blocks import CURL_FREE
 from isopleth.score import selection
 from isopleth.score.spaces import SPACES
-from isopleth.score.system import MemoryPlan
+from isopleth.score.system import LEAST_BASIS, MemoryPlan, SampleSystem
 
 
 def rows(n, d, seed=0):
@@ -76,6 +77,15 @@ def test_a_plan_counts_every_vector_that_is_kept():
     assert plan.fixed > plan.scratch
     assert more.fixed - plan.fixed == 3 * 8 * 1100 * 20
     assert plan.basis - more.basis == 3  # what is kept beside takes the room of as many Krylov vectors
+    least = replace(plan, limit=plan.to_store)
+    assert least.stores
+    assert least.basis == LEAST_BASIS
+    assert not replace(plan, limit=plan.to_store - 1).stores
+
+
+def test_a_system_plans_for_no_vectors_beside_its_own():
+    space, X = SPACES["curl_free"](IMQ(dim=3), n_jobs=1), rows(50, 3)
+    assert SampleSystem(space, X, np.full(50, 1 / 50)).plan == MemoryPlan.of(space, 50, 3, beside=0)
 
 
 def test_the_limit_changes_nothing_but_rounding():
