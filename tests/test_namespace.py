@@ -27,6 +27,7 @@ def test_the_precision_of_torch_is_full_inside_and_restored_by_the_last_user():
     torch.set_float32_matmul_precision("medium")
     try:
         with full_precision(x):
+            assert torch.get_float32_matmul_precision() == "highest"
             with full_precision(x):
                 assert torch.get_float32_matmul_precision() == "highest"
             assert torch.get_float32_matmul_precision() == "highest"
