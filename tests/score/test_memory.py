@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from isopleth import KEF, SSGE, KernelScore, NuMethod, Tikhonov
+from isopleth import KEF, SSGE, KernelScore, NuMethod, Stein, Tikhonov
 from isopleth.kernels import IMQ
 from isopleth.operators import Operator, vector_blocks
 from isopleth.operators.vector_blocks import CURL_FREE
@@ -86,6 +86,12 @@ def test_a_plan_counts_every_vector_that_is_kept():
 def test_a_system_plans_for_no_vectors_beside_its_own():
     space, X = SPACES["curl_free"](IMQ(dim=3), n_jobs=1), rows(50, 3)
     assert SampleSystem(space, X, np.full(50, 1 / 50)).plan == MemoryPlan.of(space, 50, 3, beside=0)
+
+
+def test_scores_of_new_rows_by_refits_stay_within_the_limit():
+    model = Stein(out_of_sample="augmented", memory_limit=2**22, n_jobs=1).fit(rows(200, 2))
+    new = rows(10_000, 2, seed=1)
+    assert peak(model.grad_log_density, new) <= 2**22 + 10 * new.nbytes  # all rows at once would take 64 MiB
 
 
 def test_the_limit_changes_nothing_but_rounding():
