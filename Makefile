@@ -29,7 +29,7 @@ lint: .venv-test/ready
 	.venv-test/bin/mypy
 
 mutate: .venv-test/ready
-	.venv-test/bin/python tools/mutate.py --out tools/mutants.csv
+	.venv-test/bin/python tools/mutate.py
 
 docs: .venv-docs/ready
 	rm -rf docs/_build docs/api docs/gallery  # pages of names that are gone, pictures of code that has changed

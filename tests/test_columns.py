@@ -238,3 +238,10 @@ def test_clocks_keep_their_hour():
     columns = TableColumns.of(pd.DataFrame({"t": times}))
     assert columns.categorical_names == ["t (hour)", "t (weekday)"]
     assert columns.encode(pd.DataFrame({"t": times})).codes[:3, 0].tolist() == [9, 15, 21]
+
+
+def test_times_of_day_are_seconds_since_midnight():
+    times = [datetime.time(1, 2, 3, 500_000), datetime.time(9, 30), datetime.time(23, 59)]
+    columns = TableColumns.of(pd.DataFrame({"t": times * 7}))
+    seconds = columns.encode(pd.DataFrame({"t": times})).numeric[:, 0] + columns.columns[0].origin
+    assert seconds.tolist() == [3723.5, 9.5 * 3600, 86340.0]

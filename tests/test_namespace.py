@@ -4,7 +4,7 @@ import array_api_strict
 import numpy as np
 import pytest
 
-from isopleth.backend import add_at
+from isopleth.backend import add_at, full_precision
 
 
 @pytest.mark.parametrize("rows", [[], [3], [0, 2, 4], [4, 2, 0], [1, 1, 3], [3, 1, 3]])
@@ -19,3 +19,18 @@ def test_rows_are_added_as_often_as_they_occur(rows, columns):
         out = xp.asarray(start, copy=True)
         add_at(out, xp.asarray(np.array(rows, dtype=np.intp)), xp.asarray(values))
         np.testing.assert_array_equal(np.asarray(out), want)
+
+
+def test_the_precision_of_torch_is_full_inside_and_restored_by_the_last_user():
+    torch = pytest.importorskip("torch")
+    before, x = torch.get_float32_matmul_precision(), torch.zeros(1)
+    torch.set_float32_matmul_precision("medium")
+    try:
+        with full_precision(x):
+            assert torch.get_float32_matmul_precision() == "highest"
+            with full_precision(x):
+                assert torch.get_float32_matmul_precision() == "highest"
+            assert torch.get_float32_matmul_precision() == "highest"
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision(before)

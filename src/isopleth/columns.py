@@ -124,9 +124,9 @@ class TableColumns:
 
     columns: tuple[Column, ...]
     left_out: dict[str | int, str]
-    notes: tuple[str, ...] = ()
-    named: bool = True
-    n_columns: int = 0
+    notes: tuple[str, ...]
+    named: bool
+    n_columns: int
 
     @classmethod
     def of(

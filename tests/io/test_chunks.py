@@ -166,6 +166,21 @@ def test_missing_cells_of_arrays_and_parquet_are_named_by_row(tmp_path):
     assert "'x2' (2 rows, the first at row 4)" in said(lambda file: open_rows(file), as_npy(tmp_path, values))[0]
 
 
+def test_parquet_without_groups_of_rows_has_no_rows(tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.ParquetWriter(tmp_path / "t.parquet", arrow.schema([("a", arrow.float64())])).close()
+    with pytest.raises(InputError, match="has no rows; at least 1 is needed"):
+        open_rows(tmp_path / "t.parquet", min_rows=1)
+
+
+@pytest.mark.parametrize(("width", "lines_of_sample"), [(10, 50), (2**20 - 1, 4)])
+def test_the_lines_that_are_looked_at_first_are_few_and_short_in_all(tmp_path, width, lines_of_sample):
+    (tmp_path / "t.csv").write_text(f"{'1' * width}\n" * 100)
+    with csv_file.opened(tmp_path / "t.csv") as lines:
+        assert len(lines.sample().lines) == lines_of_sample
+        assert len(list(lines)) == 100
+
+
 @pytest.mark.parametrize("change", ["shorter", "objects", "three axes"])
 def test_arrays_that_are_no_table_are_refused_as_ever(tmp_path, change):
     path = as_npy(tmp_path, X if change != "three axes" else X[None])

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import tracemalloc
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from isopleth.errors import InputError
 from isopleth.io import resume
-from isopleth.io.resume import Journal, refuse_begun
+from isopleth.io.resume import Journal, refuse_begun, table_fingerprint
 
 ABOUT = {"MODEL": "a", "FILE": "b"}
 
@@ -165,3 +169,24 @@ def test_a_new_file_that_does_not_fit_leaves_the_old_one(tmp_path, monkeypatch):
     assert [child.name for child in tmp_path.iterdir()] == ["r.partial"]
     with Journal(path, ABOUT) as journal:
         assert values_of(journal) == {"a": [[float(len(kept))]] * 50}
+
+
+def test_the_fingerprint_of_a_huge_table_reads_its_beginning_only(tmp_path):
+    def table(size: int = 2**26, changed: int | None = None, time: int = 0) -> Path:
+        path = tmp_path / "rows.csv"
+        with open(path, "wb") as file:
+            file.truncate(size)
+            if changed is not None:
+                file.seek(changed)
+                file.write(b"2")
+        os.utime(path, ns=(time, time))
+        return path
+
+    tracemalloc.start()
+    known = table_fingerprint(table())
+    top = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert top < 2**22
+    assert known == table_fingerprint(table())
+    for change in ({"size": 2**26 + 1}, {"changed": 2**20 - 1}, {"time": 1}):
+        assert table_fingerprint(table(**change)) != known

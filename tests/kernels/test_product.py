@@ -61,6 +61,8 @@ def test_overlaps_are_the_integrals_and_sums_of_products(factor):
         words = sum(math.prod(1.0 if c == code else 0.2 for code in (x[1], y[1])) for c in range(4))
         relative = Operator(convolution.kernel, np.array([x, y])).dense()[0, 1]
         assert math.exp(convolution.log_constant) * relative == pytest.approx(numeric * words, rel=1e-10)
+        separation = convolution.kernel.separation(np.array([x]), np.array([y]), Workspace())
+        assert convolution(separation)[0, 0] == pytest.approx(relative, rel=1e-13)
 
 
 @FACTORS

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_info
 
 from isopleth import InputError
 from isopleth.kernels import KERNELS, Gaussian, Laplacian
-from isopleth.operators import GRADIENT, LAPLACIAN, LOG_GRADIENT, LOG_SUM, VALUE, Operator
+from isopleth.operators import GRADIENT, LAPLACIAN, LOG_GRADIENT, LOG_LAPLACIAN, LOG_SUM, VALUE, Operator
 
 KERNEL_LIST = list(KERNELS.values())
 
@@ -89,6 +89,9 @@ def test_log_sums_where_the_sum_underflows(kernel):
     slope = -np.ones_like(s) if isinstance(kernel, Gaussian) else -1 / np.sqrt(s)
     want = np.einsum("ij,ijk->ik", share * slope, x[:, None] - y)
     np.testing.assert_allclose(state[:, 2:] / state[:, 1:2], want, rtol=1e-10)
+    state = Operator(kernel, x, y, block=LOG_LAPLACIAN).matvec(np.log(a))
+    ratio = s - 4 if isinstance(kernel, Gaussian) else 1 - 3 / np.sqrt(s)  # of the Laplacian of k to k
+    np.testing.assert_allclose(state[:, 2] / state[:, 1], np.sum(share * ratio, axis=1), rtol=1e-9)
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 6), st.integers(1, 8))

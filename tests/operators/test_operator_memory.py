@@ -8,6 +8,7 @@ import pytest
 from isopleth import SOSREP, Gaussian, Laplacian
 from isopleth.kernels import SDO
 from isopleth.operators import GRADIENT, LAPLACIAN, VALUE, Operator
+from isopleth.operators.tiles import HOST_TILE, SCRATCH_TILES, scratch, tile_within
 
 
 def peak(run):
@@ -33,6 +34,20 @@ def test_scratch_follows_the_limit(kernel, limit):
     x, v = np.random.default_rng(0).normal(size=(1500, 5)), np.ones(1500)
     inputs = 1500 * 8 * 40  # points with both factors of their distances, one of them on its way, and a few vectors
     assert peak(lambda: Operator(kernel, x, memory_limit=limit, n_jobs=2).store().matvec(v)) < limit + inputs
+
+
+@pytest.mark.parametrize("numbers", [0, 100, 2000, 1e5])
+def test_a_tile_has_one_pair_at_least_and_otherwise_fits(numbers):
+    tile = tile_within(numbers, 3, HOST_TILE, SCRATCH_TILES)
+    assert tile == (1, 1) or scratch(tile, 3, SCRATCH_TILES) <= numbers
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_matrix_is_kept_if_it_fits_beside_the_scratch_of_every_thread(n_jobs):
+    x = np.random.default_rng(0).normal(size=(1500, 5))
+    needed = 8 * (1500**2 + n_jobs * scratch(HOST_TILE, 5, SCRATCH_TILES))
+    for limit, stored in [(needed, True), (needed - 1, False)]:
+        assert Operator(Gaussian(), x, memory_limit=limit, n_jobs=n_jobs).store().stored is stored
 
 
 @pytest.mark.parametrize("block", [VALUE, GRADIENT], ids=repr)

@@ -16,6 +16,7 @@ from isopleth.operators import (
     GRADIENT_OF_LAPLACIAN,
     Operator,
 )
+from isopleth.operators.vector_blocks import PairedGradient, PairedHessian
 
 SMOOTH = ["gaussian", "imq", "matern52", "matern72"]
 BLOCKS = [GRADIENT, GRADIENT_OF_LAPLACIAN, FLUX, FLUX_OF_LAPLACIAN, CURL_FREE, BILAPLACIAN]
@@ -73,6 +74,26 @@ def test_blocks_agree_with_the_literal_form(name, block, dim):
     close(
         Operator(KERNELS[name], x, y, block=block, n_jobs=2).matvec(v), dense(KERNELS[name], x, y, v, block), tol=1e-9
     )
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+@pytest.mark.parametrize("dim", [1, 3, 9])
+@pytest.mark.parametrize("apart", [0.0, 1e5])
+def test_blocks_with_coefficients_of_rows_agree_with_the_literal_form(name, dim, apart):
+    rng = np.random.default_rng(dim)
+    x, y = rng.normal(size=(40, dim)), rng.normal(size=(70, dim))
+    x[:20] = y[5:25]
+    x[30:] += apart
+    y[60:] += apart
+    u = x[:, None, :] - y[None, :, :]
+    _, p1, p2, _, _ = derivatives(KERNELS[name].bind(dim), np.sum(u**2, axis=2))
+    a, v = rng.normal(size=(40, 2)), rng.normal(size=(70, 2))
+    got = Operator(KERNELS[name], x, y, block=PairedGradient(a)).matvec(v)[:, :dim]
+    close(got, np.einsum("ik,jk,ij,ijd->id", a, v, 2 * p1, u))
+    a, v = rng.normal(size=(40, dim)), rng.normal(size=70)
+    got = Operator(KERNELS[name], x, y, block=PairedHessian(a)).matvec(v)[:, :dim]
+    hessian = 2 * p1[..., None, None] * np.eye(dim) + 4 * p2[..., None, None] * u[..., :, None] * u[..., None, :]
+    close(got, np.einsum("ijde,ie,j->id", hessian, a, v))
 
 
 @pytest.mark.parametrize("block", [GRADIENT, FLUX], ids=repr)

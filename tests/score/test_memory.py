@@ -1,17 +1,18 @@
 """Scores with a kernel at every row stay within their memory limit, whatever path that leaves them."""
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from isopleth import KEF, SSGE, KernelScore, NuMethod, Tikhonov
+from isopleth import KEF, SSGE, KernelScore, NuMethod, Stein, Tikhonov
 from isopleth.kernels import IMQ
 from isopleth.operators import Operator, vector_blocks
 from isopleth.operators.vector_blocks import CURL_FREE
 from isopleth.score import selection
 from isopleth.score.spaces import SPACES
-from isopleth.score.system import MemoryPlan
+from isopleth.score.system import LEAST_BASIS, MemoryPlan, SampleSystem
 
 
 def rows(n, d, seed=0):
@@ -67,6 +68,30 @@ def test_a_splitting_that_does_not_fit_is_left_out():
     limit = 2 * MemoryPlan.of(SPACES["curl_free"](IMQ(dim=20), n_jobs=1), *X.shape).pairs + 2**24
     model = KEF(alpha=0.1, truncated=False, memory_limit=limit, n_jobs=1)
     assert peak(model.fit, X) <= limit + X.nbytes
+
+
+def test_a_plan_counts_every_vector_that_is_kept():
+    space = SPACES["curl_free"](IMQ(dim=20), n_jobs=1, memory_limit=2**28)
+    plan, more = (MemoryPlan.of(space, 1100, 20, beside=beside) for beside in (0, 3))
+    assert plan.stores
+    assert plan.fixed > plan.scratch
+    assert more.fixed - plan.fixed == 3 * 8 * 1100 * 20
+    assert plan.basis - more.basis == 3  # what is kept beside takes the room of as many Krylov vectors
+    least = replace(plan, limit=plan.to_store)
+    assert least.stores
+    assert least.basis == LEAST_BASIS
+    assert not replace(plan, limit=plan.to_store - 1).stores
+
+
+def test_a_system_plans_for_no_vectors_beside_its_own():
+    space, X = SPACES["curl_free"](IMQ(dim=3), n_jobs=1), rows(50, 3)
+    assert SampleSystem(space, X, np.full(50, 1 / 50)).plan == MemoryPlan.of(space, 50, 3, beside=0)
+
+
+def test_scores_of_new_rows_by_refits_stay_within_the_limit():
+    model = Stein(out_of_sample="augmented", memory_limit=2**22, n_jobs=1).fit(rows(200, 2))
+    new = rows(10_000, 2, seed=1)
+    assert peak(model.grad_log_density, new) <= 2**22 + 10 * new.nbytes  # all rows at once would take 64 MiB
 
 
 def test_the_limit_changes_nothing_but_rounding():

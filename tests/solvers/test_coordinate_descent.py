@@ -39,6 +39,11 @@ def test_the_root_loses_no_digits(c):
     assert 2.0 * root**2 + c * root == pytest.approx(1e-3, rel=1e-6 if c < -1 else 1e-12, abs=1e3 if c < -1 else 0.0)
 
 
+@pytest.mark.parametrize("c", [0.5, 2.0])
+def test_the_root_loses_no_digits_where_the_kernel_is_almost_zero(c):
+    assert _positive_root(1e-12, c, 1.0) == pytest.approx(1 / c - 1e-12 / c**3, rel=1e-15)  # Taylor series in k
+
+
 def test_negative_kernels_with_one_far_row_are_solved_in_few_sweeps(far_cluster):
     for distance in np.linspace(3, 12, 10):
         op, w = far_cluster(distance)

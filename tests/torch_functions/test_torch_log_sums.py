@@ -22,7 +22,7 @@ def plain(name, x, y, w, scale):
 
 
 @pytest.mark.parametrize("name", LOGS)
-@pytest.mark.parametrize("dim", [2, 5])
+@pytest.mark.parametrize("dim", [1, 2, 5])
 @pytest.mark.parametrize("shift", [0.0, 300.0])
 def test_value_and_gradients_are_those_of_logsumexp_also_where_the_sum_underflows(name, dim, shift):
     x, y, w = points(30, dim, shift=shift), points(40, dim, seed=1), points(40, seed=2)
@@ -45,6 +45,12 @@ def test_the_shares_of_the_weights_add_up_to_one():
     x, y, w = points(7, 4), points(300, 4, seed=1), points(300, seed=2)
     log_kernel_sum("gaussian", x, y, w).sum().backward()
     assert float(w.grad.sum()) == pytest.approx(7.0, rel=1e-13)
+
+
+def test_no_weights_are_weights_of_one():
+    x, y = points(6, 1), points(9, 1, seed=1)
+    want = plain("gaussian", x, y, torch.zeros(9, dtype=torch.float64), 1.0)
+    torch.testing.assert_close(log_kernel_sum("gaussian", x, y), want)
 
 
 def test_weights_of_zero_count_for_nothing():
