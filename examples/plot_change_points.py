@@ -23,12 +23,12 @@ season = 2.0 * np.sin(2.0 * np.pi * np.arange(450) / 12)
 series = 4.0 * (np.arange(450) >= 150) + season + noise
 
 # %%
-# The detector is told nothing about the season, the noise or the number of changes.
+# The season, the noise and the number of changes are not given to the detector.
 
 detector = ChangePointDetector(random_state=0).fit(series)
 print(detector.result_)
 for name, column in detector.result_.table().items():
-    print(f"{name:>8}", column if column.dtype.kind in "iU" else column.round(2))
+    print(f"{name:>8}", column.round(2) if column.dtype.kind == "f" else column)
 
 # %%
 # Lines mark the first step after each change. The lower panel shows the score curve:
