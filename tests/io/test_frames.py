@@ -82,7 +82,7 @@ class TestFormats:
         assert "damaged or cut short" in refusal(write(tmp_path, gzip.compress(TEXT.encode())[:-9], "t.csv.gz"))
         assert "its content is not" in refusal(write(tmp_path, TEXT, "t.csv.gz"))
 
-    @pytest.mark.parametrize("content", [TEXT.encode(), gzip.compress(TEXT.encode())])
+    @pytest.mark.parametrize("content", [TEXT.encode(), gzip.compress(TEXT.encode())], ids=["text", "gzip"])
     def test_standard_input(self, monkeypatch, content):
         monkeypatch.setattr(source, "_read", [])
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
