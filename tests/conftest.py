@@ -13,6 +13,8 @@ import pytest
 hypothesis.settings.register_profile("isopleth", deadline=None, max_examples=25, derandomize=True)
 hypothesis.settings.load_profile("isopleth")
 
+os.environ.pop("COLUMNS", None)  # without the width of a terminal, tables have one row a line
+
 
 @pytest.fixture(scope="session")
 def shared() -> Path:

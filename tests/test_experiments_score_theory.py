@@ -32,6 +32,7 @@ def test_errors_fall_with_rows():
     assert (many < few).all()
 
 
+@pytest.mark.slow
 def test_the_command_prints_three_tables(tmp_path, capsys):
     assert score_theory.main(["--quick", "--runs", "1", "--out", str(tmp_path / "out.txt")]) == 0
     printed = capsys.readouterr().out

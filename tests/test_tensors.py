@@ -313,7 +313,7 @@ def test_tensors_that_cannot_be_used_are_refused():
         (X[:1], "1 sample"),
     ):
         with pytest.raises(ValueError, match=words):
-            SOSREP().fit(refused)
+            RandomFeatureSOSREP().fit(refused)
 
 
 def test_devices_without_float64_are_refused():

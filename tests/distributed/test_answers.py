@@ -75,7 +75,7 @@ def test_refusals(models):
     bad = X.copy()
     bad[70, 1] = np.nan
     with pytest.raises(InputError, match=r"partition 1: X contains NaN in column 1 \(1 row\)"):
-        distributed.score_samples(model, da.from_array(bad, chunks=(50, 2))).compute()
+        distributed.difference(models["difference"], da.from_array(bad, chunks=(50, 2))).compute()
     with pytest.raises(InputError, match="KDE has no p_values"):
         distributed.p_values(model, lazy)
     with pytest.raises(InputError, match="no Dask collection"):

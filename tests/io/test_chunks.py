@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from isopleth.errors import InputError
 from isopleth.io import csv_file, open_rows, read_table
+from isopleth.io.source import unpacked
 
 X = np.random.default_rng(0).normal(size=(700, 3))
 X[5] = [1e30, -0.0, 1e-30]
@@ -176,7 +177,7 @@ def test_parquet_without_groups_of_rows_has_no_rows(tmp_path):
 @pytest.mark.parametrize(("width", "lines_of_sample"), [(10, 50), (2**20 - 1, 4)])
 def test_the_lines_that_are_looked_at_first_are_few_and_short_in_all(tmp_path, width, lines_of_sample):
     (tmp_path / "t.csv").write_text(f"{'1' * width}\n" * 100)
-    with csv_file.opened(tmp_path / "t.csv") as lines:
+    with csv_file.opened(unpacked(tmp_path / "t.csv")) as lines:
         assert len(lines.sample().lines) == lines_of_sample
         assert len(list(lines)) == 100
 

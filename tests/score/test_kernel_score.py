@@ -273,7 +273,7 @@ def test_memory_limit_changes_nothing_but_the_memory():
     np.testing.assert_allclose(one.grad_log_density(x), other.grad_log_density(x), rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("shape", [(8, 20), (2, 3), (3, 3), (30, 20)])
+@pytest.mark.parametrize("shape", [(8, 20), (2, 3), (3, 3), pytest.param((30, 20), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("regularizer", REGULARIZERS[:4], ids=repr)
 def test_rows_that_are_no_more_than_their_columns(shape, regularizer):
     """Solved in their span, and the same as a fit in all columns, which the literal form is."""

@@ -60,7 +60,8 @@ def test_the_fit_is_that_of_what_was_chosen():
         path = chosen.search_path_
         given = KernelScore(regularizer=path.regularizer, length_scale=path.length_scale, base=path.base).fit(X)
         assert given.regularizer_ == chosen.regularizer_
-        np.testing.assert_array_equal(given.grad_log_density(X + 0.1), chosen.grad_log_density(X + 0.1))
+        # The rows are in another order, in which sums round differently.
+        np.testing.assert_allclose(given.grad_log_density(X + 0.1), chosen.grad_log_density(X + 0.1), rtol=1e-10)
         np.testing.assert_array_equal(chosen.length_scale_, path.length_scale)
         assert (chosen.base_ is None) == (path.base is None)
         assert not hasattr(given, "search_path_")

@@ -46,6 +46,7 @@ def test_single_precision_takes_few_steps_more_and_stops_at_the_limit():
     assert solved(s, 1e-3, 1e-12, max_iter=5)[1] == 5
 
 
+@pytest.mark.slow
 def test_what_single_precision_cannot_do_double_precision_does():
     s = build(scale=0.05, kernel="gaussian")  # all slopes near 1: S is singular in single precision
     _, _, residual = solved(s, 1e-9, 1e-5)

@@ -49,6 +49,7 @@ def run(program):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the process's peak from /proc")
+@pytest.mark.slow
 def test_forward_and_backward_of_8192_points_stay_far_below_the_matrix():
     assert float(run(PEAK)) < 300.0  # MiB; one matrix of all pairs is 512
 

@@ -187,7 +187,7 @@ class ChangePointDetector(BaseEstimator):
     >>> rng = np.random.default_rng(0)
     >>> series = np.concatenate([rng.normal(size=100), rng.normal(2.0, size=80), rng.normal(2.0, 4.0, size=120)])
     >>> ChangePointDetector(random_state=0).fit(series).result_
-    ChangePoints(100 (level), 180 (scatter))
+    ChangePoints(100 (level), 181 (scatter))
     """
 
     change_points_: np.ndarray
