@@ -10,7 +10,7 @@ demo: .venv-demo/ready
 	.venv-demo/bin/isopleth demo
 
 test: .venv-test/ready lint
-	.venv-test/bin/python -m pytest -m "not slow" --cov --cov-report=term
+	.venv-test/bin/python -m pytest -m "not slow" -n auto --cov --cov-report=term
 
 test-all: .venv-test/ready
 	.venv-test/bin/python -m pytest
