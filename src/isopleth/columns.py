@@ -43,7 +43,7 @@ _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday",
 
 @dataclass(frozen=True)
 class Column:
-    """What a column of a table is taken as.
+    """Kind and encoding of a column of a table.
 
     Parameters
     ----------
@@ -210,12 +210,12 @@ class TableColumns:
 
     @property
     def numeric_names(self) -> list[str]:
-        """What the columns of :attr:`EncodedTable.numeric` are called."""
+        """Names of the columns of :attr:`EncodedTable.numeric`."""
         return [str(column.name) for column in self.columns if column.kind != "categorical"]
 
     @property
     def categorical_names(self) -> list[str]:
-        """What the columns of :attr:`EncodedTable.codes` are called."""
+        """Names of the columns of :attr:`EncodedTable.codes`."""
         return [
             str(column.name) if cycle is None else f"{column.name} ({cycle})"
             for column in self.columns
@@ -405,7 +405,7 @@ def library_of(X: Any) -> str | None:
 
 
 def is_table_of_kinds(X: Any) -> bool:
-    """Whether `X` is a frame with columns that are not numbers or with missing cells; false for arrays and complete numbers."""
+    """Tell whether `X` is a frame with missing cells or columns other than numbers; false for arrays."""
     frame = _frame(X)
     if frame is None:
         return False
@@ -420,7 +420,7 @@ def is_table_of_kinds(X: Any) -> bool:
 
 
 def holds_numbers_only(X: Any) -> bool:
-    """Whether every column of a frame holds numbers."""
+    """Tell whether every column of a frame holds numbers."""
     frame = _frame(X)
     return frame is not None and all(_holds_numbers(frame.get_column(name)) for name in frame.columns)
 
@@ -623,7 +623,7 @@ class _Cells:
 
 
 def _absent(cell: Any) -> bool:
-    """Whether a cell is None, NaN, NaT or the NA of pandas, which cannot even be compared with itself."""
+    """Tell whether a cell is None, NaN, NaT or the NA of pandas, which cannot be compared with itself."""
     return cell is None or type(cell).__name__ == "NAType" or bool(cell != cell)
 
 
@@ -736,7 +736,7 @@ def _decide_text(cells: _Cells, keep_identifiers: bool, notes: list[str]) -> Col
 
 
 def _is_numbers(words: Counter, strange: set[str], known: int) -> bool:
-    """Whether nearly all cells are numbers."""
+    """Tell whether nearly all cells are numbers."""
     count = sum(words[word] for word in strange)
     return count < known and (not strange or count <= (1.0 - _NUMBERS_SHARE) * known or strange <= _MISSING_NUMBERS)
 
@@ -752,7 +752,7 @@ def _category(cells: _Cells) -> Column | str:
 
 
 def _counts_rows(cells: _Cells) -> bool:
-    """Whether whole numbers are all distinct and are named as an identifier or count the rows."""
+    """Tell whether whole numbers are all distinct and are named as an identifier or count the rows."""
     values = cells.values
     if len(values) < _FEWEST or not np.isfinite(values).all() or len(np.unique(values)) < len(values):
         return False

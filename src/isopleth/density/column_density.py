@@ -621,7 +621,7 @@ def _one_a_row(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _quantile(cumulative: Callable[[float], float], level: float, low: float, high: float) -> float:
-    """Where a continuous distribution function passes `level`, by the Illinois form of the secant rule."""
+    """Find where a continuous distribution function passes `level`, by the Illinois form of the secant rule."""
     width = max(1.0, high - low)
     while cumulative(low) > level:
         low -= width

@@ -372,11 +372,11 @@ class KernelDensity(DensityEstimator):
         return tags
 
     def _takes_kinds(self) -> bool:
-        """Whether words and missing cells can be fitted."""
+        """Tell whether words and missing cells can be fitted."""
         return self._is_product()
 
     def _is_product(self) -> bool:
-        """Whether the kernel is a product over columns, which words and missing cells need."""
+        """Tell whether the kernel is a product over columns, which words and missing cells need."""
         try:
             return factor_of(get_kernel(self.kernel)) is not None
         except InputError:
@@ -388,7 +388,7 @@ class KernelDensity(DensityEstimator):
 
     @property
     def _instead(self) -> str:
-        """What takes missing cells where this estimator does not."""
+        """Name the estimators that take missing cells."""
         return _PRODUCTS
 
     @abstractmethod
@@ -502,7 +502,7 @@ class KernelDensity(DensityEstimator):
 
     @property
     def _of_kinds(self) -> bool:
-        """Whether the fit was to a table with words or missing cells."""
+        """Tell whether the fit was to a table with words or missing cells."""
         return hasattr(self, "_points")
 
     def _table_density(self, columns: TableColumns | None = None, density: ColumnDensity | None = None) -> TableDensity:
@@ -527,7 +527,7 @@ class KernelDensity(DensityEstimator):
         return ColumnDensity(kernel, points, coefficients, squared, memory_limit=self.memory_limit, n_jobs=self.n_jobs)
 
     def _by_columns(self, table: Table) -> bool:
-        """Whether rows need the density of a table: for words or missing cells, and for kernels that are no radial ones."""
+        """Tell whether rows need the density of a table: for words, missing cells and kernels that are not radial."""
         return self._of_kinds or bool(table.missing.any()) or self._kernel.by_columns
 
     def _enter(self, X: Any) -> tuple[Table, np.ndarray, np.ndarray]:

@@ -290,7 +290,7 @@ class TableDensity:
         return lower, upper
 
     def intervals(self, rows: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-        """Ends of the intervals of encoded rows, by column of the table."""
+        """Return the limits of the intervals of encoded rows, by column of the table."""
         points = self._checked_points(rows)
         ends = []
         for end in self.density.impute_interval(points, level, self._own(points)):
@@ -318,7 +318,7 @@ class TableDensity:
         )
 
     def _encoded_places(self, places: Sequence[int]) -> np.ndarray:
-        """Where columns of the table stand among the encoded ones, numeric ones first."""
+        """Return the positions of columns of the table among the encoded ones, numeric columns first."""
         where = np.empty(len(self.columns.columns), dtype=np.intp)
         where[self.columns.order] = np.arange(len(where))
         return where[list(places)]

@@ -66,7 +66,7 @@ def heat_rho(rho: np.ndarray, sizes: np.ndarray, factor: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class TableFit:
-    """What a fit to a table leaves.
+    """Result of a fit to a table.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""Where a series changes."""
+"""Change points of a series."""

@@ -1,4 +1,4 @@
-"""What differs between the segments beside a change, and in which columns."""
+"""Differences between the segments beside a change, and their columns."""
 
 from __future__ import annotations
 

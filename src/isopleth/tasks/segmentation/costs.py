@@ -55,7 +55,7 @@ class Noise:
         return float(np.log(self.variances[:-1]).sum())
 
     def innovations(self, residuals: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-        """What the past within each segment leaves unpredicted, all of one variance."""
+        """Return the prediction errors within each segment, scaled to one variance."""
         out = np.empty(len(residuals))
         for start, end in pairwise(bounds):
             own = residuals[start:end]
@@ -183,7 +183,7 @@ class SegmentCosts:
         return out
 
     def _first_steps(self, precision: np.ndarray) -> np.ndarray:
-        """What the steps without a full past add, by the start of the segment."""
+        """Return the cost of the steps without a full past, by the start of the segment."""
         size = len(self._terms)
         out = np.zeros((size * (size + 1) // 2, len(self.noises), self.n + 1))
         for i in range(max(self._of_order)):

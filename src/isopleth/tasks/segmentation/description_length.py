@@ -54,7 +54,7 @@ class Description:
 
     @property
     def innovations(self) -> np.ndarray:
-        """What is left unpredicted, each over the scatter of its segment."""
+        """Return the prediction errors, each divided by the scatter of its segment."""
         return self.location.innovations
 
 

@@ -53,7 +53,7 @@ class Pricing:
         return self._moving - self.costs.coefficients * segments
 
     def _without_data(self, changes: int) -> float:
-        """What a segmentation costs before it is seen how well it fits."""
+        """Return the cost of a segmentation without its fit to the data."""
         return (changes * self.per_change if changes else 0.0) + self._fixed
 
     def total(self, bounds: np.ndarray) -> float:
@@ -66,7 +66,7 @@ class Pricing:
         return float(_added(self._without_data(len(bounds) - 2), prices))
 
     def gain_of_one_change(self) -> float:
-        """By how much the best single change makes the whole cheaper; negative where it does not."""
+        """Return the saving of the best single change; negative if there is none."""
         place = np.arange(self.shortest, self.n - self.shortest + 1)
         freedom = self._freedom(2)
         if not len(place) or freedom < 1:

@@ -1,4 +1,4 @@
-"""What is taken off a column before it is segmented: growth in proportion, a season, single wild values."""
+"""Components removed from a column before segmentation: growth in proportion, a season, single wild values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ABSURD = 1e9
 
 
 def repeats_exactly(column: np.ndarray) -> bool:
-    """Whether a column is constant, or one cycle over and over up to rounding: no noise is left to hold a change against."""
+    """Tell whether a column is constant or repeats one cycle up to rounding, so that it has no noise."""
     low, high = column.min(), column.max()
     if low == high:
         return True
@@ -44,7 +44,7 @@ def without_absurd_values(values: np.ndarray) -> np.ndarray:
 
 
 def grows_in_proportion(column: np.ndarray) -> bool:
-    """Whether the logarithm makes the steps of a positive column more alike, by their Laplace likelihoods.
+    """Tell whether the logarithm makes the steps of a positive column more alike, by their Laplace likelihoods.
 
     Absolute values are what counts in it, so that a few steps that are changes weigh little.
     """
