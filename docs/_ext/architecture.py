@@ -12,6 +12,7 @@ from matplotlib.patches import FancyBboxPatch
 
 LAYERS = [
     {"cli": ("command line", 0.5)},
+    {"report": ("pages of results", 0.5)},
     {
         "tasks": ("questions of users", 1 / 8),
         "plotting": ("pictures", 3 / 8),
@@ -37,12 +38,14 @@ SHARED = {
     "first_pass": "moments and a sample",
     "streaming": "partial fits",
     "io": "files",
+    "results": "tables, JSON, pages",
     "datasets": "example data",
     "errors": "exceptions, warnings",
 }
 
-LATE_IMPORTS = {("density", "plotting"), ("difference", "plotting"), ("tasks", "plotting")}
-# Imports that point upwards, inside functions: `plot()` of an estimator or a result imports its plotting function when called.
+LATE_IMPORTS = {("density", "plotting"), ("difference", "plotting"), ("tasks", "plotting"), ("results", "report")}
+# Imports that point upwards, inside functions: `plot()` of an estimator or a result imports its plotting function when called,
+# and `report()` of a result the package that writes pages.
 
 
 _SHARED_WIDTH = 5

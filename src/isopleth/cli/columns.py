@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from isopleth.cli.answers import keep_columns
 from isopleth.cli.messages import say
 from isopleth.cli.options import TableOptions
 from isopleth.columns import MISSING_WORDS, TableColumns
@@ -140,6 +141,7 @@ def _kinds(path: Path, frame: Frame, options: TableOptions) -> TableColumns:
     except InputError as error:  # rows of a file have lines, those of a frame are counted from 0
         message = re.sub(r"\bin row (\d+)\b", lambda found: f"at {frame.place(int(found[1]))}", str(error))
         raise InputError(f"{path}: {message}") from None
+    keep_columns(kinds)
     notes = [*frame.notes, *kinds.notes]
     if kinds.left_out or notes:
         say(kinds.summary(len(frame.data)))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
 import numpy as np
 
+from isopleth.cli.answers import answer, write_page
 from isopleth.cli.columns import read_numbers
 from isopleth.cli.messages import Stages, naming_columns
 from isopleth.cli.numbers import ColumnNumbers, p_value
@@ -34,9 +34,11 @@ def compare(
     permutations: int,
     row_numbers: bool,
     raw_text: bool,
+    report: Path | None,
+    as_json: bool,
 ) -> None:
     """Test whether two tables differ and report where."""
-    outputs = Outputs(rows=out, figure=plot)
+    outputs = Outputs(rows=out, figure=plot, page=report)
     for name, path in (("A", a), ("B", b)):  # one after the other: a table may be compared with itself
         outputs.check({name: path})
     with Stages(["reading", "testing", "columns", "interval", "writing"]) as stage:
@@ -58,7 +60,11 @@ def compare(
             write_table(out, {"file": files, **where, "difference": difference}, raw_text=raw_text)
         if plot and figure is not None:
             save_figure(figure, plot)
-    click.echo(report(result, first, second, interval, top))
+        if report:
+            notes = [f"{interval[0].upper()}{interval[1:]}."] * bool(interval)
+            write_page(result, report, [a, b], labels=(a.name, b.name), notes=notes)
+    text = report_text(result, first, second, interval, top)
+    answer(text, result, as_json, before=str(a), after=str(b), distance=interval or None)
 
 
 def read_both(a: Path, b: Path, options: TableOptions) -> tuple[Table, Table]:
@@ -109,7 +115,7 @@ def distance(result: TwoSampleResult) -> str:
     return f"squared L2 distance of the densities: {low:.3g} to {high:.3g} (95 % confidence)"
 
 
-def report(result: TwoSampleResult, first: Table, second: Table, interval: str, top: int) -> str:
+def report_text(result: TwoSampleResult, first: Table, second: Table, interval: str, top: int) -> str:
     """Return the text that a run prints."""
     names = [printable(name) for name in first.names]
     n, m = result.sizes

@@ -16,6 +16,7 @@ from isopleth.io.tables import Table
 from isopleth.length_scales import robust_z
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 from isopleth.tasks.anomaly.explanation import Explanation
+from isopleth.tasks.anomaly.result import Anomalies
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +68,12 @@ class Findings:
     def places(self) -> dict[str, np.ndarray]:
         """Return the columns that say where the rows stand in the file."""
         return places(len(self.scores), self.table.lines, row_numbers=self.row_numbers)
+
+    def result(self, fdr: float, rule: str) -> Anomalies:
+        """Return the findings as a result with a table, JSON and a page."""
+        table = self.table
+        found = (table.names, table.values, self.scores, self.p_values, self.labels, self.certain, fdr, rule)
+        return Anomalies(*found, self.places(), self.explanation, self.explained_rows)
 
     def columns(self) -> dict[str, np.ndarray]:
         """Return the columns of a file of results."""
@@ -129,7 +136,7 @@ _MEANING_OF_RISE = (
 )
 
 
-def report(findings: Findings, top: int, rule: str, meaning: str) -> str:
+def report_text(findings: Findings, top: int, rule: str, meaning: str) -> str:
     """Return the text that a run prints.
 
     Parameters

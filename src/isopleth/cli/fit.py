@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 import isopleth
+from isopleth.cli.answers import about_run, print_json
 from isopleth.cli.columns import open_numbers
 from isopleth.cli.commands import DENSITY_SIZE
 from isopleth.cli.messages import Stages, naming_columns, resumable
@@ -40,6 +41,7 @@ def fit(
     length_scale: float | None,
     chunk_rows: int | None,
     resume: bool,
+    as_json: bool,
 ) -> None:
     """Fit a model to a table in chunks and save it."""
     partial = partial_path(out)
@@ -71,6 +73,10 @@ def fit(
             stage("writing")
             save(model, out)
             journal.remove()
+    if as_json:
+        about_model = {"kind": kind, "type": type(model).__name__, "size": size, "model": str(out)}
+        print_json(about_run("model", **about_model, rows=rows.n_rows, columns=rows.names))
+        return
     size_of_table = f"{counted(rows.n_rows, 'row')} of {counted(len(rows.names), 'column')}"
     click.echo(f"{type(model).__name__} of {size_of_table} in {printable(str(out))}")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sklearn.base import BaseEstimator
 
+from isopleth.cli.answers import check_report
 from isopleth.cli.findings import Findings
 from isopleth.errors import InputError
 from isopleth.io import check_target, save
@@ -17,12 +18,13 @@ from isopleth.plotting import check_figure_target, plot_anomalies, save_figure
 
 @dataclass(frozen=True)
 class Outputs:
-    """Paths of the files to write, None where not asked for, and whether text in CSV is left as it is."""
+    """Paths of the files to write, None where not asked for, and whether text in CSV is left as it is; commands write `page`."""
 
     rows: Path | None = None
     model: Path | None = None
     figure: Path | None = None
     raw_text: bool = False
+    page: Path | None = None
 
     def check(self, inputs: dict[str, Path | None]) -> None:
         """Refuse files that cannot be written, or that would replace another file of the same run.
@@ -37,13 +39,14 @@ class Outputs:
         InputError, MissingExtraError
             If any file cannot be written.
         """
-        refuse_same({**inputs, "--out": self.rows, "--save": self.model, "--plot": self.figure})
+        refuse_same({**inputs, "--out": self.rows, "--save": self.model, "--plot": self.figure, "--report": self.page})
         if self.rows:
             check_table_target(self.rows)
         if self.model:
             check_target(self.model)
         if self.figure:
             check_figure_target(self.figure)
+        check_report(self.page)
 
     def write(self, findings: Findings, detector: BaseEstimator) -> None:
         """Write what was asked for, each file whole or not at all."""

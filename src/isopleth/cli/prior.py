@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-import click
 import numpy as np
 
+from isopleth.cli.answers import answer, write_page
 from isopleth.cli.columns import read_for_model, read_numbers
 from isopleth.cli.messages import Stages, naming_columns
 from isopleth.cli.options import TableOptions
@@ -35,9 +35,11 @@ def prior(
     out: Path | None,
     plot: Path | None,
     raw_text: bool,
+    report: Path | None,
+    as_json: bool,
 ) -> None:
     """Estimate the shares of classes and report them."""
-    outputs = Outputs(rows=out, figure=plot)
+    outputs = Outputs(rows=out, figure=plot, page=report)
     outputs.check({"TRAIN": train, "TEST": test})
     with Stages(["reading", "fitting", "estimating", "writing"]) as stage:
         stage("reading")
@@ -54,10 +56,12 @@ def prior(
         # Drawn first: what cannot be drawn leaves no other file behind an error.
         figure = cast("Figure", plot_class_priors(priors).figure) if plot else None
         if out:
-            write_table(out, {name: np.array(column) for name, column in priors.to_dict().items()}, raw_text=raw_text)
+            write_table(out, priors._columns(), raw_text=raw_text)
         if plot and figure is not None:
             save_figure(figure, plot)
-    click.echo(report(priors, len(classes), labelled))
+        if report:
+            write_page(priors, report, [train, test])
+    answer(report_text(priors, len(classes), labelled), priors, as_json)
 
 
 def read_labelled(path: Path, target: str, options: TableOptions) -> tuple[Table, np.ndarray]:
@@ -82,7 +86,7 @@ def read_labelled(path: Path, target: str, options: TableOptions) -> tuple[Table
     return read_numbers(path, options, but=target if options.columns is None else None), read_labels(path, target)
 
 
-def report(priors: ClassPriors, labelled_rows: int, labelled: Table) -> str:
+def report_text(priors: ClassPriors, labelled_rows: int, labelled: Table) -> str:
     """Return the text that a run prints."""
     head = f"{counted(priors.rows, 'row')} without labels, {labelled_rows:,} with; {counted(len(labelled.names), 'column')}"
     numbers = zip(priors.classes.tolist(), priors.priors, priors.lower, priors.upper, strict=True)

@@ -10,6 +10,7 @@ import click
 import numpy as np
 
 import isopleth
+from isopleth.cli.answers import about_run, print_json
 from isopleth.cli.columns import read_for_model
 from isopleth.cli.messages import Stages, resumable
 from isopleth.cli.models import Answers, answers_of, columns_at_fit, of_this_version
@@ -34,6 +35,7 @@ def score(
     chunk_rows: int | None,
     resume: bool,
     row_numbers: bool,
+    as_json: bool,
 ) -> None:
     """Write the answers of a model for each row of a table."""
     refuse_same({"MODEL": model, "FILE": file, "--out": out, "the partial file": partial_path(out)})
@@ -67,6 +69,10 @@ def score(
             _write(out, answers, journal, row_numbers)
             unranked = _unranked(answers, journal)
             journal.remove()
+    if as_json:
+        values = {"rows": rows.n_rows, "answers": answers.names, "out": str(out), "unranked": unranked}
+        print_json(about_run("scores", **values))
+        return
     click.echo(f"{counted(rows.n_rows, 'row')}: {shortened(answers.names)} in {printable(str(out))}")
     if unranked:
         limit = "the range of the density" + " or its bounds" * answers.bounded

@@ -9,10 +9,9 @@ import numpy as np
 
 from isopleth.density import SOSREP
 from isopleth.errors import InputError
-from isopleth.length_scales import robust_z
 from isopleth.plotting.density import Isopleths, draw_isopleths
 from isopleth.plotting.style import BLACK, GREY, MASSES, VERMILLION, beyond_frame, halo, new_figure, write_note
-from isopleth.plotting.view import View, draw_dots, robust_range, some
+from isopleth.plotting.view import View, draw_dots, extreme_columns, robust_range, some
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,14 +90,11 @@ def plot_anomalies(
 
 def _view(values: np.ndarray, names: list[str], extreme: np.ndarray) -> View:
     """Return the varying columns, two at most, in which the `extreme` rows deviate most, in the order of the table."""
-    varying = np.flatnonzero(np.ptp(values, axis=0) > 0)
-    if not len(varying):
+    chosen = np.sort(extreme_columns(values, extreme)[:2])
+    if not len(chosen):
         raise InputError(
             "every column is constant in these rows, so there is no density to draw; draw rows that differ."
         )
-    # The logarithm keeps one row with one wild cell from choosing for all the others.
-    deviation = np.log1p(np.abs(robust_z(values[extreme], values)[:, varying])).mean(axis=0)
-    chosen = varying[np.sort(np.argsort(-deviation, kind="stable")[:2])]
     points = values[:, chosen]
     return View(points, [names[j] for j in chosen], *robust_range(points))
 

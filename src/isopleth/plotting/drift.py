@@ -47,10 +47,10 @@ def plot_drift(alarms: Any, ax: Axes | None = None) -> Axes:
     rows = alarms.first_row + np.arange(len(alarms.statistic))
     ax.plot(rows, alarms.statistic, color=BLUE, linewidth=0.9)
     ax.axhline(alarms.threshold, color=GREY, linewidth=0.9, linestyle="--", label="threshold")
-    raised = alarms.table()
     count = len(alarms)
     label = f"{count:,} alarm{'' if count == 1 else 's'}"
-    ax.plot(raised["row"], raised["statistic"], "o", color=VERMILLION, markersize=5, label=label, zorder=4)
+    heights = alarms.statistic[alarms.rows - alarms.first_row]
+    ax.plot(alarms.rows, heights, "o", color=VERMILLION, markersize=5, label=label, zorder=4)
     ax.set(xlabel="row", ylabel=f"distance of the last {alarms.window} rows")
     ax.set_ylim(bottom=0.0)
     ax.spines[["top", "right"]].set_visible(False)

@@ -40,6 +40,16 @@ class View:
         return points[:, 0], points[:, 1] if points.shape[1] == 2 else np.zeros(len(points))
 
 
+def extreme_columns(values: np.ndarray, extreme: np.ndarray) -> np.ndarray:
+    """Return the columns that vary, those first in which the rows with the numbers `extreme` deviate most from the others."""
+    varying = np.flatnonzero(np.ptp(values, axis=0) > 0)
+    if not len(varying):
+        return varying
+    # The logarithm keeps one row with one wild cell from choosing for all the others.
+    deviation = np.log1p(np.abs(robust_z(values[extreme], values)[:, varying])).mean(axis=0)
+    return varying[np.argsort(-deviation, kind="stable")]
+
+
 def robust_range(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the range of varying columns, without values that are far from all others."""
     middle = np.median(points, axis=0)

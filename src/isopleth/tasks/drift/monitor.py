@@ -284,7 +284,7 @@ class DriftMonitor(BaseEstimator):
             from a monitor with another reference.
         """
         check_is_fitted(self, "threshold_")
-        X = enter(self, X).rows
+        given, X = X, enter(self, X).rows
         state = self._own_state()
         first = state.rows
         parts, windows = [], []
@@ -296,7 +296,7 @@ class DriftMonitor(BaseEstimator):
         self.state_ = state
         names = plain_names(self) if windows else []
         columns = tuple(self._columns.changes(window, names) for window in windows)
-        return DriftAlarms(first, np.concatenate(parts), self.threshold_, len(state.block), columns)
+        return DriftAlarms(first, np.concatenate(parts), self.threshold_, len(state.block), columns).like(given)
 
     def _own_state(self) -> DriftState:
         if not isinstance(self.state_, DriftState) or self.state_.key != self._key:

@@ -20,6 +20,7 @@ from isopleth.entry import check_memory_limit, column_names, plain_names
 from isopleth.errors import DataWarning, InputError, listed
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs, map_threads
+from isopleth.results import Result, in_words
 from isopleth.tasks.two_sample.permutation import Basis, adjusted_p_values, p_value, tiles
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
 from isopleth.tasks.two_sample.separation import Separation, column_changes
@@ -141,7 +142,7 @@ def two_sample_test(
     names, sizes = plain_names(columns), problem.sizes
     scale = np.full(len(labels), np.nan)
     if len(samples.rows) == 1:  # all rows are equal
-        return TwoSampleResult(0.0, 1.0, sizes, names, permutations, 1, scale, {}, problem, 0)
+        return TwoSampleResult(0.0, 1.0, sizes, names, permutations, 1, scale, {}, problem, 0).like(X, Y)
     with ONE_BLAS_THREAD:
         scores = problem.scores
     statistics = scores.max(axis=0)
@@ -158,9 +159,11 @@ def two_sample_test(
         dict(zip(problem.score_names, scores[:, 0].tolist(), strict=True)),
         problem,
         best,
-    )
+    ).like(X, Y)
 
 
+# p-value up to which a difference is reported in words.
+_LEVEL = 0.05
 _ROWS_OF_INTERVAL, _CENTERS_OF_INTERVAL = 5000, 200
 _MOST_REPEATED = 0.5
 
@@ -173,7 +176,7 @@ class ConfidenceInterval(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TwoSampleResult:
+class TwoSampleResult(Result):
     """Result of :func:`two_sample_test`.
 
     Parameters
@@ -210,6 +213,36 @@ class TwoSampleResult:
     scores: dict[str, float]
     problem: TwoSampleProblem = field(repr=False)
     best: int
+
+    kind = "two_samples"
+
+    def _columns(self) -> dict[str, Any]:
+        """Return a row for each column of the samples, the largest change first: see :meth:`changes`."""
+        found = self.changes(alpha=1.0)
+        scores = dict(zip(self.names, self.witness.statistics, strict=True))
+        return found | {"statistic": np.array([scores[name] for name in found["column"]])}
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "pvalue": self.pvalue,
+            "statistic": self.statistic,
+            "rows": list(self.sizes),
+            "columns": self.names,
+            "permutations": self.n_permutations,
+            "rows_permuted_as_one": self.group,
+            "scores": self.scores,
+        }
+
+    def _sentences(self) -> list[str]:
+        n, m = self.sizes
+        if self.pvalue > _LEVEL:
+            first = f"No difference between the two samples ({n:,} and {m:,} rows) is shown: p = {self.pvalue:.3g}."
+            return [first, "That is no proof that they are equal; small samples show large differences only."]
+        first = f"The two samples ({n:,} and {m:,} rows) differ: p = {self.pvalue:.3g}."
+        named = self.changes(_LEVEL)["column"]
+        if not named:
+            return [first, "No column differs by itself: the difference is in how columns go together."]
+        return [first, f"{len(named)} of {len(self.names)} columns differ by themselves: {in_words(named)}."]
 
     def __repr__(self) -> str:
         return f"TwoSampleResult(statistic={self.statistic:.4g}, pvalue={self.pvalue:.4g})"
