@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,7 @@ def compare(
         stage("testing")
         with naming_columns(first.names):
             result = two_sample_test(first.values, second.values, n_permutations=permutations, random_state=0)
+        result = replace(result, names=first.names)
         stage("columns")
         witness = result.witness
         stage("interval")

@@ -18,6 +18,8 @@ _MOST_DOTS = 5000
 _MANY_DOTS = 1000
 # Robust standard deviations from the median at which the frame ends: one wild value must not shrink all others.
 _FARTHEST = 15.0
+# Rows that medians for the choice of columns are computed from.
+_MOST_OF_SCALE = 50_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +48,13 @@ def extreme_columns(values: np.ndarray, extreme: np.ndarray) -> np.ndarray:
     if not len(varying):
         return varying
     # The logarithm keeps one row with one wild cell from choosing for all the others.
-    deviation = np.log1p(np.abs(robust_z(values[extreme], values)[:, varying])).mean(axis=0)
+    deviation = np.log1p(np.abs(deviations_of(values[extreme], values)[:, varying])).mean(axis=0)
     return varying[np.argsort(-deviation, kind="stable")]
+
+
+def deviations_of(rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return robust deviations of rows from a table; of a large table, from some of its rows."""
+    return robust_z(rows, some(values, _MOST_OF_SCALE))
 
 
 def robust_range(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

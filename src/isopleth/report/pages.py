@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.length_scales import robust_z
 from isopleth.plotting.change_points import MEANINGS
-from isopleth.plotting.view import extreme_columns, robust_range, some
+from isopleth.plotting.view import deviations_of, extreme_columns, robust_range, some
 from isopleth.report.page import Chart, Page, PageTable, Series, thinned
 from isopleth.results import Result, cell_text, counted, in_words
 from isopleth.tasks.anomaly.result import Anomalies
@@ -98,7 +97,7 @@ def _telling_columns(found: Anomalies) -> list[int]:
     """Return the columns to show, in the order of the table; of many, those in which flagged rows deviate most."""
     if len(found.names) <= _MOST_COLUMNS:
         return list(range(len(found.names)))
-    names, numbers = found.numbers()
+    names, numbers = found.numbers
     ringed = found.order[: max(10, int(found.flagged.sum()))]
     first = [found.names.index(names[j]) for j in extreme_columns(numbers, ringed)[:_MOST_COLUMNS]]
     return sorted(first or range(_MOST_COLUMNS))
@@ -106,11 +105,11 @@ def _telling_columns(found: Anomalies) -> list[int]:
 
 def _values_text(found: Anomalies, rows: np.ndarray) -> list[str]:
     """Return the most extreme values of rows as text."""
-    names, numbers = found.numbers()
+    names, numbers = found.numbers
     if numbers.shape[1] == 0 or np.isnan(numbers).any():
         pairs = [list(zip(found.names, found.values[i], strict=True))[:_VALUES] for i in rows]
     else:
-        z = np.abs(robust_z(numbers[rows], numbers))
+        z = np.abs(deviations_of(numbers[rows], numbers))
         pairs = [
             [(names[j], numbers[i, j]) for j in np.argsort(-deviation, kind="stable")[:_VALUES]]
             for i, deviation in zip(rows, z, strict=True)
@@ -129,7 +128,7 @@ def _row_notes(found: Anomalies, rows: np.ndarray) -> list[str]:
 
 def _rows_chart(found: Anomalies) -> Chart | None:
     """Return dots of the rows in the two columns in which the flagged ones deviate most."""
-    names, numbers = found.numbers()
+    names, numbers = found.numbers
     flagged = found.order[found.flagged[found.order]]
     ringed = flagged if len(flagged) else found.order[:10]
     complete = numbers[:, ~np.isnan(numbers).any(axis=0)]

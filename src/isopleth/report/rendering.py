@@ -46,7 +46,9 @@ def render(page: Page, details: dict[str, str], share: float = 1.0) -> str:
     parts += [_chart(chart, k) for k, chart in enumerate(page.charts)]
     parts += [_table(table, k, share) for k, table in enumerate(page.tables[1:], start=1)]
     parts += [_used(page.used), _notes(page.notes), _details(details)]
-    data = json.dumps([_chart_data(chart, share) for chart in page.charts], separators=(",", ":"), allow_nan=False)
+    data = json.dumps(
+        [_chart_data(chart, share) for chart in page.charts], separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
     scripts = "".join(f"<script>{_asset(name)}</script>\n" for name in _SCRIPTS)
     return f"""<!DOCTYPE html>
 <html lang="en">

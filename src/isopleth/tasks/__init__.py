@@ -5,6 +5,7 @@ from __future__ import annotations
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 from isopleth.tasks.anomaly.explanation import Explanation
 from isopleth.tasks.anomaly.pyod import PyODAdapter
+from isopleth.tasks.anomaly.result import Anomalies
 from isopleth.tasks.change_points.detector import ChangePointDetector, ChangePoints
 from isopleth.tasks.class_prior.estimator import ClassPriorEstimator, ClassPriors
 from isopleth.tasks.drift.alarms import DriftAlarms
@@ -14,6 +15,7 @@ from isopleth.tasks.two_sample.separation import Separation
 from isopleth.tasks.two_sample.testing import ConfidenceInterval, TwoSampleResult, Witness, two_sample_test
 
 __all__ = [
+    "Anomalies",
     "AnomalyDetector",
     "AnytimeDriftMonitor",
     "AnytimeState",

@@ -75,13 +75,13 @@
   }
 
   function options(picture) {
-    const bars = picture.names.length > 0, mode = bars ? "x" : "xy";
+    const bars = picture.names.length > 0, shares = picture.series.some(s => s.style === "steps"), mode = bars ? "x" : "xy";
     const limits = { min: "original", max: "original" };
     return {
       animation: false, responsive: true, maintainAspectRatio: false, indexAxis: bars ? "y" : "x",
       interaction: { mode: "nearest", intersect: true },
       scales: { x: axis(picture.x, picture.log),
-        y: bars ? { ...axis(picture.y, false), type: "category", ticks: { color: colour("text"), autoSkip: false } } : axis(picture.y, false) },
+        y: bars ? { ...axis(picture.y, false), type: "category", ticks: { color: colour("text"), autoSkip: false } } : { ...axis(picture.y, false), min: shares ? 0 : undefined } },
       plugins: {
         legend: { display: picture.series.filter(s => s.name).length > 1, align: "start",
           labels: { color: colour("text"), usePointStyle: true, boxHeight: 7, filter: item => item.text !== "" } },
@@ -102,7 +102,7 @@
     const chart = new Chart(canvas, { type: picture.names.length ? "bar" : "scatter", data, options: options(picture), plugins: [plugin, verticals] });
     const section = canvas.closest("section");
     chart.words = section.querySelector(".reading");
-    chart.words.textContent = picture.names.length ? "" : "Drag over a part of the picture to enlarge it. Arrow keys step from point to point.";
+    chart.words.textContent = "Drag over a part of the picture to enlarge it. Arrow keys step from point to point.";
     return chart;
   }
 

@@ -55,7 +55,7 @@ class Anomalies(Result):
     >>> int(found.order[0]), int(found.certain.sum())
     (7, 1)
     >>> print(found.to_dict()["summary"][0])
-    9 of 300 rows are flagged: worth a look, as unlikely as the least likely thirtieth of ordinary rows.
+    10 of 300 rows are flagged: worth a look, as unlikely as the least likely thirtieth of ordinary rows.
     """
 
     names: list[str]
@@ -145,11 +145,12 @@ class Anomalies(Result):
         """
         from isopleth.plotting import plot_anomalies
 
-        names, numbers = self.numbers()
+        names, numbers = self.numbers
         return plot_anomalies(numbers, names, self.scores, self.p_values, self.labels)
 
+    @cached_property
     def numbers(self) -> tuple[list[str], np.ndarray]:
-        """Return names and values of the columns of numbers, NaN where a cell is missing."""
+        """Names and values of the columns of numbers, NaN where a cell is missing."""
         if self.values.dtype.kind == "f":
             return self.names, self.values
         found = {}
