@@ -9,8 +9,7 @@ import numpy as np
 from isopleth.cli.commands import MOST_FLAGGED
 from isopleth.cli.messages import say
 from isopleth.cli.models import matched_columns
-from isopleth.cli.numbers import ColumnNumbers, p_value
-from isopleth.cli.text import aligned, counted, places, shortened
+from isopleth.cli.text import ColumnNumbers, aligned, counted, p_value, places, shortened
 from isopleth.errors import printable
 from isopleth.io.tables import Table
 from isopleth.length_scales import robust_z

@@ -11,11 +11,10 @@ from scipy.linalg import toeplitz
 from scipy.stats import multivariate_normal
 
 from isopleth.tasks.segmentation.costs import Noise, SegmentCosts, fitted_noise, rounding_variance
-from isopleth.tasks.segmentation.description_length import describe
+from isopleth.tasks.segmentation.description_length import describe, price_of_shocks, tail_gain
 from isopleth.tasks.segmentation.dynamic import Pricing
 from isopleth.tasks.segmentation.preparation import grows_in_proportion, season, without_wild_values
 from isopleth.tasks.segmentation.segments import segment
-from isopleth.tasks.segmentation.shocks import price_of_shocks, tail_gain
 
 NOISES = [Noise(), Noise((0.6,)), Noise((0.7, -0.4)), Noise((-0.3, 0.5, 0.2))]
 

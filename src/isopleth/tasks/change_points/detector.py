@@ -19,7 +19,6 @@ from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.tasks.change_points.curve import along_series, score_curve
 from isopleth.tasks.change_points.kinds import kind_of_location, kind_of_shape
 from isopleth.tasks.change_points.legs import SHORTEST_SHAPES, Candidate, Scanned, cycle_of, merged, scans
-from isopleth.tasks.change_points.missing import filled_gaps
 from isopleth.tasks.segmentation.costs import Noise, SegmentCosts, fitted_noise
 from isopleth.tasks.segmentation.description_length import (
     MOST_LAGS,
@@ -31,7 +30,7 @@ from isopleth.tasks.segmentation.description_length import (
     unbroken,
 )
 from isopleth.tasks.segmentation.dynamic import Pricing
-from isopleth.tasks.segmentation.preparation import repeats_exactly, without_absurd_values
+from isopleth.tasks.segmentation.preparation import filled_gaps, repeats_exactly, without_absurd_values
 from isopleth.tasks.segmentation.segments import Segmentation
 
 if TYPE_CHECKING:

@@ -1,14 +1,15 @@
-"""The whole description of a series: its level and slope, then its scatter, with what may be taken off beforehand."""
+"""Description of a series by segments of level and slope, then of scatter, or by an autoregression with heavy-tailed shocks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import gammaln
 
+from isopleth.tasks.segmentation.costs import rounding_variance
 from isopleth.tasks.segmentation.preparation import grows_in_proportion, season, without_wild_values
 from isopleth.tasks.segmentation.segments import Segmentation, segment
-from isopleth.tasks.segmentation.shocks import price_of_shocks, tail_gain
 
 # Steps in which a scatter can be told from another.
 SHORTEST_SCATTER = 8
@@ -159,3 +160,59 @@ def _shocks_are_cheaper(found: Description) -> bool:
     segments = found.location.price + n * dim * np.log(2.0 * np.pi)
     segments += sum(tail_gain(column) for column in found.location.innovations.T)
     return bool(sum(price_of_shocks(column, MOST_LAGS) for column in found.prepared.T) < segments)
+
+
+FREEDOMS = (1.5, 2.0, 3.0, 5.0, 10.0)
+_STEPS = 15
+_SETTLED = 1e-4
+
+
+def _minus_twice_likelihood(innovations: np.ndarray, freedom: float, variance: float) -> float:
+    constant = gammaln(0.5 * (freedom + 1.0)) - gammaln(0.5 * freedom) - 0.5 * np.log(freedom * np.pi * variance)
+    tails = np.log1p(innovations**2 / (freedom * variance)).sum()
+    return float((freedom + 1.0) * tails - 2.0 * len(innovations) * constant)
+
+
+def tail_gain(innovations: np.ndarray) -> float:
+    """By how much Student's law makes innovations of mean square 1 cheaper than the normal one, at most 0."""
+    n = len(innovations)
+    normal = n * (1.0 + np.log(2.0 * np.pi))
+    prices = [0.0]
+    for freedom in FREEDOMS:
+        variance = 1.0
+        for _ in range(_STEPS):
+            weight = (freedom + 1.0) / (freedom + innovations**2 / variance)
+            variance = max(float(np.mean(weight * innovations**2)), 1e-8)
+        prices.append(_minus_twice_likelihood(innovations, freedom, variance) + np.log(n) - normal)
+    return min(prices)
+
+
+def price_of_shocks(column: np.ndarray, most_lags: int) -> float:
+    """Price of a whole column as one autoregression, around a constant or a line, whose innovations are of Student's law.
+
+    By reweighted least squares given the first values, which have the spread of the column.
+    """
+    floor = float(rounding_variance(column))
+    return min(
+        _of_order(column, degree, order, freedom, floor)
+        for degree in (0, 1)
+        for order in range(most_lags + 1)
+        for freedom in FREEDOMS
+    )
+
+
+def _of_order(column: np.ndarray, degree: int, order: int, freedom: float, floor: float) -> float:
+    n = len(column) - order
+    terms = [np.ones(n), *[np.linspace(-1.0, 1.0, n)] * degree, *(column[order - i : -i] for i in range(1, order + 1))]
+    design, values = np.column_stack(terms), column[order:]
+    weight, variance = np.ones(n), np.inf
+    for _ in range(_STEPS):
+        weighted, before = design * weight[:, None], variance
+        coefficients = np.linalg.lstsq(weighted.T @ design, weighted.T @ values, rcond=None)[0]
+        left = values - design @ coefficients
+        variance = max(float(np.mean(weight * left**2)), floor)
+        if abs(variance - before) < _SETTLED * variance:
+            break
+        weight = (freedom + 1.0) / (freedom + left**2 / variance)
+    first = order * (np.log(2.0 * np.pi * column.var()) + 1.0)
+    return _minus_twice_likelihood(left, freedom, variance) + first + (design.shape[1] + 2) * np.log(len(column))
