@@ -7,26 +7,27 @@ that are said to be categories.
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, Literal, Self, cast
+from typing import Any, Self, cast
 
 import narwhals as nw
 import numpy as np
 
-from isopleth.backend import frame_names
-from isopleth.errors import InputError, listed
-
-# Cells of text that count as missing.
-MISSING_WORDS = frozenset({"", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "Null", "<NA>", "NaT"})
-
-# Words that count as missing too where nearly all other cells are numbers.
-_MISSING_NUMBERS = frozenset({"-", "--", ".", "none", "None", "unknown", "missing"})
+from isopleth.cells import (
+    MISSING_NUMBERS,
+    MISSING_WORDS,
+    Cells,
+    SourceTable,
+    as_frame,
+    is_missing,
+    parsed_number,
+    parsed_time,
+    quoted,
+)
+from isopleth.errors import InputError
 
 _NUMBERS_SHARE = 0.9  # of the cells, for a column of text to be one of numbers in which some are missing
 _FEWEST = 10  # rows below which distinct values prove nothing
@@ -164,7 +165,7 @@ class TableColumns:
             For columns that do not exist or are named twice, cells that are no numbers in a column said to be numeric, and
             tables of which no column is left.
         """
-        table = _Table.of(X)
+        table = SourceTable.of(X)
         asked = {
             "categorical": set(categorical),
             "numeric": set(numeric),
@@ -174,7 +175,7 @@ class TableColumns:
         for what, names in asked.items():
             for name in sorted(names - set(table.names), key=str):
                 raise InputError(
-                    f"{what} names column {name!r}, which the table does not have; it has {_listed(table.names)}."
+                    f"{what} names column {name!r}, which the table does not have; it has {quoted(table.names)}."
                 )
         words = frozenset(missing)
         columns: list[Column] = []
@@ -263,7 +264,7 @@ class TableColumns:
         InputError
             For columns that are not there, and for cells that are no numbers or times in columns of these.
         """
-        table = _Table.of(X)
+        table = SourceTable.of(X)
         if not self.named and len(table.names) != self.n_columns:
             raise InputError(f"X has {len(table.names)} columns; expected {self.n_columns} as at fit.")
         if self.named and not table.named:
@@ -271,7 +272,7 @@ class TableColumns:
         lost = [column.name for column in self.columns if column.name not in set(table.names)]
         if lost:
             raise InputError(
-                f"X lacks column {_listed(lost)}, which was there at fit; add it, with empty cells if it is unknown."
+                f"X lacks column {quoted(lost)}, which was there at fit; add it, with empty cells if it is unknown."
             )
         words = frozenset(missing)
         numeric, codes, unseen = [], [], {}
@@ -297,7 +298,7 @@ def encode_cell(column: Column, value: Any) -> float:
     """One cell as a number or a code; NaN if it is missing."""
     cell = np.empty(1, dtype=object)
     cell[0] = value
-    cells = _Cells.of(column.name, cell, MISSING_WORDS)
+    cells = Cells.of(column.name, cell, MISSING_WORDS)
     if column.kind == "categorical":
         code = _codes(cells.texts(), column.levels)[0][0]
         return np.nan if code < 0 else float(code)
@@ -344,7 +345,7 @@ def write_cells(X: Any, columns: TableColumns, filled: np.ndarray, gaps: np.ndar
     data frame or ndarray
         A frame of the library of `X`, or an array.
     """
-    frame = _frame(X)
+    frame = as_frame(X)
     if frame is None:
         return _write_array(np.array(X), columns, filled, gaps)
     written = []
@@ -360,7 +361,7 @@ def _written(frame: Any, column: Column, values: np.ndarray, rows: np.ndarray) -
     if column.kind != "categorical":
         cells = decode_cells(column, values)
     else:
-        cells = [None if _absent(cell) else cell for cell in old.to_list()]
+        cells = [None if is_missing(cell) else cell for cell in old.to_list()]
         like = next((cell for cell in cells if cell is not None), None)
         for row, cell in zip(rows, decode_cells(column, values[rows], like), strict=True):
             cells[row] = cell
@@ -376,7 +377,7 @@ def _write_array(out: np.ndarray, columns: TableColumns, filled: np.ndarray, gap
     for j, column in enumerate(columns.columns):
         rows = np.flatnonzero(gaps[:, j])
         if len(rows):
-            known = [cell for cell in out[:, int(column.name)] if not _absent(cell)]
+            known = [cell for cell in out[:, int(column.name)] if not is_missing(cell)]
             cells = decode_cells(column, filled[rows, j], known[0] if known else None)
             for row, cell in zip(rows, cells, strict=True):
                 out[row, int(column.name)] = cell
@@ -390,43 +391,12 @@ def new_table(columns: TableColumns, values: np.ndarray, library: str | None) ->
         names = [str(name) for name in columns.names]
         return nw.from_dict(dict(zip(names, cells, strict=True)), backend=cast(Any, library)).to_native()
     words = [c for column in columns.columns if column.kind == "categorical" for c in column.levels]
-    if all(_parsed(word) is not None for word in words):
+    if all(parsed_number(word) is not None for word in words):
         return np.column_stack([np.asarray(column, dtype=np.float64) for column in cells])
     out = np.empty(values.shape, dtype=object)
     for j, column in enumerate(cells):
         out[:, j] = column
     return out
-
-
-def library_of(X: Any) -> str | None:
-    """The library of a frame, as narwhals names it; None for arrays."""
-    frame = _frame(X)
-    return None if frame is None else str(frame.implementation.name.lower())
-
-
-def is_table_of_kinds(X: Any) -> bool:
-    """Tell whether `X` is a frame with missing cells or columns other than numbers; false for arrays."""
-    frame = _frame(X)
-    if frame is None:
-        return False
-    for name in frame.columns:
-        column = frame.get_column(name)
-        if not _holds_numbers(column):
-            return True
-        values = np.asarray(column.to_numpy())
-        if values.dtype == object or np.isnan(np.asarray(values, dtype=np.float64)).any():
-            return True
-    return False
-
-
-def holds_numbers_only(X: Any) -> bool:
-    """Tell whether every column of a frame holds numbers."""
-    frame = _frame(X)
-    return frame is not None and all(_holds_numbers(frame.get_column(name)) for name in frame.columns)
-
-
-def _holds_numbers(column: Any) -> bool:
-    return bool(column.dtype.is_numeric())
 
 
 def _coded(column: Column) -> Sequence[str | None]:
@@ -462,226 +432,7 @@ def _cycle(seconds: np.ndarray, cycle: str) -> np.ndarray:
     return np.where(known, out, -1).astype(np.intp)
 
 
-# ---- reading tables ------------------------------------------------------------------------------------------------------
-
-
-class _Table:
-    """A frame or an array, read a column at a time."""
-
-    def __init__(self, names: list[Any], n: int, read: Any, named: bool) -> None:
-        self.names, self.n, self._read, self.named = names, n, read, named
-
-    @classmethod
-    def of(cls, X: Any) -> Self:
-        frame = _frame(X)
-        if frame is not None:
-            names = list(frame.columns)
-            return cls(names, len(frame), frame.get_column, True)
-        array = np.asarray(X)
-        if array.ndim != 2:
-            raise InputError(f"X has {array.ndim} axes; expected a table with rows and columns.")
-        return cls(list(range(array.shape[1])), len(array), lambda j: array[:, j], False)
-
-    def cells(self, name: Any, missing: frozenset[str]) -> _Cells:
-        return _Cells.of(name, self._read(name), missing)
-
-
-def _frame(X: Any) -> Any:
-    """`X` as a frame of narwhals, or None for what is no frame.
-
-    Raises
-    ------
-    InputError
-        For frames that hold no rows yet, and for several columns of one name.
-    """
-    if isinstance(X, np.ndarray):
-        return None
-    names = [] if hasattr(X, "collect") else frame_names(X) or []
-    twice = sorted({str(name) for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(f"X has several columns named {_listed(twice)}; give each a name of its own.")
-    frame = nw.from_native(X, pass_through=True)
-    if isinstance(frame, nw.LazyFrame) and not hasattr(X, "__arrow_c_stream__"):
-        raise InputError("X is a lazy frame, which holds no rows yet; pass X.collect().")
-    if not isinstance(frame, nw.DataFrame):
-        if not hasattr(X, "__arrow_c_stream__"):
-            return None
-        frame = nw.from_arrow(X, backend=_arrow_library())
-    if not frame.columns:
-        raise InputError("X has no columns; expected at least one.")
-    return frame
-
-
-def _arrow_library() -> Literal["pyarrow", "polars"]:
-    """A library that takes Arrow streams."""
-    libraries: tuple[Literal["pyarrow"], Literal["polars"]] = ("pyarrow", "polars")
-    for name in libraries:
-        try:
-            importlib.import_module(name)
-        except ImportError:
-            continue
-        return name
-    raise InputError("X is an Arrow stream, which needs pyarrow or polars to be read: pip install pyarrow.")
-
-
-@dataclass(frozen=True)
-class _Cells:
-    """Cells of a column in one of four forms: `values` is an array of numbers, of times (datetime64), or a list of texts."""
-
-    name: Any
-    form: str
-    values: Any
-    levels: tuple[str, ...] | None = None
-
-    @classmethod
-    def of(cls, name: Any, column: Any, missing: frozenset[str]) -> Self:
-        if isinstance(column, np.ndarray):
-            return cls._of_array(name, column, missing)
-        dtype = column.dtype
-        if dtype.is_numeric():
-            whole = dtype.is_integer()
-            values = np.array(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
-            return cls(name, "whole" if whole else "real", values)
-        if dtype == nw.Boolean:
-            return cls(name, "text", _texts(column.to_list(), missing), ("False", "True"))
-        if dtype in (nw.Categorical, nw.Enum):
-            declared = tuple(map(str, dtype.categories)) if dtype == nw.Enum else ()
-            return cls(name, "text", _texts(column.to_list(), missing), declared)
-        return cls._of_objects(name, column.to_list(), missing)
-
-    @classmethod
-    def _of_array(cls, name: Any, column: np.ndarray, missing: frozenset[str]) -> Self:
-        if column.dtype == object and not any(isinstance(cell, (str, bool, date, time, timedelta)) for cell in column):
-            with suppress(TypeError, ValueError):
-                column = np.array([np.nan if _absent(cell) else cell for cell in column], dtype=np.float64)
-        if column.dtype.kind in "iuf":
-            return cls(name, "whole" if column.dtype.kind in "iu" else "real", column.astype(np.float64))
-        if column.dtype.kind == "M":
-            return cls(name, "time", _seconds(column))
-        return cls._of_objects(name, column.tolist(), missing)
-
-    @classmethod
-    def _of_objects(cls, name: Any, cells: list[Any], missing: frozenset[str]) -> Self:
-        first = next((cell for cell in cells if not _absent(cell)), None)
-        if isinstance(first, timedelta):
-            return cls(
-                name, "real", np.array([np.nan if _absent(c) else c.total_seconds() for c in cells], dtype=float)
-            )
-        if isinstance(first, (date, time)):
-            return cls(name, "time", np.array([_clock(cell) for cell in cells], dtype=float))
-        texts = _texts(cells, missing)
-        if isinstance(first, bool) and all(_absent(cell) or isinstance(cell, bool) for cell in cells):
-            return cls(name, "text", texts, ("False", "True"))
-        return cls(name, "text", texts)
-
-    @property
-    def known(self) -> int:
-        """How many are not missing."""
-        return sum(c is not None for c in self.values) if self.form == "text" else int(np.isfinite(self.values).sum())
-
-    def texts(self) -> list[str | None]:
-        """Cells as words."""
-        if self.form == "text":
-            return self.values
-        return [None if np.isnan(v) else _number_text(v) for v in self.values]
-
-    def numbers(self) -> np.ndarray:
-        """Cells as numbers; refuses a text that is none, and infinity."""
-        if self.form == "text":
-            return np.array([self._number(i, text) for i, text in enumerate(self.values)], dtype=float)
-        if np.isinf(self.values).any():
-            row = int(np.argmax(np.isinf(self.values)))
-            raise InputError(
-                f"column {self.name!r} holds infinity in row {row}; replace it by a number, or empty the cell."
-            )
-        return np.asarray(self.values)
-
-    def _number(self, row: int, text: str | None) -> float:
-        if text is None or text in _MISSING_NUMBERS:
-            return np.nan
-        value = _parsed(text)
-        if value is None:
-            raise InputError(
-                f"column {self.name!r} holds {text!r} in row {row}; expected a number, as at fit, or an empty cell."
-            )
-        return value
-
-    def times(self) -> np.ndarray:
-        """Cells as seconds since 1970; refuses what is no time."""
-        if self.form != "text":
-            return np.asarray(self.values, dtype=float)
-        out = np.full(len(self.values), np.nan)
-        for i, text in enumerate(self.values):
-            moment = None if text is None else _moment(text)
-            if text is not None and moment is None:
-                raise InputError(
-                    f"column {self.name!r} holds {text!r} in row {i}; expected a time such as 2024-01-31 12:00."
-                )
-            if moment is not None:
-                out[i] = moment
-        return out
-
-
-def _absent(cell: Any) -> bool:
-    """Tell whether a cell is None, NaN, NaT or the NA of pandas, which cannot be compared with itself."""
-    return cell is None or type(cell).__name__ == "NAType" or bool(cell != cell)
-
-
-def _texts(cells: list[Any], missing: frozenset[str]) -> list[str | None]:
-    """Words without the blanks around them, None where a cell is missing."""
-    out: list[str | None] = []
-    for cell in cells:
-        word = cell.strip() if isinstance(cell, str) else None if _absent(cell) else str(cell)
-        out.append(None if word in missing else word)
-    return out
-
-
-def _number_text(value: float) -> str:
-    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
-
-
-def _parsed(text: str) -> float | None:
-    """A finite number, or None; underscores and words that Python takes for numbers are none."""
-    if "_" in text:
-        return None
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if np.isfinite(value) else None
-
-
-def _clock(cell: Any) -> float:
-    """Seconds since 1970 of a date or a time with a date, since midnight of a time of day; NaN for none."""
-    if _absent(cell):
-        return np.nan
-    if isinstance(cell, time):
-        return cell.hour * 3600.0 + cell.minute * 60.0 + cell.second + cell.microsecond * 1e-6
-    if not isinstance(cell, datetime):
-        cell = datetime(cell.year, cell.month, cell.day)
-    # Clocks with a zone keep their hour of the day: that is what a table means by it.
-    return cell.replace(tzinfo=UTC).timestamp()
-
-
-def _moment(text: str) -> float | None:
-    if not re.match(r"\d{4}-\d{1,2}-\d{1,2}", text):
-        return None
-    try:
-        return _clock(datetime.fromisoformat(text))
-    except ValueError:
-        return None
-
-
-def _seconds(column: np.ndarray) -> np.ndarray:
-    out = column.astype("datetime64[us]").astype(np.float64) * 1e-6
-    out[np.isnat(column)] = np.nan
-    return out
-
-
-# ---- deciding kinds ------------------------------------------------------------------------------------------------------
-
-
-def _decide(cells: _Cells, wanted: str | None, keep_identifiers: bool, named: bool, notes: list[str]) -> Column | str:
+def _decide(cells: Cells, wanted: str | None, keep_identifiers: bool, named: bool, notes: list[str]) -> Column | str:
     """The column, or why it is left out."""
     if cells.known == 0:
         return "no value"
@@ -706,17 +457,17 @@ def _decide(cells: _Cells, wanted: str | None, keep_identifiers: bool, named: bo
     return _decide_text(cells, keep_identifiers, notes)
 
 
-def _decide_text(cells: _Cells, keep_identifiers: bool, notes: list[str]) -> Column | str:
+def _decide_text(cells: Cells, keep_identifiers: bool, notes: list[str]) -> Column | str:
     if cells.levels is not None:  # declared: booleans and categories
         return _category(cells)
     words = Counter(text for text in cells.values if text is not None)
-    strange = {word for word in words if _parsed(word) is None}
+    strange = {word for word in words if parsed_number(word) is None}
     if _is_numbers(words, strange, cells.known):
-        if strange - _MISSING_NUMBERS:
+        if strange - MISSING_NUMBERS:
             return _category(cells)
         if strange:
-            notes.append(f"column {cells.name!r}: {_listed(sorted(strange))} among numbers counts as missing.")
-        numbers = _Cells(cells.name, "real", cells.numbers())
+            notes.append(f"column {cells.name!r}: {quoted(sorted(strange))} among numbers counts as missing.")
+        numbers = Cells(cells.name, "real", cells.numbers())
         if (
             not keep_identifiers
             and np.all(np.mod(numbers.values[np.isfinite(numbers.values)], 1.0) == 0.0)
@@ -724,7 +475,7 @@ def _decide_text(cells: _Cells, keep_identifiers: bool, notes: list[str]) -> Col
         ):
             return "identifier"
         return Column(cells.name, "numeric")
-    if all(_moment(word) is not None for word in words):
+    if all(parsed_time(word) is not None for word in words):
         return _time(cells.name, cells.times())
     if cells.known >= _FEWEST:
         length = sum(len(word) * count for word, count in words.items()) / cells.known
@@ -738,10 +489,10 @@ def _decide_text(cells: _Cells, keep_identifiers: bool, notes: list[str]) -> Col
 def _is_numbers(words: Counter, strange: set[str], known: int) -> bool:
     """Tell whether nearly all cells are numbers."""
     count = sum(words[word] for word in strange)
-    return count < known and (not strange or count <= (1.0 - _NUMBERS_SHARE) * known or strange <= _MISSING_NUMBERS)
+    return count < known and (not strange or count <= (1.0 - _NUMBERS_SHARE) * known or strange <= MISSING_NUMBERS)
 
 
-def _category(cells: _Cells) -> Column | str:
+def _category(cells: Cells) -> Column | str:
     """A categorical column, its declared levels behind those that occur."""
     counts = Counter(text for text in cells.texts() if text is not None)
     found = [word for word, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
@@ -751,7 +502,7 @@ def _category(cells: _Cells) -> Column | str:
     return Column(cells.name, "categorical", tuple(found + rest))
 
 
-def _counts_rows(cells: _Cells) -> bool:
+def _counts_rows(cells: Cells) -> bool:
     """Tell whether whole numbers are all distinct and are named as an identifier or count the rows."""
     values = cells.values
     if len(values) < _FEWEST or not np.isfinite(values).all() or len(np.unique(values)) < len(values):
@@ -777,7 +528,3 @@ def _time(name: Any, seconds: np.ndarray) -> Column:
     if span >= 2.0 * _WEEK and len(np.unique(_cycle(known, "weekday"))) > 1:
         cycles.append("weekday")
     return Column(name, "time", origin=float(known.min()), cycles=tuple(cycles))
-
-
-def _listed(names: Iterable[Any]) -> str:
-    return listed([repr(name) for name in names])

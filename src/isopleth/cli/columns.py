@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from isopleth.cells import MISSING_WORDS
 from isopleth.cli.messages import say
 from isopleth.cli.options import TableOptions
-from isopleth.columns import MISSING_WORDS, TableColumns
+from isopleth.columns import TableColumns
 from isopleth.errors import DataWarning, InputError
 from isopleth.io import FileRows, Frame, Table, open_rows, read_frame, read_names, read_table
 from isopleth.io.source import Block, MissingCells, choice, listed

@@ -8,8 +8,8 @@ import numpy as np
 
 from isopleth.backend import Array, namespace
 from isopleth.density.column_fit import ColumnFit, fit_mixture
-from isopleth.density.estimator import KernelDensity
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, MixtureDensity
+from isopleth.density.kernel_density import KernelDensity
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import Kernel
 from isopleth.kernels.product import ColumnKernel

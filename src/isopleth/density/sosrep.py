@@ -13,8 +13,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth.backend import Array, namespace
 from isopleth.density.column_fit import ColumnFit, fit_root
-from isopleth.density.estimator import KernelDensity
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
+from isopleth.density.kernel_density import KernelDensity
 from isopleth.density.landmarks import choose_landmarks
 from isopleth.entry import Table
 from isopleth.errors import InputError

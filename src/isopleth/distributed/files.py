@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 

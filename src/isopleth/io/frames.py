@@ -12,7 +12,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from isopleth.columns import MISSING_WORDS
+from isopleth.cells import MISSING_WORDS
 from isopleth.errors import InputError, require
 from isopleth.io.arrow_text import NotPlainError, trimmed
 from isopleth.io.csv_file import Begun, opened, parse, repeated_header

@@ -1,7 +1,7 @@
 """Radial kernels from their spectral density.
 
-`SpectralQuadrature` uses the trapezoid rule in the logarithm of frequency. `RayQuadrature` integrates spectra of Sobolev norms along
-a ray in the complex plane, also where the integrand decreases slowly.
+`SpectralQuadrature` uses the trapezoid rule in the logarithm of frequency. `RayQuadrature` integrates spectra of Sobolev norms
+along a ray in the complex plane, also where the integrand decreases slowly.
 """
 
 from __future__ import annotations
