@@ -19,12 +19,12 @@ from isopleth.errors import InputError, listed
 # Cells of text that count as missing.
 MISSING_WORDS = frozenset({"", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "Null", "<NA>", "NaT"})
 
-# Words that count as missing too where nearly all other cells are numbers.
+# Words that count as missing as well, in columns where nearly all other cells are numbers.
 MISSING_NUMBERS = frozenset({"-", "--", ".", "none", "None", "unknown", "missing"})
 
 
 def library_of(X: Any) -> str | None:
-    """The library of a frame, as narwhals names it; None for arrays."""
+    """Return the library of a frame by its name in narwhals; None for arrays."""
     frame = as_frame(X)
     return None if frame is None else str(frame.implementation.name.lower())
 
@@ -55,7 +55,7 @@ def _holds_numbers(column: Any) -> bool:
 
 
 class SourceTable:
-    """A frame or an array, read a column at a time."""
+    """Frame or array that is read column by column."""
 
     def __init__(self, names: list[Any], n: int, read: Any, named: bool) -> None:
         self.names, self.n, self._read, self.named = names, n, read, named
@@ -76,12 +76,12 @@ class SourceTable:
 
 
 def as_frame(X: Any) -> Any:
-    """`X` as a frame of narwhals, or None for what is no frame.
+    """Return `X` as a frame of narwhals, or None if it is no frame.
 
     Raises
     ------
     InputError
-        For frames that hold no rows yet, and for several columns of one name.
+        If X is a lazy frame or has several columns of the same name.
     """
     if isinstance(X, np.ndarray):
         return None
@@ -102,7 +102,7 @@ def as_frame(X: Any) -> Any:
 
 
 def _arrow_library() -> Literal["pyarrow", "polars"]:
-    """A library that takes Arrow streams."""
+    """Return the name of an installed library that reads Arrow streams."""
     libraries: tuple[Literal["pyarrow"], Literal["polars"]] = ("pyarrow", "polars")
     for name in libraries:
         try:
@@ -165,17 +165,17 @@ class Cells:
 
     @property
     def known(self) -> int:
-        """How many are not missing."""
+        """Number of cells that are not missing."""
         return sum(c is not None for c in self.values) if self.form == "text" else int(np.isfinite(self.values).sum())
 
     def texts(self) -> list[str | None]:
-        """Cells as words."""
+        """Return cells as words."""
         if self.form == "text":
             return self.values
         return [None if np.isnan(v) else _number_text(v) for v in self.values]
 
     def numbers(self) -> np.ndarray:
-        """Cells as numbers; refuses a text that is none, and infinity."""
+        """Return cells as numbers; raise InputError for other text and for infinity."""
         if self.form == "text":
             return np.array([self._number(i, text) for i, text in enumerate(self.values)], dtype=float)
         if np.isinf(self.values).any():
@@ -196,7 +196,7 @@ class Cells:
         return value
 
     def times(self) -> np.ndarray:
-        """Cells as seconds since 1970; refuses what is no time."""
+        """Return cells as seconds since 1970; raise InputError for text that is no time."""
         if self.form != "text":
             return np.asarray(self.values, dtype=float)
         out = np.full(len(self.values), np.nan)
@@ -217,7 +217,7 @@ def is_missing(cell: Any) -> bool:
 
 
 def _texts(cells: list[Any], missing: frozenset[str]) -> list[str | None]:
-    """Words without the blanks around them, None where a cell is missing."""
+    """Return words without surrounding blanks, None for a missing cell."""
     out: list[str | None] = []
     for cell in cells:
         word = cell.strip() if isinstance(cell, str) else None if is_missing(cell) else str(cell)
@@ -230,7 +230,7 @@ def _number_text(value: float) -> str:
 
 
 def parsed_number(text: str) -> float | None:
-    """A finite number, or None; underscores and words that Python takes for numbers are none."""
+    """Return the finite number in a text, or None. Text with underscores, which Python would accept, is none."""
     if "_" in text:
         return None
     try:
@@ -241,14 +241,14 @@ def parsed_number(text: str) -> float | None:
 
 
 def _clock(cell: Any) -> float:
-    """Seconds since 1970 of a date or a time with a date, since midnight of a time of day; NaN for none."""
+    """Return seconds since 1970 of a date or date and time, since midnight of a time of day; NaN for a missing cell."""
     if is_missing(cell):
         return np.nan
     if isinstance(cell, time):
         return cell.hour * 3600.0 + cell.minute * 60.0 + cell.second + cell.microsecond * 1e-6
     if not isinstance(cell, datetime):
         cell = datetime(cell.year, cell.month, cell.day)
-    # Clocks with a zone keep their hour of the day: that is what a table means by it.
+    # A time with a zone keeps the hour of the day that the table shows.
     return cell.replace(tzinfo=UTC).timestamp()
 
 

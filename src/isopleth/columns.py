@@ -1,8 +1,7 @@
-"""Kinds of columns: numbers, categories and times of a table, and what is left out as identifier or free text.
+"""Kinds of columns of a table: numbers, categories and times, and columns left out as identifiers or free text.
 
-Frames of pandas, polars and pyarrow, and everything else that has the Arrow stream interface, are read alike. The kinds are
-decided once, at fit, and hold for every table after that. Arrays are never guessed at: their columns are numbers, except those
-that are said to be categories.
+Frames of pandas, polars and pyarrow, and any object with the Arrow stream interface, are read in the same way. The kinds are
+decided in fit and used for every later table. The columns of an array are numbers, except those that are named as categories.
 """
 
 from __future__ import annotations
@@ -29,10 +28,12 @@ from isopleth.cells import (
 )
 from isopleth.errors import InputError
 
-_NUMBERS_SHARE = 0.9  # of the cells, for a column of text to be one of numbers in which some are missing
-_FEWEST = 10  # rows below which distinct values prove nothing
-_LONG = 25  # characters a cell, on average, from which distinct texts are free text
-_DISTINCT = 0.8  # share of distinct cells of free text
+_NUMBERS_SHARE = (
+    0.9  # least share of numbers among the cells of a text column that counts as numeric with missing cells
+)
+_FEWEST = 10  # rows below which distinct values are no sign of an identifier
+_LONG = 25  # mean characters of a cell from which distinct texts are free text
+_DISTINCT = 0.8  # least share of distinct cells of free text
 _ID_NAME = re.compile(
     r"(^|[_\W])(id|ids|uid|uuid|guid|key|index|idx|no|nr|number|num|code|rownum)$|^unnamed: ?0$", re.I
 )
@@ -70,19 +71,19 @@ class Column:
 
 @dataclass(frozen=True)
 class EncodedTable:
-    """A table as numbers.
+    """Table encoded as numbers.
 
     Parameters
     ----------
     numeric : array of shape (n, p)
         float64, NaN where a cell is missing.
     codes : array of shape (n, q)
-        Places in the levels of each categorical column; their number for a word that was not among the training rows; -1
-        where a cell is missing.
+        Index in the levels of each categorical column; the number of levels for a word that is not in the training rows; -1
+        for a missing cell.
     unseen : dict
-        How many cells hold such a word, by column, where there are any.
+        Number of cells with a word that is not in the training rows, by column, if there are any.
     extra : list
-        Names of columns that were not there at fit; they are not used.
+        Names of columns that the training rows did not have; they are not used.
     """
 
     numeric: np.ndarray
@@ -93,22 +94,22 @@ class EncodedTable:
 
 @dataclass(frozen=True)
 class TableColumns:
-    """The columns of a table, as they are used.
+    """Columns of a table and their encoding.
 
-    Made by :meth:`of` from training rows; :meth:`encode` turns tables with these columns into numbers.
+    :meth:`of` decides the kinds from training rows; :meth:`encode` converts tables with these columns to numbers.
 
     Parameters
     ----------
     columns : tuple of Column
-        Those that are used, in the order of the table.
+        Columns that are used, in the order of the table.
     left_out : dict
-        Why each other column is not, by its name.
+        Reason why a column is left out, by its name.
     notes : tuple of str
-        What else should be known: one sentence each.
+        Sentences to show to the user.
     named : bool
         Whether the table was a frame.
     n_columns : int
-        Columns of the table, used or not.
+        Number of columns of the table, used or not.
 
     Examples
     --------
@@ -149,7 +150,7 @@ class TableColumns:
         X : data frame, array or object with the Arrow stream interface
             Training rows.
         categorical, numeric : iterable of names or numbers
-            Columns of these kinds whatever they look like.
+            Columns of these kinds, whatever values they hold.
         exclude, identifiers : iterable of names or numbers
             Columns to leave out.
         keep_identifiers : bool, default=False
@@ -157,13 +158,13 @@ class TableColumns:
         missing : iterable of str
             Texts that count as missing cells.
         cycles : bool, default=True
-            Whether times become hours and days of the week too.
+            Whether times are also encoded as hours and days of the week.
 
         Raises
         ------
         InputError
-            For columns that do not exist or are named twice, cells that are no numbers in a column said to be numeric, and
-            tables of which no column is left.
+            If a named column does not exist, two columns have the same name, a cell of a column in `numeric` is no number,
+            or no column is left.
         """
         table = SourceTable.of(X)
         asked = {
@@ -200,7 +201,7 @@ class TableColumns:
         return cls(tuple(columns), left_out, tuple(notes), table.named, len(table.names))
 
     def summary(self, n_rows: int) -> str:
-        """One line on what was taken as what."""
+        """Return one line with the numbers of columns by kind, and the columns that are left out."""
         counts = Counter(column.kind for column in self.columns)
         nouns = {"numeric": ("number", "numbers"), "categorical": ("category", "categories"), "time": ("time", "times")}
         parts = [f"{counts[kind]} {names[counts[kind] > 1]}" for kind, names in nouns.items() if counts[kind]]
@@ -225,12 +226,12 @@ class TableColumns:
 
     @property
     def levels(self) -> list[tuple[str, ...]]:
-        """Words of each categorical column, without the one that unseen words are."""
+        """Words of each categorical column, without the category for unseen words."""
         return [_levels_of(column, cycle) for column in self.columns for cycle in _coded(column)]
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Number of categories of each, with one more for words that were not among the training rows."""
+        """Number of categories of each categorical column, with one more for words that are not in the training rows."""
         return tuple(len(levels) + 1 for levels in self.levels)
 
     @property
@@ -240,12 +241,12 @@ class TableColumns:
 
     @property
     def order(self) -> np.ndarray:
-        """Places in :attr:`columns` of the encoded columns, numbers and times before categories; without cycles of times."""
+        """Indices in :attr:`columns` that put numbers and times before categories; without cycles of times."""
         words = np.array([column.kind == "categorical" for column in self.columns])
         return np.argsort(words, kind="stable")
 
     def take(self, places: Iterable[int]) -> TableColumns:
-        """The columns at some places of :attr:`columns`, as a table of their own; those of an array get new numbers."""
+        """Select columns by their index in :attr:`columns`; columns of an array are numbered anew."""
         chosen = [self.columns[i] for i in places]
         if not self.named:
             chosen = [replace(column, name=j) for j, column in enumerate(chosen)]
@@ -253,16 +254,16 @@ class TableColumns:
 
     @classmethod
     def of_numbers(cls, names: list[Any], named: bool) -> Self:
-        """Numeric columns of these names."""
+        """Make numeric columns with these names."""
         return cls(tuple(Column(name, "numeric") for name in names), {}, (), named, len(names))
 
     def encode(self, X: Any, missing: Iterable[str] = MISSING_WORDS) -> EncodedTable:
-        """A table with these columns, in whatever order, as numbers.
+        """Encode a table with these columns, in any order.
 
         Raises
         ------
         InputError
-            For columns that are not there, and for cells that are no numbers or times in columns of these.
+            If a column is missing, or a cell of a column of numbers or times is neither empty nor of this kind.
         """
         table = SourceTable.of(X)
         if not self.named and len(table.names) != self.n_columns:
@@ -295,7 +296,7 @@ class TableColumns:
 
 
 def encode_cell(column: Column, value: Any) -> float:
-    """One cell as a number or a code; NaN if it is missing."""
+    """Encode one cell as a number or a code; NaN if it is missing."""
     cell = np.empty(1, dtype=object)
     cell[0] = value
     cells = Cells.of(column.name, cell, MISSING_WORDS)
@@ -308,7 +309,7 @@ def encode_cell(column: Column, value: Any) -> float:
 
 
 def decode_cells(column: Column, values: np.ndarray, like: Any = None) -> Any:
-    """Numbers or codes as cells of a column: numbers, times, or words of the type of `like`, a cell of the table."""
+    """Decode numbers or codes to numbers, times, or words of the type of `like`, a cell of the table."""
     if column.kind == "numeric":
         return values
     if column.kind == "time":
@@ -327,18 +328,18 @@ def _typed(word: str, like: Any) -> Any:
 
 
 def write_cells(X: Any, columns: TableColumns, filled: np.ndarray, gaps: np.ndarray) -> Any:
-    """A copy of a table with some cells written.
+    """Copy a table and write some of its cells.
 
     Parameters
     ----------
     X : data frame or array
         The table.
     columns : TableColumns
-        Its columns.
+        Columns of the table.
     filled : array of shape (n, len(columns.columns))
-        Encoded cells, by column of :attr:`TableColumns.columns`.
+        Encoded cells, in the order of :attr:`TableColumns.columns`.
     gaps : array of the same shape, bool
-        Which of them to write.
+        Mask of the cells to write.
 
     Returns
     -------
@@ -366,7 +367,7 @@ def _written(frame: Any, column: Column, values: np.ndarray, rows: np.ndarray) -
         for row, cell in zip(rows, decode_cells(column, values[rows], like), strict=True):
             cells[row] = cell
     new = nw.new_series(cast(str, column.name), cells, backend=frame.implementation)
-    if frame.implementation.is_pandas_like():  # rows are matched by their index there
+    if frame.implementation.is_pandas_like():  # pandas matches rows by their index
         native = new.to_native()
         native.index = frame.to_native().index
         new = nw.from_native(native, series_only=True)
@@ -385,7 +386,7 @@ def _write_array(out: np.ndarray, columns: TableColumns, filled: np.ndarray, gap
 
 
 def new_table(columns: TableColumns, values: np.ndarray, library: str | None) -> Any:
-    """A table of encoded cells, by column of :attr:`TableColumns.columns`: a frame of a library, or an array without one."""
+    """Make a table of encoded cells in the order of :attr:`TableColumns.columns`: a frame of a library, or an array if None."""
     cells = [decode_cells(column, values[:, j]) for j, column in enumerate(columns.columns)]
     if library is not None:
         names = [str(name) for name in columns.names]
@@ -400,7 +401,7 @@ def new_table(columns: TableColumns, values: np.ndarray, library: str | None) ->
 
 
 def _coded(column: Column) -> Sequence[str | None]:
-    """The categorical columns that a column becomes: itself (None), or the cycles of a time."""
+    """Return the categorical columns that encode a column: itself (None), or the cycles of a time."""
     return (None,) if column.kind == "categorical" else column.cycles
 
 
@@ -415,7 +416,7 @@ def _stacked(columns: list[np.ndarray], n: int, dtype: Any) -> np.ndarray:
 
 
 def _codes(texts: list[str | None], levels: Sequence[str]) -> tuple[np.ndarray, int]:
-    """Places in `levels`, and how many cells hold other words."""
+    """Return indices in `levels`, and the number of cells with other words."""
     place = {word: i for i, word in enumerate(levels)}
     other = len(levels)
     out = np.fromiter(
@@ -433,7 +434,7 @@ def _cycle(seconds: np.ndarray, cycle: str) -> np.ndarray:
 
 
 def _decide(cells: Cells, wanted: str | None, keep_identifiers: bool, named: bool, notes: list[str]) -> Column | str:
-    """The column, or why it is left out."""
+    """Return the column, or the reason why it is left out."""
     if cells.known == 0:
         return "no value"
     if wanted == "categorical":
@@ -493,7 +494,7 @@ def _is_numbers(words: Counter, strange: set[str], known: int) -> bool:
 
 
 def _category(cells: Cells) -> Column | str:
-    """A categorical column, its declared levels behind those that occur."""
+    """Return a categorical column, with declared levels that do not occur after those that do."""
     counts = Counter(text for text in cells.texts() if text is not None)
     found = [word for word, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
     rest = [word for word in cells.levels or () if word not in counts]
@@ -519,7 +520,7 @@ def _counts_rows(cells: Cells) -> bool:
 
 
 def _time(name: Any, seconds: np.ndarray) -> Column:
-    """A time with the cycles that it goes through at least twice, and does not always meet at the same place."""
+    """Return a time column with the cycles that it spans at least twice and in which it varies."""
     known = seconds[np.isfinite(seconds)]
     span = float(known.max() - known.min())
     cycles = []
