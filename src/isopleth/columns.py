@@ -50,7 +50,7 @@ class Column:
     Parameters
     ----------
     name : str or int
-        Its name in a frame, its number in an array.
+        Name in a frame, number in an array.
     kind : {"numeric", "categorical", "time"}
         A time is encoded as seconds since `origin` and, where the span of the training rows holds two of them, the hour of the
         day and the day of the week as categories.
@@ -59,7 +59,7 @@ class Column:
     origin : float
         The first time, in seconds since 1970 (UTC, or the clock of the table where that has no zone).
     cycles : tuple of str
-        Which of "hour" and "weekday" a time is encoded with.
+        Cycles that encode a time: "hour", "weekday", both or none.
     """
 
     name: str | int

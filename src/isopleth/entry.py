@@ -326,7 +326,7 @@ def on_host(x: Any, name: str) -> Any:
     x : object
         Any argument of a user.
     name : str
-        Its name in messages.
+        Name in messages.
 
     Raises
     ------

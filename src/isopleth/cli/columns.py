@@ -194,9 +194,9 @@ def read_for_model(
     options : TableOptions
         Columns chosen by the user, and the decimal sign; the kinds of the columns are those of the model.
     expected : int
-        How many columns the model was fitted on.
+        Number of columns of the model.
     known : list of str, optional
-        Their names.
+        Names of the columns of the model.
     read : callable
         :func:`~isopleth.io.read_table` or :func:`~isopleth.io.open_rows`.
 

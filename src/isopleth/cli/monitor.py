@@ -136,9 +136,9 @@ class Batch:
     Parameters
     ----------
     values : ndarray of shape (k, d)
-        Those before the first line that cannot be used.
+        Rows before the first line that cannot be used.
     error : InputError or None
-        What is wrong with that line.
+        Error about that line.
     """
 
     values: np.ndarray

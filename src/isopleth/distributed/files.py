@@ -134,7 +134,7 @@ def restored(fresh: Any, state: dict[str, np.ndarray]) -> Any:
     fresh : object
         Sums of the same kind, over no rows; they are changed or copied.
     state : dict of str to ndarray
-        What :func:`state_of` has said.
+        Result of :func:`state_of`.
 
     Raises
     ------
@@ -200,7 +200,7 @@ def _is_frozen(value: Any) -> bool:
 _ROWS = "number of rows"
 
 
-# Between two savings of a pass that is under way.
+# Seconds between two savings of an unfinished pass.
 SECONDS = 60.0
 
 
@@ -233,7 +233,7 @@ class KeptPass:
     Parameters
     ----------
     journal : Journal
-        Where the sums are kept.
+        Journal in which the sums are stored.
     key : str
         Key of the pass in the journal.
     seconds : float

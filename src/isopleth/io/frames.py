@@ -43,7 +43,7 @@ class Frame:
     lines : ndarray of shape (n,), optional
         For text files and workbooks, the line on which each row begins, counted from 1.
     notes : tuple of str
-        What was recognised, such as a decimal comma: one sentence each.
+        Sentences about the format that was recognised, such as a decimal comma.
     """
 
     data: Any

@@ -33,7 +33,7 @@ def with_numpy_arrays(value: Any) -> Any:
     Parameters
     ----------
     value : object
-        An estimator, or what one may hold: dataclasses, dicts, lists and tuples are searched. It is not changed.
+        An estimator, or a value in one: dataclasses, dicts, lists and tuples are searched. It is not changed.
     """
     if is_foreign(value):
         return to_numpy(value)
@@ -111,7 +111,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     estimator
-        Equal to what was saved, to the last bit of its predictions where it was fitted to NumPy arrays.
+        The saved model. If it was fitted to NumPy arrays, its predictions are equal to the last bit.
 
     Raises
     ------
@@ -174,7 +174,7 @@ _OLDEST_PROTOCOL = 2
 # Default size of the entropy pool of a seed, as text; mixing a pool takes time proportional to the square of its size.
 _POOL = "4"
 
-# The parts of skops that bring back data. Others make functions, call them, or read what can swell in memory.
+# Loaders of skops that restore data. Others make or call functions, or read data that can become large in memory.
 _LOADERS = frozenset(
     [
         "ConstructorFromReduceNode",
@@ -211,7 +211,8 @@ def strange_loaders(tree: Any) -> list[str]:
     Raises
     ------
     DamagedError
-        If the file is small for what would be made of it: one object in many words, or one array as many objects.
+        If references would make a small file into large objects: one object with two descriptions, or one file as several
+        objects.
     """
     if tree["protocol"] < _OLDEST_PROTOCOL:
         raise DamagedError("no model was ever written in this protocol")
@@ -221,7 +222,7 @@ def strange_loaders(tree: Any) -> list[str]:
 
 
 class _Walk:
-    """Walk through all parts of a description, with what was found on the way."""
+    """Check of all parts of a description, which collects the loaders that it names."""
 
     def __init__(self) -> None:
         self.loaders: set[str] = set()
@@ -242,10 +243,10 @@ class _Walk:
     def _look_at(self, part: dict[str, Any], words: bytes) -> None:
         self.loaders.add(part["__loader__"])
         address = part.get("__id__")
-        # skops takes what it met first under this address: a short reference could stand for a tree without end.
+        # For a known address skops reuses the first object. References could otherwise describe an endless tree.
         if address is not None and self._words.setdefault(address, words) != words:
             raise DamagedError("one object is described in two ways")
-        # What has no address, or zero, is made anew each time.
+        # An object without an address, or with address 0, is created each time.
         if "file" in part and (not address or self._owners.setdefault(part["file"], address) != address):
             raise DamagedError("one file is read as several objects")
         if part["__loader__"] == "RandomGeneratorNode":
@@ -364,12 +365,12 @@ def reproducible(archive: bytes) -> bytes:
     Parameters
     ----------
     archive : bytes
-        What ``skops.io.dumps`` gives.
+        Result of ``skops.io.dumps``.
 
     Returns
     -------
     bytes
-        What loads to the same object.
+        Archive of the same object.
 
     Examples
     --------
@@ -391,8 +392,8 @@ def reproducible(archive: bytes) -> bytes:
 def _renumber(part: Any, met: dict[Any, dict[str, Any]], files: dict[str, str]) -> None:
     """Number the objects of a description in the order in which they are met, and name their files by these numbers.
 
-    An object that is met again is described in the words of the first time: some of what skops makes to describe it is made
-    anew each time, at another address.
+    A repeated object gets the description of its first occurrence, because some of the objects in the descriptions of skops are
+    created anew each time, at another address.
     """
     if isinstance(part, list):
         for inner in part:
@@ -429,7 +430,7 @@ def finished(content: bytes) -> bytes:
     Raises
     ------
     InputError
-        If it holds what :func:`check_archive` would refuse.
+        If it holds objects that :func:`check_archive` would refuse.
     """
     import isopleth
 
@@ -451,7 +452,7 @@ def check_archive(path: Path, content: bytes) -> None:
     Raises
     ------
     InputError
-        Where a sentence can say what is wrong.
+        If the file is no model, or one that this version cannot read; the message says why.
     DamagedError
         If it has changed since it was written.
     """

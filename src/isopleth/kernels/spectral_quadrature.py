@@ -52,7 +52,7 @@ class SpectralQuadrature:
     Parameters
     ----------
     dim, order : int
-        As above.
+        As in the formula.
     log_spectrum : callable
         ln S as a function of ln t; for Sobolev norms minus the logarithm of ``1 + sum_l a_l t^(2l)``.
     log_mass : float
