@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from isopleth.columns import library_of
+from isopleth.cells import library_of
 
 # Libraries of data frames that `table()` returns where no frame came in: the first one that is installed. pyarrow always is.
 _FRAME_LIBRARIES = ("pandas", "polars", "pyarrow")
