@@ -68,7 +68,9 @@ def answer(text: str, result: Result, as_json: bool, most: int | None = None, **
     if as_json:
         print_json(result.to_dict(most) | more)
     else:
-        click.echo(text)
+        from isopleth.cli.text import wrapped
+
+        click.echo(wrapped(text))
 
 
 def print_json(values: Mapping[str, Any]) -> None:

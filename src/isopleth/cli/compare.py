@@ -65,7 +65,7 @@ def compare(
             notes = [f"{interval[0].upper()}{interval[1:]}."] * bool(interval)
             write_page(result, report, [a, b], labels=(a.name, b.name), notes=notes)
     text = report_text(result, first, second, interval, top)
-    answer(text, result, as_json, before=str(a), after=str(b), distance=interval or None)
+    answer(text, result, as_json, top, before=str(a), after=str(b), distance=interval or None)
 
 
 def read_both(a: Path, b: Path, options: TableOptions) -> tuple[Table, Table]:

@@ -11,7 +11,7 @@ from isopleth.cli.answers import print_json
 from isopleth.cli.findings import report_text
 from isopleth.cli.messages import Stages
 from isopleth.cli.outputs import Outputs
-from isopleth.cli.text import counted
+from isopleth.cli.text import counted, wrapped
 from isopleth.datasets import load_breast
 from isopleth.errors import printable
 from isopleth.io import Table
@@ -38,11 +38,10 @@ def demo(plot: Path, as_json: bool) -> None:
         counts = {"known": known, "known_among_least_likely": found, "known_flagged": flagged, "plot": str(plot)}
         print_json(findings.result(0.1, detector.rule).to_dict(known) | counts)
         return
-    click.echo(breast.description + "\n")
     rule = rule_of_flags(detector)
-    click.echo(report_text(findings, known, rule, meaning(findings, rule, 0.1, new=False)) + "\n")
-    click.echo(
+    text = report_text(findings, known, rule, meaning(findings, rule, 0.1, new=False))
+    finding = (
         f"{found} of the {known} known anomalies are among the {known} least likely rows (by chance: {chance:.1f}); {flagged} of "
         f"them are among the {counted(int(findings.flagged.sum()), 'flagged row')}."
     )
-    click.echo(f"The picture is in {printable(str(plot))}.")
+    click.echo(wrapped(f"{breast.description}\n\n{text}\n\n{finding}\nThe picture is in {printable(str(plot))}."))

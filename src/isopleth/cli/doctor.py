@@ -45,8 +45,9 @@ def doctor(as_json: bool) -> None:
     if as_json:
         print_json(about_run("doctor", **found))
         return
-    cells = [["", ""], *([name, str(value)] for name, value in _lines(found))]
-    click.echo(aligned([[name.ljust(max(len(row[0]) for row in cells)), value] for name, value in cells[1:]]))
+    lines = [(name, str(value)) for name, value in _lines(found)]
+    longest = max(len(name) for name, _ in lines)
+    click.echo(aligned([[name.ljust(longest), value] for name, value in lines]))
 
 
 def findings() -> dict[str, Any]:

@@ -17,7 +17,7 @@ from isopleth.cli.commands import DENSITY_SIZE
 from isopleth.cli.messages import Stages, naming_columns, resumable
 from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import refuse_same
-from isopleth.cli.text import counted
+from isopleth.cli.text import counted, wrapped
 from isopleth.density import SOSREP, Search
 from isopleth.distributed import FileParts
 from isopleth.distributed import fit as fit_parts
@@ -78,7 +78,7 @@ def fit(
         print_json(about_run("model", **about_model, rows=rows.n_rows, columns=rows.names))
         return
     size_of_table = f"{counted(rows.n_rows, 'row')} of {counted(len(rows.names), 'column')}"
-    click.echo(f"{type(model).__name__} of {size_of_table} in {printable(str(out))}")
+    click.echo(wrapped(f"{type(model).__name__} of {size_of_table} in {printable(str(out))}"))
 
 
 def _default_size(kind: str, columns: int) -> int:

@@ -20,7 +20,7 @@ from isopleth.cli.messages import Stages, naming_columns
 from isopleth.cli.models import matched_columns, of_this_version
 from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import refuse_same
-from isopleth.cli.text import counted
+from isopleth.cli.text import counted, wrapped
 from isopleth.errors import InputError
 from isopleth.io import Table, check_target, load, save
 from isopleth.io.files import remove_leftovers, sole_run
@@ -159,10 +159,8 @@ def _print(alarms: DriftAlarms, as_json: bool) -> None:
             values = {"row": int(row) + 1, "first_row": int(first) + 1}
             click.echo(json.dumps(values | {"statistic": float(statistic), "threshold": float(threshold)}))
         else:
-            click.echo(
-                f"row {row + 1}: rows {first + 1} to {row + 1} differ from the reference "
-                f"(distance {statistic:.4g}, threshold {threshold:.4g})"
-            )
+            words = f"row {row + 1}: rows {first + 1} to {row + 1} differ from the reference"
+            click.echo(wrapped(f"{words} (distance {statistic:.4g}, threshold {threshold:.4g})"))
 
 
 _SOURCE = Path("standard input")

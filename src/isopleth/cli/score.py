@@ -16,7 +16,7 @@ from isopleth.cli.messages import Stages, resumable
 from isopleth.cli.models import Answers, answers_of, columns_at_fit, of_this_version
 from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import refuse_same
-from isopleth.cli.text import counted, places, shortened
+from isopleth.cli.text import counted, places, shortened, wrapped
 from isopleth.errors import printable
 from isopleth.io import open_rows
 from isopleth.io.files import remove_leftovers
@@ -73,11 +73,13 @@ def score(
         values = {"rows": rows.n_rows, "answers": answers.names, "out": str(out), "unranked": unranked}
         print_json(about_run("scores", **values))
         return
-    click.echo(f"{counted(rows.n_rows, 'row')}: {shortened(answers.names)} in {printable(str(out))}")
+    click.echo(wrapped(f"{counted(rows.n_rows, 'row')}: {shortened(answers.names)} in {printable(str(out))}"))
     if unranked:
         limit = "the range of the density" + " or its bounds" * answers.bounded
         verb = "is" if unranked == 1 else "are"
-        click.echo(f"{counted(unranked, 'row')} {verb} beyond {limit}: log_density is -inf and does not rank them")
+        click.echo(
+            wrapped(f"{counted(unranked, 'row')} {verb} beyond {limit}: log_density is -inf and does not rank them")
+        )
 
 
 def _unranked(answers: Answers, journal: Journal) -> int:
