@@ -29,7 +29,7 @@ def demo(plot: Path, as_json: bool) -> None:
         detector = fit(table)
         findings = training_findings(detector, table)
         stage("writing")
-        outputs.write(findings, detector)
+        outputs.write(findings, detector, breast.labels > 0)
     known = int(breast.labels.sum())
     found = int(breast.labels[findings.order[:known]].sum())
     chance = known * known / len(breast.labels)

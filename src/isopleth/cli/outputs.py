@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from isopleth.cli.answers import check_report
@@ -48,12 +49,12 @@ class Outputs:
             check_figure_target(self.figure)
         check_report(self.page)
 
-    def write(self, findings: Findings, detector: BaseEstimator) -> None:
+    def write(self, findings: Findings, detector: BaseEstimator, known: np.ndarray | None = None) -> None:
         """Write the requested files, each completely or not at all."""
         # Drawn first: a table that cannot be drawn leaves no other files behind an error.
         table = findings.table
         picture = (table.values, table.names, findings.scores, findings.p_values, findings.labels)
-        figure = plot_anomalies(*picture) if self.figure else None
+        figure = plot_anomalies(*picture, known) if self.figure else None
         if self.rows:
             write_table(self.rows, findings.columns(), raw_text=self.raw_text)
         if self.model:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isopleth.errors import InputError
-from isopleth.plotting.style import BLUE, GREY, VERMILLION, beyond_frame, column_label, new_figure, write_note
+from isopleth.plotting.style import BLUE, GREY, VERMILLION, column_label, new_figure, write_note
 from isopleth.plotting.view import robust_range, some
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _Samples = list[tuple[np.ndarray, np.ndarray, str, str]]
 
 _MOST_BARS = 10
+_MOST_HISTOGRAMS = 3
 _LEAST_PLACES = 4
 _MOST_DOTS = 3000
 _BINS = 24
@@ -32,9 +33,9 @@ def plot_two_samples(result: Any, names: Any = None, labels: Any = ("X", "Y")) -
     """Draw how two samples differ.
 
     The left panel shows for each column how clearly it differs on its own, with p-values adjusted for the number of columns.
-    The right panel shows the rows of both samples in the two columns that differ most clearly. Rows are drawn in a strong
-    colour where the fitted excess of their own sample is at least half of its largest value. A single column is drawn as two
-    histograms.
+    On the right are histograms of both samples in the columns that differ most clearly, three at most. If no column differs by
+    itself, the rows of both samples are drawn in the two columns with the smallest p-values, in a strong colour where the fitted
+    excess of their own sample is at least half of its largest value.
 
     Parameters
     ----------
@@ -74,15 +75,19 @@ def plot_two_samples(result: Any, names: Any = None, labels: Any = ("X", "Y")) -
     if len(names) != len(result.names):
         raise InputError(f"names has {len(names)} entries; expected one a column, {len(result.names)}.")
     samples = _samples(result, labels)
-    figure = new_figure(11.0, 4.8)
-    left, right = figure.subplots(1, 2, width_ratios=(1.0, 1.25))
-    _draw_columns(left, result, names, varying)
-    shown = np.sort(varying[:2])
-    if len(shown) == 1:
-        _draw_histograms(right, samples, int(shown[0]), names)
-    else:
-        _draw_rows(right, samples, shown, names)
-    right.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(0.0, 1.0))
+    clear = varying[result.witness.pvalues[varying] <= _LEVEL][:_MOST_HISTOGRAMS]
+    alone = clear if len(clear) or len(varying) > 1 else varying
+    figure = new_figure(11.0, 4.8 if len(alone) < 3 else 6.0)
+    grid = figure.add_gridspec(max(1, len(alone)), 2, width_ratios=(1.0, 1.25))
+    _draw_columns(figure.add_subplot(grid[:, 0]), result, names, varying)
+    for k, column in enumerate(alone):
+        axes = figure.add_subplot(grid[k, 1])
+        _draw_histograms(axes, samples, int(column), names, float(result.witness.pvalues[column]))
+    if not len(alone):
+        axes = figure.add_subplot(grid[0, 1])
+        _draw_rows(axes, samples, np.sort(varying[:2]), names)
+    handles, texts = axes.get_legend_handles_labels()
+    figure.legend(handles, texts, frameon=False, fontsize=9, loc="outside upper right", ncols=2)
     return figure
 
 
@@ -102,7 +107,8 @@ def _draw_columns(axes: Axes, result: Any, names: list[str], varying: np.ndarray
     some_of = f" ({len(shown)} of {len(result.names)} columns)" if len(shown) < len(result.names) else ""
     axes.set_xlabel(f"score of the column alone{some_of}")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.set_title(f"All columns together: p = {result.pvalue:.3g}", loc="left")
+    verdict = "The samples differ" if result.pvalue <= _LEVEL else "No difference is shown"
+    axes.set_title(f"{verdict}: p = {result.pvalue:.3g}", loc="left")
 
 
 def _samples(result: Any, labels: Any) -> _Samples:
@@ -118,7 +124,7 @@ def _rows(rows: np.ndarray) -> str:
     return "1 row" if len(rows) == 1 else f"{len(rows):,} rows"
 
 
-def _draw_histograms(axes: Axes, samples: _Samples, column: int, names: list[str]) -> None:
+def _draw_histograms(axes: Axes, samples: _Samples, column: int, names: list[str], p: float) -> None:
     low, high = robust_range(np.concatenate([rows[:, [column]] for rows, *_ in samples]))
     edges = np.linspace(low[0], high[0], _BINS + 1)
     outside = 0
@@ -128,9 +134,12 @@ def _draw_histograms(axes: Axes, samples: _Samples, column: int, names: list[str
         outside += int(((values < low[0]) | (values > high[0])).sum())
         axes.stairs(counts, edges, color=color, label=label, linewidth=1.4)
         axes.stairs(counts, edges, color=color, fill=True, alpha=0.12)
-    axes.set(xlabel=column_label(names[column]), ylabel="density", ylim=(0.0, 1.2 * axes.get_ylim()[1]))
+    axes.set(xlabel=column_label(names[column]), ylabel="density", ylim=(0.0, 1.05 * axes.get_ylim()[1]))
     axes.spines[["top", "right"]].set_visible(False)
-    axes.set_title("Both samples", loc="left")
+    (a, b, c), (d, e, f) = (np.percentile(rows[:, column], [25, 50, 75]) for rows, *_ in samples)
+    moved = f"median {b:.4g} → {e:.4g}" if abs(e - b) >= abs((f - d) - (c - a)) else f"spread {c - a:.4g} → {f - d:.4g}"
+    said = moved if p <= _LEVEL else "no difference shown"
+    axes.set_title(f"{column_label(names[column], _LONGEST_NAME)}: {said}, p = {p:.3g}", loc="left", fontsize=10)
     write_note(axes, [f"{outside:,} beyond the frame, not drawn"] * bool(outside))
 
 
@@ -151,8 +160,8 @@ def _draw_rows(axes: Axes, samples: _Samples, columns: np.ndarray, names: list[s
         xlabel=column_label(names[columns[0]]),
         ylabel=column_label(names[columns[1]]),
         xlim=(low[0] - margin[0], high[0] + margin[0]),
-        ylim=(low[1] - margin[1], high[1] + 4.0 * margin[1]),
+        ylim=(low[1] - margin[1], high[1] + margin[1]),
     )
     axes.spines[["top", "right"]].set_visible(False)
-    axes.set_title("Strong: where the sample has more rows than the other", loc="left", fontsize=10)
-    write_note(axes, beyond_frame(outside))
+    axes.set_title("No column differs by itself. Strong: more rows than the other sample", loc="left", fontsize=10)
+    write_note(axes, [f"{outside:,} beyond the frame, drawn at its edge"] * bool(outside))
