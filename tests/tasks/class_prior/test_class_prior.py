@@ -272,7 +272,8 @@ class TestResult:
         priors = fitted(y=np.where(Y == 1, "ill $", "healthy")).estimate(NEW)
         ax = priors.plot()
         assert [label.get_text() for label in ax.get_yticklabels()] == ["healthy", r"ill \$"]
-        assert ax.get_title(loc="left") == "50 unlabelled rows, 95% intervals"
+        largest = ["healthy", r"ill \$"][int(priors.priors.argmax())]
+        assert ax.get_title(loc="left").startswith(f"{largest}: {priors.priors.max():.1%} of 50 unlabelled rows")
         np.testing.assert_allclose(ax.lines[0].get_xdata(), priors.priors)
         assert priors.plot(ax=ax) is ax
 
