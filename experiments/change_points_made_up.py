@@ -1,4 +1,4 @@
-"""Made-up series of many kinds whose changes are known: on these the rules of the detector were settled.
+"""Made-up series of many kinds whose changes are known: the rules of the detector were chosen on these.
 
     python -m experiments.change_points_made_up [--runs 20] [--kinds NAME,...] [--jobs 1]
 

@@ -200,7 +200,7 @@ class TestFiles:
             raise OSError(errno.ENOSPC, "No space left on device")
 
         monkeypatch.setattr(os, "fsync", fail)
-        assert "no room" in refused("anomalies", file, "--out", tmp_path / "out.csv")
+        assert "no space" in refused("anomalies", file, "--out", tmp_path / "out.csv")
         assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
 
 

@@ -80,8 +80,8 @@ def _draw_bars(axes: Axes, explanation: Any, row: int, chosen: np.ndarray) -> No
     axes.invert_yaxis()
     axes.spines[["top", "right"]].set_visible(False)
     if len(chosen):
-        room = max(0.3, 1.0 - _LETTER * (2 + max(map(len, moves))))
-        axes.set_xlim(0.0, explanation.rise[row][chosen[0]] / room)
+        width = max(0.3, 1.0 - _LETTER * (2 + max(map(len, moves))))
+        axes.set_xlim(0.0, explanation.rise[row][chosen[0]] / width)
     else:
         axes.text(
             0.5, 0.5, "no column alone makes the row less unlikely", transform=axes.transAxes, ha="center", va="center"

@@ -265,9 +265,9 @@ def test_a_reference_that_hardly_varies():
 @pytest.mark.parametrize("window", [5, 20])
 def test_windows_too_short_for_any_alarm_give_a_warning(window, recwarn):
     fitted = monitor(rows=500, dim=1, window=window, expected_run_length=1000)
-    told = any("raise no alarm" in str(warning.message) for warning in recwarn)
-    assert told == (window == 5)
-    assert bool(fitted.update(np.full((window, 1), 1e6))) == (not told)
+    warned = any("raise no alarm" in str(warning.message) for warning in recwarn)
+    assert warned == (window == 5)
+    assert bool(fitted.update(np.full((window, 1), 1e6))) == (not warned)
 
 
 def test_no_ridge_is_too_large():

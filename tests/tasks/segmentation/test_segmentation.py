@@ -11,7 +11,7 @@ from scipy.linalg import toeplitz
 from scipy.stats import multivariate_normal
 
 from isopleth.tasks.segmentation.costs import Noise, SegmentCosts, fitted_noise, rounding_variance
-from isopleth.tasks.segmentation.description_length import describe, cost_of_shocks, tail_gain
+from isopleth.tasks.segmentation.description_length import cost_of_shocks, describe, tail_gain
 from isopleth.tasks.segmentation.dynamic import SegmentationSearch
 from isopleth.tasks.segmentation.preparation import grows_in_proportion, season, without_wild_values
 from isopleth.tasks.segmentation.segments import segment
