@@ -61,10 +61,10 @@ def _same(some: Any, others: Any) -> bool:
 
 
 def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
-    """Write a model to a file, whole or not at all.
+    """Write a model to a file, completely or not at all.
 
     The arrays of a model that was fitted to tensors are converted to NumPy's, and :func:`load` gives a model of NumPy: its
-    predictions are those of the first but for rounding.
+    predictions equal those of the first up to rounding.
 
     The file is a zip archive that `skops <https://skops.readthedocs.io>`_ writes: arrays and names of types, no code.
 

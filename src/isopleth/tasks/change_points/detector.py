@@ -223,7 +223,8 @@ class ChangePointDetector(BaseEstimator):
         y : Ignored
             For pipelines.
         reference : array-like of shape (T', d), optional
-            A stretch known to have no change: the false-alarm rate is then held for noise like its.
+            Stretch that is known to have no change. The noise for the false alarm rate of levels, slopes and scatters is then
+            that of this stretch.
 
         Returns
         -------
