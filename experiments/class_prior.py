@@ -67,7 +67,7 @@ ABSENT = {
     "line, 3, middle": (3.0 * LINE, 60, 300, (0.5, 0.0, 0.5)),
     "line, 3, end": (3.0 * LINE, 60, 300, (0.5, 0.5, 0.0)),
 }
-"""Centres and how far they are from the middle, labelled rows a class, unlabelled rows, and shares."""
+# Centres with their distance from the middle, labelled rows of each class, unlabelled rows, and shares.
 
 
 @cache

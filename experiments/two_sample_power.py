@@ -208,7 +208,7 @@ def published(data: Path | None, name: str) -> tuple[float, float]:
 
 
 def bar(better: float) -> float:
-    """What is to be reached."""
+    """Return the power to reach."""
     return better - 0.02 - float(np.sqrt(better * (1.0 - better) / 200.0))
 
 

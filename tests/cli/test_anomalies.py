@@ -509,7 +509,7 @@ def in_shell(arguments):
 
 
 class TestProcess:
-    """What only a real process can show."""
+    """Tests that need a real process."""
 
     def start(self, *arguments, code="from isopleth.cli import main; main()"):
         return subprocess.Popen(

@@ -159,7 +159,7 @@ def test_resume_without_anything_to_go_on_with_begins(tmp_path, file):
 
 
 def test_a_fit_that_is_killed_goes_on_and_gives_the_same_bytes(tmp_path, file):
-    """By a signal that nothing catches, in the middle of writing."""
+    """The signal cannot be caught and comes in the middle of writing."""
     assert run(file, "--out", tmp_path / "whole", "--size", 20, "--chunk-rows", 100).exit_code == 0
     out, kept = tmp_path / "m", tmp_path / "m.partial"
     killing = (

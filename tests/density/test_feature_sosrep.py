@@ -60,7 +60,7 @@ def test_it_tends_to_the_exact_fit(kernel, d):
 
 @pytest.mark.parametrize("kernel", ["gaussian", pytest.param("matern52", marks=pytest.mark.slow), "sdo"])
 def test_the_normaliser_by_quadrature(kernel):
-    """That of the mean over draws of wave vectors: a sum of waves itself has no integral."""
+    """The normaliser is that of the mean over draws of wave vectors, because a sum of waves has no integral."""
     X = rows(40, 1)
     fits = [model(kernel=kernel, random_state=seed).fit(X) for seed in range(20)]
     exact = SOSREP(kernel, length_scale=0.8).fit(X)

@@ -21,7 +21,7 @@ def rows(n, d, seed=0):
 
 
 def peak(fit, X):
-    """Of memory taken beyond the rows, in bytes."""
+    """Return the peak of memory in addition to the rows, in bytes."""
     tracemalloc.start()
     try:
         fit(X)

@@ -1,4 +1,4 @@
-"""What KernelScore chooses where nothing is given."""
+"""Choices of KernelScore without parameters."""
 
 import pickle
 
@@ -24,7 +24,7 @@ def modes(n=150, dim=2, seed=0):
 
 
 def true_score(x):
-    """Of the density of `modes`."""
+    """Score of the density of `modes`."""
     second = 1.0 / (1.0 + np.exp(-np.sum(6.0 * x - 18.0, axis=1)))
     return 6.0 * second[:, None] - x
 

@@ -54,7 +54,7 @@ def test_false_alarms_over_long_streams():
 
 
 def test_the_capital_is_a_fair_game():
-    """Its mean over streams is 1 after any number of rows, to the accuracy of the draws."""
+    """The mean over streams is 1 after any number of rows, to the accuracy of the draws."""
     capital = []
     for run in range(200):
         monitor = fitted(rows=40, seed=run, dim=1)

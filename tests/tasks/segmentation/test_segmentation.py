@@ -26,7 +26,7 @@ def costs_of(y: np.ndarray, noise: Noise, degree: int) -> SegmentCosts:
 
 
 def covariance(noise: Noise, n: int) -> np.ndarray:
-    """Of a stationary process with innovations of variance 1, from its impulse response."""
+    """Covariance of a stationary process with innovations of variance 1, from its impulse response."""
     response = np.zeros(4000)
     coefficients = -noise.predictors[-1][1:]
     response[0] = 1.0
