@@ -106,6 +106,14 @@ def test_a_change_of_dependence_is_found():
     assert len(monitor.update(rng.normal(size=(200, 2)))) == 1
 
 
+def test_units_of_the_columns_change_nothing():
+    rng = np.random.default_rng(5)
+    reference, stream, units = rng.normal(size=(200, 3)), rng.normal(0.3, 1.0, size=(300, 3)), [1024.0, 1.0, 1.0 / 512.0]
+    plain = AnytimeDriftMonitor(random_state=0).fit(reference).update(stream)
+    scaled = AnytimeDriftMonitor(random_state=0).fit(reference * units).update(stream * units)
+    np.testing.assert_array_equal(plain.statistic, scaled.statistic)
+
+
 def test_how_rows_are_cut_changes_no_bit():
     X = np.random.default_rng(6).normal(size=(200, 3))
     X[120:] += 1.0
