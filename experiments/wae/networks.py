@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import ClassVar
 
 import torch
@@ -81,13 +82,13 @@ class FaceNetworks(nn.Module):
         widths = [3, *(maps * 2**k for k in range(4))]
         last = SIDE // 16
         down: list[nn.Module] = []
-        for inputs, outputs in zip(widths, widths[1:], strict=False):
+        for inputs, outputs in pairwise(widths):
             down += [nn.Conv2d(inputs, outputs, 5, stride=2, padding=2), nn.ReLU()]
         flat = widths[-1] * last**2
         self.encoder = nn.Sequential(*down, nn.Flatten(), nn.Linear(flat, 512), nn.ReLU(), nn.Linear(512, latent))
         up: list[nn.Module] = [nn.Linear(latent, 512), nn.ReLU(), nn.Linear(512, flat), nn.ReLU()]
         up.append(nn.Unflatten(1, (widths[-1], last, last)))
-        for inputs, outputs in zip(widths[:0:-1], widths[-2::-1], strict=True):
+        for inputs, outputs in pairwise(reversed(widths)):
             up += [nn.ConvTranspose2d(inputs, outputs, 5, stride=2, padding=2, output_padding=1), nn.ReLU()]
         self.decoder = nn.Sequential(*up[:-1], nn.Tanh())
 
