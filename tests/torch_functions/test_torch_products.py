@@ -224,7 +224,7 @@ def test_second_derivatives_are_refused_and_first_ones_may_keep_a_graph(function
     ("change", "words"),
     [
         ({"x": np.zeros((3, 2))}, "x is of type ndarray; expected a tensor"),
-        ({"x": torch.zeros(3, 2, dtype=torch.int64)}, "expected torch.float32 or torch.float64"),
+        ({"x": torch.zeros(3, 2, dtype=torch.int64)}, "expected torch.float32, float64"),
         ({"x": torch.zeros(3, 2).to_sparse()}, "x is stored as torch.sparse_coo"),
         ({"length_scale": "median"}, "length_scale = 'median': expected a number, or one a column"),
         ({"x": torch.zeros(3)}, r"x has shape \(3,\)"),

@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, NoReturn, ParamSpec, TypeVar, cast
 
 import torch
 from torch import Tensor
+from torch.autograd import Function
 
 from isopleth.errors import InputError
 
+# Types of tensors that functions take. Those of two bytes are computed in float32.
+TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
-def check_points(x: Any, y: Any, called: str = "y") -> None:
-    """Refuse points that are not two tables of equally many columns, float32 or float64, of one type and on one device.
 
-    `called` is the name of `y` in messages.
+def computed(x: Tensor) -> Tensor:
+    """Return a tensor in the type in which it is computed: float32 instead of types of two bytes."""
+    return x.float() if x.dtype.itemsize < 4 else x
+
+
+def check_points(x: Any, y: Any, called: str = "y", first: str = "x") -> None:
+    """Refuse points that are not two tables of equally many columns, of one floating-point type and on one device.
+
+    `called` is the name of `y` in messages, and `first` that of `x`.
 
     Raises
     ------
     InputError
         If they are not; the sentence says which and what to do.
     """
-    for name, a in (("x", x), (called, y)):
+    for name, a in ((first, x), (called, y)):
         _check_tensor(name, a)
         if a.ndim != 2 or a.shape[1] == 0:
             raise InputError(f"{name} has shape {tuple(a.shape)}; expected points of shape (n, d), d at least 1.")
-        _check_like(name, a, "x", x)
+        check_like(name, a, first, x)
     if x.shape[1] != y.shape[1]:
-        raise InputError(f"x has {x.shape[1]} columns and {called} has {y.shape[1]}; expected the same.")
+        raise InputError(f"{first} has {x.shape[1]} columns and {called} has {y.shape[1]}; expected the same.")
 
 
 def check_coefficients(name: str, v: Any, points: str, y: Tensor, axes: tuple[int, ...]) -> None:
@@ -44,7 +53,7 @@ def check_coefficients(name: str, v: Any, points: str, y: Tensor, axes: tuple[in
         raise InputError(
             f"{name} has shape {tuple(v.shape)}; expected {' or '.join(shapes[a] for a in axes)} as {points} has rows."
         )
-    _check_like(name, v, points, y)
+    check_like(name, v, points, y)
 
 
 def unit_lengths(length_scale: Any, x: Tensor) -> Tensor:
@@ -73,11 +82,18 @@ def _check_tensor(name: str, a: Any) -> None:
         raise InputError(f"{name} is of type {type(a).__name__}; expected a tensor, such as torch.as_tensor makes.")
     if a.layout is not torch.strided:
         raise InputError(f"{name} is stored as {a.layout}; expected a plain tensor, see Tensor.to_dense.")
-    if a.dtype not in (torch.float32, torch.float64):
-        raise InputError(f"{name} is of type {a.dtype}; expected torch.float32 or torch.float64.")
+    if a.dtype not in TYPES:
+        raise InputError(f"{name} is of type {a.dtype}; expected torch.float32, float64, float16 or bfloat16.")
 
 
-def _check_like(name: str, a: Tensor, other: str, b: Tensor) -> None:
+def check_like(name: str, a: Tensor, other: str, b: Tensor) -> None:
+    """Refuse a tensor that is not of the type and on the device of another.
+
+    Raises
+    ------
+    InputError
+        If it is not.
+    """
     if a.dtype != b.dtype or a.device != b.device:
         raise InputError(
             f"{name} is of type {a.dtype} on {a.device} and {other} of type {b.dtype} on {b.device}; expected the same, see "
@@ -98,3 +114,24 @@ def outside_graphs(function: Callable[P, T]) -> Callable[P, T]:
     """
     reason = "sums of isopleth.torch go tile by tile, in threads; they are not part of a graph"
     return cast(Callable[P, T], torch.compiler.disable(function, reason=reason))
+
+
+class OneOrder(Function):
+    """A function of tensors with reverse-mode derivatives, which ``torch.func.grad`` and ``torch.func.vjp`` take too.
+
+    Derived classes define `forward` without a context, and `setup_context`.
+    """
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *inputs: Any) -> NoReturn:
+        """Refuse ``torch.func.vmap``, and with it ``jacrev`` and ``hessian``."""
+        raise InputError(
+            "isopleth.torch has no torch.func.vmap (jacrev, hessian): its sums do not take batches of point sets."
+        )
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> NoReturn:
+        """Refuse forward-mode differentiation."""
+        raise InputError(
+            "isopleth.torch has no forward-mode derivatives (torch.func.jvp, jacfwd); use torch.func.vjp or grad."
+        )
