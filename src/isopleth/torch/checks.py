@@ -59,22 +59,26 @@ def check_coefficients(name: str, v: Any, points: str, y: Tensor, axes: tuple[in
 def unit_lengths(length_scale: Any, x: Tensor) -> Tensor:
     """Return the length scale of each column, of shape (d,), with the graph of the given tensor.
 
+    The numbers of a tensor on another device than the CPU are not checked, because that would wait for the device.
+
     Raises
     ------
     InputError
         If it is neither one positive number nor one for each column.
     """
     try:
-        scale = torch.as_tensor(length_scale, dtype=x.dtype, device=x.device)
+        scale = length_scale if isinstance(length_scale, Tensor) else torch.as_tensor(length_scale, dtype=x.dtype)
     except (TypeError, ValueError, RuntimeError):
         raise InputError(f"length_scale = {length_scale!r}: expected a number, or one a column.") from None
     if scale.ndim > 1 or (scale.ndim == 1 and scale.shape[0] != x.shape[1]):
         raise InputError(
             f"length_scale has shape {tuple(scale.shape)}; expected one number, or {x.shape[1]} as x has columns."
         )
-    if not bool(torch.all((scale > 0.0) & torch.isfinite(scale))):
+    if scale.device.type == "cpu" and not bool(torch.all((scale > 0.0) & torch.isfinite(scale))):
         raise InputError(f"length_scale = {length_scale!r}: expected positive, finite numbers.")
-    return scale.expand(x.shape[1])
+    if scale.device != x.device and scale.ndim == 0 and not scale.requires_grad:
+        scale = torch.full((), float(scale), device=x.device)  # a copy would wait for the device
+    return scale.to(dtype=x.dtype, device=x.device).expand(x.shape[1])
 
 
 def _check_tensor(name: str, a: Any) -> None:
@@ -116,10 +120,10 @@ def outside_graphs(function: Callable[P, T]) -> Callable[P, T]:
     return cast(Callable[P, T], torch.compiler.disable(function, reason=reason))
 
 
-class OneOrder(Function):
-    """A function of tensors with reverse-mode derivatives, which ``torch.func.grad`` and ``torch.func.vjp`` take too.
+class TensorFunction(Function):
+    """Base class of functions with reverse-mode derivatives, which ``torch.func.grad`` and ``torch.func.vjp`` take too.
 
-    Derived classes define `forward` without a context, and `setup_context`.
+    Derived classes define `forward` without a context, and `setup_context`. Other transforms are refused by their names.
     """
 
     @staticmethod
@@ -135,3 +139,42 @@ class OneOrder(Function):
         raise InputError(
             "isopleth.torch has no forward-mode derivatives (torch.func.jvp, jacfwd); use torch.func.vjp or grad."
         )
+
+
+class _Once(TensorFunction):
+    """First derivatives that raise an error when differentiated: treating them as constants would silently be wrong."""
+
+    @staticmethod
+    def forward(compute: Callable[..., tuple[Tensor, ...]], refusal: str, *tensors: Tensor) -> tuple[Tensor, ...]:
+        return compute(*tensors)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.refusal = inputs[1]
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> NoReturn:
+        raise InputError(ctx.refusal)
+
+
+NO_SECOND = (
+    "these sums of isopleth.torch have no second derivatives; kernel_product has, for kernels of a smoothness above 1."
+)
+
+
+def first_derivatives(
+    compute: Callable[..., tuple[Tensor, ...]], *tensors: Tensor, refusal: str = NO_SECOND
+) -> tuple[Tensor, ...]:
+    """Return ``compute(*tensors)``, derivatives that cannot be differentiated themselves: trying it raises `refusal`.
+
+    `compute` must not use other tensors, because transforms of ``torch.func`` replace these.
+    """
+    if torch.is_grad_enabled():
+        return cast(tuple[Tensor, ...], _Once.apply(compute, refusal, *tensors))
+    return compute(*tensors)
+
+
+def spread_out(found: tuple[Tensor, ...], wanted: tuple[bool, ...]) -> tuple[Tensor | None, ...]:
+    """Return one entry for each input of a function, None for those that need no gradient."""
+    rest = iter(found)
+    return tuple(next(rest) if needed else None for needed in wanted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from sklearn.base import clone
@@ -14,14 +14,19 @@ from isopleth.backend import host_view
 from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS
-from isopleth.torch.checks import OneOrder, check_like, check_points, computed, outside_graphs
+from isopleth.torch.checks import TensorFunction, check_like, check_points, computed, first_derivatives, outside_graphs
 from isopleth.torch.stacked_score import Stack, stacked_score
 
 # Parameters of estimators that `EntropyGradient` keeps between steps.
 _KEPT = ("length_scale", "regularizer", "base")
 
 
-class _Surrogate(OneOrder):
+_NO_SECOND = (
+    "the gradient of an entropy surrogate is an estimated score, which has no derivative; differentiate it once only."
+)
+
+
+class _Surrogate(TensorFunction):
     """The number -mean(score . x), where the score at the rows x is estimated from them and is a constant."""
 
     @staticmethod
@@ -37,26 +42,9 @@ class _Surrogate(OneOrder):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor, _: Any) -> tuple[Tensor, None]:
-        x, slope = ctx.saved_tensors
-        return grad * _ConstantScore.apply(slope, x), None
-
-
-class _ConstantScore(OneOrder):
-    """The estimated score as a gradient; it depends on the rows, so that its derivative is refused instead of 0."""
-
-    @staticmethod
-    def forward(slope: Tensor, x: Tensor) -> Tensor:
-        return slope.view_as(slope)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        pass
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> NoReturn:
-        raise InputError(
-            "the gradient of an entropy surrogate is an estimated score, which has no derivative; differentiate it once only."
-        )
+        # It depends on the rows, so that its derivative is refused instead of 0.
+        (slope,) = first_derivatives(lambda x, slope: (slope.clone(),), *ctx.saved_tensors, refusal=_NO_SECOND)
+        return grad * slope, None
 
 
 @outside_graphs
