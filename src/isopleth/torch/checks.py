@@ -31,7 +31,7 @@ def check_points(x: Any, y: Any, called: str = "y", first: str = "x") -> None:
         If they are not; the sentence says which and what to do.
     """
     for name, a in ((first, x), (called, y)):
-        _check_tensor(name, a)
+        check_tensor(name, a)
         if a.ndim != 2 or a.shape[1] == 0:
             raise InputError(f"{name} has shape {tuple(a.shape)}; expected points of shape (n, d), d at least 1.")
         check_like(name, a, first, x)
@@ -47,7 +47,7 @@ def check_coefficients(name: str, v: Any, points: str, y: Tensor, axes: tuple[in
     InputError
         If it is not.
     """
-    _check_tensor(name, v)
+    check_tensor(name, v)
     if v.ndim not in axes or v.shape[0] != y.shape[0]:
         shapes = {1: f"({y.shape[0]},)", 2: f"({y.shape[0]}, k)"}
         raise InputError(
@@ -81,7 +81,14 @@ def unit_lengths(length_scale: Any, x: Tensor) -> Tensor:
     return scale.to(dtype=x.dtype, device=x.device).expand(x.shape[1])
 
 
-def _check_tensor(name: str, a: Any) -> None:
+def check_tensor(name: str, a: Any) -> None:
+    """Refuse what is no plain tensor of floating-point numbers.
+
+    Raises
+    ------
+    InputError
+        If it is not.
+    """
     if not isinstance(a, Tensor):
         raise InputError(f"{name} is of type {type(a).__name__}; expected a tensor, such as torch.as_tensor makes.")
     if a.layout is not torch.strided:
@@ -155,6 +162,31 @@ class _Once(TensorFunction):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> NoReturn:
         raise InputError(ctx.refusal)
+
+
+class _Constant(TensorFunction):
+    """A value computed from tensors that is a constant of every graph."""
+
+    @staticmethod
+    def forward(compute: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
+        return compute(*tensors)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.mark_non_differentiable(output)
+        ctx.inputs = len(inputs)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, ...]:
+        return (None,) * ctx.inputs
+
+
+def constant(compute: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
+    """Return ``compute(*tensors)`` as a constant, also within transforms of ``torch.func``.
+
+    `compute` receives plain tensors and must not use others.
+    """
+    return cast(Tensor, _Constant.apply(compute, *tensors))
 
 
 NO_SECOND = (

@@ -32,7 +32,6 @@ from isopleth.torch.checks import (
 )
 from isopleth.torch.sums import Sums
 
-
 Slopes = tuple[Callable[[], Any], ...]
 
 

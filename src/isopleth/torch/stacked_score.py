@@ -190,7 +190,7 @@ def _kernel_estimates(rows: Array, kernels: tuple[int, ...], memory_limit: float
     xp = namespace(rows)
     n = rows.shape[0]
     squares = xp.sum(rows * rows, axis=1)
-    median = _median_squared_distance(rows)
+    median = median_squared_distance(rows)
     extended = xp.concat([rows, xp.ones_like(rows[:, :1])], axis=1)
 
     def work(part: slice) -> Models:
@@ -272,7 +272,7 @@ def _row_products(a: Array, b: Array) -> Array:
     return np.einsum("ij,ij->i", a, b) if isinstance(a, np.ndarray) else namespace(a).einsum("ij,ij->i", a, b)
 
 
-def _median_squared_distance(rows: Array) -> Array:
+def median_squared_distance(rows: Array) -> Array:
     """Return the median of the positive squared distances of some rows, or the mean of all rows if these are all equal."""
     xp = namespace(rows)
     some = rows[:: -(-rows.shape[0] // _MEDIAN_ROWS), :]
