@@ -19,6 +19,7 @@ from isopleth.density.bounds import Bounds
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.column_fit import ColumnFit
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
+from isopleth.density.sampling import density_target
 from isopleth.density.search import Fit, Search, run_search
 from isopleth.density.table_density import TableDensity
 from isopleth.density.table_fit import factor_of, fit_table, product_factor
@@ -31,6 +32,7 @@ from isopleth.kernels.product import ColumnKernel
 from isopleth.length_scales import RULES, Rule, loss_units, resolve_length_scale
 from isopleth.operators.threads import interruptible
 from isopleth.rows import distinct_rows, folds_of
+from isopleth.sampling import Target
 
 # Kernels that are products over columns, for sentences.
 _PRODUCTS = "kernel='gaussian' or ProductLaplacian()"
@@ -762,9 +764,13 @@ class KernelDensity(DensityEstimator):
 
         Raises
         ------
-        NotImplementedError
-            For the square of a sum of kernels (SOSREP) other than the Gaussian, which is not a mixture that can be sampled
-            directly.
+        InputError
+            If `n_samples` is not a whole number of at least 1, and for `given` as in :meth:`conditional`.
+
+        Notes
+        -----
+        A mixture of kernels (:class:`~isopleth.KDE`) draws a centre, then a row from its kernel. The square of a sum of kernels
+        (:class:`~isopleth.SOSREP`) draws a pair of centres for the Gaussian kernel, and is sampled by rejection for all others.
         """
         check_is_fitted(self, "log_normalizer_")
         if isinstance(n_samples, bool) or not isinstance(n_samples, Integral) or n_samples < 1:
@@ -774,10 +780,30 @@ class KernelDensity(DensityEstimator):
             return Backend.of(self.dual_coef_).array(drawn)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         z = self._fitted().sample(int(n_samples), rng)
+        return Backend.of(self.dual_coef_).array(self._rows_at(z))
+
+    def _rows_at(self, z: np.ndarray) -> np.ndarray:
+        """Return rows in the units of the data, with the values of constant columns, at frame coordinates `z`."""
         center = to_numpy(self.centers_[:1, ...])
         rows = self._bounds.leave(self._frame.leave(z, self._bounds.enter(center)[0]))
         rows[:, ~self._frame.keep] = center[:, ~self._frame.keep]
-        return Backend.of(self.dual_coef_).array(rows)
+        return rows
+
+    def _sampling_target(self) -> Target:
+        """Return what Markov chains draw from."""
+        check_is_fitted(self, "log_normalizer_")
+        if self._of_kinds or self._kernel.by_columns:
+            raise InputError(
+                "chains move in complete rows of numbers with kernels of distances; the sample method of this model draws "
+                "exactly from it."
+            )
+        z, weights = self._frame.enter(self._bounds.enter(to_numpy(self.centers_))), to_numpy(self.weights_)
+        backend = Backend.of(self.dual_coef_)
+
+        def wider(factor: float) -> FrameDensity:
+            return self._fit_frame(self._kernel, backend.array(z / factor), backend.array(weights))[0]
+
+        return density_target(self._fitted(), z, weights, wider, self._rows_at)
 
     def plot(self, columns: Any = None, masses: Any = (0.5, 0.8, 0.95, 0.99), rows: Any = None, ax: Any = None) -> Any:
         """Plot the highest-density regions of given masses with :func:`isopleth.plotting.plot_density`.
