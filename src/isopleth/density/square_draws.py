@@ -31,9 +31,9 @@ from isopleth.progress import Progress
 # Proposals made at once: their arrays fit in the cache of a core.
 _PROPOSALS = 2**14
 
-# Cells of the table from which radii are proposed, and the bound of the density over the proposal, which is 1 up to the error of
+# Cells of the table from which radii are proposed, and the bound of the density over the proposal: 1 plus the error of
 # linear interpolation in them.
-_CELLS, _BOUND = 2**14, 1.001
+_CELLS, _BOUND = 2**14, 1.01
 
 # The table ends where the logarithm of the density of log r is this much below its largest value.
 _DEPTH = 75.0
