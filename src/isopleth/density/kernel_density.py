@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from copy import copy
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, cast
 
@@ -11,7 +12,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.backend import Backend, to_numpy
+from isopleth.backend import NUMPY, Backend, to_numpy
 from isopleth.cells import is_table_of_kinds, library_of
 from isopleth.columns import TableColumns
 from isopleth.density.bounds import Bounds
@@ -20,7 +21,7 @@ from isopleth.density.column_fit import ColumnFit
 from isopleth.density.estimator import DensityEstimator
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
 from isopleth.density.sampling import density_target
-from isopleth.density.search import Search
+from isopleth.density.search import Fit, Search
 from isopleth.density.table_density import TableDensity
 from isopleth.density.table_fit import factor_of, fit_table, product_factor
 from isopleth.entry import Table, column_names, enter, on_host
@@ -28,6 +29,8 @@ from isopleth.errors import InputError
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import get_kernel
 from isopleth.kernels.product import ColumnKernel
+from isopleth.operators.threads import effective_n_jobs
+from isopleth.operators.tiles import HOST_TILE, SCRATCH_TILES, scratch
 from isopleth.rows import folds_of
 from isopleth.sampling import Target
 
@@ -365,6 +368,17 @@ class KernelDensity(DensityEstimator):
         self.centers_[place[place >= 0]] = X[place >= 0] + 0.0  # -0.0 is 0.0
         self.weights_ = weights
         self.dual_coef_ = cast(ExpansionDensity, density).expansion.coefficients
+
+    def _parallel_fits(self, backend: Backend, rows: int, columns: int) -> tuple[Fit, int]:
+        if backend != NUMPY:  # one fit keeps a device busy, and also a library with threads of its own
+            return self._fitting_at(backend), 1
+        # Several fits in parallel use more processors than threads within one fit, whose matrices are small.
+        need = 8 * (rows**2 + 2 * scratch(HOST_TILE, columns, SCRATCH_TILES))
+        workers = max(1, min(effective_n_jobs(self.n_jobs), int(self.memory_limit // need)))
+        one_fit = copy(self)
+        if workers > 1:
+            one_fit.n_jobs, one_fit.memory_limit = 1, self.memory_limit / workers
+        return one_fit._fitting_at(backend), workers
 
     def _fitted(self) -> ExpansionDensity:
         z = Backend.of(self.dual_coef_).array(self._frame.enter(self._bounds.enter(to_numpy(self.centers_))))
