@@ -140,6 +140,7 @@ class TableColumns:
         keep_identifiers: bool = False,
         missing: Iterable[str] = MISSING_WORDS,
         cycles: bool = True,
+        also: Any = None,
     ) -> Self:
         """Decide the kinds of the columns of a table.
 
@@ -157,6 +158,8 @@ class TableColumns:
             Texts that count as missing cells.
         cycles : bool, default=True
             Whether times become hours and days of the week too.
+        also : data frame, array or object with the Arrow stream interface, optional
+            A second table with these columns: the rows of both decide together, and neither table counts more than the other.
 
         Raises
         ------
@@ -164,7 +167,8 @@ class TableColumns:
             For columns that do not exist or are named twice, cells that are no numbers in a column said to be numeric, and
             tables of which no column is left.
         """
-        table = _Table.of(X)
+        tables = [_Table.of(X), *([] if also is None else [_Table.of(also)])]
+        table = tables[0]
         asked = {
             "categorical": set(categorical),
             "numeric": set(numeric),
@@ -185,8 +189,12 @@ class TableColumns:
                 left_out[name] = "identifier" if name in asked["identifiers"] else "excluded"
                 continue
             wanted = next((kind for kind in ("categorical", "numeric") if name in asked[kind]), None)
-            cells = table.cells(name, words)
-            found = _decide(cells, wanted, keep_identifiers, table.named, notes)
+            cells = [each.cells(name, words) for each in tables if name in each.names]
+            found = _decide(_joined(cells), wanted, keep_identifiers, table.named, notes)
+            if len(cells) > 1 and isinstance(found, Column) and wanted is None:
+                # Each table may number its rows from the same number on.
+                alone = [_decide(each, None, keep_identifiers, table.named, []) for each in cells if each.known]
+                found = "identifier" if "identifier" in alone else found
             if isinstance(found, Column):
                 columns.append(found if cycles else replace(found, cycles=()))
             else:
@@ -512,6 +520,13 @@ def _frame(X: Any) -> Any:
     return frame
 
 
+def in_memory(X: Any) -> Any:
+    """Return `X`, or its rows as a frame if it is an Arrow stream, which can be read once only."""
+    if not hasattr(X, "__arrow_c_stream__") or isinstance(nw.from_native(X, pass_through=True), nw.DataFrame):
+        return X
+    return nw.from_arrow(X, backend=_arrow_library()).to_native()
+
+
 def _arrow_library() -> Literal["pyarrow", "polars"]:
     """A library that takes Arrow streams."""
     libraries: tuple[Literal["pyarrow"], Literal["polars"]] = ("pyarrow", "polars")
@@ -620,6 +635,21 @@ class _Cells:
             if moment is not None:
                 out[i] = moment
         return out
+
+
+def _joined(cells: Sequence[_Cells]) -> _Cells:
+    """Return the cells of a column of several tables below each other, in a form that holds all of them."""
+    known = [each for each in cells if each.known] or cells[:1]
+    forms = {each.form for each in known}
+    if len(cells) == 1:
+        return cells[0]
+    levels = tuple(dict.fromkeys(word for each in known for word in each.levels or ()))
+    declared = levels if any(each.levels is not None for each in known) else None
+    if forms <= {"whole", "real"} or forms == {"time"}:
+        form = "time" if forms == {"time"} else "real" if "real" in forms else "whole"
+        parts = [each.values if each.known else np.full(len(each.values), np.nan) for each in cells]
+        return _Cells(cells[0].name, form, np.concatenate([np.asarray(part, dtype=np.float64) for part in parts]))
+    return _Cells(cells[0].name, "text", [text for each in cells for text in each.texts()], declared)
 
 
 def _absent(cell: Any) -> bool:
