@@ -527,6 +527,13 @@ def in_memory(X: Any) -> Any:
     return nw.from_arrow(X, backend=_arrow_library()).to_native()
 
 
+def with_columns(X: Any, names: Sequence[Any]) -> Any:
+    """Return a frame with some of its columns, in this order."""
+    if not isinstance(frame := nw.from_native(X, pass_through=True), nw.DataFrame):
+        return X
+    return frame.select(*names).to_native() if all(isinstance(name, str) for name in names) else X[list(names)]
+
+
 def _arrow_library() -> Literal["pyarrow", "polars"]:
     """A library that takes Arrow streams."""
     libraries: tuple[Literal["pyarrow"], Literal["polars"]] = ("pyarrow", "polars")

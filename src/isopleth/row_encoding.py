@@ -1,7 +1,7 @@
 """Rows of tables with words and missing cells as complete numbers, for tests and monitors that compare rows.
 
-Each row is encoded by itself, by rules that are made from all rows together. So rows that are exchangeable before are exchangeable
-after it, and a permutation test of encoded rows is as exact as one of numbers.
+Each row is encoded by itself, by rules that are made from all rows together. So rows that are exchangeable remain
+exchangeable, and a permutation test of encoded rows is as exact as one of numbers.
 """
 
 from __future__ import annotations
@@ -195,7 +195,9 @@ class RowEncoding:
     @property
     def scaled(self) -> np.ndarray:
         """Mask of the coordinates of words and indicators, whose scale is 1; the others have the units of their columns."""
-        flags = [np.arange(cell.width) > 0 if cell.kind != "categorical" else np.ones(cell.width) for cell in self.cells]
+        flags = [
+            np.arange(cell.width) > 0 if cell.kind != "categorical" else np.ones(cell.width) for cell in self.cells
+        ]
         return np.concatenate(flags).astype(bool)
 
     def levels(self, j: int) -> tuple[str, ...]:
