@@ -6,17 +6,23 @@ exchangeable, and a permutation test of encoded rows is as exact as one of numbe
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from isopleth.columns import Column, TableColumns
+from isopleth.entry import Table, plain_names, varying_columns
+from isopleth.errors import DataWarning, InputError, listed
 
 # Words of a column that have a coordinate of their own: the most frequent ones that occur at least so often.
 MOST_WORDS, _FEWEST_ROWS = 100, 2
 # A word is this rare at most for the distance of two unlike words: rarer words are no farther from the others.
 _LEAST_VARIANCE = 0.1
+_MOST_KNOWN = 1001
 # Ranges of a column by which a missing cell is away from all others, if no cell was missing before: no kernel reaches so far.
 _FAR = 1000.0
 
@@ -44,8 +50,12 @@ class CellEncoding:
     unit : float
         Value of the coordinate of a category. Two rows with independent cells are 2 squared units of distance apart on average,
         as those of a numeric column of standard deviation 1 are.
+    other, lost : float
+        Values of the coordinates of other words and of missing cells, larger than `unit` if there were none.
     shares : array of shape (width,)
         Coordinates of a missing category that is not compared, the mean of all known ones; empty if it is compared.
+    known : array
+        Known cells in order, or some of them at equal steps, from which missing cells that are not compared can be drawn.
     """
 
     name: str
@@ -56,7 +66,10 @@ class CellEncoding:
     gap: float = 0.0
     codes: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     unit: float = 1.0
+    other: float = 1.0
+    lost: float = 1.0
     shares: np.ndarray = field(default_factory=lambda: np.empty(0))
+    known: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     @classmethod
     def of_numbers(cls, name: str, kind: str, place: int, cells: np.ndarray, compared: bool, far: bool) -> Self:
@@ -68,11 +81,12 @@ class CellEncoding:
         span = float(known.max() / 2.0 - known.min() / 2.0) or abs(center) or 1.0
         share = 1.0 - len(known) / len(cells)
         gap = _unit(np.array([share, 1.0 - share])) if compared and share else 0.0
+        absent = center + _FAR * span if far else center
         # An indicator has one coordinate, and two categories have two.
-        return cls(name, kind, place, center, center + _FAR * span if far else center, float(np.sqrt(2.0)) * gap)
+        return cls(name, kind, place, center, absent, float(np.sqrt(2.0)) * gap, known=_steps(known, compared))
 
     @classmethod
-    def of_words(cls, name: str, place: int, codes: np.ndarray, unseen: int, compared: bool) -> Self:
+    def of_words(cls, name: str, place: int, codes: np.ndarray, unseen: int, compared: bool, far: bool) -> Self:
         """Choose the encoding of categories, NaN where a cell is missing; `unseen` is the code of words that are not known."""
         known = codes[~np.isnan(codes)].astype(np.intp)
         counts = np.bincount(known, minlength=unseen + 1).astype(np.float64)
@@ -83,7 +97,18 @@ class CellEncoding:
             weights = np.append(weights, len(codes) - len(known))
         shares = weights / max(weights.sum(), 1.0)
         unit = _unit(shares)
-        return cls(name, "categorical", place, codes=kept, unit=unit, shares=np.empty(0) if compared else unit * shares)
+        other, lost = (unit * _FAR if far and not count else unit for count in (weights[len(kept)], weights[-1]))
+        return cls(
+            name,
+            "categorical",
+            place,
+            codes=kept,
+            unit=unit,
+            other=other,
+            lost=lost,
+            shares=np.empty(0) if compared else unit * shares,
+            known=_steps(known, compared),
+        )
 
     @property
     def width(self) -> int:
@@ -105,10 +130,20 @@ class CellEncoding:
             near = np.minimum(np.searchsorted(self.codes, codes), len(self.codes) - 1)
             at = np.where(self.codes[near] == codes, near, at)
         at[missing] = self.width - 1
-        out[np.arange(len(cells)), at] = self.unit
+        values = np.where(at == len(self.codes), self.other, self.unit)
+        values[missing] = self.lost
+        out[np.arange(len(cells)), at] = values
         if len(self.shares):
             out[missing] = self.shares
         return out
+
+
+def _steps(known: np.ndarray, compared: bool) -> np.ndarray:
+    """Return at most 1,001 of the known cells, from the smallest to the largest at equal steps; none if gaps are compared."""
+    if compared or not len(known):
+        return np.empty(0)
+    steps = np.unique(np.linspace(0, len(known) - 1, min(len(known), _MOST_KNOWN)).round().astype(int))
+    return np.sort(known)[steps]
 
 
 def _unit(shares: np.ndarray) -> float:
@@ -167,7 +202,7 @@ class RowEncoding:
         compared : bool, default=True
             Whether a missing cell differs from all others.
         far : bool, default=True
-            Whether a missing number in a column that has none among `rows` is far from all numbers; at their centre otherwise.
+            Whether words that are not among `rows` are far from all others, and missing cells of columns without any.
         """
         kinds = columns.columns if columns is not None else tuple(Column(j, "numeric") for j in range(rows.shape[1]))
         order = columns.order if columns is not None else np.arange(rows.shape[1])
@@ -176,7 +211,7 @@ class RowEncoding:
         found = []
         for name, column, j in zip(names, kinds, place.tolist(), strict=True):
             if column.kind == "categorical":
-                found.append(CellEncoding.of_words(name, j, rows[:, j], len(column.levels), compared))
+                found.append(CellEncoding.of_words(name, j, rows[:, j], len(column.levels), compared, far))
             else:
                 found.append(CellEncoding.of_numbers(name, column.kind, j, rows[:, j], compared, far and compared))
         return cls(tuple(found), columns, compared)
@@ -214,13 +249,77 @@ class RowEncoding:
             return rows
         return np.column_stack([cell(rows[:, cell.place]) for cell in self.cells])
 
-    def varying(self, rows: np.ndarray) -> np.ndarray:
-        """Return for each column whether its cells differ in the encoded `rows`."""
+    def filled(self, rows: np.ndarray, seed: int, first: int = 0) -> np.ndarray:
+        """Return rows in which missing cells that are not compared are drawn from the known cells of their columns.
+
+        The draws depend on the number of the row only, counted from `first`. A larger share of gaps then leaves the distribution
+        of each column as it is.
+        """
+        lacking = np.flatnonzero(np.isnan(rows).any(axis=1))
+        if self.compared or not len(lacking):
+            return rows
+        out = rows.copy()
+        for i in lacking:
+            draws = np.random.default_rng([seed, first + int(i)]).random(len(self.cells))
+            for cell, draw in zip(self.cells, draws, strict=True):
+                if np.isnan(out[i, cell.place]) and len(cell.known):
+                    out[i, cell.place] = cell.known[int(draw * len(cell.known))]
+        return out
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all columns were complete numbers, whose rows are left as they are."""
+        return self.columns is None and not self.scaled.any()
+
+    def varying(self, estimator: BaseEstimator, rows: np.ndarray, stacklevel: int = 4) -> np.ndarray:
+        """Return a mask of the coordinates of columns that vary in the encoded `rows`, and warn with the names of the others.
+
+        Raises
+        ------
+        InputError
+            If no column varies.
+        """
+        if self.is_plain:
+            return varying_columns(estimator, rows, stacklevel)
         moves = rows.min(axis=0) < rows.max(axis=0)
-        return np.array([bool(moves[block].any()) for block in self.blocks])
+        keep = np.zeros(len(moves), dtype=bool)
+        for block in self.blocks:
+            keep[block] = moves[block].any()
+        if not keep.any():
+            raise InputError("all rows of X are equal; expected at least two rows that differ.")
+        constant = [repr(name) for name, block in zip(self.names, self.blocks, strict=True) if not keep[block].any()]
+        if constant:
+            warnings.warn(f"constant columns are dropped: {listed(constant)}.", DataWarning, stacklevel=stacklevel)
+        return keep
+
+    def kept_columns(self, keep: np.ndarray) -> int:
+        """Return how many columns have coordinates in the mask `keep`."""
+        return sum(bool(keep[block].any()) for block in self.blocks)
+
+    def spreads(self, rows: np.ndarray, spread: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """Return `spread` of the known cells of each numeric column of the unencoded `rows`, and 1 for words and indicators."""
+        out = np.ones(len(self.scaled))
+        for cell, block in zip(self.cells, self.blocks, strict=True):
+            known = rows[~np.isnan(rows[:, cell.place]), cell.place]
+            if cell.kind != "categorical" and len(known):
+                found = float(spread(known[:, None])[0])
+                out[block.start] = found if found > 0.0 else 1.0
+        return out
+
+    @classmethod
+    def of_table(cls, estimator: BaseEstimator, table: Table, *, compared: bool = True, far: bool = True) -> Self:
+        """Choose the encoding of the rows that an estimator is fitted to."""
+        return cls.of(table.rows, used_names(estimator, table.columns), table.columns, compared=compared, far=far)
 
     def by_column(self, values: np.ndarray) -> np.ndarray:
         """Return values of coordinates for the numeric columns and times; NaN for categories."""
         return np.array(
             [values[b][0] if c.kind != "categorical" else np.nan for c, b in zip(self.cells, self.blocks, strict=True)]
         )
+
+
+def used_names(estimator: BaseEstimator, columns: TableColumns | None) -> list[str]:
+    """Return the names of the columns that are used, in the order of the table; "column 0" and so on if they have none."""
+    if columns is None:
+        return plain_names(estimator)
+    return [str(name) if columns.named else f"column {name}" for name in columns.names]

@@ -111,10 +111,8 @@ def test_identifiers_of_either_sample_are_left_out():
 def test_arrays_with_gaps_and_named_categories():
     rng = np.random.default_rng(0)
     X, Y = rng.integers(0, 5, (200, 2)).astype(float), rng.integers(0, 5, (200, 2)).astype(float)
-    swapped = Y.copy()
-    swapped[:, 0] = np.array([1, 0, 2, 3, 4])[Y[:, 0].astype(int)]  # no share differs by much
     Y[Y[:, 0] == 2, 0] = 4
-    assert two_sample_test(X, Y, categorical=[0], **FEW).witness.columns() == ["0"]
+    assert two_sample_test(X, Y, categorical=[0], **FEW).witness.columns() == ["column 0"]
     Y[:80, 1] = np.nan
     assert "column 1" in two_sample_test(X, Y, **FEW).witness.columns()
     assert np.isnan(two_sample_test(X, Y, categorical=[0], **FEW).length_scale).tolist() == [True, False]

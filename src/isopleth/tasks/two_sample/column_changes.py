@@ -16,6 +16,9 @@ _VISIBLE = 0.005
 _WORDS = 3
 _OTHER = "other words"
 
+# Entries of a table of changes of complete numbers.
+PLAIN = ("share", "median_before", "median_after", "spread_before", "spread_after")
+
 
 @dataclass(frozen=True, eq=False)
 class ColumnSummary:
@@ -82,6 +85,8 @@ def share_that_differs(one: ColumnSummary, two: ColumnSummary, *, compared: bool
         return gaps
     below = [np.searchsorted(each.values, places, side="right") / max(len(each.values), 1) for each in (one, two)]
     lower = np.abs(known[0] * below[0] - known[1] * below[1]).max()
+    if not one.missing and not two.missing:
+        return float(lower)
     upper = np.abs(known[0] * (1.0 - below[0]) - known[1] * (1.0 - below[1])).max()
     return float(max(lower, upper, gaps))
 

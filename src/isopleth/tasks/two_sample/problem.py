@@ -72,12 +72,7 @@ class MixedSamples:
 
     def filled(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Return encoded rows in which missing cells that are not compared are drawn from their columns, the same for both."""
-        rng, filled = np.random.default_rng([seed, 5]), np.vstack(self.given)
-        for column in filled.T:
-            missing = np.isnan(column)
-            if missing.any() and not missing.all():
-                column[missing] = rng.choice(np.sort(column[~missing]), int(missing.sum()))
-        encoded = self.encoding(filled)
+        encoded = self.encoding(self.encoding.filled(np.vstack(self.given), seed))
         return encoded[: len(self.given[0])], encoded[len(self.given[0]) :]
 
 

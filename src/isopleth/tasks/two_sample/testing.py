@@ -17,10 +17,11 @@ from isopleth.backend import frame_names, to_numpy
 from isopleth.columns import in_memory, with_columns
 from isopleth.difference.lsdd import LSDD
 from isopleth.difference.samples import TwoSamples, enter_both
-from isopleth.entry import Table, check_memory_limit, column_names, plain_names
+from isopleth.entry import Table, check_memory_limit, column_names
 from isopleth.errors import DataWarning, InputError, listed
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs, map_threads
+from isopleth.row_encoding import used_names
 from isopleth.tasks.two_sample.column_changes import in_order
 from isopleth.tasks.two_sample.permutation import Basis, adjusted_p_values, p_value, tiles
 from isopleth.tasks.two_sample.problem import MixedSamples, TwoSampleProblem
@@ -65,7 +66,7 @@ def _prepared(
     columns: TwoSampleTest, x: Table, y: Table, *, compared: bool
 ) -> tuple[TwoSamples, list[str], MixedSamples | None]:
     """Return the distinct rows of both samples, the names of the columns, and the samples as they were given if not complete."""
-    names = plain_names(columns) if x.columns is None else [str(name) for name in x.columns.names]
+    names = used_names(columns, x.columns)
     table = None
     if x.columns is not None or x.missing.any() or y.missing.any():
         table = MixedSamples.of(x.rows, y.rows, names, x.columns, compared=compared)
@@ -495,7 +496,11 @@ class Witness:
             return cls(names, np.full(d, -np.inf), np.ones(d), np.zeros(n), np.zeros(problem.sizes[1]))
         scores = problem.column_scores()
         values = _differences(problem, *problem.kernels[best])[problem.samples.place]
-        return cls(names, scores[0], adjusted_p_values(scores), values[:n], values[n:])
+        varying = np.flatnonzero(np.isfinite(scores[0]))
+        pvalues = adjusted_p_values(scores)
+        if len(varying) == 1:  # its scores are those of the joint test
+            pvalues[varying] = p_value(scores[:, varying[0]])
+        return cls(names, scores[0], pvalues, values[:n], values[n:])
 
     def columns(self, alpha: float = 0.05) -> list[str]:
         """Return the names of the columns that differ by themselves, smallest p-values first.
