@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import to_numpy
-from isopleth.columns import in_memory, with_columns
+from isopleth.cells import in_memory, with_columns
 from isopleth.entry import enter, plain_names
 from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame

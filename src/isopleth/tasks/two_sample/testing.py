@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from isopleth.backend import frame_names, to_numpy
-from isopleth.columns import in_memory, with_columns
+from isopleth.cells import in_memory, with_columns
 from isopleth.difference.lsdd import LSDD
 from isopleth.difference.samples import TwoSamples, enter_both
 from isopleth.entry import Table, check_memory_limit, column_names
