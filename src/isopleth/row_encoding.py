@@ -235,6 +235,11 @@ class RowEncoding:
         ]
         return np.concatenate(flags).astype(bool)
 
+    @property
+    def of_words(self) -> np.ndarray:
+        """Mask of the coordinates of words."""
+        return np.repeat([cell.kind == "categorical" for cell in self.cells], [cell.width for cell in self.cells])
+
     def levels(self, j: int) -> tuple[str, ...]:
         """Return the words of column `j`, none for numbers and times."""
         return self.columns.columns[j].levels if self.columns is not None else ()

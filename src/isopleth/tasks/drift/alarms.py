@@ -191,7 +191,7 @@ class ReferenceColumns:
         compared = self.encoding.compared
         found = np.array([p_value_of_window(one, two, compared=compared) for one, two in pairs])
         table = mixed_changes(self.encoding, list(self.summaries), after)
-        if self.encoding.is_plain and not any(summary.missing for summary in after):
+        if self.encoding.is_plain and not any(summary.missing for summary in [*self.summaries, *after]):
             table = {key: table[key] for key in PLAIN}
         table["moved"] = found * len(found) <= _LEVEL
         order = np.argsort(-table["share"], kind="stable")
