@@ -195,9 +195,9 @@ class TableColumns:
             cells = [each.cells(name, words) for each in tables if name in each.names]
             found = _decide(joined(cells), wanted, keep_identifiers, table.named, notes)
             if len(cells) > 1 and isinstance(found, Column) and wanted is None:
-                # Each table may number its rows from the same number on.
+                # Both tables may number their rows from the same number on.
                 alone = [_decide(each, None, keep_identifiers, table.named, []) for each in cells if each.known]
-                found = "identifier" if "identifier" in alone else found
+                found = "identifier" if set(alone) == {"identifier"} else found
             if isinstance(found, Column):
                 columns.append(found if cycles else replace(found, cycles=()))
             else:

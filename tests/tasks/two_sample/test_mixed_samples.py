@@ -99,7 +99,7 @@ def test_words_are_decided_by_both_samples():
     assert two_sample_test(Y, X, **FEW).statistic == pytest.approx(result.statistic)
 
 
-def test_identifiers_of_either_sample_are_left_out():
+def test_identifiers_that_begin_anew_in_each_sample_are_left_out():
     X, Y = people(40), people(50, 1)
     for frame in (X, Y):
         frame.insert(0, "order_no", np.arange(len(frame)))
