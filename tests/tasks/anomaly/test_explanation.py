@@ -282,7 +282,7 @@ def test_wrong_input(detector):
     with pytest.raises(ValueError, match="3 features"):
         detector.explain([[1.0, 2.0, 3.0]])
     with pytest.raises(InputError, match="column 1"):
-        detector.explain([[1.0, np.nan, 3.0, 4.0]])
+        detector.explain([[1.0, np.inf, 3.0, 4.0]])
 
 
 def test_pictures(detector, rows):

@@ -485,6 +485,24 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         values, best = cells.shown(X), cells.shown(best)
         return Explanation(names, values[:, order], rise[:, order], best[:, order], -surprises.sum(axis=1), evidence)
 
+    def _drawn(self, table: Table) -> tuple[np.ndarray, list[str]]:
+        """Return the columns of numbers and their names, for pictures: missing ones stand at their conditional means.
+
+        Raises
+        ------
+        InputError
+            If there is no such column.
+        """
+        if table.columns is None and not table.missing.any():
+            return table.rows, plain_names(self)
+        numeric = self._cells.n_numeric
+        if not numeric:
+            raise InputError("every column is one of words, so there is nothing to draw; leave the picture out.")
+        rows = self._frame.enter(self._cells.known(table.rows))
+        values = self._frame.leave(self._rule.complete(rows, self._limits), self._counterfactuals.values[0])
+        names = plain_names(self) if table.columns is None else table.columns.numeric_names
+        return values[:, :numeric], names[:numeric]
+
     def plot(self, X: Any) -> Figure:
         """Draw rows, the least likely ringed, between isopleths of two columns, and their scores.
 
@@ -511,4 +529,4 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
             p_values, labels = to_numpy(self.p_values_), to_numpy(self.training_labels_)
         else:
             p_values, labels = self._p_values(rows), np.where(scores < self.offset_, -1, 1)
-        return plot_anomalies(table.rows, plain_names(self), scores, p_values, labels)
+        return plot_anomalies(*self._drawn(table), scores, p_values, labels)

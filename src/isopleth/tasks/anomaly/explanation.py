@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from numbers import Integral
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -27,7 +28,7 @@ class Explanation:
     names : list of str
         Names of the d columns.
     values : ndarray of shape (n, d)
-        The rows.
+        The rows; in tables with words or times an array of objects, None for missing cells.
     rise : ndarray of shape (n, d)
         Gain of the score of a row if only this column has its best value, in nats; 0 if nothing is gained.
     best : ndarray of shape (n, d)
@@ -94,6 +95,8 @@ class Explanation:
     def describe(self, row: int, k: int = 3) -> str:
         """Return the leading columns of one row as a line of text, ``name=value (best 3.2, +14.1)``.
 
+        Categories read ``name=word (is usually other, +4.2)``, and missing cells ``name=missing``.
+
         Parameters
         ----------
         row : int
@@ -113,7 +116,7 @@ class Explanation:
         """
         i = self.position(row)
         parts = [
-            f"{self.names[j]}={self.values[i, j]:.4g} (best {self.best[i, j]:.4g}, +{self.rise[i, j]:.3g})"
+            f"{self.names[j]}={cell_text(self.values[i, j])} ({better(self.best[i, j])}, +{self.rise[i, j]:.3g})"
             for j in self._leading(i, k)
         ]
         return "  ".join(parts) or "no column alone"
@@ -182,6 +185,24 @@ class Explanation:
         from isopleth.plotting import plot_explanation
 
         return plot_explanation(self, row, ax)
+
+
+def is_missing(cell: Any) -> bool:
+    """Tell whether a cell is None or NaN."""
+    return cell is None or (isinstance(cell, Real) and bool(np.isnan(float(cell))))
+
+
+def cell_text(cell: Any, number: Callable[[float], str] = "{:.4g}".format) -> str:
+    """Return a cell as text; `number` writes numbers."""
+    if is_missing(cell):
+        return "missing"
+    return number(float(cell)) if isinstance(cell, Real) else str(cell)
+
+
+def better(cell: Any, number: Callable[[float], str] = "{:.4g}".format) -> str:
+    """Return what the best value of a cell is, as text: words are what the cell usually is."""
+    words = is_missing(cell) or isinstance(cell, str)
+    return f"{'is usually' if words else 'best'} {cell_text(cell, number)}"
 
 
 MOST_VALUES = 64  # largest number of values of a column that are tried

@@ -69,9 +69,13 @@ class PooledRule:
         """Names of the kinds of evidence."""
         return KINDS
 
+    def complete(self, rows: np.ndarray, limits: Limits) -> np.ndarray:
+        """Return rows with the conditional means of the numbers that are missing."""
+        return self.ellipsoid.fill(rows, limits)
+
     def evidence(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
         """Return the three kinds of evidence, each in its own units, of shape (n, 3)."""
-        complete = self.ellipsoid.fill(rows, limits)
+        complete = self.complete(rows, limits)
         missing = np.isnan(rows).sum(axis=1)  # a missing cell adds 1 to the squared distance on average
         return np.stack(
             [
@@ -98,7 +102,7 @@ class PooledRule:
         ndarray of shape (n, d, 1 + k)
         """
         gaps = np.isnan(rows)
-        complete = self.ellipsoid.fill(rows, Limits(np.inf, 1))
+        complete = self.complete(rows, Limits(np.inf, 1))
         covariance = self.ellipsoid.counterfactual_evidence(complete, known, values)
         covariance += gaps.sum(axis=1)[:, None, None]
         covariance[:, :, 1:] -= gaps[:, :, None]
