@@ -134,20 +134,20 @@ def chosen_rows(X: Any, positions: np.ndarray) -> Any:
     return nw.from_native(X, eager_only=True)[positions.tolist()].to_native()
 
 
-def shown_cells(X: Any, rows: np.ndarray) -> np.ndarray:
-    """Return the cells of a frame with words as objects; `rows`, its numbers, for a table of numbers."""
+def shown_cells(X: Any, rows: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[str]]:
+    """Return the cells of a frame with words, as objects, and its columns; `rows`, its numbers, and `names` for other tables."""
     if library_of(X) is None:
-        return rows
+        return rows, names
     import narwhals as nw
 
     frame = nw.from_native(X, eager_only=True)
     columns = [column.to_list() for column in frame.iter_columns()]
     if all(column.dtype.is_numeric() for column in frame.iter_columns()):
-        return rows
+        return rows, names
     cells = np.empty((len(frame), len(columns)), dtype=object)
     for j, column in enumerate(columns):
         cells[:, j] = column
-    return cells
+    return cells, [str(name) for name in frame.columns]
 
 
 def as_frame(columns: Mapping[str, Any], library: str | None = None) -> Any:

@@ -44,6 +44,8 @@ class Anomalies(Result):
         Which columns make some rows unlikely.
     explained_rows : ndarray of shape (k,), int, optional
         Positions of those rows.
+    drawn : tuple of ndarray and list of str, optional
+        Columns of numbers for pictures, with missing cells filled, and their names.
 
     Examples
     --------
@@ -69,6 +71,7 @@ class Anomalies(Result):
     places: dict[str, np.ndarray] = field(default_factory=dict)
     explanation: Explanation | None = None
     explained_rows: np.ndarray | None = None
+    drawn: tuple[np.ndarray, list[str]] | None = None
 
     kind = "anomalies"
 
@@ -151,6 +154,8 @@ class Anomalies(Result):
     @cached_property
     def numbers(self) -> tuple[list[str], np.ndarray]:
         """Names and values of the columns of numbers, NaN where a cell is missing."""
+        if self.drawn is not None:
+            return self.drawn[1], self.drawn[0]
         if self.values.dtype.kind == "f":
             return self.names, self.values
         found = {}
