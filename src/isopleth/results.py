@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from isopleth.cells import library_of
 
 # Libraries of data frames that `table()` returns where no frame came in: the first one that is installed. pyarrow always is.
 _FRAME_LIBRARIES = ("pandas", "polars", "pyarrow")
@@ -54,7 +53,7 @@ class Result:
         *tables : object
             Rows as a caller gave them.
         """
-        found = [library for library in map(library_of, tables) if library is not None]
+        found = [library for library in map(frame_library, tables) if library is not None]
         if found:
             vars(self)["_frame_library"] = found[0]  # past what a frozen dataclass guards, as cached properties do
         return self
@@ -125,9 +124,19 @@ class Result:
         return f"<div>{words}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}</div>"
 
 
+def frame_library(table: Any) -> str | None:
+    """Return the name of the library of a frame in memory; None for anything else, such as an Arrow stream, which is not read."""
+    if isinstance(table, np.ndarray):
+        return None
+    import narwhals as nw
+
+    frame = nw.from_native(table, pass_through=True, eager_only=True)
+    return frame.implementation.value if isinstance(frame, nw.DataFrame) else None
+
+
 def chosen_rows(X: Any, positions: np.ndarray) -> Any:
     """Return the rows at these positions: a frame of the same library for a frame, else an array."""
-    if library_of(X) is None:
+    if frame_library(X) is None:
         return X[positions] if hasattr(X, "shape") else np.asarray(X)[positions]
     import narwhals as nw
 
@@ -136,7 +145,7 @@ def chosen_rows(X: Any, positions: np.ndarray) -> Any:
 
 def shown_cells(X: Any, rows: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[str]]:
     """Return the cells of a frame with words, as objects, and its columns; `rows`, its numbers, and `names` for other tables."""
-    if library_of(X) is None:
+    if frame_library(X) is None:
         return rows, names
     import narwhals as nw
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ _Samples = list[tuple[np.ndarray, np.ndarray, str, str]]
 
 _MOST_BARS = 10
 _MOST_HISTOGRAMS = 3
+_MOST_WORDS = 8
 _LEAST_PLACES = 4
 _MOST_DOTS = 3000
 _BINS = 24
@@ -76,13 +78,15 @@ def plot_two_samples(result: Any, names: Any = None, labels: Any = ("X", "Y")) -
         raise InputError(f"names has {len(names)} entries; expected one a column, {len(result.names)}.")
     samples = _samples(result, labels)
     clear = varying[result.witness.pvalues[varying] <= _LEVEL][:_MOST_HISTOGRAMS]
-    alone = clear if len(clear) or len(varying) > 1 else varying
+    plain = result.problem.table is None
+    alone = clear if len(clear) or (plain and len(varying) > 1) else varying[:1]
     figure = new_figure(11.0, 4.8 if len(alone) < 3 else 6.0)
     grid = figure.add_gridspec(max(1, len(alone)), 2, width_ratios=(1.0, 1.25))
     _draw_columns(figure.add_subplot(grid[:, 0]), result, names, varying)
     for k, column in enumerate(alone):
         axes = figure.add_subplot(grid[k, 1])
-        _draw_histograms(axes, samples, int(column), names, float(result.witness.pvalues[column]))
+        draw = _Panel(result.known_cells(int(column)), [label for *_, label in samples], names[column])
+        draw(axes, float(result.witness.pvalues[column]))
     if not len(alone):
         axes = figure.add_subplot(grid[0, 1])
         _draw_rows(axes, samples, np.sort(varying[:2]), names)
@@ -124,23 +128,51 @@ def _rows(rows: np.ndarray) -> str:
     return "1 row" if len(rows) == 1 else f"{len(rows):,} rows"
 
 
-def _draw_histograms(axes: Axes, samples: _Samples, column: int, names: list[str], p: float) -> None:
-    low, high = robust_range(np.concatenate([rows[:, [column]] for rows, *_ in samples]))
-    edges = np.linspace(low[0], high[0], _BINS + 1)
-    outside = 0
-    for rows, _, color, label in samples:
-        values = rows[:, column]
-        counts = np.histogram(values, edges)[0] / len(values) / np.diff(edges)
-        outside += int(((values < low[0]) | (values > high[0])).sum())
-        axes.stairs(counts, edges, color=color, label=label, linewidth=1.4)
-        axes.stairs(counts, edges, color=color, fill=True, alpha=0.12)
-    axes.set(xlabel=column_label(names[column]), ylabel="density", ylim=(0.0, 1.05 * axes.get_ylim()[1]))
-    axes.spines[["top", "right"]].set_visible(False)
-    (a, b, c), (d, e, f) = (np.percentile(rows[:, column], [25, 50, 75]) for rows, *_ in samples)
-    moved = f"median {b:.4g} → {e:.4g}" if abs(e - b) >= abs((f - d) - (c - a)) else f"spread {c - a:.4g} → {f - d:.4g}"
-    said = moved if p <= _LEVEL else "no difference shown"
-    axes.set_title(f"{column_label(names[column], _LONGEST_NAME)}: {said}, p = {p:.3g}", loc="left", fontsize=10)
-    write_note(axes, [f"{outside:,} beyond the frame, not drawn"] * bool(outside))
+@dataclass(frozen=True)
+class _Panel:
+    """Known cells of a column in both samples, the names of these and of the column."""
+
+    cells: tuple[np.ndarray, np.ndarray]
+    labels: list[str]
+    name: str
+
+    def __call__(self, axes: Axes, p: float) -> None:
+        """Draw both samples: numbers as histograms, words as shares."""
+        words = any(cells.dtype == object for cells in self.cells)
+        empty = not all(len(cells) for cells in self.cells)
+        said = "cells are known in one sample only" if empty else (self._shares if words else self._histograms)(axes)
+        said = said if p <= _LEVEL or empty else "no difference shown"
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.set_title(f"{column_label(self.name, _LONGEST_NAME)}: {said}, p = {p:.3g}", loc="left", fontsize=10)
+
+    def _histograms(self, axes: Axes) -> str:
+        low, high = robust_range(np.concatenate(self.cells)[:, None])
+        edges = np.linspace(low[0], high[0] if high[0] > low[0] else low[0] + 1.0, _BINS + 1)
+        outside = 0
+        for values, color, label in zip(self.cells, (BLUE, VERMILLION), self.labels, strict=True):
+            counts = np.histogram(values, edges)[0] / len(values) / np.diff(edges)
+            outside += int(((values < low[0]) | (values > high[0])).sum())
+            axes.stairs(counts, edges, color=color, label=label, linewidth=1.4)
+            axes.stairs(counts, edges, color=color, fill=True, alpha=0.12)
+        axes.set(xlabel=column_label(self.name), ylabel="density", ylim=(0.0, 1.05 * axes.get_ylim()[1]))
+        write_note(axes, [f"{outside:,} beyond the frame, not drawn"] * bool(outside))
+        (a, b, c), (d, e, f) = (np.percentile(values, [25, 50, 75]) for values in self.cells)
+        if abs(e - b) >= abs((f - d) - (c - a)):
+            return f"median {b:.4g} → {e:.4g}"
+        return f"spread {c - a:.4g} → {f - d:.4g}"
+
+    def _shares(self, axes: Axes) -> str:
+        words, counts = np.unique(np.concatenate(self.cells).astype(str), return_counts=True)
+        shown = words[np.argsort(-counts, kind="stable")[:_MOST_WORDS]]
+        shares = [np.array([(cells.astype(str) == word).mean() for word in shown]) for cells in self.cells]
+        places = np.arange(len(shown))
+        for share, shift, color, label in zip(shares, (-0.2, 0.2), (BLUE, VERMILLION), self.labels, strict=True):
+            axes.barh(places + shift, share, height=0.36, color=color, alpha=0.8, label=label)
+        axes.set_yticks(places, [column_label(str(word), _LONGEST_NAME) for word in shown])
+        axes.set_ylim(len(shown) - 0.4, -0.6)
+        axes.set(xlabel=f"share of the rows ({column_label(self.name)})")
+        most = int(np.argmax(np.abs(shares[1] - shares[0])))
+        return f"{column_label(str(shown[most]), _LONGEST_NAME)} {shares[0][most]:.1%} → {shares[1][most]:.1%}"
 
 
 def _draw_rows(axes: Axes, samples: _Samples, columns: np.ndarray, names: list[str]) -> None:

@@ -23,6 +23,7 @@ _MOST_DOTS, _MOST_FLAGGED = 2000, 800
 # Values in the text of a dot.
 _VALUES = 5
 _BINS = 30
+_MOST_WORDS = 20
 _MOST_HISTOGRAMS, _MOST_CURVES = 6, 6
 _LEVEL = 0.05
 
@@ -235,33 +236,57 @@ def _columns_chart(result: TwoSampleResult, columns: dict[str, Any]) -> Chart:
 
 
 def _histograms(result: TwoSampleResult, columns: dict[str, Any], labels: tuple[str, str]) -> list[Chart]:
-    """Return both samples in the columns that differ most, as two histograms each."""
-    before, after = result.problem.given
+    """Return both samples in the columns that differ most: numbers as histograms, words as shares."""
     p = dict(zip(columns["column"], columns["pvalue"], strict=True))
     chosen = [name for name in columns["column"] if p[name] <= _LEVEL][:_MOST_HISTOGRAMS] or columns["column"][:1]
     charts = []
     for name in chosen:
-        j = result.names.index(name)
-        one, two = (np.asarray(rows[:, j], dtype=float) for rows in (before, after))
-        both = np.concatenate([one, two])[:, None]
-        if np.isnan(both).any() or np.ptp(both) == 0:
+        cells = result.known_cells(result.names.index(name))
+        if not all(map(len, cells)):
             continue
-        low, high = robust_range(both)
-        edges = np.linspace(low[0], high[0], _BINS + 1)
-        series = []
-        for label, values, colour in ((labels[0], one, "blue"), (labels[1], two, "vermillion")):
-            counts = np.histogram(values, edges)[0] / len(values)
-            median = f"{label}: median {np.median(values):.6g}"
-            notes = [
-                f"{label}: {share:.1%} between {a:.6g} and {b:.6g}"
-                for share, a, b in zip(counts, edges, edges[1:], strict=False)
-            ]
-            y = np.append(counts, counts[-1])
-            series.append(Series(median, edges, y, "steps", colour, [*notes, notes[-1]]))
-        outside = int(((both < low) | (both > high)).sum())
-        about = f"{counted(outside, 'value')} beyond the frame left out." if outside else ""
-        charts.append(Chart(_move(name, one, two, p[name]), str(name), "share of the rows", series, about))
+        if any(values.dtype == object for values in cells):
+            charts.append(_shares_chart(str(name), cells, labels, p[name]))
+        elif np.ptp(np.concatenate(cells)) > 0:
+            charts.append(_histogram(str(name), cells, labels, p[name]))
     return charts
+
+
+def _histogram(name: str, cells: tuple[np.ndarray, np.ndarray], labels: tuple[str, str], p: float) -> Chart:
+    one, two = cells
+    low, high = robust_range(np.concatenate(cells)[:, None])
+    edges = np.linspace(low[0], high[0], _BINS + 1)
+    series, outside = [], 0
+    for label, values, colour in ((labels[0], one, "blue"), (labels[1], two, "vermillion")):
+        counts = np.histogram(values, edges)[0] / len(values)
+        outside += int(((values < low[0]) | (values > high[0])).sum())
+        notes = [
+            f"{label}: {share:.1%} between {a:.6g} and {b:.6g}"
+            for share, a, b in zip(counts, edges, edges[1:], strict=False)
+        ]
+        median = f"{label}: median {np.median(values):.6g}"
+        series.append(Series(median, edges, np.append(counts, counts[-1]), "steps", colour, [*notes, notes[-1]]))
+    about = f"{counted(outside, 'value')} beyond the frame left out." if outside else ""
+    return Chart(_move(name, one, two, p), name, "share of the rows", series, about)
+
+
+def _shares_chart(name: str, cells: tuple[np.ndarray, np.ndarray], labels: tuple[str, str], p: float) -> Chart:
+    """Return the shares of the most frequent words of a column in both samples."""
+    words, counts = np.unique(np.concatenate(cells).astype(str), return_counts=True)
+    shown = words[np.argsort(-counts, kind="stable")[:_MOST_WORDS]]
+    one, two = (np.array([(values.astype(str) == word).mean() for word in shown]) for values in cells)
+    notes = [
+        f"{word}: {a:.1%} in {labels[0]}, {b:.1%} in {labels[1]}" for word, a, b in zip(shown, one, two, strict=True)
+    ]
+    series = [
+        Series(labels[0], [], one, "bars", "blue", notes),
+        Series(labels[1], [], two, "dots", "vermillion", notes, strong=True),
+    ]
+    most = int(np.argmax(np.abs(two - one)))
+    said = f"{shown[most]} from {one[most]:.1%} to {two[most]:.1%}" if p <= _LEVEL else "no difference shown"
+    some_of = f"The {len(shown)} most frequent of {len(words)} words." if len(shown) < len(words) else ""
+    return Chart(
+        f"{name}: {said} (p = {p:.3g})", "share of the rows", "", series, some_of, names=[str(w) for w in shown]
+    )
 
 
 def _move(name: Any, one: np.ndarray, two: np.ndarray, p: float) -> str:

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 
 from isopleth.backend import frame_names, to_numpy
 from isopleth.cells import in_memory, with_columns
+from isopleth.columns import decode_cells
 from isopleth.difference.lsdd import LSDD
 from isopleth.difference.samples import TwoSamples, enter_both
 from isopleth.entry import Table, check_memory_limit, column_names
@@ -23,7 +24,7 @@ from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs, map_threads
 from isopleth.results import Result, in_words
 from isopleth.row_encoding import used_names
-from isopleth.tasks.two_sample.column_changes import in_order
+from isopleth.tasks.two_sample.column_changes import in_order, kinds
 from isopleth.tasks.two_sample.permutation import Basis, adjusted_p_values, p_value, tiles
 from isopleth.tasks.two_sample.problem import MixedSamples, TwoSampleProblem
 from isopleth.tasks.two_sample.separation import Separation, column_changes
@@ -306,6 +307,19 @@ class TwoSampleResult(Result):
     best: int
 
     kind = "two_samples"
+
+    def known_cells(self, column: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the known cells of a column in both samples: numbers, times in seconds, or words as objects."""
+        if self.problem.table is None:
+            X, Y = self.problem.given
+            return X[:, column], Y[:, column]
+        encoding = self.problem.table.encoding
+        kind, place = kinds(encoding)[column], encoding.cells[column].place
+        both = [rows[:, place] for rows in self.problem.table.given]
+        both = [cells[~np.isnan(cells)] for cells in both]
+        if kind.kind == "categorical":
+            both = [np.array(decode_cells(kind, cells), dtype=object) for cells in both]
+        return both[0], both[1]
 
     def _columns(self) -> dict[str, Any]:
         """Return a row for each column of the samples, the largest change first: see :meth:`changes`."""
