@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-
 # Libraries of data frames that `table()` returns where no frame came in: the first one that is installed. pyarrow always is.
 _FRAME_LIBRARIES = ("pandas", "polars", "pyarrow")
 # Rows of a table that a notebook shows.

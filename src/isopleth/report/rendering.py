@@ -16,7 +16,7 @@ from isopleth.results import cell_text, in_words
 
 _SCRIPTS = ("chart.umd.min.js", "chartjs-plugin-zoom.min.js", "report.js")
 # Cells of a table, and letters of a cell or of the text of a point, of a page in full length.
-_MOST_CELLS, _LONGEST_CELL, _LONGEST_NOTE = 12_000, 80, 240
+_MOST_CELLS, _LONGEST_CELL, _LONGEST_NOTE = 12_000, 160, 240
 _LONG_CELL = 24
 # Names of columns of one kind.
 _MOST_NAMES = 100
