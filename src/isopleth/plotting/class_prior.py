@@ -55,8 +55,10 @@ def plot_class_priors(priors: Any, ax: Axes | None = None) -> Axes:
     ax.set(xlim=(0.0, 1.0), ylim=(count - 0.5, -0.5), xlabel="share of the rows")
     first = int(np.argmax(priors.priors))
     name = column_label(str(priors.classes[first]), _LONGEST_NAME)
-    finding = f"{name}: {priors.priors[first]:.1%} of {priors.rows:,} unlabelled rows"
-    ax.set_title(f"{finding} ({percent(priors.level)} intervals)", loc="left", fontsize=10)
+    finding = f"{name}: {priors.priors[first]:.1%}"
+    ax.set_title(
+        f"{finding}\n{priors.rows:,} unlabelled rows, {percent(priors.level)} intervals", loc="left", fontsize=10
+    )
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="x", linewidth=0.5, alpha=0.4)
     return ax

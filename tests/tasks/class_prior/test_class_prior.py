@@ -277,7 +277,8 @@ class TestResult:
         ax = priors.plot()
         assert [label.get_text() for label in ax.get_yticklabels()] == ["healthy", r"ill \$"]
         largest = ["healthy", r"ill \$"][int(priors.priors.argmax())]
-        assert ax.get_title(loc="left").startswith(f"{largest}: {priors.priors.max():.1%} of 50 unlabelled rows")
+        title = f"{largest}: {priors.priors.max():.1%}\n50 unlabelled rows, 95% intervals"
+        assert ax.get_title(loc="left") == title
         np.testing.assert_allclose(ax.lines[0].get_xdata(), priors.priors)
         assert priors.plot(ax=ax) is ax
 
