@@ -6,9 +6,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from isopleth import AnomalyDetector, ChangePointDetector, ClassPriorEstimator, DriftMonitor, two_sample_test
-from isopleth.tasks import AnytimeDriftMonitor
+from isopleth.tasks import AnytimeDriftMonitor, MadeRows
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(120, 3))
@@ -21,6 +22,11 @@ SHIFTED = ROWS + 2.0 * (CLASSES == "ill")[:, None]
 
 def _detector(make: Any) -> AnomalyDetector:
     return AnomalyDetector(n_estimators=10, random_state=0).fit(make(ROWS))
+
+
+def _framed(rows: Any) -> Any:
+    """Return arrays as a frame: rows are made as a table."""
+    return pd.DataFrame(rows, columns=NAMES) if isinstance(rows, np.ndarray) else rows
 
 
 # Each makes a result from rows that `make` turns into a frame or leaves as they are.
@@ -40,6 +46,7 @@ CASES = {
         DriftMonitor(20, 500, random_state=0).fit(make(ROWS[8:])).update(make(np.vstack([AFTER, AFTER + 5.0])))
     ),
     "no drift": lambda make: DriftMonitor(20, 500, random_state=0).fit(make(ROWS[8:])).update(make(ROWS[8:30])),
+    "made rows": lambda make: MadeRows.of(_framed(make(AFTER)), _framed(make(ROWS))),
     "anytime drift": lambda make: AnytimeDriftMonitor(random_state=0).fit(make(ROWS[8:])).update(make(AFTER + 5.0)),
 }
 

@@ -21,6 +21,7 @@ _Samples = list[tuple[np.ndarray, np.ndarray, str, str]]
 _MOST_BARS = 10
 _MOST_HISTOGRAMS = 3
 _MOST_WORDS = 8
+_MOST_COLUMNS = 4
 _LEAST_PLACES = 4
 _MOST_DOTS = 3000
 _BINS = 24
@@ -95,6 +96,40 @@ def plot_two_samples(result: Any, names: Any = None, labels: Any = ("X", "Y")) -
     return figure
 
 
+def plot_made_rows(made: Any) -> Figure:
+    """Draw the columns of made rows that differ most from those of their table, four at most.
+
+    Parameters
+    ----------
+    made : MadeRows
+        New rows and their table.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Made without pyplot: no window opens, and no display is needed.
+
+    Raises
+    ------
+    InputError
+        If the table is not at hand, or has no known cells.
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    chosen = sorted(made.distance, key=lambda name: -made.distance[name])[:_MOST_COLUMNS]
+    if not chosen:
+        raise InputError("the table of these rows is not at hand, so there is nothing to compare them with.")
+    figure = new_figure(9.0, 0.6 + 2.2 * ((len(chosen) + 1) // 2))
+    panels = figure.subplots((len(chosen) + 1) // 2, 2, squeeze=False).ravel()
+    for axes, name in zip(panels, chosen, strict=False):
+        said = _Panel(made.known_cells(name), ["table", "made rows"], name).draw(axes)
+        axes.set_title(f"{column_label(name, _LONGEST_NAME)}: {said}", loc="left", fontsize=10)
+    for axes in panels[len(chosen) :]:
+        axes.set_axis_off()
+    figure.legend(*panels[0].get_legend_handles_labels(), frameon=False, fontsize=9, loc="outside upper right", ncols=2)
+    return figure
+
+
 def _draw_columns(axes: Axes, result: Any, names: list[str], varying: np.ndarray) -> None:
     witness, shown = result.witness, varying[:_MOST_BARS]
     score, p = witness.statistics[shown], witness.pvalues[shown]
@@ -138,12 +173,16 @@ class _Panel:
 
     def __call__(self, axes: Axes, p: float) -> None:
         """Draw both samples: numbers as histograms, words as shares."""
-        words = any(cells.dtype == object for cells in self.cells)
         empty = not all(len(cells) for cells in self.cells)
-        said = "cells are known in one sample only" if empty else (self._shares if words else self._histograms)(axes)
+        said = "cells are known in one sample only" if empty else self.draw(axes)
         said = said if p <= _LEVEL or empty else "no difference shown"
-        axes.spines[["top", "right"]].set_visible(False)
         axes.set_title(f"{column_label(self.name, _LONGEST_NAME)}: {said}, p = {p:.3g}", loc="left", fontsize=10)
+
+    def draw(self, axes: Axes) -> str:
+        """Draw both samples, and return what differs most."""
+        axes.spines[["top", "right"]].set_visible(False)
+        words = any(cells.dtype == object for cells in self.cells)
+        return (self._shares if words else self._histograms)(axes)
 
     def _histograms(self, axes: Axes) -> str:
         low, high = robust_range(np.concatenate(self.cells)[:, None])

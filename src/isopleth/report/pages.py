@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import singledispatch
 from typing import Any
 
@@ -15,6 +16,7 @@ from isopleth.tasks.anomaly.result import Anomalies
 from isopleth.tasks.change_points.detector import ChangePoints
 from isopleth.tasks.class_prior.estimator import ClassPriors
 from isopleth.tasks.drift.alarms import DriftAlarms
+from isopleth.tasks.made_rows.result import MadeRows
 from isopleth.tasks.two_sample.testing import TwoSampleResult
 
 # Rows of a table of which a page has the first, before it is shortened further; values of rows that are shown beside them.
@@ -298,6 +300,27 @@ def _move(name: Any, one: np.ndarray, two: np.ndarray, p: float) -> str:
     if abs(e - b) >= abs((f - d) - (c - a)):
         return f"{name}: median from {b:.4g} to {e:.4g}{end}"
     return f"{name}: spread from {c - a:.4g} to {f - d:.4g}{end}"
+
+
+@page_of.register
+def _made_rows(found: MadeRows, labels: tuple[str, str] = ("X", "Y")) -> Page:
+    charts = []
+    for name in sorted(found.distance, key=lambda one: -found.distance[one])[:_MOST_HISTOGRAMS]:
+        cells = found.known_cells(name)
+        both = ("table", "made rows")
+        if cells[0].dtype == object:
+            charts.append(_shares_chart(name, cells, both, 0.0))
+        elif np.ptp(np.concatenate(cells)) > 0:
+            charts.append(_histogram(name, cells, both, 0.0))
+    charts = [replace(chart, title=chart.title.partition(" (p = ")[0]) for chart in charts]
+    first = {name: column[:_MOST_ROWS] for name, column in found.made.items()}
+    table = PageTable("Made rows", dict(list(first.items())[:_MOST_COLUMNS]), len(found))
+    distances = {"column": list(found.distance), "share that differs": list(found.distance.values())}
+    tables = [table, _table("Columns beside those of the table", distances)] if found.distance else [table]
+    notes = [
+        "share that differs: at least this share of the known cells would have to change to have the distribution of the table."
+    ]
+    return Page("Made rows", found._sentences(), tables, charts, {}, notes * bool(found.distance))
 
 
 @page_of.register

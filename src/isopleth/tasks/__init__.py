@@ -11,6 +11,7 @@ from isopleth.tasks.class_prior.estimator import ClassPriorEstimator, ClassPrior
 from isopleth.tasks.drift.alarms import DriftAlarms
 from isopleth.tasks.drift.anytime import AnytimeDriftMonitor, AnytimeState
 from isopleth.tasks.drift.monitor import DriftMonitor, DriftState
+from isopleth.tasks.made_rows.result import MadeRows
 from isopleth.tasks.two_sample.separation import Separation
 from isopleth.tasks.two_sample.testing import ConfidenceInterval, TwoSampleResult, Witness, two_sample_test
 
@@ -28,6 +29,7 @@ __all__ = [
     "DriftMonitor",
     "DriftState",
     "Explanation",
+    "MadeRows",
     "PyODAdapter",
     "Separation",
     "TwoSampleResult",

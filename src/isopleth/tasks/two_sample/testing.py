@@ -577,21 +577,6 @@ class Witness:
         """Indices of the columns, smallest p-values first."""
         return np.lexsort([-self.statistics, self.pvalues])
 
-    def table(self) -> dict[str, Any]:
-        """Return one line for each column, smallest p-values first, for ``pandas.DataFrame`` and ``polars.DataFrame``.
-
-        Returns
-        -------
-        dict
-            Arrays "column", "statistic" and "pvalue".
-        """
-        order = self.order
-        return {
-            "column": [self.names[j] for j in order],
-            "statistic": self.statistics[order],
-            "pvalue": self.pvalues[order],
-        }
-
     def __repr__(self) -> str:
         return f"Witness(columns={self.columns()!r})"
 
