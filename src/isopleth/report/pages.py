@@ -318,7 +318,7 @@ def _made_rows(found: MadeRows, labels: tuple[str, str] = ("X", "Y")) -> Page:
     distances = {"column": list(found.distance), "share that differs": list(found.distance.values())}
     tables = [table, _table("Columns beside those of the table", distances)] if found.distance else [table]
     notes = [
-        "share that differs: at least this share of the known cells would have to change to have the distribution of the table."
+        "share that differs: the least share of the known cells that would have to change to be as those of the table are."
     ]
     return Page("Made rows", found._sentences(), tables, charts, {}, notes * bool(found.distance))
 
