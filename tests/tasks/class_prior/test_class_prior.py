@@ -190,8 +190,8 @@ class TestInput:
             fitted().estimate(NEW[:, :2])
 
     def test_unlabelled_rows_that_are_not_finite(self):
-        with pytest.raises(InputError, match="X contains NaN in column 1 \\(1 row\\)"):
-            fitted().estimate([[0.0, np.nan, 0.0]])
+        with pytest.raises(InputError, match="X contains inf in column 1 \\(1 row\\)"):
+            fitted().estimate([[0.0, np.inf, 0.0]])
 
     def test_all_rows_equal(self):
         with pytest.raises(InputError, match="all rows of X are equal"):
