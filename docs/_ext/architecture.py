@@ -29,6 +29,7 @@ LAYERS = [
 SHARED = {
     "entry": "checks of rows and weights",
     "columns": "kinds of columns",
+    "row_encoding": "words and gaps as numbers",
     "cells": "cells of frames and arrays",
     "backend": "array libraries, devices",
     "frame": "shift and scale",

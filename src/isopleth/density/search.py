@@ -27,7 +27,7 @@ NEIGHBOURS = 3
 
 # On 91 synthetic and 22 real tables of 1 to 166 columns, the best factors of Gaussian densities were between 0.1 and 4. Those of
 # Laplacian ones were between 0.03 and 2.2 and fell with the number of columns; beyond 50 columns some were smaller. The upper
-# end leaves room for the three neighbours of a stable minimum.
+# end leaves space for the three neighbours of a stable minimum.
 DEFAULT_GRID = tuple(2.0 ** (k / 2) for k in range(-10, 7))
 
 
