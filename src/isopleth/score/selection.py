@@ -13,6 +13,7 @@ import numpy as np
 from isopleth.backend import NUMPY, Array, Backend, namespace, to_numpy
 from isopleth.frame import bounded
 from isopleth.operators.threads import effective_n_jobs, map_threads
+from isopleth.progress import Progress
 from isopleth.rows import held_out_parts
 from isopleth.score.field import GaussianBase
 from isopleth.score.spaces import Space
@@ -94,6 +95,8 @@ class Rows:
         The number of folds.
     backend : Backend
         Backend on which fits run that are too large for one core.
+    verbose : bool or int, default=False
+        Whether to show progress bars.
     """
 
     values: np.ndarray
@@ -102,6 +105,7 @@ class Rows:
     unit: float
     folds: int
     backend: Backend = NUMPY
+    verbose: bool | int = False
 
     def some(self, n: int) -> Rows:
         """Return at most `n` rows, drawn with a fixed seed."""
@@ -148,8 +152,11 @@ class Rows:
             f, fold = task
             terms = held_out_terms(one_fit, self._framed(factors[f]), self.weights, fold, bases, regularizers, backend)
             out[:, f, :, fold] = np.moveaxis(self._in_units(terms, factors[f]), -1, 0)
+            tick()
 
-        map_threads(work, tasks, workers)
+        label = "search of a length scale and base" if len(factors) * len(bases) > 1 else "search of a strength"
+        with Progress(label, len(tasks), self.verbose) as tick:
+            map_threads(work, tasks, workers)
         return out[..., self.ever_held_out]
 
     def _fits_at_once(self, space: Space, tasks: int, fits: int) -> int:
