@@ -67,7 +67,9 @@ def as_numbers(X: pd.DataFrame, one_hot: bool) -> np.ndarray:
             parts.append(column.fillna(column.mean()).fillna(0.0).to_numpy(float)[:, None])
             continue
         words = column.astype(object).where(column.notna(), "missing").astype(str)
-        codes = pd.get_dummies(words).to_numpy(float) if one_hot else words.astype("category").cat.codes.to_numpy()[:, None]
+        codes = (
+            pd.get_dummies(words).to_numpy(float) if one_hot else words.astype("category").cat.codes.to_numpy()[:, None]
+        )
         parts.append(codes.astype(float))
     return StandardScaler().fit_transform(np.concatenate(parts, axis=1))
 
