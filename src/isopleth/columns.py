@@ -314,7 +314,7 @@ def decode_cells(column: Column, values: np.ndarray, like: Any = None) -> Any:
         return np.rint((values + column.origin) * 1e6).astype("datetime64[us]")
     if like is None and set(column.levels) <= {"False", "True"}:
         like = True
-    return [_typed(column.levels[int(code)], like) for code in values]
+    return [None if np.isnan(code) else _typed(column.levels[int(code)], like) for code in values]
 
 
 def _typed(word: str, like: Any) -> Any:

@@ -63,15 +63,12 @@ class ColumnFit:
         Products with the matrices, or passes over the rows.
     objective : list of float
         What was minimised after each pass, where there are gaps.
-    filled : array of shape (m, d), bool, optional
-        Mask of the cells of the centres that were missing in the rows which these were made of; None where none was.
     """
 
     density: ColumnDensity
     residual: float
     n_iter: int
     objective: list[float]
-    filled: np.ndarray | None = None
 
 
 @dataclass(eq=False)
@@ -353,8 +350,10 @@ def fit_root(
     problem = GapProblem(kernel, centers, rows, w, **budget)
     alpha, residual, path = solve_gaps(problem, start, 100.0 * tol)
     kept = alpha > math.exp(0.5 * _SMALLEST)
-    density = ColumnDensity(kernel, np.ascontiguousarray(centers[kept]), alpha[kept], True, **budget)
-    return ColumnFit(density, residual, len(path), path, filled[kept])
+    own = np.ascontiguousarray(centers[kept])
+    return ColumnFit(
+        ColumnDensity(kernel, own, alpha[kept], True, filled=filled[kept], **budget), residual, len(path), path
+    )
 
 
 def completed(
@@ -434,7 +433,7 @@ def fit_mixture(
             np.concatenate([w[complete], w[~complete]]),
         )
         filled = _filled_cells(np.concatenate([rows[complete], rows[~complete]]), place, len(centers))
-        return ColumnFit(ColumnDensity(kernel, centers, mass, False, **budget), 0.0, 0, [], filled)
+        return ColumnFit(ColumnDensity(kernel, centers, mass, False, filled=filled, **budget), 0.0, 0, [])
     centers, own = rows[complete], w[complete]
     alpha = own / own.sum()
     path: list[float] = []

@@ -194,7 +194,7 @@ class SOSREP(KernelDensity):
         found = fit_root(
             kernel, z, weights, solver=self.solver, tol=self.tol, memory_limit=self.memory_limit, n_jobs=self.n_jobs
         )
-        most = self.tol if found.filled is None else 1e4 * self.tol
+        most = self.tol if found.density.filled is None else 1e4 * self.tol
         if not found.residual <= most:
             warnings.warn(
                 f"the residual {found.residual:.1e} is above {most:g} after {found.n_iter} passes; a smaller length_scale or a "
