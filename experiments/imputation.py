@@ -3,7 +3,7 @@
     python -m experiments.imputation --data DIR [--out imputation.csv] [--seeds 0 1 2] [--parts errors densities conditional]
     python -m experiments.imputation --page imputation.csv > docs/imputation_results.txt
 
-DIR holds the folders ``mixed`` and ``uci``. Every table has at most 600 rows, drawn at random; two thirds of them are for the fit.
+DIR holds the folders ``mixed`` and ``uci``. Every table has at most 600 rows, drawn at random; two thirds are for the fit.
 
 - ``errors``: 10 or 30 % of the known cells of all rows are removed at random, the methods are fitted to the first two thirds
   and fill the gaps of the rest. The error of numbers is the root of the mean squared error in standard deviations of their
@@ -127,9 +127,10 @@ def iterative() -> object:
 
 
 OURS = {
-    "SOSREP": lambda: SOSREP(n_jobs=1),
-    "SOSREP product Laplacian": lambda: SOSREP(ProductLaplacian(), n_jobs=1),
-    "KDE": lambda: KDE(n_jobs=1),
+    "DensityImputer": lambda: SOSREP(ProductLaplacian(), "leave_one_out", n_jobs=1),
+    "SOSREP Gaussian, leave_one_out": lambda: SOSREP(length_scale="leave_one_out", n_jobs=1),
+    "SOSREP Gaussian, scott": lambda: SOSREP(n_jobs=1),
+    "KDE product Laplacian": lambda: KDE(ProductLaplacian(), "leave_one_out", n_jobs=1),
 }
 OTHERS: dict[str, Fill] = {
     "KNNImputer": encoded(knn),

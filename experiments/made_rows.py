@@ -7,8 +7,8 @@ DIR holds the folders ``mixed`` and ``uci``. Every table has at most 1,000 rows,
 rest are held out; as many rows are made as there are for the fit. Figures:
 
 - ``detected``: area under the ROC curve of gradient boosted trees that tell made rows from held-out ones (0.5: they cannot);
-- ``rejected``: share of runs in which the two-sample test of this library rejects at 5 %, 200 made rows against 200 held-out ones,
-  words as columns of 0 and 1, gaps as the mean and a column of their own;
+- ``rejected``: share of runs in which the two-sample test of this library rejects at 5 %, 200 made rows against 200 held-out
+  ones, words as columns of 0 and 1, gaps as the mean and a column of their own;
 - ``accuracy``: of trees that were trained on made rows, for the class of held-out rows; of trees trained on the rows themselves
   in the line ``the rows themselves``;
 - ``near``: share of the made rows that are nearer to a row of the fit than half of the held-out rows are (0.5: as held-out rows;
@@ -108,7 +108,9 @@ def copula(frame: pd.DataFrame, seed: int) -> pd.DataFrame:
         ranks = pd.Series(values + 1e-9 * rng.uniform(size=len(values))).rank().to_numpy()
         normal[:, j] = np.where(known, ndtri((ranks - 0.5) / known.sum()), 0.0)
     correlation = np.corrcoef(normal.T) + 1e-6 * np.eye(normal.shape[1])
-    uniform = ndtr(rng.multivariate_normal(np.zeros(len(correlation)), correlation, size=len(frame), check_valid="ignore"))
+    uniform = ndtr(
+        rng.multivariate_normal(np.zeros(len(correlation)), correlation, size=len(frame), check_valid="ignore")
+    )
     made = {}
     for j, column in enumerate(frame):
         known = frame[column].dropna()
@@ -215,7 +217,7 @@ def judged(train: pd.DataFrame, test: pd.DataFrame, made: pd.DataFrame, target: 
     near, usual = tree.query(z)[0], tree.query(y)[0]
     size = min(TEST_ROWS, len(y), len(z))
     pick = z[rng.permutation(len(z))[:size]], y[rng.permutation(len(y))[:size]]
-    p_value = two_sample_test(*pick, n_permutations=199, random_state=seed, n_jobs=1).p_value
+    p_value = two_sample_test(*pick, n_permutations=199, random_state=seed, n_jobs=1).pvalue
     return {
         "detected": detected(made, test, every, rng),
         "rejected": float(p_value <= 0.05),

@@ -29,6 +29,7 @@ LAYERS = [
 SHARED = {
     "entry": "checks of rows and weights",
     "columns": "kinds of columns",
+    "cells": "cells of frames and arrays",
     "backend": "array libraries, devices",
     "frame": "shift and scale",
     "length_scales": "rules for a scale",

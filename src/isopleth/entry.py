@@ -21,7 +21,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
 from isopleth.backend import Backend, frame_names, is_foreign, refuse_gradient, to_backend, to_numpy
-from isopleth.columns import TableColumns, holds_numbers_only, is_table_of_kinds
+from isopleth.cells import holds_numbers_only, is_table_of_kinds
+from isopleth.columns import TableColumns
 from isopleth.errors import DataWarning, InputError, listed
 
 _Estimator = TypeVar("_Estimator", bound=BaseEstimator)
@@ -325,7 +326,7 @@ def on_host(x: Any, name: str) -> Any:
     x : object
         Any argument of a user.
     name : str
-        Its name in messages.
+        Name in messages.
 
     Raises
     ------

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from isopleth import SOSREP, NystromKEF, Search
 from isopleth.cli.program import program
-from isopleth.distributed import checkpoint as checkpoints
+from isopleth.distributed import files as checkpoints
 from isopleth.io import load
 
 X = np.random.default_rng(0).normal(size=(600, 3))

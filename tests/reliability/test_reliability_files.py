@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import isopleth
-from isopleth.cli.stream import RowReader
+from isopleth.cli.monitor import RowReader
 from isopleth.errors import InputError, MissingExtraError
 from isopleth.io import read_table
 from isopleth.io.tables import Table

@@ -1,4 +1,4 @@
-"""The commands and their options. Nothing here imports what a command needs: that is done when it runs."""
+"""The commands and their options. Importing this module is fast; a command imports its function when it runs."""
 
 from __future__ import annotations
 

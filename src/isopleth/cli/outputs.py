@@ -30,7 +30,7 @@ class Outputs:
         Parameters
         ----------
         inputs : dict of str to Path
-            The files that are read, by what the user calls them.
+            Files that are read, by the name of their argument.
 
         Raises
         ------
@@ -46,7 +46,7 @@ class Outputs:
             check_figure_target(self.figure)
 
     def write(self, findings: Findings, detector: BaseEstimator) -> None:
-        """Write what was asked for, each file whole or not at all."""
+        """Write the requested files, each completely or not at all."""
         # Drawn first: a table that cannot be drawn leaves no other files behind an error.
         table = findings.table
         picture = (table.values, table.names, findings.scores, findings.p_values, findings.labels)

@@ -157,7 +157,8 @@ def leave_one_out_scales(
     problem = LeaveOneOut(kernel, Z, centers, weights)
     start = np.array(kernel.rho)
     limits = [(math.log(_LEAST), math.log(_MOST))] * p
-    limits += [(value, value) if fixed_rho else (_logit(_LEAST_RHO), _logit(_MOST_RHO)) for value in _logit(start)]
+    least, most = (float(_logit(end)) for end in (_LEAST_RHO, _MOST_RHO))
+    limits += [(value, value) if fixed_rho else (least, most) for value in _logit(start).tolist()]
     found = minimize(
         problem,
         np.concatenate([np.zeros(p), _logit(start)]),

@@ -1,4 +1,4 @@
-"""A density of the columns of a table, in the words and units of the table: what is asked of rows with missing cells."""
+"""Density of the columns of a table, in the words and units of the table, for rows with missing cells."""
 
 from __future__ import annotations
 

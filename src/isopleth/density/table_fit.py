@@ -79,13 +79,13 @@ class TableFit:
     kernel : ColumnKernel
         Its kernel.
     frame, bounds : Frame, Bounds
-        Of the numeric columns.
+        Bounds of the numeric columns.
     constants : array of shape (n_numeric,)
         Values of the numeric columns that are not kept.
     weights : array or None
         Weights of the centres, where all rows are complete.
     path : SearchPath or None
-        Of a Search.
+        Result of a Search.
     donors : tuple of arrays or None
         Rows in frame coordinates with their gaps filled, a mask of the cells that were missing, and their weights; None if
         nothing was missing.

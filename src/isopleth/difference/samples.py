@@ -41,7 +41,7 @@ class TwoSamples:
     rows : array of shape (m, n_features)
         Rows that have a positive weight in one of the samples.
     weights : array of shape (m, 2)
-        How often each row was drawn, in the first and in the second sample.
+        Number of times each row was drawn, in the first and in the second sample.
     place : array of shape (n + n',)
         Index in `rows` of each row of X and then of Y; -1 for weight 0.
     given : array of shape (n + n',)

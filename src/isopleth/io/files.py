@@ -70,7 +70,7 @@ def check_target(path: str | os.PathLike[str]) -> Path:
     Returns
     -------
     Path
-        Where the bytes go: `path` with symbolic links followed, so that the link survives and its target changes.
+        File that is written: `path` with symbolic links followed, so that the link stays and its target changes.
 
     Raises
     ------

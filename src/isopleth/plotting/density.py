@@ -103,7 +103,7 @@ def plot_density(
         Rows to draw as dots, with all the columns of `density`. Rows far beyond the centres are drawn at the edge of the
         frame. If there are more than 5,000 rows, 5,000 of them are drawn, chosen at random. A note in the picture says so.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; None makes a figure without pyplot, so that no window opens and no display is needed.
+        Axes to draw on. None makes a figure without pyplot, so that no window opens and no display is needed.
 
     Returns
     -------

@@ -30,7 +30,7 @@ def plot_explanation(explanation: Any, row: int = 0, ax: Axes | None = None) -> 
     row : int, default=0
         Number of the row among those explained; negative numbers count from the end.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; None makes a figure without pyplot, so that no window opens and no display is needed.
+        Axes to draw on. None makes a figure without pyplot, so that no window opens and no display is needed.
 
     Returns
     -------

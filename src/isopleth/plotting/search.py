@@ -29,7 +29,7 @@ def plot_search(path: Any, ax: Axes | None = None) -> Axes:
     path : SearchPath
         Result of a search: ``search_path_`` of a density fitted with ``length_scale=Search()``.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; None makes a figure without pyplot, so that no window opens and no display is needed.
+        Axes to draw on. None makes a figure without pyplot, so that no window opens and no display is needed.
 
     Returns
     -------

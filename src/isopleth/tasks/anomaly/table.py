@@ -83,7 +83,7 @@ class TrainingTable:
     rows : ndarray of shape (m, d)
         Distinct rows, in lexical order.
     copies : ndarray of shape (m,)
-        How often each occurs.
+        Number of times each row occurs.
     place : ndarray of shape (n,), int
         Index among the distinct rows of each original row.
     weights : ndarray of shape (m,)
