@@ -60,14 +60,16 @@ def drawn(density: Callable[[], SOSREP | KDE]) -> Maker:
 
 
 def recorded(frame: pd.DataFrame, made: pd.DataFrame) -> pd.DataFrame:
-    """Round numbers to the decimals of the table, within its range, as rows drawn from a density are."""
+    """Round numbers to the decimals of the table, within its range."""
     out = made.copy()
     for column, word in zip(frame, is_words(frame), strict=True):
         if not word:
             cells = out[column].to_numpy(dtype=float, copy=True)
             known = ~np.isnan(cells)
             form = NumberFormat.of(frame[column].to_numpy(dtype=float))
-            cells[known] = form.record(cells[known], np.full(known.sum(), np.nan))
+            cells[known] = np.clip(cells[known], form.quantiles[0], form.quantiles[-1])
+            if form.step:
+                cells[known] = np.round(np.rint(cells[known] / form.step) * form.step, 9)
             out[column] = cells
     return out
 

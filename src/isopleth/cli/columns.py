@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from isopleth.cells import MISSING_WORDS
-from isopleth.cli.messages import say
+from isopleth.cli.messages import naming_columns, say
 from isopleth.cli.options import TableOptions
 from isopleth.columns import TableColumns
 from isopleth.errors import DataWarning, InputError
@@ -71,6 +71,70 @@ def read_numbers(path: Path, options: TableOptions, *, but: str | None = None, m
     return Table(values, names, frame.named, path, frame.lines)
 
 
+@dataclass(frozen=True)
+class KindTable:
+    """Columns of a file that a command uses, of all kinds, with missing cells.
+
+    Parameters
+    ----------
+    data : pyarrow.Table or ndarray
+        The rows; an array for files of arrays.
+    names : list of str
+        Names of the columns.
+    kinds : TableColumns
+        What they are used as; others are left out.
+    frame : Frame
+        The table as it was read.
+    """
+
+    data: Any
+    names: list[str]
+    kinds: TableColumns
+    frame: Frame
+
+    def fit(self, estimator: Any, rows: np.ndarray | None = None) -> Any:
+        """Fit a density to the table, or to some of its rows, with these kinds."""
+        data = self.data
+        if rows is not None:
+            data = data[rows] if isinstance(data, np.ndarray) else data.take(rows)
+        estimator._decided_columns = self.kinds
+        try:
+            with naming_columns(self.names):
+                return estimator.fit(data)
+        finally:
+            estimator.__dict__.pop("_decided_columns", None)
+
+
+def read_kinds(path: Path, options: TableOptions, *, min_rows: int = 2, most: int | None = None) -> KindTable:
+    """Read the columns of a table that a command uses, words, times and missing cells included; say what is left out.
+
+    Parameters
+    ----------
+    path : Path
+        The table.
+    options : TableOptions
+        Columns and kinds that the user chose.
+    min_rows : int, default=2
+        Fewer rows than this are refused.
+    most : int, optional
+        Read the first rows only.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or no column is left.
+    """
+    frame = _frame(path, options, None, min_rows, most, truth_values=True)
+    data = frame.data
+    if isinstance(data, np.ndarray):
+        words = [frame.names.index(name) for name in options.categorical or []]
+        kinds = TableColumns.of(data, categorical=words)
+    else:
+        kinds = _kinds(path, frame, options)
+        kinds = replace(kinds, columns=tuple(replace(column, cycles=()) for column in kinds.columns))
+    return KindTable(data, frame.names, kinds, frame)
+
+
 def open_numbers(path: Path, options: TableOptions, progress: Callable[[float], None]) -> FileRows:
     """Open the columns of a table that a command uses, to be read in chunks; its first rows show their kinds.
 
@@ -88,7 +152,15 @@ def open_numbers(path: Path, options: TableOptions, progress: Callable[[float], 
     return open_rows(path, chosen, progress=progress, decimal=options.decimal)
 
 
-def _frame(path: Path, options: TableOptions, but: str | None, min_rows: int, most: int | None = None) -> Frame:
+def _frame(
+    path: Path,
+    options: TableOptions,
+    but: str | None,
+    min_rows: int,
+    most: int | None = None,
+    *,
+    truth_values: bool = False,
+) -> Frame:
     exclude = [*(options.exclude or []), *([] if but is None else [but])]
     frame = read_frame(
         path,
@@ -108,7 +180,7 @@ def _frame(path: Path, options: TableOptions, but: str | None, min_rows: int, mo
         if unknown:
             raise InputError(f"{path} has no column {listed(unknown)} ({option}); it has {listed(frame.names)}.")
     if not isinstance(frame.data, np.ndarray):
-        return _booleans_as_numbers(frame, options.categorical or [])
+        return frame if truth_values else _booleans_as_numbers(frame, options.categorical or [])
     left_out = options.identifiers or []
     kept = [j for j, name in enumerate(frame.names) if name not in left_out]
     return Frame(frame.data[:, kept], [frame.names[j] for j in kept], False, frame.source)

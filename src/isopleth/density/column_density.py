@@ -533,8 +533,8 @@ class ColumnDensity:
             filled=None if self.filled is None else self.filled[np.ix_(heavy, rest)],
         )
 
-    def draw(self, n_samples: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw independent rows, of shape (n_samples, d), categories as whole numbers; and return the centre of each of them."""
+    def draw(self, n_samples: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Draw independent rows, and return them with the two centres of each; these are equal without the square."""
         m, everything = len(self.centers), np.arange(self.centers.shape[1])
         alpha = self.coefficients / self.coefficients.max()
         first = alpha
@@ -550,7 +550,7 @@ class ColumnDensity:
             j[part] = self._partners(terms, i[part], everything, rng, self.n_jobs)
         out = np.column_stack([self._draw(column, i, j, rng) for column in range(self.dim)])
         order = rng.permutation(n_samples)
-        return out[order], i[order]
+        return out[order], i[order], j[order]
 
     def sample(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
         """Draw independent rows, of shape (n_samples, d); categories as whole numbers."""

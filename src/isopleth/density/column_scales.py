@@ -149,13 +149,15 @@ def leave_one_out_scales(
     >>> bool(narrow < wide / 3)
     True
     """
-    n, p = len(Z), kernel.n_numeric
+    n, d = Z.shape
     if n > MOST_ROWS:
         chosen = np.sort(rng.permutation(n)[:MOST_ROWS])
         Z, weights = Z[chosen], weights[chosen]
-    centers = fill_from_neighbours(kernel, Z, Z, weights, rng)
-    problem = LeaveOneOut(kernel, Z, centers, weights)
-    start = np.array(kernel.rho)
+    known = np.flatnonzero(~np.isnan(Z).all(axis=0))  # the others stay as they are
+    Z, taken = np.ascontiguousarray(Z[:, known]), kernel.take(known)
+    p = taken.n_numeric
+    problem = LeaveOneOut(taken, Z, fill_from_neighbours(taken, Z, Z, weights, rng), weights)
+    start = np.array(taken.rho)
     limits = [(math.log(_LEAST), math.log(_MOST))] * p
     least, most = (float(_logit(end)) for end in (_LEAST_RHO, _MOST_RHO))
     limits += [(value, value) if fixed_rho else (least, most) for value in _logit(start).tolist()]
@@ -167,9 +169,12 @@ def leave_one_out_scales(
         bounds=limits,
         options={"maxiter": _STEPS},
     )
-    fewer = (len(Z) / n) ** (1.0 / (4 + Z.shape[1]))
-    rho = start if fixed_rho else np.clip(fewer**2 / (1.0 + np.exp(-found.x[p:])), _LEAST_RHO, _MOST_RHO)
-    return ColumnScales(fewer * np.exp(found.x[:p]), rho, -float(found.fun))
+    fewer = (len(Z) / n) ** (1.0 / (4 + d))
+    factors, rho = np.ones(kernel.n_numeric), np.array(kernel.rho)
+    factors[known[:p]] = fewer * np.exp(found.x[:p])
+    if not fixed_rho:
+        rho[known[p:] - kernel.n_numeric] = np.clip(fewer**2 / (1.0 + np.exp(-found.x[p:])), _LEAST_RHO, _MOST_RHO)
+    return ColumnScales(factors, rho, -float(found.fun))
 
 
 def _logit(share: float | np.ndarray) -> np.ndarray:

@@ -139,8 +139,7 @@ class KernelDensity(DensityEstimator):
                 self._recording = Recording.of(X, self._number_columns(), table.rows[table.weights > 0.0])
             return self._fit_table(self._reduce(table))
         donors = self._fit_kinds(table)
-        numbers = table.rows[table.weights > 0.0, : table.n_numeric]
-        recording = Recording.of(X, table.columns or self._number_columns(), numbers)
+        recording = Recording.of(X, table.columns or self._number_columns(), table.rows[table.weights > 0.0])
         self._recording = recording if donors is None else recording.with_gaps(*donors)
         return table.finish(self)
 
@@ -457,7 +456,7 @@ class KernelDensity(DensityEstimator):
         n_samples: int = 1,
         given: Mapping[Any, Any] | None = None,
         random_state: Any = None,
-        as_recorded: bool = False,
+        as_recorded: bool | str = False,
     ) -> Any:
         """Draw independent rows from the density.
 
@@ -469,11 +468,12 @@ class KernelDensity(DensityEstimator):
             Values that some columns have in every row, by name or number: draws from :meth:`conditional`.
         random_state : int, RandomState or None
             Seed.
-        as_recorded : bool, default=False
+        as_recorded : bool or "complete", default=False
             Whether the rows look like those of the fit. By default they are exact draws from the density, without gaps.
-            With True, numbers have the decimals of their column, stay within its range and take the values that many rows
-            share; cells are missing as often and in the same patterns; and the result is a frame of the library of the
-            training rows, with the types of their columns. This needs a kernel that is a product over columns.
+            With True, every column has the distribution that it has in the table: range, decimals, values that many rows
+            share, and shares of words. Cells are missing about as often and in the same patterns (with "complete" none is), and
+            the result is a frame of the library of the training rows, with the types of their columns. This needs a kernel that
+            is a product over columns.
 
         Returns
         -------
@@ -493,7 +493,7 @@ class KernelDensity(DensityEstimator):
             raise InputError(f"n_samples = {n_samples!r}: expected a whole number of rows, at least 1.")
         if as_recorded:
             density = replace(self._table_density(), library=self._library)
-            return density.sample(n_samples, given, random_state, as_recorded=True)
+            return density.sample(n_samples, given, random_state, as_recorded)
         if self._of_kinds or given is not None or self._kernel.by_columns:
             drawn = self._table_density().sample(n_samples, given, random_state)
             return Backend.of(self.dual_coef_).array(drawn)

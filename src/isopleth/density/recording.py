@@ -26,6 +26,7 @@ _OFTEN = 5  # rows that have a value which counts as one of the values of a colu
 _SHARE = 0.02  # share of the rows that have a repeated value
 _SPIKE = 4.0  # times as often as its neighbours a repeated value occurs
 _ROWS = 20_000  # rows that are looked at
+_QUANTILES = 2001  # values that are kept of the distribution of a column
 _PAIR_BYTES = 32  # that one pair of a drawn row and a training row takes
 
 
@@ -35,75 +36,77 @@ class NumberFormat:
 
     Parameters
     ----------
+    quantiles : array
+        Its values in ascending order, or quantiles at equal distances.
     step : float
         Numbers are multiples of it; 0 for none.
-    low, high : float
-        Smallest and largest value.
-    values : tuple of float
-        All values, of a column that has few.
+    few : bool
+        Whether the column has few values, and no others are to be made.
     repeated : tuple of float
         Values that occur much more often than those near them, as 0 does in a column of payments.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth.density.recording import NumberFormat
+    >>> form = NumberFormat.of(np.round(np.random.default_rng(0).gamma(2.0, 10.0, size=500), 1))
+    >>> form.step, bool(form.at(np.array([0.5]))[0] * 10 % 1 == 0)
+    (0.1, True)
     """
 
+    quantiles: np.ndarray
     step: float = 0.0
-    low: float = -np.inf
-    high: float = np.inf
-    values: tuple[float, ...] = ()
+    few: bool = False
     repeated: tuple[float, ...] = ()
 
     @classmethod
     def of(cls, values: np.ndarray, steps: Sequence[float] = _STEPS) -> NumberFormat:
         """Return the format of the known cells of a column."""
-        known = values[np.isfinite(values)]
-        known = known[:: 1 + len(known) // _ROWS]
+        known = np.sort(values[np.isfinite(values)])
+        if len(known) > _ROWS:
+            known = known[np.linspace(0, len(known) - 1, _ROWS).astype(int)]
         if not len(known):
-            return cls()
+            return cls(np.zeros(1), few=True)
         distinct, counts = np.unique(known, return_counts=True)
         step = next((step for step in steps if _are_multiples(distinct, step)), 0.0)
-        often = max(_OFTEN, _SHARE * len(known))
-        low, high = float(distinct[0]), float(distinct[-1])
-        few = len(distinct) <= _FEW and len(known) >= _OFTEN * len(distinct)
-        if few or len(distinct) == 1:
-            return cls(step, low, high, tuple(distinct.tolist()))
+        kept = known[np.linspace(0, len(known) - 1, min(len(known), _QUANTILES)).round().astype(int)]
+        if len(distinct) == 1 or (len(distinct) <= _FEW and len(known) >= _OFTEN * len(distinct)):
+            return cls(kept, step, True)
         # How often a value would occur if the rows within a window beside it were spread evenly.
         window = float(np.std(known)) * len(known) ** -0.2
         total, place = np.concatenate([[0], np.cumsum(counts)]), np.arange(len(distinct))
         left = total[place] - total[np.searchsorted(distinct, distinct - window)]
         right = total[np.searchsorted(distinct, distinct + window, side="right")] - total[place + 1]
         expected = np.maximum(left, right) * step / window
-        repeated = (counts >= often) & (counts > _SPIKE * expected)
-        return cls(step, low, high, (), tuple(distinct[repeated].tolist()))
+        repeated = (counts >= max(_OFTEN, _SHARE * len(known))) & (counts > _SPIKE * expected)
+        return cls(kept, step, False, tuple(distinct[repeated].tolist()))
 
-    def record(self, drawn: np.ndarray, source: np.ndarray) -> np.ndarray:
-        """Return drawn numbers as the table records them.
+    def at(self, share: np.ndarray) -> np.ndarray:
+        """Return the quantiles at shares between 0 and 1, with the decimals of the column."""
+        place = share * (len(self.quantiles) - 1)
+        if self.few:
+            return np.asarray(self.quantiles[np.rint(place).astype(np.intp)])
+        found = np.interp(place, np.arange(len(self.quantiles)), self.quantiles)
+        return np.round(np.rint(found / self.step) * self.step, 9) + 0.0 if self.step else found
 
-        Parameters
-        ----------
-        drawn : array of shape (n,)
-            Draws.
-        source : array of shape (n,)
-            Value of the centre about which each of them was drawn: one that is repeated is kept.
-        """
-        if self.values:
-            values = np.array(self.values)
-            if len(values) == 1:
-                return np.full(len(drawn), values[0])
-            return values[np.searchsorted(0.5 * (values[1:] + values[:-1]), drawn)]
-        out = drawn.copy()
-        # Mass beyond an edge is reflected; an edge is the middle of a step.
-        below, above = self.low - 0.5 * self.step, self.high + 0.5 * self.step
-        out = np.where(out < below, 2.0 * below - out, np.where(out > above, 2.0 * above - out, out))
-        if self.step:
-            out = np.round(np.rint(out / self.step) * self.step, 9)
-        out = np.clip(out, self.low, self.high)
-        kept = np.isin(source, self.repeated)
-        out[kept] = source[kept]
-        return out
+    def spiked(self, drawn: np.ndarray, source: np.ndarray) -> np.ndarray:
+        """Return drawn numbers, with repeated values where they were drawn about one."""
+        return np.where(np.isin(source, self.repeated), source, drawn)
 
 
 def _are_multiples(values: np.ndarray, step: float) -> bool:
     ratio = values / step
     return bool((np.abs(ratio - np.rint(ratio)) <= 1e-7 * np.maximum(1.0, np.abs(ratio) * 1e-3)).all())
+
+
+def _shares(drawn: np.ndarray, others: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return the share of `others` below each number, at random between its ends where some are equal."""
+    ordered = np.sort(others)
+    low = np.searchsorted(ordered, drawn)
+    high = np.searchsorted(ordered, drawn, side="right")
+    # Beyond or between all others a number has a share of its own, as if it were one of them.
+    u = rng.uniform(size=len(drawn))
+    return np.asarray((low + u * np.maximum(high - low, 1)) / (len(ordered) + 1.0))
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,8 @@ class Recording:
         One for each encoded numeric column.
     origins : array of shape (n_numeric,)
         Zero of each of them: the first time of a column of times, 0 for numbers.
+    words : tuple of arrays
+        Shares of the words of each encoded categorical column.
     types : dict of str to str
         Types of the columns of a frame; empty for arrays.
     points : array of shape (m, d), optional
@@ -128,13 +133,14 @@ class Recording:
 
     formats: tuple[NumberFormat, ...]
     origins: np.ndarray
+    words: tuple[np.ndarray, ...]
     types: dict[str, str]
     points: np.ndarray | None = None
     gaps: np.ndarray | None = None
     weights: np.ndarray | None = None
 
     @classmethod
-    def of(cls, X: Any, columns: TableColumns, numbers: np.ndarray) -> Recording:
+    def of(cls, X: Any, columns: TableColumns, rows: np.ndarray) -> Recording:
         """Return how the rows of a fit are recorded.
 
         Parameters
@@ -143,41 +149,70 @@ class Recording:
             The table.
         columns : TableColumns
             Its columns.
-        numbers : array of shape (n, n_numeric)
-            Its encoded numbers and times.
+        rows : array of shape (n, n_numeric + n_categorical)
+            Its encoded rows.
         """
         kinds = [column for column in columns.columns if column.kind != "categorical"]
         origins = np.array([column.origin for column in kinds])
         formats = [
-            NumberFormat.of(numbers[:, j] + origins[j], _TIME_STEPS if kind.kind == "time" else _STEPS)
+            NumberFormat.of(rows[:, j] + origins[j], _TIME_STEPS if kind.kind == "time" else _STEPS)
             for j, kind in enumerate(kinds)
         ]
-        return cls(tuple(formats), origins, _types_of(X))
+        words = []
+        for j, size in enumerate(columns.sizes):
+            codes = rows[:, len(kinds) + j]
+            counts = np.bincount(codes[~np.isnan(codes)].astype(np.intp), minlength=size).astype(np.float64)
+            words.append(counts / max(counts.sum(), 1.0))
+        return cls(tuple(formats), origins, tuple(words), _types_of(X))
 
     def with_gaps(self, points: np.ndarray, gaps: np.ndarray, weights: np.ndarray) -> Recording:
         """Return the recording with the gaps of the rows of the fit."""
         return replace(self, points=points, gaps=gaps, weights=weights)
 
-    def take(self, numeric: np.ndarray, encoded: np.ndarray, visible: np.ndarray) -> Recording:
+    def take(self, encoded: np.ndarray, visible: np.ndarray) -> Recording:
         """Return the recording of some columns.
 
         Parameters
         ----------
-        numeric, encoded : array of int
-            Their places among the numeric and among all encoded columns.
+        encoded : array of int
+            Their places among the encoded columns.
         visible : array of int
-            Places of those that have a density.
+            Places in the density of those that have one.
         """
-        out = replace(self, formats=tuple(self.formats[j] for j in numeric), origins=self.origins[numeric])
-        if self.points is None or self.gaps is None:
-            return out
-        return replace(out, points=self.points[:, visible], gaps=self.gaps[:, encoded])
+        p = len(self.formats)
+        numeric, words = encoded[encoded < p], encoded[encoded >= p] - p
+        return replace(
+            self,
+            formats=tuple(self.formats[j] for j in numeric),
+            origins=self.origins[numeric],
+            words=tuple(self.words[k] for k in words),
+            points=None if self.points is None else self.points[:, visible],
+            gaps=None if self.gaps is None else self.gaps[:, encoded],
+        )
 
-    def numbers(self, drawn: np.ndarray, source: np.ndarray) -> np.ndarray:
-        """Return encoded numbers as the table records them; `source` has those of the centres that they were drawn about."""
-        out = np.empty_like(drawn)
+    def record(self, drawn: Drawn, others: Drawn, rng: np.random.Generator) -> np.ndarray:
+        """Return drawn rows as the table records them: every column with its own distribution.
+
+        Parameters
+        ----------
+        drawn : Drawn
+            The rows.
+        others : Drawn
+            Draws from the density of all columns, by which the distribution of the draws is known.
+        rng : Generator
+            For numbers that are equal, and words.
+        """
+        out, p = drawn.rows.copy(), len(self.formats)
         for j, (form, origin) in enumerate(zip(self.formats, self.origins, strict=True)):
-            out[:, j] = form.record(drawn[:, j] + origin, source[:, j] + origin) - origin
+            numbers, reference = (
+                form.spiked(some.rows[:, j] + origin, some.first[:, j] + origin) for some in (drawn, others)
+            )
+            out[:, j] = form.at(_shares(numbers, reference, rng)) - origin
+        for k, shares in enumerate(self.words):
+            cells = out[:, p + k]
+            # The kernel takes other words alike; a table has some of them more often.
+            other = np.flatnonzero((cells != drawn.first[:, p + k]) & (cells != drawn.second[:, p + k]))
+            out[other, p + k] = rng.choice(len(shares), size=len(other), p=shares)
         return out
 
     def missing(
@@ -212,11 +247,13 @@ class Recording:
         step = max(1, int(memory_limit / (_PAIR_BYTES * len(self.points))))
         for start in range(0, len(points), step):
             part = np.ascontiguousarray(points[start : start + step])
-            op = Operator(kernel, part, self.points, block=LOG_VALUE, memory_limit=memory_limit, n_jobs=n_jobs)
+            logs = Operator(
+                kernel, part, self.points, block=LOG_VALUE, memory_limit=memory_limit, n_jobs=n_jobs
+            ).dense()
             # The largest sum of a logarithm and a Gumbel draw is a draw by the exponentials.
-            donors[start : start + step] = (
-                op.dense() + log_weights + rng.gumbel(size=(len(part), len(log_weights)))
-            ).argmax(axis=1)
+            logs += log_weights
+            logs += rng.gumbel(size=logs.shape)
+            donors[start : start + step] = logs.argmax(axis=1)
         return np.asarray(self.gaps[donors])
 
     def typed(self, frame: Any) -> Any:
@@ -226,6 +263,25 @@ class Recording:
         made = nw.from_native(frame)
         out = [_cast(made.get_column(name), self.types[name]) for name in made.columns if name in self.types]
         return made.with_columns(*out).to_native()
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Encoded rows that were drawn, with the two centres that each of them was drawn about.
+
+    Parameters
+    ----------
+    rows, first, second : array of shape (n, number of encoded columns)
+        Drawn rows and centres, in the units of the table.
+    """
+
+    rows: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+
+    def take(self, columns: np.ndarray) -> Drawn:
+        """Return some of the columns."""
+        return Drawn(self.rows[:, columns], self.first[:, columns], self.second[:, columns])
 
 
 def _types_of(X: Any) -> dict[str, str]:
@@ -247,11 +303,9 @@ _INTEGERS = {
 def _cast(column: Any, wanted: str) -> Any:
     """Return a column of numbers, words or times with a type that the table had, if it can have that."""
     if wanted in _INTEGERS and column.dtype.is_numeric():
-        limits = np.iinfo(wanted.lower())
-        gaps = bool(column.is_nan().any())
-        if gaps and column.implementation.is_pandas_like():
+        if bool(column.is_nan().any()) and column.implementation.is_pandas_like():
             return column  # whole numbers of pandas have no gaps
-        return column.clip(float(limits.min), float(limits.max)).fill_nan(None).cast(_INTEGERS[wanted])
+        return column.fill_nan(None).cast(_INTEGERS[wanted])
     if wanted in ("Float32", "Float64") and column.dtype.is_numeric():
         return column.fill_nan(None).cast(getattr(nw, wanted))
     if wanted == "Date" and isinstance(column.dtype, nw.Datetime):

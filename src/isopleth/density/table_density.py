@@ -14,13 +14,15 @@ from isopleth.backend import Backend
 from isopleth.columns import TableColumns, encode_cell, new_table, write_cells
 from isopleth.density.bounds import Bounds
 from isopleth.density.column_density import ColumnDensity
-from isopleth.density.recording import Recording
+from isopleth.density.recording import Drawn, Recording
 from isopleth.entry import encoded_rows, on_host
 from isopleth.errors import InputError, listed
 from isopleth.frame import Frame
 
 # Draws whose mean fills a gap of a column with bounds: the mean of a logarithm is not the logarithm of the mean.
 _DRAWS = 200
+# Draws by which the distribution of draws in each column is known.
+_REFERENCE = 4000
 # Rounds in which draws of unknown words are made again.
 _ROUNDS = 1000
 
@@ -324,7 +326,7 @@ class TableDensity:
             self.bounds.take(numeric),
             self.constants[numeric],
             self.library,
-            None if self.recording is None else self.recording.take(numeric, encoded, visible),
+            None if self.recording is None else self.recording.take(encoded, visible),
         )
 
     def marginal(self, columns: Sequence[Any]) -> TableDensity:
@@ -402,7 +404,7 @@ class TableDensity:
         n_samples: int = 1,
         given: Mapping[Any, Any] | None = None,
         random_state: Any = None,
-        as_recorded: bool = False,
+        as_recorded: bool | str = False,
     ) -> Any:
         """Draw independent rows.
 
@@ -414,10 +416,11 @@ class TableDensity:
             Values that some columns have in every row, as for :meth:`conditional`.
         random_state : int, RandomState or None
             Seed.
-        as_recorded : bool, default=False
+        as_recorded : bool or "complete", default=False
             Whether the rows look like those of the fit. By default they are exact draws from the density, without gaps.
-            With True, numbers have the decimals of their column, stay within its range and take the values that many rows
-            share; cells are missing as often and in the same patterns; and columns have the types of the table.
+            With True, every column has the distribution that it has in the table: range, decimals, values that many rows
+            share, and shares of words. Cells are missing about as often and in the same patterns (with "complete" none
+            is), and columns have the types of the table.
 
         Returns
         -------
@@ -442,36 +445,37 @@ class TableDensity:
                     f"given has a word for column {column.name!r} that no training row has; take one of those."
                 )
         rest = self if given is None else self.conditional(given)
-        points, source = rest._draws(int(n_samples), rng)
-        drawn = np.empty((int(n_samples), len(self.columns.columns)))
-        others = self._encoded_places([i for i in range(drawn.shape[1]) if i not in values])
-        drawn[:, self._encoded_places(list(values))] = list(values.values())
-        drawn[:, np.sort(others)] = rest._rows(points)
-        if as_recorded and self.recording is not None and rest.recording is not None:
-            recorded = drawn.copy()
-            numeric = rest.n_numeric
-            numbers = rest.recording.numbers(rest._rows(points)[:, :numeric], rest._rows(source)[:, :numeric])
-            recorded[:, np.sort(others)[:numeric]] = numbers
-            if self.recording.gaps is not None:
-                gone = self._missing(drawn, rng)
-                gone[:, self._encoded_places(list(values))] = False
-                recorded[gone] = np.nan
-            drawn = recorded
-        table = new_table(self.columns, self._by_column(drawn), self.library)
-        return self.recording.typed(table) if as_recorded and self.recording is not None else table
+        drawn = rest._draws(int(n_samples), rng)
+        known = self._encoded_places(list(values))
+        others = np.setdiff1d(np.arange(len(self.columns.columns)), known)
+        out = np.empty((int(n_samples), len(self.columns.columns)))
+        out[:, known] = list(values.values())
+        out[:, others] = drawn.rows
+        if not as_recorded or self.recording is None or rest.recording is None:
+            return new_table(self.columns, self._by_column(out), self.library)
+        gaps = np.zeros(out.shape, dtype=bool)
+        if self.recording.gaps is not None and as_recorded != "complete":
+            gaps = self._gaps(out, rng)
+        gaps[:, known] = False
+        usual = drawn if given is None and n_samples >= _REFERENCE else self._draws(_REFERENCE, rng).take(others)
+        out[:, others] = rest.recording.record(drawn, usual, rng)
+        out[gaps] = np.nan
+        return self.recording.typed(new_table(self.columns, self._by_column(out), self.library))
 
-    def _missing(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def _gaps(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw which cells of drawn rows are missing."""
         density = self.density
         kernel = density.kernel.take(density.columns)
         points = self._points(rows)
         return cast(Recording, self.recording).missing(kernel, points, rng, density.memory_limit, density.n_jobs)
 
-    def _draws(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draws of known words in frame coordinates, and the centres that they were drawn about."""
-        points, source = self.density.draw(n, rng)
+    def _draws(self, n: int, rng: np.random.Generator) -> Drawn:
+        """Draw rows of known words."""
+        points, first, second = self.density.draw(n, rng)
         for _ in range(_ROUNDS):
             again = np.flatnonzero(self._unknown(points).any(axis=1))
             if not len(again):
                 break
-            points[again], source[again] = self.density.draw(len(again), rng)
-        return points, self.density.centers[np.ix_(source, self.density.columns)]
+            points[again], first[again], second[again] = self.density.draw(len(again), rng)
+        centers = self._rows(self.density.centers[:, self.density.columns])
+        return Drawn(self._rows(points), centers[first], centers[second])

@@ -219,7 +219,9 @@ def _donors(
     rows, mass = z[chosen], weights[chosen]
     gaps = np.zeros((len(rows), len(keep) + z.shape[1] - int(keep.sum())), dtype=bool)
     gaps[:, np.concatenate([keep, np.ones(gaps.shape[1] - len(keep), dtype=bool)])] = np.isnan(rows)
-    return np.ascontiguousarray(fill_from_neighbours(kernel, rows, rows, mass, rng)), gaps, mass
+    known = not np.isnan(rows).all(axis=0).any()
+    filled = fill_from_neighbours(kernel, rows, *((rows, mass) if known else (z, weights)), rng)
+    return np.ascontiguousarray(filled), gaps, mass
 
 
 @dataclass(frozen=True)
