@@ -86,7 +86,8 @@ def fitted(table: KindTable, size: int | None, seed: int) -> SOSREP:
         rare = [int(order[np.argmin(gaps[order, j])]) for j in np.flatnonzero(gaps[order[:most]].all(axis=0))]
         chosen = np.unique([*order[:most].tolist(), *rare])
         say(f"the density is fitted to {len(chosen):,} of {counted(n, 'row')}, drawn at random; --size sets how many.")
-    return table.fit(SOSREP(length_scale="leave_one_out"), chosen)
+    # Draws do not show more digits than these, and the last ones take longest.
+    return table.fit(SOSREP(length_scale="leave_one_out", tol=1e-6), chosen)
 
 
 def _affordable(gaps: np.ndarray) -> int:

@@ -35,6 +35,9 @@ from isopleth.solvers import SCALING_SOLVERS
 _FIRST_STEPS = 30  # multiplicative steps before Newton's method, which converges only near the solution
 _LONGEST = 2.0  # largest change of the logarithm of a coefficient in a step of Newton's method
 _ROUNDING = 1e-14
+# Shares of the mean curvature that are added to a Hessian that is not positive definite. Centres that lie close together have
+# directions in which the objective is nearly flat; a larger share than needed would stop these.
+_DAMPINGS = (0.0, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-2, 0.1, 1.0, 10.0)
 _FILL_CELLS = 2**21  # pairs of rows that are compared at once when gaps are filled
 _FASTEST = 3.0  # largest exponent of a multiplicative step
 _SMALLEST = -690.0  # logarithm below which a coefficient is 0
@@ -224,7 +227,7 @@ def _newton_step(problem: GapProblem, alpha: np.ndarray, at: Sides) -> tuple[np.
     H *= alpha
     scale = max(float(np.mean(np.abs(np.diagonal(H)))), 1e-300)
     diagonal = np.diagonal(H) + gradient
-    for damping in (0.0, 1e-4, 1e-2, 0.1, 1.0, 10.0):
+    for damping in _DAMPINGS:
         H.flat[:: len(H) + 1] = diagonal + scale * (damping + 1e-14)
         try:
             step = -cho_solve(cho_factor(H, check_finite=False), gradient, check_finite=False)
