@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -99,6 +99,20 @@ def as_frame(X: Any) -> Any:
     if not frame.columns:
         raise InputError("X has no columns; expected at least one.")
     return frame
+
+
+def in_memory(X: Any) -> Any:
+    """Return `X`, or its rows as a frame if it is an Arrow stream, which can be read once only."""
+    if not hasattr(X, "__arrow_c_stream__") or isinstance(nw.from_native(X, pass_through=True), nw.DataFrame):
+        return X
+    return nw.from_arrow(X, backend=_arrow_library()).to_native()
+
+
+def with_columns(X: Any, names: Sequence[Any]) -> Any:
+    """Return a frame with some of its columns, in this order."""
+    if not isinstance(frame := nw.from_native(X, pass_through=True), nw.DataFrame):
+        return X
+    return frame.select(*names).to_native() if all(isinstance(name, str) for name in names) else X[list(names)]
 
 
 def _arrow_library() -> Literal["pyarrow", "polars"]:
@@ -209,6 +223,21 @@ class Cells:
             if moment is not None:
                 out[i] = moment
         return out
+
+
+def joined(cells: Sequence[Cells]) -> Cells:
+    """Return the cells of a column of several tables below each other, in a form that holds all of them."""
+    known = [each for each in cells if each.known] or cells[:1]
+    forms = {each.form for each in known}
+    if len(cells) == 1:
+        return cells[0]
+    levels = tuple(dict.fromkeys(word for each in known for word in each.levels or ()))
+    declared = levels if any(each.levels is not None for each in known) else None
+    if forms <= {"whole", "real"} or forms == {"time"}:
+        form = "time" if forms == {"time"} else "real" if "real" in forms else "whole"
+        parts = [each.values if each.known else np.full(len(each.values), np.nan) for each in cells]
+        return Cells(cells[0].name, form, np.concatenate([np.asarray(part, dtype=np.float64) for part in parts]))
+    return Cells(cells[0].name, "text", [text for each in cells for text in each.texts()], declared)
 
 
 def is_missing(cell: Any) -> bool:

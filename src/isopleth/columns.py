@@ -22,6 +22,7 @@ from isopleth.cells import (
     SourceTable,
     as_frame,
     is_missing,
+    joined,
     parsed_number,
     parsed_time,
     quoted,
@@ -142,6 +143,7 @@ class TableColumns:
         keep_identifiers: bool = False,
         missing: Iterable[str] = MISSING_WORDS,
         cycles: bool = True,
+        also: Any = None,
     ) -> Self:
         """Decide the kinds of the columns of a table.
 
@@ -159,6 +161,8 @@ class TableColumns:
             Texts that count as missing cells.
         cycles : bool, default=True
             Whether times are also encoded as hours and days of the week.
+        also : data frame, array or object with the Arrow stream interface, optional
+            A second table with these columns: the rows of both decide together, and neither table counts more than the other.
 
         Raises
         ------
@@ -166,7 +170,8 @@ class TableColumns:
             If a named column does not exist, two columns have the same name, a cell of a column in `numeric` is no number,
             or no column is left.
         """
-        table = SourceTable.of(X)
+        tables = [SourceTable.of(X), *([] if also is None else [SourceTable.of(also)])]
+        table = tables[0]
         asked = {
             "categorical": set(categorical),
             "numeric": set(numeric),
@@ -187,8 +192,12 @@ class TableColumns:
                 left_out[name] = "identifier" if name in asked["identifiers"] else "excluded"
                 continue
             wanted = next((kind for kind in ("categorical", "numeric") if name in asked[kind]), None)
-            cells = table.cells(name, words)
-            found = _decide(cells, wanted, keep_identifiers, table.named, notes)
+            cells = [each.cells(name, words) for each in tables if name in each.names]
+            found = _decide(joined(cells), wanted, keep_identifiers, table.named, notes)
+            if len(cells) > 1 and isinstance(found, Column) and wanted is None:
+                # Both tables may number their rows from the same number on.
+                alone = [_decide(each, None, keep_identifiers, table.named, []) for each in cells if each.known]
+                found = "identifier" if set(alone) == {"identifier"} else found
             if isinstance(found, Column):
                 columns.append(found if cycles else replace(found, cycles=()))
             else:

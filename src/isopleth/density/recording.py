@@ -60,10 +60,15 @@ class NumberFormat:
     repeated: tuple[float, ...] = ()
 
     @classmethod
-    def of(cls, values: np.ndarray, steps: Sequence[float] = _STEPS) -> NumberFormat:
-        """Return the format of the known cells of a column."""
-        known = np.sort(values[np.isfinite(values)])
-        if len(known) > _ROWS:
+    def of(cls, values: np.ndarray, weights: np.ndarray | None = None, steps: Sequence[float] = _STEPS) -> NumberFormat:
+        """Return the format of the known cells of a column; weights count repetitions."""
+        finite = np.isfinite(values)
+        order = np.argsort(values[finite], kind="stable")
+        known = values[finite][order]
+        if weights is not None and len(known) and np.ptp(weights[finite]) > 0.0:
+            ends = np.cumsum(weights[finite][order])
+            known = known[np.searchsorted(ends, (np.arange(_ROWS) + 0.5) * ends[-1] / _ROWS)]
+        elif len(known) > _ROWS:
             known = known[np.linspace(0, len(known) - 1, _ROWS).astype(int)]
         if not len(known):
             return cls(np.zeros(1), few=True)
@@ -140,7 +145,7 @@ class Recording:
     weights: np.ndarray | None = None
 
     @classmethod
-    def of(cls, X: Any, columns: TableColumns, rows: np.ndarray) -> Recording:
+    def of(cls, X: Any, columns: TableColumns, rows: np.ndarray, weights: np.ndarray) -> Recording:
         """Return how the rows of a fit are recorded.
 
         Parameters
@@ -151,18 +156,22 @@ class Recording:
             Its columns.
         rows : array of shape (n, n_numeric + n_categorical)
             Its encoded rows.
+        weights : array of shape (n,)
+            Their weights.
         """
+        rows, weights = rows[weights > 0.0], weights[weights > 0.0]
         kinds = [column for column in columns.columns if column.kind != "categorical"]
         origins = np.array([column.origin for column in kinds])
         formats = [
-            NumberFormat.of(rows[:, j] + origins[j], _TIME_STEPS if kind.kind == "time" else _STEPS)
+            NumberFormat.of(rows[:, j] + origins[j], weights, _TIME_STEPS if kind.kind == "time" else _STEPS)
             for j, kind in enumerate(kinds)
         ]
         words = []
         for j, size in enumerate(columns.sizes):
             codes = rows[:, len(kinds) + j]
-            counts = np.bincount(codes[~np.isnan(codes)].astype(np.intp), minlength=size).astype(np.float64)
-            words.append(counts / max(counts.sum(), 1.0))
+            known = ~np.isnan(codes)
+            counts = np.bincount(codes[known].astype(np.intp), weights[known], minlength=size)
+            words.append(counts / counts.sum())
         return cls(tuple(formats), origins, tuple(words), _types_of(X))
 
     def with_gaps(self, points: np.ndarray, gaps: np.ndarray, weights: np.ndarray) -> Recording:
