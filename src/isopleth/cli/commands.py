@@ -20,6 +20,9 @@ MOST_FLAGGED = 1000
 # Default of --size for densities of `isopleth fit`.
 DENSITY_SIZE = 500
 
+# Default of --size for densities of tables with words or missing cells.
+MIXED_SIZE = 1000
+
 # Most rows that `isopleth sample` fits a density to.
 SAMPLE_SIZE = 2000
 
@@ -208,7 +211,8 @@ def demo() -> None:
     "--size",
     type=click.IntRange(min=2),
     help="Landmarks, the rows that the model consists of: more are more accurate and slower.  "
-    f"[default: {DENSITY_SIZE} for a density; for a score 300, and fewer beyond five columns]",
+    f"[default: {DENSITY_SIZE} for a density, {MIXED_SIZE:,} of a table with words or gaps; for a score 300, and fewer beyond "
+    "five columns]",
 )
 @click.option(
     "--length-scale",
@@ -220,9 +224,10 @@ def demo() -> None:
 def fit() -> None:
     """Fit a model to FILE, a table in .csv, .tsv, .parquet or .npy that may be larger than memory.
 
-    The file is read several times. Until the model is complete, the sums of each pass are kept in MODEL.partial;
-    with --resume an interrupted run gives the same bytes in the end. Detectors of anomalies are fitted in memory: isopleth
-    anomalies --save.
+    A table with words, times or missing cells is read once, and a density is fitted to a random part of it; the first 100,000
+    rows decide what its columns are. A table of complete numbers is read several times. Until the model is complete, the sums
+    of each pass are kept in MODEL.partial; with --resume an interrupted run gives the same bytes in the end. Detectors of
+    anomalies are fitted in memory: isopleth anomalies --save.
     """
 
 

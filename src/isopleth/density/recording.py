@@ -171,7 +171,7 @@ class Recording:
             codes = rows[:, len(kinds) + j]
             known = ~np.isnan(codes)
             counts = np.bincount(codes[known].astype(np.intp), weights[known], minlength=size)
-            words.append(counts / counts.sum())
+            words.append(counts / counts.sum() if counts.any() else np.full(size, 1.0 / size))
         return cls(tuple(formats), origins, tuple(words), _types_of(X))
 
     def with_gaps(self, points: np.ndarray, gaps: np.ndarray, weights: np.ndarray) -> Recording:
