@@ -27,6 +27,9 @@ _SHARE = 0.02  # share of the rows that have a repeated value
 _SPIKE = 4.0  # times as often as its neighbours a repeated value occurs
 _ROWS = 20_000  # rows that are looked at
 _QUANTILES = 2001  # values that are kept of the distribution of a column
+_BALANCED = 1000  # draws by which the weights of the rows that gaps are taken from are found
+_BALANCING_STEPS = 10
+_LARGEST = 2.0  # change of the logarithm of such a weight in a step
 _PAIR_BYTES = 32  # that one pair of a drawn row and a training row takes
 
 
@@ -100,8 +103,7 @@ class NumberFormat:
 
 
 def _are_multiples(values: np.ndarray, step: float) -> bool:
-    ratio = values / step
-    return bool((np.abs(ratio - np.rint(ratio)) <= 1e-7 * np.maximum(1.0, np.abs(ratio) * 1e-3)).all())
+    return bool((np.abs(values - np.rint(values / step) * step) <= 1e-9 * np.abs(values)).all())
 
 
 def _shares(drawn: np.ndarray, others: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -228,11 +230,14 @@ class Recording:
         self,
         kernel: ColumnKernel,
         points: np.ndarray,
+        others: np.ndarray,
         rng: np.random.Generator,
         memory_limit: float,
         n_jobs: int | None,
     ) -> np.ndarray:
         """Draw which encoded cells are missing: those of a row of the fit, drawn by the kernel at each drawn row.
+
+        The weights of the rows of the fit are such that each is drawn as often as it occurs.
 
         Parameters
         ----------
@@ -240,6 +245,8 @@ class Recording:
             Kernel of the columns of the density.
         points : array of shape (n, d)
             Drawn rows in frame coordinates.
+        others : array of shape (m, d)
+            Draws from the density of all columns.
         rng : Generator
             Where draws come from.
         memory_limit, n_jobs
@@ -251,14 +258,14 @@ class Recording:
         """
         if self.points is None or self.gaps is None or self.weights is None:
             raise ValueError("the recording has no gaps")
-        log_weights = np.log(self.weights)
+        pairs = {"block": LOG_VALUE, "memory_limit": memory_limit, "n_jobs": n_jobs}
+        some = np.ascontiguousarray(others[:_BALANCED])
+        log_weights = _balanced(Operator(kernel, some, self.points, **pairs).dense(), self.weights)  # type: ignore[arg-type]
         donors = np.empty(len(points), dtype=np.intp)
         step = max(1, int(memory_limit / (_PAIR_BYTES * len(self.points))))
         for start in range(0, len(points), step):
             part = np.ascontiguousarray(points[start : start + step])
-            logs = Operator(
-                kernel, part, self.points, block=LOG_VALUE, memory_limit=memory_limit, n_jobs=n_jobs
-            ).dense()
+            logs = Operator(kernel, part, self.points, **pairs).dense()  # type: ignore[arg-type]
             # The largest sum of a logarithm and a Gumbel draw is a draw by the exponentials.
             logs += log_weights
             logs += rng.gumbel(size=logs.shape)
@@ -272,6 +279,20 @@ class Recording:
         made = nw.from_native(frame)
         out = [_cast(made.get_column(name), self.types[name]) for name in made.columns if name in self.types]
         return made.with_columns(*out).to_native()
+
+
+def _balanced(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return logarithms of weights with which every column is drawn in its share, over all rows of exponentials of `logs`."""
+    share = weights / weights.sum()
+    found = np.log(share)
+    for _ in range(_BALANCING_STEPS):
+        chance = logs + found
+        chance -= chance.max(axis=1, keepdims=True)
+        np.exp(chance, out=chance)
+        chance /= chance.sum(axis=1, keepdims=True)
+        # Rows of the fit that are far from all draws are not made up for by any weight.
+        found += np.clip(np.log(share / np.maximum(chance.mean(axis=0), 1e-300)), -_LARGEST, _LARGEST)
+    return np.asarray(found)
 
 
 @dataclass(frozen=True)

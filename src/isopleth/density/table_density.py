@@ -453,21 +453,21 @@ class TableDensity:
         out[:, others] = drawn.rows
         if not as_recorded or self.recording is None or rest.recording is None:
             return new_table(self.columns, self._by_column(out), self.library)
+        usual = drawn if given is None and n_samples >= _REFERENCE else self._draws(_REFERENCE, rng)
         gaps = np.zeros(out.shape, dtype=bool)
         if self.recording.gaps is not None and as_recorded != "complete":
-            gaps = self._gaps(out, rng)
+            gaps = self._gaps(out, usual.rows, rng)
         gaps[:, known] = False
-        usual = drawn if given is None and n_samples >= _REFERENCE else self._draws(_REFERENCE, rng).take(others)
-        out[:, others] = rest.recording.record(drawn, usual, rng)
+        out[:, others] = rest.recording.record(drawn, usual if given is None else usual.take(others), rng)
         out[gaps] = np.nan
         return self.recording.typed(new_table(self.columns, self._by_column(out), self.library))
 
-    def _gaps(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def _gaps(self, rows: np.ndarray, others: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw which cells of drawn rows are missing."""
         density = self.density
         kernel = density.kernel.take(density.columns)
-        points = self._points(rows)
-        return cast(Recording, self.recording).missing(kernel, points, rng, density.memory_limit, density.n_jobs)
+        points = self._points(rows), self._points(others)
+        return cast(Recording, self.recording).missing(kernel, *points, rng, density.memory_limit, density.n_jobs)
 
     def _draws(self, n: int, rng: np.random.Generator) -> Drawn:
         """Draw rows of known words."""
