@@ -4,7 +4,7 @@
     python -m experiments.imputation --page imputation.csv > docs/imputation_results.txt
     python -m experiments.imputation --costs 500
 
-DIR holds the folders ``mixed`` and ``uci``. Every table has at most 600 rows, drawn at random; two thirds are for the fit.
+DIR holds the folders ``mixed`` and ``uci``. Every table has at most 450 rows, drawn at random; two thirds are for the fit.
 
 - ``errors``: 10 or 30 % of the known cells of all rows are removed at random, the methods are fitted to the first two thirds
   and fill the gaps of the rest. The error of numbers is the root of the mean squared error in standard deviations of their
@@ -131,8 +131,7 @@ def iterative() -> object:
 
 OURS = {
     "DensityImputer": lambda: SOSREP(ProductLaplacian(), "leave_one_out", n_jobs=1),
-    "SOSREP Gaussian, leave_one_out": lambda: SOSREP(length_scale="leave_one_out", n_jobs=1),
-    "SOSREP Gaussian, scott": lambda: SOSREP(n_jobs=1),
+    "SOSREP()": lambda: SOSREP(n_jobs=1),
     "KDE product Laplacian": lambda: KDE(ProductLaplacian(), "leave_one_out", n_jobs=1),
 }
 OTHERS: dict[str, Fill] = {

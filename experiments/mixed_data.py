@@ -11,7 +11,7 @@ import pandas as pd
 TABLES = ("autos", "abalone", "credit_a", "hypothyroid", "diabetes")
 
 # Rows that are drawn from a longer table: fits with gaps take seconds for some hundred rows, and minutes for some thousand.
-MOST_ROWS = 600
+MOST_ROWS = 450
 
 
 def read_table(data: Path, name: str) -> pd.DataFrame:

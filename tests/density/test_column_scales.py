@@ -139,3 +139,12 @@ def test_long_tables_and_given_category_scales():
 def test_kernels_that_are_no_product_do_not_have_it():
     with pytest.raises(InputError, match="expected a number, one a column, 'scott' or 'median'"):
         SOSREP("laplacian", length_scale="leave_one_out").fit(np.random.default_rng(0).normal(size=(20, 2)))
+
+
+def test_cells_that_filled_a_gap_do_not_speak_for_their_own_row():
+    """Centres whose gaps were filled with the cells of a row are left out for that row, or scales would go to 0."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(150, 3))
+    gappy = np.where(rng.uniform(size=rows.shape) < 0.3, np.nan, rows)
+    scales = [KDE(length_scale="leave_one_out").fit(table).length_scale_ for table in (rows, gappy)]
+    assert (scales[1] > 0.7 * scales[0]).all()

@@ -495,29 +495,40 @@ def fill_from_neighbours(
     InputError
         If a column is missing in all donors.
     """
+    chosen = neighbours_of_gaps(kernel, Z, donors, weights, rng)
+    cells = np.take_along_axis(donors, np.maximum(chosen, 0), axis=0)
+    return np.asarray(np.where(chosen < 0, Z, cells))
+
+
+def neighbours_of_gaps(
+    kernel: ColumnKernel, Z: np.ndarray, donors: np.ndarray, weights: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Draw the donor of each missing cell as :func:`fill_from_neighbours` does; return numbers of rows, -1 for known cells."""
     have = ~np.isnan(donors)
     if not have.any(axis=0).all():
         raise InputError(f"column {int(np.argmin(have.any(axis=0)))} has no observed cell; leave it out.")
-    filled = np.where(have, donors, 0.0)
+    cells = np.where(have, donors, 0.0)
     step = max(1, _FILL_CELLS // len(donors))
-    parts = [_fill(kernel, Z[start : start + step], filled, have, weights, rng) for start in range(0, len(Z), step)]
-    return np.concatenate(parts) if parts else Z.copy()
+    parts = [
+        _neighbours(kernel, Z[start : start + step], cells, have, weights, rng) for start in range(0, len(Z), step)
+    ]
+    return np.concatenate(parts) if parts else np.empty(Z.shape, dtype=np.intp)
 
 
-def _fill(
+def _neighbours(
     kernel: ColumnKernel,
     Z: np.ndarray,
-    filled: np.ndarray,
+    cells: np.ndarray,
     have: np.ndarray,
     weights: np.ndarray,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Fill a few rows as :func:`fill_from_neighbours` does; cells that donors do not `have` are 0 in `filled`."""
-    out, seen = Z.copy(), ~np.isnan(Z)
-    logs, shared = np.zeros((len(Z), len(filled))), seen.astype(float) @ have.T.astype(float)
+    """Do for a few rows what :func:`neighbours_of_gaps` does; cells that donors do not `have` are 0 in `cells`."""
+    out, seen = np.full(Z.shape, -1, dtype=np.intp), ~np.isnan(Z)
+    logs, shared = np.zeros((len(Z), len(cells))), seen.astype(float) @ have.T.astype(float)
     for j in range(Z.shape[1]):
         x = np.where(seen[:, [j]], Z[:, [j]], 0.0)
-        one = Operator(kernel.take(np.array([j])), x, np.ascontiguousarray(filled[:, [j]]), block=LOG_VALUE).dense()
+        one = Operator(kernel.take(np.array([j])), x, np.ascontiguousarray(cells[:, [j]]), block=LOG_VALUE).dense()
         logs += np.where(seen[:, [j]] & have[:, j], one, 0.0)
     # Sums over few shared cells are small, so the mean over the shared cells is compared.
     most = np.maximum(shared.max(axis=1, keepdims=True), 1.0)
@@ -526,5 +537,5 @@ def _fill(
         gaps = np.flatnonzero(~seen[:, j])
         mass = np.where(have[:, j], logs[gaps], -np.inf)
         mass -= mass.max(axis=1, keepdims=True)
-        out[gaps, j] = filled[_one_a_row(weights * np.exp(mass), rng), j]
+        out[gaps, j] = _one_a_row(weights * np.exp(mass), rng)
     return out

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize
 
-from isopleth.density.column_fit import fill_from_neighbours
+from isopleth.density.column_fit import neighbours_of_gaps
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators.threads import check_stopped
 
@@ -63,12 +63,15 @@ class LeaveOneOut:
         The same rows with their gaps filled.
     weights : array of shape (n,)
         Their weights.
+    left_out : array of shape (n, n), bool, optional
+        Centres that are left out for each row besides its own: those whose gaps were filled with its cells.
     """
 
     kernel: ColumnKernel
     Z: np.ndarray
     centers: np.ndarray
     weights: np.ndarray
+    left_out: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         self._seen = ~np.isnan(self.Z)
@@ -102,6 +105,8 @@ class LeaveOneOut:
         for factor, term in zip([*-rate, *np.log(rho)], self._terms, strict=True):
             logs += factor * term
         np.fill_diagonal(logs, -np.inf)
+        if self.left_out is not None:
+            logs[self.left_out] = -np.inf
         top = logs.max(axis=1)
         logs -= top[:, None]
         np.exp(logs, out=logs)
@@ -156,7 +161,7 @@ def leave_one_out_scales(
     known = np.flatnonzero(~np.isnan(Z).all(axis=0))  # the others stay as they are
     Z, taken = np.ascontiguousarray(Z[:, known]), kernel.take(known)
     p = taken.n_numeric
-    problem = LeaveOneOut(taken, Z, fill_from_neighbours(taken, Z, Z, weights, rng), weights)
+    problem = _filled_problem(taken, Z, weights, rng)
     start = np.array(taken.rho)
     limits = [(math.log(_LEAST), math.log(_MOST))] * p
     least, most = (float(_logit(end)) for end in (_LEAST_RHO, _MOST_RHO))
@@ -175,6 +180,20 @@ def leave_one_out_scales(
     if not fixed_rho:
         rho[known[p:] - kernel.n_numeric] = np.clip(fewer**2 / (1.0 + np.exp(-found.x[p:])), _LEAST_RHO, _MOST_RHO)
     return ColumnScales(factors, rho, -float(found.fun))
+
+
+def _filled_problem(kernel: ColumnKernel, Z: np.ndarray, weights: np.ndarray, rng: np.random.Generator) -> LeaveOneOut:
+    """Return the likelihood of rows under the others, whose gaps are filled with cells of neighbours."""
+    if not np.isnan(Z).any():
+        return LeaveOneOut(kernel, Z, Z, weights)
+    chosen = neighbours_of_gaps(kernel, Z, Z, weights, rng)
+    centers = np.where(chosen < 0, Z, np.take_along_axis(Z, np.maximum(chosen, 0), axis=0))
+    left_out = np.zeros((len(Z), len(Z)), dtype=bool)
+    center, column = np.nonzero(chosen >= 0)
+    left_out[chosen[center, column], center] = True
+    np.fill_diagonal(left_out, True)
+    left_out[left_out.all(axis=1)] = False  # a row whose cells are everywhere
+    return LeaveOneOut(kernel, Z, centers, weights, left_out)
 
 
 def _logit(share: float | np.ndarray) -> np.ndarray:
