@@ -200,12 +200,12 @@ def test_annealing_agrees_with_quadrature_for_pixels():
     for p in networks.decoder.parameters():
         p *= 2.0
     z = torch.linspace(-8.0, 8.0, 801)
-    x = torch.bernoulli(torch.sigmoid(networks.decoder(torch.randn(6, 1))))
-    values = networks.log_likelihood(x, z[:, None, None].expand(-1, 6, 1)).double()
+    x = torch.bernoulli(torch.sigmoid(networks.decoder(torch.randn(3, 1))))
+    values = networks.log_likelihood(x, z[:, None, None].expand(-1, 3, 1)).double()
     prior = -0.5 * z.double() ** 2 - 0.5 * np.log(2.0 * np.pi)
     exact = torch.logsumexp(values + prior[:, None], dim=0) + np.log(float(z[1] - z[0]))
     found = log_likelihoods(
-        lambda z: networks.log_likelihood(x, z), 6, 1, Annealing(40, 100), torch.Generator().manual_seed(0)
+        lambda z: networks.log_likelihood(x, z), 3, 1, Annealing(20, 100), torch.Generator().manual_seed(0)
     )
     gap = found.double() - exact
     assert gap.abs().max() < 0.3
@@ -217,6 +217,7 @@ def test_the_command_trains_evaluates_and_goes_on(digits, tmp_path, capsys, monk
     given = ["--data", str(digits), "--latent", "2", "--estimators", "stein", "kef:1e-3", "--out", str(out)]
     few = [*given, "--test-rows", "3"]
     monkeypatch.setattr(command, "Annealing", lambda: Annealing(2, 4, 2))
+    monkeypatch.setattr(command, "SHOWN", 2)
     command.main([*few, "--epochs", "1"])
     command.main([*few, "--epochs", "2"])
     printed = capsys.readouterr().out
