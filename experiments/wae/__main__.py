@@ -13,7 +13,7 @@ divergence; images are made black and white anew in each batch, test images once
 are given.
 
 All runs advance together, an epoch each, so that they can be compared whenever they stop. Each writes a checkpoint after each
-epoch and test likelihoods after each hundred rows into the folder --out; the same command goes on from there.
+epoch and test likelihoods after every fifty rows into the folder --out; the same command goes on from there.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from isopleth.plotting import save_figure
 from isopleth.plotting.style import new_figure
 
 LOADERS = {"mnist": load_digits, "celeba": load_faces}
-TOGETHER = 100  # test rows evaluated at once
+TOGETHER = 50  # test rows evaluated at once
 SHOWN = 12  # images in a line of a picture
 COLUMNS = (
     "images", "latent", "estimator", "strength", "seed", "epochs", "seconds_an_epoch", "training_cost", "test_rows",
