@@ -229,9 +229,20 @@ def test_the_command_trains_evaluates_and_goes_on(digits, tmp_path, capsys, monk
         ("stein", "1"), ("kef", "1"), ("stein", "2"), ("kef", "2"),
     ]  # fmt: skip
     assert all(float(line["negative_log_likelihood"]) > 0 for line in lines)
+    assert "latent 2, seed 0: kef 0.001 needs" in printed
     known = np.load(out / "mnist-2-stein-0.0001-seed0-epoch2.npy")
     assert float(lines[2]["negative_log_likelihood"]) == pytest.approx(-known.mean(), abs=0.006)
     assert (out / "mnist-2-kef-0.001-seed0.png").stat().st_size > 0
+
+
+def test_differences_are_paired_and_in_nats():
+    runs = [Run(Settings("mnist", name, 1e-4, latent)) for name, latent in (("stein", 2), ("kef", 2), ("kef", 3))]
+    found = [np.array([-100.0, -90.0]), np.array([-98.0, -89.0]), np.array([-1.0, -2.0])]
+    lines = list(command.comparison(list(zip(runs, found, strict=True))))
+    assert len(lines) == 1 + 3 + 1
+    assert lines[-1].startswith(
+        "latent 2, seed 0: kef 0.0001 needs -1.50 nats more than stein 0.0001 (standard error 0.50"
+    )
 
 
 def test_the_command_stops_when_its_time_is_used_up(digits, tmp_path, capsys):

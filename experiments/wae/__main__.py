@@ -1,7 +1,7 @@
 """Wasserstein auto-encoders whose entropy gradient comes from kernel scores (score paper, section 5.2, tables 2 and 3).
 
     python -m experiments.wae --data DIR [--latent 8 32 64 128] [--estimators stein ssge kef nu kernel-score ssm] [--epochs N]
-        [--test-rows N] [--out DIR] [--cpu-hours H] [--device cpu] [--time-steps N]
+        [--test-rows N] [--out DIR] [--table FILE] [--cpu-hours H] [--device cpu] [--time-steps N]
 
 DIR is a folder with mnist.npz in it, or with --images celeba one with img_align_celeba. An estimator may be given with its
 strength, such as stein:1e-3: a ridge for stein and kef, a share of the eigenvalues for ssge, a number of steps for nu.
@@ -24,6 +24,8 @@ import os
 import sys
 import time
 import warnings
+from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -154,6 +156,27 @@ def write_table(lines: list[dict[str, object]], path: Path) -> None:
         writer.writerows(kept.values())
 
 
+def comparison(found: list[tuple[Run, np.ndarray]]) -> Iterator[str]:
+    """Yield the lines of a table for reading, and the differences of the runs of one latent dimension, paired by test rows."""
+    yield f"{'latent':>6}  {'estimator':<13}{'strength':>9}{'seed':>6}{'epochs':>8}{'s/epoch':>9}{'rows':>6}{'nats':>9}{'st. error':>11}"
+    for run, values in found:
+        line, s = report(run, values), run.settings
+        yield (
+            f"{s.latent:>6}  {s.estimator:<13}{s.strength:>9g}{s.seed:>6}{run.epoch:>8}{line['seconds_an_epoch']:>9}"
+            f"{len(values):>6}{line['negative_log_likelihood']:>9}{line['standard_error']:>11}"
+        )
+    for (one, first), (other, second) in combinations(found, 2):
+        a, b = one.settings, other.settings
+        if (a.latent, a.seed) != (b.latent, b.seed) or min(len(first), len(second)) < 2:
+            continue
+        gap = first - second  # log likelihoods: positive where the second needs more nats
+        error = gap.std(ddof=1) / np.sqrt(len(gap))
+        yield (
+            f"latent {a.latent}, seed {a.seed}: {b.estimator} {b.strength:g} needs {gap.mean():+.2f} nats more than "
+            f"{a.estimator} {a.strength:g} (standard error {error:.2f}, the same test rows)"
+        )
+
+
 def print_times(runs: list[Run], images: Digits | Faces, steps: int) -> None:
     """Print the median time of a training step of each run, and its ratio to the first run."""
     seconds_a_step(runs, images, 10)
@@ -181,6 +204,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=1, help="threads of torch")
     parser.add_argument("--out", type=Path, default=Path("wae"), help="folder of checkpoints, table and pictures")
+    parser.add_argument("--table", type=Path, help="a text file for the table that is printed")
     options = parser.parse_args(arguments)
     options.latent = options.latent or ([8, 32, 64, 128] if options.images == "mnist" else [32, 64, 100, 128])
     epochs = options.epochs if options.epochs is not None else (1000 if options.images == "mnist" else 100)
@@ -194,15 +218,18 @@ def main(arguments: list[str] | None = None) -> None:
         return
     options.out.mkdir(parents=True, exist_ok=True)
     train(runs, training, epochs, options.out, options.cpu_hours)
-    lines = []
+    results = []
     for run in runs:
         draw(run, test, options.out / f"{run.settings.name}.png")
         found = np.zeros(0)
         if isinstance(test, Digits):
             found = test_likelihoods(run, test, min(options.test_rows, len(test)), options.out)
-        lines.append(report(run, found))
-    write_table(lines, options.out / "results.csv")
-    print((options.out / "results.csv").read_text())
+        results.append((run, found))
+    write_table([report(run, found) for run, found in results], options.out / "results.csv")
+    text = "\n".join(comparison(results))
+    print(text)
+    if options.table:
+        options.table.write_text(text + "\n")
 
 
 if __name__ == "__main__":
