@@ -235,14 +235,31 @@ def test_the_command_trains_evaluates_and_goes_on(digits, tmp_path, capsys, monk
     assert (out / "mnist-2-kef-0.001-seed0.png").stat().st_size > 0
 
 
-def test_differences_are_paired_and_in_nats():
+def test_differences_are_paired_and_in_nats(digits):
+    _, test = load_digits(digits)
     runs = [Run(Settings("mnist", name, 1e-4, latent)) for name, latent in (("stein", 2), ("kef", 2), ("kef", 3))]
     found = [np.array([-100.0, -90.0]), np.array([-98.0, -89.0]), np.array([-1.0, -2.0])]
-    lines = list(command.comparison(list(zip(runs, found, strict=True))))
+    lines = list(command.comparison(list(zip(runs, found, strict=True)), test))
     assert len(lines) == 1 + 3 + 1
     assert lines[-1].startswith(
         "latent 2, seed 0: kef 0.0001 needs -1.50 nats more than stein 0.0001 (standard error 0.50"
     )
+
+
+def test_the_spread_of_latent_variables():
+    """Encoders of zeros draw from the standard normal distribution."""
+    run = Run(Settings("mnist", "stein", 1e-4, 200))
+    for p in run.networks.parameters():
+        torch.nn.init.zeros_(p)
+
+    class Blank:
+        def __len__(self):
+            return 50
+
+        def batch(self, rows, generator):
+            return torch.zeros(len(rows), 784)
+
+    assert command.spread(run, Blank()) == pytest.approx(1.0, abs=0.03)
 
 
 def test_the_command_stops_when_its_time_is_used_up(digits, tmp_path, capsys):

@@ -40,10 +40,11 @@ from isopleth.plotting.style import new_figure
 
 LOADERS = {"mnist": load_digits, "celeba": load_faces}
 TOGETHER = 50  # test rows evaluated at once
+SPREAD_ROWS = 2000  # images over which the spread of the latent variables is taken
 SHOWN = 12  # images in a line of a picture
 COLUMNS = (
-    "images", "latent", "estimator", "strength", "seed", "epochs", "seconds_an_epoch", "training_cost", "test_rows",
-    "negative_log_likelihood", "standard_error",
+    "images", "latent", "estimator", "strength", "seed", "epochs", "seconds_an_epoch", "training_cost", "latent_deviation",
+    "test_rows", "negative_log_likelihood", "standard_error",
 )  # fmt: skip
 
 
@@ -129,13 +130,22 @@ def draw(run: Run, images: Digits | Faces, path: Path) -> None:
     save_figure(figure, path)
 
 
-def report(run: Run, likelihoods: np.ndarray) -> dict[str, object]:
+def spread(run: Run, images: Digits | Faces) -> float:
+    """Return the standard deviation of the latent variables over images, the root of the mean over variables of its square."""
+    generator = torch.Generator(run.generator.device).manual_seed(0)
+    rows = torch.arange(min(SPREAD_ROWS, len(images)), device=generator.device)
+    with torch.no_grad():
+        z = run.networks.encode(images.batch(rows, generator), generator)
+    return float(z.var(dim=0).mean().sqrt())
+
+
+def report(run: Run, images: Digits | Faces, likelihoods: np.ndarray) -> dict[str, object]:
     """Return the line of a run in the table."""
     s, rows = run.settings, len(likelihoods)
     line: dict[str, object] = {
         "images": s.images, "latent": s.latent, "estimator": s.estimator, "strength": f"{s.strength:g}", "seed": s.seed,
         "epochs": run.epoch, "seconds_an_epoch": f"{run.seconds / max(run.epoch, 1):.1f}",
-        "training_cost": f"{run.cost:.2f}", "test_rows": rows,
+        "training_cost": f"{run.cost:.2f}", "latent_deviation": f"{spread(run, images):.3f}", "test_rows": rows,
     }  # fmt: skip
     line["negative_log_likelihood"] = f"{-likelihoods.mean():.2f}" if rows else ""
     line["standard_error"] = f"{likelihoods.std(ddof=1) / np.sqrt(rows):.2f}" if rows > 1 else ""
@@ -156,14 +166,15 @@ def write_table(lines: list[dict[str, object]], path: Path) -> None:
         writer.writerows(kept.values())
 
 
-def comparison(found: list[tuple[Run, np.ndarray]]) -> Iterator[str]:
+def comparison(found: list[tuple[Run, np.ndarray]], images: Digits | Faces) -> Iterator[str]:
     """Yield the lines of a table for reading, and the differences of the runs of one latent dimension, paired by test rows."""
     heads = f"{'latent':>6}  {'estimator':<13}{'strength':>9}{'seed':>6}{'epochs':>8}"
-    yield heads + f"{'s/epoch':>9}{'rows':>6}{'nats':>9}{'st. error':>11}"
+    yield heads + f"{'s/epoch':>9}{'sd of z':>9}{'rows':>6}{'nats':>9}{'st. error':>11}"
     for run, values in found:
-        line, s = report(run, values), run.settings
+        line, s = report(run, images, values), run.settings
         yield (
             f"{s.latent:>6}  {s.estimator:<13}{s.strength:>9g}{s.seed:>6}{run.epoch:>8}{line['seconds_an_epoch']:>9}"
+            f"{line['latent_deviation']:>9}"
             f"{len(values):>6}{line['negative_log_likelihood']:>9}{line['standard_error']:>11}"
         )
     for (one, first), (other, second) in combinations(found, 2):
@@ -226,8 +237,8 @@ def main(arguments: list[str] | None = None) -> None:
         if isinstance(test, Digits):
             found = test_likelihoods(run, test, min(options.test_rows, len(test)), options.out)
         results.append((run, found))
-    write_table([report(run, found) for run, found in results], options.out / "results.csv")
-    text = "\n".join(comparison(results))
+    write_table([report(run, test, found) for run, found in results], options.out / "results.csv")
+    text = "\n".join(comparison(results, test))
     print(text)
     if options.table:
         options.table.write_text(text + "\n")
