@@ -136,7 +136,7 @@ def spread(run: Run, images: Digits | Faces) -> float:
     rows = torch.arange(min(SPREAD_ROWS, len(images)), device=generator.device)
     with torch.no_grad():
         z = run.networks.encode(images.batch(rows, generator), generator)
-    return float(z.var(dim=0).mean().sqrt())
+    return float(z.var(dim=0, correction=0).mean().sqrt())
 
 
 def report(run: Run, images: Digits | Faces, likelihoods: np.ndarray) -> dict[str, object]:
