@@ -1,7 +1,7 @@
 """Consistency of SOSREP with a = 1/N on compactly supported densities (papers, theorem 3 or 12).
 
     python -m experiments.consistency [--columns 1 2 3] [--rows 100 300 1000 3000 10000 20000] [--runs 10] [--out FILE]
-        [--figure FIGURE] [--results consistency.csv]
+        [--figure FIGURE] [--results consistency.csv] [--report]
 
 The theorem: if the rows have a compactly supported density v^2, v in the space of the kernel, then with a = 1/N the root u of
 SOSREP converges to v in L2, and with it its integral Z = |u|^2 to 1. It is about u before it is normalised, so it needs the
@@ -18,7 +18,7 @@ all three orders; and "box", the uniform one, whose root is in none of them beca
 Two errors: the theorem's |u - v|^2 in L2, and the squared Hellinger distance 1 - int u v / sqrt(Z) of the normalised density.
 Both need one integral besides Z, int u v, by Gauss-Jacobi quadrature. The table has means and standard errors over runs, and the
 slope of the logarithm of the mean against that of N, from 300 rows. Above 1,000 rows there are fewer runs, see RUNS. A command
-that was interrupted goes on with the runs in --results.
+that was interrupted goes on with the runs in --results, and --report makes the table and the figure of these alone.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def runs_of(n: int, most: int) -> int:
 
 def slope(rows: Sequence[int], means: np.ndarray) -> float:
     """Return the slope of log |mean| against log rows, from FIRST_OF_SLOPE rows."""
-    used = np.array(rows) >= FIRST_OF_SLOPE
+    used = (np.array(rows) >= FIRST_OF_SLOPE) & np.isfinite(means)
     if used.sum() < 2:
         return math.nan
     return float(np.polyfit(np.log(np.array(rows)[used]), np.log(np.abs(means[used])), 1)[0])
@@ -159,12 +159,19 @@ def read(path: Path) -> Results:
 def summary(
     known: Results, dims: Sequence[int], rows: Sequence[int], runs: int
 ) -> dict[tuple[str, int, str], np.ndarray]:
-    """Return means and standard errors by density, columns and method: arrays of shape (rows, 2, measures)."""
+    """Return means and standard errors by density, columns and method: arrays of shape (rows, 2, measures).
+
+    They are NaN where no run is known.
+    """
     out = {}
     for name, dim, method in product(DENSITIES, dims, METHODS):
         cells = []
         for n in rows:
-            values = np.array([known[name, dim, method, n, seed] for seed in range(runs_of(n, runs))])
+            keys = [(name, dim, method, n, seed) for seed in range(runs_of(n, runs))]
+            values = np.array([known[key] for key in keys if key in known])
+            if not len(values):
+                cells.append(np.full((2, len(MEASURES)), np.nan))
+                continue
             spread = values.std(axis=0, ddof=1) if len(values) > 1 else np.full(len(MEASURES), np.nan)
             cells.append([values.mean(axis=0), spread / math.sqrt(len(values))])
         out[name, dim, method] = np.array(cells)
@@ -173,7 +180,7 @@ def summary(
 
 def lines(found: dict[tuple[str, int, str], np.ndarray], rows: Sequence[int], runs: int) -> Iterator[str]:
     """Yield the lines of the table."""
-    yield "runs: " + ", ".join(f"{runs_of(n, runs)} with {n} rows" for n in rows)
+    yield "runs: " + ", ".join(f"at most {runs_of(n, runs)} with {n} rows" for n in rows)
     for k, measure in enumerate(MEASURES):
         what = {"L2": "|u - v|^2 in L2", "Hellinger": "squared Hellinger distance", "Z - 1": "Z - 1"}[measure]
         yield f"\n{what}, mean (standard error of the last digits)"
@@ -186,6 +193,8 @@ def lines(found: dict[tuple[str, int, str], np.ndarray], rows: Sequence[int], ru
 
 
 def _cell(mean: float, error: float) -> str:
+    if math.isnan(mean):
+        return "-".rjust(15)
     return (f"{mean:.5f}" + ("" if math.isnan(error) else f" ({1e5 * error:.0f})")).rjust(15)
 
 
@@ -220,12 +229,16 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--runs", type=int, default=10, help="runs of up to 1,000 rows")
     parser.add_argument("--memory-limit", type=float, default=2**30, help="bytes a fit may take")
     parser.add_argument("--results", type=Path, default=Path("consistency.csv"), help="single runs; more are added")
+    parser.add_argument("--report", action="store_true", help="report what --results holds, and compute nothing")
     parser.add_argument("--out", type=Path, help="a text file")
     parser.add_argument("--figure", type=Path, help="figure of the errors")
     options = parser.parse_args(arguments)
     if options.figure:
         check_figure_target(options.figure)
-    known = measure(options.columns, options.rows, options.runs, options.memory_limit, options.results)
+    if options.report:
+        known = read(options.results)
+    else:
+        known = measure(options.columns, options.rows, options.runs, options.memory_limit, options.results)
     found = summary(known, options.columns, options.rows, options.runs)
     text = "\n".join(lines(found, options.rows, options.runs))
     print(text)

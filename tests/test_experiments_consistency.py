@@ -85,5 +85,9 @@ def test_the_command_prints_three_tables(tmp_path, capsys, monkeypatch):
     printed = capsys.readouterr().out
     assert printed == out.read_text()
     assert printed.count("slope") == 3
-    assert "runs: 2 with 300 rows, 2 with 600 rows" in printed
+    assert "runs: at most 2 with 300 rows, at most 2 with 600 rows" in printed
     assert figure.stat().st_size > 0
+    consistency.main([*given, "--rows", "300", "600", "1000", "--report"])
+    (line, *_) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("bump")]
+    assert line.split()[-2] == "-"
+    assert line.split()[-1] == next(part for part in printed.splitlines() if part.startswith("bump")).split()[-1]
