@@ -18,7 +18,7 @@ from cli.verbs import arguments, write_files
 from isopleth.cli.commands import COMMANDS
 from isopleth.cli.program import program
 
-REPORTING = ["anomalies", "changes", "compare", "monitor", "prior"]
+REPORTING = ["anomalies", "changes", "compare", "monitor", "prior", "sample"]
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ VERBS = {
     "fit": ["{folder}/rows.csv", "--out", "{folder}/model", "--size", "20"],
     "monitor": ["--reference", "{folder}/rows.csv", "--window", "20"],
     "prior": ["{folder}/labelled.csv", "{folder}/rows.csv", "--target", "class"],
+    "sample": ["{folder}/rows.csv", "--rows", "30", "--size", "100", "--out", "{folder}/made.csv"],
     "score": ["{folder}/ready", "{folder}/rows.csv", "--out", "{folder}/scores.csv"],
 }
 

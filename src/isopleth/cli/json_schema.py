@@ -116,9 +116,7 @@ SCHEMAS: dict[str, tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]
     "fit": (
         COMMON
         | {
-            "kind": ("string", "density or score"),
             "type": ("string", "class of the model"),
-            "size": ("integer", "number of landmarks"),
             "model": ("string", "file of the model"),
             "rows": ("integer", "rows of the table"),
             "columns": ("list of string", "columns that were used"),
@@ -149,6 +147,19 @@ SCHEMAS: dict[str, tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]
             "lower": ("number", "lower limit"),
             "upper": ("number", "upper limit"),
         },
+    ),
+    "sample": (
+        COMMON
+        | _SUMMARY
+        | {
+            "rows": ("integer", "number of made rows"),
+            "columns": ("list of string", "their columns"),
+            "rows_of_the_table": ("integer or null", "rows of FILE; null with --model"),
+            "distance": ("object", "share of the values of each column that differs from FILE"),
+            "out": ("string", "file with the rows"),
+            "table": ("list of object", "empty: the rows are in the file"),
+        },
+        {},
     ),
     "score": (
         COMMON

@@ -28,6 +28,11 @@ def test_distances_of_numbers_and_words():
     assert max(found.distance, key=found.distance.get) in found.to_dict()["summary"][1]
 
 
+def test_the_table_may_be_an_array():
+    numbers = MADE[["x", "n"]]
+    assert MadeRows.of(numbers, TABLE[["x", "n"]].to_numpy()).distance == MadeRows.of(numbers, TABLE[["x", "n"]]).distance
+
+
 def test_missing_cells_are_left_out():
     gaps = TABLE.assign(x=TABLE["x"].where(TABLE.index % 2 == 0), city=TABLE["city"].where(TABLE.index > 5))
     one, two = MadeRows.of(MADE, gaps).known_cells("x")

@@ -43,9 +43,12 @@ class MadeRows(Result):
 
     @classmethod
     def of(cls, made: Any, source: Any = None) -> Self:
-        """Take the columns of data frames of any library, or of ``pyarrow.Table``; tables of the result are like `made`."""
+        """Take the columns of data frames of any library; the table may be an array. Tables of the result are like `made`."""
         import narwhals as nw
 
+        if isinstance(source, np.ndarray):
+            names = nw.from_native(made, eager_only=True).columns
+            return cls.of(made, nw.from_dict(dict(zip(names, source.T, strict=True)), backend="pyarrow").to_native())
         columns = []
         for table in (made, source):
             frame = None if table is None else nw.from_native(table, eager_only=True)
@@ -114,7 +117,7 @@ class MadeRows(Result):
             )
         return [
             *words,
-            "The rows are new, but they do not protect the people in the table: extreme values are those of the table.",
+            "The rows do not protect the people in the table: extreme values and rare words may be those of the table.",
         ]
 
     def plot(self) -> Figure:
@@ -127,7 +130,7 @@ class MadeRows(Result):
         InputError
             If the table is not at hand.
         """
-        from isopleth.plotting.two_sample import plot_made_rows
+        from isopleth.plotting import plot_made_rows
 
         return plot_made_rows(self)
 
