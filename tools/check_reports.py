@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
 from playwright.sync_api import Page, sync_playwright
 
 from isopleth import AnomalyDetector, ChangePointDetector, ClassPriorEstimator, DriftMonitor, two_sample_test
 from isopleth.datasets import load_breast
+from isopleth.tasks import MadeRows
 
 WIDTHS, SCHEMES = (400, 1280), ("light", "dark")
 
@@ -95,6 +97,8 @@ def make_pages(folder: Path) -> list[Path]:
         "prior": ClassPriorEstimator(random_state=0).fit(labelled, y).estimate(labelled[:60]),
         "monitor": DriftMonitor(expected_run_length=2000, random_state=0).fit(rng.normal(size=(600, 2))).update(stream),
     }
+    tables = [pyarrow.table(dict(zip("abcd", rows.T, strict=True))) for rows in (after, before)]
+    results["sample"] = MadeRows.of(*tables)
     for name, result in results.items():
         result.report(folder / f"{name}.html")
     return [folder / f"{name}.html" for name in results]

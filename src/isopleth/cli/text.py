@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import textwrap
@@ -95,7 +94,8 @@ def wrapped(text: str, width: int | None = None) -> str:
 
 def _terminal_width() -> int | None:
     """Return the characters of a line of the terminal; None where the output is a file or a pipe."""
-    if not sys.stdout.isatty() and not os.environ.get("COLUMNS"):
+    # Not by the variable COLUMNS alone: an interactive Python sets it for the programs that it starts, whose output it reads.
+    if not sys.stdout.isatty():
         return None
     return shutil.get_terminal_size().columns
 
