@@ -99,6 +99,9 @@ def make_pages(folder: Path) -> list[Path]:
     }
     tables = [pyarrow.table(dict(zip("abcd", rows.T, strict=True))) for rows in (after, before)]
     results["sample"] = MadeRows.of(*tables)
+    words = [rng.choice(["Rome", "Oslo", "Bern"], 400, p=p) for p in ([0.3, 0.4, 0.3], [0.7, 0.2, 0.1])]
+    mixed = [pyarrow.table({"city": word, "x": rows[:, 0]}) for word, rows in zip(words, (before, after), strict=True)]
+    results["compare words"] = two_sample_test(*mixed, random_state=0)
     for name, result in results.items():
         result.report(folder / f"{name}.html")
     return [folder / f"{name}.html" for name in results]
@@ -202,6 +205,11 @@ def check(browser: Any, path: Path, width: int, scheme: str, keep: Path | None) 
     page.emulate_media(media="print")
     if page.evaluate("() => getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)":
         defects.append("the page is not printed on white")
+    page.set_viewport_size({"width": 720, "height": 1000})
+    page.evaluate("() => window.dispatchEvent(new Event('beforeprint'))")
+    page.wait_for_timeout(100)
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    defects += [f"{wide} pixels wide on paper"] * (wide > 720)
     printed = page.pdf(path=str(keep / f"{path.stem}-{scheme}.pdf") if keep else None)
     defects += ["the page cannot be printed"] * (len(printed) < 10_000)
     page.close()

@@ -25,7 +25,8 @@ class Series:
     x, y : sequence of float
         Places of the points. For bars, `y` has the lengths and `x` is empty. NaN breaks a curve.
     style : str
-        "dots", "line", "steps" (a curve that jumps), "bars" or "ranges" (bars from `low` to `y`).
+        "dots", "line", "steps" (a curve that jumps), "bars", "pairs" (bars of several series side by side) or "ranges" (bars from
+        `low` to `y`).
     colour : str
         "blue", "vermillion", "grey" or "text".
     notes : sequence of str
@@ -44,7 +45,7 @@ class Series:
     name: str
     x: Numbers
     y: Numbers
-    style: Literal["dots", "line", "steps", "bars", "ranges"] = "dots"
+    style: Literal["dots", "line", "steps", "bars", "pairs", "ranges"] = "dots"
     colour: str = "blue"
     notes: Sequence[str] = ()
     low: Numbers = ()

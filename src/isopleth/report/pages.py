@@ -280,8 +280,8 @@ def _shares_chart(name: str, cells: tuple[np.ndarray, np.ndarray], labels: tuple
         f"{word}: {a:.1%} in {labels[0]}, {b:.1%} in {labels[1]}" for word, a, b in zip(shown, one, two, strict=True)
     ]
     series = [
-        Series(labels[0], [], one, "bars", "blue", notes),
-        Series(labels[1], [], two, "dots", "vermillion", notes, strong=True),
+        Series(labels[0], [], one, "pairs", "blue", notes),
+        Series(labels[1], [], two, "pairs", "vermillion", notes),
     ]
     most = int(np.argmax(np.abs(two - one)))
     said = f"{shown[most]} from {one[most]:.1%} to {two[most]:.1%}" if p <= _LEVEL else "no difference shown"

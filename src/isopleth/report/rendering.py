@@ -112,7 +112,7 @@ def _table(table: PageTable, number: int, share: float) -> str:
     about = f"{some}{table.about} The buttons in the head sort the rows.".strip()
     return f"""<section><h2 id="t{number}">{escape(table.title)}</h2><p class="about">{escape(about)}</p>
 <div class="scroll" tabindex="0" role="region" aria-labelledby="t{number}"><table><thead><tr>{head}</tr></thead>
-<tbody>{body}</tbody></table></div><p class="about printed">Of long tables, the first 100 rows are printed.</p></section>
+<tbody>{body}</tbody></table></div><p class="about printed">Printed are at most the first 100 rows and ten columns.</p></section>
 """
 
 

@@ -31,6 +31,7 @@
     const points = bars ? (series.low.length ? series.y.map((y, k) => [series.low[k], y]) : series.y)
       : series.x.map((x, k) => ({ x, y: series.y[k] }));
     const out = { label: series.name, data: points, borderColor: c, backgroundColor: c, order: 0 };
+    if (series.style === "pairs") return { ...out, type: "bar", backgroundColor: c + "cc", order: 1 };
     if (series.style === "bars" || series.style === "ranges") {
       return { ...out, type: "bar", grouped: false, barPercentage: series.style === "ranges" ? 0.35 : 0.7,
         backgroundColor: c + (series.style === "ranges" ? "88" : "cc"), order: 1 };

@@ -347,7 +347,8 @@ class TwoSampleResult(Result):
         named = self.changes(_LEVEL)["column"]
         if not named:
             return [first, "No column differs by itself: the difference is in how columns go together."]
-        return [first, f"{len(named)} of {len(self.names)} columns differ by themselves: {in_words(named)}."]
+        verb = "differs by itself" if len(named) == 1 else "differ by themselves"
+        return [first, f"{len(named)} of {len(self.names)} columns {verb}: {in_words(named)}."]
 
     def __repr__(self) -> str:
         return f"TwoSampleResult(statistic={self.statistic:.4g}, pvalue={self.pvalue:.4g})"
