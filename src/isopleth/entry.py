@@ -110,7 +110,7 @@ def enter(
     missing : bool, default=False
         Whether NaN is allowed, as a missing value.
     also : array-like, tensor or data frame of shape (m, n_features), optional
-        With `reset`, a second table, whose rows have the same say in the kinds of the columns.
+        With `reset`, a second table, whose rows count equally when the kinds of the columns are decided.
 
     Returns
     -------
@@ -126,7 +126,9 @@ def enter(
         For empty or sparse input, and for columns that differ from those at fit.
     """
     backend = Backend.of(X, name or "X")
-    X = in_memory(on_host(X, name or "X"))
+    X = on_host(X, name or "X")
+    if hasattr(X, "__arrow_c_stream__"):  # frames, and streams that can be read only once
+        X = in_memory(X)
     columns = getattr(estimator, "_table_columns", None)
     if reset and _takes_kinds(estimator):
         columns = _kinds_of(estimator, X, also)

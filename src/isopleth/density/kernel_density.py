@@ -53,11 +53,13 @@ class KernelDensity(DensityEstimator):
 
     categorical: Any
     category_scale: Any
+    verbose: bool | int
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DensityEstimator._parameter_constraints,
         "categorical": [None, str, "array-like"],
         "category_scale": [Real, str, "array-like"],
+        "verbose": ["verbose"],
     }
 
     def __sklearn_tags__(self) -> Any:
@@ -439,16 +441,24 @@ class KernelDensity(DensityEstimator):
         if self._of_kinds:
             levels = self._levels_of_kinds(1.0 - asked)
             return backend.array(levels) if asked.ndim else float(levels)
-        centers, weights = to_numpy(self.centers_), to_numpy(self.weights_)
+        rows, weights = self._fitted_rows(), to_numpy(self.weights_)
         fit = self._fitting_at(Backend.of(self.dual_coef_))
         held_out = cross_fitted(
-            self._frame.enter(self._bounds.enter(centers)),
+            self._frame.enter(self._bounds.enter(rows)),
             weights,
-            lambda rows, weights, test: fit(self._kernel, rows, weights).log_density(test),
+            lambda z, weights, test: fit(self._kernel, self._refitted_rows(z, weights), weights).log_density(test),
         )
-        held_out += self._log_slope(centers) - self._frame.log_volume
+        held_out += self._log_slope(rows) - self._frame.log_volume
         levels = weighted_quantile(held_out, weights, 1.0 - asked)
         return backend.array(levels) if asked.ndim else float(levels)
+
+    def _fitted_rows(self) -> np.ndarray:
+        """Return the distinct rows of the fit."""
+        return to_numpy(self.centers_)
+
+    def _refitted_rows(self, z: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the centres of a fit to the rows `z` in frame coordinates at the fitted length scale."""
+        return z
 
     def _levels_of_kinds(self, q: np.ndarray) -> np.ndarray:
         if not hasattr(self, "weights_"):
@@ -518,7 +528,7 @@ class KernelDensity(DensityEstimator):
             drawn = self._table_density().sample(n_samples, given, random_state)
             return Backend.of(self.dual_coef_).array(drawn)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
-        z = self._fitted().sample(int(n_samples), rng)
+        z = self._fitted().sample(int(n_samples), rng, self.verbose)
         return Backend.of(self.dual_coef_).array(self._rows_at(z))
 
     def _rows_at(self, z: np.ndarray) -> np.ndarray:

@@ -73,6 +73,8 @@ class SOSREP(KernelDensity):
         each product otherwise.
     n_jobs : int or None, default=-1
         Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
+    verbose : bool or int, default=False
+        Whether to show the progress of a Search and of :meth:`sample` on standard error.
 
     Attributes
     ----------
@@ -145,6 +147,7 @@ class SOSREP(KernelDensity):
         tol: float = 1e-8,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = DEFAULT_N_JOBS,
+        verbose: bool | int = False,
     ) -> None:
         self.kernel = kernel
         self.length_scale = length_scale
@@ -156,6 +159,7 @@ class SOSREP(KernelDensity):
         self.tol = tol
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     _density_type: ClassVar[type[ExpansionDensity]] = RootDensity
 
