@@ -523,7 +523,7 @@ class KernelDensity(DensityEstimator):
             raise InputError(f"n_samples = {n_samples!r}: expected a whole number of rows, at least 1.")
         if as_recorded:
             density = replace(self._table_density(), library=self._library)
-            return density.sample(n_samples, given, random_state, as_recorded)
+            return Backend.of(self.dual_coef_).array(density.sample(n_samples, given, random_state, as_recorded))
         if self._of_kinds or given is not None or self._kernel.by_columns:
             drawn = self._table_density().sample(n_samples, given, random_state)
             return Backend.of(self.dual_coef_).array(drawn)
