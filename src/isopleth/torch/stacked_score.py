@@ -182,7 +182,8 @@ def _shrinkage(rows: Array, covariance: Array, size: Array) -> Array:
     noise = (xp.mean(xp.sum(rows * rows, axis=1) ** 2) - squares) / n
     some = spread > noise
     share = xp.where(some, noise / xp.where(some, spread, xp.ones_like(spread)), xp.ones_like(noise))
-    return xp.clip(share, 1.0 / n, 1.0)
+    # Without clip, which waits for the device in old versions of array-api-compat.
+    return xp.maximum(xp.minimum(share, xp.ones_like(share)), xp.full_like(share, 1.0 / n))
 
 
 def _kernel_estimates(rows: Array, kernels: tuple[int, ...], memory_limit: float, n_jobs: int | None) -> Models:
@@ -282,7 +283,8 @@ def median_squared_distance(rows: Array) -> Array:
     distances[pairs.equal] = xp.inf
     ordered = xp.sort(xp.reshape(distances, (-1,)))
     count = xp.sum(xp.astype(~pairs.equal, xp.int64))
-    middle = xp.take(ordered, xp.reshape(xp.clip((count - 1) // 2, 0, None), (1,)))[0]
+    half = (count - 1) // 2
+    middle = xp.take(ordered, xp.reshape(xp.maximum(half, xp.zeros_like(half)), (1,)))[0]
     return xp.where(count > 0, middle, 2.0 * xp.mean(xp.sum(rows * rows, axis=1)))
 
 
@@ -314,7 +316,7 @@ def _nonnegative_minimum(matrix: Array, slope: Array) -> Array:
         step = _solved(matrix + eye * (dual / w), gap / w - dual - residual)
         dual_step = (gap - dual * step) / w - dual
         longest = xp.max(xp.concat([-step / w, -dual_step / dual]))
-        length = 0.95 / xp.clip(longest, 0.95, None)
+        length = 0.95 / xp.maximum(longest, xp.full_like(longest, 0.95))
         w, dual = w + length * step, dual + length * dual_step
     return w
 
