@@ -1,4 +1,4 @@
-"""How a table records its values, so that drawn rows can look like rows of the table.
+"""Format of the values of a table, so that drawn rows can look like rows of the table.
 
 A density of numbers is smooth, and a table is not: its numbers have some decimals, some values occur again and again, there is
 nothing beyond its edges, and cells are missing in patterns.
@@ -35,7 +35,7 @@ _PAIR_BYTES = 32  # that one pair of a drawn row and a training row takes
 
 @dataclass(frozen=True)
 class NumberFormat:
-    """How a column of numbers is recorded.
+    """Format of a column of numbers.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def _shares(drawn: np.ndarray, others: np.ndarray, rng: np.random.Generator) -> 
 
 @dataclass(frozen=True)
 class Recording:
-    """How a table records its values.
+    """Formats of the columns of a table, and its gaps.
 
     Parameters
     ----------
