@@ -176,6 +176,13 @@ class Recording:
             words.append(counts / counts.sum() if counts.any() else np.full(size, 1.0 / size))
         return cls(tuple(formats), origins, tuple(words), _types_of(X))
 
+    @classmethod
+    def of_numbers(cls, X: Any, rows: np.ndarray, weights: np.ndarray) -> Recording:
+        """Return how the rows of a fit to a table of numbers are recorded."""
+        rows, weights = rows[weights > 0.0], weights[weights > 0.0]
+        formats = tuple(NumberFormat.of(column, weights) for column in rows.T)
+        return cls(formats, np.zeros(len(formats)), (), _types_of(X))
+
     def with_gaps(self, points: np.ndarray, gaps: np.ndarray, weights: np.ndarray) -> Recording:
         """Return the recording with the gaps of the rows of the fit."""
         return replace(self, points=points, gaps=gaps, weights=weights)
