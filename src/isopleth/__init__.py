@@ -137,6 +137,7 @@ _SUBPACKAGES = frozenset(
         "kernels",
         "operators",
         "plotting",
+        "sampling",
         "score",
         "solvers",
         "tasks",
