@@ -4,8 +4,9 @@
 
 The error is the squared difference of the estimated and the true scores at the samples relative to the squared true scores,
 summed over samples and columns: the mean over `--draws` samples. "Separated modes" is a mixture of d standard normal densities
-at distinct vertices of a cube of side 4 in d columns. A step is the surrogate of samples and its backward pass, in processor
-seconds on one thread; the estimators take turns, and the figure is the median of `--rounds` turns after one that is not counted.
+at distinct vertices of a cube of side 4 in d columns; "curved" is a parabola with noise. A step is the surrogate of samples and
+its backward pass, in processor seconds on one thread; the estimators take turns, and the figure is the median of `--rounds` turns
+after one that is not counted.
 """
 
 from __future__ import annotations
@@ -54,6 +55,16 @@ def heavy(rng: np.random.Generator, n: int, d: int) -> Sample:
     return x, -(5.0 + d) * x / (5.0 + np.sum(x * x, axis=1, keepdims=True))
 
 
+def curved(rng: np.random.Generator, n: int, d: int) -> Sample:
+    """Draw normal rows whose second column is bent to a parabola over the first one."""
+    x = rng.normal(size=(n, d))
+    x[:, 1] = 0.5 * x[:, 1] + x[:, 0] ** 2 - 1.0
+    score = -x
+    score[:, 1] = -4.0 * (x[:, 1] - x[:, 0] ** 2 + 1.0)
+    score[:, 0] -= 2.0 * x[:, 0] * score[:, 1]
+    return x, score
+
+
 # Title, density, and number of rows and columns.
 TARGETS: list[tuple[str, Callable[..., Sample], int, int]] = [
     ("normal, 256 x 64", normal, 256, 64),
@@ -61,6 +72,7 @@ TARGETS: list[tuple[str, Callable[..., Sample], int, int]] = [
     ("heavy tails, 256 x 64", heavy, 256, 64),
     ("normal, 64 x 8", normal, 64, 8),
     ("separated modes, 64 x 8", separated, 64, 8),
+    ("curved, 256 x 2", curved, 256, 2),
 ]
 STEP = (1024, 64)
 QUICK_STEP = (64, 8)

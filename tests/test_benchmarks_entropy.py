@@ -11,11 +11,11 @@ torch = pytest.importorskip("torch")
 from benchmarks import entropy  # noqa: E402
 
 
-@pytest.mark.parametrize("density", [entropy.normal, entropy.separated, entropy.heavy])
+@pytest.mark.parametrize("density", [entropy.normal, entropy.separated, entropy.heavy, entropy.curved])
 def test_scores_are_those_of_the_density(density):
     """Stein's identity for linear functions: the mean of s_j x_k is minus 1 if j = k, else 0."""
     x, score = density(np.random.default_rng(0), 200_000, 3)
-    np.testing.assert_allclose(score.T @ x / len(x), -np.eye(3), atol=0.03)
+    np.testing.assert_allclose(score.T @ x / len(x), -np.eye(3), atol=0.05)
 
 
 def test_the_error_is_that_of_the_gradient():

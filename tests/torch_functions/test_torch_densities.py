@@ -66,6 +66,16 @@ def test_a_model_of_tensors_and_a_constant_column():
     assert bool((x.grad[:, 2] == 0.0).all())
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_rows_on_a_gpu(model):
+    x = wanting()
+    there = x.detach().cuda().requires_grad_()
+    for rows in (x, there):
+        model.score_samples(rows).sum().backward()
+    assert there.grad.device == there.device
+    torch.testing.assert_close(there.grad.cpu(), x.grad, rtol=1e-7, atol=1e-9)
+
+
 def test_far_rows_have_log_densities_with_gradients():
     x = torch.tensor([[500.0, 0.0]], dtype=torch.float64, requires_grad=True)
     model = KDE().fit(ROWS)

@@ -183,6 +183,23 @@ def test_torch_has_the_same_scores_and_never_waits_for_a_device():
         float(torch.as_tensor(x).sum())
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("estimator", [None, Stein(alpha=0.01)], ids=["default", "stein"])
+def test_on_a_gpu_the_same_gradients_come_back_to_the_gpu(estimator):
+    here = samples(300, 6).requires_grad_()
+    there = here.detach().cuda().requires_grad_()
+    for x in (here, there):
+        entropy_surrogate(x, estimator).backward()
+    assert there.grad.device == there.device
+    torch.testing.assert_close(there.grad.cpu(), here.grad, rtol=1e-7, atol=1e-9)
+    if estimator is None:
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            entropy_surrogate(there).backward()
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+
+
 # Accuracy.
 
 
