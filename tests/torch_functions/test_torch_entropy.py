@@ -85,9 +85,10 @@ def divergence(score, x, step=1e-5):
 def test_each_model_is_that_of_the_other_rows(n, dim):
     rows = rows_of(n, dim)
     covariance = rows.T @ rows / n
-    rho = float(stacking._shrinkage(rows, covariance, np.trace(covariance) / dim))
-    values, divergences = stacking._elliptical(rows)
-    kernels = stacking._kernel_estimates(rows, tuple(range(1, 7)), ROOM, 1)
+    rho = float(stacking._shrinkage(rows, covariance, np.trace(covariance) / dim, dim))
+    varying = np.ones(dim, dtype=bool)
+    values, divergences = stacking._elliptical(rows, varying)
+    kernels = stacking._kernel_estimates(rows, varying, tuple(range(1, 7)), ROOM, 1)
     shapes = [(0.1 * rho, None), (rho, None), (1.0, None), (rho, 2.0)]
     for i in range(n):
         literal = [literal_elliptical(rows, i, *shape) for shape in shapes]
@@ -104,7 +105,7 @@ def test_the_shrinkage_is_that_of_ledoit_and_wolf():
 
     rows = rows_of(40, 6)
     covariance = rows.T @ rows / 40
-    got = stacking._shrinkage(rows, covariance, np.trace(covariance) / 6)
+    got = stacking._shrinkage(rows, covariance, np.trace(covariance) / 6, 6)
     assert float(got) == pytest.approx(ledoit_wolf_shrinkage(rows), rel=1e-9)
 
 
@@ -148,6 +149,24 @@ def test_shifts_scales_rotations_and_orders_of_rows():
         (x[order], lambda s: s[np.argsort(order)]),
     ):
         np.testing.assert_allclose(back(score_of(there)), want, rtol=1e-5, atol=1e-6)
+
+
+def test_columns_of_very_different_scales_and_constant_ones():
+    x = rows_of(300, 3) / np.linspace(1.0, 2.0, 3)
+    scales = np.array([1e-3, 1.0, 1e3])
+    for factors in (scales, 1e5 * scales):
+        assert relative_error(score_of(x * factors) * factors, -x) < 0.05
+    np.testing.assert_allclose(score_of(x * [3.0, 1.0, 1.0])[:, 1:], score_of(x)[:, 1:], atol=0.2)
+    widened = score_of(np.column_stack([x, np.full(300, 0.1)]))
+    np.testing.assert_allclose(widened[:, :3], score_of(x), rtol=1e-8, atol=1e-10)
+    assert np.all(widened[:, 3] == 0.0)
+
+
+def test_one_far_row_gives_no_warning_and_finite_scores(recwarn):
+    x = rows_of(100, 2)
+    x[0] = 1e6
+    assert np.isfinite(score_of(x)).all()
+    assert not recwarn.list
 
 
 def test_little_memory_and_several_threads_change_nothing():

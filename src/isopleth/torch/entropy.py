@@ -68,8 +68,8 @@ def entropy_surrogate(
     By default the score is a weighted sum of the scores of ten simple models: Gaussians of three shrinkages of the covariance,
     an elliptical model with heavy tails, and kernel density estimates of six length scales. At each sample the models are
     fitted to the other ones, which is possible in closed form. Weights of 0 or more are chosen by the Hyvarinen loss [2]_ at
-    the samples; a model enters only if it decreases the loss by more than the standard error. The columns should have similar
-    scales.
+    the samples; a model enters only if it decreases the loss by more than the standard error. If the
+    standard deviations of two columns differ by more than a factor of five, columns are divided by them first.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def mutual_information_surrogate(
     Parameters
     ----------
     x, z : Tensor of shape (n, d) and (n, k)
-        Samples, with the graphs that made them. Their columns should have similar scales.
+        Samples, with the graphs that made them.
     estimator, memory_limit, n_jobs
         As for :func:`entropy_surrogate`.
 

@@ -29,6 +29,9 @@ _ERRORS = 1.0
 # Weights below this, in units of the norm of the model, are dropped if they are kept between steps.
 _NEGLIGIBLE = 1e-4
 
+# Ratio of the standard deviations of two columns above which columns are divided by them.
+_UNLIKE = 5.0
+
 # Squared distances below this share of the squared norms are rounding errors of equal rows.
 _EQUAL = 1e-13
 
@@ -119,17 +122,19 @@ def stacked_score(
     stack : Stack
         The weights.
     models : Models
-        The scores of the models, in units of the largest deviation from the mean.
+        The scores of the models, in other units.
     """
     xp = namespace(x)
-    rows = x - xp.mean(x, axis=0)
-    unit = xp.max(xp.abs(rows))  # sums of fourth powers of large rows overflow
-    rows = rows / unit
+    varying = xp.any(x != x[:1, :], axis=0)
+    rows = xp.where(varying, x - xp.mean(x, axis=0), xp.zeros_like(x))
+    largest = xp.max(xp.abs(rows))  # sums of fourth powers of large rows overflow
+    scale = _column_scales(rows / largest, varying)
+    rows, unit = rows / largest / scale, largest * scale
     with full_precision(rows), ONE_BLAS_THREAD:
         kernels = Stack.kernels if stack is None else stack.kernels
-        parts = [_elliptical(rows)]
+        parts = [_elliptical(rows, varying)]
         if kernels:
-            parts.append(_kernel_estimates(rows, kernels, memory_limit, n_jobs))
+            parts.append(_kernel_estimates(rows, varying, kernels, memory_limit, n_jobs))
         models = Models(*(xp.concat(both) for both in zip(*parts, strict=True)))
         if stack is None:
             stack = Stack(_weights(models))
@@ -137,18 +142,31 @@ def stacked_score(
     return score / unit, stack, models
 
 
-def _elliptical(rows: Array) -> Models:
+def _column_scales(rows: Array, varying: Array) -> Array:
+    """Return the standard deviations of the columns if they are very different, and ones otherwise.
+
+    The loss is a sum over columns, in which narrow columns would outweigh all others.
+    """
+    xp = namespace(rows)
+    spread = xp.sqrt(xp.mean(rows * rows, axis=0))
+    widest = xp.max(spread)
+    unlike = widest > _UNLIKE * xp.min(xp.where(varying, spread, widest))
+    return xp.where(varying & unlike, spread, xp.ones_like(spread))
+
+
+def _elliptical(rows: Array, varying: Array) -> Models:
     r"""Return the scores of elliptical models at each row, fitted to the others; `rows` have mean 0.
 
     The covariances are :math:`(1 - \rho) S_{-i} + \rho t I`, where :math:`S_{-i}` is that of the other rows, a rank-one change
     of that of all. The shrinkage :math:`\rho` and the mean variance t are those of all rows.
     """
     xp = namespace(rows)
-    n, d = rows.shape
+    n = rows.shape[0]
+    d = xp.sum(xp.astype(varying, rows.dtype))
     covariance = rows.T @ rows / n
-    eye = xp.eye(d, dtype=rows.dtype, device=rows.device)
+    eye = xp.eye(rows.shape[1], dtype=rows.dtype, device=rows.device)
     size = xp.sum(covariance * eye) / d
-    rho = _shrinkage(rows, covariance, size)
+    rho = _shrinkage(rows, covariance, size, d)
     shrinkage = xp.stack([*(factor * rho for factor in _SHRINKAGES), xp.ones_like(rho)])
     part = ((1.0 - shrinkage) * n / (n - 1))[:, None, None]
     precision = _inverse(part * covariance + shrinkage[:, None, None] * size * eye)
@@ -156,7 +174,8 @@ def _elliptical(rows: Array) -> Models:
     u = rows @ precision
     left = 1.0 - change * xp.sum(u * rows, axis=2)
     values = -(n / (n - 1)) * u / left[:, :, None]  # rows less the mean of the others are n / (n - 1) times `rows`
-    traces = xp.sum(precision * eye, axis=(1, 2))[:, None] + change * xp.sum(u * u, axis=2) / left
+    # Constant columns have no part in divergences.
+    traces = xp.sum(precision * (eye * varying), axis=(1, 2))[:, None] + change * xp.sum(u * u, axis=2) / left
     # The model with heavy tails has the shrinkage of Ledoit and Wolf. Its density is (nu + q)^(-(nu + d)/2) for Mahalanobis
     # distances q, up to a constant.
     score, trace = values[1, :, :], traces[1, :]
@@ -173,10 +192,10 @@ def _inverse(matrices: Array) -> Array:
     return namespace(matrices).linalg.inv_ex(matrices).inverse
 
 
-def _shrinkage(rows: Array, covariance: Array, size: Array) -> Array:
-    """Return the shrinkage of Ledoit and Wolf, at least one over the number of rows."""
+def _shrinkage(rows: Array, covariance: Array, size: Array, d: Array) -> Array:
+    """Return the shrinkage of Ledoit and Wolf for `d` columns that vary, at least one over the number of rows."""
     xp = namespace(rows)
-    n, d = rows.shape
+    n = rows.shape[0]
     squares = xp.sum(covariance * covariance)
     spread = squares - d * size**2
     noise = (xp.mean(xp.sum(rows * rows, axis=1) ** 2) - squares) / n
@@ -185,12 +204,15 @@ def _shrinkage(rows: Array, covariance: Array, size: Array) -> Array:
     return xp.clip(share, 1.0 / n, 1.0)
 
 
-def _kernel_estimates(rows: Array, kernels: tuple[int, ...], memory_limit: float, n_jobs: int | None) -> Models:
+def _kernel_estimates(
+    rows: Array, varying: Array, kernels: tuple[int, ...], memory_limit: float, n_jobs: int | None
+) -> Models:
     """Return the scores of Gaussian kernel density estimates at each row, without the row itself and rows equal to it."""
     xp = namespace(rows)
     n = rows.shape[0]
     squares = xp.sum(rows * rows, axis=1)
     median = median_squared_distance(rows)
+    d = xp.sum(xp.astype(varying, rows.dtype))
     extended = xp.concat([rows, xp.ones_like(rows[:, :1])], axis=1)
 
     def work(part: slice) -> Models:
@@ -202,7 +224,7 @@ def _kernel_estimates(rows: Array, kernels: tuple[int, ...], memory_limit: float
             if halvings > 1:
                 weights *= weights
             if halvings in kernels:
-                found.append(pairs.estimate(weights, extended, median / 2.0**halvings))
+                found.append(pairs.estimate(weights, extended, median / 2.0**halvings, d))
         return Models(*(xp.stack(one) for one in zip(*found, strict=True)))
 
     host = on_processor(rows)
@@ -251,10 +273,14 @@ class Pairs:
         nearest = xp.min(limit, axis=1)
         nearest = xp.where(xp.isinf(nearest), xp.zeros_like(nearest), nearest)
         distances -= nearest[:, None]
+        distances[equal] = 0.0
         return cls(part, distances, nearest, equal)
 
-    def estimate(self, weights: Array, extended: Array, scale: Array) -> Models:
-        """Return one score at the rows for the squared length scale `scale`, given the weights of all rows at each."""
+    def estimate(self, weights: Array, extended: Array, scale: Array, d: Array) -> Models:
+        """Return one score at the rows for the squared length scale `scale`, given the weights of all rows at each.
+
+        `d` is the number of columns that vary.
+        """
         xp = namespace(weights)
         sums = weights @ extended
         total = sums[:, -1:]
@@ -264,7 +290,7 @@ class Pairs:
         shift = xp.where(some, shift, xp.zeros_like(shift))
         mean = _row_products(weights, self.beyond_nearest) / total[:, 0] + self.nearest
         variance = mean - xp.sum(shift * shift, axis=1)
-        return Models(shift / scale, (variance / scale - shift.shape[1]) / scale)
+        return Models(shift / scale, (variance / scale - d) / scale)
 
 
 def _row_products(a: Array, b: Array) -> Array:
