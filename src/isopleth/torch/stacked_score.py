@@ -9,6 +9,7 @@ import numpy as np
 
 from isopleth.backend import Array, full_precision, namespace, on_processor
 from isopleth.operators.threads import ONE_BLAS_THREAD, effective_n_jobs, map_threads
+from isopleth.torch.landmark_models import inverses, landmark_scores, landmarks_of, many_copies
 
 # Shrinkages of the covariances of the first two Gaussian models, as multiples of that of Ledoit and Wolf. The third has the
 # covariance t I, where t is the mean variance.
@@ -19,6 +20,9 @@ _DEGREES = 2.0
 
 # Squared length scales of the kernel density estimates are the median squared distance divided by 2, 4, ..., 2^6.
 _HALVINGS = 6
+
+# Length scales of the fits at landmarks, as multiples of the median distance, and their strengths.
+_LANDMARK_MODELS = tuple((factor, alpha) for factor in (1.0, 4.0) for alpha in (0.1, 0.01, 0.001))
 
 # Rows of which the median distance is taken.
 _MEDIAN_ROWS = 256
@@ -77,18 +81,25 @@ class Stack:
         Weight of each model, 0 or more.
     kernels : tuple of int
         The kernel density estimates that are computed, each by the number of halvings of its squared length scale.
+    landmarks : tuple of (float, float)
+        The fits at landmarks that are computed, if there are few columns: factor of the length scale, and strength.
     """
 
     weights: Array
     kernels: tuple[int, ...] = tuple(range(1, _HALVINGS + 1))
+    landmarks: tuple[tuple[float, float], ...] = _LANDMARK_MODELS
 
     def without_negligible(self, models: Models) -> Stack:
-        """Return the stack without the kernel density estimates of negligible weight; this waits for a device."""
-        first = self.weights.shape[0] - len(self.kernels)
-        shares = (self.weights * models.sizes).tolist()[first:]
-        kept = [i for i, share in enumerate(shares) if share > _NEGLIGIBLE]
-        weights = namespace(self.weights).stack([self.weights[i] for i in (*range(first), *(first + i for i in kept))])
-        return Stack(weights, tuple(self.kernels[i] for i in kept))
+        """Return the stack without the kernel density estimates and landmark fits of negligible weight; it waits for a device."""
+        shares = (self.weights * models.sizes).tolist()
+        kept = [share > _NEGLIGIBLE for share in shares]
+        kept[: len(_SHRINKAGES) + 2] = [True] * (len(_SHRINKAGES) + 2)  # the Gaussians and the heavy-tailed model
+        first = len(_SHRINKAGES) + 2
+        second = first + len(self.kernels)
+        weights = namespace(self.weights).stack([self.weights[i] for i, keep in enumerate(kept) if keep])
+        kernels = tuple(one for one, keep in zip(self.kernels, kept[first:second], strict=True) if keep)
+        landmarks = tuple(one for one, keep in zip(self.landmarks, kept[second:], strict=False) if keep)
+        return Stack(weights, kernels, landmarks)
 
 
 def stacked_score(
@@ -96,8 +107,9 @@ def stacked_score(
 ) -> tuple[Array, Stack, Models]:
     r"""Estimate the score of the distribution of rows at these rows, :math:`\hat s = \sum_k w_k s_k`.
 
-    The models :math:`s_k` are three Gaussians of different shrinkage, an elliptical model with heavy tails and kernel density
-    estimates of six length scales. At each row, all of them are fitted to the other rows in closed form, so that
+    The models :math:`s_k` are three Gaussians of different shrinkage, an elliptical model with heavy tails, kernel density
+    estimates of six length scales, and, for up to eight columns, score matching with kernels at landmarks. At each row, all of
+    them are fitted to the other rows in closed form, so that
 
     .. math:: J(w) = \frac1n \sum_i \tfrac12 |\hat s(x_i)|^2 + \operatorname{div} \hat s(x_i)
 
@@ -132,9 +144,13 @@ def stacked_score(
     rows, unit = rows / largest / scale, largest * scale
     with full_precision(rows), ONE_BLAS_THREAD:
         kernels = Stack.kernels if stack is None else stack.kernels
+        fits = Stack.landmarks if stack is None else stack.landmarks
         parts = [_elliptical(rows, varying)]
         if kernels:
             parts.append(_kernel_estimates(rows, varying, kernels, memory_limit, n_jobs))
+        if fits and landmarks_of(rows) is not None:
+            base = (parts[0].values[1, :, :], parts[0].divergences[1, :])
+            parts.append(_landmark_fits(rows, varying, base, fits, memory_limit))
         models = Models(*(xp.concat(both) for both in zip(*parts, strict=True)))
         if stack is None:
             stack = Stack(_weights(models))
@@ -169,7 +185,7 @@ def _elliptical(rows: Array, varying: Array) -> Models:
     rho = _shrinkage(rows, covariance, size, d)
     shrinkage = xp.stack([*(factor * rho for factor in _SHRINKAGES), xp.ones_like(rho)])
     part = ((1.0 - shrinkage) * n / (n - 1))[:, None, None]
-    precision = _inverse(part * covariance + shrinkage[:, None, None] * size * eye)
+    precision = inverses(part * covariance + shrinkage[:, None, None] * size * eye)
     change = ((1.0 - shrinkage) * n / (n - 1) ** 2)[:, None]
     u = rows @ precision
     left = 1.0 - change * xp.sum(u * rows, axis=2)
@@ -183,13 +199,6 @@ def _elliptical(rows: Array, varying: Array) -> Models:
     factor = (_DEGREES + d) / below
     divergence = factor * (2.0 * xp.sum(score * score, axis=1) / below - trace)
     return Models(xp.concat([values, (factor[:, None] * score)[None, :, :]]), xp.concat([-traces, divergence[None, :]]))
-
-
-def _inverse(matrices: Array) -> Array:
-    """Return the inverse matrices; for torch, without waiting for a device to know whether they exist."""
-    if isinstance(matrices, np.ndarray):
-        return np.linalg.inv(matrices)
-    return namespace(matrices).linalg.inv_ex(matrices).inverse
 
 
 def _shrinkage(rows: Array, covariance: Array, size: Array, d: Array) -> Array:
@@ -235,6 +244,26 @@ def _kernel_estimates(
     return Models(
         *(xp.concat(one, axis=1) for one in zip(*map_threads(work, slabs, min(workers, len(slabs))), strict=True))
     )
+
+
+def _landmark_fits(
+    rows: Array,
+    varying: Array,
+    base: tuple[Array, Array],
+    fits: tuple[tuple[float, float], ...],
+    memory_limit: float,
+) -> Models:
+    """Return the scores of score matching with kernels at landmarks, on top of a Gaussian; 0 if many rows are equal."""
+    xp = namespace(rows)
+    d = xp.sum(xp.astype(varying, rows.dtype))
+    scale = xp.sqrt(median_squared_distance(rows))
+    found: list[tuple[Array, Array]] = []
+    for factor in dict.fromkeys(factor for factor, _ in fits):
+        alphas = [alpha for other, alpha in fits if other == factor]
+        found += landmark_scores(rows, base, factor * scale, alphas, d, memory_limit)
+    values, divergences = (xp.stack(one) for one in zip(*found, strict=True))
+    unlike = xp.astype(~many_copies(rows), rows.dtype)
+    return Models(unlike * values, unlike * divergences)
 
 
 @dataclass(frozen=True)
