@@ -11,6 +11,7 @@ ROWS = np.random.default_rng(0).normal(size=(80, 2)) * [1.0, 3.0] + [5.0, -2.0]
 NEW = np.random.default_rng(1).normal(size=(6, 2)) * [1.0, 3.0] + [5.0, -2.0]
 MODELS = {
     "kde": KDE(),
+    "kde, debiased": KDE(debias=True),
     "kde, matern": KDE(kernel="matern52", length_scale=[0.8, 2.0]),
     "sosrep": SOSREP(),
     "sosrep, sdo": SOSREP(kernel=SDO(order=5)),

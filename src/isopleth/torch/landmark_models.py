@@ -9,9 +9,9 @@ import numpy as np
 from isopleth.backend import Array, namespace
 from isopleth.operators.threads import check_stopped
 
-# Number of coefficients, one vector for each landmark. With fewer landmarks than below they are too coarse to be of use, which
-# limits them to eight columns.
-_COEFFICIENTS, _FEWEST_LANDMARKS = 96, 12
+# Number of coefficients, one vector for each landmark. With fewer landmarks than below, which means with more than four columns,
+# they are too coarse to be of use.
+_COEFFICIENTS, _FEWEST_LANDMARKS = 96, 24
 
 # Share of the identity that is added to the kernel matrix of the landmarks, which may be singular.
 _NUGGET = 1e-6

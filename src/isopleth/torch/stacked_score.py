@@ -108,7 +108,7 @@ def stacked_score(
     r"""Estimate the score of the distribution of rows at these rows, :math:`\hat s = \sum_k w_k s_k`.
 
     The models :math:`s_k` are three Gaussians of different shrinkage, an elliptical model with heavy tails, kernel density
-    estimates of six length scales, and, for up to eight columns, score matching with kernels at landmarks. At each row, all of
+    estimates of six length scales, and, for up to four columns, score matching with kernels at landmarks. At each row, all of
     them are fitted to the other rows in closed form, so that
 
     .. math:: J(w) = \frac1n \sum_i \tfrac12 |\hat s(x_i)|^2 + \operatorname{div} \hat s(x_i)
