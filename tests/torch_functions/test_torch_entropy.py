@@ -378,6 +378,21 @@ def test_a_training_loop_keeps_weights_and_renews_them(monkeypatch):
     torch.testing.assert_close(moved(samples(60, 4)), entropy(samples(60, 4)))
 
 
+def test_batches_of_other_sizes_in_a_training_loop():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 2))
+    x[:, 1] = 0.5 * x[:, 1] + x[:, 0] ** 2
+    x = torch.as_tensor(x)
+    entropy = EntropyGradient()
+    for size in (300, 20, 300, 2, 100):  # there are landmarks for 48 rows or more
+        got = torch.func.grad(entropy)(x[:size])
+        assert bool(torch.isfinite(got).all())
+    assert entropy._kept.landmarks
+    small = EntropyGradient()
+    for size in (20, 300):
+        assert bool(torch.isfinite(torch.func.grad(small)(x[:size])).all())
+
+
 @pytest.mark.parametrize("estimator", [KernelScore(), KDE(length_scale=Search())], ids=["score", "kde"])
 def test_a_training_loop_keeps_what_a_search_has_found(estimator, monkeypatch):
     x, entropy = samples(60, 2), EntropyGradient(estimator, renew_every=2)

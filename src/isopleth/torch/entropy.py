@@ -289,7 +289,8 @@ class EntropyGradient:
         """Return the score at the rows, and keep what was chosen for it."""
         if self.estimator is None:
             score, stack = _stacked(rows, self._kept, self.memory_limit, self.n_jobs, keep=self._kept is None)
-            self._kept = stack
+            if self._kept is None:
+                self._kept = stack
             return score
         score, model = _fitted_score(rows, clone(self.estimator if self._kept is None else self._kept))
         if self._kept is None:

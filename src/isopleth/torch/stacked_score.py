@@ -98,7 +98,7 @@ class Stack:
         second = first + len(self.kernels)
         weights = namespace(self.weights).stack([self.weights[i] for i, keep in enumerate(kept) if keep])
         kernels = tuple(one for one, keep in zip(self.kernels, kept[first:second], strict=True) if keep)
-        landmarks = tuple(one for one, keep in zip(self.landmarks, kept[second:], strict=False) if keep)
+        landmarks = tuple(one for one, keep in zip(self.landmarks, kept[second:], strict=True) if keep)
         return Stack(weights, kernels, landmarks)
 
 
@@ -121,7 +121,7 @@ def stacked_score(
     x : array of shape (n, d)
         At least two rows, float64.
     stack : Stack, optional
-        The weights; by default they are computed.
+        The weights; by default they are computed, and also if they have fits at landmarks for which there are too few rows.
     memory_limit : float
         Bytes for arrays over pairs of rows.
     n_jobs : int or None
@@ -143,17 +143,20 @@ def stacked_score(
     scale = _column_scales(rows / largest, varying)
     rows, unit = rows / largest / scale, largest * scale
     with full_precision(rows), ONE_BLAS_THREAD:
+        enough = landmarks_of(rows) is not None
+        if stack is not None and stack.landmarks and not enough:
+            stack = None  # weights for more rows than these
         kernels = Stack.kernels if stack is None else stack.kernels
-        fits = Stack.landmarks if stack is None else stack.landmarks
+        fits = () if not enough else Stack.landmarks if stack is None else stack.landmarks
         parts = [_elliptical(rows, varying)]
         if kernels:
             parts.append(_kernel_estimates(rows, varying, kernels, memory_limit, n_jobs))
-        if fits and landmarks_of(rows) is not None:
+        if fits:
             base = (parts[0].values[1, :, :], parts[0].divergences[1, :])
             parts.append(_landmark_fits(rows, varying, base, fits, memory_limit))
         models = Models(*(xp.concat(both) for both in zip(*parts, strict=True)))
         if stack is None:
-            stack = Stack(_weights(models))
+            stack = Stack(_weights(models), kernels, fits)
         score = xp.tensordot(stack.weights, models.values, axes=1)
     return score / unit, stack, models
 
