@@ -81,7 +81,8 @@ class NumberFormat:
         if len(distinct) == 1 or (len(distinct) <= _FEW and len(known) >= _OFTEN * len(distinct)):
             return cls(kept, step, True)
         # How often a value would occur if the rows within a window beside it were spread evenly.
-        window = float(np.std(known)) * len(known) ** -0.2
+        low, high = known[len(known) // 20] / 3.0, known[-1 - len(known) // 20] / 3.0
+        window = float(high - low if high > low else known[-1] / 3.0 - known[0] / 3.0) * len(known) ** -0.2
         total, place = np.concatenate([[0], np.cumsum(counts)]), np.arange(len(distinct))
         left = total[place] - total[np.searchsorted(distinct, distinct - window)]
         right = total[np.searchsorted(distinct, distinct + window, side="right")] - total[place + 1]
