@@ -98,6 +98,9 @@ class KernelDensity(DensityEstimator):
     def _fit_columns(self, kernel: ColumnKernel, z: np.ndarray, weights: np.ndarray) -> ColumnFit:
         """Fit a product kernel to rows in frame coordinates, of which cells may be NaN."""
 
+    # What kind of frame was fitted, for rows made like it. A fit to rows in parts sees no frame.
+    _library: str | None = None
+
     def _forget(self) -> None:
         super()._forget()
         for name in (
