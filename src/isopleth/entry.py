@@ -157,7 +157,7 @@ def _kinds_of(estimator: BaseEstimator, X: Any) -> TableColumns | None:
     if not named and not is_table_of_kinds(X):
         return None
     # A frame of numbers is taken as it is; identifiers are looked for where there are words or times too.
-    as_it_is = holds_numbers_only(X)
+    as_it_is = holds_numbers_only(X) or getattr(estimator, "_kinds_are_decided", False)
     names = frame_names(X)
     if names is not None:  # a frame may be asked for by number too, unless that is a name
         named = [
