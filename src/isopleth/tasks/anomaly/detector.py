@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from isopleth.backend import Array, Backend, to_numpy
 from isopleth.entry import Table, enter, plain_names, varying_columns, warn_few_rows
 from isopleth.errors import DataWarning, InputError
-from isopleth.frame import Frame
+from isopleth.frame import Frame, medians
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, interruptible
 from isopleth.tasks.anomaly.cells import TableCells
@@ -218,7 +218,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
             frame = interruptible(100.0 * X.size, Frame.centred, X, varying_columns(self, X, stacklevel=4))
         size = np.abs(frame.centre(X))
         # Columns are scaled to numbers of a size about 1, so that squares neither over- nor underflow.
-        middle = np.nanmedian(size, axis=0) if np.isnan(size).any() else np.median(size, axis=0)
+        middle = np.nanmedian(size, axis=0) if np.isnan(size).any() else medians(size)
         scale = np.where(middle > 0.0, middle, np.nanmax(size, axis=0))
         scale[int(frame.keep[:numeric].sum()) :] = 1.0
         return frame.scaled(scale)
