@@ -21,7 +21,7 @@ from isopleth import SOSREP, AnomalyDetector
 from isopleth.density import SOSREP as DEFINED
 from isopleth.errors import InputError
 from isopleth.io import load, save
-from isopleth.io.model_archive import FORMAT_VERSION, sealed, trusted_types
+from isopleth.io.models import FORMAT_VERSION, sealed, trusted_types
 from isopleth.kernels import SDO, Gaussian, Laplacian
 
 X = np.random.default_rng(0).normal(size=(40, 2))
@@ -53,7 +53,7 @@ def rewrite(path, member, change):
 
 
 class Keeper(BaseEstimator):
-    """Not of the library: its types are strange to a model file."""
+    """A class outside the library, whose type a model file must not name."""
 
     def __init__(self, kept=None):
         self.kept = kept

@@ -114,7 +114,7 @@ def score(detector: AnomalyDetector, table: Table, fdr: float) -> Findings:
 
 
 def rule_of_flags(detector: AnomalyDetector) -> str:
-    """Return what a flag means, in a few words."""
+    """Return the meaning of a flag in a few words."""
     if detector.contamination == "auto":
         return _WORTH_A_LOOK
     return f"the least likely {float(detector.contamination):.3g} of the fitted rows"

@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from isopleth.cells import MISSING_WORDS
 from isopleth.cli.messages import say
 from isopleth.cli.options import TableOptions
-from isopleth.columns import MISSING_WORDS, TableColumns
+from isopleth.columns import TableColumns
 from isopleth.errors import DataWarning, InputError
 from isopleth.io import FileRows, Frame, Table, open_rows, read_frame, read_names, read_table
 from isopleth.io.source import Block, MissingCells, choice, listed
@@ -233,9 +234,9 @@ def read_for_model(
     options : TableOptions
         Columns chosen by the user, and the decimal sign; the kinds of the columns are those of the model.
     expected : int
-        How many columns the model was fitted on.
+        Number of columns of the model.
     known : list of str, optional
-        Their names.
+        Names of the columns of the model.
     read : callable
         :func:`~isopleth.io.read_table` or :func:`~isopleth.io.open_rows`.
 

@@ -9,10 +9,9 @@ import numpy as np
 
 from isopleth.cli.columns import read_numbers
 from isopleth.cli.messages import Stages, naming_columns
-from isopleth.cli.numbers import ColumnNumbers, p_value
 from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import Outputs
-from isopleth.cli.text import aligned, counted, places, shortened
+from isopleth.cli.text import ColumnNumbers, aligned, counted, p_value, places, shortened
 from isopleth.errors import InputError, printable
 from isopleth.io import Table, read_names, read_table
 from isopleth.io.source import listed

@@ -15,8 +15,7 @@ from isopleth.cli.commands import MOST_FLAGGED
 from isopleth.cli.messages import say
 from isopleth.cli.mixed import MixedTable
 from isopleth.cli.models import matched_columns
-from isopleth.cli.numbers import ColumnNumbers, p_value
-from isopleth.cli.text import aligned, counted, places, shortened
+from isopleth.cli.text import ColumnNumbers, aligned, counted, p_value, places, shortened
 from isopleth.errors import DataWarning, printable
 from isopleth.io.tables import Table
 from isopleth.length_scales import robust_z
@@ -41,7 +40,7 @@ class Findings:
     certain : ndarray of shape (n,), bool
         Rows selected with control of the false discovery rate.
     explanation : Explanation, optional
-        Which columns make some of the rows unlikely, by the names of the table.
+        Explanation of some of the rows, with the column names of the table.
     explained_rows : ndarray of shape (k,), optional
         Positions of those rows, the least likely first.
     row_numbers : bool, default=False
@@ -110,22 +109,21 @@ def explained(detector: AnomalyDetector, findings: Findings, top: int, *, flagge
     Parameters
     ----------
     detector : AnomalyDetector
-        Who judged the rows.
+        Detector that scored the rows.
     findings : Findings
-        What it found.
+        Its findings.
     top : int
-        How many rows are shown; these are explained.
+        Number of rows to show; these are explained.
     flagged : bool
         Whether to explain flagged rows too, the MOST_FLAGGED least likely ones.
 
     Returns
     -------
     Findings
-        Those of before, and what explains them.
+        The findings, with an explanation.
     """
     found = int(findings.flagged.sum())
-    # Flagged rows are the least likely ones, so that the first in this order are all that is wanted; a detector takes no
-    # fewer rows than one.
+    # Flagged rows are the least likely ones, so they come first in this order. A detector needs at least one row.
     rows = findings.order[: max(top, min(found, MOST_FLAGGED) if flagged else 0, 1)]
     if flagged and len(rows) < found:
         say(f"of {found:,} flagged rows the {len(rows):,} least likely are explained; a larger --top explains more.")
@@ -152,13 +150,13 @@ def report(findings: Findings, top: int, rule: str, meaning: str) -> str:
     Parameters
     ----------
     findings : Findings
-        What was found.
+        The findings.
     top : int
-        How many rows to show.
+        Number of rows to show.
     rule : str
-        By which rule rows are flagged.
+        Rule by which rows are flagged.
     meaning : str
-        What a p-value means, in a sentence.
+        Sentence that says what a p-value means.
 
     Returns
     -------

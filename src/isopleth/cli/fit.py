@@ -20,7 +20,7 @@ from isopleth.cli.text import counted
 from isopleth.density import SOSREP, Search
 from isopleth.distributed import FileParts
 from isopleth.distributed import fit as fit_parts
-from isopleth.distributed.checkpoint import Checkpoint
+from isopleth.distributed.files import Checkpoint
 from isopleth.errors import InputError, TooLargeError, printable
 from isopleth.io import check_target, save
 from isopleth.io.files import is_for_want_of_room, remove_leftovers

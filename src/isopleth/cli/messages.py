@@ -61,7 +61,7 @@ def naming_columns(names: Sequence[str]) -> Iterator[None]:
 
 @contextmanager
 def resumable(partial: Path) -> Iterator[None]:
-    """Say, when the run is interrupted, what is kept of it and how to resume it."""
+    """Add to the message of an interrupt what is stored and how to resume."""
     try:
         yield
     except KeyboardInterrupt:

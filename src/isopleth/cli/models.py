@@ -83,9 +83,9 @@ class Answers:
     model : estimator
         Fitted.
     names : list of str
-        What the numbers are.
+        Names of the numbers.
     whole : frozenset of str
-        Those that are whole numbers.
+        Names of those that are whole numbers.
     """
 
     source: Path

@@ -20,7 +20,7 @@ from isopleth.tasks.anomaly.detector import AnomalyDetector
 
 @dataclass(frozen=True)
 class Outputs:
-    """Paths of the files to write, None where not asked for, and whether text in CSV is left as it is."""
+    """Paths of the files to write, None for those that are not requested, and whether text in CSV is left as it is."""
 
     rows: Path | None = None
     model: Path | None = None
@@ -28,12 +28,12 @@ class Outputs:
     raw_text: bool = False
 
     def check(self, inputs: dict[str, Path | None]) -> None:
-        """Refuse files that cannot be written, or that would replace another file of the same run.
+        """Check that files can be written and do not replace another file of the same run.
 
         Parameters
         ----------
         inputs : dict of str to Path
-            The files that are read, by what the user calls them.
+            Files that are read, by the name of their argument.
 
         Raises
         ------
@@ -49,8 +49,8 @@ class Outputs:
             check_figure_target(self.figure)
 
     def write(self, findings: Findings, detector: AnomalyDetector) -> None:
-        """Write what was asked for, each file whole or not at all."""
-        # Drawn first: a table that cannot be drawn leaves no other files behind an error.
+        """Write the requested files, each completely or not at all."""
+        # Draw first, so that an error in drawing leaves no other files.
         figure = None
         if self.figure:
             with matched_columns():

@@ -8,8 +8,8 @@ import numpy as np
 
 from isopleth.backend import Array, namespace
 from isopleth.density.column_fit import ColumnFit, fit_mixture
-from isopleth.density.estimator import KernelDensity
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, MixtureDensity
+from isopleth.density.kernel_density import KernelDensity
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import Kernel
 from isopleth.kernels.product import ColumnKernel
@@ -38,8 +38,8 @@ class KDE(KernelDensity):
     categorical : None, name, or sequence of names or numbers of columns, optional
         Columns of numbers that are categories. Columns of words and truth values of a frame are categories anyway.
     category_scale : "frequency", float, or array of shape (n_categorical,), default="frequency"
-        Value of the kernel of a categorical column for two unlike categories, between 0 and 1: it is what a length scale is for
-        numbers. "frequency" follows the frequencies and the number of rows. A Search moves it together with the length scales.
+        Kernel of two different categories, between 0 and 1; for categories it has the role of the length scale of numbers.
+        "frequency" depends on the frequencies and the number of rows. A Search varies it together with the length scales.
     memory_limit : float, default=2**30
         Bytes that tiles of the kernel matrix and scratch may take together; the matrix is never stored.
     n_jobs : int or None, default=-1

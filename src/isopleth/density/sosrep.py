@@ -13,8 +13,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth.backend import Array, namespace
 from isopleth.density.column_fit import ColumnFit, fit_root
-from isopleth.density.estimator import KernelDensity
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
+from isopleth.density.kernel_density import KernelDensity
 from isopleth.density.landmarks import choose_landmarks
 from isopleth.entry import Table
 from isopleth.errors import InputError
@@ -51,8 +51,8 @@ class SOSREP(KernelDensity):
     categorical : None, name, or sequence of names or numbers of columns, optional
         Columns of numbers that are categories. Columns of words and truth values of a frame are categories anyway.
     category_scale : "frequency", float, or array of shape (n_categorical,), default="frequency"
-        Value of the kernel of a categorical column for two unlike categories, between 0 and 1: it is what a length scale is for
-        numbers. "frequency" follows the frequencies and the number of rows. A Search moves it together with the length scales.
+        Kernel of two different categories, between 0 and 1; for categories it has the role of the length scale of numbers.
+        "frequency" depends on the frequencies and the number of rows. A Search varies it together with the length scales.
     solver : {"auto", "fixed_point", "newton", "coordinate_descent", "natural_gradient", "standard_gradient"}, default="auto"
         "auto" takes the fixed-point iteration for kernels without negative values, and Newton's method for other kernels and if
         the iteration does not converge. "coordinate_descent" works for every kernel but is several times slower. The two

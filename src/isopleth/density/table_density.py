@@ -1,4 +1,4 @@
-"""A density of the columns of a table, in the words and units of the table: what is asked of rows with missing cells."""
+"""Density of the columns of a table, in the words and units of the table, for rows with missing cells."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ class TableDensity:
         return {row.tobytes(): int(i) for row, i in zip(known, rows, strict=True)}
 
     def _own(self, points: np.ndarray) -> np.ndarray | None:
-        """For each row the centre that was made of it by filling its gaps, -1 if none was."""
+        """Find for each row the centre that was made by filling its gaps, -1 if there is none."""
         if not self._own_centers or len(self.density.centers) < 2:
             return None
         whole = np.where(np.isnan(points), np.nan, points) + 0.0  # one NaN and one zero
@@ -324,7 +324,7 @@ class TableDensity:
         return where[list(places)]
 
     def _some(self, places: list[int]) -> tuple[TableColumns, Frame, Bounds, np.ndarray, np.ndarray]:
-        """Columns, frame, bounds and constants of some columns, and their places in the density."""
+        """Return columns, frame, bounds and constants of some columns, and their indices in the density."""
         columns = self.columns.take(places)
         encoded = self._encoded_places([places[i] for i in columns.order])
         numeric = encoded[encoded < self.n_numeric]

@@ -75,13 +75,13 @@ class TableFit:
     kernel : ColumnKernel
         Its kernel.
     frame, bounds : Frame, Bounds
-        Of the numeric columns.
+        Bounds of the numeric columns.
     constants : array of shape (n_numeric,)
         Values of the numeric columns that are not kept.
     weights : array or None
         Weights of the centres, where all rows are complete.
     path : SearchPath or None
-        Of a Search.
+        Result of a Search.
     """
 
     fit: ColumnFit

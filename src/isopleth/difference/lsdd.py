@@ -51,7 +51,7 @@ class Decisions:
     seed : int
         Seed of the folds.
     penalty : {"l2", "rkhs"}
-        What the ridge multiplies.
+        Norm that the ridge penalises.
     """
 
     frame: Frame

@@ -1,4 +1,4 @@
-"""Columns of text as what they hold: numbers, booleans, times or words."""
+"""Types of text columns: numbers, booleans, times or words."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def typed(name: str, cells: Any, missing: Iterable[str], numerals: Numerals, pla
     name : str
         The column, for messages.
     cells : pyarrow.ChunkedArray of strings
-        Its cells.
+        Cells of the column.
     missing : iterable of str
         Words that mean a missing cell, which becomes null.
     numerals : Numerals
-        How the table writes numbers.
+        Number format of the table.
     place : callable
         Returns where a row stands in the file, for messages: "line 3".
 

@@ -46,7 +46,7 @@ def check_table_target(path: str | os.PathLike[str], suffixes: tuple[str, ...] =
     path : path-like
         The file.
     suffixes : tuple of str
-        What its name may end in.
+        Allowed ends of the file name.
 
     Raises
     ------

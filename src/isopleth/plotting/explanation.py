@@ -30,7 +30,7 @@ def plot_explanation(explanation: Any, row: int = 0, ax: Axes | None = None) -> 
     row : int, default=0
         Number of the row among those explained; negative numbers count from the end.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; None makes a figure without pyplot, so that no window opens and no display is needed.
+        Axes to draw on. None makes a figure without pyplot, so that no window opens and no display is needed.
 
     Returns
     -------
@@ -87,8 +87,8 @@ def _draw_bars(axes: Axes, explanation: Any, row: int, chosen: np.ndarray) -> No
     axes.invert_yaxis()
     axes.spines[["top", "right"]].set_visible(False)
     if len(chosen):
-        room = max(0.3, 1.0 - _LETTER * (2 + max(map(len, moves))))
-        axes.set_xlim(0.0, explanation.rise[row][chosen[0]] / room)
+        width = max(0.3, 1.0 - _LETTER * (2 + max(map(len, moves))))
+        axes.set_xlim(0.0, explanation.rise[row][chosen[0]] / width)
     else:
         axes.text(
             0.5, 0.5, "no column alone makes the row less unlikely", transform=axes.transAxes, ha="center", va="center"

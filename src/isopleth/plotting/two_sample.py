@@ -43,7 +43,7 @@ def plot_two_samples(result: Any, names: Any = None, labels: Any = ("X", "Y")) -
     names : sequence of str, optional
         Names of the columns; by default those of the result.
     labels : sequence of two str, default=("X", "Y")
-        What the samples are called.
+        Names of the samples.
 
     Returns
     -------

@@ -93,7 +93,7 @@ class Rows:
     folds : int
         The number of folds.
     backend : Backend
-        Where fits run that are too large for one core.
+        Backend on which fits run that are too large for one core.
     """
 
     values: np.ndarray
@@ -382,7 +382,7 @@ def held_out_terms(
     bases, regularizers : sequences
         Bases and regularizers to fit with.
     backend : Backend
-        Where the fits run.
+        Backend on which the fits run.
     """
     samples, held = z[~fold], z[fold]
     path = FitPath(space, backend.array(samples), backend.array(weights[~fold]), regularizers, bases=len(bases))

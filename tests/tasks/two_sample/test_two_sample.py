@@ -196,12 +196,11 @@ def test_names_of_columns_come_along():
     assert two_sample_test(X, Y, **FEW).witness.columns() == ["income"]
     with pytest.raises(InputError, match="Y lacks 'income' and X lacks 'height'; choose columns that both have"):
         two_sample_test(X, Y.rename(columns={"income": "height"}), **FEW)
-    with pytest.raises(InputError, match="same columns in another order"):
-        two_sample_test(X, Y[["income", "age"]], **FEW)
+    assert repr(two_sample_test(X, Y[["income", "age"]], **FEW)) == repr(two_sample_test(X, Y, **FEW))
     with pytest.raises(InputError, match="X lacks '2'"):
         two_sample_test(X.set_axis([0, 1], axis=1), Y.set_axis([0, 2], axis=1), **FEW)
-    Y.loc[3, "income"] = np.nan
-    with pytest.raises(InputError, match=r"Y contains NaN in 'income' \(1 row\)"):
+    Y.loc[3, "income"] = np.inf
+    with pytest.raises(InputError, match=r"Y contains inf in 'income' \(1 row\)"):
         two_sample_test(X, Y, **FEW)
 
 
@@ -296,8 +295,8 @@ def test_wrong_parameters(changed, message):
 def test_wrong_samples():
     with pytest.raises(ValueError, match="features"):
         two_sample_test(normal(9, 2), normal(9, 3), **FEW)
-    with pytest.raises(InputError, match="X contains NaN"):
-        two_sample_test([[np.nan]], [[1.0]], **FEW)
+    with pytest.raises(InputError, match="X contains inf"):
+        two_sample_test([[np.inf]], [[1.0]], **FEW)
 
 
 def test_the_interval_uses_some_rows_of_many(monkeypatch):

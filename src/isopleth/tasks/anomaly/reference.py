@@ -34,7 +34,7 @@ class ReferenceDensity:
     centers : ndarray of shape (m, d)
         Distinct rows, divided by the scale.
     copies : ndarray of shape (m,)
-        How often each occurs.
+        Number of times each row occurs.
     number : ndarray of int
         Index among the centres of each distinct training row; NEW for rows that were not drawn.
     width : float
@@ -65,7 +65,7 @@ class ReferenceDensity:
         density : ReferenceDensity
             The rule.
         surprises : ndarray of shape (m, 1)
-            Its :meth:`surprises` of the distinct training rows.
+            Result of its :meth:`surprises` for the distinct training rows.
         """
         filler = None
         training = table

@@ -53,7 +53,7 @@ class PooledRule:
         rule : PooledRule
             The rule.
         surprises : ndarray of shape (m, 3)
-            Its :meth:`surprises` of the distinct training rows.
+            Result of its :meth:`surprises` for the distinct training rows.
         """
         operations = float(table.rows.size) * (100.0 + table.rows.shape[1])
         ellipsoid = interruptible(operations, Ellipsoid.fit, table, limits)

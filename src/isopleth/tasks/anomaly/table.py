@@ -123,7 +123,7 @@ class TrainingTable:
     rows : ndarray of shape (m, d)
         Distinct rows, in lexical order, NaN where a cell is missing.
     copies : ndarray of shape (m,)
-        How often each occurs.
+        Number of times each row occurs.
     place : ndarray of shape (n,), int
         Index among the distinct rows of each original row.
     weights : ndarray of shape (m,)

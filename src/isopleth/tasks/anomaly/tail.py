@@ -37,7 +37,7 @@ class Tail:
     width : float
         Scale of the fitted tail; 0 if all values are equal and there is no tail to fit.
     shape : float
-        Its shape.
+        Shape parameter of the tail.
     """
 
     law: Shares
