@@ -47,6 +47,8 @@ class Findings:
         Whether rows of text files are numbered beside their lines.
     rows_behind : int, optional
         Number of rows that the p-values are estimated from.
+    known : ndarray of shape (n,), bool, optional
+        Rows that are known to be anomalies, for the picture.
     """
 
     table: Table
@@ -58,6 +60,7 @@ class Findings:
     explained_rows: np.ndarray | None = None
     row_numbers: bool = False
     rows_behind: int | None = None
+    known: np.ndarray | None = None
 
     @property
     def flagged(self) -> np.ndarray:

@@ -55,7 +55,7 @@ class Outputs:
         if self.figure:
             with matched_columns():
                 drawn = _drawn(findings.table, detector)
-            figure = plot_anomalies(*drawn, findings.scores, findings.p_values, findings.labels)
+            figure = plot_anomalies(*drawn, findings.scores, findings.p_values, findings.labels, findings.known)
         if self.rows:
             write_table(self.rows, findings.columns(), raw_text=self.raw_text)
         if self.model:
