@@ -57,7 +57,9 @@ class TestLeftPanel:
         X[:3] = [9.0, 9.0]
         known = np.arange(100) < 4
         left, right = drawn(X, [0, 1, 2, 50], known=known).axes
-        crosses = [dots for axes in (left, right) for dots in scattered(axes) if dots.get_label() == "known anomaly (4)"]
+        crosses = [
+            dots for axes in (left, right) for dots in scattered(axes) if dots.get_label() == "known anomaly (4)"
+        ]
         assert [len(dots.get_offsets()) for dots in crosses] == [4, 4]
         np.testing.assert_allclose(crosses[0].get_offsets(), X[:4])
         assert right.get_title(loc="left") == "3 of 4 known anomalies are flagged"

@@ -340,7 +340,10 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         new rows, which is conformal selection, and `p_values_`, those of the fitted tail, for the training rows.
         Of the rows selected, a share of at most about `fdr` is expected to be ordinary. For new rows that holds
         whatever the distribution of ordinary rows is, if the training rows are ordinary; for training rows it holds
-        as far as the fitted tail does.
+        as far as the fitted tail does. Ordinary means there: from the distribution of the bulk of the rows. Rows of
+        22 tables of ADBench that are selected at 0.1 are labelled ordinary in 42 % of the cases (mean over tables and
+        seeds with any), nearly all of them in two tables, whose most extreme rows are labelled so. In 17 of the 22
+        tables no row is selected.
 
         Parameters
         ----------
@@ -400,7 +403,9 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         anomalies: with g the density of the p-values, estimated as a falling one, the probability is
         :math:`\max(0, 1 - 1/g(p))`. Rows that p-values cannot tell from ordinary ones have the probability 0. It is the
         probability that the row does not come from the distribution of the bulk of the rows, as far as the fitted
-        tail of that distribution holds; a row may be as unlikely as that and be no anomaly to its owner.
+        tail of that distribution holds; a row may be as unlikely as that and be no anomaly to its owner. It is not
+        calibrated to labels: on 22 tables of ADBench, 49 % of the rows with a probability above 0.8 are labelled as
+        anomalies, and so are 12 % of those with a probability below 0.05.
 
         Parameters
         ----------
