@@ -107,14 +107,14 @@ def scored(X: pd.DataFrame, seed: int, ecod_of: Callable[[np.ndarray], np.ndarra
 
 def words(data: Path, seeds: int) -> None:
     """Print the mean AUC of each detector on each of the nine tables."""
-    rival = ecod()
+    other = ecod()
     means: dict[str, list[float]] = defaultdict(list)
     for name, ordinary in ORDINARY.items():
         table = pd.read_csv(data / "mixed" / f"{name}.csv", keep_default_na=False, na_values=[""])
         auc = defaultdict(list)
         for seed in range(seeds):
             X, y = task(table, ordinary, seed)
-            for method, scores in scored(X, seed, rival).items():
+            for method, scores in scored(X, seed, other).items():
                 auc[method].append(100.0 * roc_auc_score(y, scores))
         if not means:
             print(f"nine tables with words and gaps, {seeds} seeds, mean AUC")

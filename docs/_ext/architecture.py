@@ -19,7 +19,8 @@ LAYERS = [
         "torch": ("functions with gradients", 7 / 8),
     },
     {"difference": ("differences of densities", 1 / 3)},
-    {"density": ("densities", 1 / 3), "score": ("gradients of log densities", 2 / 3)},
+    {"density": ("densities", 1 / 3)},
+    {"score": ("gradients of log densities", 2 / 3)},
     {
         "expansion": ("a fitted function", 1 / 4),
         "solvers": ("coefficients", 2 / 4),

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Array, Backend, to_numpy
 from isopleth.density.bounds import Bounds
+from isopleth.density.debias import Drift, moved
 from isopleth.density.fitted import FrameDensity
 from isopleth.density.search import Fit, Search, run_search
 from isopleth.entry import Table, column_names, enter, varying_columns, warn_few_rows
@@ -79,6 +80,10 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         """Draw the random numbers of a fit, once for all densities that it fits; most estimators need none."""
         return
 
+    def _drift(self, rows: np.ndarray, weights: np.ndarray) -> Drift | None:
+        """Return the score of centred rows, if these are moved by it before the fit."""
+        return None
+
     def _rules(self) -> Mapping[str, Rule]:
         """Return the rules that `length_scale` may name."""
         return RULES
@@ -128,9 +133,10 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         self._refuse(kernel)
         self._draw_random(kernel)
         warn_few_rows(len(rows), frame.dim, stacklevel=4)
-        scale, unit = self._choose_length_scale(kernel, frame.centre(rows), weights, keep, backend)
+        drift = self._drift(frame.centre(rows), weights)
+        scale, unit = self._choose_length_scale(kernel, frame.centre(rows), weights, keep, backend, drift)
         frame = frame.scaled(scale)
-        z = frame.enter(rows)
+        z = frame.enter(rows) if drift is None else moved(frame.enter(rows), drift.at_rows, scale)
         density, report = self._fit_frame(kernel, backend.array(z), backend.array(weights))
         self._set_fit(kernel, frame, bounds, unit, report)
         self._keep(density, X, place, z, weights)
@@ -151,7 +157,13 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
             setattr(self, name, value)
 
     def _choose_length_scale(
-        self, kernel: Kernel, rows: np.ndarray, weights: np.ndarray, keep: np.ndarray, backend: Backend
+        self,
+        kernel: Kernel,
+        rows: np.ndarray,
+        weights: np.ndarray,
+        keep: np.ndarray,
+        backend: Backend,
+        drift: Drift | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the length scale and the unit of each kept column."""
         search = self.length_scale if isinstance(self.length_scale, Search) else None
@@ -161,7 +173,7 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         if search is not None:
             fit, workers = self._parallel_fits(backend, len(rows), kernel.bound_dim)
             self.search_path_ = run_search(
-                search, kernel, rows, weights, scale, unit, fit, workers, getattr(self, "verbose", False)
+                search, kernel, rows, weights, scale, unit, fit, workers, getattr(self, "verbose", False), drift
             )
             scale = self.search_path_.best_factor * scale
         return scale, unit
