@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import warnings
 from collections import Counter
@@ -135,7 +136,9 @@ def _without_cycles(kinds: TableColumns) -> tuple[Column, ...]:
     return tuple(replace(column, cycles=()) for column in kinds.columns)
 
 
-def read_kinds(path: Path, options: TableOptions, *, min_rows: int = 2, most: int | None = None) -> KindTable:
+def read_kinds(
+    path: Path, options: TableOptions, *, min_rows: int = 2, most: int | None = None, silent: bool = False
+) -> KindTable:
     """Read the columns of a table that a command uses, words, times and missing cells included; say what is left out.
 
     Parameters
@@ -148,6 +151,8 @@ def read_kinds(path: Path, options: TableOptions, *, min_rows: int = 2, most: in
         Fewer rows than this are refused.
     most : int, optional
         Read the first rows only.
+    silent : bool, default=False
+        Whether the caller says what is left out.
 
     Raises
     ------
@@ -162,7 +167,8 @@ def read_kinds(path: Path, options: TableOptions, *, min_rows: int = 2, most: in
     else:
         kinds = _decided(path, frame, options)
         _refuse_typos(path, frame, kinds, options)
-        _say_kinds(frame, kinds)
+        if not silent:
+            _say_kinds(frame, kinds)
         kinds = replace(kinds, columns=_without_cycles(kinds))
     return KindTable(data, frame.names, kinds, frame)
 
@@ -234,13 +240,13 @@ class KindRows:
             try:
                 encoded = self.kinds.encode(data, _missing(self.options))
             except InputError as error:
-                raise InputError(f"{self.path}: {_with_places(str(error), frame)}") from None
+                raise InputError(f"{self.path}: {with_places(str(error), frame)}") from None
             self.unseen.update({str(name): count for name, count in encoded.unseen.items()})
             codes = np.where(encoded.codes < 0, np.nan, encoded.codes)
             yield Block(np.column_stack([encoded.numeric, codes]), frame.lines)
 
 
-def _with_places(message: str, frame: Frame) -> str:
+def with_places(message: str, frame: Frame) -> str:
     """Rows of a file have lines, those of a frame are counted from 0."""
     return re.sub(r"\bin row (\d+)\b", lambda found: f"at {frame.place(int(found[1]))}", message)
 
@@ -327,7 +333,7 @@ def _decided(path: Path, frame: Frame, options: TableOptions) -> TableColumns:
             missing=_missing(options),
         )
     except InputError as error:
-        raise InputError(f"{path}: {_with_places(str(error), frame)}") from None
+        raise InputError(f"{path}: {with_places(str(error), frame)}") from None
 
 
 def _say_kinds(frame: Frame, kinds: TableColumns) -> None:
@@ -335,7 +341,7 @@ def _say_kinds(frame: Frame, kinds: TableColumns) -> None:
     if kinds.left_out or notes:
         say(kinds.summary(len(frame.data)))
     for note in notes:
-        say(_with_places(note, frame))
+        say(with_places(note, frame))
 
 
 def _refuse_typos(path: Path, frame: Frame, kinds: TableColumns, options: TableOptions) -> None:
@@ -346,9 +352,10 @@ def _refuse_typos(path: Path, frame: Frame, kinds: TableColumns, options: TableO
             continue
         note = next((note for note in kinds.notes if note.startswith(f"column {name!r} holds ")), None)
         if note:
-            cell = _with_places(note.partition(", and nearly")[0], frame)
+            cell = with_places(note.partition(", and nearly")[0], frame)
+            word = ast.literal_eval(cell.partition(" holds ")[2].rpartition(" at ")[0])
             raise InputError(
-                f"{path}: {cell}, and nearly all other cells are numbers; correct it, name it with `missing={[...]!r}`, or take "
+                f"{path}: {cell}, and nearly all other cells are numbers; correct it, name it with `missing={[word]!r}`, or take "
                 f"the column as categories with `categorical={[name]!r}`."
             )
 
@@ -413,11 +420,11 @@ def read_for_model(
     read = partial(read, decimal=options.decimal)
     if known is None or present is None:
         return _read_by_position(path, columns, expected, known, read)
-    _refuse_mismatch(path, known, present if columns is None else columns, chosen=columns is not None)
+    refuse_mismatch(path, known, present if columns is None else columns, chosen=columns is not None)
     return read(path, known, min_rows=1)
 
 
-def _refuse_mismatch(path: Path, names: list[str], offered: Sequence[str], *, chosen: bool) -> None:
+def refuse_mismatch(path: Path, names: list[str], offered: Sequence[str], *, chosen: bool) -> None:
     """Refuse missing columns. Other columns of the file are ignored; others that were chosen by name are refused."""
     there, known = set(offered), set(names)
     missing = [name for name in names if name not in there]

@@ -135,6 +135,8 @@ raw_text_option = click.option(
 def anomalies() -> None:
     """Show the least likely rows of FILE, a table (isopleth --help lists the formats).
 
+    The table may have words, times and missing cells; a line on standard error says what its columns were taken as.
+
     Each row is judged by the other rows of FILE. With --reference, the rows are judged by the rows of that table, which are
     known to be ordinary, and with --model by those that the model was fitted on.
     """
