@@ -5,9 +5,9 @@
 DIR holds a folder ``mixed`` with tables of the UCI repository, whose last column is a class, and one ``adbench`` with ADBench's
 classical sets.
 
-*words*: the rows of the ordinary class of nine tables, and a random 5 % of as many others, at least 3; all rows are scored without
-labels. The rivals get numbers filled with the mean, and words as indicators or as codes, all columns standardised; a missing
-word is a word of its own.
+*words*: the rows of the ordinary class of nine tables, and a random 5 % of as many others, at least 3; all rows are scored
+without labels. The other detectors get numbers filled with the mean, and words as indicators or as codes, all columns
+standardised; a missing word is a word of its own.
 
 *gaps*: the tables of :mod:`experiments.adbench`, 30 % of all cells removed at random after the split, in training and test rows.
 """
@@ -107,14 +107,14 @@ def scored(X: pd.DataFrame, seed: int, ecod_of: Callable[[np.ndarray], np.ndarra
 
 def words(data: Path, seeds: int) -> None:
     """Print the mean AUC of each detector on each of the nine tables."""
-    rival = ecod()
+    other = ecod()
     means: dict[str, list[float]] = defaultdict(list)
     for name, ordinary in ORDINARY.items():
         table = pd.read_csv(data / "mixed" / f"{name}.csv", keep_default_na=False, na_values=[""])
         auc = defaultdict(list)
         for seed in range(seeds):
             X, y = task(table, ordinary, seed)
-            for method, scores in scored(X, seed, rival).items():
+            for method, scores in scored(X, seed, other).items():
                 auc[method].append(100.0 * roc_auc_score(y, scores))
         if not means:
             print(f"nine tables with words and gaps, {seeds} seeds, mean AUC")

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from isopleth.torch import EntropyGradient, entropy_surrogate, mutual_information_surrogate  # noqa: E402
 from isopleth.torch import stacked_score as stacking  # noqa: E402
 
-ROOM = 2**30
+MEMORY = 2**30
 
 
 def samples(n, d, seed=0, dtype=torch.float64):
@@ -29,7 +29,7 @@ def rows_of(n, d, seed=0):
 
 
 def score_of(rows, **given):
-    return stacking.stacked_score(rows, None, ROOM, 1, **given)[0]
+    return stacking.stacked_score(rows, None, MEMORY, 1, **given)[0]
 
 
 def separated(n, d, seed):
@@ -87,7 +87,7 @@ def test_each_model_is_that_of_the_other_rows(n, dim):
     covariance = rows.T @ rows / n
     rho = float(stacking._shrinkage(rows, covariance, np.trace(covariance) / dim))
     values, divergences = stacking._elliptical(rows)
-    kernels = stacking._kernel_estimates(rows, tuple(range(1, 7)), ROOM, 1)
+    kernels = stacking._kernel_estimates(rows, tuple(range(1, 7)), MEMORY, 1)
     shapes = [(0.1 * rho, None), (rho, None), (1.0, None), (rho, 2.0)]
     for i in range(n):
         literal = [literal_elliptical(rows, i, *shape) for shape in shapes]
@@ -123,12 +123,12 @@ def test_weights_minimise_the_loss_over_nonnegative_ones(seed):
 def test_models_that_do_not_help_have_no_weight():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(500, 3))
-    _, stack, models = stacking.stacked_score(x, None, ROOM, 1)
+    _, stack, models = stacking.stacked_score(x, None, MEMORY, 1)
     shares = stack.weights * models.sizes
     assert shares[:4].sum() > 0.9 * shares.sum()
     kept = stack.without_negligible(models)
     assert len(kept.kernels) < 6
-    again = stacking.stacked_score(x, kept, ROOM, 1)[0]
+    again = stacking.stacked_score(x, kept, MEMORY, 1)[0]
     np.testing.assert_allclose(again, score_of(x), rtol=1e-3, atol=1e-3)
 
 
@@ -175,8 +175,8 @@ class Waits(TorchDispatchMode):
 def test_torch_has_the_same_scores_and_never_waits_for_a_device():
     x = rows_of(70, 5)
     with Waits():
-        got, stack, _ = stacking.stacked_score(torch.as_tensor(x), None, ROOM, 1)
-        kept, _, _ = stacking.stacked_score(torch.as_tensor(x), stack, ROOM, 1)
+        got, stack, _ = stacking.stacked_score(torch.as_tensor(x), None, MEMORY, 1)
+        kept, _, _ = stacking.stacked_score(torch.as_tensor(x), stack, MEMORY, 1)
     np.testing.assert_allclose(got.numpy(), score_of(x), rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(kept.numpy(), got.numpy(), rtol=1e-12)
     with pytest.raises(AssertionError, match="waits"), Waits():

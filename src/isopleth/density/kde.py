@@ -30,10 +30,13 @@ class KDE(KernelDensity):
     ----------
     kernel : {"gaussian", "laplacian", "matern32", "matern52", "matern72"} or Kernel, default="gaussian"
         The kernel. It must have a finite integral and no negative values.
-    length_scale : float, array of shape (n_features,), "scott", "median" or Search, default="scott"
+    length_scale : float, array of shape (n_features,), "scott", "median", "leave_one_out" or Search, default="scott"
         Length scale, one for all columns or one for each column, in the units of the data, or of their logarithms or logits for
         columns with `bounds`. "scott" follows the standard deviation of each column and the number of rows, "median" is
-        the median distance of at most 1,000 distinct rows, and a :class:`~isopleth.Search` takes the best of a grid.
+        the median distance of at most 1,000 distinct rows, and a :class:`~isopleth.Search` takes the best of a
+        grid. "leave_one_out" finds a scale for each column, categories included unless `category_scale` has numbers, by the
+        leave-one-out likelihood of a kernel density estimate of at most 500 rows; it needs a kernel that is a product over
+        columns.
     bounds : None, dict or sequence, optional
         Bounds of columns: a dict from names or numbers of columns to pairs (low, high), or one pair for each column; None
         is an open end. A column with a lower bound is fitted as :math:`\log(x - low)`, one with an upper bound as

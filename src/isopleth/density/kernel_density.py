@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from copy import copy
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, cast
 
@@ -20,15 +21,17 @@ from isopleth.density.column_density import ColumnDensity
 from isopleth.density.column_fit import ColumnFit
 from isopleth.density.estimator import DensityEstimator
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
+from isopleth.density.recording import Recording
 from isopleth.density.sampling import density_target
 from isopleth.density.search import Fit, Search
 from isopleth.density.table_density import TableDensity
-from isopleth.density.table_fit import factor_of, fit_table, product_factor
+from isopleth.density.table_fit import LEAVE_ONE_OUT, factor_of, fit_table, leave_one_out_rule, product_factor
 from isopleth.entry import Table, column_names, enter, on_host
 from isopleth.errors import InputError
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import get_kernel
 from isopleth.kernels.product import ColumnKernel
+from isopleth.length_scales import Rule
 from isopleth.operators.threads import effective_n_jobs
 from isopleth.operators.tiles import HOST_TILE, SCRATCH_TILES, scratch
 from isopleth.rows import folds_of
@@ -64,6 +67,12 @@ class KernelDensity(DensityEstimator):
         tags.input_tags.allow_nan = tags.input_tags.categorical = self._takes_kinds()
         return tags
 
+    def _rules(self) -> Mapping[str, Rule]:
+        factor = factor_of(get_kernel(self.kernel))
+        if factor is None:
+            return super()._rules()
+        return {**super()._rules(), LEAVE_ONE_OUT: leave_one_out_rule(factor, self._density_type is RootDensity)}
+
     def _takes_kinds(self) -> bool:
         """Tell whether words and missing cells can be fitted."""
         return self._is_product()
@@ -94,6 +103,7 @@ class KernelDensity(DensityEstimator):
             "_table_columns",
             "_points",
             "_filled",
+            "_recording",
             "_constants",
             "_library",
             "category_scale_",
@@ -130,14 +140,18 @@ class KernelDensity(DensityEstimator):
         if not self._takes_kinds() and (self.categorical is not None or is_table_of_kinds(X)):
             self._refuse_kinds()
         table = enter(self, X, sample_weight, reset=True, min_samples=2)
-        if table.columns is None and not table.missing.any():
-            return self._fit_table(self._reduce(table))
-        self._fit_kinds(table)
         self._library = library_of(X)
+        if table.columns is None and not table.missing.any():
+            if self._is_product():
+                self._recording = Recording.of(X, self._number_columns(), table.rows, table.weights)
+            return self._fit_table(self._reduce(table))
+        donors = self._fit_kinds(table)
+        recording = Recording.of(X, table.columns or self._number_columns(), table.rows, table.weights)
+        self._recording = recording if donors is None else recording.with_gaps(*donors)
         return table.finish(self)
 
-    def _fit_kinds(self, table: Table) -> None:
-        """Fit a table with words or missing cells."""
+    def _fit_kinds(self, table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """Fit a table with words or missing cells; return rows with their gaps, as :class:`TableFit` has them."""
         columns = table.columns or self._number_columns()
         names = [str(name) for name in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None
         all_bounds = Bounds.of(self.bounds, column_names(self), names)
@@ -162,7 +176,11 @@ class KernelDensity(DensityEstimator):
             self._fit_columns,
         )
         self._kernel, self._frame, self._bounds = found.kernel, found.frame, found.bounds
-        self._points, self._filled, self._constants = found.fit.density.centers, found.fit.filled, found.constants
+        self._points, self._filled, self._constants = (
+            found.fit.density.centers,
+            found.fit.density.filled,
+            found.constants,
+        )
         if found.path is not None:
             self.search_path_ = found.path
         if found.weights is not None:
@@ -177,6 +195,7 @@ class KernelDensity(DensityEstimator):
         density = self._table_density(columns, found.fit.density)
         self.centers_[:, places] = density._rows(self._points)
         self.log_normalizer_ = found.fit.density.log_normalizer + found.frame.log_volume
+        return found.donors
 
     def _number_columns(self) -> TableColumns:
         """Return the columns of a table of numbers."""
@@ -203,21 +222,26 @@ class KernelDensity(DensityEstimator):
         columns = columns or getattr(self, "_table_columns", None) or self._number_columns()
         if self._of_kinds:
             if density is None:
-                density = self._column_density(cast(ColumnKernel, self._kernel), self._points)
-            library = getattr(self, "_library", None)
-            return TableDensity(density, columns, self._frame, self._bounds, self._constants, library, self._filled)
+                density = self._column_density(cast(ColumnKernel, self._kernel), self._points, self._filled)
+            library, recording = self._library, getattr(self, "_recording", None)
+            return TableDensity(density, columns, self._frame, self._bounds, self._constants, library, recording)
         factor = product_factor(self._kernel, "a question about some of the columns or about missing cells")
         centers = to_numpy(self.centers_)
         density = self._column_density(
             ColumnKernel(self._frame.dim, factor), self._frame.enter(self._bounds.enter(centers))
         )
         constants = np.where(self._frame.keep, np.nan, centers[0])
-        return TableDensity(density, columns, self._frame, self._bounds, constants)
+        recording = getattr(self, "_recording", None)
+        return TableDensity(density, columns, self._frame, self._bounds, constants, None, recording)
 
-    def _column_density(self, kernel: ColumnKernel, points: np.ndarray) -> ColumnDensity:
+    def _column_density(
+        self, kernel: ColumnKernel, points: np.ndarray, filled: np.ndarray | None = None
+    ) -> ColumnDensity:
         squared = self._density_type is RootDensity
         coefficients = np.asarray(to_numpy(self.dual_coef_))
-        return ColumnDensity(kernel, points, coefficients, squared, memory_limit=self.memory_limit, n_jobs=self.n_jobs)
+        return ColumnDensity(
+            kernel, points, coefficients, squared, None, filled, memory_limit=self.memory_limit, n_jobs=self.n_jobs
+        )
 
     def _by_columns(self, table: Table) -> bool:
         """Tell whether rows need the density of a table: for words, missing cells and kernels that are not radial."""
@@ -453,8 +477,14 @@ class KernelDensity(DensityEstimator):
         held_out += self._log_slope(numbers) - self._frame.log_volume
         return weighted_quantile(held_out, weights, q)
 
-    def sample(self, n_samples: int = 1, given: Mapping[Any, Any] | None = None, random_state: Any = None) -> Any:
-        """Draw independent rows from the density exactly.
+    def sample(
+        self,
+        n_samples: int = 1,
+        given: Mapping[Any, Any] | None = None,
+        random_state: Any = None,
+        as_recorded: bool | str = False,
+    ) -> Any:
+        """Draw independent rows from the density.
 
         Parameters
         ----------
@@ -464,6 +494,12 @@ class KernelDensity(DensityEstimator):
             Values that some columns have in every row, by name or number: draws from :meth:`conditional`.
         random_state : int, RandomState or None
             Seed.
+        as_recorded : bool or "complete", default=False
+            Whether the rows look like those of the fit. By default they are exact draws from the density, without gaps.
+            With True, every column has the distribution that it has in the table: range, decimals, values that many rows
+            share, and shares of words. Cells are missing about as often and in the same patterns (with "complete" none is), and
+            the result is a frame of the library of the training rows, with the types of their columns. This needs a kernel that
+            is a product over columns.
 
         Returns
         -------
@@ -485,6 +521,9 @@ class KernelDensity(DensityEstimator):
         check_is_fitted(self, "log_normalizer_")
         if isinstance(n_samples, bool) or not isinstance(n_samples, Integral) or n_samples < 1:
             raise InputError(f"n_samples = {n_samples!r}: expected a whole number of rows, at least 1.")
+        if as_recorded:
+            density = replace(self._table_density(), library=self._library)
+            return density.sample(n_samples, given, random_state, as_recorded)
         if self._of_kinds or given is not None or self._kernel.by_columns:
             drawn = self._table_density().sample(n_samples, given, random_state)
             return Backend.of(self.dual_coef_).array(drawn)

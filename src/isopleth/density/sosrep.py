@@ -39,10 +39,13 @@ class SOSREP(KernelDensity):
     ----------
     kernel : {"gaussian", "laplacian", "matern32", "matern52", "matern72", "imq", "sdo"} or Kernel, default="gaussian"
         The kernel. Its square must be integrable; the square of "imq" is integrable in one column only.
-    length_scale : float, array of shape (n_features,), "scott", "median" or Search, default="scott"
+    length_scale : float, array of shape (n_features,), "scott", "median", "leave_one_out" or Search, default="scott"
         Length scale, one for all columns or one for each column, in the units of the data, or of their logarithms or logits for
         columns with `bounds`. "scott" follows the standard deviation of each column and the number of rows, "median" is
-        the median distance of at most 1,000 distinct rows, and a :class:`~isopleth.Search` takes the best of a grid.
+        the median distance of at most 1,000 distinct rows, and a :class:`~isopleth.Search` takes the best of a
+        grid. "leave_one_out" finds a scale for each column, categories included unless `category_scale` has numbers, by the
+        leave-one-out likelihood of a kernel density estimate of at most 500 rows; it needs a kernel that is a product over
+        columns.
     bounds : None, dict or sequence, optional
         Bounds of columns: a dict from names or numbers of columns to pairs (low, high), or one pair for each column; None
         is an open end. A column with a lower bound is fitted as :math:`\log(x - low)`, one with an upper bound as
@@ -198,7 +201,7 @@ class SOSREP(KernelDensity):
         found = fit_root(
             kernel, z, weights, solver=self.solver, tol=self.tol, memory_limit=self.memory_limit, n_jobs=self.n_jobs
         )
-        most = self.tol if found.filled is None else 1e4 * self.tol
+        most = self.tol if found.density.filled is None else 1e4 * self.tol
         if not found.residual <= most:
             warnings.warn(
                 f"the residual {found.residual:.1e} is above {most:g} after {found.n_iter} passes; a smaller length_scale or a "

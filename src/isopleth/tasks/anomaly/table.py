@@ -159,7 +159,7 @@ class TrainingTable:
 
     @property
     def has_gaps(self) -> bool:
-        """Whether any cell is missing."""
+        """True if any cell is missing."""
         return bool(self.gaps.any())
 
     def filled(self, rows: np.ndarray) -> TrainingTable:
