@@ -11,11 +11,11 @@ Exact draws from a density, and draws by Markov chains from a score.
 import matplotlib.pyplot as plt
 from sklearn.datasets import make_moons
 
-from isopleth import SOSREP, KernelScore
+from isopleth import SOSREP, KernelScore, Search
 from isopleth.sampling import sample
 
 rows, _ = make_moons(500, noise=0.08, random_state=0)
-density = SOSREP(kernel="matern52", length_scale=0.3).fit(rows)
+density = SOSREP(kernel="matern52", length_scale=Search()).fit(rows)
 score = KernelScore().fit(rows)
 chains = sample(score, 500, random_state=0)
 
