@@ -50,6 +50,7 @@ MISSING = {
     "fit": ["none.csv", "--out", "m"],
     "monitor": ["--reference", "none.csv"],
     "prior": ["none.csv", "none.csv", "--target", "x"],
+    "sample": ["none.csv", "-n", "5", "--out", "o.csv"],
     "score": ["none", "none.csv", "--out", "o.csv"],
 }
 
