@@ -162,7 +162,7 @@ def _kinds_of(estimator: BaseEstimator, X: Any, also: Any = None) -> TableColumn
     if not named and not any(map(is_table_of_kinds, tables)):
         return None
     # A frame of numbers is taken as it is; identifiers are looked for where there are words or times too.
-    as_it_is = all(map(holds_numbers_only, tables))
+    as_it_is = all(map(holds_numbers_only, tables)) or getattr(estimator, "_kinds_are_decided", False)
     names = frame_names(X)
     if names is not None:  # a frame may be asked for by number too, unless that is a name
         named = [

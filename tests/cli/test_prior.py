@@ -52,7 +52,7 @@ def test_shares_are_those_of_the_estimator_whatever_the_order_of_the_columns(tra
     assert result.stderr == ""
     expected = ClassPriorEstimator(random_state=0).fit(X, Y).estimate(NEW)
     lines = result.stdout.splitlines()
-    assert lines[0] == "80 rows without labels, 60 with; 3 columns"
+    assert lines[0] == "80 rows without labels, 60 with; 3 columns: 3 numbers"
     assert lines[2].split() == ["share", "95%", "interval", "class"]
     assert lines[3].split() == [
         f"{expected.priors[0]:.3f}",
@@ -140,9 +140,13 @@ class TestRefusals:
     def test_words_besides_the_target(self, train, test):
         head, *rows = train.read_text().splitlines()
         train.write_text("\n".join([f"name,{head}", *(f"{'xy'[i % 2]},{row}" for i, row in enumerate(rows))]) + "\n")
-        message = refused(train, test, "--target", "kind")
-        assert "no numbers in column 'name'; leave it out with --exclude name." in message
+        assert "test.csv lacks 'name' of the model's columns" in run(train, test, "--target", "kind").stderr
         assert run(train, test, "--target", "kind", "--exclude", "name").exit_code == 0
+        head, *rows = test.read_text().splitlines()
+        test.write_text("\n".join([f"{head},name", *(f"{row},{'xy'[i % 2]}" for i, row in enumerate(rows))]) + "\n")
+        result = run(train, test, "--target", "kind")
+        assert result.exit_code == 0, result.output
+        assert ": 3 numbers, 1 category" in result.stdout.splitlines()[0]
 
     def test_one_class(self, train, test):
         train.write_text(train.read_text().replace(",bad,", ",good,"))
