@@ -18,10 +18,10 @@ def test_without_a_device_it_says_so_and_nothing_else(tmp_path, capsys):
 def test_each_part_measures_and_holds_against_literal_sums():
     head, (products, fit, scores) = gpu.measured("cpu", quick=True)
     assert "Quick run" in head[-1]
-    told = {row[0]: row for row in products.rows}
+    by_name = {row[0]: row for row in products.rows}
     for name in ("isopleth", "isopleth, two sets of points", "torch, whole matrix", "torch, differences (b, m, d)"):
-        assert float(told[name][3]) < 1e-6
-        assert float(told[name][2]) > 0.0
+        assert float(by_name[name][3]) < 1e-6
+        assert float(by_name[name][2]) > 0.0
     assert float(fit.rows[0][3]) <= 1e-6
     assert float(fit.rows[0][4]) <= 2e-6
     assert float(scores.rows[0][2]) < 1e-9

@@ -20,7 +20,7 @@ LAYERS = [
     },
     {"difference": ("differences of densities", 1 / 3)},
     {"density": ("densities", 1 / 3), "score": ("gradients of log densities", 2 / 3)},
-    {"expansion": ("a fitted function", 1 / 3), "solvers": ("coefficients", 2 / 3)},
+    {"expansion": ("a fitted function", 1 / 4), "solvers": ("coefficients", 2 / 4), "sampling": ("Markov chains", 3 / 4)},
     {"operators": ("sums over points, in tiles", 0.5)},
     {"kernels": ("similarity of points", 0.5)},
 ]
@@ -38,6 +38,7 @@ SHARED = {
     "parts": "rows in parts",
     "first_pass": "moments and a sample",
     "streaming": "partial fits",
+    "progress": "progress bars",
     "io": "files",
     "datasets": "example data",
     "errors": "exceptions, warnings",

@@ -134,6 +134,7 @@ _SUBPACKAGES = frozenset(
         "kernels",
         "operators",
         "plotting",
+        "sampling",
         "score",
         "solvers",
         "tasks",

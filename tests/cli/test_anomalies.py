@@ -200,7 +200,7 @@ class TestFiles:
             raise OSError(errno.ENOSPC, "No space left on device")
 
         monkeypatch.setattr(os, "fsync", fail)
-        assert "no room" in refused("anomalies", file, "--out", tmp_path / "out.csv")
+        assert "no space" in refused("anomalies", file, "--out", tmp_path / "out.csv")
         assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
 
 
@@ -509,7 +509,7 @@ def in_shell(arguments):
 
 
 class TestProcess:
-    """What only a real process can show."""
+    """Tests that need a real process."""
 
     def start(self, *arguments, code="from isopleth.cli import main; main()"):
         return subprocess.Popen(

@@ -280,7 +280,7 @@ def start(reference, state, out):
 
 
 def send(process, content, *, to_the_end):
-    """The stream in small pieces; only the last run is told that it ends."""
+    """The stream in small pieces; only the last run reads its end."""
     with suppress(BrokenPipeError):
         for begin in range(0, len(content), 700):
             process.stdin.write(content[begin : begin + 700])

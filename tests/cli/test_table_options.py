@@ -1,4 +1,4 @@
-"""Which columns of a file the commands use, and what they say of it."""
+"""Columns of a file that the commands use, and their messages about them."""
 
 from __future__ import annotations
 

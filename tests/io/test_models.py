@@ -53,7 +53,7 @@ def rewrite(path, member, change):
 
 
 class Keeper(BaseEstimator):
-    """Not of the library: its types are strange to a model file."""
+    """A class outside the library, whose type a model file must not name."""
 
     def __init__(self, kept=None):
         self.kept = kept

@@ -32,7 +32,7 @@ def scattered(axes) -> list:
 
 
 def rings(axes) -> np.ndarray:
-    """Where the ringed rows are."""
+    """Positions of the ringed rows."""
     return next(dots.get_offsets().data for dots in scattered(axes) if dots.get_sizes().tolist() == [70.0])
 
 

@@ -27,7 +27,7 @@ def folder(tmp_path_factory):
 
 
 def ended(work):
-    """What `work` returns, or the sentence with which it refuses."""
+    """Return the result of `work`, or the sentence of its error."""
     try:
         return work()
     except InputError as error:

@@ -306,10 +306,10 @@ def prior() -> None:
 def score() -> None:
     """Write the answers of MODEL for each row of FILE, a table in .csv, .tsv, .parquet or .npy that may be larger than memory.
 
-    RESULT has for each row its line in FILE (its number where FILE has no lines) and log_density of a density; score, p_value
-    and label (1: flagged) of a detector; of a score its vector, with d_ before the names of the columns; difference of the
-    densities of two samples. An .npy file has the answers alone. Until all are there, they are kept in RESULT.partial; with
-    --resume an interrupted run gives the same bytes in the end.
+    RESULT has the line of each row in FILE, or its number if FILE has no lines, and the answers of the model. A density has
+    log_density. A detector has score, p_value and label (1: flagged). A score has a vector, with d_ before the names of the
+    columns. A difference of densities has difference. An .npy file has the answers alone. During a run the answers are stored in
+    RESULT.partial; with --resume an interrupted run gives the same bytes in the end.
     """
 
 

@@ -111,8 +111,7 @@ def explained(detector: AnomalyDetector, findings: Findings, top: int, *, flagge
         The findings, with an explanation.
     """
     found = int(findings.flagged.sum())
-    # Flagged rows are the least likely ones, so that the first in this order are all that is wanted; a detector takes no
-    # fewer rows than one.
+    # Flagged rows are the least likely ones, so they come first in this order. A detector needs at least one row.
     rows = findings.order[: max(top, min(found, MOST_FLAGGED) if flagged else 0, 1)]
     if flagged and len(rows) < found:
         say(f"of {found:,} flagged rows the {len(rows):,} least likely are explained; a larger --top explains more.")

@@ -276,7 +276,7 @@ def _label(name: str) -> str:
 
 _SOURCE = Path("standard input")
 _BYTES = 2**16
-# Bytes of a line: a longer one is no row, and would fill the memory.
+# Longest line in bytes. A longer one is refused, because it would fill the memory.
 _LONGEST = 2**24
 
 _DELIMITERS = ("\t", ";", ",")

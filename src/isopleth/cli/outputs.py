@@ -17,7 +17,7 @@ from isopleth.plotting import check_figure_target, plot_anomalies, save_figure
 
 @dataclass(frozen=True)
 class Outputs:
-    """Paths of the files to write, None where not asked for, and whether text in CSV is left as it is."""
+    """Paths of the files to write, None for those that are not requested, and whether text in CSV is left as it is."""
 
     rows: Path | None = None
     model: Path | None = None
@@ -25,7 +25,7 @@ class Outputs:
     raw_text: bool = False
 
     def check(self, inputs: dict[str, Path | None]) -> None:
-        """Refuse files that cannot be written, or that would replace another file of the same run.
+        """Check that files can be written and do not replace another file of the same run.
 
         Parameters
         ----------
@@ -47,7 +47,7 @@ class Outputs:
 
     def write(self, findings: Findings, detector: BaseEstimator) -> None:
         """Write the requested files, each completely or not at all."""
-        # Drawn first: a table that cannot be drawn leaves no other files behind an error.
+        # Draw first, so that an error in drawing leaves no other files.
         table = findings.table
         picture = (table.values, table.names, findings.scores, findings.p_values, findings.labels)
         figure = plot_anomalies(*picture) if self.figure else None

@@ -56,7 +56,7 @@ def prior(
         with naming_columns(labelled.names), matched_columns():
             priors = estimator.estimate(rows_of(table), level)
         stage("writing")
-        # Drawn first: what cannot be drawn leaves no other file behind an error.
+        # Draw first, so that an error in drawing leaves no other file.
         figure = cast("Figure", plot_class_priors(priors).figure) if plot else None
         if out:
             write_table(out, {name: np.array(column) for name, column in priors.to_dict().items()}, raw_text=raw_text)

@@ -39,7 +39,7 @@ class Program(click.Group):
         except click.ClickException as error:
             say(error.format_message())
             return INTERRUPTED_CODE if isinstance(error, _Interrupted) else _WRONG_INPUT
-        except click.Abort:  # what click makes of an interrupt between the steps below
+        except click.Abort:  # click raises it for an interrupt between the steps below
             say(INTERRUPTED)
             return INTERRUPTED_CODE
         return code if isinstance(code, int) else 0
@@ -63,7 +63,7 @@ def _failures_as_sentences() -> Iterator[None]:
     except KeyboardInterrupt as error:  # some say what can be resumed
         raise _Interrupted(str(error) or INTERRUPTED) from None
     except BrokenPipeError:
-        raise  # click ends quietly: whoever read the output has seen enough
+        raise  # click ends without a message, because nobody reads the output any more
     except OSError as error:
         raise click.ClickException(_sentence(error)) from error
     except (InputError, MissingExtraError, ValueError) as error:

@@ -57,10 +57,10 @@ class ColumnFit:
     density : ColumnDensity
         The density.
     residual : float
-        For complete rows :math:`\max_i |\alpha_i (K\alpha)_i/w_i - 1|`. With gaps, where coefficients may be 0, the residual of
-        the optimality (KKT) conditions: with N and D the two sides of the equation
-        :math:`\alpha_i (D_i - N_i) = 0`, of sum 1 over i each, the larger one of :math:`\max_i N_i/D_i - 1` and
-        :math:`m \max_i |\alpha_i (D_i - N_i)|`.
+        For complete rows :math:`\max_i |\alpha_i (K\alpha)_i/w_i - 1|`. With gaps, where coefficients may be 0, it is the
+        residual of the optimality (KKT) conditions, the larger one of :math:`\max_i N_i/D_i - 1` and
+        :math:`m \max_i |\alpha_i (D_i - N_i)|`. N and D are the two sides of :math:`\alpha_i (D_i - N_i) = 0`, where
+        :math:`\sum_i \alpha_i N_i = 1` and, at the solution, :math:`\sum_i \alpha_i D_i = 1`.
     n_iter : int
         Number of products with the matrices, or of passes over the rows.
     objective : list of float
@@ -397,9 +397,9 @@ def fit_mixture(
 
     A complete row has its weight as its coefficient. The weight of a row with gaps is divided among the complete rows in
     proportion to their kernels at its observed cells:
-    :math:`\alpha_j = w_j + \sum_i w_i \alpha_j k_o(z_i, c_j)/ \sum_l \alpha_l k_o(z_i, c_l)`, solved by fixed-point iteration
-    (an EM algorithm for :math:`\sum_j w_j \log\alpha_j + \sum_i w_i \log\sum_j \alpha_j k_o(z_i, c_j)`, which is concave). If
-    fewer than 100 rows are complete, rows with gaps are filled from their neighbours and used as complete rows.
+    :math:`\alpha_j = w_j + \sum_i w_i \alpha_j k_o(z_i, c_j)/ \sum_l \alpha_l k_o(z_i, c_l)`. This is solved by fixed-point
+    iteration (an EM algorithm for :math:`\sum_j w_j \log\alpha_j + \sum_i w_i \log\sum_j \alpha_j k_o(z_i, c_j)`, which is
+    concave). If fewer than 100 rows are complete, rows with gaps are filled from their neighbours and used as complete rows.
 
     Parameters
     ----------

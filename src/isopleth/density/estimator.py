@@ -159,13 +159,20 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         scale = resolve_length_scale(asked, rows, weights, column_names(self), keep, what, self._rules())
         unit = loss_units(scale, rows, weights)
         if search is not None:
-            self.search_path_ = run_search(search, kernel, rows, weights, scale, unit, self._fitting_at(backend))
+            fit, workers = self._parallel_fits(backend, len(rows), kernel.bound_dim)
+            self.search_path_ = run_search(
+                search, kernel, rows, weights, scale, unit, fit, workers, getattr(self, "verbose", False)
+            )
             scale = self.search_path_.best_factor * scale
         return scale, unit
 
     def _fitting_at(self, backend: Backend) -> Fit:
         """Return a function that fits NumPy rows and weights on `backend`."""
         return lambda kernel, z, weights: self._fit_frame(kernel, backend.array(z), backend.array(weights))[0]
+
+    def _parallel_fits(self, backend: Backend, rows: int, columns: int) -> tuple[Fit, int]:
+        """Return a function that fits to folds of so many rows, and how many of its calls run at once in threads."""
+        return self._fitting_at(backend), 1
 
     def _enter(self, X: Any) -> tuple[Table, np.ndarray, np.ndarray]:
         """Return the checked rows, a mask of those inside the bounds, and these in frame coordinates."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from copy import copy
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, cast
 
@@ -11,7 +12,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.backend import Backend, to_numpy
+from isopleth.backend import NUMPY, Backend, to_numpy
 from isopleth.cells import is_table_of_kinds, library_of
 from isopleth.columns import TableColumns
 from isopleth.density.bounds import Bounds
@@ -19,7 +20,8 @@ from isopleth.density.column_density import ColumnDensity
 from isopleth.density.column_fit import ColumnFit
 from isopleth.density.estimator import DensityEstimator
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
-from isopleth.density.search import Search
+from isopleth.density.sampling import density_target
+from isopleth.density.search import Fit, Search
 from isopleth.density.table_density import TableDensity
 from isopleth.density.table_fit import factor_of, fit_table, product_factor
 from isopleth.entry import Table, column_names, enter, on_host
@@ -27,7 +29,10 @@ from isopleth.errors import InputError
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import get_kernel
 from isopleth.kernels.product import ColumnKernel
+from isopleth.operators.threads import effective_n_jobs
+from isopleth.operators.tiles import HOST_TILE, SCRATCH_TILES, scratch
 from isopleth.rows import folds_of
+from isopleth.sampling import Target
 
 # Kernels that are products over columns, for sentences.
 _PRODUCTS = "kernel='gaussian' or ProductLaplacian()"
@@ -364,6 +369,17 @@ class KernelDensity(DensityEstimator):
         self.weights_ = weights
         self.dual_coef_ = cast(ExpansionDensity, density).expansion.coefficients
 
+    def _parallel_fits(self, backend: Backend, rows: int, columns: int) -> tuple[Fit, int]:
+        if backend != NUMPY:  # one fit keeps a device busy, and also a library with threads of its own
+            return self._fitting_at(backend), 1
+        # Several fits in parallel use more processors than threads within one fit, whose matrices are small.
+        need = 8 * (rows**2 + 2 * scratch(HOST_TILE, columns, SCRATCH_TILES))
+        workers = max(1, min(effective_n_jobs(self.n_jobs), int(self.memory_limit // need)))
+        one_fit = copy(self)
+        if workers > 1:
+            one_fit.n_jobs, one_fit.memory_limit = 1, self.memory_limit / workers
+        return one_fit._fitting_at(backend), workers
+
     def _fitted(self) -> ExpansionDensity:
         z = Backend.of(self.dual_coef_).array(self._frame.enter(self._bounds.enter(to_numpy(self.centers_))))
         expansion = KernelExpansion(self._kernel, z, self.dual_coef_, self.memory_limit, self.n_jobs)
@@ -448,9 +464,13 @@ class KernelDensity(DensityEstimator):
 
         Raises
         ------
-        NotImplementedError
-            For the square of a sum of kernels (SOSREP) other than the Gaussian, which is not a mixture that can be sampled
-            directly.
+        InputError
+            If `n_samples` is not a whole number of at least 1, and for `given` as in :meth:`conditional`.
+
+        Notes
+        -----
+        A mixture of kernels (:class:`~isopleth.KDE`) draws a centre, then a row from its kernel. The square of a sum of kernels
+        (:class:`~isopleth.SOSREP`) draws a pair of centres for the Gaussian kernel, and is sampled by rejection for all others.
         """
         check_is_fitted(self, "log_normalizer_")
         if isinstance(n_samples, bool) or not isinstance(n_samples, Integral) or n_samples < 1:
@@ -460,10 +480,30 @@ class KernelDensity(DensityEstimator):
             return Backend.of(self.dual_coef_).array(drawn)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         z = self._fitted().sample(int(n_samples), rng)
+        return Backend.of(self.dual_coef_).array(self._rows_at(z))
+
+    def _rows_at(self, z: np.ndarray) -> np.ndarray:
+        """Return rows in the units of the data, with the values of constant columns, at frame coordinates `z`."""
         center = to_numpy(self.centers_[:1, ...])
         rows = self._bounds.leave(self._frame.leave(z, self._bounds.enter(center)[0]))
         rows[:, ~self._frame.keep] = center[:, ~self._frame.keep]
-        return Backend.of(self.dual_coef_).array(rows)
+        return rows
+
+    def _sampling_target(self) -> Target:
+        """Return what Markov chains draw from."""
+        check_is_fitted(self, "log_normalizer_")
+        if self._of_kinds or self._kernel.by_columns:
+            raise InputError(
+                "chains move in complete rows of numbers with kernels of distances; the sample method of this model draws "
+                "exactly from it."
+            )
+        z, weights = self._frame.enter(self._bounds.enter(to_numpy(self.centers_))), to_numpy(self.weights_)
+        backend = Backend.of(self.dual_coef_)
+
+        def wider(factor: float) -> FrameDensity:
+            return self._fit_frame(self._kernel, backend.array(z / factor), backend.array(weights))[0]
+
+        return density_target(self._fitted(), z, weights, wider, self._rows_at)
 
     def plot(self, columns: Any = None, masses: Any = (0.5, 0.8, 0.95, 0.99), rows: Any = None, ax: Any = None) -> Any:
         """Plot the highest-density regions of given masses with :func:`isopleth.plotting.plot_density`.

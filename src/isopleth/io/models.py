@@ -52,7 +52,7 @@ def with_numpy_arrays(value: Any) -> Any:
     if found is state:
         return value
     out = copy(value)
-    vars(out).update(found)  # past what a frozen dataclass guards: this is its copy
+    vars(out).update(found)  # also for frozen dataclasses; `out` is a new copy
     return out
 
 
@@ -61,10 +61,10 @@ def _same(some: Any, others: Any) -> bool:
 
 
 def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
-    """Write a model to a file, whole or not at all.
+    """Write a model to a file, completely or not at all.
 
     The arrays of a model that was fitted to tensors are converted to NumPy's, and :func:`load` gives a model of NumPy: its
-    predictions are those of the first but for rounding.
+    predictions equal those of the first up to rounding.
 
     The file is a zip archive that `skops <https://skops.readthedocs.io>`_ writes: arrays and names of types, no code.
 
@@ -201,7 +201,7 @@ class DamagedError(Exception):
 
 
 def strange_loaders(tree: Any) -> list[str]:
-    """Return the names of skops loaders that a description asks for and no model needs.
+    """Return the names of skops loaders in a description that no model needs.
 
     Parameters
     ----------
@@ -267,10 +267,9 @@ _MANY, _LONG = 8, 100
 def trusted_types(names: Iterable[str]) -> tuple[list[str], list[str]]:
     """Split names of types into those that may be loaded and those that may not.
 
-    What skops trusts by itself (numbers, arrays, scikit-learn's estimators) is not among `names`. Of the rest, only
-    this library's own estimators and data classes are accepted, by the exact name under which they are defined: holding
-    data is all they do when they are made. A name that only leads through a module of this library to something else is
-    refused.
+    Types that skops trusts itself (numbers, arrays, scikit-learn's estimators) are not among `names`. Of the others, only
+    estimators and data classes of this library are accepted, by the exact name under which they are defined, because
+    creating them only stores data. A name that leads through a module of this library to another object is refused.
     """
     names = list(names)
     accepted = [name for name in names if _is_own(name)]
@@ -278,7 +277,7 @@ def trusted_types(names: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def listed_types(names: Sequence[str]) -> str:
-    """Return names for a sentence, escaped and cut: a hostile file may hold many, long ones, or ones with line breaks."""
+    """Return names for a sentence, escaped and shortened, because a hostile file may hold many or long ones."""
     plain = [name.encode("unicode_escape").decode("ascii") for name in names[:_MANY]]
     shown = ", ".join(name if len(name) <= _LONG else name[: _LONG - 3] + "..." for name in plain)
     return shown if len(names) <= _MANY else f"{shown} and {len(names) - _MANY} more"
@@ -460,7 +459,7 @@ def check_archive(path: Path, content: bytes) -> None:
     with ZipFile(BytesIO(content)) as archive:
         if _HEADER not in archive.namelist():
             raise InputError(f"{path} is an archive without a model of isopleth; use a file that isopleth.save wrote.")
-        # A few compressed bytes can stand for more than the memory holds; what is stored is no larger than the file.
+        # A few compressed bytes can become more than the memory holds. Stored data is no larger than the file.
         if any(member.compress_type != ZIP_STORED for member in archive.infolist()):
             raise InputError(f"{path} is compressed inside, as no model is; use a file that isopleth.save wrote.")
         if not is_whole(content):

@@ -407,13 +407,13 @@ class ColumnKernel(Kernel):
 class ProductLaplacian(ColumnKernel):
     r"""The product Laplacian kernel, :math:`k(x, y) = \exp(-\sum_k |x_k - y_k|/\ell_k)`.
 
-    It falls off with the city-block distance. Densities of it have exact marginals and conditionals, as those of the Gaussian
-    have; the :class:`Laplacian` kernel, which falls off with the Euclidean distance, has none.
+    It falls off with the city-block distance. Its densities have exact marginals and conditionals, like those of the Gaussian
+    kernel. The :class:`Laplacian` kernel depends on the Euclidean distance; its densities have none.
 
     Parameters
     ----------
     dim : int, optional
-        Dimension of the points; left out, it is bound at fit.
+        Dimension of the points; if omitted, fit sets it.
 
     Examples
     --------

@@ -85,10 +85,9 @@ def plot_density(
 ) -> Axes:
     """Draw a fitted density of one or two columns.
 
-    Of one column, its curve is drawn, and under it the regions of highest density that hold the stated masses; of two, the
-    isopleths around these regions. Where the density has further columns, what is drawn is a density of the same kind
-    fitted to the chosen columns: a clone of the estimator, with the settings that belong to these columns, is fitted to
-    the centres and weights of `density`.
+    For one column, the picture has its curve, and below it the regions of highest density that hold the stated masses; for two
+    columns, the isopleths around these regions. If the density has further columns, a clone of the estimator, with the settings
+    of the chosen columns, is fitted to these columns of the centres, with the weights of `density`, and drawn.
 
     Parameters
     ----------

@@ -322,7 +322,7 @@ def test_parameters_out_of_range_are_named(name):
 
 
 class TestPlot:
-    """What the picture is given; how it looks is tested with the pictures."""
+    """Arguments of the picture; its appearance is tested with the pictures."""
 
     @pytest.fixture
     def given(self, monkeypatch):

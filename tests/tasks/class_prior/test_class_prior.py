@@ -181,6 +181,10 @@ class TestInput:
         with pytest.raises(InputError, match=sentence):
             ClassPriorEstimator().fit(X, y)
 
+    def test_two_rows_are_refused_by_their_classes(self):
+        with pytest.raises(InputError, match="y has the class 0 in one row only; a class needs at least two"):
+            ClassPriorEstimator().fit(X[:2], [0, 1])
+
     def test_other_columns(self):
         with pytest.raises(ValueError, match="X has 2 features, but ClassPriorEstimator is expecting 3"):
             fitted().estimate(NEW[:, :2])

@@ -265,9 +265,9 @@ def test_a_reference_that_hardly_varies():
 @pytest.mark.parametrize("window", [5, 20])
 def test_windows_too_short_for_any_alarm_give_a_warning(window, recwarn):
     fitted = monitor(rows=500, dim=1, window=window, expected_run_length=1000)
-    told = any("raise no alarm" in str(warning.message) for warning in recwarn)
-    assert told == (window == 5)
-    assert bool(fitted.update(np.full((window, 1), 1e6))) == (not told)
+    warned = any("raise no alarm" in str(warning.message) for warning in recwarn)
+    assert warned == (window == 5)
+    assert bool(fitted.update(np.full((window, 1), 1e6))) == (not warned)
 
 
 def test_no_ridge_is_too_large():
@@ -333,3 +333,12 @@ def test_alarms_name_the_columns_of_a_frame_after_a_new_reference_too():
     assert fitted.update(frame[200:]).changes()["column"][0] == "a"
     found = fitted.update_reference(frame[200:]).update(frame[:200])
     assert sorted(found.changes()["column"]) == ["a", "b", "c"]
+
+
+def test_the_spread_is_that_of_the_bulk_and_takes_zeros_and_giant_numbers():
+    X = np.random.default_rng(8).normal(size=(1001, 1)) * [1.0, 1e200, 0.0]
+    X[0, 0] = 1e6
+    deviations = drift_calibration.spread(X)
+    assert deviations[0] == pytest.approx(np.subtract(*np.quantile(X[:, 0], (0.75, 0.25))) / 1.349)
+    assert 0.9e200 < deviations[1] < 1.1e200
+    assert deviations[2] == 0.0

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
 from scipy.integrate import dblquad
 from scipy.linalg import toeplitz
+from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
+from scipy.stats import t as student_t
 
 from isopleth.tasks.segmentation.costs import Noise, SegmentCosts, fitted_noise, rounding_variance
-from isopleth.tasks.segmentation.description_length import cost_of_shocks, describe, tail_gain
+from isopleth.tasks.segmentation.description_length import FREEDOMS, cost_of_shocks, describe, tail_gain
 from isopleth.tasks.segmentation.dynamic import SegmentationSearch
 from isopleth.tasks.segmentation.preparation import grows_in_proportion, season, without_wild_values
 from isopleth.tasks.segmentation.segments import segment
@@ -24,7 +26,7 @@ def costs_of(y: np.ndarray, noise: Noise, degree: int) -> SegmentCosts:
 
 
 def covariance(noise: Noise, n: int) -> np.ndarray:
-    """Of a stationary process with innovations of variance 1, from its impulse response."""
+    """Covariance of a stationary process with innovations of variance 1, from its impulse response."""
     response = np.zeros(4000)
     coefficients = -noise.predictors[-1][1:]
     response[0] = 1.0
@@ -245,6 +247,28 @@ def test_the_cost_of_shocks_at_many_degrees_of_freedom_is_near_the_normal_one():
     assert tail_gain(y / np.sqrt(np.mean(y**2))) > -10.0
     heavy = np.random.default_rng(14).standard_t(2, size=400)
     assert tail_gain(heavy / np.sqrt(np.mean(heavy**2))) < -100.0
+
+
+@pytest.mark.parametrize("lags", [0, 1])
+def test_the_cost_of_shocks_is_the_maximised_likelihood_with_log_n_for_each_parameter(lags):
+    """The likelihood of Student's distribution is maximised by a general optimiser over coefficients and scale."""
+    rng = np.random.default_rng(17)
+    y = Noise((0.7,) * lags).series(rng.standard_t(2, size=120)) + 0.02 * np.arange(120)
+    costs = []
+    for degree, order, freedom in product((0, 1), range(lags + 1), FREEDOMS):
+        past = [y[order - i : len(y) - i] for i in range(1, order + 1)]
+        time = [np.linspace(-1.0, 1.0, len(y) - order)] * degree
+        design = np.column_stack([np.ones(len(y) - order), *time, *past])
+
+        def minus_twice(parameters, design=design, order=order, freedom=freedom):
+            left = y[order:] - design @ parameters[1:]
+            return -2.0 * student_t.logpdf(left, freedom, scale=np.exp(parameters[0])).sum()
+
+        start = np.concatenate([[0.0], np.linalg.lstsq(design, y[order:], rcond=None)[0]])
+        found = minimize(minus_twice, start, method="Nelder-Mead", options={"maxiter": 20_000, "fatol": 1e-6})
+        first = order * (np.log(2.0 * np.pi * y.var()) + 1.0)
+        costs.append(found.fun + first + (design.shape[1] + 2) * np.log(len(y)))
+    assert cost_of_shocks(y, lags) == pytest.approx(min(costs), abs=0.02)
 
 
 def test_shocks_that_fade_are_no_changes_and_lasting_ones_are():

@@ -119,9 +119,9 @@ class ChangePointDetector(BaseEstimator):
 
     Three things are computed. The **score curve** is the one of Sugiyama et al. (2013, section 4.2.2): the squared L2 distance,
     by LSDD, between the densities of r subsequences of length k before a step and r after it, with centres, length scale and
-    ridge the same for all windows. **Changes of level and slope** come from a description of the series by segments: a
-    constant or a line in each, plus autoregressive noise, as many segments as make the description shortest when every
-    coefficient is stored at the precision that the noise allows and every change costs :math:`\log T` nats and a surcharge.
+    ridge the same for all windows. **Changes of level and slope** come from the shortest description of the series by segments.
+    Each segment has a constant or a line, plus autoregressive noise. Every coefficient is stored at the precision that the noise
+    allows, and every change costs :math:`\log T` nats and a surcharge.
     **Changes of scatter, shape, frequency and relation** come from scans that compare kernel mean embeddings of subsequences,
     and of innovations, before and after each place, over whole segments; shuffled blocks give the null distribution.
 
@@ -223,7 +223,8 @@ class ChangePointDetector(BaseEstimator):
         y : Ignored
             For pipelines.
         reference : array-like of shape (T', d), optional
-            A stretch known to have no change: the false-alarm rate is then held for noise like its.
+            Stretch that is known to have no change. The noise for the false alarm rate of levels, slopes and scatters is then
+            that of this stretch.
 
         Returns
         -------
