@@ -5,9 +5,9 @@
 DIR holds a folder ``mixed`` with tables of the UCI repository, whose last column is a class, and one ``adbench`` with ADBench's
 classical sets.
 
-*words*: the rows of the ordinary class of nine tables, and a random 5 % of as many others, at least 3; all rows are scored without
-labels. The rivals get numbers filled with the mean, and words as indicators or as codes, all columns standardised; a missing
-word is a word of its own.
+*words*: the rows of the ordinary class of nine tables, and a random 5 % of as many others, at least 3; all rows are scored
+without labels. The other detectors get numbers filled with the mean, and words as indicators or as codes, all columns
+standardised; a missing word is a word of its own.
 
 *gaps*: the tables of :mod:`experiments.adbench`, 30 % of all cells removed at random after the split, in training and test rows.
 """
@@ -67,7 +67,9 @@ def as_numbers(X: pd.DataFrame, one_hot: bool) -> np.ndarray:
             parts.append(column.fillna(column.mean()).fillna(0.0).to_numpy(float)[:, None])
             continue
         words = column.astype(object).where(column.notna(), "missing").astype(str)
-        codes = pd.get_dummies(words).to_numpy(float) if one_hot else words.astype("category").cat.codes.to_numpy()[:, None]
+        codes = (
+            pd.get_dummies(words).to_numpy(float) if one_hot else words.astype("category").cat.codes.to_numpy()[:, None]
+        )
         parts.append(codes.astype(float))
     return StandardScaler().fit_transform(np.concatenate(parts, axis=1))
 

@@ -20,7 +20,11 @@ LAYERS = [
     },
     {"difference": ("differences of densities", 1 / 3)},
     {"density": ("densities", 1 / 3), "score": ("gradients of log densities", 2 / 3)},
-    {"expansion": ("a fitted function", 1 / 4), "solvers": ("coefficients", 2 / 4), "sampling": ("Markov chains", 3 / 4)},
+    {
+        "expansion": ("a fitted function", 1 / 4),
+        "solvers": ("coefficients", 2 / 4),
+        "sampling": ("Markov chains", 3 / 4),
+    },
     {"operators": ("sums over points, in tiles", 0.5)},
     {"kernels": ("similarity of points", 0.5)},
 ]

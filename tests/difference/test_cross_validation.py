@@ -17,7 +17,9 @@ def points():
     return np.random.default_rng(9).normal(size=(25, 2))
 
 
-@pytest.mark.parametrize("alpha", [0.3, LEAST_ALPHA])  # the least ridge whose cross-fitted estimate leaves out own draws
+@pytest.mark.parametrize(
+    "alpha", [0.3, LEAST_ALPHA]
+)  # the least ridge whose cross-fitted estimate leaves out own draws
 def test_folds_are_the_fits_to_their_training_rows(alpha):
     x, y = two()
     labels = (np.arange(40) % 4, np.arange(30) % 4)

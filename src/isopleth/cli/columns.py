@@ -56,19 +56,46 @@ def read_numbers(path: Path, options: TableOptions, *, but: str | None = None, m
     frame = _frame(path, options, but, min_rows)
     if isinstance(frame.data, np.ndarray):
         return read_table(path, frame.names, min_rows=min_rows)
-    infinite = [name for name, column in zip(frame.names, frame.data.columns, strict=True) if _is_infinite(column)]
-    if infinite:
-        read_table(path, infinite, min_rows=1, decimal=options.decimal)  # which names the lines
+    _refuse_infinite(path, frame, options)
     kinds = _kinds(path, frame, options)
     names = _numeric_names(path, frame, kinds, options)
-    values = kinds.encode(frame.data, _missing(options)).numeric
+    values = kinds.encode(frame.data, missing_of(options)).numeric
     cells = MissingCells(len(names))
     cells.add(Block(values, frame.lines))
     cells.refuse(path, names)
-    rounded = [n for n, column in zip(names, values.T, strict=True) if np.abs(column).max() >= _ALL_INTEGERS]
-    if rounded and frame.lines is not None:
-        read_table(path, rounded, min_rows=min_rows, decimal=options.decimal)  # which warns of rounded integers
+    finite_numbers(path, names, values, frame, options, min_rows)
     return Table(values, names, frame.named, path, frame.lines)
+
+
+def finite_numbers(
+    path: Path, names: list[str], values: np.ndarray, frame: Frame, options: TableOptions, min_rows: int
+) -> np.ndarray:
+    """Return `values`, and warn of integers of a text file that were rounded."""
+    known = np.where(np.isnan(values), 0.0, values)
+    rounded = [n for n, column in zip(names, known.T, strict=True) if np.abs(column).max() >= _ALL_INTEGERS]
+    if rounded and frame.lines is not None:
+        read_table(path, rounded, min_rows=min_rows, decimal=options.decimal)  # which warns of them
+    return values
+
+
+def read_kinds_frame(path: Path, options: TableOptions, min_rows: int) -> Frame:
+    """Read the columns that a command uses, of all kinds; infinite numbers are refused.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read.
+    """
+    frame = _frame(path, options, None, min_rows, truth_values=True)
+    if not isinstance(frame.data, np.ndarray):
+        _refuse_infinite(path, frame, options)
+    return frame
+
+
+def _refuse_infinite(path: Path, frame: Frame, options: TableOptions) -> None:
+    infinite = [name for name, column in zip(frame.names, frame.data.columns, strict=True) if _is_infinite(column)]
+    if infinite:
+        read_table(path, infinite, min_rows=1, decimal=options.decimal)  # which names the lines
 
 
 def open_numbers(path: Path, options: TableOptions, progress: Callable[[float], None]) -> FileRows:
@@ -88,7 +115,15 @@ def open_numbers(path: Path, options: TableOptions, progress: Callable[[float], 
     return open_rows(path, chosen, progress=progress, decimal=options.decimal)
 
 
-def _frame(path: Path, options: TableOptions, but: str | None, min_rows: int, most: int | None = None) -> Frame:
+def _frame(
+    path: Path,
+    options: TableOptions,
+    but: str | None,
+    min_rows: int,
+    most: int | None = None,
+    *,
+    truth_values: bool = False,
+) -> Frame:
     exclude = [*(options.exclude or []), *([] if but is None else [but])]
     frame = read_frame(
         path,
@@ -108,7 +143,7 @@ def _frame(path: Path, options: TableOptions, but: str | None, min_rows: int, mo
         if unknown:
             raise InputError(f"{path} has no column {listed(unknown)} ({option}); it has {listed(frame.names)}.")
     if not isinstance(frame.data, np.ndarray):
-        return _booleans_as_numbers(frame, options.categorical or [])
+        return frame if truth_values else _booleans_as_numbers(frame, options.categorical or [])
     left_out = options.identifiers or []
     kept = [j for j, name in enumerate(frame.names) if name not in left_out]
     return Frame(frame.data[:, kept], [frame.names[j] for j in kept], False, frame.source)
@@ -122,31 +157,38 @@ def _booleans_as_numbers(frame: Frame, categorical: Sequence[str]) -> Frame:
     return replace(frame, data=data)
 
 
-def _missing(options: TableOptions) -> frozenset[str]:
+def missing_of(options: TableOptions) -> frozenset[str]:
     return MISSING_WORDS if options.missing is None else frozenset({"", *options.missing})
 
 
 def _kinds(path: Path, frame: Frame, options: TableOptions) -> TableColumns:
     """Decide the kinds of the columns, and say so if anything is left out or was recognised."""
-    try:
-        kinds = TableColumns.of(
-            frame.data,
-            categorical=options.categorical or (),
-            numeric=options.numeric or (),
-            identifiers=options.identifiers or (),
-            # A column that is asked for by name is wanted.
-            keep_identifiers=options.keep_identifiers or options.columns is not None,
-            missing=_missing(options),
-        )
-    except InputError as error:  # rows of a file have lines, those of a frame are counted from 0
-        message = re.sub(r"\bin row (\d+)\b", lambda found: f"at {frame.place(int(found[1]))}", str(error))
-        raise InputError(f"{path}: {message}") from None
+    kinds = decided_kinds(path, frame, options)
     notes = [*frame.notes, *kinds.notes]
     if kinds.left_out or notes:
         say(kinds.summary(len(frame.data)))
     for note in notes:
         say(note)
     return kinds
+
+
+def decided_kinds(path: Path, frame: Frame, options: TableOptions, also: Frame | None = None) -> TableColumns:
+    """Decide the kinds of the columns of a file, or of two files with the same columns together."""
+    try:
+        return TableColumns.of(
+            frame.data,
+            categorical=options.categorical or (),
+            numeric=options.numeric or (),
+            identifiers=options.identifiers or (),
+            # A column that is asked for by name is wanted.
+            keep_identifiers=options.keep_identifiers or options.columns is not None,
+            missing=missing_of(options),
+            cycles=False,
+            also=None if also is None else also.data,
+        )
+    except InputError as error:  # rows of a file have lines, those of a frame are counted from 0
+        message = re.sub(r"\bin row (\d+)\b", lambda found: f"at {frame.place(int(found[1]))}", str(error))
+        raise InputError(f"{path}: {message}") from None
 
 
 def _numeric_names(path: Path, frame: Frame, kinds: TableColumns, options: TableOptions) -> list[str]:
@@ -209,11 +251,11 @@ def read_for_model(
     read = partial(read, decimal=options.decimal)
     if known is None or present is None:
         return _read_by_position(path, columns, expected, known, read)
-    _refuse_mismatch(path, known, present if columns is None else columns, chosen=columns is not None)
+    refuse_mismatch(path, known, present if columns is None else columns, chosen=columns is not None)
     return read(path, known, min_rows=1)
 
 
-def _refuse_mismatch(path: Path, names: list[str], offered: Sequence[str], *, chosen: bool) -> None:
+def refuse_mismatch(path: Path, names: list[str], offered: Sequence[str], *, chosen: bool) -> None:
     """Refuse missing columns. Other columns of the file are ignored; others that were chosen by name are refused."""
     there, known = set(offered), set(names)
     missing = [name for name in names if name not in there]

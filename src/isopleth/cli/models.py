@@ -54,10 +54,16 @@ def of_this_version(path: Path) -> Iterator[None]:
 
 @contextmanager
 def matched_columns() -> Iterator[None]:
-    """Silence scikit-learn's warning of arrays without names, for columns that were matched by name before."""
-    with warnings.catch_warnings():
+    """Silence scikit-learn's warning of arrays without names, for columns that were matched by name before.
+
+    Of several warnings of new words, by methods that are called with the same rows, one is shown.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         yield
+    for text, category in dict.fromkeys((str(warning.message), warning.category) for warning in caught):
+        warnings.warn(text, category, stacklevel=3)
 
 
 def columns_at_fit(model: BaseEstimator) -> tuple[int, list[str] | None]:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import click
 import numpy as np
 
 import isopleth
-from isopleth.cli.columns import read_for_model
 from isopleth.cli.messages import Stages, resumable
-from isopleth.cli.models import Answers, answers_of, columns_at_fit, of_this_version
+from isopleth.cli.mixed import open_for_model
+from isopleth.cli.models import Answers, answers_of, of_this_version
 from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import refuse_same
 from isopleth.cli.text import counted, places, shortened
 from isopleth.errors import printable
-from isopleth.io import open_rows
 from isopleth.io.files import remove_leftovers
 from isopleth.io.resume import Journal, content_fingerprint, partial_path, refuse_begun, table_fingerprint
 from isopleth.io.source import Block
@@ -43,9 +41,7 @@ def score(
         stage("reading")
         answers = answers_of(model)
         with of_this_version(model):
-            expected = columns_at_fit(answers.model)
-        read = partial(open_rows, progress=lambda share: stage("reading", share))
-        rows = read_for_model(file, options, *expected, read)
+            rows = open_for_model(file, options, answers.model, lambda share: stage("reading", share))
         size = chunk_rows or rows.chunk_rows
         about = {
             "MODEL": content_fingerprint(model),

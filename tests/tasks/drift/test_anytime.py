@@ -108,7 +108,11 @@ def test_a_change_of_dependence_is_found():
 
 def test_units_of_the_columns_change_nothing():
     rng = np.random.default_rng(5)
-    reference, stream, units = rng.normal(size=(200, 3)), rng.normal(0.3, 1.0, size=(300, 3)), [1024.0, 1.0, 1.0 / 512.0]
+    reference, stream, units = (
+        rng.normal(size=(200, 3)),
+        rng.normal(0.3, 1.0, size=(300, 3)),
+        [1024.0, 1.0, 1.0 / 512.0],
+    )
     plain = AnytimeDriftMonitor(random_state=0).fit(reference).update(stream)
     scaled = AnytimeDriftMonitor(random_state=0).fit(reference * units).update(stream * units)
     np.testing.assert_array_equal(plain.statistic, scaled.statistic)

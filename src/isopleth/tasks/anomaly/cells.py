@@ -63,8 +63,8 @@ class TableCells:
         keep = low < high
         if not keep.any():
             raise InputError(
-                f"no column of X has two values that differ in its {len(X)} rows; expected at least two rows that differ in one of "
-                f"{len(keep)} columns."
+                f"no column of X has two different values in its {len(X)} rows; expected at least two rows that differ in one "
+                f"of {len(keep)} columns."
             )
         if not keep.all():
             names = self._encoded_names([f"column {j}" for j in range(len(keep))])

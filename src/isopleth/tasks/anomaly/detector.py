@@ -485,14 +485,28 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         values, best = cells.shown(X), cells.shown(best)
         return Explanation(names, values[:, order], rise[:, order], best[:, order], -surprises.sum(axis=1), evidence)
 
-    def _drawn(self, table: Table) -> tuple[np.ndarray, list[str]]:
-        """Return the columns of numbers and their names, for pictures: missing ones stand at their conditional means.
+    def drawn(self, X: Any) -> tuple[np.ndarray, list[str]]:
+        """Return the columns of numbers, for pictures: missing ones stand at their conditional means.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples, n_numeric)
+            The numbers.
+        names : list of str
+            Their names.
 
         Raises
         ------
         InputError
-            If there is no such column.
+            If no column holds numbers or times.
         """
+        check_is_fitted(self, "offset_")
+        table = enter(self, X)
         if table.columns is None and not table.missing.any():
             return table.rows, plain_names(self)
         numeric = self._cells.n_numeric
@@ -523,10 +537,10 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         """
         from isopleth.plotting import plot_anomalies
 
-        table, rows = self._enter(X)
+        _, rows = self._enter(X)
         scores, known = self._score(rows), to_numpy(self.training_scores_)
         if np.shape(scores) == np.shape(known) and np.allclose(scores, known, rtol=1e-9):
             p_values, labels = to_numpy(self.p_values_), to_numpy(self.training_labels_)
         else:
             p_values, labels = self._p_values(rows), np.where(scores < self.offset_, -1, 1)
-        return plot_anomalies(*self._drawn(table), scores, p_values, labels)
+        return plot_anomalies(*self.drawn(X), scores, p_values, labels)
