@@ -1,7 +1,7 @@
 """Consistency of SOSREP with a = 1/N on compactly supported densities (papers, theorem 3 or 12).
 
     python -m experiments.consistency [--columns 1 2 3] [--rows 100 300 1000 3000 10000 20000] [--runs 10] [--out FILE]
-        [--figure FIGURE]
+        [--figure FIGURE] [--results consistency.csv] [--report]
 
 The theorem: if the rows have a compactly supported density v^2, v in the space of the kernel, then with a = 1/N the root u of
 SOSREP converges to v in L2, and with it its integral Z = |u|^2 to 1. It is about u before it is normalised, so it needs the
@@ -17,7 +17,8 @@ all three orders; and "box", the uniform one, whose root is in none of them beca
 
 Two errors: the theorem's |u - v|^2 in L2, and the squared Hellinger distance 1 - int u v / sqrt(Z) of the normalised density.
 Both need one integral besides Z, int u v, by Gauss-Jacobi quadrature. The table has means and standard errors over runs, and the
-slope of the logarithm of the mean against that of N, from 300 rows. Above 1,000 rows there are fewer runs, see RUNS.
+slope of the logarithm of the mean against that of N, from 300 rows. Above 1,000 rows there are fewer runs, see RUNS. A command
+that was interrupted goes on with the runs in --results, and --report makes the table and the figure of these alone.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -43,11 +45,16 @@ DENSITIES = {"bump": 3, "box": 0}
 # Nodes of the quadrature in each column, by the number of columns.
 NODES = {1: 2000, 2: 120, 3: 36}
 # Largest number of runs with so many rows; fits of more rows take minutes.
-RUNS = {1000: 10, 3000: 4, sys.maxsize: 2}
+RUNS = {1000: 10, 3000: 4, 10_000: 2, sys.maxsize: 1}
 KERNELS: dict[str, type[Kernel]] = {"Gaussian": Gaussian, "Laplacian": Laplacian, "SDO": SDO}
 METHODS = (*KERNELS, "KDE")
 MEASURES = ("L2", "Hellinger", "Z - 1")
 FIRST_OF_SLOPE = 300
+# Errors of this relative size in the coefficients change the squared distances by much less than the sampling does.
+TOL = 1e-4
+
+# MEASURES by density, columns, method, rows and seed.
+Results = dict[tuple[str, int, str, int, int], list[float]]
 
 
 @dataclass(frozen=True)
@@ -105,7 +112,7 @@ def errors(method: str, support: Support, n: int, rng: np.random.Generator, memo
         z = 1.0
     else:
         kernel, scale = KERNELS[method](dim=support.dim), length_scale(method, n, support.dim)
-        model = SOSREP(kernel, scale, tol=1e-6, **limits).fit(X)
+        model = SOSREP(kernel, scale, tol=TOL, **limits).fit(X)
         z = math.exp(model.log_normalizer_ - log_total(kernel, support.dim, scale))
     overlap = float(weights @ np.exp(0.5 * model.score_samples(points)))
     return [z + 1.0 - 2.0 * math.sqrt(z) * overlap, 1.0 - overlap, z - 1.0]
@@ -118,41 +125,62 @@ def runs_of(n: int, most: int) -> int:
 
 def slope(rows: Sequence[int], means: np.ndarray) -> float:
     """Return the slope of log |mean| against log rows, from FIRST_OF_SLOPE rows."""
-    used = np.array(rows) >= FIRST_OF_SLOPE
+    used = (np.array(rows) >= FIRST_OF_SLOPE) & np.isfinite(means)
     if used.sum() < 2:
         return math.nan
     return float(np.polyfit(np.log(np.array(rows)[used]), np.log(np.abs(means[used])), 1)[0])
 
 
-def study(
-    dims: Sequence[int], rows: Sequence[int], runs: int, memory_limit: float
-) -> Iterator[tuple[tuple, np.ndarray]]:
-    """Yield (density, dim, method) and an array (rows, 2, measures) of means and standard errors."""
-    for name, power in DENSITIES.items():
-        for dim in dims:
+def measure(dims: Sequence[int], rows: Sequence[int], runs: int, memory_limit: float, path: Path) -> Results:
+    """Return the MEASURES of all runs; those that the file holds are read, the others computed and added to it."""
+    known = read(path)
+    for n in sorted(rows):
+        for (name, power), dim, method in product(DENSITIES.items(), dims, METHODS):
             support = Support(power, dim, NODES[dim])
-            for method in METHODS:
-                found = []
-                for n in rows:
-                    repeats = runs_of(n, runs)
-                    values = np.array(
-                        [
-                            errors(method, support, n, np.random.default_rng([seed, n, dim, power]), memory_limit)
-                            for seed in range(repeats)
-                        ]
-                    )
-                    spread = values.std(axis=0, ddof=1) if repeats > 1 else np.full(len(MEASURES), np.nan)
-                    found.append([values.mean(axis=0), spread / math.sqrt(repeats)])
-                    means = ", ".join(
-                        f"{measure} {mean:.5f}" for measure, mean in zip(MEASURES, found[-1][0], strict=True)
-                    )
-                    print(f"{name}, {dim} columns, {method}, {n} rows: {means}", file=sys.stderr, flush=True)
-                yield (name, dim, method), np.array(found)
+            for seed in range(runs_of(n, runs)):
+                key = (name, dim, method, n, seed)
+                if key not in known:
+                    known[key] = errors(method, support, n, np.random.default_rng([seed, n, dim, power]), memory_limit)
+                    with path.open("a") as file:
+                        file.write(",".join(map(str, (*key, *known[key]))) + "\n")
+            print(f"{n} rows, {name}, {dim} columns, {method}: done", file=sys.stderr, flush=True)
+    return known
 
 
-def lines(found: dict[tuple, np.ndarray], rows: Sequence[int], runs: int) -> Iterator[str]:
+def read(path: Path) -> Results:
+    """Return what the file holds of :func:`measure`."""
+    found: Results = {}
+    for line in path.read_text().splitlines() if path.exists() else ():
+        name, dim, method, n, seed, *values = line.split(",")
+        found[name, int(dim), method, int(n), int(seed)] = [float(value) for value in values]
+    return found
+
+
+def summary(
+    known: Results, dims: Sequence[int], rows: Sequence[int], runs: int
+) -> dict[tuple[str, int, str], np.ndarray]:
+    """Return means and standard errors by density, columns and method: arrays of shape (rows, 2, measures).
+
+    They are NaN where no run is known.
+    """
+    out = {}
+    for name, dim, method in product(DENSITIES, dims, METHODS):
+        cells = []
+        for n in rows:
+            keys = [(name, dim, method, n, seed) for seed in range(runs_of(n, runs))]
+            values = np.array([known[key] for key in keys if key in known])
+            if not len(values):
+                cells.append(np.full((2, len(MEASURES)), np.nan))
+                continue
+            spread = values.std(axis=0, ddof=1) if len(values) > 1 else np.full(len(MEASURES), np.nan)
+            cells.append([values.mean(axis=0), spread / math.sqrt(len(values))])
+        out[name, dim, method] = np.array(cells)
+    return out
+
+
+def lines(found: dict[tuple[str, int, str], np.ndarray], rows: Sequence[int], runs: int) -> Iterator[str]:
     """Yield the lines of the table."""
-    yield "runs: " + ", ".join(f"{runs_of(n, runs)} with {n} rows" for n in rows)
+    yield "runs: " + ", ".join(f"at most {runs_of(n, runs)} with {n} rows" for n in rows)
     for k, measure in enumerate(MEASURES):
         what = {"L2": "|u - v|^2 in L2", "Hellinger": "squared Hellinger distance", "Z - 1": "Z - 1"}[measure]
         yield f"\n{what}, mean (standard error of the last digits)"
@@ -160,11 +188,17 @@ def lines(found: dict[tuple, np.ndarray], rows: Sequence[int], runs: int) -> Ite
         for (name, dim, method), values in found.items():
             if method == "KDE" and measure != "Hellinger":
                 continue  # a KDE has Z = 1, and its L2 distance of roots is twice the squared Hellinger distance
-            cells = "".join(f"{mean:>9.5f} ({1e5 * error:.0f})".rjust(15) for mean, error in values[:, :, k])
+            cells = "".join(_cell(mean, error) for mean, error in values[:, :, k])
             yield f"{name:<9}{dim:>2}  {method:<10}{cells}{slope(rows, values[:, 0, k]):>8.2f}"
 
 
-def draw(found: dict[tuple, np.ndarray], rows: Sequence[int], path: Path) -> None:
+def _cell(mean: float, error: float) -> str:
+    if math.isnan(mean):
+        return "-".rjust(15)
+    return (f"{mean:.5f}" + ("" if math.isnan(error) else f" ({1e5 * error:.0f})")).rjust(15)
+
+
+def draw(found: dict[tuple[str, int, str], np.ndarray], rows: Sequence[int], path: Path) -> None:
     """Draw the squared Hellinger distance above and |Z - 1| below, a panel for each density and number of columns."""
     panels = list(dict.fromkeys((name, dim) for name, dim, _ in found))
     figure = new_figure(2.6 * len(panels), 5.2)
@@ -194,12 +228,18 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[100, 300, 1000, 3000, 10_000, 20_000])
     parser.add_argument("--runs", type=int, default=10, help="runs of up to 1,000 rows")
     parser.add_argument("--memory-limit", type=float, default=2**30, help="bytes a fit may take")
+    parser.add_argument("--results", type=Path, default=Path("consistency.csv"), help="single runs; more are added")
+    parser.add_argument("--report", action="store_true", help="report what --results holds, and compute nothing")
     parser.add_argument("--out", type=Path, help="a text file")
     parser.add_argument("--figure", type=Path, help="figure of the errors")
     options = parser.parse_args(arguments)
     if options.figure:
         check_figure_target(options.figure)
-    found = dict(study(options.columns, options.rows, options.runs, options.memory_limit))
+    if options.report:
+        known = read(options.results)
+    else:
+        known = measure(options.columns, options.rows, options.runs, options.memory_limit, options.results)
+    found = summary(known, options.columns, options.rows, options.runs)
     text = "\n".join(lines(found, options.rows, options.runs))
     print(text)
     if options.out:

@@ -50,7 +50,7 @@ def test_errors_are_those_of_sums_over_a_grid(method):
     X = support.sample(n, np.random.default_rng(1))
     scale = length_scale(method, n, 1)
     kernel = {"Gaussian": Gaussian, "Laplacian": Laplacian, "SDO": SDO}[method](dim=1)
-    model = SOSREP(kernel, scale, tol=1e-6).fit(X)
+    model = SOSREP(kernel, scale, tol=consistency.TOL).fit(X)
     x = np.linspace(-9.0, 9.0, 90_001)
     pairs = ((x[:, None] - model.centers_[:, 0]) / scale) ** 2
     total = 2 * quad(lambda r: float(kernel(np.array((r / scale) ** 2))), 0, 80 * scale, limit=300)[0]
@@ -74,10 +74,20 @@ def test_slopes_leave_out_the_smallest_samples():
 def test_the_command_prints_three_tables(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(consistency, "NODES", {1: 50, 2: 10, 3: 6})
     out, figure = tmp_path / "table.txt", tmp_path / "figure.png"
-    given = ["--columns", "1", "--rows", "300", "600", "--runs", "2", "--out", str(out), "--figure", str(figure)]
-    consistency.main(given)
+    results = tmp_path / "runs.csv"
+    given = ["--columns", "1", "--runs", "2", "--out", str(out), "--figure", str(figure), "--results", str(results)]
+    consistency.main([*given, "--rows", "300"])
+    capsys.readouterr()
+    first = results.read_text()
+    consistency.main([*given, "--rows", "300", "600"])
+    assert results.read_text().startswith(first)
+    assert len(results.read_text().splitlines()) == 2 * len(first.splitlines())
     printed = capsys.readouterr().out
     assert printed == out.read_text()
     assert printed.count("slope") == 3
-    assert "runs: 2 with 300 rows, 2 with 600 rows" in printed
+    assert "runs: at most 2 with 300 rows, at most 2 with 600 rows" in printed
     assert figure.stat().st_size > 0
+    consistency.main([*given, "--rows", "300", "600", "1000", "--report"])
+    (line, *_) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("bump")]
+    assert line.split()[-2] == "-"
+    assert line.split()[-1] == next(part for part in printed.splitlines() if part.startswith("bump")).split()[-1]

@@ -200,12 +200,12 @@ def test_annealing_agrees_with_quadrature_for_pixels():
     for p in networks.decoder.parameters():
         p *= 2.0
     z = torch.linspace(-8.0, 8.0, 801)
-    x = torch.bernoulli(torch.sigmoid(networks.decoder(torch.randn(6, 1))))
-    values = networks.log_likelihood(x, z[:, None, None].expand(-1, 6, 1)).double()
+    x = torch.bernoulli(torch.sigmoid(networks.decoder(torch.randn(3, 1))))
+    values = networks.log_likelihood(x, z[:, None, None].expand(-1, 3, 1)).double()
     prior = -0.5 * z.double() ** 2 - 0.5 * np.log(2.0 * np.pi)
     exact = torch.logsumexp(values + prior[:, None], dim=0) + np.log(float(z[1] - z[0]))
     found = log_likelihoods(
-        lambda z: networks.log_likelihood(x, z), 6, 1, Annealing(40, 100), torch.Generator().manual_seed(0)
+        lambda z: networks.log_likelihood(x, z), 3, 1, Annealing(20, 100), torch.Generator().manual_seed(0)
     )
     gap = found.double() - exact
     assert gap.abs().max() < 0.3
@@ -217,6 +217,7 @@ def test_the_command_trains_evaluates_and_goes_on(digits, tmp_path, capsys, monk
     given = ["--data", str(digits), "--latent", "2", "--estimators", "stein", "kef:1e-3", "--out", str(out)]
     few = [*given, "--test-rows", "3"]
     monkeypatch.setattr(command, "Annealing", lambda: Annealing(2, 4, 2))
+    monkeypatch.setattr(command, "SHOWN", 2)
     command.main([*few, "--epochs", "1"])
     command.main([*few, "--epochs", "2"])
     printed = capsys.readouterr().out
@@ -228,9 +229,37 @@ def test_the_command_trains_evaluates_and_goes_on(digits, tmp_path, capsys, monk
         ("stein", "1"), ("kef", "1"), ("stein", "2"), ("kef", "2"),
     ]  # fmt: skip
     assert all(float(line["negative_log_likelihood"]) > 0 for line in lines)
+    assert "latent 2, seed 0: kef 0.001 needs" in printed
     known = np.load(out / "mnist-2-stein-0.0001-seed0-epoch2.npy")
     assert float(lines[2]["negative_log_likelihood"]) == pytest.approx(-known.mean(), abs=0.006)
     assert (out / "mnist-2-kef-0.001-seed0.png").stat().st_size > 0
+
+
+def test_differences_are_paired_and_in_nats(digits):
+    _, test = load_digits(digits)
+    runs = [Run(Settings("mnist", name, 1e-4, latent)) for name, latent in (("stein", 2), ("kef", 2), ("kef", 3))]
+    found = [np.array([-100.0, -90.0]), np.array([-98.0, -89.0]), np.array([-1.0, -2.0])]
+    lines = list(command.comparison(list(zip(runs, found, strict=True)), test))
+    assert len(lines) == 1 + 3 + 1
+    assert lines[-1].startswith(
+        "latent 2, seed 0: kef 0.0001 needs -1.50 nats more than stein 0.0001 (standard error 0.50"
+    )
+
+
+def test_the_spread_of_latent_variables():
+    """Encoders of zeros draw from the standard normal distribution."""
+    run = Run(Settings("mnist", "stein", 1e-4, 200))
+    for p in run.networks.parameters():
+        torch.nn.init.zeros_(p)
+
+    class Blank:
+        def __len__(self):
+            return 50
+
+        def batch(self, rows, generator):
+            return torch.zeros(len(rows), 784)
+
+    assert command.spread(run, Blank()) == pytest.approx(1.0, abs=0.03)
 
 
 def test_the_command_stops_when_its_time_is_used_up(digits, tmp_path, capsys):

@@ -19,7 +19,8 @@ LAYERS = [
         "torch": ("functions with gradients", 7 / 8),
     },
     {"difference": ("differences of densities", 1 / 3)},
-    {"density": ("densities", 1 / 3), "score": ("gradients of log densities", 2 / 3)},
+    {"density": ("densities", 1 / 3)},
+    {"score": ("gradients of log densities", 2 / 3)},
     {
         "expansion": ("a fitted function", 1 / 4),
         "solvers": ("coefficients", 2 / 4),
@@ -48,8 +49,9 @@ SHARED = {
     "errors": "exceptions, warnings",
 }
 
-LATE_IMPORTS = {("density", "plotting"), ("difference", "plotting"), ("tasks", "plotting")}
-# Imports that point upwards, inside functions: `plot()` of an estimator or a result imports its plotting function when called.
+LATE_IMPORTS = {("density", "plotting"), ("difference", "plotting"), ("tasks", "plotting"), ("density", "torch")}
+# Imports that point upwards, inside functions: `plot()` of an estimator or a result imports its plotting function when called,
+# and a density that is given a tensor which requires a gradient imports functions that have one.
 
 
 _SHARED_WIDTH = 5

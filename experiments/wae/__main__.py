@@ -1,7 +1,7 @@
 """Wasserstein auto-encoders whose entropy gradient comes from kernel scores (score paper, section 5.2, tables 2 and 3).
 
     python -m experiments.wae --data DIR [--latent 8 32 64 128] [--estimators stein ssge kef nu kernel-score ssm] [--epochs N]
-        [--test-rows N] [--out DIR] [--cpu-hours H] [--device cpu] [--time-steps N]
+        [--test-rows N] [--out DIR] [--table FILE] [--cpu-hours H] [--device cpu] [--time-steps N]
 
 DIR is a folder with mnist.npz in it, or with --images celeba one with img_align_celeba. An estimator may be given with its
 strength, such as stein:1e-3: a ridge for stein and kef, a share of the eigenvalues for ssge, a number of steps for nu.
@@ -13,7 +13,7 @@ divergence; images are made black and white anew in each batch, test images once
 are given.
 
 All runs advance together, an epoch each, so that they can be compared whenever they stop. Each writes a checkpoint after each
-epoch and test likelihoods after each hundred rows into the folder --out; the same command goes on from there.
+epoch and test likelihoods after every fifty rows into the folder --out; the same command goes on from there.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ import os
 import sys
 import time
 import warnings
+from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -37,11 +39,12 @@ from isopleth.plotting import save_figure
 from isopleth.plotting.style import new_figure
 
 LOADERS = {"mnist": load_digits, "celeba": load_faces}
-TOGETHER = 100  # test rows evaluated at once
+TOGETHER = 50  # test rows evaluated at once
+SPREAD_ROWS = 2000  # images over which the spread of the latent variables is taken
 SHOWN = 12  # images in a line of a picture
 COLUMNS = (
-    "images", "latent", "estimator", "strength", "seed", "epochs", "seconds_an_epoch", "training_cost", "test_rows",
-    "negative_log_likelihood", "standard_error",
+    "images", "latent", "estimator", "strength", "seed", "epochs", "seconds_an_epoch", "training_cost", "latent_deviation",
+    "test_rows", "negative_log_likelihood", "standard_error",
 )  # fmt: skip
 
 
@@ -127,13 +130,22 @@ def draw(run: Run, images: Digits | Faces, path: Path) -> None:
     save_figure(figure, path)
 
 
-def report(run: Run, likelihoods: np.ndarray) -> dict[str, object]:
+def spread(run: Run, images: Digits | Faces) -> float:
+    """Return the standard deviation of the latent variables over images, the root of the mean over variables of its square."""
+    generator = torch.Generator(run.generator.device).manual_seed(0)
+    rows = torch.arange(min(SPREAD_ROWS, len(images)), device=generator.device)
+    with torch.no_grad():
+        z = run.networks.encode(images.batch(rows, generator), generator)
+    return float(z.var(dim=0, correction=0).mean().sqrt())
+
+
+def report(run: Run, images: Digits | Faces, likelihoods: np.ndarray) -> dict[str, object]:
     """Return the line of a run in the table."""
     s, rows = run.settings, len(likelihoods)
     line: dict[str, object] = {
         "images": s.images, "latent": s.latent, "estimator": s.estimator, "strength": f"{s.strength:g}", "seed": s.seed,
         "epochs": run.epoch, "seconds_an_epoch": f"{run.seconds / max(run.epoch, 1):.1f}",
-        "training_cost": f"{run.cost:.2f}", "test_rows": rows,
+        "training_cost": f"{run.cost:.2f}", "latent_deviation": f"{spread(run, images):.3f}", "test_rows": rows,
     }  # fmt: skip
     line["negative_log_likelihood"] = f"{-likelihoods.mean():.2f}" if rows else ""
     line["standard_error"] = f"{likelihoods.std(ddof=1) / np.sqrt(rows):.2f}" if rows > 1 else ""
@@ -152,6 +164,29 @@ def write_table(lines: list[dict[str, object]], path: Path) -> None:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
         writer.writerows(kept.values())
+
+
+def comparison(found: list[tuple[Run, np.ndarray]], images: Digits | Faces) -> Iterator[str]:
+    """Yield the lines of a table for reading, and the differences of the runs of one latent dimension, paired by test rows."""
+    heads = f"{'latent':>6}  {'estimator':<13}{'strength':>9}{'seed':>6}{'epochs':>8}"
+    yield heads + f"{'s/epoch':>9}{'sd of z':>9}{'rows':>6}{'nats':>9}{'st. error':>11}"
+    for run, values in found:
+        line, s = report(run, images, values), run.settings
+        yield (
+            f"{s.latent:>6}  {s.estimator:<13}{s.strength:>9g}{s.seed:>6}{run.epoch:>8}{line['seconds_an_epoch']:>9}"
+            f"{line['latent_deviation']:>9}"
+            f"{len(values):>6}{line['negative_log_likelihood']:>9}{line['standard_error']:>11}"
+        )
+    for (one, first), (other, second) in combinations(found, 2):
+        a, b = one.settings, other.settings
+        if (a.latent, a.seed) != (b.latent, b.seed) or min(len(first), len(second)) < 2:
+            continue
+        gap = first - second  # log likelihoods: positive where the second needs more nats
+        error = gap.std(ddof=1) / np.sqrt(len(gap))
+        yield (
+            f"latent {a.latent}, seed {a.seed}: {b.estimator} {b.strength:g} needs {gap.mean():+.2f} nats more than "
+            f"{a.estimator} {a.strength:g} (standard error {error:.2f}, the same test rows)"
+        )
 
 
 def print_times(runs: list[Run], images: Digits | Faces, steps: int) -> None:
@@ -181,6 +216,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=1, help="threads of torch")
     parser.add_argument("--out", type=Path, default=Path("wae"), help="folder of checkpoints, table and pictures")
+    parser.add_argument("--table", type=Path, help="a text file for the table that is printed")
     options = parser.parse_args(arguments)
     options.latent = options.latent or ([8, 32, 64, 128] if options.images == "mnist" else [32, 64, 100, 128])
     epochs = options.epochs if options.epochs is not None else (1000 if options.images == "mnist" else 100)
@@ -194,15 +230,18 @@ def main(arguments: list[str] | None = None) -> None:
         return
     options.out.mkdir(parents=True, exist_ok=True)
     train(runs, training, epochs, options.out, options.cpu_hours)
-    lines = []
+    results = []
     for run in runs:
         draw(run, test, options.out / f"{run.settings.name}.png")
         found = np.zeros(0)
         if isinstance(test, Digits):
             found = test_likelihoods(run, test, min(options.test_rows, len(test)), options.out)
-        lines.append(report(run, found))
-    write_table(lines, options.out / "results.csv")
-    print((options.out / "results.csv").read_text())
+        results.append((run, found))
+    write_table([report(run, test, found) for run, found in results], options.out / "results.csv")
+    text = "\n".join(comparison(results, test))
+    print(text)
+    if options.table:
+        options.table.write_text(text + "\n")
 
 
 if __name__ == "__main__":

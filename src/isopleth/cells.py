@@ -85,11 +85,7 @@ def as_frame(X: Any) -> Any:
     """
     if isinstance(X, np.ndarray):
         return None
-    names = [] if hasattr(X, "collect") else frame_names(X) or []
-    twice = sorted({str(name) for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(f"X has several columns named {quoted(twice)}; give each a name of its own.")
-    frame = nw.from_native(X, pass_through=True)
+    frame = _narwhal(X)
     if isinstance(frame, nw.LazyFrame) and not hasattr(X, "__arrow_c_stream__"):
         raise InputError("X is a lazy frame, which holds no rows yet; pass X.collect().")
     if not isinstance(frame, nw.DataFrame):
@@ -101,16 +97,25 @@ def as_frame(X: Any) -> Any:
     return frame
 
 
+def _narwhal(X: Any) -> Any:
+    """Return a frame as one of narwhals, and anything else as it is; refuse columns of the same name."""
+    names = [] if hasattr(X, "collect") else frame_names(X) or []
+    twice = sorted({str(name) for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"X has several columns named {quoted(twice)}; give each a name of its own.")
+    return nw.from_native(X, pass_through=True)
+
+
 def in_memory(X: Any) -> Any:
     """Return `X`, or its rows as a frame if it is an Arrow stream, which can be read once only."""
-    if not hasattr(X, "__arrow_c_stream__") or isinstance(nw.from_native(X, pass_through=True), nw.DataFrame):
+    if not hasattr(X, "__arrow_c_stream__") or isinstance(_narwhal(X), nw.DataFrame):
         return X
     return nw.from_arrow(X, backend=_arrow_library()).to_native()
 
 
 def with_columns(X: Any, names: Sequence[Any]) -> Any:
     """Return a frame with some of its columns, in this order."""
-    if not isinstance(frame := nw.from_native(X, pass_through=True), nw.DataFrame):
+    if not isinstance(frame := _narwhal(X), nw.DataFrame):
         return X
     return frame.select(*names).to_native() if all(isinstance(name, str) for name in names) else X[list(names)]
 

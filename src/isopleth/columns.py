@@ -32,6 +32,7 @@ from isopleth.errors import InputError
 _NUMBERS_SHARE = (
     0.9  # least share of numbers among the cells of a text column that counts as numeric with missing cells
 )
+_FEW_WORDS = 20  # distinct cells up to which numbers among words, as in 0, 1, 2 and 3+, are words
 _FEWEST = 10  # rows below which distinct values are no sign of an identifier
 _LONG = 25  # mean characters of a cell from which distinct texts are free text
 _DISTINCT = 0.8  # least share of distinct cells of free text
@@ -325,7 +326,7 @@ def decode_cells(column: Column, values: np.ndarray, like: Any = None) -> Any:
         return np.rint((values + column.origin) * 1e6).astype("datetime64[us]")
     if like is None and set(column.levels) <= {"False", "True"}:
         like = True
-    return [_typed(column.levels[int(code)], like) for code in values]
+    return [None if np.isnan(code) else _typed(column.levels[int(code)], like) for code in values]
 
 
 def _typed(word: str, like: Any) -> Any:
@@ -473,18 +474,7 @@ def _decide_text(cells: Cells, keep_identifiers: bool, notes: list[str]) -> Colu
     words = Counter(text for text in cells.values if text is not None)
     strange = {word for word in words if parsed_number(word) is None}
     if _is_numbers(words, strange, cells.known):
-        if strange - MISSING_NUMBERS:
-            return _category(cells)
-        if strange:
-            notes.append(f"column {cells.name!r}: {quoted(sorted(strange))} among numbers counts as missing.")
-        numbers = Cells(cells.name, "real", cells.numbers())
-        if (
-            not keep_identifiers
-            and np.all(np.mod(numbers.values[np.isfinite(numbers.values)], 1.0) == 0.0)
-            and _counts_rows(numbers)
-        ):
-            return "identifier"
-        return Column(cells.name, "numeric")
+        return _decide_numbers(cells, len(words), strange - MISSING_NUMBERS, strange, keep_identifiers, notes)
     if all(parsed_time(word) is not None for word in words):
         return _time(cells.name, cells.times())
     if cells.known >= _FEWEST:
@@ -494,6 +484,27 @@ def _decide_text(cells: Cells, keep_identifiers: bool, notes: list[str]) -> Colu
         if len(words) == cells.known and not keep_identifiers:
             return "identifier"
     return _category(cells)
+
+
+def _decide_numbers(
+    cells: Cells, distinct: int, words: set[str], strange: set[str], keep_identifiers: bool, notes: list[str]
+) -> Column | str:
+    """Decide the kind of a column of which nearly all cells are numbers; `strange` cells are none, and `words` mean something."""
+    if words:
+        if distinct > _FEW_WORDS:
+            row = next(i for i, text in enumerate(cells.values) if text in words)
+            notes.append(
+                f"column {cells.name!r} holds {cells.values[row]!r} in row {row}, and nearly all other cells are numbers: the "
+                "column is taken as categories; correct the cell, or empty it."
+            )
+        return _category(cells)
+    if strange:
+        notes.append(f"column {cells.name!r}: {quoted(sorted(strange))} among numbers counts as missing.")
+    numbers = Cells(cells.name, "real", cells.numbers())
+    whole = np.all(np.mod(numbers.values[np.isfinite(numbers.values)], 1.0) == 0.0)
+    if not keep_identifiers and whole and _counts_rows(numbers):
+        return "identifier"
+    return Column(cells.name, "numeric")
 
 
 def _is_numbers(words: Counter, strange: set[str], known: int) -> bool:

@@ -110,7 +110,7 @@ def enter(
     missing : bool, default=False
         Whether NaN is allowed, as a missing value.
     also : array-like, tensor or data frame of shape (m, n_features), optional
-        With `reset`, a second table, whose rows have the same say in the kinds of the columns.
+        With `reset`, a second table, whose rows count equally when the kinds of the columns are decided.
 
     Returns
     -------
@@ -126,7 +126,9 @@ def enter(
         For empty or sparse input, and for columns that differ from those at fit.
     """
     backend = Backend.of(X, name or "X")
-    X = in_memory(on_host(X, name or "X"))
+    X = on_host(X, name or "X")
+    if hasattr(X, "__arrow_c_stream__"):  # frames, and streams that can be read only once
+        X = in_memory(X)
     columns = getattr(estimator, "_table_columns", None)
     if reset and _takes_kinds(estimator):
         columns = _kinds_of(estimator, X, also)
@@ -154,25 +156,26 @@ def _takes_kinds(estimator: BaseEstimator) -> bool:
 
 def _kinds_of(estimator: BaseEstimator, X: Any, also: Any = None) -> TableColumns | None:
     """Return the kinds of the columns of a fit; None for arrays and for frames of complete numbers."""
+    decided = estimator.__dict__.pop("_decided_columns", None)  # by the options of a command
     tables = [X] if also is None else [X, also]
     categorical = getattr(estimator, "categorical", None)
     named = [] if categorical is None else [categorical] if isinstance(categorical, str) else list(categorical)
     _refuse_kinds(X, times=True)
     _refuse_names(X)
-    if not named and not any(map(is_table_of_kinds, tables)):
+    if decided is None and not named and not any(map(is_table_of_kinds, tables)):
         return None
     # A frame of numbers is taken as it is; identifiers are looked for where there are words or times too.
-    as_it_is = all(map(holds_numbers_only, tables)) or getattr(estimator, "_kinds_are_decided", False)
+    as_it_is = all(map(holds_numbers_only, tables))
     names = frame_names(X)
     if names is not None:  # a frame may be asked for by number too, unless that is a name
         named = [
             names[j] if j not in names and isinstance(j, Integral) and j in range(len(names)) else j for j in named
         ]
-    columns = TableColumns.of(X, categorical=named, keep_identifiers=as_it_is, cycles=False, also=also)
-    if columns.left_out:
+    columns = decided or TableColumns.of(X, categorical=named, keep_identifiers=as_it_is, cycles=False, also=also)
+    if columns.left_out and decided is None:
         reasons = listed([f"{str(name)!r} ({why})" for name, why in columns.left_out.items()])
         warnings.warn(f"columns left out: {reasons}.", DataWarning, stacklevel=4)
-    for note in columns.notes:
+    for note in columns.notes if decided is None else ():
         warnings.warn(note, DataWarning, stacklevel=4)
     labels = names if names is not None else range(columns.n_columns)
     estimator._column_labels = [f"column {j}" if names is None else repr(str(j)) for j in labels]

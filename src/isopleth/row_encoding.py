@@ -292,7 +292,7 @@ class RowEncoding:
 
     @property
     def is_plain(self) -> bool:
-        """Whether all columns were complete numbers, whose rows are left as they are."""
+        """True if all columns were complete numbers, so that rows are not changed."""
         return self.columns is None and not self.scaled.any()
 
     def varying(self, estimator: BaseEstimator, rows: np.ndarray, stacklevel: int = 4) -> np.ndarray:

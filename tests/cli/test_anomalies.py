@@ -348,7 +348,7 @@ class TestRefused:
             ("a,b\n1,2\n", ["only one row"]),
             ("a,b\n1,2\n3\n", ["line 3", "1 cell", "2"]),
             ("a,b\n" + "".join(f"{i},{i / 7}\n" for i in range(30)) + "5,oops\n", ["line 32", "'oops'", "'b'"]),
-            ("a,b\n1,2\n3,inf\n", ["'b' (line 3)"]),
+            ("a,b\n1,2\n3,inf\n", ["'b'", "line 3"]),
             ("a,a\n1,2\n3,4\n", ["'a'", "more than once"]),
             ("a,b\n1,2\n3,\x00\n", ["line 3", "binary"]),
             ("a,b\n1,1\n1,1\n1,1\n", ["rows"]),

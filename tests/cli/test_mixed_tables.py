@@ -88,7 +88,7 @@ def test_without_explanation_the_rarest_words_are_shown(file):
 
 def test_saved_models_score_other_tables(file, table, tmp_path):
     fine("anomalies", file, "--save", tmp_path / "m.isopleth", "--out", tmp_path / "o.csv")
-    assert load(tmp_path / "m.isopleth").feature_names_in_.tolist() == ["colour", "price", "paid", "day", "weight"]
+    assert load(tmp_path / "m.isopleth")._table_columns.names == ["colour", "price", "paid", "day", "weight"]
     new = table[["weight", "day", "colour", "price", "paid"]].copy()  # in another order
     new.loc[0, "colour"] = "pink"
     new.to_csv(tmp_path / "new.csv", index=False)
@@ -123,7 +123,7 @@ def test_refusals_name_columns_and_lines(file, table, tmp_path):
     result = run("score", tmp_path / "m.isopleth", tmp_path / "broken.csv", "--out", tmp_path / "s.csv")
     assert "holds 'abc' at line 6" in result.stderr
     result = run("anomalies", tmp_path / "broken.csv")
-    assert "line 6: 'abc' in the numeric column 'price' is not a number" in result.stderr
+    assert "column 'price' holds 'abc' at line 6, and nearly all other cells are numbers" in result.stderr
     fine("anomalies", tmp_path / "broken.csv", "--categorical", "price")
     fine("anomalies", tmp_path / "broken.csv", "--missing", "abc")
     table.drop(columns="paid").to_csv(tmp_path / "lack.csv", index=False)
@@ -134,7 +134,7 @@ def test_refusals_name_columns_and_lines(file, table, tmp_path):
 def test_identifiers_are_kept_if_asked_for(file, tmp_path):
     for option in (["--keep-id"], ["--numeric", "order_no"]):
         fine("anomalies", file, *option, "--save", tmp_path / "m.isopleth")
-        assert "order_no" in load(tmp_path / "m.isopleth").feature_names_in_
+        assert "order_no" in load(tmp_path / "m.isopleth")._table_columns.names
 
 
 def test_numbers_with_gaps(tmp_path):

@@ -50,14 +50,14 @@ def test_columns_said_to_identify_rows_are_left_out(file, tmp_path):
     assert load(tmp_path / "m.model").feature_names_in_.tolist() == ["b"]
 
 
-def test_words_are_refused_with_the_way_out(file, tmp_path):
-    result = run("fit", file, "--out", tmp_path / "m.model")
+def test_words_are_refused_with_the_way_out(file):
+    result = run("changes", file)
     assert result.exit_code == 2
     assert result.stderr.endswith("no numbers in column 'word'; leave it out with --exclude word.\n")
 
 
-def test_numbers_said_to_be_categories_are_refused_too(file, tmp_path):
-    result = run("fit", file, "--exclude", "word", "--categorical", "a", "--out", tmp_path / "m.model")
+def test_numbers_said_to_be_categories_are_refused_too(file):
+    result = run("changes", file, "--exclude", "word", "--categorical", "a")
     assert result.stderr.endswith("no numbers in column 'a'; leave it out with --exclude a.\n")
 
 
@@ -108,7 +108,9 @@ def test_missing_words_and_decimal_commas(tmp_path):
 def test_a_word_among_numbers_is_named_with_its_line(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b\n" + "".join(f"{a},{b}\n" for a, b in X.tolist()) + "1,oops\n")
-    assert "line 62: 'oops' in the numeric column 'b' is not a number" in run("anomalies", path).stderr
+    refused = run("anomalies", path).stderr
+    assert "column 'b' holds 'oops' at line 62, and nearly all other cells are numbers" in refused
+    assert "--missing oops" in refused
 
 
 def test_compressed_files_and_standard_input_give_the_same(file, tmp_path, monkeypatch):

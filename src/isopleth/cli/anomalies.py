@@ -82,11 +82,11 @@ def fit(table: Table, contamination: float | None = None, *, novelty: bool = Fal
     """Return a detector fitted to a table, with the names of its columns if the file has them."""
     share = "auto" if contamination is None else contamination
     detector = AnomalyDetector(contamination=share, novelty=novelty, random_state=0)
-    detector._kinds_are_decided = True  # by the options of the command
+    if isinstance(table, MixedTable) and table.read:
+        return table.read.fit(detector)
     with naming_columns(table.names):
-        detector.fit(rows_of(table))
-    del detector._kinds_are_decided
-    if table.named and not isinstance(table, MixedTable):
+        detector.fit(table.values)
+    if table.named:
         # A data frame would carry the names, but no library that has one is needed otherwise.
         detector.feature_names_in_ = np.array(table.names, dtype=object)
     return detector

@@ -20,6 +20,12 @@ MOST_FLAGGED = 1000
 # Default of --size for densities of `isopleth fit`.
 DENSITY_SIZE = 500
 
+# Default of --size for densities of tables with words or missing cells.
+MIXED_SIZE = 1000
+
+# Most rows that `isopleth sample` fits a density to.
+SAMPLE_SIZE = 2000
+
 # Without click's own check for readability, which would come before the sentences of the library.
 _PATH = click.Path(path_type=Path, readable=False)
 
@@ -133,6 +139,8 @@ raw_text_option = click.option(
 def anomalies() -> None:
     """Show the least likely rows of FILE, a table (isopleth --help lists the formats).
 
+    The table may have words, times and missing cells; a line on standard error says what its columns were taken as.
+
     Each row is judged by the other rows of FILE. With --reference, the rows are judged by the rows of that table, which are
     known to be ordinary, and with --model by those that the model was fitted on.
     """
@@ -213,7 +221,8 @@ def demo() -> None:
     "--size",
     type=click.IntRange(min=2),
     help="Landmarks, the rows that the model consists of: more are more accurate and slower.  "
-    f"[default: {DENSITY_SIZE} for a density; for a score 300, and fewer beyond five columns]",
+    f"[default: {DENSITY_SIZE} for a density, {MIXED_SIZE:,} of a table with words or gaps; for a score 300, and fewer beyond "
+    "five columns]",
 )
 @click.option(
     "--length-scale",
@@ -225,9 +234,10 @@ def demo() -> None:
 def fit() -> None:
     """Fit a model to FILE, a table in .csv, .tsv, .parquet or .npy that may be larger than memory.
 
-    The file is read several times. Until the model is complete, the sums of each pass are kept in MODEL.partial;
-    with --resume an interrupted run gives the same bytes in the end. Detectors of anomalies are fitted in memory: isopleth
-    anomalies --save.
+    A table with words, times or missing cells is read once, and a density is fitted to a random part of it; the first 100,000
+    rows decide what its columns are. A table of complete numbers is read several times. Until the model is complete, the sums
+    of each pass are kept in MODEL.partial; with --resume an interrupted run gives the same bytes in the end. Detectors of
+    anomalies are fitted in memory: isopleth anomalies --save.
     """
 
 
@@ -287,6 +297,37 @@ def prior() -> None:
 
 @click.command(
     cls=Command,
+    short_help="Make new rows like those of a table.",
+    reads={"file": "file", "model": "model file"},
+)
+@click.argument("file", type=_PATH, required=False)
+@click.option("-n", "--rows", type=click.IntRange(min=1), required=True, help="Number of rows to make.")
+@click.option(
+    "--out", required=True, type=_PATH, help="Write the rows there; .csv, .tsv, .jsonl, .parquet or, for numbers, .npy."
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the draws.")
+@click.option("--model", metavar="MODEL", type=_PATH, help="Draw from this density instead of fitting one to FILE.")
+@click.option("--save", "save_to", metavar="MODEL", type=_PATH, help="Keep the fitted density in this file.")
+@click.option(
+    "--size",
+    type=click.IntRange(min=10),
+    help=f"Fit the density to so many rows of FILE, drawn at random.  [default: {SAMPLE_SIZE:,}, and at most 1,000 "
+    "of a table with gaps]",
+)
+@click.option("--complete", is_flag=True, help="Leave no cell empty.")
+@table_options("--columns", "Use these columns only.")
+@raw_text_option
+def sample() -> None:
+    """Make new rows like those of FILE, a table (isopleth --help lists the formats).
+
+    A density is fitted to FILE and rows are drawn from it. Every column keeps its type, its decimals and its distribution, and
+    cells are missing about as often and in the same patterns. Identifiers and free text are left out. The rows are
+    new, but they are no protection of the people in FILE: the smallest and the largest values and rare words are those of FILE.
+    """
+
+
+@click.command(
+    cls=Command,
     short_help="Write the answers of a model for each row of a table.",
     reads={"model": "model file", "file": "file"},
 )
@@ -313,4 +354,4 @@ def score() -> None:
     """
 
 
-COMMANDS = [anomalies, changes, compare, demo, fit, monitor, prior, score]
+COMMANDS = [anomalies, changes, compare, demo, fit, monitor, prior, sample, score]

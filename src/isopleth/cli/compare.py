@@ -5,13 +5,12 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 import numpy as np
 
 from isopleth.cli.messages import Stages, naming_columns
-from isopleth.cli.mixed import kinds_in_words, read_two_mixed, rows_of
+from isopleth.cli.mixed import decided, kinds_in_words, read_two_mixed, rows_of
 from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import Outputs
 from isopleth.cli.text import ColumnNumbers, aligned, counted, p_value, places, shortened
@@ -53,7 +52,8 @@ def compare(
         of_rows = None if groups is None else (read_labels(a, groups), read_labels(b, groups))
         stage("testing")
         with naming_columns(first.names):
-            result = _tested(
+            result = compare_samples(
+                decided(TwoSampleTest(), first),
                 rows_of(first),
                 rows_of(second),
                 n_permutations=permutations,
@@ -73,13 +73,6 @@ def compare(
         if plot and figure is not None:
             save_figure(figure, plot)
     click.echo(text)
-
-
-def _tested(first: Any, second: Any, **options: Any) -> TwoSampleResult:
-    """Return the test of tables whose kinds of columns were decided before."""
-    columns = TwoSampleTest()
-    columns._kinds_are_decided = True
-    return compare_samples(columns, first, second, **options)
 
 
 def read_both(a: Path, b: Path, options: TableOptions) -> tuple[Table, Table]:

@@ -6,14 +6,13 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
 from isopleth.cli.commands import MOST_FLAGGED
 from isopleth.cli.messages import say
-from isopleth.cli.mixed import MixedTable
+from isopleth.cli.mixed import some_rows
 from isopleth.cli.models import matched_columns
 from isopleth.cli.text import ColumnNumbers, aligned, counted, p_value, places, shortened
 from isopleth.errors import DataWarning, printable
@@ -47,6 +46,8 @@ class Findings:
         Whether rows of text files are numbered beside their lines.
     rows_behind : int, optional
         Number of rows that the p-values are estimated from.
+    known : ndarray of shape (n,), bool, optional
+        Rows that are known to be anomalies, for the picture.
     """
 
     table: Table
@@ -58,6 +59,7 @@ class Findings:
     explained_rows: np.ndarray | None = None
     row_numbers: bool = False
     rows_behind: int | None = None
+    known: np.ndarray | None = None
 
     @property
     def flagged(self) -> np.ndarray:
@@ -93,7 +95,7 @@ class Findings:
         names[rows] = np.where(positive, np.array(explanation.names, dtype=object)[first], "")
         rise = np.full(len(self.scores), np.nan)
         rise[rows] = rises
-        if isinstance(self.table, MixedTable):
+        if self.table.values.dtype == object:
             best = np.full(len(self.scores), "", dtype=object)
             found = [cell_text(cell, repr) for cell in explanation.best[each, first]]
             best[rows] = np.where(positive, np.array(found, dtype=object), "")
@@ -129,12 +131,8 @@ def explained(detector: AnomalyDetector, findings: Findings, top: int, *, flagge
         say(f"of {found:,} flagged rows the {len(rows):,} least likely are explained; a larger --top explains more.")
     with matched_columns(), warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # which was shown when the rows were scored
-        explanation = detector.explain(_rows(findings.table, rows))
+        explanation = detector.explain(some_rows(findings.table, rows))
     return replace(findings, explanation=replace(explanation, names=findings.table.names), explained_rows=rows)
-
-
-def _rows(table: Table, rows: np.ndarray) -> Any:
-    return table.data.take(rows) if isinstance(table, MixedTable) else table.values[rows]
 
 
 _COLUMNS_A_ROW = 3

@@ -13,11 +13,15 @@ from functools import partial
 from io import StringIO
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
 from isopleth.errors import InputError, printable
+from isopleth.io.files import is_for_want_of_room
+
+if TYPE_CHECKING:
+    from isopleth.io.resume import Journal
 
 _ERASE = "\r\x1b[K"
 
@@ -68,6 +72,17 @@ def resumable(partial: Path) -> Iterator[None]:
         if not partial.exists():
             raise
         raise KeyboardInterrupt(f"interrupted; what was done is in {partial}: continue with --resume.") from None
+
+
+@contextmanager
+def removed_if_refused(journal: Journal) -> Iterator[None]:
+    """Remove the partial file of a refused run, which would be refused again, unless the disk was full."""
+    try:
+        yield
+    except InputError as error:
+        if not is_for_want_of_room(error):
+            journal.remove()
+        raise
 
 
 @contextmanager

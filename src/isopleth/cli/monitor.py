@@ -15,7 +15,7 @@ import click
 import numpy as np
 
 from isopleth.cli.messages import Stages, naming_columns
-from isopleth.cli.mixed import MixedTable, read_mixed, rows_of
+from isopleth.cli.mixed import MixedTable, decided, read_mixed, rows_of
 from isopleth.cli.models import matched_columns, of_this_version
 from isopleth.cli.options import TableOptions
 from isopleth.cli.signals import ALARM_CODE
@@ -86,7 +86,7 @@ def _watch(
     """Process the rows of standard input, and return whether there was an alarm."""
     report = Metrics(metrics)
     report.write(watching)
-    kinds = table.kinds if isinstance(table, MixedTable) else None
+    kinds = table.read.kinds if isinstance(table, MixedTable) and table.read and table.read.kinds.named else None
     for batch in RowReader(table.names, table.named, kinds, options.missing).batches(sys.stdin.buffer):
         skipped, skip = min(skip, len(batch.values)), max(0, skip - len(batch.values))
         if skipped < len(batch.values):
@@ -106,11 +106,9 @@ def _watch(
 
 def _fitted(table: Table, how: dict[str, Any]) -> DriftMonitor:
     """Return a fitted monitor, with a fixed seed so that each run gives the same alarms."""
-    watching = DriftMonitor(**how, random_state=0)
-    watching._kinds_are_decided = True  # by the options of the command
+    watching = decided(DriftMonitor(**how, random_state=0), table)
     with naming_columns(table.names):
         watching.fit(rows_of(table))
-    del watching._kinds_are_decided
     if table.named and not isinstance(table, MixedTable):
         watching.name_columns(table.names)
     return watching

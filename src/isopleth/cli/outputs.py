@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import numpy as np
 from isopleth.cli.findings import Findings
 from isopleth.cli.mixed import MixedTable, rows_of
 from isopleth.cli.models import matched_columns
-from isopleth.errors import InputError
+from isopleth.errors import DataWarning, InputError
 from isopleth.io import Table, check_target, save
 from isopleth.io.writing import check_table_target, write_table
 from isopleth.plotting import check_figure_target, plot_anomalies, save_figure
@@ -53,9 +54,10 @@ class Outputs:
         # Draw first, so that an error in drawing leaves no other files.
         figure = None
         if self.figure:
-            with matched_columns():
+            with matched_columns(), warnings.catch_warnings():
+                warnings.simplefilter("ignore", DataWarning)  # which was shown when the rows were scored
                 drawn = _drawn(findings.table, detector)
-            figure = plot_anomalies(*drawn, findings.scores, findings.p_values, findings.labels)
+            figure = plot_anomalies(*drawn, findings.scores, findings.p_values, findings.labels, findings.known)
         if self.rows:
             write_table(self.rows, findings.columns(), raw_text=self.raw_text)
         if self.model:

@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from isopleth.cli.messages import Stages, naming_columns
-from isopleth.cli.mixed import MixedTable, kinds_in_words, read_for_detector, read_mixed, rows_of
+from isopleth.cli.mixed import MixedTable, decided, kinds_in_words, read_for_detector, read_mixed, rows_of
 from isopleth.cli.models import matched_columns
 from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import Outputs
@@ -45,8 +45,8 @@ def prior(
         stage("reading")
         labelled, classes = read_labelled(train, target, options)
         stage("fitting")
-        estimator = ClassPriorEstimator(compare_missing=not ignore_missing, random_state=0)  # the same answer each time
-        estimator._kinds_are_decided = True  # by the options of the command
+        # With a fixed seed, for the same answer each time.
+        estimator = decided(ClassPriorEstimator(compare_missing=not ignore_missing, random_state=0), labelled)
         with naming_columns(labelled.names):
             estimator.fit(rows_of(labelled), classes)
         if labelled.named and not isinstance(labelled, MixedTable):

@@ -70,6 +70,8 @@ class ColumnDensity:
         Whether the density is the square of f.
     visible : array of int, optional
         Columns of the density; the others are integrated out. By default all.
+    filled : array of the shape of the centres, bool, optional
+        Cells of the centres that were missing in the row which the centre was made of.
     memory_limit, n_jobs
         As for :class:`~isopleth.operators.Operator`.
 
@@ -90,6 +92,7 @@ class ColumnDensity:
     coefficients: np.ndarray
     squared: bool
     visible: np.ndarray | None = None
+    filled: np.ndarray | None = None
     memory_limit: float = DEFAULT_MEMORY_LIMIT
     n_jobs: int | None = DEFAULT_N_JOBS
 
@@ -205,6 +208,26 @@ class ColumnDensity:
         total = shares.sum(axis=1)
         shares /= total[:, None]
         return _Look(2.0 * top + np.log(total) + self._log_integral(integrated), a, shares, pairs)
+
+    @cached_property
+    def _filled_centers(self) -> dict[bytes, int]:
+        """Centres with filled cells, by the known cells of the row that they were made of."""
+        if self.filled is None:
+            return {}
+        filled = self.filled[:, self.columns]
+        rows = np.flatnonzero(filled.any(axis=1))
+        known = np.where(filled[rows], np.nan, self.centers[np.ix_(rows, self.columns)]) + 0.0
+        return {row.tobytes(): int(i) for row, i in zip(known, rows, strict=True)}
+
+    def own_centers(self, Z: np.ndarray) -> np.ndarray | None:
+        """Find for each row the centre that was made by filling its gaps, -1 if there is none; None if there is none for any row.
+
+        Its filled cells are no knowledge about the gaps of the row: :meth:`impute` and others take it as `skip`.
+        """
+        if not self._filled_centers or len(self.centers) < 2:
+            return None
+        whole = np.where(np.isnan(Z), np.nan, Z) + 0.0  # one NaN and one zero
+        return np.array([self._filled_centers.get(row.tobytes(), -1) for row in whole], dtype=np.intp)
 
     # ---- answers at rows --------------------------------------------------------------------------------------------
 
@@ -507,10 +530,11 @@ class ColumnDensity:
             centers=np.ascontiguousarray(self.centers[np.ix_(heavy, rest)]),
             coefficients=a[0][heavy],
             visible=np.searchsorted(rest, self.columns[visible]),
+            filled=None if self.filled is None else self.filled[np.ix_(heavy, rest)],
         )
 
-    def sample(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw independent rows, of shape (n_samples, d); categories as whole numbers."""
+    def draw(self, n_samples: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Draw independent rows, and return them with the two centres of each; these are equal without the square."""
         m, everything = len(self.centers), np.arange(self.centers.shape[1])
         alpha = self.coefficients / self.coefficients.max()
         first = alpha
@@ -525,7 +549,12 @@ class ColumnDensity:
             terms = np.broadcast_to(alpha, (len(i[part]), m))
             j[part] = self._partners(terms, i[part], everything, rng, self.n_jobs)
         out = np.column_stack([self._draw(column, i, j, rng) for column in range(self.dim)])
-        return rng.permutation(out)
+        order = rng.permutation(n_samples)
+        return out[order], i[order], j[order]
+
+    def sample(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw independent rows, of shape (n_samples, d); categories as whole numbers."""
+        return self.draw(n_samples, rng)[0]
 
 
 @dataclass(frozen=True)

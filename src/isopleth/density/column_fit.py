@@ -33,8 +33,12 @@ from isopleth.rows import merge_rows
 from isopleth.solvers import SCALING_SOLVERS
 
 _FIRST_STEPS = 30  # multiplicative steps before Newton's method, which converges only near the solution
+_FLAT = 20  # passes after which it is asked whether they have lowered the objective
 _LONGEST = 2.0  # largest change of the logarithm of a coefficient in a step of Newton's method
 _ROUNDING = 1e-14
+# Shares of the mean curvature that are added to a Hessian that is not positive definite. Centres that lie close together have
+# directions in which the objective is nearly flat; a larger share than needed would stop these.
+_DAMPINGS = (0.0, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-2, 0.1, 1.0, 10.0)
 _FILL_CELLS = 2**21  # pairs of rows that are compared at once when gaps are filled
 _FASTEST = 3.0  # largest exponent of a multiplicative step
 _SMALLEST = -690.0  # logarithm below which a coefficient is 0
@@ -65,15 +69,12 @@ class ColumnFit:
         Number of products with the matrices, or of passes over the rows.
     objective : list of float
         Objective after each pass, for rows with gaps.
-    filled : array of shape (m, d), bool, optional
-        Mask of the cells of the centres that were missing in the rows they were made of; None if there were none.
     """
 
     density: ColumnDensity
     residual: float
     n_iter: int
     objective: list[float]
-    filled: np.ndarray | None = None
 
 
 @dataclass(eq=False)
@@ -227,7 +228,7 @@ def _newton_step(problem: GapProblem, alpha: np.ndarray, at: Sides) -> tuple[np.
     H *= alpha
     scale = max(float(np.mean(np.abs(np.diagonal(H)))), 1e-300)
     diagonal = np.diagonal(H) + gradient
-    for damping in (0.0, 1e-4, 1e-2, 0.1, 1.0, 10.0):
+    for damping in _DAMPINGS:
         H.flat[:: len(H) + 1] = diagonal + scale * (damping + 1e-14)
         try:
             step = -cho_solve(cho_factor(H, check_finite=False), gradient, check_finite=False)
@@ -255,11 +256,19 @@ def solve_gaps(
 ) -> tuple[np.ndarray, float, list[float]]:
     """Solve the optimality conditions up to `tol`; return coefficients, residual, and the objective after each pass.
 
+    Near centres that lie close together the objective is so flat that the last digits of the residual take hundreds of passes
+    that change nothing else. So the passes end too when :func:`is_flat` says so.
+
     Multiplicative steps are followed by Newton's method in log alpha and, if it fails, by multiplicative steps again. The
     objective never increases. It has several local minima; this finds one of them.
     """
     with ONE_BLAS_THREAD if len(alpha) <= _FEW else nullcontext():
         return _descend(problem, alpha, tol, max_iter)
+
+
+def is_flat(path: list[float], tol: float) -> bool:
+    """Tell whether the last 20 passes have lowered the objective, in nats a row, by less than a thousandth of `tol`."""
+    return len(path) > _FIRST_STEPS + _FLAT and path[-1 - _FLAT] - path[-1] < 1e-3 * tol
 
 
 def _descend(
@@ -268,7 +277,7 @@ def _descend(
     at = problem.sides(alpha)
     path, stretch = [at[0]], 1.0
     newton = True
-    while kkt_residual(alpha, *at[1:]) > tol and len(path) <= max_iter:
+    while kkt_residual(alpha, *at[1:]) > tol and not is_flat(path, tol) and len(path) <= max_iter:
         step = _newton_step(problem, alpha, at) if newton and len(path) > _FIRST_STEPS else None
         if step is None:
             newton = newton and len(path) <= _FIRST_STEPS
@@ -354,8 +363,10 @@ def fit_root(
     problem = GapProblem(kernel, centers, rows, w, **budget)
     alpha, residual, path = solve_gaps(problem, start, 100.0 * tol)
     kept = alpha > math.exp(0.5 * _SMALLEST)
-    density = ColumnDensity(kernel, np.ascontiguousarray(centers[kept]), alpha[kept], True, **budget)
-    return ColumnFit(density, residual, len(path), path, filled[kept])
+    own = np.ascontiguousarray(centers[kept])
+    return ColumnFit(
+        ColumnDensity(kernel, own, alpha[kept], True, filled=filled[kept], **budget), residual, len(path), path
+    )
 
 
 def completed(
@@ -432,7 +443,7 @@ def fit_mixture(
             np.concatenate([w[complete], w[~complete]]),
         )
         filled = _filled_cells(np.concatenate([rows[complete], rows[~complete]]), place, len(centers))
-        return ColumnFit(ColumnDensity(kernel, centers, mass, False, **budget), 0.0, 0, [], filled)
+        return ColumnFit(ColumnDensity(kernel, centers, mass, False, filled=filled, **budget), 0.0, 0, [])
     centers, own = rows[complete], w[complete]
     alpha = own / own.sum()
     path: list[float] = []
@@ -493,29 +504,40 @@ def fill_from_neighbours(
     InputError
         If a column is missing in all donors.
     """
+    chosen = neighbours_of_gaps(kernel, Z, donors, weights, rng)
+    cells = np.take_along_axis(donors, np.maximum(chosen, 0), axis=0)
+    return np.asarray(np.where(chosen < 0, Z, cells))
+
+
+def neighbours_of_gaps(
+    kernel: ColumnKernel, Z: np.ndarray, donors: np.ndarray, weights: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Draw the donor of each missing cell as :func:`fill_from_neighbours` does; return numbers of rows, -1 for known cells."""
     have = ~np.isnan(donors)
     if not have.any(axis=0).all():
         raise InputError(f"column {int(np.argmin(have.any(axis=0)))} has no observed cell; leave it out.")
-    filled = np.where(have, donors, 0.0)
+    cells = np.where(have, donors, 0.0)
     step = max(1, _FILL_CELLS // len(donors))
-    parts = [_fill(kernel, Z[start : start + step], filled, have, weights, rng) for start in range(0, len(Z), step)]
-    return np.concatenate(parts) if parts else Z.copy()
+    parts = [
+        _neighbours(kernel, Z[start : start + step], cells, have, weights, rng) for start in range(0, len(Z), step)
+    ]
+    return np.concatenate(parts) if parts else np.empty(Z.shape, dtype=np.intp)
 
 
-def _fill(
+def _neighbours(
     kernel: ColumnKernel,
     Z: np.ndarray,
-    filled: np.ndarray,
+    cells: np.ndarray,
     have: np.ndarray,
     weights: np.ndarray,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Fill a few rows as :func:`fill_from_neighbours` does; cells that donors do not `have` are 0 in `filled`."""
-    out, seen = Z.copy(), ~np.isnan(Z)
-    logs, shared = np.zeros((len(Z), len(filled))), seen.astype(float) @ have.T.astype(float)
+    """Do for a few rows what :func:`neighbours_of_gaps` does; cells that donors do not `have` are 0 in `cells`."""
+    out, seen = np.full(Z.shape, -1, dtype=np.intp), ~np.isnan(Z)
+    logs, shared = np.zeros((len(Z), len(cells))), seen.astype(float) @ have.T.astype(float)
     for j in range(Z.shape[1]):
         x = np.where(seen[:, [j]], Z[:, [j]], 0.0)
-        one = Operator(kernel.take(np.array([j])), x, np.ascontiguousarray(filled[:, [j]]), block=LOG_VALUE).dense()
+        one = Operator(kernel.take(np.array([j])), x, np.ascontiguousarray(cells[:, [j]]), block=LOG_VALUE).dense()
         logs += np.where(seen[:, [j]] & have[:, j], one, 0.0)
     # Sums over few shared cells are small, so the mean over the shared cells is compared.
     most = np.maximum(shared.max(axis=1, keepdims=True), 1.0)
@@ -524,5 +546,5 @@ def _fill(
         gaps = np.flatnonzero(~seen[:, j])
         mass = np.where(have[:, j], logs[gaps], -np.inf)
         mass -= mass.max(axis=1, keepdims=True)
-        out[gaps, j] = filled[_one_a_row(weights * np.exp(mass), rng), j]
+        out[gaps, j] = _one_a_row(weights * np.exp(mass), rng)
     return out

@@ -12,9 +12,10 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.backend import Array, Backend, to_numpy
+from isopleth.backend import Array, Backend, requires_gradient, to_numpy
 from isopleth.density.bounds import Bounds
-from isopleth.density.fitted import FrameDensity
+from isopleth.density.debias import Drift, moved
+from isopleth.density.fitted import ExpansionDensity, FrameDensity
 from isopleth.density.search import Fit, Search, run_search
 from isopleth.entry import Table, column_names, enter, varying_columns, warn_few_rows
 from isopleth.errors import InputError
@@ -79,6 +80,10 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         """Draw the random numbers of a fit, once for all densities that it fits; most estimators need none."""
         return
 
+    def _drift(self, rows: np.ndarray, weights: np.ndarray) -> Drift | None:
+        """Return the score of centred rows, if these are moved by it before the fit."""
+        return None
+
     def _rules(self) -> Mapping[str, Rule]:
         """Return the rules that `length_scale` may name."""
         return RULES
@@ -128,9 +133,10 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         self._refuse(kernel)
         self._draw_random(kernel)
         warn_few_rows(len(rows), frame.dim, stacklevel=4)
-        scale, unit = self._choose_length_scale(kernel, frame.centre(rows), weights, keep, backend)
+        drift = self._drift(frame.centre(rows), weights)
+        scale, unit = self._choose_length_scale(kernel, frame.centre(rows), weights, keep, backend, drift)
         frame = frame.scaled(scale)
-        z = frame.enter(rows)
+        z = frame.enter(rows) if drift is None else moved(frame.enter(rows), drift.at_rows, scale)
         density, report = self._fit_frame(kernel, backend.array(z), backend.array(weights))
         self._set_fit(kernel, frame, bounds, unit, report)
         self._keep(density, X, place, z, weights)
@@ -151,7 +157,13 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
             setattr(self, name, value)
 
     def _choose_length_scale(
-        self, kernel: Kernel, rows: np.ndarray, weights: np.ndarray, keep: np.ndarray, backend: Backend
+        self,
+        kernel: Kernel,
+        rows: np.ndarray,
+        weights: np.ndarray,
+        keep: np.ndarray,
+        backend: Backend,
+        drift: Drift | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the length scale and the unit of each kept column."""
         search = self.length_scale if isinstance(self.length_scale, Search) else None
@@ -161,7 +173,7 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         if search is not None:
             fit, workers = self._parallel_fits(backend, len(rows), kernel.bound_dim)
             self.search_path_ = run_search(
-                search, kernel, rows, weights, scale, unit, fit, workers, getattr(self, "verbose", False)
+                search, kernel, rows, weights, scale, unit, fit, workers, getattr(self, "verbose", False), drift
             )
             scale = self.search_path_.best_factor * scale
         return scale, unit
@@ -214,10 +226,35 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         far from every centre is noise, and minus infinity further away. Random features (:class:`~isopleth.RandomFeatureSOSREP`)
         have a much larger error, and far rows get minus infinity; use :class:`~isopleth.SOSREP` with `landmarks` if such rows
         matter.
+
+        The log densities of :class:`~isopleth.KDE` and :class:`~isopleth.SOSREP` of a tensor that requires a gradient have one.
         """
+        if requires_gradient(X):
+            from isopleth.torch import densities
+
+            return densities.score_samples(self._expansion_density(), self._frame, self.log_normalizer_, X)
         table = self._checked(X)
         out: np.ndarray = table.answer(self._log_density(table))
         return out
+
+    def _expansion_density(self) -> ExpansionDensity:
+        """Return the density as a sum of kernels, for derivatives in its argument.
+
+        Raises
+        ------
+        InputError
+            If it is something else, or columns are bounded, or there are other columns than numbers.
+        """
+        check_is_fitted(self, "log_normalizer_")
+        bounded = bool(np.isfinite([self._bounds.low, self._bounds.high]).any())
+        plain = getattr(self, "_table_columns", None) is None and not bounded
+        density = self._fitted() if plain else None
+        if not isinstance(density, ExpansionDensity) or density.expansion.kernel.by_columns:
+            raise InputError(
+                "X requires a gradient, which only sums of radial kernels over numeric columns without bounds pass on; give "
+                "X.detach()."
+            )
+        return density
 
     def _log_density(self, table: Table) -> np.ndarray:
         inside, z = self._framed(table)
@@ -258,7 +295,16 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         ndarray of shape (n_samples, n_features)
             In reciprocal units of the columns; 0 in constant columns. NaN for rows on or beyond a bound, and for rows where
             random features are below their noise. If `X` is a tensor, the result is a tensor on its device.
+
+        Notes
+        -----
+        If `X` is a tensor that requires a gradient, what :class:`~isopleth.KDE` and :class:`~isopleth.SOSREP` return has a
+        derivative, for kernels of a :attr:`~isopleth.Kernel.smoothness` above 1. It is NaN where the density underflows.
         """
+        if requires_gradient(X):
+            from isopleth.torch import densities
+
+            return densities.grad_log_density(self._expansion_density(), self._frame, X)
         table = self._checked(X)
         out: np.ndarray = table.answer(self._gradient(table))
         return out

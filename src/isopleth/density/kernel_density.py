@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from copy import copy
+from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, cast
 
@@ -20,15 +22,17 @@ from isopleth.density.column_density import ColumnDensity
 from isopleth.density.column_fit import ColumnFit
 from isopleth.density.estimator import DensityEstimator
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
+from isopleth.density.recording import Recording
 from isopleth.density.sampling import density_target
 from isopleth.density.search import Fit, Search
 from isopleth.density.table_density import TableDensity
-from isopleth.density.table_fit import factor_of, fit_table, product_factor
+from isopleth.density.table_fit import LEAVE_ONE_OUT, fit_table, leave_one_out, product_factor
 from isopleth.entry import Table, column_names, enter, on_host
 from isopleth.errors import InputError
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import get_kernel
 from isopleth.kernels.product import ColumnKernel
+from isopleth.length_scales import Rule
 from isopleth.operators.threads import effective_n_jobs
 from isopleth.operators.tiles import HOST_TILE, SCRATCH_TILES, scratch
 from isopleth.rows import folds_of
@@ -50,17 +54,25 @@ class KernelDensity(DensityEstimator):
 
     categorical: Any
     category_scale: Any
+    verbose: bool | int
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DensityEstimator._parameter_constraints,
         "categorical": [None, str, "array-like"],
         "category_scale": [Real, str, "array-like"],
+        "verbose": ["verbose"],
     }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.categorical = self._takes_kinds()
         return tags
+
+    def _rules(self) -> Mapping[str, Rule]:
+        factor = get_kernel(self.kernel).column_factor
+        if factor is None:
+            return super()._rules()
+        return {**super()._rules(), LEAVE_ONE_OUT: partial(leave_one_out, factor, self._density_type is RootDensity)}
 
     def _takes_kinds(self) -> bool:
         """Tell whether words and missing cells can be fitted."""
@@ -69,7 +81,7 @@ class KernelDensity(DensityEstimator):
     def _is_product(self) -> bool:
         """Tell whether the kernel is a product over columns, which words and missing cells need."""
         try:
-            return factor_of(get_kernel(self.kernel)) is not None
+            return get_kernel(self.kernel).column_factor is not None
         except InputError:
             return False
 
@@ -92,6 +104,7 @@ class KernelDensity(DensityEstimator):
             "_table_columns",
             "_points",
             "_filled",
+            "_recording",
             "_constants",
             "_library",
             "category_scale_",
@@ -128,14 +141,18 @@ class KernelDensity(DensityEstimator):
         if not self._takes_kinds() and (self.categorical is not None or is_table_of_kinds(X)):
             self._refuse_kinds()
         table = enter(self, X, sample_weight, reset=True, min_samples=2)
-        if table.columns is None and not table.missing.any():
-            return self._fit_table(self._reduce(table))
-        self._fit_kinds(table)
         self._library = library_of(X)
+        if table.columns is None and not table.missing.any():
+            if self._is_product():
+                self._recording = Recording.of_numbers(X, table.rows, table.weights)
+            return self._fit_table(self._reduce(table))
+        donors = self._fit_kinds(table)
+        recording = Recording.of(X, table.columns or self._number_columns(), table.rows, table.weights)
+        self._recording = recording if donors is None else recording.with_gaps(*donors)
         return table.finish(self)
 
-    def _fit_kinds(self, table: Table) -> None:
-        """Fit a table with words or missing cells."""
+    def _fit_kinds(self, table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """Fit a table with words or missing cells; return rows with their gaps, as :class:`TableFit` has them."""
         columns = table.columns or self._number_columns()
         names = [str(name) for name in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None
         all_bounds = Bounds.of(self.bounds, column_names(self), names)
@@ -160,7 +177,11 @@ class KernelDensity(DensityEstimator):
             self._fit_columns,
         )
         self._kernel, self._frame, self._bounds = found.kernel, found.frame, found.bounds
-        self._points, self._filled, self._constants = found.fit.density.centers, found.fit.filled, found.constants
+        self._points, self._filled, self._constants = (
+            found.fit.density.centers,
+            found.fit.density.filled,
+            found.constants,
+        )
         if found.path is not None:
             self.search_path_ = found.path
         if found.weights is not None:
@@ -175,6 +196,7 @@ class KernelDensity(DensityEstimator):
         density = self._table_density(columns, found.fit.density)
         self.centers_[:, places] = density._rows(self._points)
         self.log_normalizer_ = found.fit.density.log_normalizer + found.frame.log_volume
+        return found.donors
 
     def _number_columns(self) -> TableColumns:
         """Return the columns of a table of numbers."""
@@ -201,21 +223,26 @@ class KernelDensity(DensityEstimator):
         columns = columns or getattr(self, "_table_columns", None) or self._number_columns()
         if self._of_kinds:
             if density is None:
-                density = self._column_density(cast(ColumnKernel, self._kernel), self._points)
-            library = getattr(self, "_library", None)
-            return TableDensity(density, columns, self._frame, self._bounds, self._constants, library, self._filled)
+                density = self._column_density(cast(ColumnKernel, self._kernel), self._points, self._filled)
+            library, recording = self._library, getattr(self, "_recording", None)
+            return TableDensity(density, columns, self._frame, self._bounds, self._constants, library, recording)
         factor = product_factor(self._kernel, "a question about some of the columns or about missing cells")
         centers = to_numpy(self.centers_)
         density = self._column_density(
             ColumnKernel(self._frame.dim, factor), self._frame.enter(self._bounds.enter(centers))
         )
         constants = np.where(self._frame.keep, np.nan, centers[0])
-        return TableDensity(density, columns, self._frame, self._bounds, constants)
+        recording = getattr(self, "_recording", None)
+        return TableDensity(density, columns, self._frame, self._bounds, constants, None, recording)
 
-    def _column_density(self, kernel: ColumnKernel, points: np.ndarray) -> ColumnDensity:
+    def _column_density(
+        self, kernel: ColumnKernel, points: np.ndarray, filled: np.ndarray | None = None
+    ) -> ColumnDensity:
         squared = self._density_type is RootDensity
         coefficients = np.asarray(to_numpy(self.dual_coef_))
-        return ColumnDensity(kernel, points, coefficients, squared, memory_limit=self.memory_limit, n_jobs=self.n_jobs)
+        return ColumnDensity(
+            kernel, points, coefficients, squared, None, filled, memory_limit=self.memory_limit, n_jobs=self.n_jobs
+        )
 
     def _by_columns(self, table: Table) -> bool:
         """Tell whether rows need the density of a table: for words, missing cells and kernels that are not radial."""
@@ -415,16 +442,24 @@ class KernelDensity(DensityEstimator):
         if self._of_kinds:
             levels = self._levels_of_kinds(1.0 - asked)
             return backend.array(levels) if asked.ndim else float(levels)
-        centers, weights = to_numpy(self.centers_), to_numpy(self.weights_)
+        rows, weights = self._fitted_rows(), to_numpy(self.weights_)
         fit = self._fitting_at(Backend.of(self.dual_coef_))
         held_out = cross_fitted(
-            self._frame.enter(self._bounds.enter(centers)),
+            self._frame.enter(self._bounds.enter(rows)),
             weights,
-            lambda rows, weights, test: fit(self._kernel, rows, weights).log_density(test),
+            lambda z, weights, test: fit(self._kernel, self._refitted_rows(z, weights), weights).log_density(test),
         )
-        held_out += self._log_slope(centers) - self._frame.log_volume
+        held_out += self._log_slope(rows) - self._frame.log_volume
         levels = weighted_quantile(held_out, weights, 1.0 - asked)
         return backend.array(levels) if asked.ndim else float(levels)
+
+    def _fitted_rows(self) -> np.ndarray:
+        """Return the distinct rows of the fit."""
+        return to_numpy(self.centers_)
+
+    def _refitted_rows(self, z: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the centres of a fit to the rows `z` in frame coordinates at the fitted length scale."""
+        return z
 
     def _levels_of_kinds(self, q: np.ndarray) -> np.ndarray:
         if not hasattr(self, "weights_"):
@@ -443,8 +478,14 @@ class KernelDensity(DensityEstimator):
         held_out += self._log_slope(numbers) - self._frame.log_volume
         return weighted_quantile(held_out, weights, q)
 
-    def sample(self, n_samples: int = 1, given: Mapping[Any, Any] | None = None, random_state: Any = None) -> Any:
-        """Draw independent rows from the density exactly.
+    def sample(
+        self,
+        n_samples: int = 1,
+        given: Mapping[Any, Any] | None = None,
+        random_state: Any = None,
+        as_recorded: bool | str = False,
+    ) -> Any:
+        """Draw independent rows from the density.
 
         Parameters
         ----------
@@ -454,6 +495,12 @@ class KernelDensity(DensityEstimator):
             Values that some columns have in every row, by name or number: draws from :meth:`conditional`.
         random_state : int, RandomState or None
             Seed.
+        as_recorded : bool or "complete", default=False
+            Whether the rows look like those of the fit. By default they are exact draws from the density, without gaps.
+            With True, every column has the distribution that it has in the table: range, decimals, values that many rows
+            share, and shares of words. Cells are missing about as often and in the same patterns (with "complete" none is), and
+            the result is a frame of the library of the training rows, with the types of their columns. This needs a kernel that
+            is a product over columns.
 
         Returns
         -------
@@ -475,11 +522,14 @@ class KernelDensity(DensityEstimator):
         check_is_fitted(self, "log_normalizer_")
         if isinstance(n_samples, bool) or not isinstance(n_samples, Integral) or n_samples < 1:
             raise InputError(f"n_samples = {n_samples!r}: expected a whole number of rows, at least 1.")
+        if as_recorded:
+            density = replace(self._table_density(), library=self._library)
+            return density.sample(n_samples, given, random_state, as_recorded)
         if self._of_kinds or given is not None or self._kernel.by_columns:
             drawn = self._table_density().sample(n_samples, given, random_state)
             return Backend.of(self.dual_coef_).array(drawn)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
-        z = self._fitted().sample(int(n_samples), rng)
+        z = self._fitted().sample(int(n_samples), rng, self.verbose)
         return Backend.of(self.dual_coef_).array(self._rows_at(z))
 
     def _rows_at(self, z: np.ndarray) -> np.ndarray:

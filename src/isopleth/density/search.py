@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from isopleth.density.debias import Drift, moved
 from isopleth.entry import on_host
 from isopleth.errors import DataWarning, InputError
 from isopleth.frame import bounded
@@ -198,6 +199,7 @@ def run_search(
     fit: Fit,
     workers: int = 1,
     verbose: bool | int = False,
+    drift: Drift | None = None,
 ) -> SearchPath:
     """Compute held-out losses along the grid of `search` and choose a scale.
 
@@ -222,6 +224,8 @@ def run_search(
         Number of fits at the same time, in threads.
     verbose : bool or int, default=False
         Whether to show a progress bar.
+    drift : Drift, optional
+        The score of the rows, if rows are moved by it before a fit. For each fold it is fitted to the other rows.
 
     Raises
     ------
@@ -243,18 +247,26 @@ def run_search(
         with np.errstate(over="ignore"):
             return bounded(rows / scale), scale
 
-    def held_out(task: tuple[int, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        i, fold = task
-        found = _held_out_fold(criterion, kernel, at(i)[0], weights, fold, fit)
+    def held_out(task: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+        i, k = task
+        z, scale = at(i)
+        score = scores[k]
+        train = z[~folds[k]] if score is None else bounded(moved(z[~folds[k]], score, scale))
+        fitted = fit(kernel, train, weights[~folds[k]])
         tick()
-        return found
+        return _losses(criterion, fitted, z[folds[k]])
+
+    def score_without(fold: np.ndarray) -> np.ndarray | None:
+        return None if drift is None else drift.refitted(rows[~fold], weights[~fold])
+
+    scores = map_threads(score_without, folds, min(workers, len(folds)))
 
     # A search for a stable minimum ends early, so it takes one scale after the other.
     stable, downwards = None, list(reversed(range(len(factors))))
     rounds = [[i] for i in downwards] if criterion == "stable_minimum" else [downwards]
     with Progress("search of a length scale", len(factors) * len(folds), verbose) as tick:
         for chosen in rounds:
-            tasks = [(i, fold) for i in chosen for fold in folds]
+            tasks = [(i, k) for i in chosen for k in range(len(folds))]
             found = map_threads(held_out, tasks, min(workers, len(tasks)))
             for k, i in enumerate(chosen):
                 terms, positive = _joined(len(rows), folds, found[k * len(folds) : (k + 1) * len(folds)])
@@ -315,7 +327,7 @@ def run_table_search(
     losses, errors, shares = np.full((3, len(factors)), np.nan)
     for i, factor in enumerate(factors):
         kernel, z, volume = at(float(factor))
-        found = [_held_out_fold("likelihood", kernel, z, weights, fold, fit) for fold in folds]
+        found = [_losses("likelihood", fit(kernel, z[~fold], weights[~fold]), z[fold]) for fold in folds]
         terms, positive = _joined(len(weights), folds, found)
         losses[i], errors[i], shares[i] = _summary(terms + volume, positive, weights)
     best = _smallest(losses, "likelihood", False)
@@ -324,16 +336,13 @@ def run_table_search(
     return path
 
 
-def _held_out_fold(
-    criterion: str, kernel: Kernel, z: np.ndarray, weights: np.ndarray, fold: np.ndarray, fit: Fit
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the loss of each row of a fold and whether f is positive there."""
-    fitted = fit(kernel, z[~fold], weights[~fold])
-    positive = fitted.positive(z[fold])
+def _losses(criterion: str, fitted: FittedDensity, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the loss of each held-out row and whether f is positive there."""
+    positive = fitted.positive(z)
     if criterion == "likelihood":
-        found = -fitted.log_density(z[fold])
+        found = -fitted.log_density(z)
     elif positive.all():
-        found = fitted.hyvarinen_terms(z[fold])
+        found = fitted.hyvarinen_terms(z)
     else:  # the loss of this scale is infinite; only the rows that are not positive are counted
         found = np.full(len(positive), np.inf)
     return np.where(np.isfinite(found), found, np.inf), positive

@@ -400,7 +400,8 @@ def lanczos_path(system: SampleSystem, regularizers: Sequence[Regularizer], accu
         system.product,
         system.rhs,
         min(accuracy.max_iter, system.most_vectors()),
-        lambda found: all(accuracy.excess(found, r, bound) <= 1.0 for r in regularizers),
+        # The weakest regularizer, which is the last one of a path, usually converges last.
+        lambda found: all(accuracy.excess(found, r, bound) <= 1.0 for r in reversed(regularizers)),
     )
 
     def solution(r: Regularizer) -> Solution:

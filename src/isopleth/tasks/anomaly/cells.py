@@ -63,7 +63,7 @@ class TableCells:
         keep = low < high
         if not keep.any():
             raise InputError(
-                f"no column of X has two different values in its {len(X)} rows; expected at least two rows that differ in one "
+                f"no column of X has two values that differ in its {len(X)} rows; expected at least two rows that differ in one "
                 f"of {len(keep)} columns."
             )
         if not keep.all():

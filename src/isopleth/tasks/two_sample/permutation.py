@@ -114,7 +114,7 @@ class Units:
 
     @property
     def assignments(self) -> float:
-        """In how many ways the units can be assigned to the samples, at most 1e9."""
+        """Number of ways to assign the units to the samples, at most 1e9."""
         own = np.arange(sum(self.sizes)) < self.sizes[0]
         strata = np.zeros(len(own), dtype=np.intp) if self.strata is None else self.strata
         total, first = np.bincount(strata), np.bincount(strata, own)
