@@ -173,6 +173,51 @@ def read_kinds(
     return KindTable(data, frame.names, kinds, frame)
 
 
+def read_two_kinds(a: Path, b: Path, options: TableOptions, *, by_name: bool) -> tuple[KindTable, KindTable]:
+    """Read two tables whose columns are compared; the rows of both decide what the columns hold.
+
+    Parameters
+    ----------
+    a, b : Path
+        The tables.
+    options : TableOptions
+        Columns and kinds that the user chose.
+    by_name : bool
+        Whether columns are matched by name, and not by position.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or they do not have the same number of columns.
+    """
+    frames = [_frame(path, options, None, 1, truth_values=True) for path in (a, b)]
+    names = frames[0].names
+    if len(names) != len(frames[1].names):
+        raise InputError(
+            f"{a} has {len(names)} columns and {b} has {len(frames[1].names)}; choose the same ones with --columns."
+        )
+    if any(isinstance(frame.data, np.ndarray) for frame in frames):
+        numbers = [(path, frame, _as_array(path, frame)) for path, frame in zip((a, b), frames, strict=True)]
+        first, second = (KindTable(data, frame.names, TableColumns.of(data), frame) for _, frame, data in numbers)
+        return first, second
+    data = [frame.data.select(names) if by_name else frame.data.rename_columns(names) for frame in frames]
+    one, two = (replace(frame, data=table, names=names) for frame, table in zip(frames, data, strict=True))
+    kinds = _decided(a, one, options, two)
+    for path, frame in ((a, one), (b, two)):
+        _refuse_typos(path, frame, kinds, options)
+    kinds = replace(kinds, columns=_without_cycles(kinds))
+    return KindTable(one.data, frames[0].names, kinds, one), KindTable(two.data, frames[1].names, kinds, two)
+
+
+def _as_array(path: Path, frame: Frame) -> np.ndarray:
+    if isinstance(frame.data, np.ndarray):
+        return frame.data
+    try:
+        return TableColumns.of_numbers(list(frame.names), True).encode(frame.data).numeric
+    except InputError as error:
+        raise InputError(f"{path}: {with_places(str(error), frame)}") from None
+
+
 @dataclass(eq=False)
 class KindRows:
     """Rows of a table for a density of columns of all kinds, read in chunks.
@@ -321,7 +366,8 @@ def _kinds(path: Path, frame: Frame, options: TableOptions) -> TableColumns:
     return kinds
 
 
-def _decided(path: Path, frame: Frame, options: TableOptions) -> TableColumns:
+def _decided(path: Path, frame: Frame, options: TableOptions, also: Frame | None = None) -> TableColumns:
+    """Decide the kinds of the columns of a file, or of two files with the same columns together."""
     try:
         return TableColumns.of(
             frame.data,
@@ -331,9 +377,22 @@ def _decided(path: Path, frame: Frame, options: TableOptions) -> TableColumns:
             # A column that is asked for by name is wanted.
             keep_identifiers=options.keep_identifiers or options.columns is not None,
             missing=_missing(options),
+            also=None if also is None else also.data,
         )
     except InputError as error:
-        raise InputError(f"{path}: {with_places(str(error), frame)}") from None
+        if also is None:
+            raise InputError(f"{path}: {with_places(str(error), frame)}") from None
+        rows = len(frame.data)  # those of the second file are counted on
+        message = re.sub(
+            r"\bin row (\d+)\b",
+            lambda found: (
+                f"at {frame.place(int(found[1]))} of {path}"
+                if int(found[1]) < rows
+                else f"at {also.place(int(found[1]) - rows)} of {also.source}"
+            ),
+            str(error),
+        )
+        raise InputError(message) from None
 
 
 def _say_kinds(frame: Frame, kinds: TableColumns) -> None:

@@ -1,20 +1,22 @@
-"""Read tables with words, times and missing cells for the detector of anomalies."""
+"""Read tables with words, times and missing cells, for the commands that take them whole."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from isopleth.cli.columns import KindTable, read_for_model, read_kinds, refuse_mismatch, with_places
+from isopleth.cli.columns import KindTable, read_for_model, read_kinds, read_two_kinds, refuse_mismatch, with_places
 from isopleth.cli.messages import say
-from isopleth.cli.models import columns_at_fit, kinds_of
+from isopleth.cli.models import columns_at_fit
 from isopleth.cli.options import TableOptions
 from isopleth.columns import TableColumns, decode_cells
 from isopleth.errors import InputError
 from isopleth.io import Frame, Table, read_frame, read_names, read_table
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +43,51 @@ def some_rows(table: Table, rows: np.ndarray) -> Any:
     """Return some rows of :func:`rows_of`."""
     data = rows_of(table)
     return data[rows] if isinstance(data, np.ndarray) else data.take(rows)
+
+
+def kinds_in_words(table: Table) -> str:
+    """Return how many columns of each kind a table has, and what was left out."""
+    if isinstance(table, MixedTable) and table.read:
+        return table.read.kinds.summary(len(table.values)).split(": ", 1)[1]
+    return f"{len(table.names):,} number{'s' if len(table.names) > 1 else ''}"
+
+
+def decided(estimator: T, table: Table) -> T:
+    """Return an estimator whose next fit takes the columns of `table` as what they were decided to be."""
+    if isinstance(table, MixedTable) and table.read:
+        estimator._decided_columns = table.read.kinds  # type: ignore[attr-defined]
+    return estimator
+
+
+def read_two_mixed(a: Path, b: Path, options: TableOptions, *, by_name: bool) -> tuple[Table, Table]:
+    """Read two tables whose columns are compared; the rows of both decide what the columns hold.
+
+    Returns
+    -------
+    tuple of Table
+        A :class:`MixedTable` each if there are words, times or missing cells in one of them.
+
+    Raises
+    ------
+    InputError
+        As :func:`~isopleth.cli.columns.read_two_kinds`.
+    """
+    both = read_two_kinds(a, b, options, by_name=by_name)
+    first, second = (_mixed(path, read) for path, read in zip((a, b), both, strict=True))
+    kinds = both[0].kinds
+    if kinds.left_out:
+        say(kinds.summary(len(first.values) + len(second.values)))
+    for note in dict.fromkeys([*both[0].frame.notes, *both[1].frame.notes, *kinds.notes]):
+        say(note)
+    if _has_words(kinds) or any(np.isnan(table.values).any() for table in (first, second)):
+        return first, second
+    tables = []
+    for path, read in zip((a, b), both, strict=True):
+        # Files of numbers are read by a reader that also warns of integers that were rounded.
+        own = read.names if not kinds.named else [read.names[both[0].names.index(str(name))] for name in kinds.names]
+        own = list(map(str, kinds.names)) if kinds.named and by_name else own
+        tables.append(read_table(path, own, min_rows=1, decimal=options.decimal))
+    return tables[0], tables[1]
 
 
 def read_mixed(path: Path, options: TableOptions, *, min_rows: int = 2) -> Table:
@@ -129,14 +176,14 @@ def _words(read: KindTable, column: Any, codes: np.ndarray) -> list[Any]:
 
 
 def read_for_detector(path: Path, options: TableOptions, detector: Any) -> Table:
-    """Read the columns that a detector was fitted on, in its order.
+    """Read the columns that a detector, or another model of whole tables, was fitted on, in its order.
 
     Raises
     ------
     InputError
         As :func:`~isopleth.cli.columns.read_for_model`.
     """
-    kinds = kinds_of(detector)
+    kinds = getattr(detector, "_table_columns", None)
     if kinds is None:
         return _numbers(path, options, detector)
     how: dict[str, Any] = {"missing": options.missing, "decimal": options.decimal}
