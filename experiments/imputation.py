@@ -253,7 +253,7 @@ def run(options: argparse.Namespace) -> None:
             writer.writerow(FIELDS)
         for part, table, share, seed, method in cases(options.parts, options.tables, options.seeds):
             key = (part, table, str(share), str(seed), method)
-            if key in finished:
+            if key in finished or method in options.without:
                 continue
             try:
                 with warnings.catch_warnings():
@@ -339,6 +339,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--without", nargs="+", default=[], help="methods to leave out")
     return parser.parse_args(arguments)
 
 

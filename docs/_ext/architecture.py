@@ -51,9 +51,16 @@ SHARED = {
     "errors": "exceptions, warnings",
 }
 
-LATE_IMPORTS = {("density", "plotting"), ("difference", "plotting"), ("tasks", "plotting"), ("results", "report")}
+LATE_IMPORTS = {
+    ("density", "plotting"),
+    ("difference", "plotting"),
+    ("tasks", "plotting"),
+    ("density", "torch"),
+    ("results", "report"),
+}
 # Imports that point upwards, inside functions: `plot()` of an estimator or a result imports its plotting function when called,
-# and `report()` of a result the package that writes pages.
+# `report()` of a result the package that writes pages, and a density that is given a tensor which requires a gradient imports
+# functions that have one.
 
 
 _SHARED_WIDTH = 5

@@ -102,3 +102,24 @@ def test_equal_rows_cannot_be_drawn():
 def test_the_method_draws_the_same():
     result, figure = drawn(2)
     assert len(result.plot().axes) == len(figure.axes)
+
+
+def test_words_and_times_are_written_at_the_axes():
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+
+    def table(n, red, first):
+        return pandas.DataFrame(
+            {
+                "colour": rng.choice(["red", "blue", None], n, p=[red, 0.9 - red, 0.1]),
+                "day": pandas.Timestamp(first) + pandas.to_timedelta(rng.integers(0, 50, n), unit="D"),
+                "size": rng.normal(size=n),
+            }
+        )
+
+    result = two_sample_test(table(80, 0.2, "2024-01-01"), table(60, 0.8, "2024-02-01"), **FEW)
+    panels = {axes.get_xlabel(): axes for axes in plot_two_samples(result).axes[1:]}
+    colours, days = panels["share of the rows (colour)"], panels["day"]
+    assert {text.get_text() for text in colours.get_yticklabels()} == {"red", "blue"}
+    assert colours.get_title(loc="left").startswith("colour: red ")
+    assert all(text.get_text().startswith("2024-") for text in days.get_xticklabels())

@@ -129,10 +129,23 @@ def test_the_length_scale_of_its_own_is_the_median_distance_and_a_constant():
     got = median_distance(x, y)
     assert not got.requires_grad
     torch.testing.assert_close(got, want, rtol=1e-9, atol=0.0)
-    for function in (mmd, squared_l2):
-        own, given = function(x, y), function(x, y, length_scale=float(got))
-        torch.testing.assert_close(own, given)
+    for function, scale in ((mmd, got), (squared_l2, got / 3.0**0.5)):
+        torch.testing.assert_close(function(x, y), function(x, y, length_scale=float(scale)))
     assert float(median_distance(x[:1])) == float(median_distance(torch.ones(5, 2))) == 1.0
+
+
+@pytest.mark.parametrize("dim", [1, 2, 5])
+def test_squared_l2_with_its_own_length_scale_has_the_gradient_of_normal_densities(dim):
+    """The distance of unit normal densities m apart is 2 (1 - e^(-m^2/4)) (4 pi)^(-d/2)."""
+    noise, y = samples(600, dim), samples(600, dim, seed=1)
+    shift = torch.zeros(dim, dtype=torch.float64)
+    shift[0] = 1.0
+    shift.requires_grad_()
+    out = squared_l2(noise + shift, y)
+    out.backward()
+    unit = (4.0 * math.pi) ** (-0.5 * dim)
+    assert float(out.detach()) == pytest.approx(2.0 * (1.0 - math.exp(-0.25)) * unit, rel=0.4)
+    assert float(shift.grad[0]) == pytest.approx(math.exp(-0.25) * unit, rel=0.25)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
@@ -146,6 +159,17 @@ def test_types_come_back_as_they_went_in(dtype):
         assert got.dtype == short.grad.dtype == dtype
         torch.testing.assert_close(got.double(), want, rtol=0.02, atol=1e-3)
         torch.testing.assert_close(short.grad.double(), wide.grad, rtol=0.05, atol=0.02 * float(wide.grad.abs().max()))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_on_a_gpu_the_same_numbers_come_back_to_the_gpu():
+    x, y = samples(200, 3), samples(150, 3, seed=1)
+    for loss in (mmd, lambda x, y: ksd(x, -x), lambda x, y: svgd_direction(x, -x).square().sum(), squared_l2):
+        here, there = x.clone().requires_grad_(), x.cuda().requires_grad_()
+        loss(here, y).backward()
+        loss(there, y.cuda()).backward()
+        assert there.grad.device == there.device
+        torch.testing.assert_close(there.grad.cpu(), here.grad, rtol=1e-7, atol=1e-9)
 
 
 def test_grad_of_torch_func():

@@ -7,16 +7,23 @@ import pytest
 from scipy.optimize import nnls
 from scipy.special import softmax
 
-from isopleth import KDE, InputError, KernelScore, Search, Stein, Tikhonov
+from isopleth import IMQ, KDE, InputError, KernelScore, Search, Stein, Tikhonov
+from isopleth.score.spaces import CurlFree
 
 torch = pytest.importorskip("torch")
 
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
-from isopleth.torch import EntropyGradient, entropy_surrogate, mutual_information_surrogate  # noqa: E402
+from isopleth.torch import (  # noqa: E402
+    EntropyGradient,
+    entropy_surrogate,
+    landmark_models,
+    mutual_information_surrogate,
+)
 from isopleth.torch import stacked_score as stacking  # noqa: E402
 
 MEMORY = 2**30
+RNG = np.random.default_rng(7)
 
 
 def samples(n, d, seed=0, dtype=torch.float64):
@@ -85,9 +92,10 @@ def divergence(score, x, step=1e-5):
 def test_each_model_is_that_of_the_other_rows(n, dim):
     rows = rows_of(n, dim)
     covariance = rows.T @ rows / n
-    rho = float(stacking._shrinkage(rows, covariance, np.trace(covariance) / dim))
-    values, divergences = stacking._elliptical(rows)
-    kernels = stacking._kernel_estimates(rows, tuple(range(1, 7)), MEMORY, 1)
+    rho = float(stacking._shrinkage(rows, covariance, np.trace(covariance) / dim, dim))
+    varying = np.ones(dim, dtype=bool)
+    values, divergences = stacking._elliptical(rows, varying)
+    kernels = stacking._kernel_estimates(rows, varying, tuple(range(1, 7)), MEMORY, 1)
     shapes = [(0.1 * rho, None), (rho, None), (1.0, None), (rho, 2.0)]
     for i in range(n):
         literal = [literal_elliptical(rows, i, *shape) for shape in shapes]
@@ -99,12 +107,44 @@ def test_each_model_is_that_of_the_other_rows(n, dim):
             assert of == pytest.approx(divergence(score, rows[i]), rel=1e-4, abs=1e-4)
 
 
+@pytest.mark.parametrize(("n", "dim"), [(60, 2), (50, 4)])
+def test_a_fit_at_landmarks_is_that_of_the_other_rows(n, dim):
+    rows = rows_of(n, dim)
+    points, base = landmark_models.landmarks_of(rows), RNG.normal(size=(n, dim))
+    # Features by the spaces of the score estimators, at unit length scale.
+    space = CurlFree(IMQ(dim=dim))
+    units = [np.eye(points.size)[j].reshape(points.shape) for j in range(points.size)]
+    psi = np.stack([space.operator(rows / 1.3, points / 1.3).matvec(unit) for unit in units], axis=2)
+    delta = np.stack([space.divergence(rows / 1.3, points / 1.3, unit) / 1.3 for unit in units], axis=1)
+    penalty = np.stack([space.operator(points / 1.3).matvec(unit).ravel() for unit in units], axis=1)
+    penalty += 1e-6 * np.eye(points.size)
+    for room in (MEMORY, 8 * 8 * points.size * dim * 7):  # at once, and by seven rows
+        fits = landmark_models.landmark_scores(
+            rows, (base, np.arange(n)), np.asarray(1.3), (0.1, 0.01), np.asarray(dim), room
+        )
+        for alpha, (value, divergence) in zip((0.1, 0.01), fits, strict=True):
+            for i in (0, 3, n - 1):
+                others = np.arange(n) != i
+                gram = np.einsum("iaf,iag->fg", psi[others], psi[others]) + n * alpha * penalty
+                right = delta[others].sum(axis=0) + np.einsum("iaf,ia->f", psi[others], base[others])
+                coefficients = -np.linalg.solve(gram, right)
+                np.testing.assert_allclose(value[i], base[i] + psi[i] @ coefficients, rtol=1e-6, atol=1e-8)
+                assert divergence[i] == pytest.approx(i + delta[i] @ coefficients, rel=1e-6, abs=1e-8)
+
+
+def test_there_are_landmarks_for_few_columns_and_many_rows():
+    assert landmark_models.landmarks_of(rows_of(100, 4)).shape == (24, 4)
+    assert landmark_models.landmarks_of(rows_of(100, 5)) is None
+    assert landmark_models.landmarks_of(rows_of(47, 2)) is None
+    assert landmark_models.landmarks_of(rows_of(200, 1)).shape == (96, 1)
+
+
 def test_the_shrinkage_is_that_of_ledoit_and_wolf():
     from sklearn.covariance import ledoit_wolf_shrinkage
 
     rows = rows_of(40, 6)
     covariance = rows.T @ rows / 40
-    got = stacking._shrinkage(rows, covariance, np.trace(covariance) / 6)
+    got = stacking._shrinkage(rows, covariance, np.trace(covariance) / 6, 6)
     assert float(got) == pytest.approx(ledoit_wolf_shrinkage(rows), rel=1e-9)
 
 
@@ -150,6 +190,24 @@ def test_shifts_scales_rotations_and_orders_of_rows():
         np.testing.assert_allclose(back(score_of(there)), want, rtol=1e-5, atol=1e-6)
 
 
+def test_columns_of_very_different_scales_and_constant_ones():
+    x = rows_of(300, 3) / np.linspace(1.0, 2.0, 3)
+    scales = np.array([1e-3, 1.0, 1e3])
+    for factors in (scales, 1e5 * scales):
+        assert relative_error(score_of(x * factors) * factors, -x) < 0.05
+    np.testing.assert_allclose(score_of(x * [3.0, 1.0, 1.0])[:, 1:], score_of(x)[:, 1:], atol=0.2)
+    widened = score_of(np.column_stack([x, np.full(300, 0.1)]))
+    np.testing.assert_allclose(widened[:, :3], score_of(x), rtol=1e-8, atol=1e-10)
+    assert np.all(widened[:, 3] == 0.0)
+
+
+def test_one_far_row_gives_no_warning_and_finite_scores(recwarn):
+    x = rows_of(100, 2)
+    x[0] = 1e6
+    assert np.isfinite(score_of(x)).all()
+    assert not recwarn.list
+
+
 def test_little_memory_and_several_threads_change_nothing():
     x = rows_of(90, 3)
     want = score_of(x)
@@ -159,7 +217,10 @@ def test_little_memory_and_several_threads_change_nothing():
 def test_equal_rows_are_no_evidence_for_narrow_kernels():
     x = rows_of(60, 3)
     got = score_of(np.concatenate([x, x]))
-    assert relative_error(got[:60], score_of(x)) < 0.05
+    assert relative_error(got[:60], score_of(x)) < 0.2
+    assert landmark_models.many_copies(np.concatenate([x, x]))
+    assert landmark_models.many_copies(RNG.integers(0, 3, size=(100, 2)).astype(float))
+    assert not landmark_models.many_copies(x)
 
 
 class Waits(TorchDispatchMode):
@@ -183,6 +244,23 @@ def test_torch_has_the_same_scores_and_never_waits_for_a_device():
         float(torch.as_tensor(x).sum())
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("estimator", [None, Stein(alpha=0.01)], ids=["default", "stein"])
+def test_on_a_gpu_the_same_gradients_come_back_to_the_gpu(estimator):
+    here = samples(300, 6).requires_grad_()
+    there = here.detach().cuda().requires_grad_()
+    for x in (here, there):
+        entropy_surrogate(x, estimator).backward()
+    assert there.grad.device == there.device
+    torch.testing.assert_close(there.grad.cpu(), here.grad, rtol=1e-7, atol=1e-9)
+    if estimator is None:
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            entropy_surrogate(there).backward()
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+
+
 # Accuracy.
 
 
@@ -191,6 +269,15 @@ def test_the_error_of_the_default_on_normal_rows_and_on_separated_modes():
     normal = [rows_of(256, 64, seed) / np.linspace(1.0, 2.0, 64) for seed in range(3)]
     assert np.mean([relative_error(score_of(x), -x) for x in normal]) < 0.01
     assert np.mean([relative_error(score_of(x), s) for x, s in (separated(256, 64, seed) for seed in range(3))]) < 0.54
+
+
+def test_curved_densities_in_few_columns():
+    """Without landmarks the error is 0.7."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(256, 2))
+    x[:, 1] = 0.5 * x[:, 1] + x[:, 0] ** 2 - 1.0
+    pull = -4.0 * (x[:, 1] - x[:, 0] ** 2 + 1.0)
+    assert relative_error(score_of(x), np.column_stack([-x[:, 0] - 2.0 * x[:, 0] * pull, pull])) < 0.55
 
 
 def test_heavy_tails():
@@ -289,6 +376,21 @@ def test_a_training_loop_keeps_weights_and_renews_them(monkeypatch):
     moved = pickle.loads(pickle.dumps(entropy))
     assert moved.n_calls_ == 8
     torch.testing.assert_close(moved(samples(60, 4)), entropy(samples(60, 4)))
+
+
+def test_batches_of_other_sizes_in_a_training_loop():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 2))
+    x[:, 1] = 0.5 * x[:, 1] + x[:, 0] ** 2
+    x = torch.as_tensor(x)
+    entropy = EntropyGradient()
+    for size in (300, 20, 300, 2, 100):  # there are landmarks for 48 rows or more
+        got = torch.func.grad(entropy)(x[:size])
+        assert bool(torch.isfinite(got).all())
+    assert entropy._kept.landmarks
+    small = EntropyGradient()
+    for size in (20, 300):
+        assert bool(torch.isfinite(torch.func.grad(small)(x[:size])).all())
 
 
 @pytest.mark.parametrize("estimator", [KernelScore(), KDE(length_scale=Search())], ids=["score", "kde"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -27,9 +28,9 @@ def demo(plot: Path, as_json: bool) -> None:
         table = Table(breast.data, breast.feature_names, named=True, source=Path("breast"))
         stage("fitting")
         detector = fit(table)
-        findings = training_findings(detector, table)
+        findings = replace(training_findings(detector, table), known=breast.labels == 1)
         stage("writing")
-        outputs.write(findings, detector, breast.labels > 0)
+        outputs.write(findings, detector)
     known = int(breast.labels.sum())
     found = int(breast.labels[findings.order[:known]].sum())
     chance = known * known / len(breast.labels)

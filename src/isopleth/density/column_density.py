@@ -220,7 +220,7 @@ class ColumnDensity:
         return {row.tobytes(): int(i) for row, i in zip(known, rows, strict=True)}
 
     def own_centers(self, Z: np.ndarray) -> np.ndarray | None:
-        """For each row the centre that was made of it by filling its gaps, -1 where none was; None if none was anywhere.
+        """Find for each row the centre that was made by filling its gaps, -1 if there is none; None if there is none for any row.
 
         Its filled cells are no knowledge about the gaps of the row: :meth:`impute` and others take it as `skip`.
         """

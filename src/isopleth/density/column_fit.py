@@ -33,6 +33,7 @@ from isopleth.rows import merge_rows
 from isopleth.solvers import SCALING_SOLVERS
 
 _FIRST_STEPS = 30  # multiplicative steps before Newton's method, which converges only near the solution
+_FLAT = 20  # passes after which it is asked whether they have lowered the objective
 _LONGEST = 2.0  # largest change of the logarithm of a coefficient in a step of Newton's method
 _ROUNDING = 1e-14
 # Shares of the mean curvature that are added to a Hessian that is not positive definite. Centres that lie close together have
@@ -255,11 +256,19 @@ def solve_gaps(
 ) -> tuple[np.ndarray, float, list[float]]:
     """Solve the optimality conditions up to `tol`; return coefficients, residual, and the objective after each pass.
 
+    Near centres that lie close together the objective is so flat that the last digits of the residual take hundreds of passes
+    that change nothing else. So the passes end too when :func:`is_flat` says so.
+
     Multiplicative steps are followed by Newton's method in log alpha and, if it fails, by multiplicative steps again. The
     objective never increases. It has several local minima; this finds one of them.
     """
     with ONE_BLAS_THREAD if len(alpha) <= _FEW else nullcontext():
         return _descend(problem, alpha, tol, max_iter)
+
+
+def is_flat(path: list[float], tol: float) -> bool:
+    """Tell whether the last 20 passes have lowered the objective, in nats a row, by less than a thousandth of `tol`."""
+    return len(path) > _FIRST_STEPS + _FLAT and path[-1 - _FLAT] - path[-1] < 1e-3 * tol
 
 
 def _descend(
@@ -268,7 +277,7 @@ def _descend(
     at = problem.sides(alpha)
     path, stretch = [at[0]], 1.0
     newton = True
-    while kkt_residual(alpha, *at[1:]) > tol and len(path) <= max_iter:
+    while kkt_residual(alpha, *at[1:]) > tol and not is_flat(path, tol) and len(path) <= max_iter:
         step = _newton_step(problem, alpha, at) if newton and len(path) > _FIRST_STEPS else None
         if step is None:
             newton = newton and len(path) <= _FIRST_STEPS

@@ -12,10 +12,10 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.backend import Array, Backend, to_numpy
+from isopleth.backend import Array, Backend, requires_gradient, to_numpy
 from isopleth.density.bounds import Bounds
 from isopleth.density.debias import Drift, moved
-from isopleth.density.fitted import FrameDensity
+from isopleth.density.fitted import ExpansionDensity, FrameDensity
 from isopleth.density.search import Fit, Search, run_search
 from isopleth.entry import Table, column_names, enter, varying_columns, warn_few_rows
 from isopleth.errors import InputError
@@ -226,10 +226,35 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         far from every centre is noise, and minus infinity further away. Random features (:class:`~isopleth.RandomFeatureSOSREP`)
         have a much larger error, and far rows get minus infinity; use :class:`~isopleth.SOSREP` with `landmarks` if such rows
         matter.
+
+        The log densities of :class:`~isopleth.KDE` and :class:`~isopleth.SOSREP` of a tensor that requires a gradient have one.
         """
+        if requires_gradient(X):
+            from isopleth.torch import densities
+
+            return densities.score_samples(self._expansion_density(), self._frame, self.log_normalizer_, X)
         table = self._checked(X)
         out: np.ndarray = table.answer(self._log_density(table))
         return out
+
+    def _expansion_density(self) -> ExpansionDensity:
+        """Return the density as a sum of kernels, for derivatives in its argument.
+
+        Raises
+        ------
+        InputError
+            If it is something else, or columns are bounded, or there are other columns than numbers.
+        """
+        check_is_fitted(self, "log_normalizer_")
+        bounded = bool(np.isfinite([self._bounds.low, self._bounds.high]).any())
+        plain = getattr(self, "_table_columns", None) is None and not bounded
+        density = self._fitted() if plain else None
+        if not isinstance(density, ExpansionDensity) or density.expansion.kernel.by_columns:
+            raise InputError(
+                "X requires a gradient, which only sums of radial kernels over numeric columns without bounds pass on; give "
+                "X.detach()."
+            )
+        return density
 
     def _log_density(self, table: Table) -> np.ndarray:
         inside, z = self._framed(table)
@@ -270,7 +295,16 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         ndarray of shape (n_samples, n_features)
             In reciprocal units of the columns; 0 in constant columns. NaN for rows on or beyond a bound, and for rows where
             random features are below their noise. If `X` is a tensor, the result is a tensor on its device.
+
+        Notes
+        -----
+        If `X` is a tensor that requires a gradient, what :class:`~isopleth.KDE` and :class:`~isopleth.SOSREP` return has a
+        derivative, for kernels of a :attr:`~isopleth.Kernel.smoothness` above 1. It is NaN where the density underflows.
         """
+        if requires_gradient(X):
+            from isopleth.torch import densities
+
+            return densities.grad_log_density(self._expansion_density(), self._frame, X)
         table = self._checked(X)
         out: np.ndarray = table.answer(self._gradient(table))
         return out

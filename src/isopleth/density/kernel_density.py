@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, cast
 
@@ -25,7 +26,7 @@ from isopleth.density.recording import Recording
 from isopleth.density.sampling import density_target
 from isopleth.density.search import Fit, Search
 from isopleth.density.table_density import TableDensity
-from isopleth.density.table_fit import LEAVE_ONE_OUT, factor_of, fit_table, leave_one_out_rule, product_factor
+from isopleth.density.table_fit import LEAVE_ONE_OUT, fit_table, leave_one_out, product_factor
 from isopleth.entry import Table, column_names, enter, on_host
 from isopleth.errors import InputError
 from isopleth.expansion import KernelExpansion
@@ -68,10 +69,10 @@ class KernelDensity(DensityEstimator):
         return tags
 
     def _rules(self) -> Mapping[str, Rule]:
-        factor = factor_of(get_kernel(self.kernel))
+        factor = get_kernel(self.kernel).column_factor
         if factor is None:
             return super()._rules()
-        return {**super()._rules(), LEAVE_ONE_OUT: leave_one_out_rule(factor, self._density_type is RootDensity)}
+        return {**super()._rules(), LEAVE_ONE_OUT: partial(leave_one_out, factor, self._density_type is RootDensity)}
 
     def _takes_kinds(self) -> bool:
         """Tell whether words and missing cells can be fitted."""
@@ -80,7 +81,7 @@ class KernelDensity(DensityEstimator):
     def _is_product(self) -> bool:
         """Tell whether the kernel is a product over columns, which words and missing cells need."""
         try:
-            return factor_of(get_kernel(self.kernel)) is not None
+            return get_kernel(self.kernel).column_factor is not None
         except InputError:
             return False
 
@@ -96,6 +97,9 @@ class KernelDensity(DensityEstimator):
     @abstractmethod
     def _fit_columns(self, kernel: ColumnKernel, z: np.ndarray, weights: np.ndarray) -> ColumnFit:
         """Fit a product kernel to rows in frame coordinates, of which cells may be NaN."""
+
+    # What kind of frame was fitted, for rows made like it. A fit to rows in parts sees no frame.
+    _library: str | None = None
 
     def _forget(self) -> None:
         super()._forget()
@@ -143,7 +147,7 @@ class KernelDensity(DensityEstimator):
         self._library = library_of(X)
         if table.columns is None and not table.missing.any():
             if self._is_product():
-                self._recording = Recording.of(X, self._number_columns(), table.rows, table.weights)
+                self._recording = Recording.of_numbers(X, table.rows, table.weights)
             return self._fit_table(self._reduce(table))
         donors = self._fit_kinds(table)
         recording = Recording.of(X, table.columns or self._number_columns(), table.rows, table.weights)
@@ -523,7 +527,7 @@ class KernelDensity(DensityEstimator):
             raise InputError(f"n_samples = {n_samples!r}: expected a whole number of rows, at least 1.")
         if as_recorded:
             density = replace(self._table_density(), library=self._library)
-            return density.sample(n_samples, given, random_state, as_recorded)
+            return Backend.of(self.dual_coef_).array(density.sample(n_samples, given, random_state, as_recorded))
         if self._of_kinds or given is not None or self._kernel.by_columns:
             drawn = self._table_density().sample(n_samples, given, random_state)
             return Backend.of(self.dual_coef_).array(drawn)

@@ -1,4 +1,4 @@
-"""How a table records its values, so that drawn rows can look like rows of the table.
+"""Format of the values of a table, so that drawn rows can look like rows of the table.
 
 A density of numbers is smooth, and a table is not: its numbers have some decimals, some values occur again and again, there is
 nothing beyond its edges, and cells are missing in patterns.
@@ -35,7 +35,7 @@ _PAIR_BYTES = 32  # that one pair of a drawn row and a training row takes
 
 @dataclass(frozen=True)
 class NumberFormat:
-    """How a column of numbers is recorded.
+    """Format of a column of numbers.
 
     Parameters
     ----------
@@ -81,7 +81,8 @@ class NumberFormat:
         if len(distinct) == 1 or (len(distinct) <= _FEW and len(known) >= _OFTEN * len(distinct)):
             return cls(kept, step, True)
         # How often a value would occur if the rows within a window beside it were spread evenly.
-        window = float(np.std(known)) * len(known) ** -0.2
+        low, high = known[len(known) // 20] / 3.0, known[-1 - len(known) // 20] / 3.0
+        window = float(high - low if high > low else known[-1] / 3.0 - known[0] / 3.0) * len(known) ** -0.2
         total, place = np.concatenate([[0], np.cumsum(counts)]), np.arange(len(distinct))
         left = total[place] - total[np.searchsorted(distinct, distinct - window)]
         right = total[np.searchsorted(distinct, distinct + window, side="right")] - total[place + 1]
@@ -118,7 +119,7 @@ def _shares(drawn: np.ndarray, others: np.ndarray, rng: np.random.Generator) -> 
 
 @dataclass(frozen=True)
 class Recording:
-    """How a table records its values.
+    """Formats of the columns of a table, and its gaps.
 
     Parameters
     ----------
@@ -175,6 +176,13 @@ class Recording:
             counts = np.bincount(codes[known].astype(np.intp), weights[known], minlength=size)
             words.append(counts / counts.sum() if counts.any() else np.full(size, 1.0 / size))
         return cls(tuple(formats), origins, tuple(words), _types_of(X))
+
+    @classmethod
+    def of_numbers(cls, X: Any, rows: np.ndarray, weights: np.ndarray) -> Recording:
+        """Return how the rows of a fit to a table of numbers are recorded."""
+        rows, weights = rows[weights > 0.0], weights[weights > 0.0]
+        formats = tuple(NumberFormat.of(column, weights) for column in rows.T)
+        return cls(formats, np.zeros(len(formats)), (), _types_of(X))
 
     def with_gaps(self, points: np.ndarray, gaps: np.ndarray, weights: np.ndarray) -> Recording:
         """Return the recording with the gaps of the rows of the fit."""
@@ -334,7 +342,8 @@ def _cast(column: Any, wanted: str) -> Any:
     """Return a column of numbers, words or times with a type that the table had, if it can have that."""
     if wanted in _INTEGERS and column.dtype.is_numeric():
         if bool(column.is_nan().any()) and column.implementation.is_pandas_like():
-            return column  # whole numbers of pandas have no gaps
+            # Whole numbers with gaps are of a nullable type, which has the same name.
+            return nw.from_native(column.to_native().astype(wanted), series_only=True)
         return column.fill_nan(None).cast(_INTEGERS[wanted])
     if wanted in ("Float32", "Float64") and column.dtype.is_numeric():
         return column.fill_nan(None).cast(getattr(nw, wanted))

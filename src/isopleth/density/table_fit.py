@@ -19,9 +19,9 @@ from isopleth.density.search import Search, SearchPath, run_table_search
 from isopleth.entry import on_host
 from isopleth.errors import DataWarning, InputError, listed
 from isopleth.frame import Frame, bounded
-from isopleth.kernels import Gaussian, Kernel
-from isopleth.kernels.product import GAUSSIAN_FACTOR, ColumnKernel, Factor
-from isopleth.length_scales import RULES, RULES_WITH_GAPS, Rule, resolve_length_scale
+from isopleth.kernels import Kernel
+from isopleth.kernels.product import ColumnKernel, Factor
+from isopleth.length_scales import RULES, RULES_WITH_GAPS, resolve_length_scale
 from isopleth.rows import merge_rows
 
 # Rule of length scales that chooses one for each column.
@@ -33,22 +33,15 @@ _LEAST_RHO, _MOST_RHO = 1e-12, 1.0 - 1e-9
 ColumnFitter = Callable[[ColumnKernel, np.ndarray, np.ndarray], ColumnFit]
 
 
-def factor_of(kernel: Kernel) -> Factor | None:
-    """Return the factor of a column of a numeric kernel that is a product over columns; None for other kernels."""
-    if isinstance(kernel, ColumnKernel):
-        return kernel.factor
-    return GAUSSIAN_FACTOR if isinstance(kernel, Gaussian) else None
-
-
 def product_factor(kernel: Kernel, what: str) -> Factor:
-    """Return :func:`factor_of` a kernel.
+    """Return the factor of a numeric column of a kernel that is a product over columns.
 
     Raises
     ------
     InputError
         If it is no product over columns; the message names `what` needs one.
     """
-    factor = factor_of(kernel)
+    factor = kernel.column_factor
     if factor is None:
         raise InputError(
             f"{kernel!r} is no product over columns, which {what} needs; fit with kernel='gaussian' or ProductLaplacian()."
@@ -327,16 +320,12 @@ def _column_scales(
     return replace(found, factors=found.factors[back[:p]], rho=found.rho[back[p:] - p])
 
 
-def leave_one_out_rule(factor: Factor, squared: bool) -> Rule:
-    """Return the rule of length scales that :func:`leave_one_out_scales` is for complete rows of numbers."""
-
-    def rule(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        scale = RULES["scott"](rows, weights)
-        kernel = ColumnKernel(rows.shape[1], factor)
-        found = _column_scales(kernel, rows / scale, weights, [], squared=squared, fixed_rho=False)
-        return np.asarray(scale * found.factors)
-
-    return rule
+def leave_one_out(factor: Factor, squared: bool, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the length scales of :func:`leave_one_out_scales` for complete rows of numbers."""
+    scale = RULES["scott"](rows, weights)
+    kernel = ColumnKernel(rows.shape[1], factor)
+    found = _column_scales(kernel, rows / scale, weights, [], squared=squared, fixed_rho=False)
+    return np.asarray(scale * found.factors)
 
 
 def _weights_of(centers: np.ndarray, z: np.ndarray, weights: np.ndarray) -> np.ndarray:

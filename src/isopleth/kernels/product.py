@@ -329,6 +329,11 @@ class ColumnKernel(Kernel):
         return self.factor.smoothness
 
     @property
+    def column_factor(self) -> Factor:
+        """Factor of the numeric columns."""
+        return self.factor
+
+    @property
     def n_numeric(self) -> int:
         """Number of numeric columns; they come first."""
         return self.bound_dim - len(self.rho)

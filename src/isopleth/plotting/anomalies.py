@@ -71,7 +71,7 @@ def plot_anomalies(
     labels : ndarray of shape (n,)
         -1 for flagged rows, 1 for all others.
     known : ndarray of shape (n,), bool, optional
-        Mask of known anomalies.
+        Rows that are known to be anomalies; they are marked with crosses, and the title says how many of them are flagged.
 
     Returns
     -------
@@ -176,7 +176,7 @@ def _mark_known(left: Axes, right: Axes, view: View, scores: np.ndarray, labels:
     right.scatter(rank[rows], np.maximum(scores[rows], lowest), 26, label=f"known anomaly ({count:,})", **style)
     right.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1.0, 0.05))
     flagged = int((labels[rows] < 0).sum())
-    right.set_title(f"{flagged} of {count} known anomalies flagged", loc="left", fontsize=11)
+    right.set_title(f"{flagged} of {count} known anomalies are flagged", loc="left", fontsize=11)
 
 
 def _draw_lowest(axes: Axes, ranks: np.ndarray, lowest: float, scores: np.ndarray) -> None:

@@ -88,6 +88,7 @@ def plot_two_samples(result: Any, names: Any = None, labels: Any = ("X", "Y")) -
         axes = figure.add_subplot(grid[k, 1])
         draw = _Panel(result.known_cells(int(column)), [label for *_, label in samples], names[column])
         draw(axes, float(result.witness.pvalues[column]))
+        _write_times(axes.xaxis, result, int(column))
     if not len(alone):
         axes = figure.add_subplot(grid[0, 1])
         _draw_rows(axes, samples, np.sort(varying[:2]), names)
@@ -151,12 +152,21 @@ def _draw_columns(axes: Axes, result: Any, names: list[str], varying: np.ndarray
 
 
 def _samples(result: Any, labels: Any) -> _Samples:
-    X, Y = result.problem.given
+    X, Y = result.problem.shown
     first, second = (column_label(str(label), _LONGEST_NAME) for label in labels)
     return [
         (X, result.witness.x, BLUE, f"{first} ({_rows(X)})"),
         (Y, -result.witness.y, VERMILLION, f"{second} ({_rows(Y)})"),
     ]
+
+
+def _write_times(axis: Any, result: Any, column: int) -> None:
+    """Write days at the ticks of a column of times."""
+    table = result.problem.table
+    if table is not None and table.encoding.cells[column].kind == "time":
+        ticks = axis.get_ticklocs()[1:-1:2]
+        moments = np.rint(ticks + table.encoding.columns.columns[column].origin).astype("datetime64[s]")
+        axis.set_ticks(ticks, [str(moment) for moment in moments.astype("datetime64[D]")], fontsize=8)
 
 
 def _rows(rows: np.ndarray) -> str:

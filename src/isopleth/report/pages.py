@@ -229,9 +229,8 @@ def _columns_chart(result: TwoSampleResult, columns: dict[str, Any]) -> Chart:
     some_of = (
         f" The first {len(names)} of {len(columns['column'])} columns." if len(names) < len(columns["column"]) else ""
     )
-    title = (
-        f"{int((np.asarray(columns['pvalue']) <= _LEVEL).sum())} of {counted(len(columns['column']), 'column')} differ"
-    )
+    count = int((np.asarray(columns["pvalue"]) <= _LEVEL).sum())
+    title = f"{count} of {counted(len(columns['column']), 'column')} {'differs' if count == 1 else 'differ'}"
     return Chart(
         title, "share of the values that differ, at least", "", series, f"Each column alone.{some_of}", names=names
     )

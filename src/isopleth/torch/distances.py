@@ -51,7 +51,7 @@ def squared_l2(
         Rows of the two samples, of the types that :func:`kernel_product` takes, on any device.
     length_scale : float or Tensor of shape () or (d,), optional
         Length scale of the Gaussians, one for all columns or one for each. It is a constant of the loss. By default it is
-        the median distance between rows of both samples (of at most 256), at the time of the call.
+        the median distance between rows of both samples (of at most 256) over the root of d, at the time of the call.
     alpha : float, default=0.1
         The ridge :math:`\lambda`, relative to the volume of the Gaussians, as for LSDD. Positive.
     centers : Tensor of shape (b, d), optional
@@ -99,7 +99,9 @@ def squared_l2(
             raise InputError(f"{name} has no rows; expected at least one.")
     _check_alpha(alpha)
     dtype, (x, y) = x.dtype, (computed(x), computed(y))
-    scale = unit_lengths(median_distance(x, y) if length_scale is None else length_scale, x).detach()
+    if length_scale is None:  # wider Gaussians than that see little of a difference in many columns
+        length_scale = median_distance(x, y) / math.sqrt(x.shape[1])
+    scale = unit_lengths(length_scale, x).detach()
     if centers is None:
         centers = _spread(x, y)
     elif isinstance(centers, Tensor):

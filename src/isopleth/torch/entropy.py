@@ -65,11 +65,12 @@ def entropy_surrogate(
 
     Only its gradient has a meaning, its value does not. For the entropy itself see :meth:`isopleth.KDE.score_samples`.
 
-    By default the score is a weighted sum of the scores of ten simple models: Gaussians of three shrinkages of the covariance,
-    an elliptical model with heavy tails, and kernel density estimates of six length scales. At each sample the models are
-    fitted to the other ones, which is possible in closed form. Weights of 0 or more are chosen by the Hyvarinen loss [2]_ at
-    the samples; a model enters only if it decreases the loss by more than the standard error. The columns should have similar
-    scales.
+    By default the score is a weighted sum of the scores of simple models: Gaussians of three shrinkages of the covariance,
+    an elliptical model with heavy tails, kernel density estimates of six length scales, and, for up to four columns, score
+    matching with kernels at landmarks. At each sample the models are fitted to the other ones, which is possible in closed
+    form. Weights of 0 or more are chosen by the Hyvarinen loss [2]_ at the samples; a model enters only if it decreases the
+    loss by more than the standard error. If the standard deviations of two columns differ by more than a factor of five,
+    columns are divided by them first.
 
     Parameters
     ----------
@@ -147,7 +148,7 @@ def mutual_information_surrogate(
     Parameters
     ----------
     x, z : Tensor of shape (n, d) and (n, k)
-        Samples, with the graphs that made them. Their columns should have similar scales.
+        Samples, with the graphs that made them.
     estimator, memory_limit, n_jobs
         As for :func:`entropy_surrogate`.
 
@@ -288,7 +289,8 @@ class EntropyGradient:
         """Return the score at the rows, and keep what was chosen for it."""
         if self.estimator is None:
             score, stack = _stacked(rows, self._kept, self.memory_limit, self.n_jobs, keep=self._kept is None)
-            self._kept = stack
+            if self._kept is None:
+                self._kept = stack
             return score
         score, model = _fitted_score(rows, clone(self.estimator if self._kept is None else self._kept))
         if self._kept is None:

@@ -30,7 +30,9 @@ def test_distances_of_numbers_and_words():
 
 def test_the_table_may_be_an_array():
     numbers = MADE[["x", "n"]]
-    assert MadeRows.of(numbers, TABLE[["x", "n"]].to_numpy()).distance == MadeRows.of(numbers, TABLE[["x", "n"]]).distance
+    assert (
+        MadeRows.of(numbers, TABLE[["x", "n"]].to_numpy()).distance == MadeRows.of(numbers, TABLE[["x", "n"]]).distance
+    )
 
 
 def test_missing_cells_are_left_out():
