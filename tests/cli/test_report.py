@@ -49,7 +49,7 @@ def test_the_commands_that_judge_data_have_the_option():
 def test_the_page_says_how_it_was_made(verb, folder):
     page = folder / f"{verb} page.html"
     result = run(verb, folder, "--report", str(page))
-    assert result.exit_code == 0, result.stderr
+    assert result.exit_code == (3 if verb == "monitor" else 0), result.stderr
     words = words_of(page)
     command = f"isopleth {verb} "
     assert command in words

@@ -370,7 +370,7 @@ def _kinds(path: Path, frame: Frame, options: TableOptions) -> TableColumns:
 def _decided(path: Path, frame: Frame, options: TableOptions, also: Frame | None = None) -> TableColumns:
     """Decide the kinds of the columns of a file, or of two files with the same columns together."""
     try:
-        return TableColumns.of(
+        kinds = TableColumns.of(
             frame.data,
             categorical=options.categorical or (),
             numeric=options.numeric or (),
@@ -394,10 +394,11 @@ def _decided(path: Path, frame: Frame, options: TableOptions, also: Frame | None
             str(error),
         )
         raise InputError(message) from None
+    keep_columns(kinds)
+    return kinds
 
 
 def _say_kinds(frame: Frame, kinds: TableColumns) -> None:
-    keep_columns(kinds)
     notes = [*frame.notes, *kinds.notes]
     if kinds.left_out or notes:
         say(kinds.summary(len(frame.data)))
