@@ -94,14 +94,14 @@ def scored(X: pd.DataFrame, seed: int, ecod_of: Callable[[np.ndarray], np.ndarra
     hot, codes = as_numbers(X, one_hot=True), as_numbers(X, one_hot=False)
     found = {
         "isopleth": -AnomalyDetector(random_state=seed).fit(X).training_scores_,
-        "isopleth, one-hot": -AnomalyDetector(random_state=seed).fit(hot).training_scores_,
-        "IForest, one-hot": -IsolationForest(random_state=seed).fit(hot).score_samples(hot),
-        "IForest, codes": -IsolationForest(random_state=seed).fit(codes).score_samples(codes),
-        "5-NN, one-hot": neighbours(hot),
-        "5-NN, codes": neighbours(codes),
+        "isopleth one-hot": -AnomalyDetector(random_state=seed).fit(hot).training_scores_,
+        "IForest one-hot": -IsolationForest(random_state=seed).fit(hot).score_samples(hot),
+        "IForest codes": -IsolationForest(random_state=seed).fit(codes).score_samples(codes),
+        "5-NN one-hot": neighbours(hot),
+        "5-NN codes": neighbours(codes),
     }
     if ecod_of is not None:
-        found["ECOD, one-hot"] = ecod_of(hot)
+        found["ECOD one-hot"] = ecod_of(hot)
     return found
 
 
@@ -118,12 +118,13 @@ def words(data: Path, seeds: int) -> None:
                 auc[method].append(100.0 * roc_auc_score(y, scores))
         if not means:
             print(f"nine tables with words and gaps, {seeds} seeds, mean AUC")
-            print(f"{'':<14}" + "".join(f"{method:>19}" for method in auc))
+            for place in (0, 1):
+                print(f"{'':<14}" + "".join(f"{[*method.split(), ''][place]:>10}" for method in auc))
         for method, values in auc.items():
             means[method].append(float(np.mean(values)))
-        print(f"{name:<14}" + "".join(f"{means[method][-1]:>19.1f}" for method in auc), flush=True)
+        print(f"{name:<14}" + "".join(f"{means[method][-1]:>10.1f}" for method in auc), flush=True)
     for title, part in (("mean", slice(None)), ("every other", slice(0, None, 2)), ("the others", slice(1, None, 2))):
-        print(f"{title:<14}" + "".join(f"{np.mean(values[part]):>19.1f}" for values in means.values()))
+        print(f"{title:<14}" + "".join(f"{np.mean(values[part]):>10.1f}" for values in means.values()))
 
 
 def with_gaps(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -271,6 +271,25 @@ class RowEncoding:
                     out[i, cell.place] = cell.known[int(draw * len(cell.known))]
         return out
 
+    def refuse_new_gaps(self, rows: np.ndarray) -> None:
+        """Refuse missing numbers in columns that were complete.
+
+        Raises
+        ------
+        InputError
+            If there are any; the message names the columns.
+        """
+        found = []
+        for cell in self.cells:
+            count = int(np.isnan(rows[:, cell.place]).sum())
+            if count and cell.kind != "categorical" and not cell.gap:
+                name = cell.name if cell.name.startswith("column ") else repr(cell.name)
+                found.append(f"{name} ({count} row{'s' if count > 1 else ''})")
+        if found:
+            raise InputError(
+                f"X contains NaN in {listed(found)}, but had none there at fit; fill them, or drop those rows."
+            )
+
     @property
     def is_plain(self) -> bool:
         """True if all columns were complete numbers, so that rows are not changed."""

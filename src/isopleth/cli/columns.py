@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import warnings
 from collections import Counter
@@ -135,7 +136,9 @@ def _without_cycles(kinds: TableColumns) -> tuple[Column, ...]:
     return tuple(replace(column, cycles=()) for column in kinds.columns)
 
 
-def read_kinds(path: Path, options: TableOptions, *, min_rows: int = 2, most: int | None = None) -> KindTable:
+def read_kinds(
+    path: Path, options: TableOptions, *, min_rows: int = 2, most: int | None = None, silent: bool = False
+) -> KindTable:
     """Read the columns of a table that a command uses, words, times and missing cells included; say what is left out.
 
     Parameters
@@ -148,6 +151,8 @@ def read_kinds(path: Path, options: TableOptions, *, min_rows: int = 2, most: in
         Fewer rows than this are refused.
     most : int, optional
         Read the first rows only.
+    silent : bool, default=False
+        Whether the caller says what is left out.
 
     Raises
     ------
@@ -162,9 +167,55 @@ def read_kinds(path: Path, options: TableOptions, *, min_rows: int = 2, most: in
     else:
         kinds = _decided(path, frame, options)
         _refuse_typos(path, frame, kinds, options)
-        _say_kinds(frame, kinds)
+        if not silent:
+            _say_kinds(frame, kinds)
         kinds = replace(kinds, columns=_without_cycles(kinds))
     return KindTable(data, frame.names, kinds, frame)
+
+
+def read_two_kinds(a: Path, b: Path, options: TableOptions, *, by_name: bool) -> tuple[KindTable, KindTable]:
+    """Read two tables whose columns are compared; the rows of both decide what the columns hold.
+
+    Parameters
+    ----------
+    a, b : Path
+        The tables.
+    options : TableOptions
+        Columns and kinds that the user chose.
+    by_name : bool
+        Whether columns are matched by name, and not by position.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or they do not have the same number of columns.
+    """
+    frames = [_frame(path, options, None, 1, truth_values=True) for path in (a, b)]
+    names = frames[0].names
+    if len(names) != len(frames[1].names):
+        raise InputError(
+            f"{a} has {len(names)} columns and {b} has {len(frames[1].names)}; choose the same ones with --columns."
+        )
+    if any(isinstance(frame.data, np.ndarray) for frame in frames):
+        numbers = [(path, frame, _as_array(path, frame)) for path, frame in zip((a, b), frames, strict=True)]
+        first, second = (KindTable(data, frame.names, TableColumns.of(data), frame) for _, frame, data in numbers)
+        return first, second
+    data = [frame.data.select(names) if by_name else frame.data.rename_columns(names) for frame in frames]
+    one, two = (replace(frame, data=table, names=names) for frame, table in zip(frames, data, strict=True))
+    kinds = _decided(a, one, options, two)
+    for path, frame in ((a, one), (b, two)):
+        _refuse_typos(path, frame, kinds, options)
+    kinds = replace(kinds, columns=_without_cycles(kinds))
+    return KindTable(one.data, frames[0].names, kinds, one), KindTable(two.data, frames[1].names, kinds, two)
+
+
+def _as_array(path: Path, frame: Frame) -> np.ndarray:
+    if isinstance(frame.data, np.ndarray):
+        return frame.data
+    try:
+        return TableColumns.of_numbers(list(frame.names), True).encode(frame.data).numeric
+    except InputError as error:
+        raise InputError(f"{path}: {with_places(str(error), frame)}") from None
 
 
 @dataclass(eq=False)
@@ -234,13 +285,13 @@ class KindRows:
             try:
                 encoded = self.kinds.encode(data, _missing(self.options))
             except InputError as error:
-                raise InputError(f"{self.path}: {_with_places(str(error), frame)}") from None
+                raise InputError(f"{self.path}: {with_places(str(error), frame)}") from None
             self.unseen.update({str(name): count for name, count in encoded.unseen.items()})
             codes = np.where(encoded.codes < 0, np.nan, encoded.codes)
             yield Block(np.column_stack([encoded.numeric, codes]), frame.lines)
 
 
-def _with_places(message: str, frame: Frame) -> str:
+def with_places(message: str, frame: Frame) -> str:
     """Rows of a file have lines, those of a frame are counted from 0."""
     return re.sub(r"\bin row (\d+)\b", lambda found: f"at {frame.place(int(found[1]))}", message)
 
@@ -315,7 +366,8 @@ def _kinds(path: Path, frame: Frame, options: TableOptions) -> TableColumns:
     return kinds
 
 
-def _decided(path: Path, frame: Frame, options: TableOptions) -> TableColumns:
+def _decided(path: Path, frame: Frame, options: TableOptions, also: Frame | None = None) -> TableColumns:
+    """Decide the kinds of the columns of a file, or of two files with the same columns together."""
     try:
         return TableColumns.of(
             frame.data,
@@ -325,9 +377,22 @@ def _decided(path: Path, frame: Frame, options: TableOptions) -> TableColumns:
             # A column that is asked for by name is wanted.
             keep_identifiers=options.keep_identifiers or options.columns is not None,
             missing=_missing(options),
+            also=None if also is None else also.data,
         )
     except InputError as error:
-        raise InputError(f"{path}: {_with_places(str(error), frame)}") from None
+        if also is None:
+            raise InputError(f"{path}: {with_places(str(error), frame)}") from None
+        rows = len(frame.data)  # those of the second file are counted on
+        message = re.sub(
+            r"\bin row (\d+)\b",
+            lambda found: (
+                f"at {frame.place(int(found[1]))} of {path}"
+                if int(found[1]) < rows
+                else f"at {also.place(int(found[1]) - rows)} of {also.source}"
+            ),
+            str(error),
+        )
+        raise InputError(message) from None
 
 
 def _say_kinds(frame: Frame, kinds: TableColumns) -> None:
@@ -335,7 +400,7 @@ def _say_kinds(frame: Frame, kinds: TableColumns) -> None:
     if kinds.left_out or notes:
         say(kinds.summary(len(frame.data)))
     for note in notes:
-        say(_with_places(note, frame))
+        say(with_places(note, frame))
 
 
 def _refuse_typos(path: Path, frame: Frame, kinds: TableColumns, options: TableOptions) -> None:
@@ -346,9 +411,10 @@ def _refuse_typos(path: Path, frame: Frame, kinds: TableColumns, options: TableO
             continue
         note = next((note for note in kinds.notes if note.startswith(f"column {name!r} holds ")), None)
         if note:
-            cell = _with_places(note.partition(", and nearly")[0], frame)
+            cell = with_places(note.partition(", and nearly")[0], frame)
+            word = ast.literal_eval(cell.partition(" holds ")[2].rpartition(" at ")[0])
             raise InputError(
-                f"{path}: {cell}, and nearly all other cells are numbers; correct it, name it with `missing={[...]!r}`, or take "
+                f"{path}: {cell}, and nearly all other cells are numbers; correct it, name it with `missing={[word]!r}`, or take "
                 f"the column as categories with `categorical={[name]!r}`."
             )
 
@@ -413,11 +479,11 @@ def read_for_model(
     read = partial(read, decimal=options.decimal)
     if known is None or present is None:
         return _read_by_position(path, columns, expected, known, read)
-    _refuse_mismatch(path, known, present if columns is None else columns, chosen=columns is not None)
+    refuse_mismatch(path, known, present if columns is None else columns, chosen=columns is not None)
     return read(path, known, min_rows=1)
 
 
-def _refuse_mismatch(path: Path, names: list[str], offered: Sequence[str], *, chosen: bool) -> None:
+def refuse_mismatch(path: Path, names: list[str], offered: Sequence[str], *, chosen: bool) -> None:
     """Refuse missing columns. Other columns of the file are ignored; others that were chosen by name are refused."""
     there, known = set(offered), set(names)
     missing = [name for name in names if name not in there]

@@ -84,6 +84,10 @@ row_numbers_option = click.option(
     help="Also write the row number, counted from 1, next to the line number; files without lines always have row numbers.",
 )
 
+ignore_missing_option = click.option(
+    "--ignore-missing", is_flag=True, help="Do not count a different share of missing cells as a difference."
+)
+
 raw_text_option = click.option(
     "--raw-text",
     is_flag=True,
@@ -135,6 +139,8 @@ raw_text_option = click.option(
 def anomalies() -> None:
     """Show the least likely rows of FILE, a table (isopleth --help lists the formats).
 
+    The table may have words, times and missing cells; a line on standard error says what its columns were taken as.
+
     Each row is judged by the other rows of FILE. With --reference, the rows are judged by the rows of that table, which are
     known to be ordinary, and with --model by those that the model was fitted on.
     """
@@ -167,6 +173,10 @@ def changes() -> None:
 @click.argument("a", type=_PATH)
 @click.argument("b", type=_PATH)
 @table_options("--columns", "Use these columns only.")
+@ignore_missing_option
+@click.option(
+    "--groups", metavar="COL", help="Rows with the same entry in this column, such as a patient, belong together."
+)
 @click.option(
     "--out", type=_PATH, help="Write file, line (or row) and fitted difference of every row; .csv or .parquet."
 )
@@ -248,13 +258,19 @@ def fit() -> None:
     help="Mean number of rows until a false alarm.",
 )
 @table_options("--columns", "Use these columns only.")
+@ignore_missing_option
+@click.option(
+    "--metrics",
+    type=_PATH,
+    help="Keep counts of rows and alarms, the statistic and its threshold in this file, in the text format of Prometheus.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line for each alarm, and nothing else.")
 def monitor() -> None:
     """Compare rows from standard input (CSV) with the reference and report changes as they are detected.
 
     Rows are counted from 1. With --state the run can be killed at any moment and started again. An alarm is printed before
     the file is written, so that none is lost; after a kill the last ones may be printed twice, with the same row. A second run
-    with the same --state is refused while the first one lasts.
+    with the same --state is refused while the first one lasts. The exit code is 3 if the run has raised an alarm, and 0 if not.
     """
 
 
@@ -267,6 +283,7 @@ def monitor() -> None:
 @click.argument("test", type=_PATH)
 @click.option("--target", required=True, metavar="COL", help="The column of TRAIN that names the class of each row.")
 @table_options("--columns", "Use these columns only, besides the target.")
+@ignore_missing_option
 @click.option("--level", type=float, default=0.95, show_default=True, help="Confidence of each interval.")
 @click.option("--out", type=_PATH, help="Write class, prior, lower and upper; .csv or .parquet.")
 @click.option("--plot", type=_PATH, help="Draw the shares; .png, .svg or .pdf.")

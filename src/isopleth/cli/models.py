@@ -56,10 +56,16 @@ def of_this_version(path: Path) -> Iterator[None]:
 
 @contextmanager
 def matched_columns() -> Iterator[None]:
-    """Silence scikit-learn's warning of arrays without names, for columns that were matched by name before."""
-    with warnings.catch_warnings():
+    """Silence scikit-learn's warning of arrays without names, for columns that were matched by name before.
+
+    Of several warnings of new words, by methods that are called with the same rows, one is shown.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         yield
+    for text, category in dict.fromkeys((str(warning.message), warning.category) for warning in caught):
+        warnings.warn(text, category, stacklevel=3)
 
 
 def columns_at_fit(model: BaseEstimator) -> tuple[int, list[str] | None]:
@@ -121,14 +127,18 @@ def answers_of(path: Path) -> Answers:
 
 
 def kinds_of(model: Any) -> TableColumns | None:
-    """Return the columns of a density of words or missing cells; None for all other models."""
+    """Return the columns of a density or detector of words or missing cells; None for all other models."""
+    if isinstance(model, AnomalyDetector):
+        return getattr(model, "_table_columns", None)
     if not isinstance(model, KernelDensity) or not model._of_kinds:
         return None
     return model._table_density().columns
 
 
-def log_densities(model: KernelDensity) -> Callable[[np.ndarray], list[np.ndarray]]:
-    """Return the function that computes log densities of encoded rows."""
+def encoded_answers(model: Any) -> Callable[[np.ndarray], list[np.ndarray]]:
+    """Return the function that computes the answers of a model with :func:`kinds_of` for encoded rows."""
+    if isinstance(model, AnomalyDetector):
+        return lambda rows: list(model.judge_encoded(rows))
     density = model._table_density()
     return lambda rows: [density.log_density(rows)]
 

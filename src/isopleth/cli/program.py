@@ -31,7 +31,7 @@ class Program(click.Group):
 
     def _run(self, *args: Any, **extra: Any) -> int:
         try:
-            super().main(*args, **extra)
+            code = super().main(*args, **extra)
         except click.UsageError as error:
             command = error.ctx.command_path if error.ctx else "isopleth"
             say(f"{error.format_message().rstrip('.')}; see {command} --help.")
@@ -42,7 +42,7 @@ class Program(click.Group):
         except click.Abort:  # click raises it for an interrupt between the steps below
             say(INTERRUPTED)
             return INTERRUPTED_CODE
-        return 0
+        return code if isinstance(code, int) else 0
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         """Parse the arguments; the help is printed here already."""

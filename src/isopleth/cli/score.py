@@ -13,7 +13,7 @@ import numpy as np
 import isopleth
 from isopleth.cli.columns import KindRows, read_for_model
 from isopleth.cli.messages import Stages, removed_if_refused, resumable, say
-from isopleth.cli.models import Answers, answers_of, columns_at_fit, kinds_of, log_densities, of_this_version
+from isopleth.cli.models import Answers, answers_of, columns_at_fit, encoded_answers, kinds_of, of_this_version
 from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import refuse_same
 from isopleth.cli.text import counted, places, shortened
@@ -51,7 +51,7 @@ def score(
             rows: FileRows | KindRows = read_for_model(file, options, *expected, read)
         else:
             rows = KindRows(file, kinds, options)
-            answers = replace(answers, _answer=log_densities(answers.model))
+            answers = replace(answers, _answer=encoded_answers(answers.model))
         size = chunk_rows or rows.chunk_rows
         about = {
             "MODEL": content_fingerprint(model),

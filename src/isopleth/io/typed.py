@@ -164,6 +164,19 @@ def _moments(
     return [_parse(word, "%d/%m/%Y" if day_first else "%m/%d/%Y") for word in words]
 
 
+def moment(word: str) -> datetime | None:
+    """Return the time that a single word says, without its zone; None if it is no time, or the day may be the month."""
+    form = _format(word)
+    if form is None or form == "31/01/2024":
+        return None
+    try:
+        if form == "2024-01-31":
+            return datetime.fromisoformat(word).replace(tzinfo=None)
+        return _parse(word, {"2024/01/31": "%Y/%m/%d", "31.01.2024": "%d.%m.%Y"}[form])
+    except ValueError:
+        return None
+
+
 def _parse(word: str, date: str) -> datetime:
     """Return the time that a word says; raise ValueError if it says none."""
     text = word.replace("T", " ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 import isopleth
 from isopleth import DriftMonitor, InputError
@@ -192,3 +193,15 @@ def test_groups_that_cannot_be_used(groups, message):
         DriftMonitor(window=20, expected_run_length=100).fit(
             np.random.default_rng(0).normal(size=(300, 1)), groups=groups
         )
+
+
+@pytest.mark.parametrize("compared", [True, False])
+def test_false_alarms_with_words_and_gaps(compared):
+    alarms = 0
+    for run in range(40):
+        rng = np.random.default_rng([run, 3])
+        rows = np.c_[rng.integers(0, 6, 360).astype(float), rng.normal(size=360)]
+        rows[rng.random(rows.shape) < 0.2] = np.nan
+        monitor = AnytimeDriftMonitor(0.2, categorical=[0], compare_missing=compared, random_state=run).fit(rows[:60])
+        alarms += len(monitor.update(rows[60:]))
+    assert binomtest(alarms, 40, 0.2, "greater").pvalue > 1e-3

@@ -137,8 +137,8 @@ def test_strata_of_gaps_have_rows_of_both_samples_and_alike_gaps():
     assert (blanked >= missing).all()
     for stratum in range(strata.max() + 1):
         rows = strata == stratum
-        assert first[rows].sum() >= 3
-        assert (~first[rows]).sum() >= 3
+        assert first[rows].any()
+        assert (~first[rows]).any()
         assert len(np.unique(blanked[rows], axis=0)) == 1
         np.testing.assert_array_equal(blanked[rows][0], missing[rows].any(axis=0))
 

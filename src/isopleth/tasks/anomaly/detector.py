@@ -14,9 +14,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Array, Backend, to_numpy
-from isopleth.entry import Table, enter, plain_names, varying_columns, warn_few_rows
+from isopleth.entry import Table, enter, on_host, plain_names, varying_columns, warn_few_rows
 from isopleth.errors import DataWarning, InputError
-from isopleth.frame import Frame
+from isopleth.frame import Frame, medians
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, interruptible
 from isopleth.tasks.anomaly.cells import TableCells
@@ -163,7 +163,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         tags.input_tags.allow_nan = tags.input_tags.categorical = True
         return tags
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
         """Fit the rule to the rows of a table and set the threshold.
 
         Parameters
@@ -172,6 +172,10 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
             Rows; anomalies may be among them, unless ``novelty=True``.
         y : ignored
             Present for scikit-learn's interface.
+        groups : array-like of shape (n_samples,), optional
+            Labels of rows that belong together, such as those of one patient; with ``novelty=True`` only. Each training row is
+            judged without its group, and in p-values of new rows each group counts as one row: the share of its rows
+            that are at least as unlikely. New rows should be of new groups.
 
         Returns
         -------
@@ -185,13 +189,14 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         self._validate_params()
         self.__dict__.pop("offset_", None)  # a fit that fails must leave no mixture of two models
         entered = enter(self, X, reset=True, min_samples=2)
+        self._groups = self._checked_groups(groups, len(entered.rows))
         self._cells = TableCells.of(entered)
         X = self._cells.known(entered.rows)
         self._frame = self._framed(X)
         self._counterfactuals = Counterfactuals.of(X, self._cells.n_numeric)
         # Merged in the frame, where rows that differ by less than their digits have become one.
         numeric = int(self._frame.keep[: self._cells.n_numeric].sum())
-        table = interruptible(100.0 * X.size, TrainingTable.of, self._frame.enter(X), numeric)
+        table = interruptible(100.0 * X.size, TrainingTable.of, self._frame.enter(X), numeric, self._groups)
         warn_few_rows(*table.rows.shape)
         seed = check_random_state(self.random_state).randint(2**31)
         self._rule: PooledRule | ReferenceDensity
@@ -206,6 +211,29 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         self._judge(surprises.sum(axis=1), table)
         return entered.finish(self)
 
+    def _checked_groups(self, groups: Any, n: int) -> np.ndarray | None:
+        """Return the numbers of the groups of `n` rows.
+
+        Raises
+        ------
+        InputError
+            If there is not one label a row, or there are fewer than two groups.
+        """
+        if groups is None:
+            return None
+        if not self.novelty:
+            raise InputError("groups are used with novelty=True only: without it all rows are judged by small samples.")
+        labels = np.asarray(on_host(groups, "groups"))
+        if labels.shape != (n,):
+            raise InputError(f"groups has shape {labels.shape}; expected one label a row, ({n},).")
+        missing = [label is None or label != label for label in labels.tolist()]
+        if any(missing):
+            raise InputError(f"groups has no label for {sum(missing)} rows, first for row {missing.index(True)}.")
+        _, numbers = np.unique(labels.astype(str) if labels.dtype == object else labels, return_inverse=True)
+        if numbers.max() == 0:
+            raise InputError("groups has one label only; expected at least two groups.")
+        return np.asarray(numbers.ravel())
+
     def _framed(self, X: np.ndarray) -> Frame:
         """Return the frame of the columns that vary, in which numbers have a size of about 1 and codes stay as they are."""
         numeric = self._cells.n_numeric
@@ -218,7 +246,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
             frame = interruptible(100.0 * X.size, Frame.centred, X, varying_columns(self, X, stacklevel=4))
         size = np.abs(frame.centre(X))
         # Columns are scaled to numbers of a size about 1, so that squares neither over- nor underflow.
-        middle = np.nanmedian(size, axis=0) if np.isnan(size).any() else np.median(size, axis=0)
+        middle = np.nanmedian(size, axis=0) if np.isnan(size).any() else medians(size)
         scale = np.where(middle > 0.0, middle, np.nanmax(size, axis=0))
         scale[int(frame.keep[:numeric].sum()) :] = 1.0
         return frame.scaled(scale)
@@ -260,7 +288,24 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
     def _p_values(self, rows: np.ndarray) -> np.ndarray:
         """Return conformal p-values of rows in the frame, all taken as new rows."""
         new = self._rule.surprises(rows, np.full(len(rows), NEW), self._limits).sum(axis=1)
-        return conformal_p_values(-to_numpy(self.training_scores_), new)
+        return conformal_p_values(-to_numpy(self.training_scores_), new, self._groups)
+
+    def judge_encoded(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return scores and p-values of new rows, and the mask of flagged rows, for rows that were checked and encoded before.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n_samples, n_numeric + n_categorical)
+            Numbers, then codes of categories; NaN where a cell is missing.
+
+        Returns
+        -------
+        scores, p_values, flagged : ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self, "offset_")
+        rows = self._frame.enter(self._cells.known(rows))
+        scores = self._score(rows)
+        return scores, self._p_values(rows), scores - self.offset_ < 0.0
 
     def score_samples(self, X: Any) -> Array:
         """Return how ordinary each row is: the sum of its log tail shares or, with ``novelty=True``, its log density.
@@ -318,7 +363,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         Each training row is judged without itself, the new row by all training rows. If the row comes from the same
         distribution as the n training rows, :math:`P(p \le t)` is about t in simulation, whatever the distribution
         is; repeated values make p-values larger, and so do anomalies among the training rows. The smallest possible
-        p-value is 1/(n + 1).
+        p-value is 1/(n + 1). If the detector was fitted with `groups`, each group counts as one row, and n is the number of
+        groups.
 
         Parameters
         ----------
@@ -340,7 +386,10 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         new rows, which is conformal selection, and `p_values_`, those of the fitted tail, for the training rows.
         Of the rows selected, a share of at most about `fdr` is expected to be ordinary. For new rows that holds
         whatever the distribution of ordinary rows is, if the training rows are ordinary; for training rows it holds
-        as far as the fitted tail does.
+        as far as the fitted tail does. Ordinary means there: from the distribution of the bulk of the rows. Rows of
+        22 tables of ADBench that are selected at 0.1 are labelled ordinary in 42 % of the cases (mean over tables and
+        seeds with any), nearly all of them in two tables, whose most extreme rows are labelled so. In 17 of the 22
+        tables no row is selected.
 
         Parameters
         ----------
@@ -383,11 +432,12 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         else:
             table, rows = self._enter(X)
             backend, p_values = table.backend, self._p_values(rows)
-            n = len(self.training_scores_)
+            n = len(self.training_scores_) if self._groups is None else int(self._groups.max()) + 1
             if float(fdr) * (n + 1) < 1.0:
+                what = "training rows" if self._groups is None else "groups of training rows"
                 warnings.warn(
-                    f"no row can be selected at a false discovery rate of {float(fdr):g}: {n} training rows give no "
-                    f"p-value below 1/{n + 1}; expected at least {math.ceil(1.0 / float(fdr)) - 1} training rows.",
+                    f"no row can be selected at a false discovery rate of {float(fdr):g}: {n} {what} give no "
+                    f"p-value below 1/{n + 1}; expected at least {math.ceil(1.0 / float(fdr)) - 1} {what}.",
                     DataWarning,
                     stacklevel=2,
                 )
@@ -400,7 +450,9 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         anomalies: with g the density of the p-values, estimated as a falling one, the probability is
         :math:`\max(0, 1 - 1/g(p))`. Rows that p-values cannot tell from ordinary ones have the probability 0. It is the
         probability that the row does not come from the distribution of the bulk of the rows, as far as the fitted
-        tail of that distribution holds; a row may be as unlikely as that and be no anomaly to its owner.
+        tail of that distribution holds; a row may be as unlikely as that and be no anomaly to its owner. It is not
+        calibrated to labels: on 22 tables of ADBench, 49 % of the rows with a probability above 0.8 are labelled as
+        anomalies, and so are 12 % of those with a probability below 0.05.
 
         Parameters
         ----------
@@ -485,14 +537,28 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         values, best = cells.shown(X), cells.shown(best)
         return Explanation(names, values[:, order], rise[:, order], best[:, order], -surprises.sum(axis=1), evidence)
 
-    def _drawn(self, table: Table) -> tuple[np.ndarray, list[str]]:
-        """Return the columns of numbers and their names, for pictures: missing ones stand at their conditional means.
+    def drawn(self, X: Any) -> tuple[np.ndarray, list[str]]:
+        """Return the columns of numbers, for pictures: missing ones stand at their conditional means.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples, n_numeric)
+            The numbers.
+        names : list of str
+            Their names.
 
         Raises
         ------
         InputError
-            If there is no such column.
+            If no column holds numbers or times.
         """
+        check_is_fitted(self, "offset_")
+        table = enter(self, X)
         if table.columns is None and not table.missing.any():
             return table.rows, plain_names(self)
         numeric = self._cells.n_numeric
@@ -523,10 +589,10 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         """
         from isopleth.plotting import plot_anomalies
 
-        table, rows = self._enter(X)
+        _, rows = self._enter(X)
         scores, known = self._score(rows), to_numpy(self.training_scores_)
         if np.shape(scores) == np.shape(known) and np.allclose(scores, known, rtol=1e-9):
             p_values, labels = to_numpy(self.p_values_), to_numpy(self.training_labels_)
         else:
             p_values, labels = self._p_values(rows), np.where(scores < self.offset_, -1, 1)
-        return plot_anomalies(*self._drawn(table), scores, p_values, labels)
+        return plot_anomalies(*self.drawn(X), scores, p_values, labels)

@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
+from isopleth.frame import medians
 from isopleth.operators.threads import map_threads
 from isopleth.tasks.anomaly.distances import sums_of_others
 from isopleth.tasks.anomaly.table import NEW, Categories, Limits, TrainingTable, blocks
@@ -130,7 +131,7 @@ class Ellipsoid:
         z, w = indicators.expand(_bounded(table.rows, table.spread)), table.weights
         gaps = np.isnan(z)
         has_gaps = bool(gaps.any())
-        distance, filled = _first_distances(z, gaps) if has_gaps else (((z - np.median(z, axis=0)) ** 2).sum(axis=1), z)
+        distance, filled = _first_distances(z, gaps) if has_gaps else (((z - medians(z)) ** 2).sum(axis=1), z)
         half = np.empty(0, dtype=int)
         for _ in range(STEPS):
             found = _nearest(distance, w)
@@ -347,17 +348,23 @@ class ColumnTails:
         if isinstance(law, CategoryShares):
             share = np.maximum(law.tail(x) - own + 1.0, 1.0) / (law.weight - own + 1.0)
         else:
-            tail = np.minimum(law.at_most(x), law.at_least(x)) - own + 1.0
+            tail = np.minimum(*law.tails(x)) - own + 1.0
             share = 2.0 * np.maximum(tail, 1.0) / (law.weight - own + 1.0)
         return -np.log(np.minimum(share, 1.0))
 
-    def evidence(self, rows: np.ndarray, known: np.ndarray) -> np.ndarray:
+    def evidence(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
         """Return the sum over the columns; `known` are numbers of training rows, or NEW."""
         own = self.own_weight(known)
-        total = np.zeros(len(rows))
-        for j in range(rows.shape[1]):
-            total += self.terms(j, rows[:, j], own)
-        return total
+
+        def total(part: slice) -> np.ndarray:
+            columns = np.ascontiguousarray(rows[part].T)
+            out = np.zeros(columns.shape[1])
+            for j, x in enumerate(columns):
+                out += self.terms(j, x, own[part])
+            return out
+
+        parts = blocks(len(rows), 8.0 * (rows.shape[1] + 8), limits)
+        return np.concatenate(map_threads(total, parts, limits.threads))
 
     def counterfactual_evidence(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Return :meth:`evidence` of rows as they are and with each of `values` in each cell, of shape (n, d, 1 + k)."""

@@ -25,7 +25,8 @@ class ReferenceDensity:
 
     If all training rows are ordinary, the density may follow each of them. With h a quarter of the median distance
     between nearest neighbours, the density near a row depends mostly on this row, and farther away on all rows of a
-    region. A training row is judged by the density without one copy of it.
+    region. A training row is judged by the density without one copy of it or, if rows belong to groups, without the rows of
+    its group.
 
     Parameters
     ----------
@@ -45,6 +46,8 @@ class ReferenceDensity:
         Distance of unlike categories in the last q columns.
     filler : Ellipsoid, optional
         Fills missing cells, where training rows had any.
+    groups : ndarray of int, optional
+        Group of each distinct training row.
     """
 
     scale: np.ndarray
@@ -54,6 +57,7 @@ class ReferenceDensity:
     width: float
     mismatch: np.ndarray
     filler: Ellipsoid | None = None
+    groups: np.ndarray | None = None
     level: float = 0.0
 
     @classmethod
@@ -87,9 +91,10 @@ class ReferenceDensity:
         number[drawn] = np.arange(len(drawn))
         some = rng.permutation(len(centers))[:WIDTH_ROWS]
         # Distinct rows are 0 apart only where gaps were filled alike.
-        apart = _nearest(centers, np.sort(some), mismatch, limits)
+        of_group = None if table.groups is None else table.groups[drawn]
+        apart = _nearest(centers, np.sort(some), mismatch, of_group, limits)
         width = WIDTH * float(np.median(apart[apart > 0.0])) if (apart > 0.0).any() else 1.0
-        density = cls(scale, centers, table.copies[drawn], number, width, mismatch, filler)
+        density = cls(scale, centers, table.copies[drawn], number, width, mismatch, filler, table.groups)
         found = density.surprises(training.rows, table.known, limits)[:, 0]
         level = -float(np.median(found[table.place]))
         return replace(density, level=level), (found + level)[:, None]
@@ -133,6 +138,8 @@ class ReferenceDensity:
         """Return minus the log density at distances of shape (m, n, k), which are overwritten."""
         distances *= -1.0 / self.width
         distances += np.log(self.copies)[:, None, None]
+        if self.groups is not None:
+            return self._without_groups(distances, known, self.groups)
         own = np.where(known == NEW, NEW, self.number[known])
         for i in np.flatnonzero(own != NEW):
             copies = self.copies[own[i]]
@@ -143,13 +150,31 @@ class ReferenceDensity:
         total = self.copies.sum() - (own != NEW)
         return self.level - (top + np.log(distances.sum(axis=0)) - np.log(total)[:, None])
 
+    def _without_groups(self, terms: np.ndarray, known: np.ndarray, groups: np.ndarray) -> np.ndarray:
+        """Return minus the log density of each row without the rows of its group, from the logarithms of its terms."""
+        own = np.where(known == NEW, -1, groups[known])
+        of_center = np.empty(len(self.centers), dtype=np.intp)
+        drawn = self.number != NEW
+        of_center[self.number[drawn]] = groups[drawn]
+        same = of_center[:, None] == own
+        terms[same] = -np.inf
+        total = self.copies.sum() - self.copies @ same
+        top = terms.max(axis=0)
+        terms -= top
+        np.exp(terms, out=terms)
+        return self.level - (top + np.log(terms.sum(axis=0)) - np.log(total)[:, None])
 
-def _nearest(centers: np.ndarray, some: np.ndarray, mismatch: np.ndarray, limits: Limits) -> np.ndarray:
-    """Return the distance of `some` of the centres to the nearest other centre."""
+
+def _nearest(
+    centers: np.ndarray, some: np.ndarray, mismatch: np.ndarray, groups: np.ndarray | None, limits: Limits
+) -> np.ndarray:
+    """Return the distance of `some` of the centres to the nearest other centre, of another group if there are groups."""
 
     def nearest(part: slice) -> np.ndarray:
         distances = distances_between(centers[some[part]], centers, mismatch)
         distances[np.arange(len(distances)), some[part]] = np.inf
+        if groups is not None:
+            distances[groups[some[part], None] == groups] = np.inf
         return distances.min(axis=1)
 
     parts = blocks(len(some), 8.0 * 2 * len(centers), limits, max(1, AT_ONCE // len(centers)))

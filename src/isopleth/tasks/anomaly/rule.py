@@ -81,7 +81,7 @@ class PooledRule:
             [
                 self.committee.evidence(complete, known, limits),
                 self.ellipsoid.evidence(complete, known, limits) + missing,
-                self.columns.evidence(rows, known),
+                self.columns.evidence(rows, known, limits),
             ],
             axis=1,
         )

@@ -135,6 +135,8 @@ class TrainingTable:
         The last columns, if they are codes.
     gaps : ndarray of shape (m,), bool
         Mask of the rows with missing cells.
+    groups : ndarray of shape (m,), int, optional
+        Group of each; equal rows of different groups are distinct then.
     """
 
     rows: np.ndarray
@@ -144,18 +146,24 @@ class TrainingTable:
     spread: np.ndarray
     categories: Categories
     gaps: np.ndarray
+    groups: np.ndarray | None = None
 
     @classmethod
-    def of(cls, rows: np.ndarray, n_numeric: int | None = None) -> Self:
-        """Merge equal rows; the columns after the first `n_numeric` are codes of categories."""
+    def of(cls, rows: np.ndarray, n_numeric: int | None = None, groups: np.ndarray | None = None) -> Self:
+        """Merge equal rows of a group; the columns after the first `n_numeric` are codes of categories."""
         d = rows.shape[1] if n_numeric is None else n_numeric
-        distinct, copies, place = merge_rows(np.where(np.isnan(rows), _GAP, rows), np.ones(len(rows)))
+        marked = np.where(np.isnan(rows), _GAP, rows)
+        if groups is not None:
+            marked = np.column_stack([marked, groups])
+        distinct, copies, place = merge_rows(marked, np.ones(len(rows)))
+        if groups is not None:
+            distinct, groups = distinct[:, :-1], distinct[:, -1].astype(np.intp)
         distinct[distinct == _GAP] = np.nan
         gaps = np.isnan(distinct).any(axis=1)
         weights = np.where(gaps, copies, discounted(copies))
         counted = [np.bincount(codes.astype(np.intp), weights) for codes in distinct[:, d:].T]
         spread = np.append(spread_of(distinct[:, :d], weights), np.ones(len(counted)))
-        return cls(distinct, copies, place, weights, spread, Categories(d, counted), gaps)
+        return cls(distinct, copies, place, weights, spread, Categories(d, counted), gaps, groups)
 
     @property
     def has_gaps(self) -> bool:
@@ -168,7 +176,9 @@ class TrainingTable:
 
     @property
     def _single(self) -> np.ndarray:
-        """Mask of the rows that are one observation; the others are common values."""
+        """Mask of the rows that are one observation; the others are common values, but no group judges its own rows."""
+        if self.groups is not None:
+            return np.ones(len(self.rows), dtype=bool)
         return self.copies <= np.where(self.gaps, 1, COMMON)
 
     @property

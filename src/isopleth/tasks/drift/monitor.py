@@ -403,14 +403,26 @@ class DriftMonitor(BaseEstimator):
             fresh.fit(table.rows, groups=groups)
             if hasattr(self, "feature_names_in_"):
                 kept["feature_names_in_"] = self.feature_names_in_
-            named = [
-                replace(cell, name=name) for cell, name in zip(fresh._encoding.cells, plain_names(self), strict=True)
-            ]
-            fresh._encoding = replace(fresh._encoding, cells=tuple(named))
-            fresh._columns = replace(fresh._columns, encoding=fresh._encoding)
+            fresh._rename(plain_names(self))
         kept["state_"] = replace(fresh.state_, rows=state.rows, alarms=state.alarms)
         self.__dict__.update(vars(fresh) | (kept if table.columns is None else {"state_": kept["state_"]}))
         return table.finish(self)
+
+    def name_columns(self, names: list[str]) -> None:
+        """Give names to the columns of a reference that was an array.
+
+        Parameters
+        ----------
+        names : list of str
+            One a column.
+        """
+        self.feature_names_in_ = np.array(names, dtype=object)
+        self._rename(names)
+
+    def _rename(self, names: list[str]) -> None:
+        cells = tuple(replace(cell, name=name) for cell, name in zip(self._encoding.cells, names, strict=True))
+        self._encoding = replace(self._encoding, cells=cells)
+        self._columns = replace(self._columns, encoding=self._encoding)
 
     def has_reference(self, X: Any) -> bool:
         """Tell whether `X` holds the rows that the monitor was fitted to.

@@ -208,6 +208,34 @@ def two_sample_test(
     >>> result.witness.columns()
     ['column 1']
     """
+    return compare_samples(
+        TwoSampleTest(categorical),
+        X,
+        Y,
+        n_permutations=n_permutations,
+        centers=centers,
+        compare_missing=compare_missing,
+        groups=groups,
+        memory_limit=memory_limit,
+        n_jobs=n_jobs,
+        random_state=random_state,
+    )
+
+
+def compare_samples(
+    columns: TwoSampleTest,
+    X: Any,
+    Y: Any,
+    *,
+    n_permutations: int = 999,
+    centers: int = 150,
+    compare_missing: bool = True,
+    groups: Any = None,
+    memory_limit: float = DEFAULT_MEMORY_LIMIT,
+    n_jobs: int | None = DEFAULT_N_JOBS,
+    random_state: Any = None,
+) -> TwoSampleResult:
+    """Return the result of :func:`two_sample_test`; `columns` keeps the kinds of the columns."""
     permutations, most = _check_count(n_permutations, "n_permutations"), _check_count(centers, "centers")
     check_memory_limit(memory_limit)
     effective_n_jobs(n_jobs)
@@ -215,7 +243,6 @@ def two_sample_test(
         raise InputError(
             "groups and compare_missing=False exclude each other: the rows of a group may lack different cells."
         )
-    columns = TwoSampleTest(categorical)
     x, y = _tables(columns, X, Y)
     samples, names, table = _prepared(columns, x, y, compared=compare_missing)
     seed = int(check_random_state(random_state).randint(2**31))
