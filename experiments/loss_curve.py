@@ -153,7 +153,8 @@ def draw(curves: dict[tuple[str, str], Curve], path: Path) -> None:
         place = found.choices()["smallest exact loss"]
         if place is not None:
             below.plot(FACTORS[place], 100 * found.auc[place], "o", color=color)
-        above.set(title=name, xscale="log", yscale="symlog")
+        above.set(title=name, xscale="log")
+        above.set_yscale("symlog", linthresh=10.0)
         below.set_xlabel("length scale / Scott's rule")
         for place_ in (above, below):
             place_.spines[["top", "right"]].set_visible(False)

@@ -41,6 +41,7 @@ OF_ONE_TABLE = [
     SOSREP(kernel=ProductLaplacian()),
     KDE(),
     KDE(kernel="laplacian", length_scale="median"),
+    KDE(debias=True),
     DensityImputer(),
     RandomFeatureSOSREP(n_frequencies=10),
     KernelScore(folds=2),

@@ -163,3 +163,22 @@ def test_marginals_remember_which_cells_were_filled():
     given = model.conditional({2: 0.0})
     assert given.density.filled is not None
     assert given.density.filled.shape == given.density.centers.shape
+
+
+def test_nullable_whole_numbers_and_tensors():
+    frame = shop()
+    frame["count"] = frame["count"].astype("Int64")
+    frame.loc[::5, "count"] = pd.NA
+    made = SOSREP().fit(frame).sample(300, random_state=0, as_recorded=True)
+    assert str(made["count"].dtype) == "Int64"
+    assert made["count"].isna().mean() == pytest.approx(0.2, abs=0.08)
+    torch = pytest.importorskip("torch")
+    rows = torch.from_numpy(np.random.default_rng(0).normal(size=(40, 2)).round(1))
+    tensor = KDE().fit(rows).sample(5, random_state=0, as_recorded=True)
+    assert isinstance(tensor, torch.Tensor)
+    assert torch.allclose(tensor, torch.round(tensor, decimals=1))
+
+
+def test_category_scales_of_0_are_refused():
+    with pytest.raises(InputError, match=r"category_scale = 0: expected 'frequency', a number between 0 and 1"):
+        SOSREP(category_scale=0).fit(shop())

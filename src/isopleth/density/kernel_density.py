@@ -98,6 +98,9 @@ class KernelDensity(DensityEstimator):
     def _fit_columns(self, kernel: ColumnKernel, z: np.ndarray, weights: np.ndarray) -> ColumnFit:
         """Fit a product kernel to rows in frame coordinates, of which cells may be NaN."""
 
+    # What kind of frame was fitted, for rows made like it. A fit to rows in parts sees no frame.
+    _library: str | None = None
+
     def _forget(self) -> None:
         super()._forget()
         for name in (
@@ -524,7 +527,7 @@ class KernelDensity(DensityEstimator):
             raise InputError(f"n_samples = {n_samples!r}: expected a whole number of rows, at least 1.")
         if as_recorded:
             density = replace(self._table_density(), library=self._library)
-            return density.sample(n_samples, given, random_state, as_recorded)
+            return Backend.of(self.dual_coef_).array(density.sample(n_samples, given, random_state, as_recorded))
         if self._of_kinds or given is not None or self._kernel.by_columns:
             drawn = self._table_density().sample(n_samples, given, random_state)
             return Backend.of(self.dual_coef_).array(drawn)

@@ -342,7 +342,8 @@ def _cast(column: Any, wanted: str) -> Any:
     """Return a column of numbers, words or times with a type that the table had, if it can have that."""
     if wanted in _INTEGERS and column.dtype.is_numeric():
         if bool(column.is_nan().any()) and column.implementation.is_pandas_like():
-            return column  # whole numbers of pandas have no gaps
+            # Whole numbers with gaps are of a nullable type, which has the same name.
+            return nw.from_native(column.to_native().astype(wanted), series_only=True)
         return column.fill_nan(None).cast(_INTEGERS[wanted])
     if wanted in ("Float32", "Float64") and column.dtype.is_numeric():
         return column.fill_nan(None).cast(getattr(nw, wanted))

@@ -2,11 +2,10 @@
 
 from isopleth.sampling.chains import Chains
 from isopleth.sampling.diagnostics import effective_sample_size, r_hat, tail_effective_sample_size
-from isopleth.sampling.run import METHODS, sample
+from isopleth.sampling.run import sample
 from isopleth.sampling.target import Target
 
 __all__ = [
-    "METHODS",
     "Chains",
     "Target",
     "effective_sample_size",

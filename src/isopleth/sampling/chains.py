@@ -17,7 +17,7 @@ from isopleth.sampling.diagnostics import effective_sample_size, r_hat, tail_eff
 # the noise of many short chains, which start at the data, is larger.
 LARGEST_R_HAT = 1.05
 
-# Fewest independent draws from which a mean is known to a tenth of the standard deviation.
+# Fewest independent draws: a mean is then known to a tenth of the standard deviation.
 FEWEST_EFFECTIVE = 100.0
 
 # Mean acceptance below which chains hardly move.
@@ -87,13 +87,14 @@ class Chains:
             found.append(
                 f"R-hat of column {int(np.nanargmax(self.r_hat))} is {np.nanmax(self.r_hat):.3g}, above {LARGEST_R_HAT:g}"
             )
-        least = float(np.nanmin(self.effective_sample_size, initial=np.inf))
-        if least < FEWEST_EFFECTIVE:
-            worst = int(np.nanargmin(self.effective_sample_size))
-            found.append(
-                f"the effective sample size of column {worst} is {least:.0f}, below {FEWEST_EFFECTIVE:g}, of "
-                f"{self.draws.shape[0] * self.draws.shape[1]} draws"
-            )
+        sizes = {"effective": self.effective_sample_size, "tail effective": self.tail_effective_sample_size}
+        for name, size in sizes.items():
+            if float(np.nanmin(size, initial=np.inf)) < FEWEST_EFFECTIVE:
+                found.append(
+                    f"the {name} sample size of column {int(np.nanargmin(size))} is {np.nanmin(size):.0f}, below "
+                    f"{FEWEST_EFFECTIVE:g}, of {self.draws.shape[0] * self.draws.shape[1]} draws"
+                )
+                break
         if float(np.mean(self.acceptance)) < LEAST_ACCEPTANCE:
             found.append(f"only {np.mean(self.acceptance):.0%} of the steps are accepted")
         return found

@@ -102,7 +102,7 @@ def sample(
     Warns
     -----
     ConvergenceWarning
-        If R-hat is above 1.05, an effective sample size is below 100, or fewer than a fifth of the steps are accepted.
+        If R-hat is above 1.05, a bulk or tail effective sample size below 100, or less than a fifth of the steps accepted.
 
     Notes
     -----
