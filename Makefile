@@ -47,14 +47,14 @@ check-pages:  # after `make docs`; needs Chromium
 .venv-test/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-test
 	.venv-test/bin/python -m pip install -q torch==2.13.0  # first and by itself: it is large
-	.venv-test/bin/python -m pip install -q -e ".[plot,xlsx,dask,torch,test]"
+	.venv-test/bin/python -m pip install -q -e ".[plot,xlsx,dask,torch,arviz,test]"
 	touch $@
 
 .venv-lowest/ready: export PIP_CONSTRAINT = $(CURDIR)/constraints-lowest.txt
 .venv-lowest/ready: pyproject.toml constraints-lowest.txt
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install -q torch==2.13.0
-	.venv-lowest/bin/python -m pip install -q -e ".[plot,xlsx,dask,torch,test]"
+	.venv-lowest/bin/python -m pip install -q -e ".[plot,xlsx,dask,torch,arviz,test]"
 	touch $@
 
 .venv-docs/ready: pyproject.toml constraints.txt

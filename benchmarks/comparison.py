@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 # Largest arrays, in bytes, with which a program is tried.
-ROOM = 4 * 2**30
+MOST_BYTES = 4 * 2**30
 
 
 def _nothing(problem: Any) -> Any:
@@ -36,9 +36,9 @@ class Program:
         Numbers of columns that it can do.
     in_process : bool
         Whether its memory is that of one process; the memory of others is not measured.
-    room : callable
+    array_bytes : callable
         Bytes that its arrays take at a number of rows and of columns, for those that may take more than there is: sizes
-        above `ROOM` are left out.
+        above `MOST_BYTES` are left out.
     """
 
     run: Callable[[Any], Any]
@@ -47,7 +47,7 @@ class Program:
     times: float = 1.0
     dims: Sequence[int] | None = None
     in_process: bool = True
-    room: Callable[[int, int], float] = _small
+    array_bytes: Callable[[int, int], float] = _small
 
 
 @dataclass(frozen=True)
@@ -112,5 +112,5 @@ class Comparison:
         return {
             name: program
             for name, program in self.programs.items()
-            if (program.dims is None or columns in program.dims) and program.room(rows, columns) <= ROOM
+            if (program.dims is None or columns in program.dims) and program.array_bytes(rows, columns) <= MOST_BYTES
         }

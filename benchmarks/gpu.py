@@ -1,8 +1,14 @@
 """Time and accuracy of isopleth on a CUDA device, compared with other ways to do the same.
 
-    python -m benchmarks.gpu --out docs/benchmarks_gpu_results.txt
+    python -m benchmarks.gpu --out benchmarks_gpu_results.txt
 
-Without a CUDA device it measures nothing and says so. ``--device cpu --quick`` shows that it runs.
+- Gaussian kernel sums in float32 and float64, compared with pykeops (if installed), with plain torch, and with the peak of the
+  device, its rate for a product of large square matrices.
+- Sums of 1,000,000 rows with 131,072 others in 16 columns.
+- Fits: SOSREP to 100,000 rows; the score of a batch of 64 rows of 128 columns; a step of the entropy gradient.
+
+Results are checked against direct sums in float64 on the CPU. Without a CUDA device it measures nothing and says so.
+``--device cpu --quick`` shows that it runs.
 """
 
 from __future__ import annotations
@@ -27,13 +33,32 @@ class Sizes:
     """Rows and columns of each task."""
 
     products: tuple[int, int]
+    two_sets: tuple[int, int, int]
+    square: int
     fit: tuple[int, int]
     scores: tuple[int, int]
+    entropy: tuple[int, int]
     rounds: int
 
 
-FULL = Sizes(products=(100_000, 64), fit=(50_000, 20), scores=(64, 128), rounds=7)
-QUICK = Sizes(products=(1_500, 16), fit=(400, 5), scores=(64, 8), rounds=1)
+FULL = Sizes(
+    products=(100_000, 64),
+    two_sets=(1_000_000, 131_072, 16),
+    square=8192,
+    fit=(100_000, 20),
+    scores=(64, 128),
+    entropy=(1024, 64),
+    rounds=7,
+)
+QUICK = Sizes(
+    products=(1_500, 16),
+    two_sets=(3_000, 700, 16),
+    square=512,
+    fit=(400, 5),
+    scores=(64, 8),
+    entropy=(128, 8),
+    rounds=1,
+)
 
 
 def seconds(run: Callable[[], Any], device: Any, rounds: int) -> tuple[float, Any]:
@@ -57,32 +82,58 @@ def seconds(run: Callable[[], Any], device: Any, rounds: int) -> tuple[float, An
     return statistics.median(times), answer
 
 
-def products(sizes: Sizes, device: Any) -> Section:
-    """Measure sums of a Gaussian kernel, compared with the matrix product that gives the distances."""
+def products(sizes: Sizes, device: Any) -> list[Section]:
+    """Measure sums of a Gaussian kernel in both precisions, and of many rows with others."""
+    import torch
+
     from benchmarks import gpu_products as programs
 
+    peaks = {}
+    for dtype in (torch.float32, torch.float64):
+        taken, _ = seconds(programs.square(sizes.square, device, dtype), device, sizes.rounds)
+        peaks[dtype] = 2.0 * sizes.square**3 / taken
     n, d = sizes.products
-    problem = programs.problem(n, d, device)
-    bare, _ = seconds(lambda: programs.matrix_product(problem), device, sizes.rounds)
-    rows = [["the matrix product x x' alone, slab by slab", duration(bare), "1", "", rate(n, d, bare)]]
-    for name, run in programs.PROGRAMS.items():
+    out = []
+    for dtype, peak in peaks.items():
+        title = f"Gaussian kernel of n points with themselves times a vector, {str(dtype)[6:]}, n = {n:,}, d = {d}"
+        out.append(sums(title, programs.problem(n, d, device, dtype), programs.PROGRAMS, peak, device, sizes.rounds))
+    n, m, d = sizes.two_sets
+    title = f"Gaussian kernel of n rows with m others times a vector, float32, n = {n:,}, m = {m:,}, d = {d}"
+    problem = programs.problem(n, d, device, m=m)
+    return [*out, sums(title, problem, programs.OF_TWO_SETS, peaks[torch.float32], device, sizes.rounds)]
+
+
+def sums(
+    title: str, problem: Any, programs: dict[str, Callable[[Any], Any]], peak: float, device: Any, rounds: int
+) -> Section:
+    """Measure programs, compared with the matrix product that gives the distances and with the peak of the device."""
+    from benchmarks import gpu_products
+
+    operations = 2.0 * len(problem.x) * len(problem.y) * problem.x.shape[1]
+    bare, _ = seconds(lambda: gpu_products.matrix_product(problem), device, rounds)
+
+    def row(name: str, taken: float, error: str) -> list[str]:
+        speed = operations / taken
+        return [name, duration(taken), number(bare / taken), number(speed / peak), error, number(speed / 1e12)]
+
+    rows = [row("the matrix product x y' alone, slab by slab", bare, "")]
+    for name, run in programs.items():
         try:
-            taken, answer = seconds(lambda run=run: run(problem), device, sizes.rounds)
+            taken, answer = seconds(lambda run=run: run(problem), device, rounds)
         except Exception as error:  # what a program cannot do at this size, or lacks, is part of the result
             reason = str(error).splitlines() or [""]
-            rows.append([name, f"{type(error).__name__}: {reason[0][:60]}", "", "", ""])
+            rows.append([name, f"{type(error).__name__}: {reason[0][:60]}", "", "", "", ""])
             continue
-        error = "" if answer is None else number(programs.error(problem, answer))
-        rows.append([name, duration(taken), number(bare / taken), error, rate(n, d, taken)])
-    header = ["", "time", "share of the product's rate", "largest relative error", "TFLOP/s of 2 n n d"]
-    return Section(
-        f"Gaussian kernel of n points with themselves times a vector, float32, n = {n:,}, d = {d}", header, rows
-    )
-
-
-def rate(n: int, d: int, taken: float) -> str:
-    """Return the rate as if a sum were only its matrix product."""
-    return number(2.0 * n * n * d / taken / 1e12)
+        rows.append(row(name, taken, number(gpu_products.error(problem, answer))))
+    header = [
+        "",
+        "time",
+        "share of the product's rate",
+        "share of peak",
+        "largest relative error",
+        "TFLOP/s of 2 n m d",
+    ]
+    return Section(title, header, rows)
 
 
 def fit(sizes: Sizes, device: Any) -> Section:
@@ -127,6 +178,32 @@ def scores(sizes: Sizes, device: Any) -> Section:
     return Section(title, ["", "time", "largest error, relative to NumPy's"], [row])
 
 
+def entropy(sizes: Sizes, device: Any) -> Section:
+    """Measure a training step of the entropy gradient, with and without weights that are kept."""
+    import numpy as np
+    import torch
+
+    from isopleth.torch import EntropyGradient, entropy_surrogate
+
+    n, d = sizes.entropy
+    x = torch.from_numpy(np.random.default_rng(0).normal(size=(n, d)))
+    there = x.to(device).requires_grad_()
+
+    def gradient(surrogate: Callable[[Any], Any], rows: Any) -> Any:
+        return torch.autograd.grad(surrogate(rows), rows)[0]
+
+    want = gradient(entropy_surrogate, x.requires_grad_())
+    rows = []
+    for name, surrogate in (
+        ("entropy_surrogate", entropy_surrogate),
+        ("EntropyGradient", EntropyGradient(renew_every=10**6)),
+    ):
+        taken, got = seconds(lambda surrogate=surrogate: gradient(surrogate, there), device, 5 * sizes.rounds)
+        rows.append([f"isopleth {name}", duration(taken), number(float((got.cpu() - want).norm() / want.norm()))])
+    title = f"Step of the entropy gradient, float64, n = {n:,}, d = {d}"
+    return Section(title, ["", "time", "difference from the CPU, relative"], rows)
+
+
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(
@@ -150,7 +227,7 @@ def measured(name: str, quick: bool) -> tuple[list[str], list[Section]]:
     if quick:
         head.append("Quick run: small sizes, no figures to quote.")
     sizes = QUICK if quick else FULL
-    return head, [part(sizes, device) for part in (products, fit, scores)]
+    return head, [*products(sizes, device), *(part(sizes, device) for part in (fit, scores, entropy))]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -79,8 +79,10 @@ COMPARISONS = [
         problem,
         {
             "isopleth.torch": Program(ours, needs="torch", setup=tensors),
-            "torch, whole matrix": Program(whole, needs="torch", setup=tensors, room=lambda n, d: 5 * 8 * n**2),
-            "torch, in slabs of rows": Program(in_slabs, needs="torch", setup=tensors, room=lambda n, d: 4 * 8 * n**2),
+            "torch, whole matrix": Program(whole, needs="torch", setup=tensors, array_bytes=lambda n, d: 5 * 8 * n**2),
+            "torch, in slabs of rows": Program(
+                in_slabs, needs="torch", setup=tensors, array_bytes=lambda n, d: 4 * 8 * n**2
+            ),
         },
         error,
         "largest relative error",

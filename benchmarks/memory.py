@@ -60,7 +60,7 @@ def _report(pipe: Connection, subject: str, comparison: str, program: str, sizes
         open(os.devnull, "w") as nowhere,
         contextlib.redirect_stdout(nowhere),
         contextlib.redirect_stderr(nowhere),
-        contextlib.suppress(Exception),  # what fails has been told where it was timed
+        contextlib.suppress(Exception),  # failures have been reported by the timing
     ):
         for n, d in sizes:
             pipe.send(_peak(task, chosen, n, d))

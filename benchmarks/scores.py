@@ -139,9 +139,9 @@ def _fits(n: int, d: int, smaller: tuple[int, ...], columns: tuple[int, ...]) ->
             "isopleth KEF": Program(fit),
             "isopleth, the solution alone": Program(solution, setup=ready),
             "NumPy, tensor of differences, conjugate gradients": Program(
-                literal(by_tensor), room=lambda n, d: tensors(n, n, d, 2)
+                literal(by_tensor), array_bytes=lambda n, d: tensors(n, n, d, 2)
             ),
-            "SciPy, whole matrix, Cholesky": Program(literal(by_matrix), room=lambda n, d: 8.5 * (n * d) ** 2),
+            "SciPy, whole matrix, Cholesky": Program(literal(by_matrix), array_bytes=lambda n, d: 8.5 * (n * d) ** 2),
         },
         residual,
         "relative residual",
@@ -167,7 +167,7 @@ COMPARISONS = [
                 lambda kept: kept.operator.matvec(kept.v), setup=lambda p: Kept(operator(p).store(), p.v)
             ),
             "NumPy, tensor of differences": Program(
-                lambda p: difference_tensor.whole(p.x, p.v), room=lambda n, d: tensors(n, n, d, 3)
+                lambda p: difference_tensor.whole(p.x, p.v), array_bytes=lambda n, d: tensors(n, n, d, 3)
             ),
             f"NumPy, tensor of differences, {difference_tensor.CHUNK} rows at a time": Program(
                 lambda p: difference_tensor.in_chunks(p.x, p.v)

@@ -53,7 +53,7 @@ COMPARISONS = [
         problem,
         {
             "isopleth two_sample_test": Program(ours),
-            "hyppo MMD, chi-squared": Program(hyppo_mmd, needs="hyppo", room=lambda n, d: 40.0 * n**2),
+            "hyppo MMD, chi-squared": Program(hyppo_mmd, needs="hyppo", array_bytes=lambda n, d: 40.0 * n**2),
             "SciPy energy distance": Program(scipy_energy, dims=(1,)),
         },
         p_value,

@@ -3,8 +3,8 @@ Unlikely rows of a table
 ========================
 
 The table describes cell nuclei of 367 breast tissue samples in 30 columns. Ten samples
-are malignant. The detector is not told which, and ranks the rows by how unlikely they
-are.
+are malignant. The detector does not use the labels. It ranks the rows by how unlikely
+they are.
 """
 
 # %%

@@ -28,7 +28,7 @@ FIELDS = ["board", "setting", "table", "seed", "method", "auc", "pr", "seconds"]
 
 
 def done(path: Path) -> set[tuple[str, ...]]:
-    """What the file holds already."""
+    """Results that the file already holds."""
     if not path.exists():
         return set()
     with path.open(newline="") as file:

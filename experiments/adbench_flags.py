@@ -1,6 +1,6 @@
 """Flags, selected rows and probabilities of the default detector on ADBench's tables.
 
-    python -m experiments.adbench_flags --data DIR [--seeds 1 2 3]
+    python -m experiments.adbench_flags --data DIR [--seeds 1 2 3] [--picture FILE]
 
 DIR holds a folder ``adbench``. The training rows of each split are fitted and judged. Printed are the mean Matthews
 correlation of the flags over the tables, beside cuts of the same scores and of IsolationForest's; the rows that
@@ -24,6 +24,8 @@ from sklearn.model_selection import train_test_split
 
 from experiments.adbench_boards import MAX_ROWS, tables
 from isopleth import AnomalyDetector
+from isopleth.plotting import check_figure_target, save_figure
+from isopleth.plotting.style import BLUE, GREY, halo, new_figure
 
 EDGES = (0.0, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 
@@ -66,17 +68,54 @@ def reliability(probabilities: list[np.ndarray], labels: list[np.ndarray]) -> li
     return out
 
 
+def draw(probabilities: list[np.ndarray], labels: list[np.ndarray], path: Path) -> None:
+    """Draw the reliability diagram: what was said, and how many of these rows are labelled as anomalies."""
+    p, y = np.concatenate(probabilities), np.concatenate(labels)
+    inside = [(p >= low) & (p < high) for low, high in pairwise(EDGES)]
+    said, true = (np.array([100 * values[rows].mean() for rows in inside]) for values in (p, y))
+    figure = new_figure(5, 4.4)
+    axes = figure.subplots()
+    axes.plot([0, 100], [0, 100], color=GREY, linewidth=0.9, linestyle="--", label="as often as said")
+    axes.plot(said, true, "o-", color=BLUE, markersize=5, label="all tables")
+    for x, height, rows in zip(said, true, inside, strict=True):
+        axes.annotate(
+            f"{rows.sum():,}", (x, height), xytext=(6, -9), textcoords="offset points", fontsize=8, path_effects=halo()
+        )
+    axes.set(
+        xlabel="probability of an anomaly, %",
+        ylabel="rows labelled as anomalies, %",
+        xlim=(-2, 108),
+        ylim=(-2, 104),
+    )
+    axes.legend(frameon=False, fontsize=8, loc="lower right")
+    save_figure(figure, path)
+
+
+def selected_by_table(selected: dict[str, list[np.ndarray]]) -> list[str]:
+    """Return the rows selected in each table with any, all seeds together, and how many of them are labelled ordinary."""
+    out = [f"{'select(fdr=0.1), by table':<36}{'selected':>9}{'of these ordinary':>19}"]
+    for name, parts in selected.items():
+        labels = np.concatenate(parts)
+        if len(labels):
+            out.append(f"{name:<36}{len(labels):>9}{100 * (labels == 0).mean():>17.1f} %")
+    return out
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--picture", type=Path, help="draw the reliability diagram in this file")
     options = parser.parse_args()
+    if options.picture:
+        check_figure_target(options.picture)
     files = tables(options.data, "adbench")
     if not files:
         sys.exit(f"{options.data / 'adbench'} holds no .npz files; ADBench's classical sets are expected there.")
     found = defaultdict(list)
     probabilities, labels = [], []
+    selected = defaultdict(list)
     for path in files:
         for seed in options.seeds:
             X, y = training_rows(path, seed)
@@ -86,6 +125,7 @@ def main() -> None:
             for name, rows in called.items():
                 wrong = 100 * (y[rows] == 0).mean() if rows.any() else np.nan
                 found[name].append((100 * matthews_corrcoef(y, rows), 100 * rows.mean(), wrong))
+            selected[path.stem].append(y[called["select(fdr=0.1)"]])
             probabilities.append(probability)
             labels.append(y)
     print(f"{len(files)} tables, seeds {' '.join(map(str, options.seeds))}")
@@ -94,7 +134,9 @@ def main() -> None:
         correlation, flagged, _ = np.mean(values, axis=0)
         wrong = np.nanmean([v[2] for v in values])
         print(f"{name:<36}{correlation:>9.1f}{flagged:>8.1f} %{wrong:>17.1f} %")
-    print("\n".join(reliability(probabilities, labels)))
+    print("\n".join([*selected_by_table(selected), *reliability(probabilities, labels)]))
+    if options.picture:
+        draw(probabilities, labels, options.picture)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What is compared on the boards: this library's detector, PyOD's detectors with their defaults, and neighbours' distances."""
+"""Detectors that the boards compare: this library's detector, PyOD's detectors with their defaults, and neighbours' distances."""
 
 from __future__ import annotations
 

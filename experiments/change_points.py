@@ -56,7 +56,7 @@ def peaks(curve: np.ndarray, window: int) -> list[int]:
 
 
 def kernel_changes(values: np.ndarray, kernel: str) -> list[int]:
-    """Of ruptures' KernelCPD with a penalty of log T."""
+    """Return the changes by KernelCPD of ruptures with a penalty of log T."""
     import ruptures
 
     z = (values - values.mean(axis=0)) / values.std(axis=0)
@@ -123,7 +123,7 @@ def areas(collections: dict[str, list[Annotated]]) -> dict[str, float]:
 
 
 def _print_samples(series: Annotated, samples: Annotated) -> None:
-    """What the default finds in the samples of a recording."""
+    """Print the changes that the default finds in the samples of a recording."""
     step = len(samples.values) // len(series.values)
     frames = np.round(ChangePointDetector(random_state=0).fit_predict(samples.values) / step).astype(int)
     both = f1(series.marks, frames), cover(series.marks, frames, len(series.values))

@@ -1,4 +1,4 @@
-"""Made-up series of many kinds whose changes are known: on these the rules of the detector were settled.
+"""Made-up series of many kinds whose changes are known: the rules of the detector were chosen on these.
 
     python -m experiments.change_points_made_up [--runs 20] [--kinds NAME,...] [--jobs 1]
 
@@ -287,7 +287,7 @@ def measured(task: tuple[int, int]) -> tuple[float, float, int, int]:
 
 
 def study(kinds: list[int], runs: int, jobs: int) -> dict[str, np.ndarray]:
-    """What is measured of each kind, of shape (runs, 4), printed as it comes."""
+    """Measure each kind and print the results; arrays of shape (runs, 4)."""
     out = {}
     print(f"{'kind':<20}{'F1':>7}{'cover':>7}{'found':>7}{'true':>6}{'false alarms':>14}", flush=True)
     with ProcessPoolExecutor(jobs) as pool:

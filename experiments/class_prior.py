@@ -6,7 +6,7 @@
 DIR holds uci/{australian,pima,german,heart_statlog}.tsv.gz. In each run 20 rows of each class are labelled, and of 50 others
 round(50 pi) are of class 1, for pi = 0.1, ..., 0.9. Beside ClassPriorEstimator stand EMQ (with logistic regression) and EDx
 (the energy distance) of QuaPy, which see the same rows, standardised by the labelled ones. Printed are the mean squared
-errors with their standard errors, the paired difference to the rival that is better on the table, how often the 95 % interval
+errors with their standard errors, the paired difference to the better one of these on the table, how often the 95 % interval
 holds the share and how wide it is, and the share of rows that regularised least squares, weighted by these shares, classifies
 wrongly; "none" and "true" are no weights and those of the true shares.
 
@@ -67,7 +67,7 @@ ABSENT = {
     "line, 3, middle": (3.0 * LINE, 60, 300, (0.5, 0.0, 0.5)),
     "line, 3, end": (3.0 * LINE, 60, 300, (0.5, 0.5, 0.0)),
 }
-"""Centres and how far they are from the middle, labelled rows a class, unlabelled rows, and shares."""
+# Centres with their distance from the middle, labelled rows of each class, unlabelled rows, and shares.
 
 
 @cache
@@ -89,7 +89,7 @@ def split(y: np.ndarray, prior: float, seed: int) -> tuple[np.ndarray, np.ndarra
     return np.concatenate([ones[:LABELLED], zeros[:LABELLED]]), np.concatenate(unlabelled)
 
 
-def rivals(x: np.ndarray, y: np.ndarray, new: np.ndarray) -> list[float]:
+def other_methods(x: np.ndarray, y: np.ndarray, new: np.ndarray) -> list[float]:
     """Shares of class 1 by EMQ and by EDx."""
     aggregative = require("quapy.method.aggregative", "bench", "This study")
     direct = require("quapy.method.non_aggregative", "bench", "This study")
@@ -118,7 +118,7 @@ def one_run(task: tuple[str, float, int], data: Path) -> np.ndarray:
         warnings.simplefilter("ignore")
         found = estimator.fit(x, classes).estimate(new)
     scaler = StandardScaler().fit(x)
-    shares = [float(found.priors[1]), *rivals(scaler.transform(x), classes, scaler.transform(new)), 0.5, prior]
+    shares = [float(found.priors[1]), *other_methods(scaler.transform(x), classes, scaler.transform(new)), 0.5, prior]
     wrong = []
     for share in shares:
         priors = replace(found, priors=np.array([1.0 - share, share]))

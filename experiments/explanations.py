@@ -1,4 +1,4 @@
-"""Whether explanations name the columns in which anomalies were planted, beside a refit without each column and plain deviations.
+"""Share of explanations that name the columns of planted anomalies, compared with refits without a column and plain deviations.
 
     python -m experiments.explanations [--tables 10]
 
@@ -77,7 +77,7 @@ def by_rise(X: np.ndarray, detector: AnomalyDetector, seed: int) -> np.ndarray:
 
 
 def by_refit(X: np.ndarray, detector: AnomalyDetector, seed: int) -> np.ndarray:
-    """What the scores of the rows gain where a detector never sees the column; each score counts from the median row."""
+    """Return the gain of the scores by a refit without the column; each score is relative to that of the median row."""
     without = [AnomalyDetector(random_state=seed).fit(np.delete(X, j, axis=1)) for j in range(X.shape[1])]
     scores = np.stack([other.training_scores_[:ANOMALIES] for other in without], axis=1)
     return scores - detector.training_scores_[:ANOMALIES, None]

@@ -62,9 +62,9 @@ def study(folder: Path, suffix: str, rows: int, columns: int, size: int) -> list
     """Return the lines for one file."""
     path, model = folder / f"table{suffix}", folder / "model"
     subprocess.run([sys.executable, "-c", WRITER, str(path), str(rows), str(columns)], check=True)
-    told = [suffix, f"{rows:,}", f"{path.stat().st_size / 1e6:.0f}"]
-    lines = [["fit", *told, *measured(folder, "fit", str(path), "--out", str(model), "--size", str(size))]]
-    lines.append(["score", *told, *measured(folder, "score", str(model), str(path), "--out", str(folder / "r.csv"))])
+    case = [suffix, f"{rows:,}", f"{path.stat().st_size / 1e6:.0f}"]
+    lines = [["fit", *case, *measured(folder, "fit", str(path), "--out", str(model), "--size", str(size))]]
+    lines.append(["score", *case, *measured(folder, "score", str(model), str(path), "--out", str(folder / "r.csv"))])
     path.unlink()
     return lines
 
@@ -77,17 +77,17 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--size", type=int, default=100, help="wave vectors")
     parser.add_argument("--quick", action="store_true", help="500 rows of an array: a check that it runs")
     parser.add_argument("--out", type=Path, help="a text file")
-    told = parser.parse_args(arguments)
-    cases = [(s, n) for s in (".npy", ".parquet", ".csv") for n in told.rows]
+    asked = parser.parse_args(arguments)
+    cases = [(s, n) for s in (".npy", ".parquet", ".csv") for n in asked.rows]
     lines = [_line(HEADS)]
     print(lines[0])
     with tempfile.TemporaryDirectory() as folder:
-        for suffix, rows in [(".npy", 500)] if told.quick else cases:
-            for found in study(Path(folder), suffix, rows, told.columns, told.size):
+        for suffix, rows in [(".npy", 500)] if asked.quick else cases:
+            for found in study(Path(folder), suffix, rows, asked.columns, asked.size):
                 lines.append(_line(found))
                 print(lines[-1], flush=True)
-    if told.out:
-        told.out.write_text("\n".join(lines) + "\n")
+    if asked.out:
+        asked.out.write_text("\n".join(lines) + "\n")
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""How many rows of tables without anomalies are flagged and selected, and how many planted anomalies, by the default detector.
+"""Shares of ordinary rows and of planted anomalies that the default detector flags and selects.
 
 python -m experiments.flag_rates [--tables 60]
 """
@@ -31,7 +31,7 @@ ANOMALIES = 5
 
 
 def verdicts(X: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Which rows are flagged, and which are selected at a false discovery rate of 10 %."""
+    """Return masks of flagged rows, and of rows selected at a false discovery rate of 10 %."""
     detector = AnomalyDetector(random_state=seed).fit(X)
     return detector.training_labels_ == -1, detector.select(fdr=0.1)
 

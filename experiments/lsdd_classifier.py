@@ -2,10 +2,11 @@
 
     python -m experiments.lsdd_classifier [--runs 10] [--size 200] [--seed 0] [--quick]
 
-Two samples of 200 rows in 2 and 5 columns: normal laws shifted in one column, of unlike spread, and two pairs of clusters on
-opposite corners ("corners", which no plane parts). Fresh rows come from the first law with probability pi, which the classifiers
-are told. Printed are the errors, in per cent over the runs, of `LSDD.predict`, logistic regression with weights for pi, the
-difference of two kernel density estimates weighted by pi (length scales by held-out likelihood), and the Bayes rule.
+Two samples of 200 rows in 2 and 5 columns: normal distributions shifted in one column, or of different spread, and two pairs of
+clusters on opposite corners ("corners", which no plane separates). New rows come from the first distribution with probability
+pi, which is given to the classifiers. Printed are the errors, in per cent over the runs, of `LSDD.predict`, logistic regression
+with weights for pi, the difference of two kernel density estimates weighted by pi (length scales by held-out likelihood), and
+the Bayes rule.
 
 The last two columns are the shares of the excess, counted in fresh rows, that `LSDD.level_set` says are 0.5 and 0.8.
 """

@@ -4,7 +4,7 @@
 
 Printed are, for 2, 5 and 10 columns and several length scales: passes over the rows, seconds of the wall clock and of the
 processor, the share of rows whose density is not above the noise of the features, `approximation_error_`, and the root mean
-squared error of the log density at 2,000 fresh rows against the normal density, where it is told. With `--exact`, all rows are
+squared error of the log density at 2,000 fresh rows against the normal density, where it is known. With `--exact`, all rows are
 fitted by SOSREP too, matrix streamed, and the last columns are its seconds of the processor and what the features' log density
 differs from it at the fresh rows. Both fits are to a residual of 1e-6.
 """
@@ -35,8 +35,8 @@ def log_truth(rows: np.ndarray) -> np.ndarray:
 
 def differs(found: np.ndarray, wanted: np.ndarray) -> float:
     """Return the root mean squared difference where `found` is finite; NaN if it is finite nowhere."""
-    told = np.isfinite(found)
-    return float(np.sqrt(np.mean((found - wanted)[told] ** 2))) if told.any() else float("nan")
+    known = np.isfinite(found)
+    return float(np.sqrt(np.mean((found - wanted)[known] ** 2))) if known.any() else float("nan")
 
 
 def study(n: int, features: int, columns: int, scale: float | str, exact: bool) -> list[str]:

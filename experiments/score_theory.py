@@ -45,7 +45,7 @@ BASE = GaussianBase(np.zeros(1), np.eye(1), np.ones(1))
 
 
 def share_needed(target: str, dim: int, rows: int, seed: int) -> dict[str, float]:
-    """For each space the smallest error of all shares and the share that it takes, and what curl-free takes for equal error."""
+    """Return for each space the smallest error over all shares and its share, and the share of curl-free for equal error."""
     rng = np.random.default_rng([seed, dim, rows])
     modes = vertices(target, dim)
     X, x = sample(modes, rows, rng), sample(modes, 512, rng)

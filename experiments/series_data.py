@@ -70,7 +70,7 @@ def filled(values: np.ndarray) -> np.ndarray:
 
 
 def _matched(marks: Iterable[int], found: Iterable[int], margin: int) -> int:
-    """How many marks have a found point within the margin, each found point serving one mark, the nearest."""
+    """Count marks with a found point within the margin; each found point counts for one mark, the nearest."""
     free = set(found)
     count = 0
     for mark in sorted(marks):
@@ -99,7 +99,7 @@ def _segments(points: Iterable[int], length: int) -> list[tuple[int, int]]:
 
 
 def cover(marks: Mapping[str, Sequence[int]], found: Iterable[int], length: int) -> float:
-    """How well the segments found cover each marked one (largest overlap over union), weighted by length, averaged."""
+    """Return the covering: the largest overlap over union of each marked segment with a found one, weighted by length."""
     theirs = _segments(found, length)
 
     def of(own: Sequence[int]) -> float:

@@ -57,8 +57,8 @@ def study(
             took, answer = seconds(lambda model=model, asked=asked: model.score_samples(asked), wait)
             scores[k].append(took)
             answers.append(answer if isinstance(answer, np.ndarray) else answer.cpu().numpy())
-    told = np.isfinite(answers[0])
-    apart = np.abs(answers[0][told] - answers[1][told]).max(initial=0.0)
+    known = np.isfinite(answers[0])
+    apart = np.abs(answers[0][known] - answers[1][known]).max(initial=0.0)
     return [f"{min(times):.3f}" for times in (*fits, *scores)] + [f"{apart:.1e}"]
 
 

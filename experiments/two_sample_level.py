@@ -51,7 +51,7 @@ SETTINGS: dict[str, Callable[[np.random.Generator], Pair]] = {
 
 
 def p_values(task: tuple[str, int]) -> tuple[float, float]:
-    """Of the test, and the smallest of the columns."""
+    """Return the p-value of the test, and the smallest one of the columns."""
     name, run = task
     x, y = SETTINGS[name](np.random.default_rng([run, list(SETTINGS).index(name)]))
     result = two_sample_test(x, y, n_permutations=99, centers=CENTERS, n_jobs=1, random_state=run)

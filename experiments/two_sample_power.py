@@ -1,6 +1,6 @@
 """Power of the two-sample test in six published settings, and against made-up differences of other kinds.
 
-    python -m experiments.two_sample_power [--data DIR] [--runs 200] [--only NAME ...] [--quick] [--rivals] [--jobs N]
+    python -m experiments.two_sample_power [--data DIR] [--runs 200] [--only NAME ...] [--quick] [--others] [--jobs N]
         [--out FILE]
 
 The published settings are those of MMD-FUSE (Biggs, Schrab and Gretton, 2023): a uniform law against one with 2 bumps a column
@@ -9,7 +9,7 @@ two columns, 40 apart, one of which has standard deviation .7 or 1.6 in the seco
 the folder `power` of that folder has the published shares of rejections over 200 runs (perturbations_vary_dif_d1.npy and so
 on: row 0 is MMD-FUSE, row 3 MMDAgg). The bar is the better of the two less .02 and less its standard error.
 
---rivals runs hyppo's MMD (its defaults) and, in one column, SciPy's energy distance with 199 permutations on the same samples.
+--others runs hyppo's MMD (its defaults) and, in one column, SciPy's energy distance with 199 permutations on the same samples.
 """
 
 from __future__ import annotations
@@ -159,11 +159,11 @@ DIGITS = "digits"
 
 def p_values(task: tuple[str, int, bool], data: Path | None) -> list[float]:
     """Return p-values of the test, and of hyppo's MMD and SciPy's energy distance where asked for; NaN where there is none."""
-    name, run, rivals = task
+    name, run, others = task
     rng = np.random.default_rng([run, sum(map(ord, name))])
     x, y = digits(rng, require_digits(data)) if name == DIGITS else SETTINGS[name](rng)
     ours = two_sample_test(x, y, n_jobs=1, random_state=run).pvalue
-    return [ours, *(peers(x, y, run) if rivals else [np.nan, np.nan])]
+    return [ours, *(peers(x, y, run) if others else [np.nan, np.nan])]
 
 
 def require_digits(data: Path | None) -> Path:
@@ -208,7 +208,7 @@ def published(data: Path | None, name: str) -> tuple[float, float]:
 
 
 def bar(better: float) -> float:
-    """What is to be reached."""
+    """Return the power to reach."""
     return better - 0.02 - float(np.sqrt(better * (1.0 - better) / 200.0))
 
 
@@ -219,7 +219,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--runs", type=int, default=200, help="pairs of samples a setting")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these settings only")
     parser.add_argument("--quick", action="store_true", help="5 runs")
-    parser.add_argument("--rivals", action="store_true", help="run hyppo's MMD and SciPy's energy distance too")
+    parser.add_argument("--others", action="store_true", help="run hyppo's MMD and SciPy's energy distance too")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--out", type=Path, help="write the table to this file as well")
     options = parser.parse_args(arguments)
@@ -230,7 +230,7 @@ def main(arguments: list[str] | None = None) -> None:
     with ProcessPoolExecutor(options.jobs) as pool:
         names = [*SETTINGS, *([DIGITS] if options.data else [])]
         for name in [name for name in names if not options.only or name in options.only]:
-            tasks = [(name, run, options.rivals) for run in range(runs)]
+            tasks = [(name, run, options.others) for run in range(runs)]
             found = np.array(list(pool.map(partial(p_values, data=options.data), tasks, chunksize=5)))
             power = np.where(np.isnan(found), np.nan, found <= ALPHA).mean(axis=0)
             known = published(options.data, name)

@@ -17,11 +17,11 @@ def main() -> None:
 
 
 def leave(number: int, _: object) -> None:
-    """Leave at once: an exception amid the import of compiled modules would come out as one of many others."""
+    """End the process at once. An exception during the import of compiled modules could be replaced by any other one."""
     try:
         if number == signal.SIGINT:
             os.write(2, _MESSAGE)
-    finally:  # where the message cannot be written, the exit code still tells
+    finally:  # even if the message cannot be written
         os._exit(128 + number)
 
 

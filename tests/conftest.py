@@ -26,8 +26,8 @@ def shared() -> Path:
 
 
 @pytest.fixture
-def room_for() -> Callable[[int], AbstractContextManager[None]]:
-    """``with room_for(size)``: files can grow to `size` bytes; more fails, as on a full disk."""
+def space_for() -> Callable[[int], AbstractContextManager[None]]:
+    """``with space_for(size)``: files can grow to `size` bytes; more fails, as on a full disk."""
     resource = pytest.importorskip("resource")
 
     @contextmanager

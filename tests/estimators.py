@@ -41,6 +41,7 @@ OF_ONE_TABLE = [
     SOSREP(kernel=ProductLaplacian()),
     KDE(),
     KDE(kernel="laplacian", length_scale="median"),
+    KDE(debias=True),
     DensityImputer(),
     RandomFeatureSOSREP(n_frequencies=10),
     KernelScore(folds=2),
@@ -58,6 +59,23 @@ OF_ONE_TABLE = [
     DriftMonitor(window=8, expected_run_length=20),
     ClassPriorEstimator(random_state=0),
 ]
+
+# Some checks round the rows of estimators that take categories, and make classes of the first column. So some class has a single
+# row, which ClassPriorEstimator refuses: a class needs one to learn from and one to judge by.
+_OF_ONE_ROW = "a class of the check has a single row"
+EXPECTED_FAILURES = {
+    ClassPriorEstimator: dict.fromkeys(
+        [
+            "check_dict_unchanged",
+            "check_dont_overwrite_parameters",
+            "check_f_contiguous_array_estimator",
+            "check_fit2d_predict1d",
+            "check_methods_sample_order_invariance",
+            "check_methods_subset_invariance",
+        ],
+        _OF_ONE_ROW,
+    )
+}
 
 # Estimators of another shape, with the reason why `check_estimator` cannot run on them.
 OF_ANOTHER_SHAPE = {

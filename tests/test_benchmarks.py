@@ -134,12 +134,12 @@ def test_missing_and_failing_programs_are_reported(monkeypatch):
 
 def test_sizes_that_take_too_much_room_are_left_out(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: False)
-    monkeypatch.setattr(comparison, "ROOM", 1000.0)
-    task = _comparison(large=Program(_double, room=lambda n, d: 2.0 * n * d))
+    monkeypatch.setattr(comparison, "MOST_BYTES", 1000.0)
+    task = _comparison(large=Program(_double, array_bytes=lambda n, d: 2.0 * n * d))
     figures = measured(task, "", quick=True)
     assert list(figures["large"].seconds) == [120, 240]
     assert list(figures["isopleth"].column_seconds) == [1, 2]
-    monkeypatch.setattr(comparison, "ROOM", 500.0)
+    monkeypatch.setattr(comparison, "MOST_BYTES", 500.0)
     figures = measured(task, "", quick=True)
     assert list(figures["large"].seconds) == [120]
     assert math.isnan(figures["large"].accuracy)

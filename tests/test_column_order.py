@@ -35,7 +35,7 @@ ASKED = rows(40, 1)
 
 
 def both(fit):
-    """What ``fit(X, asked, scales)`` answers for the columns in either order."""
+    """Return the results of ``fit(X, asked, scales)`` for the columns in both orders."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return fit(lambda X: X, SCALES), fit(lambda X: X[:, ORDER], SCALES[ORDER])

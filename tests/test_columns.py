@@ -245,3 +245,41 @@ def test_times_of_day_are_seconds_since_midnight():
     columns = TableColumns.of(pd.DataFrame({"t": times * 7}))
     seconds = columns.encode(pd.DataFrame({"t": times})).numeric[:, 0] + columns.columns[0].origin
     assert seconds.tolist() == [3723.5, 9.5 * 3600, 86340.0]
+
+
+def test_two_tables_decide_kinds_together():
+    one = pd.DataFrame(
+        {"size": [1, 2, 3] * 4, "kind": ["a", "b"] * 6, "when": pd.to_datetime(["2024-01-01"] * 12), "no": range(12)}
+    )
+    two = pd.DataFrame(
+        {
+            "size": [None] * 6 + ["large", "small"] * 3,
+            "kind": ["c"] * 12,
+            "when": pd.to_datetime([None] * 6 + ["2023-05-01"] * 6),
+            "no": range(12),
+        }
+    )
+    for first, second in ((one, two), (two, one)):
+        found = TableColumns.of(first, also=second)
+        kinds = {column.name: column for column in found.columns}
+        assert found.left_out == {"no": "identifier"}
+        assert set(kinds["size"].levels) == {"1", "2", "3", "large", "small"}
+        assert set(kinds["kind"].levels) == {"a", "b", "c"}
+        assert (kinds["when"].kind, kinds["when"].origin) == ("time", pd.Timestamp("2023-05-01").timestamp())
+        assert first is one or found.encode(one).unseen == {}
+
+
+def test_a_table_without_values_leaves_the_kind_to_the_other():
+    one = pd.DataFrame({"size": [1.5, 2.5] * 6, "kind": ["a", "b"] * 6})
+    empty = pd.DataFrame({"size": [None] * 12, "kind": [None] * 12})
+    for first, second in ((one, empty), (empty, one)):
+        assert [column.kind for column in TableColumns.of(first, also=second).columns] == ["numeric", "categorical"]
+
+
+def test_rows_numbered_by_both_tables_are_an_identifier_and_other_numbers_are_not():
+    rng = np.random.default_rng(0)
+    one, two = (
+        pd.DataFrame({"row": range(n), "kind": rng.choice(["a", "b"], n), "x": rng.integers(0, 9, n)}) for n in (20, 30)
+    )
+    assert TableColumns.of(one, also=two).left_out == {"row": "identifier"}
+    assert TableColumns.of(one, also=two.assign(row=3)).left_out == {}

@@ -16,7 +16,11 @@ EACH = pytest.mark.parametrize("estimator", estimators.ALL, ids=repr)
 CLASSES = sorted({type(estimator) for estimator in estimators.ALL}, key=lambda cls: cls.__name__)
 
 
-@parametrize_with_checks(estimators.OF_ONE_TABLE)
+def expected_failures(estimator):
+    return estimators.EXPECTED_FAILURES.get(type(estimator), {})
+
+
+@parametrize_with_checks(estimators.OF_ONE_TABLE, expected_failed_checks=expected_failures)
 def test_checks_of_scikit_learn(estimator, check):
     if check.func.__name__.startswith("check_array_api"):
         pytest.importorskip("scipy", "1.14", reason="scikit-learn takes tensors with SciPy 1.14 or later")

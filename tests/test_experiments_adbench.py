@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from experiments import adbench
+from experiments import adbench, adbench_flags
 from experiments.adbench_boards import TIMES, oddbench, tables
 from experiments.adbench_boards import adbench as adbench_task
 from experiments.adbench_methods import NAMES, PYOD, method
@@ -103,3 +103,15 @@ def test_names_are_those_of_methods():
     pytest.importorskip("pyod")
     for name in PYOD:
         assert callable(method(name))
+
+
+def test_flags_are_counted_by_table_and_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    lines = adbench_flags.selected_by_table({"a": [np.array([1, 0]), np.array([1, 1])], "b": [np.empty(0)]})
+    assert len(lines) == 2
+    assert lines[1].split() == ["a", "4", "25.0", "%"]
+    p = np.linspace(0.0, 0.99, 400)
+    y = (np.random.default_rng(0).random(400) < p).astype(int)
+    assert len(adbench_flags.reliability([p], [y])) == len(adbench_flags.EDGES)
+    adbench_flags.draw([p], [y], tmp_path / "r.png")
+    assert (tmp_path / "r.png").read_bytes().startswith(b"\x89PNG")

@@ -1,4 +1,4 @@
-"""What the studies of density differences compare with."""
+"""Methods with which the studies of density differences compare."""
 
 from __future__ import annotations
 

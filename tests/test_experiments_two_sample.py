@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("experiments", reason="the studies are not beside an installed package")
 
-from experiments import two_sample_level, two_sample_power
+from experiments import two_sample_level, two_sample_mixed, two_sample_power
 
 
 def test_bumps_change_a_uniform_law_by_the_amplitude():
@@ -49,3 +49,33 @@ def test_both_studies_print_their_tables(monkeypatch, tmp_path, capsys):
         study.main(["--runs", "2", "--out", str(tmp_path / "table.txt")])
         assert (tmp_path / "table.txt").read_text() == capsys.readouterr().out
         assert name in (tmp_path / "table.txt").read_text()
+
+
+def test_tables_without_a_difference_lack_cells_and_have_many_words():
+    x, y, more = two_sample_mixed.null_tables(400, 600, (0.1, 0.4))(np.random.default_rng(0))
+    assert more == {}
+    assert x["word"].nunique() == 50
+    assert x.isna().mean().mean() == pytest.approx(0.1, abs=0.02)
+    assert y.isna().mean().mean() == pytest.approx(0.4, abs=0.02)
+    _, _, grouped = two_sample_mixed.null_groups(np.random.default_rng(0))
+    assert not set(grouped["groups"][0]) & set(grouped["groups"][1])
+
+
+def test_one_share_moves_and_no_other():
+    x, y, _ = two_sample_mixed.moved(word=0.2, n=4000)(np.random.default_rng(0))
+    shares = [part["word"].value_counts(normalize=True) for part in (x, y)]
+    assert [share["w0"] for share in shares] == pytest.approx([0.1, 0.3], abs=0.03)
+    assert shares[1].drop("w0").max() < 0.1
+    x, y, _ = two_sample_mixed.moved(gap=0.2, n=4000)(np.random.default_rng(0))
+    gaps = (y.isna().mean() - x.isna().mean()).abs()
+    assert gaps["x2"] == pytest.approx(0.2, abs=0.03)
+    assert gaps.drop("x2").max() < 0.03
+
+
+def test_the_study_of_mixed_tables_prints_its_tables(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(two_sample_mixed, "NULL", {"40 v 40": two_sample_mixed.NULL["40 v 40"]})
+    name = "gaps from 10 % to 25 %"
+    monkeypatch.setattr(two_sample_mixed, "POWER", {name: two_sample_mixed.POWER[name]})
+    two_sample_mixed.main(["--runs", "20", "--out", str(tmp_path / "table.txt")])
+    assert (tmp_path / "table.txt").read_text() == capsys.readouterr().out
+    assert name in (tmp_path / "table.txt").read_text()

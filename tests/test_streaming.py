@@ -18,7 +18,7 @@ X, Y, NEW = RNG.normal(size=(90, 2)) + [0.8, 0.0], RNG.normal(size=(70, 2)), RNG
 
 
 class Difference:
-    """What is asked of a density difference."""
+    """Tests of a streamed density difference."""
 
     made = staticmethod(lambda **given: LSDD(centers=15, length_scale=0.9, alpha=0.3, random_state=0, **given))
     solved = ("dual_coef_", "alpha_", "length_scale_", "log_volume_", "squared_l2_", "search_path_")
@@ -34,7 +34,7 @@ class Difference:
 
 
 class Score:
-    """What is asked of a score."""
+    """Tests of a streamed score."""
 
     made = staticmethod(lambda **given: NystromKEF(landmarks=10, random_state=0, **given))
     solved = ("dual_coef_", "regularizer_", "search_path_")

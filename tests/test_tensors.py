@@ -277,7 +277,6 @@ def test_tensors_that_want_a_gradient_are_refused():
     words = r"requires a gradient, which estimators do not pass on; give \w+.detach\(\), or use .*isopleth.torch"
     for refused in (
         lambda: SOSREP().fit(wanting),
-        lambda: SOSREP().fit(X).score_samples(wanting),
         lambda: SOSREP().fit(X).hyvarinen_loss(wanting),
         lambda: SOSREP().fit(X).level_set(number),
         lambda: SOSREP(length_scale=number).fit(X),

@@ -57,6 +57,7 @@ TESTS = {
     "tasks/class_prior": ["tests/tasks/class_prior"],
     "tasks/drift": ["tests/tasks/drift"],
     "tasks/change_points": ["tests/tasks/change_points"],
+    "tasks/segmentation": ["tests/tasks/segmentation", "tests/tasks/change_points"],
 }
 COMPARISONS = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "=="}
 ARITHMETIC = {ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.Pow: "*"}

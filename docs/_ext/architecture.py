@@ -19,8 +19,13 @@ LAYERS = [
         "torch": ("functions with gradients", 7 / 8),
     },
     {"difference": ("differences of densities", 1 / 3)},
-    {"density": ("densities", 1 / 3), "score": ("gradients of log densities", 2 / 3)},
-    {"expansion": ("a fitted function", 1 / 3), "solvers": ("coefficients", 2 / 3)},
+    {"density": ("densities", 1 / 3)},
+    {"score": ("gradients of log densities", 2 / 3)},
+    {
+        "expansion": ("a fitted function", 1 / 4),
+        "solvers": ("coefficients", 2 / 4),
+        "sampling": ("Markov chains", 3 / 4),
+    },
     {"operators": ("sums over points, in tiles", 0.5)},
     {"kernels": ("similarity of points", 0.5)},
 ]
@@ -29,6 +34,8 @@ LAYERS = [
 SHARED = {
     "entry": "checks of rows and weights",
     "columns": "kinds of columns",
+    "row_encoding": "words and gaps as numbers",
+    "cells": "cells of frames and arrays",
     "backend": "array libraries, devices",
     "frame": "shift and scale",
     "length_scales": "rules for a scale",
@@ -36,13 +43,15 @@ SHARED = {
     "parts": "rows in parts",
     "first_pass": "moments and a sample",
     "streaming": "partial fits",
+    "progress": "progress bars",
     "io": "files",
     "datasets": "example data",
     "errors": "exceptions, warnings",
 }
 
-LATE_IMPORTS = {("density", "plotting"), ("difference", "plotting"), ("tasks", "plotting")}
-# Imports that point upwards, inside functions: `plot()` of an estimator or a result imports its plotting function when called.
+LATE_IMPORTS = {("density", "plotting"), ("difference", "plotting"), ("tasks", "plotting"), ("density", "torch")}
+# Imports that point upwards, inside functions: `plot()` of an estimator or a result imports its plotting function when called,
+# and a density that is given a tensor which requires a gradient imports functions that have one.
 
 
 _SHARED_WIDTH = 5

@@ -1,1 +1,1 @@
-"""What happens to files and messages when a run is killed, interrupted or fed with what is no data."""
+"""Files and messages after a run is killed, interrupted or given damaged input."""

@@ -11,7 +11,7 @@ from experiments.reliability.outcomes import Tally, progress
 
 
 def command(arguments: Sequence[str]) -> list[str]:
-    """What to start, as the console script does it."""
+    """Return the command of the console script."""
     return [sys.executable, "-m", "isopleth_command", *arguments]
 
 

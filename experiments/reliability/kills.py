@@ -98,7 +98,7 @@ def killed(tally: Tally, subjects: list[Subject], count: int, seed: int) -> None
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What is known of a subject before it is killed.
+    """Facts about a run before it is killed.
 
     Parameters
     ----------

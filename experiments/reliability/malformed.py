@@ -16,8 +16,8 @@ import isopleth
 from experiments.reliability import samples
 from experiments.reliability.mutations import spoiled
 from experiments.reliability.outcomes import Tally, is_sentence, progress, tried
+from isopleth.cli.monitor import RowReader
 from isopleth.cli.program import program
-from isopleth.cli.stream import RowReader
 from isopleth.io import read_names, read_table
 from isopleth.io.tables import read_labels
 

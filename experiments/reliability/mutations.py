@@ -191,10 +191,10 @@ def array_header(content: bytes, rng: random.Random, _: list[bytes]) -> bytes:
     )
     order = rng.choice(("False", "True", "3"))
     lie = f"{{'descr': {rng.choice(kinds)}, 'fortran_order': {order}, 'shape': {rng.choice(shapes)}, }}"
-    room = found.end() - found.start()
+    length = found.end() - found.start()
     return (
         content[: found.start()]
-        + lie.encode().ljust(room)[: room if rng.random() < 0.8 else None]
+        + lie.encode().ljust(length)[: length if rng.random() < 0.8 else None]
         + content[found.end() :]
     )
 

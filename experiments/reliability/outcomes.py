@@ -1,4 +1,4 @@
-"""How a run may end: with a result or with one sentence. Anything else is a defect, and is kept to be looked at."""
+"""Outcomes of a run: a result or one sentence. Anything else is a defect and is recorded."""
 
 from __future__ import annotations
 

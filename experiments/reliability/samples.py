@@ -46,7 +46,7 @@ def models() -> dict[str, BaseEstimator]:
 
 
 def answer(model: BaseEstimator) -> object:
-    """What a model says of new rows, by the method that it has."""
+    """Return the result of a model for new rows, by the method that it has."""
     X = rows(3)
     for name in ("score_samples", "difference", "score_function", "estimate", "update", "predict"):
         if hasattr(model, name):
@@ -117,7 +117,7 @@ def _parquet() -> list[bytes]:
 
 @cache
 def model_files() -> dict[str, bytes]:
-    """What the files of the models hold."""
+    """Return the contents of the model files."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.isopleth"
         found = {}

@@ -101,7 +101,7 @@ def _undisturbed(name: str, place: Path) -> Undisturbed:
 
 
 def _catches(process: subprocess.Popen[bytes], number: int) -> bool:
-    """Whether the program has begun to look at a signal, which Python by itself does not; as Linux tells it."""
+    """Tell whether the program handles a signal, from the process information of Linux."""
     try:
         status = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
     except OSError:
@@ -147,13 +147,13 @@ def _leave(tally: Tally, name: str, place: Path, own: Path, undisturbed: Undistu
 
 
 def _lines_of_others(said: bytes) -> str:
-    """What no command says."""
+    """Return lines that no command prints."""
     others = [line for line in said.splitlines() if not line.startswith(b"isopleth: ")]
     return f"{said[-300:]!r}" if others else ""
 
 
 def _left(own: Path, undisturbed: Undisturbed) -> str:
-    """What a stopped run must not leave: temporary files, and files that are not whole."""
+    """Return files that a stopped run must not leave: temporary and incomplete ones."""
     temporary = [path.name for path in own.glob(".isopleth-*")]
     written = [path for path in own.glob("out.*") if path.is_file() and path.suffix != ".partial"]
     torn = [path.name for path in written if not _is_whole(path, undisturbed.files[path.name])]
@@ -161,7 +161,7 @@ def _left(own: Path, undisturbed: Undisturbed) -> str:
 
 
 def _is_whole(path: Path, undisturbed: bytes) -> bool:
-    """Whether a file is what the command writes in peace, or a state: that is kept after fewer rows too."""
+    """Tell whether a file equals that of an undisturbed run, or is a state, which may be of fewer rows."""
     if path.suffix == ".state":
         isopleth.load(path)
         return True

@@ -21,7 +21,7 @@ from experiments.reliability import samples
 from experiments.reliability.mutations import spoiled
 from experiments.reliability.outcomes import SECONDS, HangError, Tally, is_sentence, progress, time_limit
 from isopleth.errors import InputError, MissingExtraError
-from isopleth.io.model_archive import sealed
+from isopleth.io.models import sealed
 
 _TYPES = tuple(
     tuple(name.rsplit(".", 1))

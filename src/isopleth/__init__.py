@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         ClassPriorEstimator,
         DriftMonitor,
         PyODAdapter,
+        stein_test,
         two_sample_test,
     )
 
@@ -77,6 +78,7 @@ __all__ = [
     "hutchinson_loss",
     "load",
     "save",
+    "stein_test",
     "two_sample_test",
 ]
 
@@ -119,6 +121,7 @@ _DEFINED_IN = {
     "hutchinson_loss": "isopleth.density.hutchinson",
     "load": "isopleth.io",
     "save": "isopleth.io",
+    "stein_test": "isopleth.tasks",
     "two_sample_test": "isopleth.tasks",
 }
 
@@ -134,6 +137,7 @@ _SUBPACKAGES = frozenset(
         "kernels",
         "operators",
         "plotting",
+        "sampling",
         "score",
         "solvers",
         "tasks",

@@ -152,6 +152,11 @@ def _has_float64(backend: Backend) -> bool:
     return "float64" in kinds
 
 
+def requires_gradient(x: Any) -> bool:
+    """Tell whether `x` is a tensor that requires a gradient."""
+    return getattr(x, "requires_grad", False) is True
+
+
 def refuse_gradient(x: Any, name: str) -> None:
     """Refuse a tensor that requires a gradient: a fit would cut the gradient off silently.
 
@@ -160,7 +165,7 @@ def refuse_gradient(x: Any, name: str) -> None:
     InputError
         If it does.
     """
-    if getattr(x, "requires_grad", False) is True:
+    if requires_gradient(x):
         raise InputError(
             f"{name} requires a gradient, which estimators do not pass on; give {name}.detach(), or use the functions of "
             "isopleth.torch, which do."

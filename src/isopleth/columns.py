@@ -1,37 +1,41 @@
-"""Kinds of columns: numbers, categories and times of a table, and what is left out as identifier or free text.
+"""Kinds of columns of a table: numbers, categories and times, and columns left out as identifiers or free text.
 
-Frames of pandas, polars and pyarrow, and everything else that has the Arrow stream interface, are read alike. The kinds are
-decided once, at fit, and hold for every table after that. Arrays are never guessed at: their columns are numbers, except those
-that are said to be categories.
+Frames of pandas, polars and pyarrow, and any object with the Arrow stream interface, are read in the same way. The kinds are
+decided in fit and used for every later table. The columns of an array are numbers, except those that are named as categories.
 """
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, Literal, Self, cast
+from typing import Any, Self, cast
 
 import narwhals as nw
 import numpy as np
 
-from isopleth.backend import frame_names
-from isopleth.errors import InputError, listed
+from isopleth.cells import (
+    MISSING_NUMBERS,
+    MISSING_WORDS,
+    Cells,
+    SourceTable,
+    as_frame,
+    is_missing,
+    joined,
+    parsed_number,
+    parsed_time,
+    quoted,
+)
+from isopleth.errors import InputError
 
-# Cells of text that count as missing.
-MISSING_WORDS = frozenset({"", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "Null", "<NA>", "NaT"})
-
-# Words that count as missing too where nearly all other cells are numbers.
-_MISSING_NUMBERS = frozenset({"-", "--", ".", "none", "None", "unknown", "missing"})
-
-_NUMBERS_SHARE = 0.9  # of the cells, for a column of text to be one of numbers in which some are missing
-_FEWEST = 10  # rows below which distinct values prove nothing
-_LONG = 25  # characters a cell, on average, from which distinct texts are free text
-_DISTINCT = 0.8  # share of distinct cells of free text
+_NUMBERS_SHARE = (
+    0.9  # least share of numbers among the cells of a text column that counts as numeric with missing cells
+)
+_FEW_WORDS = 20  # distinct cells up to which numbers among words, as in 0, 1, 2 and 3+, are words
+_FEWEST = 10  # rows below which distinct values are no sign of an identifier
+_LONG = 25  # mean characters of a cell from which distinct texts are free text
+_DISTINCT = 0.8  # least share of distinct cells of free text
 _ID_NAME = re.compile(
     r"(^|[_\W])(id|ids|uid|uuid|guid|key|index|idx|no|nr|number|num|code|rownum)$|^unnamed: ?0$", re.I
 )
@@ -48,7 +52,7 @@ class Column:
     Parameters
     ----------
     name : str or int
-        Its name in a frame, its number in an array.
+        Name in a frame, number in an array.
     kind : {"numeric", "categorical", "time"}
         A time is encoded as seconds since `origin` and, where the span of the training rows holds two of them, the hour of the
         day and the day of the week as categories.
@@ -57,7 +61,7 @@ class Column:
     origin : float
         The first time, in seconds since 1970 (UTC, or the clock of the table where that has no zone).
     cycles : tuple of str
-        Which of "hour" and "weekday" a time is encoded with.
+        Cycles that encode a time: "hour", "weekday", both or none.
     """
 
     name: str | int
@@ -69,19 +73,19 @@ class Column:
 
 @dataclass(frozen=True)
 class EncodedTable:
-    """A table as numbers.
+    """Table encoded as numbers.
 
     Parameters
     ----------
     numeric : array of shape (n, p)
         float64, NaN where a cell is missing.
     codes : array of shape (n, q)
-        Places in the levels of each categorical column; their number for a word that was not among the training rows; -1
-        where a cell is missing.
+        Index in the levels of each categorical column; the number of levels for a word that is not in the training rows; -1
+        for a missing cell.
     unseen : dict
-        How many cells hold such a word, by column, where there are any.
+        Number of cells with a word that is not in the training rows, by column, if there are any.
     extra : list
-        Names of columns that were not there at fit; they are not used.
+        Names of columns that the training rows did not have; they are not used.
     """
 
     numeric: np.ndarray
@@ -92,22 +96,22 @@ class EncodedTable:
 
 @dataclass(frozen=True)
 class TableColumns:
-    """The columns of a table, as they are used.
+    """Columns of a table and their encoding.
 
-    Made by :meth:`of` from training rows; :meth:`encode` turns tables with these columns into numbers.
+    :meth:`of` decides the kinds from training rows; :meth:`encode` converts tables with these columns to numbers.
 
     Parameters
     ----------
     columns : tuple of Column
-        Those that are used, in the order of the table.
+        Columns that are used, in the order of the table.
     left_out : dict
-        Why each other column is not, by its name.
+        Reason why a column is left out, by its name.
     notes : tuple of str
-        What else should be known: one sentence each.
+        Sentences to show to the user.
     named : bool
         Whether the table was a frame.
     n_columns : int
-        Columns of the table, used or not.
+        Number of columns of the table, used or not.
 
     Examples
     --------
@@ -140,6 +144,7 @@ class TableColumns:
         keep_identifiers: bool = False,
         missing: Iterable[str] = MISSING_WORDS,
         cycles: bool = True,
+        also: Any = None,
     ) -> Self:
         """Decide the kinds of the columns of a table.
 
@@ -148,7 +153,7 @@ class TableColumns:
         X : data frame, array or object with the Arrow stream interface
             Training rows.
         categorical, numeric : iterable of names or numbers
-            Columns of these kinds whatever they look like.
+            Columns of these kinds, whatever values they hold.
         exclude, identifiers : iterable of names or numbers
             Columns to leave out.
         keep_identifiers : bool, default=False
@@ -156,15 +161,18 @@ class TableColumns:
         missing : iterable of str
             Texts that count as missing cells.
         cycles : bool, default=True
-            Whether times become hours and days of the week too.
+            Whether times are also encoded as hours and days of the week.
+        also : data frame, array or object with the Arrow stream interface, optional
+            A second table with these columns: the rows of both decide together, and neither table counts more than the other.
 
         Raises
         ------
         InputError
-            For columns that do not exist or are named twice, cells that are no numbers in a column said to be numeric, and
-            tables of which no column is left.
+            If a named column does not exist, two columns have the same name, a cell of a column in `numeric` is no number,
+            or no column is left.
         """
-        table = _Table.of(X)
+        tables = [SourceTable.of(X), *([] if also is None else [SourceTable.of(also)])]
+        table = tables[0]
         asked = {
             "categorical": set(categorical),
             "numeric": set(numeric),
@@ -174,7 +182,7 @@ class TableColumns:
         for what, names in asked.items():
             for name in sorted(names - set(table.names), key=str):
                 raise InputError(
-                    f"{what} names column {name!r}, which the table does not have; it has {_listed(table.names)}."
+                    f"{what} names column {name!r}, which the table does not have; it has {quoted(table.names)}."
                 )
         words = frozenset(missing)
         columns: list[Column] = []
@@ -185,8 +193,12 @@ class TableColumns:
                 left_out[name] = "identifier" if name in asked["identifiers"] else "excluded"
                 continue
             wanted = next((kind for kind in ("categorical", "numeric") if name in asked[kind]), None)
-            cells = table.cells(name, words)
-            found = _decide(cells, wanted, keep_identifiers, table.named, notes)
+            cells = [each.cells(name, words) for each in tables if name in each.names]
+            found = _decide(joined(cells), wanted, keep_identifiers, table.named, notes)
+            if len(cells) > 1 and isinstance(found, Column) and wanted is None:
+                # Both tables may number their rows from the same number on.
+                alone = [_decide(each, None, keep_identifiers, table.named, []) for each in cells if each.known]
+                found = "identifier" if set(alone) == {"identifier"} else found
             if isinstance(found, Column):
                 columns.append(found if cycles else replace(found, cycles=()))
             else:
@@ -199,7 +211,7 @@ class TableColumns:
         return cls(tuple(columns), left_out, tuple(notes), table.named, len(table.names))
 
     def summary(self, n_rows: int) -> str:
-        """One line on what was taken as what."""
+        """Return one line with the numbers of columns by kind, and the columns that are left out."""
         counts = Counter(column.kind for column in self.columns)
         nouns = {"numeric": ("number", "numbers"), "categorical": ("category", "categories"), "time": ("time", "times")}
         parts = [f"{counts[kind]} {names[counts[kind] > 1]}" for kind, names in nouns.items() if counts[kind]]
@@ -224,12 +236,12 @@ class TableColumns:
 
     @property
     def levels(self) -> list[tuple[str, ...]]:
-        """Words of each categorical column, without the one that unseen words are."""
+        """Words of each categorical column, without the category for unseen words."""
         return [_levels_of(column, cycle) for column in self.columns for cycle in _coded(column)]
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Number of categories of each, with one more for words that were not among the training rows."""
+        """Number of categories of each categorical column, with one more for words that are not in the training rows."""
         return tuple(len(levels) + 1 for levels in self.levels)
 
     @property
@@ -239,12 +251,12 @@ class TableColumns:
 
     @property
     def order(self) -> np.ndarray:
-        """Places in :attr:`columns` of the encoded columns, numbers and times before categories; without cycles of times."""
+        """Indices in :attr:`columns` that put numbers and times before categories; without cycles of times."""
         words = np.array([column.kind == "categorical" for column in self.columns])
         return np.argsort(words, kind="stable")
 
     def take(self, places: Iterable[int]) -> TableColumns:
-        """The columns at some places of :attr:`columns`, as a table of their own; those of an array get new numbers."""
+        """Select columns by their index in :attr:`columns`; columns of an array are numbered anew."""
         chosen = [self.columns[i] for i in places]
         if not self.named:
             chosen = [replace(column, name=j) for j, column in enumerate(chosen)]
@@ -252,18 +264,18 @@ class TableColumns:
 
     @classmethod
     def of_numbers(cls, names: list[Any], named: bool) -> Self:
-        """Numeric columns of these names."""
+        """Make numeric columns with these names."""
         return cls(tuple(Column(name, "numeric") for name in names), {}, (), named, len(names))
 
     def encode(self, X: Any, missing: Iterable[str] = MISSING_WORDS) -> EncodedTable:
-        """A table with these columns, in whatever order, as numbers.
+        """Encode a table with these columns, in any order.
 
         Raises
         ------
         InputError
-            For columns that are not there, and for cells that are no numbers or times in columns of these.
+            If a column is missing, or a cell of a column of numbers or times is neither empty nor of this kind.
         """
-        table = _Table.of(X)
+        table = SourceTable.of(X)
         if not self.named and len(table.names) != self.n_columns:
             raise InputError(f"X has {len(table.names)} columns; expected {self.n_columns} as at fit.")
         if self.named and not table.named:
@@ -271,7 +283,7 @@ class TableColumns:
         lost = [column.name for column in self.columns if column.name not in set(table.names)]
         if lost:
             raise InputError(
-                f"X lacks column {_listed(lost)}, which was there at fit; add it, with empty cells if it is unknown."
+                f"X lacks column {quoted(lost)}, which was there at fit; add it, with empty cells if it is unknown."
             )
         words = frozenset(missing)
         numeric, codes, unseen = [], [], {}
@@ -294,10 +306,10 @@ class TableColumns:
 
 
 def encode_cell(column: Column, value: Any) -> float:
-    """One cell as a number or a code; NaN if it is missing."""
+    """Encode one cell as a number or a code; NaN if it is missing."""
     cell = np.empty(1, dtype=object)
     cell[0] = value
-    cells = _Cells.of(column.name, cell, MISSING_WORDS)
+    cells = Cells.of(column.name, cell, MISSING_WORDS)
     if column.kind == "categorical":
         code = _codes(cells.texts(), column.levels)[0][0]
         return np.nan if code < 0 else float(code)
@@ -307,14 +319,14 @@ def encode_cell(column: Column, value: Any) -> float:
 
 
 def decode_cells(column: Column, values: np.ndarray, like: Any = None) -> Any:
-    """Numbers or codes as cells of a column: numbers, times, or words of the type of `like`, a cell of the table."""
+    """Decode numbers or codes to numbers, times, or words of the type of `like`, a cell of the table."""
     if column.kind == "numeric":
         return values
     if column.kind == "time":
         return np.rint((values + column.origin) * 1e6).astype("datetime64[us]")
     if like is None and set(column.levels) <= {"False", "True"}:
         like = True
-    return [_typed(column.levels[int(code)], like) for code in values]
+    return [None if np.isnan(code) else _typed(column.levels[int(code)], like) for code in values]
 
 
 def _typed(word: str, like: Any) -> Any:
@@ -326,25 +338,25 @@ def _typed(word: str, like: Any) -> Any:
 
 
 def write_cells(X: Any, columns: TableColumns, filled: np.ndarray, gaps: np.ndarray) -> Any:
-    """A copy of a table with some cells written.
+    """Copy a table and write some of its cells.
 
     Parameters
     ----------
     X : data frame or array
         The table.
     columns : TableColumns
-        Its columns.
+        Columns of the table.
     filled : array of shape (n, len(columns.columns))
-        Encoded cells, by column of :attr:`TableColumns.columns`.
+        Encoded cells, in the order of :attr:`TableColumns.columns`.
     gaps : array of the same shape, bool
-        Which of them to write.
+        Mask of the cells to write.
 
     Returns
     -------
     data frame or ndarray
         A frame of the library of `X`, or an array.
     """
-    frame = _frame(X)
+    frame = as_frame(X)
     if frame is None:
         return _write_array(np.array(X), columns, filled, gaps)
     written = []
@@ -360,12 +372,12 @@ def _written(frame: Any, column: Column, values: np.ndarray, rows: np.ndarray) -
     if column.kind != "categorical":
         cells = decode_cells(column, values)
     else:
-        cells = [None if _absent(cell) else cell for cell in old.to_list()]
+        cells = [None if is_missing(cell) else cell for cell in old.to_list()]
         like = next((cell for cell in cells if cell is not None), None)
         for row, cell in zip(rows, decode_cells(column, values[rows], like), strict=True):
             cells[row] = cell
     new = nw.new_series(cast(str, column.name), cells, backend=frame.implementation)
-    if frame.implementation.is_pandas_like():  # rows are matched by their index there
+    if frame.implementation.is_pandas_like():  # pandas matches rows by their index
         native = new.to_native()
         native.index = frame.to_native().index
         new = nw.from_native(native, series_only=True)
@@ -376,7 +388,7 @@ def _write_array(out: np.ndarray, columns: TableColumns, filled: np.ndarray, gap
     for j, column in enumerate(columns.columns):
         rows = np.flatnonzero(gaps[:, j])
         if len(rows):
-            known = [cell for cell in out[:, int(column.name)] if not _absent(cell)]
+            known = [cell for cell in out[:, int(column.name)] if not is_missing(cell)]
             cells = decode_cells(column, filled[rows, j], known[0] if known else None)
             for row, cell in zip(rows, cells, strict=True):
                 out[row, int(column.name)] = cell
@@ -384,13 +396,13 @@ def _write_array(out: np.ndarray, columns: TableColumns, filled: np.ndarray, gap
 
 
 def new_table(columns: TableColumns, values: np.ndarray, library: str | None) -> Any:
-    """A table of encoded cells, by column of :attr:`TableColumns.columns`: a frame of a library, or an array without one."""
+    """Make a table of encoded cells in the order of :attr:`TableColumns.columns`: a frame of a library, or an array if None."""
     cells = [decode_cells(column, values[:, j]) for j, column in enumerate(columns.columns)]
     if library is not None:
         names = [str(name) for name in columns.names]
         return nw.from_dict(dict(zip(names, cells, strict=True)), backend=cast(Any, library)).to_native()
     words = [c for column in columns.columns if column.kind == "categorical" for c in column.levels]
-    if all(_parsed(word) is not None for word in words):
+    if all(parsed_number(word) is not None for word in words):
         return np.column_stack([np.asarray(column, dtype=np.float64) for column in cells])
     out = np.empty(values.shape, dtype=object)
     for j, column in enumerate(cells):
@@ -398,39 +410,8 @@ def new_table(columns: TableColumns, values: np.ndarray, library: str | None) ->
     return out
 
 
-def library_of(X: Any) -> str | None:
-    """The library of a frame, as narwhals names it; None for arrays."""
-    frame = _frame(X)
-    return None if frame is None else str(frame.implementation.name.lower())
-
-
-def is_table_of_kinds(X: Any) -> bool:
-    """Tell whether `X` is a frame with missing cells or columns other than numbers; false for arrays."""
-    frame = _frame(X)
-    if frame is None:
-        return False
-    for name in frame.columns:
-        column = frame.get_column(name)
-        if not _holds_numbers(column):
-            return True
-        values = np.asarray(column.to_numpy())
-        if values.dtype == object or np.isnan(np.asarray(values, dtype=np.float64)).any():
-            return True
-    return False
-
-
-def holds_numbers_only(X: Any) -> bool:
-    """Tell whether every column of a frame holds numbers."""
-    frame = _frame(X)
-    return frame is not None and all(_holds_numbers(frame.get_column(name)) for name in frame.columns)
-
-
-def _holds_numbers(column: Any) -> bool:
-    return bool(column.dtype.is_numeric())
-
-
 def _coded(column: Column) -> Sequence[str | None]:
-    """The categorical columns that a column becomes: itself (None), or the cycles of a time."""
+    """Return the categorical columns that encode a column: itself (None), or the cycles of a time."""
     return (None,) if column.kind == "categorical" else column.cycles
 
 
@@ -445,7 +426,7 @@ def _stacked(columns: list[np.ndarray], n: int, dtype: Any) -> np.ndarray:
 
 
 def _codes(texts: list[str | None], levels: Sequence[str]) -> tuple[np.ndarray, int]:
-    """Places in `levels`, and how many cells hold other words."""
+    """Return indices in `levels`, and the number of cells with other words."""
     place = {word: i for i, word in enumerate(levels)}
     other = len(levels)
     out = np.fromiter(
@@ -462,227 +443,8 @@ def _cycle(seconds: np.ndarray, cycle: str) -> np.ndarray:
     return np.where(known, out, -1).astype(np.intp)
 
 
-# ---- reading tables ------------------------------------------------------------------------------------------------------
-
-
-class _Table:
-    """A frame or an array, read a column at a time."""
-
-    def __init__(self, names: list[Any], n: int, read: Any, named: bool) -> None:
-        self.names, self.n, self._read, self.named = names, n, read, named
-
-    @classmethod
-    def of(cls, X: Any) -> Self:
-        frame = _frame(X)
-        if frame is not None:
-            names = list(frame.columns)
-            return cls(names, len(frame), frame.get_column, True)
-        array = np.asarray(X)
-        if array.ndim != 2:
-            raise InputError(f"X has {array.ndim} axes; expected a table with rows and columns.")
-        return cls(list(range(array.shape[1])), len(array), lambda j: array[:, j], False)
-
-    def cells(self, name: Any, missing: frozenset[str]) -> _Cells:
-        return _Cells.of(name, self._read(name), missing)
-
-
-def _frame(X: Any) -> Any:
-    """`X` as a frame of narwhals, or None for what is no frame.
-
-    Raises
-    ------
-    InputError
-        For frames that hold no rows yet, and for several columns of one name.
-    """
-    if isinstance(X, np.ndarray):
-        return None
-    names = [] if hasattr(X, "collect") else frame_names(X) or []
-    twice = sorted({str(name) for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(f"X has several columns named {_listed(twice)}; give each a name of its own.")
-    frame = nw.from_native(X, pass_through=True)
-    if isinstance(frame, nw.LazyFrame) and not hasattr(X, "__arrow_c_stream__"):
-        raise InputError("X is a lazy frame, which holds no rows yet; pass X.collect().")
-    if not isinstance(frame, nw.DataFrame):
-        if not hasattr(X, "__arrow_c_stream__"):
-            return None
-        frame = nw.from_arrow(X, backend=_arrow_library())
-    if not frame.columns:
-        raise InputError("X has no columns; expected at least one.")
-    return frame
-
-
-def _arrow_library() -> Literal["pyarrow", "polars"]:
-    """A library that takes Arrow streams."""
-    libraries: tuple[Literal["pyarrow"], Literal["polars"]] = ("pyarrow", "polars")
-    for name in libraries:
-        try:
-            importlib.import_module(name)
-        except ImportError:
-            continue
-        return name
-    raise InputError("X is an Arrow stream, which needs pyarrow or polars to be read: pip install pyarrow.")
-
-
-@dataclass(frozen=True)
-class _Cells:
-    """Cells of a column in one of four forms: `values` is an array of numbers, of times (datetime64), or a list of texts."""
-
-    name: Any
-    form: str
-    values: Any
-    levels: tuple[str, ...] | None = None
-
-    @classmethod
-    def of(cls, name: Any, column: Any, missing: frozenset[str]) -> Self:
-        if isinstance(column, np.ndarray):
-            return cls._of_array(name, column, missing)
-        dtype = column.dtype
-        if dtype.is_numeric():
-            whole = dtype.is_integer()
-            values = np.array(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
-            return cls(name, "whole" if whole else "real", values)
-        if dtype == nw.Boolean:
-            return cls(name, "text", _texts(column.to_list(), missing), ("False", "True"))
-        if dtype in (nw.Categorical, nw.Enum):
-            declared = tuple(map(str, dtype.categories)) if dtype == nw.Enum else ()
-            return cls(name, "text", _texts(column.to_list(), missing), declared)
-        return cls._of_objects(name, column.to_list(), missing)
-
-    @classmethod
-    def _of_array(cls, name: Any, column: np.ndarray, missing: frozenset[str]) -> Self:
-        if column.dtype == object and not any(isinstance(cell, (str, bool, date, time, timedelta)) for cell in column):
-            with suppress(TypeError, ValueError):
-                column = np.array([np.nan if _absent(cell) else cell for cell in column], dtype=np.float64)
-        if column.dtype.kind in "iuf":
-            return cls(name, "whole" if column.dtype.kind in "iu" else "real", column.astype(np.float64))
-        if column.dtype.kind == "M":
-            return cls(name, "time", _seconds(column))
-        return cls._of_objects(name, column.tolist(), missing)
-
-    @classmethod
-    def _of_objects(cls, name: Any, cells: list[Any], missing: frozenset[str]) -> Self:
-        first = next((cell for cell in cells if not _absent(cell)), None)
-        if isinstance(first, timedelta):
-            return cls(
-                name, "real", np.array([np.nan if _absent(c) else c.total_seconds() for c in cells], dtype=float)
-            )
-        if isinstance(first, (date, time)):
-            return cls(name, "time", np.array([_clock(cell) for cell in cells], dtype=float))
-        texts = _texts(cells, missing)
-        if isinstance(first, bool) and all(_absent(cell) or isinstance(cell, bool) for cell in cells):
-            return cls(name, "text", texts, ("False", "True"))
-        return cls(name, "text", texts)
-
-    @property
-    def known(self) -> int:
-        """How many are not missing."""
-        return sum(c is not None for c in self.values) if self.form == "text" else int(np.isfinite(self.values).sum())
-
-    def texts(self) -> list[str | None]:
-        """Cells as words."""
-        if self.form == "text":
-            return self.values
-        return [None if np.isnan(v) else _number_text(v) for v in self.values]
-
-    def numbers(self) -> np.ndarray:
-        """Cells as numbers; refuses a text that is none, and infinity."""
-        if self.form == "text":
-            return np.array([self._number(i, text) for i, text in enumerate(self.values)], dtype=float)
-        if np.isinf(self.values).any():
-            row = int(np.argmax(np.isinf(self.values)))
-            raise InputError(
-                f"column {self.name!r} holds infinity in row {row}; replace it by a number, or empty the cell."
-            )
-        return np.asarray(self.values)
-
-    def _number(self, row: int, text: str | None) -> float:
-        if text is None or text in _MISSING_NUMBERS:
-            return np.nan
-        value = _parsed(text)
-        if value is None:
-            raise InputError(
-                f"column {self.name!r} holds {text!r} in row {row}; expected a number, as at fit, or an empty cell."
-            )
-        return value
-
-    def times(self) -> np.ndarray:
-        """Cells as seconds since 1970; refuses what is no time."""
-        if self.form != "text":
-            return np.asarray(self.values, dtype=float)
-        out = np.full(len(self.values), np.nan)
-        for i, text in enumerate(self.values):
-            moment = None if text is None else _moment(text)
-            if text is not None and moment is None:
-                raise InputError(
-                    f"column {self.name!r} holds {text!r} in row {i}; expected a time such as 2024-01-31 12:00."
-                )
-            if moment is not None:
-                out[i] = moment
-        return out
-
-
-def _absent(cell: Any) -> bool:
-    """Tell whether a cell is None, NaN, NaT or the NA of pandas, which cannot be compared with itself."""
-    return cell is None or type(cell).__name__ == "NAType" or bool(cell != cell)
-
-
-def _texts(cells: list[Any], missing: frozenset[str]) -> list[str | None]:
-    """Words without the blanks around them, None where a cell is missing."""
-    out: list[str | None] = []
-    for cell in cells:
-        word = cell.strip() if isinstance(cell, str) else None if _absent(cell) else str(cell)
-        out.append(None if word in missing else word)
-    return out
-
-
-def _number_text(value: float) -> str:
-    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
-
-
-def _parsed(text: str) -> float | None:
-    """A finite number, or None; underscores and words that Python takes for numbers are none."""
-    if "_" in text:
-        return None
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if np.isfinite(value) else None
-
-
-def _clock(cell: Any) -> float:
-    """Seconds since 1970 of a date or a time with a date, since midnight of a time of day; NaN for none."""
-    if _absent(cell):
-        return np.nan
-    if isinstance(cell, time):
-        return cell.hour * 3600.0 + cell.minute * 60.0 + cell.second + cell.microsecond * 1e-6
-    if not isinstance(cell, datetime):
-        cell = datetime(cell.year, cell.month, cell.day)
-    # Clocks with a zone keep their hour of the day: that is what a table means by it.
-    return cell.replace(tzinfo=UTC).timestamp()
-
-
-def _moment(text: str) -> float | None:
-    if not re.match(r"\d{4}-\d{1,2}-\d{1,2}", text):
-        return None
-    try:
-        return _clock(datetime.fromisoformat(text))
-    except ValueError:
-        return None
-
-
-def _seconds(column: np.ndarray) -> np.ndarray:
-    out = column.astype("datetime64[us]").astype(np.float64) * 1e-6
-    out[np.isnat(column)] = np.nan
-    return out
-
-
-# ---- deciding kinds ------------------------------------------------------------------------------------------------------
-
-
-def _decide(cells: _Cells, wanted: str | None, keep_identifiers: bool, named: bool, notes: list[str]) -> Column | str:
-    """The column, or why it is left out."""
+def _decide(cells: Cells, wanted: str | None, keep_identifiers: bool, named: bool, notes: list[str]) -> Column | str:
+    """Return the column, or the reason why it is left out."""
     if cells.known == 0:
         return "no value"
     if wanted == "categorical":
@@ -706,25 +468,14 @@ def _decide(cells: _Cells, wanted: str | None, keep_identifiers: bool, named: bo
     return _decide_text(cells, keep_identifiers, notes)
 
 
-def _decide_text(cells: _Cells, keep_identifiers: bool, notes: list[str]) -> Column | str:
+def _decide_text(cells: Cells, keep_identifiers: bool, notes: list[str]) -> Column | str:
     if cells.levels is not None:  # declared: booleans and categories
         return _category(cells)
     words = Counter(text for text in cells.values if text is not None)
-    strange = {word for word in words if _parsed(word) is None}
+    strange = {word for word in words if parsed_number(word) is None}
     if _is_numbers(words, strange, cells.known):
-        if strange - _MISSING_NUMBERS:
-            return _category(cells)
-        if strange:
-            notes.append(f"column {cells.name!r}: {_listed(sorted(strange))} among numbers counts as missing.")
-        numbers = _Cells(cells.name, "real", cells.numbers())
-        if (
-            not keep_identifiers
-            and np.all(np.mod(numbers.values[np.isfinite(numbers.values)], 1.0) == 0.0)
-            and _counts_rows(numbers)
-        ):
-            return "identifier"
-        return Column(cells.name, "numeric")
-    if all(_moment(word) is not None for word in words):
+        return _decide_numbers(cells, len(words), strange - MISSING_NUMBERS, strange, keep_identifiers, notes)
+    if all(parsed_time(word) is not None for word in words):
         return _time(cells.name, cells.times())
     if cells.known >= _FEWEST:
         length = sum(len(word) * count for word, count in words.items()) / cells.known
@@ -735,14 +486,35 @@ def _decide_text(cells: _Cells, keep_identifiers: bool, notes: list[str]) -> Col
     return _category(cells)
 
 
+def _decide_numbers(
+    cells: Cells, distinct: int, words: set[str], strange: set[str], keep_identifiers: bool, notes: list[str]
+) -> Column | str:
+    """Decide the kind of a column of which nearly all cells are numbers; `strange` cells are none, and `words` mean something."""
+    if words:
+        if distinct > _FEW_WORDS:
+            row = next(i for i, text in enumerate(cells.values) if text in words)
+            notes.append(
+                f"column {cells.name!r} holds {cells.values[row]!r} in row {row}, and nearly all other cells are numbers: the "
+                "column is taken as categories; correct the cell, or empty it."
+            )
+        return _category(cells)
+    if strange:
+        notes.append(f"column {cells.name!r}: {quoted(sorted(strange))} among numbers counts as missing.")
+    numbers = Cells(cells.name, "real", cells.numbers())
+    whole = np.all(np.mod(numbers.values[np.isfinite(numbers.values)], 1.0) == 0.0)
+    if not keep_identifiers and whole and _counts_rows(numbers):
+        return "identifier"
+    return Column(cells.name, "numeric")
+
+
 def _is_numbers(words: Counter, strange: set[str], known: int) -> bool:
     """Tell whether nearly all cells are numbers."""
     count = sum(words[word] for word in strange)
-    return count < known and (not strange or count <= (1.0 - _NUMBERS_SHARE) * known or strange <= _MISSING_NUMBERS)
+    return count < known and (not strange or count <= (1.0 - _NUMBERS_SHARE) * known or strange <= MISSING_NUMBERS)
 
 
-def _category(cells: _Cells) -> Column | str:
-    """A categorical column, its declared levels behind those that occur."""
+def _category(cells: Cells) -> Column | str:
+    """Return a categorical column, with declared levels that do not occur after those that do."""
     counts = Counter(text for text in cells.texts() if text is not None)
     found = [word for word, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
     rest = [word for word in cells.levels or () if word not in counts]
@@ -751,7 +523,7 @@ def _category(cells: _Cells) -> Column | str:
     return Column(cells.name, "categorical", tuple(found + rest))
 
 
-def _counts_rows(cells: _Cells) -> bool:
+def _counts_rows(cells: Cells) -> bool:
     """Tell whether whole numbers are all distinct and are named as an identifier or count the rows."""
     values = cells.values
     if len(values) < _FEWEST or not np.isfinite(values).all() or len(np.unique(values)) < len(values):
@@ -768,7 +540,7 @@ def _counts_rows(cells: _Cells) -> bool:
 
 
 def _time(name: Any, seconds: np.ndarray) -> Column:
-    """A time with the cycles that it goes through at least twice, and does not always meet at the same place."""
+    """Return a time column with the cycles that it spans at least twice and in which it varies."""
     known = seconds[np.isfinite(seconds)]
     span = float(known.max() - known.min())
     cycles = []
@@ -777,7 +549,3 @@ def _time(name: Any, seconds: np.ndarray) -> Column:
     if span >= 2.0 * _WEEK and len(np.unique(_cycle(known, "weekday"))) > 1:
         cycles.append("weekday")
     return Column(name, "time", origin=float(known.min()), cycles=tuple(cycles))
-
-
-def _listed(names: Iterable[Any]) -> str:
-    return listed([repr(name) for name in names])

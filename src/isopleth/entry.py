@@ -21,7 +21,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
 from isopleth.backend import Backend, frame_names, is_foreign, refuse_gradient, to_backend, to_numpy
-from isopleth.columns import TableColumns, holds_numbers_only, is_table_of_kinds
+from isopleth.cells import holds_numbers_only, in_memory, is_table_of_kinds
+from isopleth.columns import TableColumns
 from isopleth.errors import DataWarning, InputError, listed
 
 _Estimator = TypeVar("_Estimator", bound=BaseEstimator)
@@ -86,6 +87,7 @@ def enter(
     weight_name: str | None = None,
     adding: bool = False,
     missing: bool = False,
+    also: Any = None,
 ) -> Table:
     """Check the rows and weights that a public method receives, and convert them to float64 NumPy arrays.
 
@@ -107,6 +109,8 @@ def enter(
         Whether the rows are added to earlier ones. Then all weights may be 0.
     missing : bool, default=False
         Whether NaN is allowed, as a missing value.
+    also : array-like, tensor or data frame of shape (m, n_features), optional
+        With `reset`, a second table, whose rows count equally when the kinds of the columns are decided.
 
     Returns
     -------
@@ -123,9 +127,11 @@ def enter(
     """
     backend = Backend.of(X, name or "X")
     X = on_host(X, name or "X")
+    if hasattr(X, "__arrow_c_stream__"):  # frames, and streams that can be read only once
+        X = in_memory(X)
     columns = getattr(estimator, "_table_columns", None)
     if reset and _takes_kinds(estimator):
-        columns = _kinds_of(estimator, X)
+        columns = _kinds_of(estimator, X, also)
         estimator.__dict__.pop("_table_columns", None)
         if columns is not None:
             estimator._table_columns = columns
@@ -148,26 +154,28 @@ def _takes_kinds(estimator: BaseEstimator) -> bool:
     return bool(tags.allow_nan and tags.categorical)
 
 
-def _kinds_of(estimator: BaseEstimator, X: Any) -> TableColumns | None:
+def _kinds_of(estimator: BaseEstimator, X: Any, also: Any = None) -> TableColumns | None:
     """Return the kinds of the columns of a fit; None for arrays and for frames of complete numbers."""
+    decided = estimator.__dict__.pop("_decided_columns", None)  # by the options of a command
+    tables = [X] if also is None else [X, also]
     categorical = getattr(estimator, "categorical", None)
     named = [] if categorical is None else [categorical] if isinstance(categorical, str) else list(categorical)
     _refuse_kinds(X, times=True)
     _refuse_names(X)
-    if not named and not is_table_of_kinds(X):
+    if decided is None and not named and not any(map(is_table_of_kinds, tables)):
         return None
     # A frame of numbers is taken as it is; identifiers are looked for where there are words or times too.
-    as_it_is = holds_numbers_only(X)
+    as_it_is = all(map(holds_numbers_only, tables))
     names = frame_names(X)
     if names is not None:  # a frame may be asked for by number too, unless that is a name
         named = [
             names[j] if j not in names and isinstance(j, Integral) and j in range(len(names)) else j for j in named
         ]
-    columns = TableColumns.of(X, categorical=named, keep_identifiers=as_it_is, cycles=False)
-    if columns.left_out:
+    columns = decided or TableColumns.of(X, categorical=named, keep_identifiers=as_it_is, cycles=False, also=also)
+    if columns.left_out and decided is None:
         reasons = listed([f"{str(name)!r} ({why})" for name, why in columns.left_out.items()])
         warnings.warn(f"columns left out: {reasons}.", DataWarning, stacklevel=4)
-    for note in columns.notes:
+    for note in columns.notes if decided is None else ():
         warnings.warn(note, DataWarning, stacklevel=4)
     labels = names if names is not None else range(columns.n_columns)
     estimator._column_labels = [f"column {j}" if names is None else repr(str(j)) for j in labels]
@@ -325,7 +333,7 @@ def on_host(x: Any, name: str) -> Any:
     x : object
         Any argument of a user.
     name : str
-        Its name in messages.
+        Name in messages.
 
     Raises
     ------

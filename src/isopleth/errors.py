@@ -38,7 +38,7 @@ def listed(parts: list[str], most: int = 8) -> str:
 class DataWarning(UserWarning):
     """Warning about data that can be used, but have a property that the user should know.
 
-    The message is made printable, as that of :class:`InputError`.
+    Control characters in the message are escaped, as in :class:`InputError`.
     """
 
     def __init__(self, message: object = "") -> None:

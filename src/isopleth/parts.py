@@ -162,7 +162,7 @@ def part_sums(
     Raises
     ------
     InputError
-        From the check, or from `add` with the place before its sentence.
+        If the check or `add` fails; the message begins with the place.
     """
     checked, counted = check_part(rows, weights, labels, place, what)
     try:

@@ -42,12 +42,13 @@ def test_the_verdict_and_the_columns(files):
     result = run(*files, "--permutations", 99)
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
-    assert lines[0] == "60 and 40 rows, 3 columns (age, income, height)"
+    assert lines[0] == "60 and 40 rows, 3 columns (age, income, height): 3 numbers"
     assert lines[1] == "p-value 0.01 (99 permutations): the samples differ"
-    assert lines[2].startswith("squared L2 distance of the densities: ")
-    assert lines[5].endswith("income *")
+    separation = two_sample_test(A, B, n_permutations=99, random_state=0).separation()
+    assert lines[2] == "A" + str(separation)[1:]
+    assert lines[5].split()[3:5] == ["income", "*"]
+    assert f"median: {np.median(A[:, 1]):.4g} -> {np.median(B[:, 1]):.4g};  spread: " in lines[5]
     assert "*" not in lines[6]
-    assert f"{np.median(B[:, 1]):.4g}" in lines[5].split()
 
 
 def test_columns_are_matched_by_name(files, tmp_path):
@@ -106,11 +107,11 @@ def test_chosen_columns_and_arrays(files, tmp_path):
     assert "1 column (height)" in run(*files, "--columns", "height", "--permutations", 9).stdout
 
 
-def test_single_rows_have_no_interval(tmp_path):
+def test_single_rows_have_no_accuracy(tmp_path):
     files = write(tmp_path / "a.csv", A[:1], "p,q,r"), write(tmp_path / "b.csv", B, "p,q,r")
     result = run(*files, "--permutations", 9)
     assert result.exit_code == 0, result.output
-    assert "squared L2" not in result.stdout
+    assert "accuracy" not in result.stdout
 
 
 def test_a_table_does_not_differ_from_itself(files):
@@ -135,5 +136,84 @@ def test_wrong_input_is_one_line(files, tmp_path):
     assert "has 3 columns" in refused(files[0], tmp_path / "d.npy")
     assert "does not exist" in refused(files[0], tmp_path / "none.csv")
     assert "same file" in refused(*files, "--out", files[0])
-    broken = write(tmp_path / "e.csv", np.where(B > 3, np.nan, B), "age,income,height")
-    assert "NaN" in refused(files[0], broken)
+    broken = write(tmp_path / "e.csv", np.where(B > 3, np.inf, B), "age,income,height")
+    assert "inf" in refused(files[0], broken)
+    assert "names the groups 'age' too" in refused(*files, "--columns", "age,income", "--groups", "age")
+    assert "no column 'patient'" in refused(*files, "--groups", "patient")
+
+
+HEADER = "order_no,day,colour,temperature,open\n"
+
+
+def mixed_rows(n, seed, red=0.2, gap=0.05, first="2024-01-01"):
+    rng = np.random.default_rng(seed)
+    days = np.datetime64(first) + rng.integers(0, 100, n)
+    colours = rng.choice(["red", "blue", "green"], n, p=[red, 0.8 - red, 0.2])
+    values = [
+        "" if lost else f"{value:.2f}"
+        for value, lost in zip(rng.normal(20.0, 2.0, n), rng.random(n) < gap, strict=True)
+    ]
+    cells = zip(np.arange(n).astype(str), days.astype(str), colours, values, rng.choice(["yes", "no"], n), strict=True)
+    return HEADER + "".join(",".join(row) + "\n" for row in cells)
+
+
+@pytest.fixture
+def mixed(tmp_path):
+    path = tmp_path / "mixed.csv"
+    path.write_text(mixed_rows(300, 0))
+    return path
+
+
+def test_words_times_gaps_and_identifiers(mixed, tmp_path):
+    other = tmp_path / "other.csv"
+    other.write_text(mixed_rows(250, 1, red=0.45, gap=0.3, first="2024-03-01"))
+    result = run(mixed, other, "--out", tmp_path / "rows.csv")
+    assert result.exit_code == 0, result.output
+    summary = "1 number, 2 categories, 1 time; left out: order_no (identifier)"
+    assert result.stderr == f"isopleth: 550 rows: {summary}\n"
+    lines = result.stdout.splitlines()
+    assert lines[0] == f"300 and 250 rows, 4 columns (day, colour, temperature, open): {summary}"
+    assert lines[1] == "p-value 0.001 (999 permutations): the samples differ"
+    assert lines[2].startswith("A row can be assigned to its sample with an accuracy of ")
+    table = {line.split("%")[1].split()[0]: line for line in lines[5:9]}
+    assert "day *" in table["day"]
+    assert "median: 2024-02-" in table["day"]
+    assert "share of 'red': 20.3 % -> 49.2 %" in table["colour"]
+    assert "; missing: " in table["temperature"]
+    assert "open *" not in table["open"]
+    with open(tmp_path / "rows.csv", newline="") as rows:
+        assert len(list(csv.DictReader(rows))) == 550
+
+
+def test_gaps_may_be_ignored_and_columns_come_in_any_order(mixed, tmp_path):
+    other, turned = tmp_path / "other.csv", tmp_path / "turned.csv"
+    other.write_text(mixed_rows(250, 1, gap=0.5))
+    rows = [line.split(",") for line in other.read_text().splitlines()]
+    turned.write_text("".join(",".join(row[::-1]) + "\n" for row in rows))
+    found = run(mixed, other).stdout
+    assert "the samples differ" in found
+    assert run(mixed, turned).stdout == found
+    assert "no difference is shown" in run(mixed, other, "--ignore-missing").stdout
+    assert "no difference is shown" in run(mixed, other, "--exclude", "temperature").stdout
+
+
+def test_a_picture_of_words_and_gaps(mixed, tmp_path):
+    pytest.importorskip("matplotlib")
+    other = tmp_path / "other.csv"
+    other.write_text(mixed_rows(250, 1, red=0.6, gap=0.6))
+    assert run(mixed, other, "--permutations", 99, "--plot", tmp_path / "picture.svg").exit_code == 0
+    assert "colour" in (tmp_path / "picture.svg").read_text()
+
+
+def test_rows_of_a_group_belong_together(tmp_path):
+    rng = np.random.default_rng(2)
+    paths = []
+    for name in "ab":
+        level = np.repeat(rng.normal(size=8), 10)
+        rows = zip(np.repeat([f"{name}{k}" for k in range(8)], 10), level + 0.1 * rng.normal(size=80), strict=True)
+        paths.append(tmp_path / f"{name}.csv")
+        paths[-1].write_text("patient,value\n" + "".join(f"{patient},{value}\n" for patient, value in rows))
+    assert "the samples differ" in run(*paths, "--columns", "value").stdout
+    result = run(*paths, "--groups", "patient")
+    assert "no difference is shown" in result.stdout
+    assert "1 column (value)" in result.stdout

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from isopleth import SOSREP, NystromKEF, Search
 from isopleth.cli.program import program
-from isopleth.distributed import checkpoint as checkpoints
+from isopleth.distributed import files as checkpoints
 from isopleth.io import load
 
 X = np.random.default_rng(0).normal(size=(600, 3))
@@ -94,12 +94,12 @@ def test_a_score_of_many_columns_takes_fewer_landmarks(tmp_path):
 def test_refusals_and_warnings_name_what_the_command_has(tmp_path):
     file, out = tmp_path / "table.npy", tmp_path / "m"
     np.save(file, np.random.default_rng(0).normal(size=(400, 20)) * ([1.0] * 19 + [100.0]))
-    told = refused(file, "--out", out, "--kind", "score", "--size", 300)
-    assert "use --size 218 or less, or fewer --columns." in told
+    message = refused(file, "--out", out, "--kind", "score", "--size", 300)
+    assert "use --size 218 or less, or fewer --columns." in message
     result = run(file, "--out", out, "--kind", "score", "--size", 10)
     assert result.exit_code == 0
     assert "standardise the columns first." in result.stderr
-    for text in (told, result.stderr):
+    for text in (message, result.stderr):
         assert not any(word in text for word in ("memory_limit", "regularizer", "length_scale", "landmarks"))
 
 
@@ -159,7 +159,7 @@ def test_resume_without_anything_to_go_on_with_begins(tmp_path, file):
 
 
 def test_a_fit_that_is_killed_goes_on_and_gives_the_same_bytes(tmp_path, file):
-    """By a signal that nothing catches, in the middle of writing."""
+    """The signal cannot be caught and comes in the middle of writing."""
     assert run(file, "--out", tmp_path / "whole", "--size", 20, "--chunk-rows", 100).exit_code == 0
     out, kept = tmp_path / "m", tmp_path / "m.partial"
     killing = (

@@ -27,6 +27,7 @@ from isopleth.tasks.drift import calibration as drift_calibration
 RNG = np.random.default_rng(0)
 REFERENCE = RNG.normal(size=(200, 2))
 STREAM = np.concatenate([RNG.normal(size=(150, 2)), RNG.normal(3.0, size=(150, 2))])
+ALARMED = 3
 COMMON = ("--window", 20, "--run-length", 400)
 
 
@@ -69,7 +70,7 @@ def refused(*arguments, rows):
 
 def test_alarms_are_those_of_the_library(reference):
     result = run("--reference", reference, *COMMON, "--json", rows=text(STREAM))
-    assert (result.exit_code, result.stderr) == (0, "")
+    assert (result.exit_code, result.stderr) == (ALARMED, "")
     found = alarms_of(result.stdout)
     assert [alarm["row"] for alarm in found] == expected_rows()
     assert found
@@ -83,7 +84,8 @@ def test_text_for_people(reference):
     lines = result.stdout.splitlines()
     row = expected_rows()[0]
     assert lines[0].startswith(f"row {row}: rows {row - 19} to {row} differ from the reference (distance ")
-    assert lines[-1] == f"300 rows, {len(lines) - 1} alarms"
+    assert re.fullmatch(r"    a: median: -?0\.\S+ -> [1-4]\.\S+; spread: \S+ -> \S+", lines[1])
+    assert lines[-1] == f"300 rows, {len(expected_rows())} alarms"
 
 
 @pytest.mark.parametrize(
@@ -101,7 +103,7 @@ def test_text_for_people(reference):
 )
 def test_how_rows_may_be_written(reference, rows):
     result = run("--reference", reference, *COMMON, "--json", rows=rows)
-    assert (result.exit_code, result.stderr) == (0, "")
+    assert (result.exit_code, result.stderr) == (ALARMED, "")
     assert [alarm["row"] for alarm in alarms_of(result.stdout)] == expected_rows()
 
 
@@ -141,7 +143,7 @@ def test_a_second_run_on_one_state_is_refused_until_the_first_is_gone(reference,
         link.symlink_to(state)
         assert "another run" in refused("--reference", reference, *COMMON, "--state", link, rows="")
         os.kill(process.pid, signal.SIGKILL)
-    assert run(*alone, rows=text(STREAM)).exit_code == 0
+    assert run(*alone, rows=text(STREAM)).exit_code == ALARMED
     refused(*alone, rows="a,b\n1,no\n")  # a run that fails gives its lock back too
     assert run(*alone, rows="").exit_code == 0
     assert not list(tmp_path.glob(".isopleth-*"))
@@ -208,7 +210,7 @@ def test_a_stream_in_parts_goes_on_where_it_was(reference, tmp_path):
     found = []
     for part in (STREAM[:170], STREAM[170:171], STREAM[171:]):
         result = run("--reference", reference, *COMMON, "--json", "--state", state, rows=text(part))
-        assert result.exit_code == 0
+        assert result.exit_code == (ALARMED if alarms_of(result.stdout) else 0)
         found += alarms_of(result.stdout)
     assert [alarm["row"] for alarm in found] == expected_rows()
     assert load(state).state_.rows == 300
@@ -233,8 +235,8 @@ def test_replay_skips_what_is_counted(reference, tmp_path):
 
 def test_rows_before_a_bad_line_are_taken_in(reference, tmp_path):
     state = tmp_path / "state"
-    words = refused("--reference", reference, *COMMON, "--state", state, rows=text(STREAM[:5]) + "nan,1\n" + "2,3\n")
-    assert "line 7: 'nan' in column 'a' is no finite number" in words
+    words = refused("--reference", reference, *COMMON, "--state", state, rows=text(STREAM[:5]) + "inf,1\n" + "2,3\n")
+    assert "line 7: 'inf' in column 'a' is no finite number" in words
     assert load(state).state_.rows == 5
 
 
@@ -260,7 +262,7 @@ def test_refusals(reference, tmp_path):
     state = tmp_path / "state"
     assert "fewer than the window of 300" in refused("--reference", reference, "--window", 300, rows="")
     assert "--replay skips" in refused("--reference", reference, "--replay", rows="")
-    assert run("--reference", reference, *COMMON, "--state", state, rows=text(STREAM)).exit_code == 0
+    assert run("--reference", reference, *COMMON, "--state", state, rows=text(STREAM)).exit_code == ALARMED
     assert "made with --window 20 --run-length 400" in refused("--reference", reference, "--state", state, rows="")
     other = tmp_path / "other.csv"
     np.savetxt(other, REFERENCE + 1.0, delimiter=",", header="a,b", comments="")
@@ -278,7 +280,7 @@ def start(reference, state, out):
 
 
 def send(process, content, *, to_the_end):
-    """The stream in small pieces; only the last run is told that it ends."""
+    """The stream in small pieces; only the last run reads its end."""
     with suppress(BrokenPipeError):
         for begin in range(0, len(content), 700):
             process.stdin.write(content[begin : begin + 700])
@@ -316,7 +318,7 @@ def test_killed_at_any_moment_it_gives_the_answers_of_an_unbroken_run(tmp_path, 
             sender = threading.Thread(target=send, args=(process, text(rows).encode()), kwargs={"to_the_end": last})
             sender.start()
             if last:
-                assert process.wait(timeout=120) == 0
+                assert process.wait(timeout=120) in (0, ALARMED)
             else:
                 kill_at_some_moment(process, state, rng)
             sender.join()
@@ -326,3 +328,113 @@ def test_killed_at_any_moment_it_gives_the_answers_of_an_unbroken_run(tmp_path, 
     assert list(dict.fromkeys(lines)) == whole.splitlines()
     assert load(state).state_.rows == length
     assert len(whole.splitlines()) > 5
+
+
+MIXED = "day,colour,temperature,open\n"
+
+
+def mixed_rows(n, seed, red=0.2, gap=0.0):
+    rng = np.random.default_rng(seed)
+    days = [
+        f"2024-{month:02}-{day:02}" for month, day in zip(rng.integers(1, 13, n), rng.integers(1, 29, n), strict=True)
+    ]
+    colours = rng.choice(["red", "blue", "green"], n, p=[red, 0.8 - red, 0.2])
+    values = [
+        "" if lost else f"{value:.2f}"
+        for value, lost in zip(rng.normal(20.0, 2.0, n), rng.random(n) < gap, strict=True)
+    ]
+    flags = rng.choice(["true", "false"], n)
+    return "".join(f"{','.join(cells)}\n" for cells in zip(days, colours, values, flags, strict=True))
+
+
+@pytest.fixture
+def mixed_reference(tmp_path):
+    path = tmp_path / "mixed.csv"
+    path.write_text(MIXED + mixed_rows(400, 0, gap=0.05))
+    return path
+
+
+@pytest.mark.parametrize("change", [{"red": 0.75}, {"gap": 0.8}], ids=["words", "gaps"])
+def test_words_times_and_gaps(mixed_reference, tmp_path, change):
+    alone = (
+        "--reference",
+        mixed_reference,
+        "--window",
+        40,
+        "--run-length",
+        4000,
+        "--state",
+        tmp_path / "state",
+        "--json",
+    )
+    quiet = run(*alone, rows=MIXED + mixed_rows(60, 1, gap=0.05))
+    assert quiet.exit_code == 0, quiet.output
+    assert "400 rows: 1 number, 2 categories, 1 time" in quiet.stderr
+    result = run(*alone, rows=MIXED + mixed_rows(100, 2, **change))
+    assert result.exit_code == ALARMED
+    changes = alarms_of(result.stdout)[0]["changes"]
+    if "red" in change:
+        assert changes["colour"].startswith("share of ")
+        assert "share of 'red': 19.2 % -> " in changes["colour"]
+    else:
+        assert "; missing: " in changes["temperature"]
+        ignoring = run(*alone[:-3], "--json", "--ignore-missing", rows=MIXED + mixed_rows(100, 2, **change))
+        assert (ignoring.exit_code, ignoring.stdout) == (0, "")
+    assert "--ignore-missing" not in quiet.stderr
+    assert "give the same ones" in run(*alone, "--ignore-missing", rows="").stderr
+
+
+def test_new_words_and_cells_that_are_no_times(mixed_reference):
+    common = ("--reference", mixed_reference, "--window", 40, "--run-length", 4000)
+    result = run(*common, rows=MIXED + "2024-02-03,purple,20.1,TRUE\n02.03.2024,red,NA,False\n")
+    assert result.exit_code == 0, result.output
+    assert "'colour' (1)" in result.stderr
+    assert result.stdout == "2 rows, 0 alarms\n"
+    wrong = run(*common, rows=MIXED + "2024-02-03,red,20.1,true\nmorning,red,1,false\n").stderr
+    assert "standard input, line 3: 'morning' in column 'day' is no time such as 2024-01-31 12:00; leave" in wrong
+
+
+def test_a_missing_cell_is_a_row_unlike_all_others(reference):
+    assert run("--reference", reference, *COMMON, rows="a,b\n" + "0.1,\n" * 25).exit_code == ALARMED
+    assert run("--reference", reference, *COMMON, rows="a,b\n" + "0.1,\n" * 2).exit_code == 0
+
+
+def metrics_of(path):
+    """The values by their names, each of which has a line of help and one of its type before it."""
+    lines, found, known = path.read_text().splitlines(), {}, set()
+    for line in lines:
+        if line.startswith("# "):
+            known.add(line.split()[2])
+            continue
+        name, value = line.rsplit(" ", 1)
+        assert name.split("{")[0] in known
+        found[name.removeprefix("isopleth_monitor_")] = float(value)
+    return found
+
+
+def test_metrics_are_written_for_prometheus(reference, tmp_path):
+    path = tmp_path / "isopleth.prom"
+    alone = ("--reference", reference, *COMMON, "--metrics", path)
+    assert run(*alone, rows=text(STREAM[:10])).exit_code == 0
+    found = metrics_of(path)
+    assert (found["rows_total"], found["alarms_total"], found["last_alarm_row"]) == (10, 0, 0)
+    assert np.isnan(found["statistic"])
+    before = time.time()
+    assert run(*alone, rows=text(STREAM)).exit_code == ALARMED
+    found = metrics_of(path)
+    assert (found["rows_total"], found["alarms_total"]) == (300, len(expected_rows()))
+    assert found["last_alarm_row"] == expected_rows()[-1]
+    assert before <= found["last_alarm_timestamp_seconds"] <= time.time()
+    assert found["threshold"] > 0.0
+    assert {name for name in found if name.startswith("column_share")} == {
+        f'column_share{{column="{c}"}}' for c in "ab"
+    }
+    assert not [other for other in tmp_path.iterdir() if other.name.endswith(".tmp")]
+    assert "does not exist" in refused(*alone[:-1], tmp_path / "no" / "file", rows="")
+
+
+def test_names_of_columns_are_written_as_prometheus_reads_them(tmp_path):
+    path = tmp_path / "odd.csv"
+    path.write_text(text(REFERENCE, header='"a ""x"" \\ y",b\n'))
+    run("--reference", path, *COMMON, "--metrics", tmp_path / "m", rows=text(STREAM, header='"a ""x"" \\ y",b\n'))
+    assert 'isopleth_monitor_column_share{column="a \\"x\\" \\\\ y"} ' in (tmp_path / "m").read_text()

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isopleth.cli.numbers import ColumnNumbers, p_value, significant
-from isopleth.cli.text import aligned
+from isopleth.cli.text import ColumnNumbers, aligned, p_value, significant
 
 
 @pytest.mark.parametrize("step", [1.0, 1e-3, 1e-7, 1e-12])

@@ -52,7 +52,7 @@ def test_shares_are_those_of_the_estimator_whatever_the_order_of_the_columns(tra
     assert result.stderr == ""
     expected = ClassPriorEstimator(random_state=0).fit(X, Y).estimate(NEW)
     lines = result.stdout.splitlines()
-    assert lines[0] == "80 rows without labels, 60 with; 3 columns"
+    assert lines[0] == "80 rows without labels, 60 with; 3 columns: 3 numbers"
     assert lines[2].split() == ["share", "95%", "interval", "class"]
     assert lines[3].split() == [
         f"{expected.priors[0]:.3f}",
@@ -140,9 +140,13 @@ class TestRefusals:
     def test_words_besides_the_target(self, train, test):
         head, *rows = train.read_text().splitlines()
         train.write_text("\n".join([f"name,{head}", *(f"{'xy'[i % 2]},{row}" for i, row in enumerate(rows))]) + "\n")
-        message = refused(train, test, "--target", "kind")
-        assert "no numbers in column 'name'; leave it out with --exclude name." in message
+        assert "test.csv lacks 'name' of the model's columns" in run(train, test, "--target", "kind").stderr
         assert run(train, test, "--target", "kind", "--exclude", "name").exit_code == 0
+        head, *rows = test.read_text().splitlines()
+        test.write_text("\n".join([f"{head},name", *(f"{row},{'xy'[i % 2]}" for i, row in enumerate(rows))]) + "\n")
+        result = run(train, test, "--target", "kind")
+        assert result.exit_code == 0, result.output
+        assert ": 3 numbers, 1 category" in result.stdout.splitlines()[0]
 
     def test_one_class(self, train, test):
         train.write_text(train.read_text().replace(",bad,", ",good,"))
@@ -160,3 +164,29 @@ class TestRefusals:
 
     def test_files_that_would_be_overwritten(self, train, test):
         assert "is the same file as TEST" in refused(train, test, "--target", "kind", "--out", test)
+
+
+class TestMixedTables:
+    def write(self, path, n, ill, seed, *, named=True):
+        rng = np.random.default_rng(seed)
+        sick = np.arange(n) < ill * n
+        fever = np.where(rng.random(n) < np.where(sick, 0.9, 0.1), "true", "false")
+        colour = np.where(rng.random(n) < np.where(sick, 0.8, 0.2), "red", "blue")
+        value = [f"{v:.2f}" if known else "" for v, known in zip(rng.normal(size=n), rng.random(n) > 0.2, strict=True)]
+        day = [f"2024-01-{k:02}" for k in rng.integers(1, 29, n)]
+        rows = zip(np.where(sick, "ill", "well"), fever, colour, value, day, strict=True)
+        skip = 0 if named else 1
+        lines = [["kind", "fever", "colour", "value", "day"][skip:], *(row[skip:] for row in rows)]
+        path.write_text("".join(",".join(line) + "\n" for line in lines))
+        return path
+
+    def test_words_truth_values_times_and_gaps(self, tmp_path):
+        train = self.write(tmp_path / "train.csv", 300, 0.5, 0)
+        test = self.write(tmp_path / "test.csv", 500, 0.2, 1, named=False)
+        for more in ([], ["--ignore-missing"]):
+            result = run(train, test, "--target", "kind", *more)
+            assert result.exit_code == 0, result.output
+            lines = result.stdout.splitlines()
+            assert lines[0] == ("500 rows without labels, 300 with; 4 columns: 1 number, 2 categories, 1 time")
+            shares = {line.split()[-1]: float(line.split()[0]) for line in lines[3:5]}
+            assert abs(shares["ill"] - 0.2) < 0.08

@@ -50,6 +50,7 @@ MISSING = {
     "fit": ["none.csv", "--out", "m"],
     "monitor": ["--reference", "none.csv"],
     "prior": ["none.csv", "none.csv", "--target", "x"],
+    "sample": ["none.csv", "-n", "5", "--out", "o.csv"],
     "score": ["none", "none.csv", "--out", "o.csv"],
 }
 
@@ -96,16 +97,15 @@ def refused(*arguments) -> str:
 def test_messages_name_the_options_of_the_command(tmp_path):
     file = tmp_path / "t.csv"
     file.write_text('a,"b,c",word\n1,y,x\n2,x,y\n')
-    assert refused("anomalies", file).endswith('leave them out with --exclude "b,c",word.\n')
     assert refused("changes", file).endswith('leave them out with --exclude "b,c",word.\n')
     assert "(--column);" in refused("changes", file, "--column", "z")
     file.write_text("a,b\n1,nan\n2,3\n")
-    assert refused("anomalies", file).endswith("or choose other columns with --columns.\n")
+    assert refused("changes", file).endswith("or choose other columns with --column.\n")
     names = [f"c{j}" for j in range(20)]
     file.write_text(
         "\n".join([",".join([*names, "number"]), ",".join(["x"] * 20 + ["1"]), ",".join(["y"] * 20 + ["2"])])
     )
-    assert refused("anomalies", file).endswith("--exclude c0,c1,c2,c3,c4,c5,c6,c7,c8,c9,c10,c11,....\n")
+    assert refused("changes", file).endswith("--exclude c0,c1,c2,c3,c4,c5,c6,c7,c8,c9,c10,c11,....\n")
 
 
 def test_warnings_name_the_options_of_the_command(tmp_path):

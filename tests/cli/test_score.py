@@ -46,7 +46,7 @@ def file(tmp_path):
 
 @pytest.fixture
 def model(tmp_path):
-    """Of two columns by the names a and c."""
+    """A model of two columns with the names a and c."""
     save(named(KDE(length_scale=0.5).fit(X[:, [1, 0]]), "a", "c"), tmp_path / "model")
     return tmp_path / "model"
 
@@ -219,7 +219,7 @@ def test_what_an_interrupted_run_has_left_is_not_written_over(tmp_path, file, mo
 
 
 def test_a_run_that_is_killed_goes_on_and_gives_the_same_bytes(tmp_path, file, model):
-    """By a signal that nothing catches, in the middle of writing."""
+    """The signal cannot be caught and comes in the middle of writing."""
     out, partial = tmp_path / "r.csv", tmp_path / "r.csv.partial"
     killing = (
         "import os, signal\n"

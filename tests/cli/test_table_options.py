@@ -1,4 +1,4 @@
-"""Which columns of a file the commands use, and what they say of it."""
+"""Columns of a file that the commands use, and their messages about them."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def test_columns_said_to_identify_rows_are_left_out(file, tmp_path):
 
 
 def test_words_are_refused_with_the_way_out(file):
-    result = run("anomalies", file)
+    result = run("changes", file)
     assert result.exit_code == 2
     assert result.stderr.endswith("no numbers in column 'word'; leave it out with --exclude word.\n")
 
 
 def test_numbers_said_to_be_categories_are_refused_too(file):
-    result = run("anomalies", file, "--exclude", "word", "--categorical", "a")
+    result = run("changes", file, "--exclude", "word", "--categorical", "a")
     assert result.stderr.endswith("no numbers in column 'a'; leave it out with --exclude a.\n")
 
 
@@ -99,15 +99,18 @@ def test_missing_words_and_decimal_commas(tmp_path):
     result = fine("anomalies", path, "--out", tmp_path / "o.csv")
     assert "the comma is taken as the decimal sign" in result.stderr
     path.write_text(path.read_text() + "-99;1,5\n")
-    result = run("anomalies", path, "--missing", "-99,NA")
+    result = run("changes", path, "--missing", "-99,NA")
     assert result.exit_code == 2
     assert "empty, NaN or infinite cells in 'a' (line 62)" in result.stderr
+    assert "61 rows: 2 numbers; 1 missing cell of a" in fine("anomalies", path, "--missing", "-99,NA").stderr
 
 
 def test_a_word_among_numbers_is_named_with_its_line(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b\n" + "".join(f"{a},{b}\n" for a, b in X.tolist()) + "1,oops\n")
-    assert "line 62: 'oops' in the numeric column 'b' is not a number" in run("anomalies", path).stderr
+    refused = run("anomalies", path).stderr
+    assert "column 'b' holds 'oops' at line 62, and nearly all other cells are numbers" in refused
+    assert "--missing oops" in refused
 
 
 def test_compressed_files_and_standard_input_give_the_same(file, tmp_path, monkeypatch):
@@ -128,4 +131,4 @@ def test_compressed_files_and_standard_input_give_the_same(file, tmp_path, monke
 def test_booleans_are_numbers(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b\n" + "".join(f"{a},{b > 0}\n" for a, b in X.tolist()))
-    assert fine("anomalies", path).stderr == ""
+    assert fine("fit", path, "--out", tmp_path / "m.model").stderr == ""

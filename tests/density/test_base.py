@@ -1,4 +1,4 @@
-"""What SOSREP and KDE share: the Hyvarinen loss, searches, scikit-learn's grids, plots, refusals."""
+"""Common parts of SOSREP and KDE: the Hyvarinen loss, searches, scikit-learn's grids, plots, refusals."""
 
 import pickle
 
@@ -168,7 +168,7 @@ def test_a_search_for_the_length_scale(kind, criterion, tmp_path):
 
 
 def test_the_losses_of_a_search_are_those_of_the_estimator():
-    """With one hold-out, the loss of a scale is that of a fit to the other rows."""
+    """The loss of a scale with one hold-out is that of a fit to the other rows."""
     from isopleth.rows import distinct_rows, held_out_parts
 
     X, _, _ = distinct_rows(mixture(80, 2), np.ones(80))

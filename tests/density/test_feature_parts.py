@@ -24,8 +24,8 @@ def model(**options):
 
 def close(one, other):
     assert (np.isfinite(one) == np.isfinite(other)).all()
-    told = np.isfinite(one)
-    np.testing.assert_allclose(one[told], other[told], rtol=1e-10, atol=1e-10)
+    known = np.isfinite(one)
+    np.testing.assert_allclose(one[known], other[known], rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -60,7 +60,7 @@ def test_it_tends_to_the_exact_fit(kernel, d):
 
 @pytest.mark.parametrize("kernel", ["gaussian", pytest.param("matern52", marks=pytest.mark.slow), "sdo"])
 def test_the_normaliser_by_quadrature(kernel):
-    """That of the mean over draws of wave vectors: a sum of waves itself has no integral."""
+    """The normaliser is that of the mean over draws of wave vectors, because a sum of waves has no integral."""
     X = rows(40, 1)
     fits = [model(kernel=kernel, random_state=seed).fit(X) for seed in range(20)]
     exact = SOSREP(kernel, length_scale=0.8).fit(X)
@@ -173,8 +173,8 @@ def test_the_error_is_that_of_log_densities_against_the_exact_fit(kernel):
     X = np.vstack([rows(100), 6.0 + rows(3, 2, 1)])
     fitted = model(kernel=kernel, length_scale=1.0).fit(X)
     mine, exact = fitted.score_samples(X), SOSREP(kernel, length_scale=1.0).fit(X).score_samples(X)
-    told = np.isfinite(mine)
-    assert fitted.approximation_error_ == pytest.approx(np.sqrt(np.mean((mine - exact)[told] ** 2)), rel=1e-4)
+    known = np.isfinite(mine)
+    assert fitted.approximation_error_ == pytest.approx(np.sqrt(np.mean((mine - exact)[known] ** 2)), rel=1e-4)
 
 
 def test_many_rows_are_compared_on_some_of_them(monkeypatch):

@@ -42,7 +42,7 @@ def test_the_continued_logarithm_is_smooth_rising_and_concave():
         np.testing.assert_allclose(here, there, rtol=1e-9)  # value, slope and curvature meet
 
 
-@pytest.mark.parametrize("scale", [1.0, 0.05])  # all rows told, and some of them not
+@pytest.mark.parametrize("scale", [1.0, 0.05])  # all rows known, and some of them not
 def test_gradient_and_curvature_by_differences(scale):
     features = draw(12)
     z, v = rows(50), np.random.default_rng(3).uniform(size=50)
@@ -98,7 +98,7 @@ def test_counts():
     assert found.share_below == pytest.approx(np.mean(f[:150] <= features.noise))
 
 
-@pytest.mark.parametrize("spread", [0.5, 3.0])  # all rows told, and some not
+@pytest.mark.parametrize("spread", [0.5, 3.0])  # all rows known, and some not
 def test_newton_finds_the_minimum(spread):
     features, z = draw(16), spread * rows(200)
     solution = newton(lambda w: sums(features, w, z), np.zeros(16), tol=1e-10)

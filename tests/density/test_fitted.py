@@ -90,7 +90,7 @@ def test_hyvarinen_terms_where_the_sum_underflows(kind, name):
 @pytest.mark.parametrize("name", UNDERFLOWING)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_the_log_domain_joins_the_plain_one(name, dtype):
-    """On either side of the threshold neighbours agree, to the digits of a slow sum in logarithms."""
+    """Neighbours on both sides of the threshold agree with a slow sum in logarithms."""
     rng = np.random.default_rng(0)
     centers, alpha = rng.normal(size=(12, 2)), rng.uniform(0.1, 1.0, size=12)
     f = KernelExpansion(KERNELS[name].bind(2), centers.astype(dtype), alpha.astype(dtype))

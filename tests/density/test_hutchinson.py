@@ -17,7 +17,7 @@ def bowl(x: np.ndarray) -> np.ndarray:
 
 
 def exact_bowl(x: np.ndarray) -> float:
-    """Its loss, differentiated by hand."""
+    """The loss of the bowl, differentiated by hand."""
     d, s, u = x.shape[1], (x**2).sum(axis=1), x[:, 0] * x[:, -1]
     gradient = -x * (1.0 + 0.2 * s[:, None])
     gradient[:, 0] += x[:, -1] * np.cos(u)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -390,3 +391,18 @@ def test_the_choice_is_near_the_oracle(estimator: Any, d: int) -> None:
     # The divergence from the density that the rows come from, against the least of the grid and the middle of it.
     assert (chosen < 2.0 * best).all()
     assert typical > 4.0 * best
+
+
+@pytest.mark.parametrize("criterion", ["hyvarinen", "likelihood", "stable_minimum"])
+@pytest.mark.parametrize("estimator", [SOSREP(), KDE(), SOSREP(kernel="sdo")], ids=repr)
+def test_the_number_of_threads_changes_no_bit_of_a_search(criterion: str, estimator: Any) -> None:
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    search = Search(criterion, grid=np.geomspace(0.25, 4.0, 9))
+    paths = []
+    for n_jobs in (1, 3):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            paths.append(clone(estimator).set_params(length_scale=search, n_jobs=n_jobs).fit(X).search_path_)
+    np.testing.assert_array_equal(paths[0].losses, paths[1].losses)
+    np.testing.assert_array_equal(paths[0].standard_errors, paths[1].standard_errors)
+    assert paths[0].best_index == paths[1].best_index

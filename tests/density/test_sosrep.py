@@ -178,11 +178,6 @@ def test_sampling_has_the_density_of_the_model():
     assert tight.sample(500, random_state=0).mean() == pytest.approx(S.mean(), abs=0.3)
 
 
-def test_other_kernels_refuse_to_sample():
-    with pytest.raises(NotImplementedError, match="gaussian"):
-        SOSREP(kernel="laplacian").fit(mixture(20, 2)).sample()
-
-
 @pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
 def test_level_sets_hold_their_mass_of_fresh_rows(kernel):
     train, fresh = mixture(800, 2), mixture(20_000, 2, seed=9)

@@ -10,7 +10,7 @@ def squared_distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def psi(x: np.ndarray, centers: np.ndarray, sigma: float) -> np.ndarray:
-    """Of shape (n, b)."""
+    """Return the functions, of shape (n, b)."""
     return np.exp(-squared_distances(x, centers) / (2.0 * sigma**2))
 
 
@@ -19,7 +19,7 @@ def volume(dim: int, sigma: float) -> float:
 
 
 def gram(centers: np.ndarray, sigma: float) -> np.ndarray:
-    """With its factor."""
+    """Return the inner products with their factor."""
     return volume(centers.shape[1], sigma) * np.exp(-squared_distances(centers, centers) / (4.0 * sigma**2))
 
 

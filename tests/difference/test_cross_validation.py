@@ -9,6 +9,7 @@ from lsdd_cases import GRID, POINT, two
 
 from isopleth import LSDD
 from isopleth.difference import DifferenceSearchPath
+from isopleth.difference.cross_validation import LEAST_ALPHA
 
 
 @pytest.fixture(scope="module")
@@ -16,11 +17,14 @@ def points():
     return np.random.default_rng(9).normal(size=(25, 2))
 
 
-def test_folds_are_the_fits_to_their_training_rows():
+@pytest.mark.parametrize(
+    "alpha", [0.3, LEAST_ALPHA]
+)  # the least ridge whose cross-fitted estimate leaves out own draws
+def test_folds_are_the_fits_to_their_training_rows(alpha):
     x, y = two()
     labels = (np.arange(40) % 4, np.arange(30) % 4)
-    difference = LSDD(**{**POINT, "cv": labels}).fit(x, y)
-    ridge = 0.3 * oracle.volume(2, 0.7)
+    difference = LSDD(**{**POINT, "alpha": alpha, "cv": labels}).fit(x, y)
+    ridge = alpha * oracle.volume(2, 0.7)
     losses, estimates = [], []
     for t in range(4):
         train, test = (x[labels[0] != t], y[labels[1] != t]), (x[labels[0] == t], y[labels[1] == t])

@@ -30,8 +30,8 @@ ESTIMATORS = {
     "KLIEP": KLIEP(length_scale=[[0.5], [1.0]], centers=20, random_state=0),
     "KDE": KDEDifference(length_scale=0.7),
 }
+# The norm of the kernel's space is singular up to the 1e-8 that is added, so its solutions have few digits.
 TOLERANCE = {"rkhs": 1e-6}
-"""The norm of the kernel's space is singular up to the 1e-8 that is added: its solutions hold no more digits than these."""
 
 
 @pytest.fixture(scope="module", params=DEVICES)
@@ -60,7 +60,7 @@ def fitted(send):
 
 
 def same(tensor, array, name="", device="cpu"):
-    """Whether a tensor of this device holds the numbers of an array."""
+    """Tell whether a tensor of this device holds the numbers of an array."""
     assert isinstance(tensor, torch.Tensor)
     assert tensor.device.type == device
     assert str(tensor.dtype).removeprefix("torch.") == str(array.dtype)

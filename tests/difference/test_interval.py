@@ -96,7 +96,7 @@ def test_what_has_no_interval():
 @pytest.mark.slow
 @pytest.mark.parametrize("mu", [0.4, 0.8])
 def test_intervals_hold_the_distance_in_five_columns(mu):
-    """By the default search: samples of 200 rows, of which nine in a hundred intervals would lie below without the widening."""
+    """Samples of 200 rows with the default search. Without the widening, nine of a hundred intervals would lie below."""
     true, held = 2.0 * (1.0 - np.exp(-np.pi * mu**2)), 0
     for run in range(100):
         x, y = np.random.default_rng([run, 5]).normal(scale=(4.0 * np.pi) ** -0.5, size=(2, 200, 5))

@@ -51,7 +51,7 @@ def test_rows_in_any_order_and_batches_are_one_fit(penalty):
 
 
 def test_searches_are_those_of_the_same_folds():
-    """Of one call, and of many: what folds are asked about does not depend on where batches end."""
+    """One call and many give the same folds, which do not depend on where batches end."""
     whole = LSDD(**{**GRID, "cv": (labels(X, 3), labels(Y, 3))}).fit(X, Y)
     for running in (
         LSDD(**GRID).partial_fit(X, Y),

@@ -70,9 +70,9 @@ def in_parts(X, chunk=250):
 def assert_same(one, other, rtol=1e-10):
     """Finite answers alike; and each finite where the other is."""
     assert (np.isfinite(one) == np.isfinite(other)).all()
-    told = np.isfinite(one)
-    assert told.any()
-    np.testing.assert_allclose(np.asarray(one)[told], np.asarray(other)[told], rtol=rtol, atol=rtol)
+    known = np.isfinite(one)
+    assert known.any()
+    np.testing.assert_allclose(np.asarray(one)[known], np.asarray(other)[known], rtol=rtol, atol=rtol)
 
 
 @pytest.mark.parametrize(

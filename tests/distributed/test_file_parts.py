@@ -7,8 +7,8 @@ import pytest
 
 from isopleth import LSDD, SOSREP, NystromKEF, RandomFeatureSOSREP, Tikhonov
 from isopleth.distributed import FileParts, fit
-from isopleth.distributed import checkpoint as checkpoints
-from isopleth.distributed.checkpoint import Checkpoint, restored, state_of
+from isopleth.distributed import files as checkpoints
+from isopleth.distributed.files import Checkpoint, restored, state_of
 from isopleth.first_pass import ColumnMoments, FirstPass, RowSample
 from isopleth.io import resume as journals
 from isopleth.io import save

@@ -120,7 +120,7 @@ def test_probes_of_three_values_lose_a_third_of_the_trace():
 
 @pytest.mark.parametrize("estimator", [SOSREP, KDE])
 def test_the_hyvarinen_loss_is_the_fisher_divergence_up_to_a_constant(estimator):
-    """For rows of a standard normal density, E|grad log q|^2 / 2 = 1/2, by quadrature in one dimension."""
+    """Rows of a standard normal density have E|grad log q|^2 / 2 = 1/2, by quadrature in one dimension."""
     rows = np.random.default_rng(0).normal(size=(200, 1))
     density = estimator(length_scale=0.5).fit(rows)
     x = np.linspace(-7, 7, 4001)[:, None]

@@ -67,7 +67,7 @@ def test_eigenfunctions_of_norm_one(space):
 
 
 def test_the_sign_in_landwebers_iteration():
-    """In-sample values tend to -A^-1 h with a plus; with the printed minus they do not."""
+    """Values at the samples tend to -A^-1 h with a plus; with the printed minus they do not."""
     rng = np.random.default_rng(3)
     A = np.diag([1.0, 0.5, 0.2])
     h, eta, wanted = rng.normal(size=3), 0.9, []
@@ -102,7 +102,7 @@ def test_the_full_form_explodes_away_from_the_rows_only():
     ids=str,
 )
 def test_qualification(regularizer, r, saturates):
-    """How the worst residual times sigma^r falls along alpha, beside alpha^r."""
+    """The largest residual times sigma^r decreases with alpha like alpha^r."""
     sigma = np.linspace(0, 1, 4001) ** 2
     alphas = np.array([4e-4, 1e-4])
     worst = [np.abs((1 - sigma * f.filter(sigma, 1.0)) * sigma**r).max() for f in regularizer.path(alphas)]

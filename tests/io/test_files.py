@@ -67,7 +67,7 @@ def test_any_failure_leaves_everything_as_it_was(target, error):
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
-@pytest.mark.parametrize(("code", "words"), [(errno.ENOSPC, "no room"), (errno.EROFS, "not permitted")])
+@pytest.mark.parametrize(("code", "words"), [(errno.ENOSPC, "no space"), (errno.EROFS, "not permitted")])
 def test_a_full_or_read_only_disk_is_a_sentence(target, monkeypatch, step, code, words):
     def fail(*_):
         raise OSError(code, os.strerror(code))

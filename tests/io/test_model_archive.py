@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from isopleth import SOSREP, InputError
 from isopleth.io import load, save
-from isopleth.io.model_archive import is_whole, sealed
+from isopleth.io.models import is_whole, sealed
 from isopleth.io.numpy_file import read_array_header
 
 X = np.random.default_rng(0).normal(size=(8, 2))

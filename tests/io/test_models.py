@@ -17,11 +17,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import isopleth
-from isopleth import SOSREP, AnomalyDetector
+from isopleth import SOSREP, AnomalyDetector, RandomFeatureSOSREP
 from isopleth.density import SOSREP as DEFINED
 from isopleth.errors import InputError
 from isopleth.io import load, save
-from isopleth.io.model_archive import FORMAT_VERSION, sealed, trusted_types
+from isopleth.io.models import FORMAT_VERSION, sealed, trusted_types
 from isopleth.kernels import SDO, Gaussian, Laplacian
 
 X = np.random.default_rng(0).normal(size=(40, 2))
@@ -53,7 +53,7 @@ def rewrite(path, member, change):
 
 
 class Keeper(BaseEstimator):
-    """Not of the library: its types are strange to a model file."""
+    """A class outside the library, whose type a model file must not name."""
 
     def __init__(self, kept=None):
         self.kept = kept
@@ -291,3 +291,16 @@ def test_trust_is_by_the_exact_name_of_a_definition():
     accepted, refused = trusted_types(names)
     assert accepted == [own, "isopleth.kernels.gaussian.Gaussian"]
     assert refused == ["isopleth.SOSREP", "isopleth.errors.InputError", "numpy.ndarray"]
+
+
+def test_what_a_file_tells_of_the_training_rows(tmp_path):
+    """A density holds its rows; the coefficients of random features do not."""
+    rows = np.random.default_rng(0).normal(size=(60, 2))
+    kinds = {"holds": SOSREP(), "does not": RandomFeatureSOSREP(random_state=0)}
+    held = {}
+    for name, kind in kinds.items():
+        save(kind.fit(rows), tmp_path / name)
+        content = (tmp_path / name).read_bytes()
+        held[name] = sum(value.tobytes() in content for value in rows.ravel())
+    assert held["holds"] == rows.size
+    assert held["does not"] <= 2  # the middle of a column may be one of its values

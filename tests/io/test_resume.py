@@ -99,15 +99,15 @@ def test_two_runs_do_not_write_into_each_other(tmp_path):
         refuse_begun(path, resume=False)
 
 
-def test_where_no_room_is_left_rows_before_are_kept_and_what_was_not_begun_is_not_there(tmp_path, room_for):
+def test_if_no_space_is_left_rows_before_are_kept_and_what_was_not_begun_is_not_there(tmp_path, space_for):
     path = tmp_path / "r.partial"
-    with room_for(30), pytest.raises(InputError, match="no room"):
+    with space_for(30), pytest.raises(InputError, match="no space"):
         Journal(path, ABOUT)
     assert not list(tmp_path.iterdir())
     journal = Journal(path, ABOUT)
     append(journal, "b", np.ones((4, 1)))
-    with room_for(path.stat().st_size + 20):
-        with pytest.raises(InputError, match="no room"):
+    with space_for(path.stat().st_size + 20):
+        with pytest.raises(InputError, match="no space"):
             append(journal, "a", np.zeros((4, 1)))
         journal.close()
     with Journal(path, ABOUT) as journal:
@@ -163,7 +163,7 @@ def test_a_new_file_that_does_not_fit_leaves_the_old_one(tmp_path, monkeypatch):
             kept.append(path.stat().st_size)
 
     kept: list[int] = []
-    with Journal(path, ABOUT) as journal, pytest.raises(InputError, match="no room"):
+    with Journal(path, ABOUT) as journal, pytest.raises(InputError, match="no space"):
         fill(journal)
     monkeypatch.undo()
     assert [child.name for child in tmp_path.iterdir()] == ["r.partial"]

@@ -29,7 +29,7 @@ def write(folder: Path, content: str | bytes, name: str = "table.csv") -> Path:
 
 @pytest.fixture(autouse=True)
 def _no_warnings():
-    """Only tables that a test expects it of are spoken of."""
+    """Warnings are errors, unless a test expects them."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", DataWarning)
         yield

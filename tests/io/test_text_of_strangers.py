@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from isopleth.cli.program import program
 from isopleth.errors import DataWarning, InputError, printable
 from isopleth.io import load, read_table, save
-from isopleth.io.model_archive import sealed
+from isopleth.io.models import sealed
 from isopleth.io.tables import read_labels
 from isopleth.io.writing import write_table
 

@@ -47,7 +47,7 @@ def polynomial(coefficients, t):
 
 
 def size(d: int, order: int) -> float:
-    """Of a product of a kernel of unit scale."""
+    """Size of a product of a kernel of unit scale."""
     return (0.5 / d) ** order * (2.0 * d) ** (order // 2)
 
 

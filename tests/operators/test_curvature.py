@@ -12,7 +12,7 @@ from isopleth.operators.blocks import laplacian_slope, slope_and_bend
 
 @dataclass(frozen=True)
 class OwnGaussian(Gaussian):
-    """Of another type, so that it takes the general way."""
+    """A Gaussian of another type, for which the general code is used."""
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ def test_float32_takes_that_way_and_shortened_products_stay_outside(elsewhere, b
 
 @pytest.fixture
 def short_factors():
-    """What a program may have set, and torch's answer to what is set while a kernel is evaluated."""
+    """Settings of a program, and the settings of torch while a kernel is evaluated."""
     seen = []
 
     class Asking(Laplacian):

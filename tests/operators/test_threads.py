@@ -1,4 +1,4 @@
-"""How many threads there are, and how they end."""
+"""Number of threads, and how they end."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ BLOCKS = [GRADIENT, GRADIENT_OF_LAPLACIAN, FLUX, FLUX_OF_LAPLACIAN, CURL_FREE, B
 OF_VECTORS = (FLUX, FLUX_OF_LAPLACIAN, CURL_FREE)
 
 
+# phi'' at 0.
 AT_ZERO = {"Gaussian": 1 / 4, "IMQ": 3 / 4, "Matern2.5": 25 / 12, "Matern3.5": 49 / 60}
-"""phi'' there."""
 
 
 def derivatives(kernel, s):

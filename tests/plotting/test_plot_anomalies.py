@@ -32,7 +32,7 @@ def scattered(axes) -> list:
 
 
 def rings(axes) -> np.ndarray:
-    """Where the ringed rows are."""
+    """Positions of the ringed rows."""
     return next(dots.get_offsets().data for dots in scattered(axes) if dots.get_sizes().tolist() == [70.0])
 
 
@@ -51,6 +51,18 @@ class TestLeftPanel:
         assert (left.get_xlabel(), left.get_ylabel()) == ("c2", "c3")
         assert len(rings(left)) == 10
         assert "no row is flagged" in right.get_title(loc="left")
+
+    def test_known_anomalies_have_crosses_in_both_panels(self):
+        X = RNG.normal(size=(100, 2))
+        X[:3] = [9.0, 9.0]
+        known = np.arange(100) < 4
+        left, right = drawn(X, [0, 1, 2, 50], known=known).axes
+        crosses = [
+            dots for axes in (left, right) for dots in scattered(axes) if dots.get_label() == "known anomaly (4)"
+        ]
+        assert [len(dots.get_offsets()) for dots in crosses] == [4, 4]
+        np.testing.assert_allclose(crosses[0].get_offsets(), X[:4])
+        assert right.get_title(loc="left") == "3 of 4 known anomalies are flagged"
 
     def test_isopleths_carry_their_mass(self):
         left, _ = drawn(RNG.normal(size=(300, 2)), [0]).axes

@@ -82,3 +82,26 @@ def test_equal_rows_cannot_be_drawn():
 def test_the_method_draws_the_same():
     result, figure = drawn(2)
     assert len(result.plot().axes) == len(figure.axes)
+
+
+def test_words_times_and_gaps_are_written_at_the_axes():
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+
+    def table(n, red, first):
+        return pandas.DataFrame(
+            {
+                "colour": rng.choice(["red", "blue", None], n, p=[red, 0.9 - red, 0.1]),
+                "day": pandas.Timestamp(first) + pandas.to_timedelta(rng.integers(0, 50, n), unit="D"),
+                "size": rng.normal(size=n),
+            }
+        )
+
+    result = two_sample_test(table(80, 0.2, "2024-01-01"), table(60, 0.8, "2024-02-01"), **FEW)
+    right = plot_two_samples(result).axes[1]
+    assert (right.get_xlabel(), right.get_ylabel()) == ("colour", "day")
+    assert {"red", "blue", "missing"} <= {text.get_text() for text in right.get_xticklabels()}
+    assert all(text.get_text().startswith("2024-") for text in right.get_yticklabels())
+    assert sum(len(dots.get_offsets()) for dots in right.collections) == 140
+    one = two_sample_test(table(80, 0.2, "2024-01-01")[["colour"]], table(60, 0.8, "2024-02-01")[["colour"]], **FEW)
+    assert "red" in {text.get_text() for text in plot_two_samples(one).axes[1].get_xticklabels()}

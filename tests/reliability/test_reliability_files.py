@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import isopleth
-from isopleth.cli.stream import RowReader
+from isopleth.cli.monitor import RowReader
 from isopleth.errors import InputError, MissingExtraError
 from isopleth.io import read_table
 from isopleth.io.tables import Table
@@ -27,7 +27,7 @@ def folder(tmp_path_factory):
 
 
 def ended(work):
-    """What `work` returns, or the sentence with which it refuses."""
+    """Return the result of `work`, or the sentence of its error."""
     try:
         return work()
     except InputError as error:

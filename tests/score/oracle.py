@@ -21,7 +21,7 @@ def imq(s):
 
 
 def _matern(s, nu):
-    """By z = sqrt(2 nu s): d/ds of M_nu is -(nu / (2 (nu - 1))) M_(nu - 1) in the same z."""
+    """With z = sqrt(2 nu s), d/ds of M_nu is -(nu / (2 (nu - 1))) M_(nu - 1) in the same z."""
     z = np.sqrt(2 * nu * s)
     forms = {3.5: 1 + z + 0.4 * z**2 + z**3 / 15, 2.5: 1 + z + z**2 / 3, 1.5: 1 + z, 0.5: np.ones_like(z)}
     out, factor, mu = [forms[nu] * np.exp(-z)], 1.0, nu
@@ -150,7 +150,7 @@ class Dense:
         return np.array(out)
 
     def answer(self, key, query):
-        """What a key of the reference file holds: ESTIMATOR/PARAMETERS[/energy], in the words of that file."""
+        """Return the answer for a key of the reference file, ESTIMATOR/PARAMETERS[/energy]."""
         name, *rest = key.split("/")
         if name in ("lmax", "eig_K_over_M_top"):
             return self.w[-1] if name == "lmax" else self.w[::-1][:16]

@@ -72,7 +72,9 @@ def jacobian(model, x):
 @pytest.mark.parametrize("base", [None, "gaussian"])
 def test_the_gradient_of_the_log_density_is_the_score(regularizer, base):
     if isinstance(regularizer, SpectralCutoff):
-        regularizer = SpectralCutoff(threshold=1e-4)  # smaller eigenvalues make coefficients that differences drown in
+        regularizer = SpectralCutoff(
+            threshold=1e-4
+        )  # smaller eigenvalues give coefficients larger than the differences
     for name in SMOOTH["curl_free"]:
         analytic = np.isinf(KERNELS[name].smoothness)
         scale = [3.0, 4.0, 5.0] if analytic else 4.0

@@ -86,7 +86,7 @@ def test_seeds_of_clusters_cover_the_rows_better_than_chance():
 
 
 def test_leverage_draws_follow_the_scores():
-    """Of a far row and of rows on one spot, by the exact scores at the ridge that halves the number of landmarks."""
+    """A far row and rows at one place are drawn by the exact scores at the ridge that halves the number of landmarks."""
     z = np.concatenate([0.01 * rows(300, 2), [[30.0, 0.0], [0.0, 40.0], [-50.0, 0.0]]])
     kernel = Gaussian()
     found = np.mean(

@@ -21,7 +21,7 @@ def rows(n, d, seed=0):
 
 
 def peak(fit, X):
-    """Of memory taken beyond the rows, in bytes."""
+    """Return the peak of memory in addition to the rows, in bytes."""
     tracemalloc.start()
     try:
         fit(X)
@@ -76,7 +76,7 @@ def test_a_plan_counts_every_vector_that_is_kept():
     assert plan.stores
     assert plan.fixed > plan.scratch
     assert more.fixed - plan.fixed == 3 * 8 * 1100 * 20
-    assert plan.basis - more.basis == 3  # what is kept beside takes the room of as many Krylov vectors
+    assert plan.basis - more.basis == 3  # the stored arrays take the memory of as many Krylov vectors
     least = replace(plan, limit=plan.to_store)
     assert least.stores
     assert least.basis == LEAST_BASIS

@@ -266,7 +266,7 @@ def test_columns_with_their_own_length_scales():
 
 @pytest.mark.parametrize("method", ["uniform", "kmeans++", "leverage"])
 def test_few_landmarks_do_nearly_as_well_as_all_samples(method):
-    """Of a mixture of two normals, whose score is known."""
+    """The rows are from a mixture of two normal densities, whose score is known."""
     X, Q = mixture(600, 2), mixture(1000, 2, seed=1)
     at = np.exp(-0.5 * np.stack([(Q**2).sum(axis=1), ((Q - 3.0) ** 2).sum(axis=1)]))
     truth = -Q + 3.0 * (at[1] / at.sum(axis=0))[:, None]

@@ -78,7 +78,7 @@ def regularizer(key, ell2, lmax):
 
 
 class Ours:
-    """What the library answers to a key."""
+    """Results of the library for a key."""
 
     def __init__(self, X, kernel, sigma, space, lmax):
         self.X, self.sigma, self.kernel, self.space, self.lmax = X, sigma, kernel, SPACE[space], lmax

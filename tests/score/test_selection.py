@@ -1,4 +1,4 @@
-"""What KernelScore chooses where nothing is given."""
+"""Choices of KernelScore without parameters."""
 
 import pickle
 
@@ -24,7 +24,7 @@ def modes(n=150, dim=2, seed=0):
 
 
 def true_score(x):
-    """Of the density of `modes`."""
+    """Score of the density of `modes`."""
     second = 1.0 / (1.0 + np.exp(-np.sum(6.0 * x - 18.0, axis=1)))
     return 6.0 * second[:, None] - x
 
@@ -198,9 +198,9 @@ def test_scales_are_compared_on_some_of_many_rows(monkeypatch):
 
 def test_the_path_tells_and_is_kept(tmp_path):
     model = KernelScore().fit(modes())
-    told = repr(model.search_path_).splitlines()
-    assert sum("<- chosen" in line for line in told) == 1
-    assert repr(model.regularizer_) in next(line for line in told if "<- chosen" in line)
+    lines = repr(model.search_path_).splitlines()
+    assert sum("<- chosen" in line for line in lines) == 1
+    assert repr(model.regularizer_) in next(line for line in lines if "<- chosen" in line)
     save(model, tmp_path / "score.skops")
     for copy in (pickle.loads(pickle.dumps(model)), load(tmp_path / "score.skops")):
         assert repr(copy.search_path_) == repr(model.search_path_)

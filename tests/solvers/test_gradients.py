@@ -8,8 +8,7 @@ from isopleth import SOSREP
 from isopleth.kernels import SDO, Gaussian, Laplacian
 from isopleth.operators import Operator
 from isopleth.solvers import natural_gradient, newton, standard_gradient
-from isopleth.solvers.gradients import _best_length
-from isopleth.solvers.scaling import equal_start, objective, positive_start
+from isopleth.solvers.scaling import _best_length, equal_start, objective, positive_start
 
 
 def test_the_natural_gradient_takes_the_steps_of_the_paper(problem):

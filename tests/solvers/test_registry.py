@@ -8,8 +8,8 @@ from isopleth.kernels import KERNELS, SDO, Gaussian, Laplacian, get_kernel
 from isopleth.operators import Operator
 from isopleth.solvers import SCALING_SOLVERS, auto, fixed_point, natural_gradient, newton, standard_gradient
 
+# These may stop at a product that is not positive, which only kernels with negative values have.
 BRANCH_LEAVERS = (fixed_point, natural_gradient)
-"""May stop at a product that is not positive, which only kernels with negative values have."""
 
 every_solver = pytest.mark.parametrize("solver", SCALING_SOLVERS.values(), ids=SCALING_SOLVERS)
 

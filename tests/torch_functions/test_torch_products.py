@@ -210,21 +210,100 @@ def test_one_set_of_points_is_one_in_the_derivatives_too(monkeypatch):
     assert seen[2:] == [False, False]
 
 
-@pytest.mark.parametrize("function", [kernel_product, gradient_product, log_kernel_sum], ids=lambda f: f.__name__)
-def test_second_derivatives_are_refused_and_first_ones_may_keep_a_graph(function):
+SECOND_REFUSED = {
+    "kernel_product": lambda x, v: kernel_product("laplacian", x, x, v),
+    "gradient_product": lambda x, v: gradient_product("gaussian", x, x, v),
+    "log_kernel_sum": lambda x, v: log_kernel_sum("gaussian", x, x, v),
+}
+
+
+@pytest.mark.parametrize("name", SECOND_REFUSED)
+def test_second_derivatives_that_do_not_exist_are_refused_and_first_ones_may_keep_a_graph(name):
+    function = SECOND_REFUSED[name]
     x, v = points(3, 2), torch.ones(3, dtype=torch.float64)
-    (slope,) = torch.autograd.grad(function("gaussian", x, x, v).sum(), x, create_graph=True)
-    (plain,) = torch.autograd.grad(function("gaussian", x, x, v).sum(), x)
+    (slope,) = torch.autograd.grad(function(x, v).sum(), x, create_graph=True)
+    (plain,) = torch.autograd.grad(function(x, v).sum(), x)
     torch.testing.assert_close(slope, plain)
     with pytest.raises(InputError, match="no second derivatives"):
         (slope**2).sum().backward()
+
+
+@pytest.mark.parametrize("columns", [None, 2])
+@pytest.mark.parametrize("name", SMOOTH)
+def test_second_derivatives_of_products_agree_with_differences(name, columns):
+    x, y, v = points(3, 2), points(4, 2, seed=1), points(4, *([] if columns is None else [columns]), seed=2)
+    scale = torch.tensor(1.3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradgradcheck(lambda *a: kernel_product(name, *a), (x, y, v, scale))
+    assert torch.autograd.gradgradcheck(lambda x: kernel_product(name, x, x, v[:3]), (x,))
+
+
+@pytest.mark.parametrize("name", [name for name in SMOOTH if name in PLAIN])
+def test_the_second_derivative_of_many_points_is_that_of_the_literal_form(name):
+    x, y, v = points(40, 3), points(50, 3, seed=1), points(50, seed=2)
+
+    def penalty(total):
+        (slope,) = torch.autograd.grad(total.square().sum(), x, create_graph=True)
+        return torch.autograd.grad(slope.square().sum(), (x, y, v))
+
+    got, want = penalty(kernel_product(name, x, y, v, 1.2)), penalty(plain_sum(name, x, y, v, 1.2))
+    for one, other in zip(got, want, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+
+
+FUNCTIONS = {
+    "kernel_product": kernel_product,
+    "columns": lambda kernel, x, y, v: kernel_product(kernel, x, y, torch.stack([v, v**2], dim=1)),
+    "gradient_product": gradient_product,
+    "log_kernel_sum": log_kernel_sum,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("kernel", ["matern32", "matern52", "gaussian"])
+def test_grad_of_torch_func_is_that_of_autograd(name, kernel):
+    x, y, v = points(6, 3), points(7, 3, seed=1), points(7, seed=2)
+
+    def loss(x, y, v):
+        return FUNCTIONS[name](kernel, x, y, v).square().sum()
+
+    want = torch.autograd.grad(loss(x, y, v), (x, y, v))
+    got = torch.func.grad(loss, argnums=(0, 1, 2))(*(a.detach() for a in (x, y, v)))
+    for one, other in zip(got, want, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_other_transforms_are_refused_by_name():
+    x, v = points(6, 3, grad=False), points(6, seed=2, grad=False)
+
+    def loss(x):
+        return kernel_product("gaussian", x, x, v).sum()
+
+    with pytest.raises(InputError, match=r"torch\.func\.vmap"):
+        torch.func.jacrev(lambda x: kernel_product("gaussian", x, x, v))(x)
+    with pytest.raises(InputError, match=r"torch\.func\.jvp"):
+        torch.func.jvp(loss, (x,), (x,))
+
+
+@pytest.mark.parametrize("function", [kernel_product, gradient_product, log_kernel_sum], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_short_types_are_computed_in_float32(function, dtype):
+    x, y, v = (a.detach().to(dtype) for a in (points(20, 3), points(30, 3, seed=1), points(30, seed=2)))
+    short, wide = [[a.detach().to(kind).requires_grad_() for a in (x, y, v)] for kind in (dtype, torch.float32)]
+    got, want = function("gaussian", *short), function("gaussian", *wide)
+    assert got.dtype == dtype
+    torch.testing.assert_close(got, want.to(dtype))
+    got.float().sum().backward()
+    want.sum().backward()
+    for one, other in zip(short, wide, strict=True):
+        assert one.grad.dtype == dtype
+        torch.testing.assert_close(one.grad, other.grad.to(dtype))
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"x": np.zeros((3, 2))}, "x is of type ndarray; expected a tensor"),
-        ({"x": torch.zeros(3, 2, dtype=torch.int64)}, "expected torch.float32 or torch.float64"),
+        ({"x": torch.zeros(3, 2, dtype=torch.int64)}, "expected torch.float32, float64"),
         ({"x": torch.zeros(3, 2).to_sparse()}, "x is stored as torch.sparse_coo"),
         ({"length_scale": "median"}, "length_scale = 'median': expected a number, or one a column"),
         ({"x": torch.zeros(3)}, r"x has shape \(3,\)"),

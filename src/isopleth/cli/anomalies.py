@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 import numpy as np
 
-from isopleth.cli.columns import read_for_model, read_numbers
 from isopleth.cli.findings import Findings, explained, report
 from isopleth.cli.messages import Stages, naming_columns
-from isopleth.cli.models import columns_at_fit, judged, load_detector, matched_columns, of_this_version
+from isopleth.cli.mixed import MixedTable, read_for_detector, read_mixed, rows_of
+from isopleth.cli.models import judged, load_detector, matched_columns, of_this_version
 from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import Outputs
 from isopleth.cli.text import counted
@@ -51,20 +51,19 @@ def anomalies(
         if model:
             detector = load_detector(model)
             with of_this_version(model):
-                expected = columns_at_fit(detector)
-            table = read_for_model(file, options, *expected)
+                table = read_for_detector(file, options, detector)
             stage("scoring")
             with of_this_version(model):
                 findings = score(detector, table, fdr)
         elif reference:
-            ordinary = read_numbers(reference, options)
+            ordinary = read_mixed(reference, options)
             stage("fitting")
             detector = fit(ordinary, contamination, novelty=True)
-            table = read_for_model(file, options, *columns_at_fit(detector))
+            table = read_for_detector(file, options, detector)
             stage("scoring")
             findings = score(detector, table, fdr)
         else:
-            table = read_numbers(file, options)
+            table = read_mixed(file, options)
             stage("fitting")
             detector = fit(table, contamination)
             findings = training_findings(detector, table, fdr)
@@ -82,8 +81,11 @@ def anomalies(
 def fit(table: Table, contamination: float | None = None, *, novelty: bool = False) -> AnomalyDetector:
     """Return a detector fitted to a table, with the names of its columns if the file has them."""
     share = "auto" if contamination is None else contamination
+    detector = AnomalyDetector(contamination=share, novelty=novelty, random_state=0)
+    if isinstance(table, MixedTable) and table.read:
+        return table.read.fit(detector)
     with naming_columns(table.names):
-        detector = AnomalyDetector(contamination=share, novelty=novelty, random_state=0).fit(table.values)
+        detector.fit(table.values)
     if table.named:
         # A data frame would carry the names, but no library that has one is needed otherwise.
         detector.feature_names_in_ = np.array(table.names, dtype=object)
@@ -105,14 +107,14 @@ def training_findings(detector: AnomalyDetector, table: Table, fdr: float = 0.1)
 def score(detector: AnomalyDetector, table: Table, fdr: float) -> Findings:
     """Return the findings of a detector in new rows."""
     with matched_columns():
-        scores, p_values, flagged = judged(detector, table.values)
-        certain = detector.select(table.values, fdr=fdr)
+        scores, p_values, flagged = judged(detector, rows_of(table))
+        certain = detector.select(rows_of(table), fdr=fdr)
     behind = len(detector.p_values_)
     return Findings(table, scores, p_values, np.where(flagged, -1, 1), certain, rows_behind=behind)
 
 
 def rule_of_flags(detector: AnomalyDetector) -> str:
-    """Return what a flag means, in a few words."""
+    """Return the meaning of a flag in a few words."""
     if detector.contamination == "auto":
         return _WORTH_A_LOOK
     return f"the least likely {float(detector.contamination):.3g} of the fitted rows"

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from isopleth.cli.messages import say
+from isopleth.cells import MISSING_WORDS
+from isopleth.cli.messages import naming_columns, say
 from isopleth.cli.options import TableOptions
-from isopleth.columns import MISSING_WORDS, TableColumns
+from isopleth.columns import Column, TableColumns
 from isopleth.errors import DataWarning, InputError
-from isopleth.io import FileRows, Frame, Table, open_rows, read_frame, read_names, read_table
+from isopleth.io import FileRows, Frame, Table, open_rows, read_frame, read_frame_chunks, read_names, read_table
+from isopleth.io.parquet_file import floats
 from isopleth.io.source import Block, MissingCells, choice, listed
 
 T = TypeVar("T", Table, FileRows)
@@ -70,6 +74,228 @@ def read_numbers(path: Path, options: TableOptions, *, but: str | None = None, m
     return Table(values, names, frame.named, path, frame.lines)
 
 
+@dataclass(frozen=True)
+class KindTable:
+    """Columns of a file that a command uses, of all kinds, with missing cells.
+
+    Parameters
+    ----------
+    data : pyarrow.Table or ndarray
+        The rows; an array for files of arrays.
+    names : list of str
+        Names of the columns.
+    kinds : TableColumns
+        What they are used as; others are left out.
+    frame : Frame
+        The table as it was read.
+    """
+
+    data: Any
+    names: list[str]
+    kinds: TableColumns
+    frame: Frame
+
+    def fit(self, estimator: Any, rows: np.ndarray | None = None) -> Any:
+        """Fit a density to the table, or to some of its rows, with these kinds."""
+        data = self.data
+        if rows is not None:
+            data = data[rows] if isinstance(data, np.ndarray) else data.take(rows)
+        estimator._decided_columns = self.kinds
+        try:
+            with naming_columns(self.names):
+                return estimator.fit(data)
+        finally:
+            estimator.__dict__.pop("_decided_columns", None)
+
+
+def mixed_columns(path: Path, options: TableOptions) -> KindTable | None:
+    """Return the first rows of a table if they have words, times or missing cells; None for complete rows of numbers.
+
+    Identifiers are left out of both, and truth values are numbers where there are no other words.
+    """
+    frame = _frame(path, options, None, 1, _FIRST_ROWS, truth_values=True)
+    data = frame.data
+    if isinstance(data, np.ndarray):
+        words = [frame.names.index(name) for name in options.categorical or []]
+        if not words and not np.isnan(data).any():
+            return None
+        return KindTable(data, frame.names, TableColumns.of(data, categorical=words), frame)
+    try:
+        kinds = _decided(path, frame, options)
+    except InputError:  # refused in the same words where complete rows of numbers are read
+        return None
+    gaps = any(data.column(str(column.name)).null_count for column in kinds.columns)
+    if not gaps and all(column.kind == "numeric" for column in kinds.columns):
+        return None
+    _refuse_typos(path, frame, kinds, options)
+    _say_kinds(frame, kinds)
+    return KindTable(data, frame.names, replace(kinds, columns=_without_cycles(kinds)), frame)
+
+
+def _without_cycles(kinds: TableColumns) -> tuple[Column, ...]:
+    return tuple(replace(column, cycles=()) for column in kinds.columns)
+
+
+def read_kinds(
+    path: Path, options: TableOptions, *, min_rows: int = 2, most: int | None = None, silent: bool = False
+) -> KindTable:
+    """Read the columns of a table that a command uses, words, times and missing cells included; say what is left out.
+
+    Parameters
+    ----------
+    path : Path
+        The table.
+    options : TableOptions
+        Columns and kinds that the user chose.
+    min_rows : int, default=2
+        Fewer rows than this are refused.
+    most : int, optional
+        Read the first rows only.
+    silent : bool, default=False
+        Whether the caller says what is left out.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or no column is left.
+    """
+    frame = _frame(path, options, None, min_rows, most, truth_values=True)
+    data = frame.data
+    if isinstance(data, np.ndarray):
+        words = [frame.names.index(name) for name in options.categorical or []]
+        kinds = TableColumns.of(data, categorical=words)
+    else:
+        kinds = _decided(path, frame, options)
+        _refuse_typos(path, frame, kinds, options)
+        if not silent:
+            _say_kinds(frame, kinds)
+        kinds = replace(kinds, columns=_without_cycles(kinds))
+    return KindTable(data, frame.names, kinds, frame)
+
+
+def read_two_kinds(a: Path, b: Path, options: TableOptions, *, by_name: bool) -> tuple[KindTable, KindTable]:
+    """Read two tables whose columns are compared; the rows of both decide what the columns hold.
+
+    Parameters
+    ----------
+    a, b : Path
+        The tables.
+    options : TableOptions
+        Columns and kinds that the user chose.
+    by_name : bool
+        Whether columns are matched by name, and not by position.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or they do not have the same number of columns.
+    """
+    frames = [_frame(path, options, None, 1, truth_values=True) for path in (a, b)]
+    names = frames[0].names
+    if len(names) != len(frames[1].names):
+        raise InputError(
+            f"{a} has {len(names)} columns and {b} has {len(frames[1].names)}; choose the same ones with --columns."
+        )
+    if any(isinstance(frame.data, np.ndarray) for frame in frames):
+        numbers = [(path, frame, _as_array(path, frame)) for path, frame in zip((a, b), frames, strict=True)]
+        first, second = (KindTable(data, frame.names, TableColumns.of(data), frame) for _, frame, data in numbers)
+        return first, second
+    data = [frame.data.select(names) if by_name else frame.data.rename_columns(names) for frame in frames]
+    one, two = (replace(frame, data=table, names=names) for frame, table in zip(frames, data, strict=True))
+    kinds = _decided(a, one, options, two)
+    for path, frame in ((a, one), (b, two)):
+        _refuse_typos(path, frame, kinds, options)
+    kinds = replace(kinds, columns=_without_cycles(kinds))
+    return KindTable(one.data, frames[0].names, kinds, one), KindTable(two.data, frames[1].names, kinds, two)
+
+
+def _as_array(path: Path, frame: Frame) -> np.ndarray:
+    if isinstance(frame.data, np.ndarray):
+        return frame.data
+    try:
+        return TableColumns.of_numbers(list(frame.names), True).encode(frame.data).numeric
+    except InputError as error:
+        raise InputError(f"{path}: {with_places(str(error), frame)}") from None
+
+
+@dataclass(eq=False)
+class KindRows:
+    """Rows of a table for a density of columns of all kinds, read in chunks.
+
+    Parameters
+    ----------
+    path : Path
+        The table.
+    kinds : TableColumns
+        The columns of the density.
+    options : TableOptions
+        Missing words and decimal sign.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows that were read so far.
+    unseen : Counter
+        How many cells of each column hold words that no training row had.
+    """
+
+    path: Path
+    kinds: TableColumns
+    options: TableOptions
+    n_rows: int = 0
+    unseen: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        names = [str(name) for name in self.kinds.names] if self.kinds.named else None
+        how: dict[str, Any] = {"missing": self.options.missing, "decimal": self.options.decimal}
+        self._first = read_frame(self.path, names, min_rows=1, most=_FIRST_ROWS, **how)
+        if names is not None and not self._first.named:
+            raise InputError(f"{self.path} names no columns; add a header with those of the model: {listed(names)}.")
+        if names is None and len(self._first.names) != self.kinds.n_columns:
+            raise InputError(
+                f"{self.path}: {len(self._first.names)} columns where the model was fitted on {self.kinds.n_columns}; make a "
+                "table with these columns."
+            )
+        self._how = how
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns in the file."""
+        return self._first.names
+
+    @property
+    def chunk_rows(self) -> int:
+        """Rows of 8 MiB of numbers."""
+        return max(1, 2**20 // len(self.names))
+
+    def frames(self, size: int) -> Iterator[Frame]:
+        """Yield the rows as they are in the file, `size` at a time."""
+        return read_frame_chunks(self.path, self._first, size, **self._how)
+
+    def chunks(self, size: int, start: int = 0) -> Iterator[Block]:
+        """Yield encoded rows, `size` at a time, from row `start` on, a multiple of `size`."""
+        self.n_rows = 0
+        for frame in self.frames(size):
+            self.n_rows += len(frame.data)
+            if self.n_rows <= start:
+                continue
+            data = frame.data
+            if not self.kinds.named and not isinstance(data, np.ndarray):
+                data = np.column_stack([floats(column) for column in data.columns])
+            try:
+                encoded = self.kinds.encode(data, _missing(self.options))
+            except InputError as error:
+                raise InputError(f"{self.path}: {with_places(str(error), frame)}") from None
+            self.unseen.update({str(name): count for name, count in encoded.unseen.items()})
+            codes = np.where(encoded.codes < 0, np.nan, encoded.codes)
+            yield Block(np.column_stack([encoded.numeric, codes]), frame.lines)
+
+
+def with_places(message: str, frame: Frame) -> str:
+    """Rows of a file have lines, those of a frame are counted from 0."""
+    return re.sub(r"\bin row (\d+)\b", lambda found: f"at {frame.place(int(found[1]))}", message)
+
+
 def open_numbers(path: Path, options: TableOptions, progress: Callable[[float], None]) -> FileRows:
     """Open the columns of a table that a command uses, to be read in chunks; its first rows show their kinds.
 
@@ -87,7 +313,15 @@ def open_numbers(path: Path, options: TableOptions, progress: Callable[[float], 
     return open_rows(path, chosen, progress=progress, decimal=options.decimal)
 
 
-def _frame(path: Path, options: TableOptions, but: str | None, min_rows: int, most: int | None = None) -> Frame:
+def _frame(
+    path: Path,
+    options: TableOptions,
+    but: str | None,
+    min_rows: int,
+    most: int | None = None,
+    *,
+    truth_values: bool = False,
+) -> Frame:
     exclude = [*(options.exclude or []), *([] if but is None else [but])]
     frame = read_frame(
         path,
@@ -107,7 +341,7 @@ def _frame(path: Path, options: TableOptions, but: str | None, min_rows: int, mo
         if unknown:
             raise InputError(f"{path} has no column {listed(unknown)} ({option}); it has {listed(frame.names)}.")
     if not isinstance(frame.data, np.ndarray):
-        return _booleans_as_numbers(frame, options.categorical or [])
+        return frame if truth_values else _booleans_as_numbers(frame, options.categorical or [])
     left_out = options.identifiers or []
     kept = [j for j, name in enumerate(frame.names) if name not in left_out]
     return Frame(frame.data[:, kept], [frame.names[j] for j in kept], False, frame.source)
@@ -127,8 +361,15 @@ def _missing(options: TableOptions) -> frozenset[str]:
 
 def _kinds(path: Path, frame: Frame, options: TableOptions) -> TableColumns:
     """Decide the kinds of the columns, and say so if anything is left out or was recognised."""
+    kinds = _decided(path, frame, options)
+    _say_kinds(frame, kinds)
+    return kinds
+
+
+def _decided(path: Path, frame: Frame, options: TableOptions, also: Frame | None = None) -> TableColumns:
+    """Decide the kinds of the columns of a file, or of two files with the same columns together."""
     try:
-        kinds = TableColumns.of(
+        return TableColumns.of(
             frame.data,
             categorical=options.categorical or (),
             numeric=options.numeric or (),
@@ -136,16 +377,46 @@ def _kinds(path: Path, frame: Frame, options: TableOptions) -> TableColumns:
             # A column that is asked for by name is wanted.
             keep_identifiers=options.keep_identifiers or options.columns is not None,
             missing=_missing(options),
+            also=None if also is None else also.data,
         )
-    except InputError as error:  # rows of a file have lines, those of a frame are counted from 0
-        message = re.sub(r"\bin row (\d+)\b", lambda found: f"at {frame.place(int(found[1]))}", str(error))
-        raise InputError(f"{path}: {message}") from None
+    except InputError as error:
+        if also is None:
+            raise InputError(f"{path}: {with_places(str(error), frame)}") from None
+        rows = len(frame.data)  # those of the second file are counted on
+        message = re.sub(
+            r"\bin row (\d+)\b",
+            lambda found: (
+                f"at {frame.place(int(found[1]))} of {path}"
+                if int(found[1]) < rows
+                else f"at {also.place(int(found[1]) - rows)} of {also.source}"
+            ),
+            str(error),
+        )
+        raise InputError(message) from None
+
+
+def _say_kinds(frame: Frame, kinds: TableColumns) -> None:
     notes = [*frame.notes, *kinds.notes]
     if kinds.left_out or notes:
         say(kinds.summary(len(frame.data)))
     for note in notes:
-        say(note)
-    return kinds
+        say(with_places(note, frame))
+
+
+def _refuse_typos(path: Path, frame: Frame, kinds: TableColumns, options: TableOptions) -> None:
+    """Refuse words in columns of which nearly all cells are numbers, unless the user takes them as categories."""
+    for column in kinds.columns:
+        name = str(column.name)
+        if column.kind != "categorical" or name in (options.categorical or []):
+            continue
+        note = next((note for note in kinds.notes if note.startswith(f"column {name!r} holds ")), None)
+        if note:
+            cell = with_places(note.partition(", and nearly")[0], frame)
+            word = ast.literal_eval(cell.partition(" holds ")[2].rpartition(" at ")[0])
+            raise InputError(
+                f"{path}: {cell}, and nearly all other cells are numbers; correct it, name it with `missing={[word]!r}`, or take "
+                f"the column as categories with `categorical={[name]!r}`."
+            )
 
 
 def _numeric_names(path: Path, frame: Frame, kinds: TableColumns, options: TableOptions) -> list[str]:
@@ -193,9 +464,9 @@ def read_for_model(
     options : TableOptions
         Columns chosen by the user, and the decimal sign; the kinds of the columns are those of the model.
     expected : int
-        How many columns the model was fitted on.
+        Number of columns of the model.
     known : list of str, optional
-        Their names.
+        Names of the columns of the model.
     read : callable
         :func:`~isopleth.io.read_table` or :func:`~isopleth.io.open_rows`.
 
@@ -208,11 +479,11 @@ def read_for_model(
     read = partial(read, decimal=options.decimal)
     if known is None or present is None:
         return _read_by_position(path, columns, expected, known, read)
-    _refuse_mismatch(path, known, present if columns is None else columns, chosen=columns is not None)
+    refuse_mismatch(path, known, present if columns is None else columns, chosen=columns is not None)
     return read(path, known, min_rows=1)
 
 
-def _refuse_mismatch(path: Path, names: list[str], offered: Sequence[str], *, chosen: bool) -> None:
+def refuse_mismatch(path: Path, names: list[str], offered: Sequence[str], *, chosen: bool) -> None:
     """Refuse missing columns. Other columns of the file are ignored; others that were chosen by name are refused."""
     there, known = set(offered), set(names)
     missing = [name for name in names if name not in there]

@@ -1,4 +1,4 @@
-"""The commands and their options. Nothing here imports what a command needs: that is done when it runs."""
+"""The commands and their options. Importing this module is fast; a command imports its function when it runs."""
 
 from __future__ import annotations
 
@@ -19,6 +19,12 @@ MOST_FLAGGED = 1000
 
 # Default of --size for densities of `isopleth fit`.
 DENSITY_SIZE = 500
+
+# Default of --size for densities of tables with words or missing cells.
+MIXED_SIZE = 1000
+
+# Most rows that `isopleth sample` fits a density to.
+SAMPLE_SIZE = 2000
 
 # Without click's own check for readability, which would come before the sentences of the library.
 _PATH = click.Path(path_type=Path, readable=False)
@@ -78,6 +84,10 @@ row_numbers_option = click.option(
     help="Also write the row number, counted from 1, next to the line number; files without lines always have row numbers.",
 )
 
+ignore_missing_option = click.option(
+    "--ignore-missing", is_flag=True, help="Do not count a different share of missing cells as a difference."
+)
+
 raw_text_option = click.option(
     "--raw-text",
     is_flag=True,
@@ -129,6 +139,8 @@ raw_text_option = click.option(
 def anomalies() -> None:
     """Show the least likely rows of FILE, a table (isopleth --help lists the formats).
 
+    The table may have words, times and missing cells; a line on standard error says what its columns were taken as.
+
     Each row is judged by the other rows of FILE. With --reference, the rows are judged by the rows of that table, which are
     known to be ordinary, and with --model by those that the model was fitted on.
     """
@@ -161,6 +173,10 @@ def changes() -> None:
 @click.argument("a", type=_PATH)
 @click.argument("b", type=_PATH)
 @table_options("--columns", "Use these columns only.")
+@ignore_missing_option
+@click.option(
+    "--groups", metavar="COL", help="Rows with the same entry in this column, such as a patient, belong together."
+)
 @click.option(
     "--out", type=_PATH, help="Write file, line (or row) and fitted difference of every row; .csv or .parquet."
 )
@@ -205,7 +221,8 @@ def demo() -> None:
     "--size",
     type=click.IntRange(min=2),
     help="Landmarks, the rows that the model consists of: more are more accurate and slower.  "
-    f"[default: {DENSITY_SIZE} for a density; for a score 300, and fewer beyond five columns]",
+    f"[default: {DENSITY_SIZE} for a density, {MIXED_SIZE:,} of a table with words or gaps; for a score 300, and fewer beyond "
+    "five columns]",
 )
 @click.option(
     "--length-scale",
@@ -217,9 +234,10 @@ def demo() -> None:
 def fit() -> None:
     """Fit a model to FILE, a table in .csv, .tsv, .parquet or .npy that may be larger than memory.
 
-    The file is read several times. Until the model is complete, the sums of each pass are kept in MODEL.partial;
-    with --resume an interrupted run gives the same bytes in the end. Detectors of anomalies are fitted in memory: isopleth
-    anomalies --save.
+    A table with words, times or missing cells is read once, and a density is fitted to a random part of it; the first 100,000
+    rows decide what its columns are. A table of complete numbers is read several times. Until the model is complete, the sums
+    of each pass are kept in MODEL.partial; with --resume an interrupted run gives the same bytes in the end. Detectors of
+    anomalies are fitted in memory: isopleth anomalies --save.
     """
 
 
@@ -240,13 +258,19 @@ def fit() -> None:
     help="Mean number of rows until a false alarm.",
 )
 @table_options("--columns", "Use these columns only.")
+@ignore_missing_option
+@click.option(
+    "--metrics",
+    type=_PATH,
+    help="Keep counts of rows and alarms, the statistic and its threshold in this file, in the text format of Prometheus.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line for each alarm, and nothing else.")
 def monitor() -> None:
     """Compare rows from standard input (CSV) with the reference and report changes as they are detected.
 
     Rows are counted from 1. With --state the run can be killed at any moment and started again. An alarm is printed before
     the file is written, so that none is lost; after a kill the last ones may be printed twice, with the same row. A second run
-    with the same --state is refused while the first one lasts.
+    with the same --state is refused while the first one lasts. The exit code is 3 if the run has raised an alarm, and 0 if not.
     """
 
 
@@ -259,6 +283,7 @@ def monitor() -> None:
 @click.argument("test", type=_PATH)
 @click.option("--target", required=True, metavar="COL", help="The column of TRAIN that names the class of each row.")
 @table_options("--columns", "Use these columns only, besides the target.")
+@ignore_missing_option
 @click.option("--level", type=float, default=0.95, show_default=True, help="Confidence of each interval.")
 @click.option("--out", type=_PATH, help="Write class, prior, lower and upper; .csv or .parquet.")
 @click.option("--plot", type=_PATH, help="Draw the shares; .png, .svg or .pdf.")
@@ -267,6 +292,37 @@ def prior() -> None:
     """Estimate the share of each class among the rows of TEST from labelled rows in TRAIN.
 
     The classes may be numbers or words. Other columns of TEST than those of TRAIN are not read.
+    """
+
+
+@click.command(
+    cls=Command,
+    short_help="Make new rows like those of a table.",
+    reads={"file": "file", "model": "model file"},
+)
+@click.argument("file", type=_PATH, required=False)
+@click.option("-n", "--rows", type=click.IntRange(min=1), required=True, help="Number of rows to make.")
+@click.option(
+    "--out", required=True, type=_PATH, help="Write the rows there; .csv, .tsv, .jsonl, .parquet or, for numbers, .npy."
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the draws.")
+@click.option("--model", metavar="MODEL", type=_PATH, help="Draw from this density instead of fitting one to FILE.")
+@click.option("--save", "save_to", metavar="MODEL", type=_PATH, help="Keep the fitted density in this file.")
+@click.option(
+    "--size",
+    type=click.IntRange(min=10),
+    help=f"Fit the density to so many rows of FILE, drawn at random.  [default: {SAMPLE_SIZE:,}, and at most 1,000 "
+    "of a table with gaps]",
+)
+@click.option("--complete", is_flag=True, help="Leave no cell empty.")
+@table_options("--columns", "Use these columns only.")
+@raw_text_option
+def sample() -> None:
+    """Make new rows like those of FILE, a table (isopleth --help lists the formats).
+
+    A density is fitted to FILE and rows are drawn from it. Every column keeps its type, its decimals and its distribution, and
+    cells are missing about as often and in the same patterns. Identifiers and free text are left out. The rows are
+    new, but they are no protection of the people in FILE: the smallest and the largest values and rare words are those of FILE.
     """
 
 
@@ -291,11 +347,11 @@ def prior() -> None:
 def score() -> None:
     """Write the answers of MODEL for each row of FILE, a table in .csv, .tsv, .parquet or .npy that may be larger than memory.
 
-    RESULT has for each row its line in FILE (its number where FILE has no lines) and log_density of a density; score, p_value
-    and label (1: flagged) of a detector; of a score its vector, with d_ before the names of the columns; difference of the
-    densities of two samples. An .npy file has the answers alone. Until all are there, they are kept in RESULT.partial; with
-    --resume an interrupted run gives the same bytes in the end.
+    RESULT has the line of each row in FILE, or its number if FILE has no lines, and the answers of the model. A density has
+    log_density. A detector has score, p_value and label (1: flagged). A score has a vector, with d_ before the names of the
+    columns. A difference of densities has difference. An .npy file has the answers alone. During a run the answers are stored in
+    RESULT.partial; with --resume an interrupted run gives the same bytes in the end.
     """
 
 
-COMMANDS = [anomalies, changes, compare, demo, fit, monitor, prior, score]
+COMMANDS = [anomalies, changes, compare, demo, fit, monitor, prior, sample, score]

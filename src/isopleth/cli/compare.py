@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import click
 import numpy as np
 
-from isopleth.cli.columns import read_numbers
 from isopleth.cli.messages import Stages, naming_columns
-from isopleth.cli.numbers import ColumnNumbers, p_value
+from isopleth.cli.mixed import decided, kinds_in_words, read_two_mixed, rows_of
 from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import Outputs
-from isopleth.cli.text import aligned, counted, places, shortened
+from isopleth.cli.text import ColumnNumbers, aligned, counted, p_value, places, shortened
 from isopleth.errors import InputError, printable
-from isopleth.io import Table, read_names, read_table
+from isopleth.io import Table, read_names
 from isopleth.io.source import listed
+from isopleth.io.tables import read_labels
 from isopleth.io.writing import write_table
 from isopleth.plotting import plot_two_samples, save_figure
-from isopleth.tasks.two_sample.testing import TwoSampleResult, two_sample_test
+from isopleth.tasks.two_sample.testing import TwoSampleResult, TwoSampleTest, compare_samples
 
 _LEVEL = 0.05
-_FEWEST_FOR_INTERVAL = 3
 
 
 def compare(
     a: Path,
     b: Path,
     options: TableOptions,
+    ignore_missing: bool,
+    groups: str | None,
     out: Path | None,
     plot: Path | None,
     top: int,
@@ -39,26 +42,37 @@ def compare(
     outputs = Outputs(rows=out, figure=plot)
     for name, path in (("A", a), ("B", b)):  # one after the other: a table may be compared with itself
         outputs.check({name: path})
-    with Stages(["reading", "testing", "columns", "interval", "writing"]) as stage:
+    if groups is not None:
+        if groups in (options.columns or []):
+            raise InputError(f"--columns names the groups {groups!r} too; leave them out of the columns to compare.")
+        options = options if options.columns else replace(options, exclude=[*(options.exclude or []), groups])
+    with Stages(["reading", "testing", "columns", "writing"]) as stage:
         stage("reading")
         first, second = read_both(a, b, options)
+        of_rows = None if groups is None else (read_labels(a, groups), read_labels(b, groups))
         stage("testing")
         with naming_columns(first.names):
-            result = two_sample_test(first.values, second.values, n_permutations=permutations, random_state=0)
+            result = compare_samples(
+                decided(TwoSampleTest(), first),
+                rows_of(first),
+                rows_of(second),
+                n_permutations=permutations,
+                compare_missing=not ignore_missing,
+                groups=of_rows,
+                random_state=0,
+            )
         stage("columns")
-        witness = result.witness
-        stage("interval")
-        interval = distance(result)
+        text = report(result, first, second, top)
         stage("writing")
         figure = plot_two_samples(result, first.names, (a.name, b.name)) if plot else None
         if out:
             files = np.repeat(np.array([str(a), str(b)], dtype=object), result.sizes)
             where = places_of_both(first, second, row_numbers=row_numbers)
-            difference = np.concatenate([witness.x, witness.y])
+            difference = np.concatenate([result.witness.x, result.witness.y])
             write_table(out, {"file": files, **where, "difference": difference}, raw_text=raw_text)
         if plot and figure is not None:
             save_figure(figure, plot)
-    click.echo(report(result, first, second, interval, top))
+    click.echo(text)
 
 
 def read_both(a: Path, b: Path, options: TableOptions) -> tuple[Table, Table]:
@@ -70,22 +84,16 @@ def read_both(a: Path, b: Path, options: TableOptions) -> tuple[Table, Table]:
         If they have not the same columns; the message names those that one lacks.
     """
     names_a, names_b = read_names(a), read_names(b)
-    if names_a is None or names_b is None or options.columns is not None:
-        first, second = read_numbers(a, options, min_rows=1), read_numbers(b, options, min_rows=1)
-        if len(first.names) != len(second.names):
-            raise InputError(
-                f"{a} has {len(first.names)} columns and {b} has {len(second.names)}; choose the same ones with --columns."
-            )
-        return first, second
-    first = read_numbers(a, options, min_rows=1)
-    lacks = [
-        (path, [n for n in one if n not in other and n not in (options.exclude or [])])
-        for path, one, other in ((b, names_a, names_b), (a, names_b, names_a))
-    ]
-    missing = [f"{path} lacks {listed(names)}" for path, names in lacks if names]
-    if missing:
-        raise InputError(f"{' and '.join(missing)}; choose columns that both have with --columns.")
-    return first, read_table(b, first.names, min_rows=1, decimal=options.decimal)
+    by_name = names_a is not None and names_b is not None
+    if names_a is not None and names_b is not None and options.columns is None:
+        lacks = [
+            (path, [n for n in one if n not in other and n not in (options.exclude or [])])
+            for path, one, other in ((b, names_a, names_b), (a, names_b, names_a))
+        ]
+        missing = [f"{path} lacks {listed(names)}" for path, names in lacks if names]
+        if missing:
+            raise InputError(f"{' and '.join(missing)}; choose columns that both have with --columns.")
+    return read_two_mixed(a, b, options, by_name=by_name)
 
 
 def places_of_both(first: Table, second: Table, *, row_numbers: bool) -> dict[str, np.ndarray]:
@@ -98,46 +106,49 @@ def places_of_both(first: Table, second: Table, *, row_numbers: bool) -> dict[st
     return {name: np.concatenate([one[name] for one in both]) for name in both[0]}
 
 
-def distance(result: TwoSampleResult) -> str:
-    """Return the interval for the squared L2 distance as a line of text; empty where there is none."""
-    if min(result.sizes) < _FEWEST_FOR_INTERVAL or not np.isfinite(result.length_scale).any():
-        return ""
-    try:
-        low, high = result.confidence_interval()
-    except InputError:  # some samples that can be tested leave no density to fit
-        return ""
-    return f"squared L2 distance of the densities: {low:.3g} to {high:.3g} (95 % confidence)"
-
-
-def report(result: TwoSampleResult, first: Table, second: Table, interval: str, top: int) -> str:
+def report(result: TwoSampleResult, first: Table, second: Table, top: int) -> str:
     """Return the text that a run prints."""
-    names = [printable(name) for name in first.names]
     n, m = result.sizes
-    head = f"{n:,} and {m:,} rows, {counted(len(names), 'column')} ({shortened(first.names)})"
+    columns = f"{counted(len(first.names), 'column')} ({shortened(first.names)})"
+    head = f"{n:,} and {m:,} rows, {columns}: {kinds_in_words(first)}"
     verdict = "the samples differ" if result.pvalue <= _LEVEL else "no difference is shown"
     lines = [head, f"p-value {p_value(result.pvalue)} ({result.n_permutations} permutations): {verdict}"]
-    if interval:
-        lines.append(interval)
-    return "\n\n".join(["\n".join(lines), _table(result, first, second, names, top), _meaning(result)])
+    with suppress(InputError):  # too few rows to hold some out
+        found = str(result.separation())
+        lines.append(found[0].upper() + found[1:])
+    return "\n\n".join(["\n".join(lines), _table(result, first, second, top), _meaning(result)])
 
 
-def _table(result: TwoSampleResult, first: Table, second: Table, names: list[str], top: int) -> str:
-    witness = result.witness
-    cells = [["p-value", "median A", "median B", "spread A", "spread B", "column"]]
+def _table(result: TwoSampleResult, first: Table, second: Table, top: int) -> str:
+    witness, changes = result.witness, result.changes(1.0)
+    shares = dict(zip(changes["column"], changes["share"], strict=True))
+    said = dict(zip(changes["column"], changes.get("description", changes["column"]), strict=True))
+    cells = [["p-value", "share", "column", "A -> B"]]
     for j in witness.order[:top]:
-        samples = [table.values[:, j] for table in (first, second)]
-        numbers = ColumnNumbers(np.concatenate(samples))
-        middles = [numbers.statistic(float(np.median(values))) for values in samples]
-        spreads = [numbers.statistic(float(np.subtract(*np.percentile(values, [75, 25])))) for values in samples]
+        name = result.names[j]
         mark = " *" if witness.pvalues[j] <= _LEVEL else ""
-        cells.append([p_value(witness.pvalues[j]), *middles, *spreads, names[j] + mark])
+        change = (
+            printable(said[name]) if "description" in changes else _numbers(first.values[:, j], second.values[:, j])
+        )
+        share = f"{100.0 * shares[name]:.1f} %"
+        cells.append([p_value(witness.pvalues[j]), share, printable(first.names[j]) + mark, change])
     return aligned(cells)
+
+
+def _numbers(first: np.ndarray, second: np.ndarray) -> str:
+    """Return how a column of complete numbers changed."""
+    samples = (first, second)
+    numbers = ColumnNumbers(np.concatenate(samples))
+    middles = [numbers.statistic(float(np.median(values))) for values in samples]
+    spreads = [numbers.statistic(float(np.subtract(*np.percentile(values, [75, 25])))) for values in samples]
+    return f"median: {' -> '.join(middles)};  spread: {' -> '.join(spreads)}"
 
 
 def _meaning(result: TwoSampleResult) -> str:
     text = (
         "p-value of a column: it alone, adjusted for the number of columns, so that the chance to mark (*) any column falsely "
-        "is at most 5 %. spread: from the first quartile to the third."
+        "is at most 5 %.\nshare: at least this share of the cells would have to change to make the column alike in both.  "
+        "spread: from the first quartile to the third."
     )
     if result.pvalue <= _LEVEL and not result.witness.columns():
         text += "\nNo column differs by itself: look for a difference in how columns go together."

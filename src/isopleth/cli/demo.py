@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -26,7 +27,7 @@ def demo(plot: Path) -> None:
         table = Table(breast.data, breast.feature_names, named=True, source=Path("breast"))
         stage("fitting")
         detector = fit(table)
-        findings = training_findings(detector, table)
+        findings = replace(training_findings(detector, table), known=breast.labels == 1)
         stage("writing")
         outputs.write(findings, detector)
     known = int(breast.labels.sum())

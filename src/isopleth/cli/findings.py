@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 import numpy as np
+from scipy.special import ndtri
 
 from isopleth.cli.commands import MOST_FLAGGED
 from isopleth.cli.messages import say
+from isopleth.cli.mixed import some_rows
 from isopleth.cli.models import matched_columns
-from isopleth.cli.numbers import ColumnNumbers, p_value
-from isopleth.cli.text import aligned, counted, places, shortened
-from isopleth.errors import printable
+from isopleth.cli.text import ColumnNumbers, aligned, counted, p_value, places, shortened
+from isopleth.errors import DataWarning, printable
 from isopleth.io.tables import Table
 from isopleth.length_scales import robust_z
 from isopleth.tasks.anomaly.detector import AnomalyDetector
-from isopleth.tasks.anomaly.explanation import Explanation
+from isopleth.tasks.anomaly.explanation import Explanation, better, cell_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,13 +39,15 @@ class Findings:
     certain : ndarray of shape (n,), bool
         Rows selected with control of the false discovery rate.
     explanation : Explanation, optional
-        Which columns make some of the rows unlikely, by the names of the table.
+        Explanation of some of the rows, with the column names of the table.
     explained_rows : ndarray of shape (k,), optional
         Positions of those rows, the least likely first.
     row_numbers : bool, default=False
         Whether rows of text files are numbered beside their lines.
     rows_behind : int, optional
         Number of rows that the p-values are estimated from.
+    known : ndarray of shape (n,), bool, optional
+        Rows that are known to be anomalies, for the picture.
     """
 
     table: Table
@@ -53,6 +59,7 @@ class Findings:
     explained_rows: np.ndarray | None = None
     row_numbers: bool = False
     rows_behind: int | None = None
+    known: np.ndarray | None = None
 
     @property
     def flagged(self) -> np.ndarray:
@@ -86,9 +93,15 @@ class Findings:
         rows, positive = self.explained_rows, rises > 0.0
         names = np.full(len(self.scores), "", dtype=object)
         names[rows] = np.where(positive, np.array(explanation.names, dtype=object)[first], "")
-        best, rise = np.full((2, len(self.scores)), np.nan)
-        best[rows] = np.where(positive, explanation.best[each, first], np.nan)
+        rise = np.full(len(self.scores), np.nan)
         rise[rows] = rises
+        if self.table.values.dtype == object:
+            best = np.full(len(self.scores), "", dtype=object)
+            found = [cell_text(cell, repr) for cell in explanation.best[each, first]]
+            best[rows] = np.where(positive, np.array(found, dtype=object), "")
+        else:
+            best = np.full(len(self.scores), np.nan)
+            best[rows] = np.where(positive, explanation.best[each, first], np.nan)
         return {"explained_by": names, "best": best, "rise": rise}
 
 
@@ -98,27 +111,27 @@ def explained(detector: AnomalyDetector, findings: Findings, top: int, *, flagge
     Parameters
     ----------
     detector : AnomalyDetector
-        Who judged the rows.
+        Detector that scored the rows.
     findings : Findings
-        What it found.
+        Its findings.
     top : int
-        How many rows are shown; these are explained.
+        Number of rows to show; these are explained.
     flagged : bool
         Whether to explain flagged rows too, the MOST_FLAGGED least likely ones.
 
     Returns
     -------
     Findings
-        Those of before, and what explains them.
+        The findings, with an explanation.
     """
     found = int(findings.flagged.sum())
-    # Flagged rows are the least likely ones, so that the first in this order are all that is wanted; a detector takes no
-    # fewer rows than one.
+    # Flagged rows are the least likely ones, so they come first in this order. A detector needs at least one row.
     rows = findings.order[: max(top, min(found, MOST_FLAGGED) if flagged else 0, 1)]
     if flagged and len(rows) < found:
         say(f"of {found:,} flagged rows the {len(rows):,} least likely are explained; a larger --top explains more.")
-    with matched_columns():
-        explanation = detector.explain(findings.table.values[rows])
+    with matched_columns(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # which was shown when the rows were scored
+        explanation = detector.explain(some_rows(findings.table, rows))
     return replace(findings, explanation=replace(explanation, names=findings.table.names), explained_rows=rows)
 
 
@@ -135,13 +148,13 @@ def report(findings: Findings, top: int, rule: str, meaning: str) -> str:
     Parameters
     ----------
     findings : Findings
-        What was found.
+        The findings.
     top : int
-        How many rows to show.
+        Number of rows to show.
     rule : str
-        By which rule rows are flagged.
+        Rule by which rows are flagged.
     meaning : str
-        What a p-value means, in a sentence.
+        Sentence that says what a p-value means.
 
     Returns
     -------
@@ -191,25 +204,58 @@ def _cells(findings: Findings, shown: np.ndarray) -> list[list[str]]:
 def _extremes(findings: Findings, shown: np.ndarray) -> list[str]:
     table = findings.table
     names = [printable(name) for name in table.names]
-    numbers = [ColumnNumbers(column) for column in table.values.T]
-    z = np.abs(robust_z(table.values[shown], table.values))
+    texts = [_texts(column) for column in table.values.T]
+    z = deviations(table.values, shown)
     return [
         "  ".join(
-            f"{names[j]}={numbers[j].text(row[j])}" for j in np.argsort(-deviation, kind="stable")[:_COLUMNS_A_ROW]
+            f"{names[j]}={cell_text(row[j], texts[j])}" for j in np.argsort(-deviation, kind="stable")[:_COLUMNS_A_ROW]
         )
         for row, deviation in zip(table.values[shown], z, strict=True)
     ]
 
 
+def deviations(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return how extreme the cells of some rows are: in robust deviations; for words, the deviation of a normal law as rare."""
+    out = np.zeros((len(rows), values.shape[1]))
+    for j, column in enumerate(values.T):
+        numbers = column if column.dtype != object else _numbers(column)
+        if numbers is None:
+            words, place, counts = np.unique([str(cell) for cell in column], return_inverse=True, return_counts=True)
+            share = counts[place.ravel()][rows] / len(column)
+            out[:, j] = ndtri(1.0 - 0.5 * share) if len(words) > 1 else 0.0
+        else:
+            known = numbers[np.isfinite(numbers)]
+            z = robust_z(numbers[rows, None], known[:, None])[:, 0]
+            out[:, j] = np.nan_to_num(np.abs(z))
+    return out
+
+
+def _numbers(column: np.ndarray) -> np.ndarray | None:
+    """Return a column of objects as numbers; None if it holds words."""
+    kinds = {type(cell) for cell in column if cell is not None}
+    if not kinds or any(issubclass(kind, str) for kind in kinds):
+        return None
+    if any(issubclass(kind, datetime) for kind in kinds):
+        return np.array([np.nan if cell is None else cell.timestamp() for cell in column])
+    return np.array([np.nan if cell is None else cell for cell in column], dtype=np.float64)
+
+
+def _texts(column: np.ndarray) -> Callable[[float], str]:
+    """Return the function that writes the numbers of a column."""
+    if column.dtype == object:
+        column = np.array([cell for cell in column if isinstance(cell, float)])
+    return ColumnNumbers(column).text
+
+
 def _described(findings: Findings, explanation: Explanation, shown: np.ndarray) -> list[str]:
     """Return the explanations of the shown rows, which are the first of the explained rows."""
-    numbers = [ColumnNumbers(column) for column in findings.table.values.T]
+    texts = [_texts(column) for column in findings.table.values.T]
     names = [printable(name) for name in explanation.names]
     out = []
     for k in range(len(shown)):
         order = np.argsort(-explanation.rise[k], kind="stable")[:_COLUMNS_A_ROW]
         parts = [
-            f"{names[j]}={numbers[j].text(explanation.values[k, j])} (best {numbers[j].text(explanation.best[k, j])}, "
+            f"{names[j]}={cell_text(explanation.values[k, j], texts[j])} ({better(explanation.best[k, j], texts[j])}, "
             f"+{explanation.rise[k, j]:.3g})"
             for j in order
             if explanation.rise[k, j] > 0.0

@@ -5,25 +5,27 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 import isopleth
-from isopleth.cli.columns import open_numbers
-from isopleth.cli.commands import DENSITY_SIZE
-from isopleth.cli.messages import Stages, naming_columns, resumable
+from isopleth.cli.columns import KindRows, KindTable, mixed_columns, open_numbers
+from isopleth.cli.commands import DENSITY_SIZE, MIXED_SIZE
+from isopleth.cli.messages import Stages, naming_columns, removed_if_refused, resumable, say
 from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import refuse_same
 from isopleth.cli.text import counted
 from isopleth.density import SOSREP, Search
 from isopleth.distributed import FileParts
 from isopleth.distributed import fit as fit_parts
-from isopleth.distributed.checkpoint import Checkpoint
+from isopleth.distributed.files import Checkpoint
 from isopleth.errors import InputError, TooLargeError, printable
 from isopleth.io import check_target, save
-from isopleth.io.files import is_for_want_of_room, remove_leftovers
+from isopleth.io.files import remove_leftovers
 from isopleth.io.resume import Journal, partial_path, refuse_begun, table_fingerprint
 from isopleth.kernels import get_kernel
 from isopleth.score import NystromKEF
@@ -48,6 +50,16 @@ def fit(
     refuse_begun(partial, resume=resume)
     with Stages(["reading", "fitting", "writing"]) as stage:
         stage("reading")
+        mixed = mixed_columns(file, options)
+        if mixed is not None:
+            if kind == "score":
+                raise InputError(f"{file}: --kind score takes complete rows of numbers only; {_way_out(mixed)}.")
+            stage("fitting")
+            model, n_rows = fit_mixed(mixed, options, size or MIXED_SIZE, length_scale, chunk_rows)
+            stage("writing")
+            save(model, out)
+            _report(model, n_rows, len(mixed.kinds.columns), out)
+            return
         rows = open_numbers(file, options, lambda share: stage("reading", share))
         stage("fitting")
         size = size or _default_size(kind, len(rows.names))
@@ -66,13 +78,59 @@ def fit(
             parts = FileParts(
                 rows, None, chunk_rows, Checkpoint(journal), lambda number, share: stage("fitting", share)
             )
-            with _removed_if_refused(journal), naming_columns(rows.names), _naming_options(size):
+            with removed_if_refused(journal), naming_columns(rows.names), _naming_options(size):
                 model = fit_parts(estimator, parts)
             stage("writing")
             save(model, out)
             journal.remove()
-    size_of_table = f"{counted(rows.n_rows, 'row')} of {counted(len(rows.names), 'column')}"
+    _report(model, rows.n_rows, len(rows.names), out)
+
+
+def _report(model: Any, rows: int, columns: int, out: Path) -> None:
+    size_of_table = f"{counted(rows, 'row')} of {counted(columns, 'column')}"
     click.echo(f"{type(model).__name__} of {size_of_table} in {printable(str(out))}")
+
+
+def _way_out(table: KindTable) -> str:
+    others = [str(column.name) for column in table.kinds.columns if column.kind != "numeric"]
+    if others:
+        return f"leave out the words and times with `exclude={others!r}`"
+    return "fill the missing cells, or drop their rows"
+
+
+def fit_mixed(
+    table: KindTable, options: TableOptions, size: int, length_scale: float | None, chunk_rows: int | None
+) -> tuple[SOSREP, int]:
+    """Fit a density to a random part of a table with words or missing cells, and return it with the number of rows read."""
+    rows = KindRows(table.frame.source, table.kinds, options)
+    rng = np.random.default_rng(0)
+    kept: Any = None
+    keys = np.empty(0)
+    n_rows = 0
+    for frame in rows.frames(chunk_rows or rows.chunk_rows):
+        drawn = rng.uniform(size=len(frame.data))
+        n_rows += len(drawn)
+        chosen = np.flatnonzero(drawn < (keys.max() if len(keys) == size else 1.0))
+        new = frame.data[chosen] if isinstance(frame.data, np.ndarray) else frame.data.take(chosen)
+        kept = new if kept is None else _joined(kept, new)
+        keys = np.concatenate([keys, drawn[chosen]])
+        best = np.sort(np.argsort(keys, kind="stable")[:size])
+        kept, keys = (kept[best] if isinstance(kept, np.ndarray) else kept.take(best)), keys[best]
+    if n_rows > size:
+        say(f"the density is fitted to {size:,} of {counted(n_rows, 'row')}, drawn at random; --size sets how many.")
+    kinds = table.kinds
+    if kinds.named:  # other columns were not read
+        kinds = replace(kinds, left_out={}, n_columns=len(kinds.columns))
+    model = replace(table, data=kept, kinds=kinds).fit(SOSREP(length_scale=length_scale or "leave_one_out"))
+    return model, n_rows
+
+
+def _joined(one: Any, other: Any) -> Any:
+    if isinstance(one, np.ndarray):
+        return np.concatenate([one, other])
+    import pyarrow as pa
+
+    return pa.concat_tables([one, other]).combine_chunks()
 
 
 def _default_size(kind: str, columns: int) -> int:
@@ -107,14 +165,3 @@ def _estimator(kind: str, size: int, length_scale: float | None) -> Any:
         return SOSREP(landmarks=size, length_scale=length_scale or Search("likelihood"))
     given: dict[str, Any] = {} if length_scale is None else {"length_scale": length_scale}
     return NystromKEF(landmarks=size, random_state=0, **given)
-
-
-@contextmanager
-def _removed_if_refused(journal: Journal) -> Iterator[None]:
-    """Remove the partial file of a refused fit, which would be refused again, unless the disk was full."""
-    try:
-        yield
-    except InputError as error:
-        if not is_for_want_of_room(error):
-            journal.remove()
-        raise

@@ -13,11 +13,15 @@ from functools import partial
 from io import StringIO
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
 from isopleth.errors import InputError, printable
+from isopleth.io.files import is_for_want_of_room
+
+if TYPE_CHECKING:
+    from isopleth.io.resume import Journal
 
 _ERASE = "\r\x1b[K"
 
@@ -61,13 +65,24 @@ def naming_columns(names: Sequence[str]) -> Iterator[None]:
 
 @contextmanager
 def resumable(partial: Path) -> Iterator[None]:
-    """Say, when the run is interrupted, what is kept of it and how to resume it."""
+    """Add to the message of an interrupt what is stored and how to resume."""
     try:
         yield
     except KeyboardInterrupt:
         if not partial.exists():
             raise
         raise KeyboardInterrupt(f"interrupted; what was done is in {partial}: continue with --resume.") from None
+
+
+@contextmanager
+def removed_if_refused(journal: Journal) -> Iterator[None]:
+    """Remove the partial file of a refused run, which would be refused again, unless the disk was full."""
+    try:
+        yield
+    except InputError as error:
+        if not is_for_want_of_room(error):
+            journal.remove()
+        raise
 
 
 @contextmanager

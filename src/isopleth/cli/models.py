@@ -15,7 +15,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from isopleth.columns import TableColumns
 from isopleth.density.estimator import DensityEstimator
+from isopleth.density.kernel_density import KernelDensity
 from isopleth.errors import InputError
 from isopleth.io import load
 from isopleth.tasks.anomaly.detector import AnomalyDetector
@@ -54,10 +56,16 @@ def of_this_version(path: Path) -> Iterator[None]:
 
 @contextmanager
 def matched_columns() -> Iterator[None]:
-    """Silence scikit-learn's warning of arrays without names, for columns that were matched by name before."""
-    with warnings.catch_warnings():
+    """Silence scikit-learn's warning of arrays without names, for columns that were matched by name before.
+
+    Of several warnings of new words, by methods that are called with the same rows, one is shown.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         yield
+    for text, category in dict.fromkeys((str(warning.message), warning.category) for warning in caught):
+        warnings.warn(text, category, stacklevel=3)
 
 
 def columns_at_fit(model: BaseEstimator) -> tuple[int, list[str] | None]:
@@ -77,9 +85,9 @@ class Answers:
     model : estimator
         Fitted.
     names : list of str
-        What the numbers are.
+        Names of the numbers.
     whole : frozenset of str
-        Those that are whole numbers.
+        Names of those that are whole numbers.
     """
 
     source: Path
@@ -116,6 +124,23 @@ def answers_of(path: Path) -> Answers:
                 f"{path} holds a {type(model).__name__} that is not fitted; fit it before it is saved."
             ) from None
         return _of_kind(path, model)
+
+
+def kinds_of(model: Any) -> TableColumns | None:
+    """Return the columns of a density or detector of words or missing cells; None for all other models."""
+    if isinstance(model, AnomalyDetector):
+        return getattr(model, "_table_columns", None)
+    if not isinstance(model, KernelDensity) or not model._of_kinds:
+        return None
+    return model._table_density().columns
+
+
+def encoded_answers(model: Any) -> Callable[[np.ndarray], list[np.ndarray]]:
+    """Return the function that computes the answers of a model with :func:`kinds_of` for encoded rows."""
+    if isinstance(model, AnomalyDetector):
+        return lambda rows: list(model.judge_encoded(rows))
+    density = model._table_density()
+    return lambda rows: [density.log_density(rows)]
 
 
 def _of_kind(path: Path, model: Any) -> Answers:

@@ -1,4 +1,4 @@
-"""Options that several commands share. Nothing here imports what a command needs."""
+"""Options that several commands share. Importing this module is fast; it imports no numerical library."""
 
 from __future__ import annotations
 

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-from sklearn.base import BaseEstimator
+import numpy as np
 
 from isopleth.cli.findings import Findings
-from isopleth.errors import InputError
-from isopleth.io import check_target, save
+from isopleth.cli.mixed import MixedTable, rows_of
+from isopleth.cli.models import matched_columns
+from isopleth.errors import DataWarning, InputError
+from isopleth.io import Table, check_target, save
 from isopleth.io.writing import check_table_target, write_table
 from isopleth.plotting import check_figure_target, plot_anomalies, save_figure
+from isopleth.tasks.anomaly.detector import AnomalyDetector
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """Paths of the files to write, None where not asked for, and whether text in CSV is left as it is."""
+    """Paths of the files to write, None for those that are not requested, and whether text in CSV is left as it is."""
 
     rows: Path | None = None
     model: Path | None = None
@@ -25,12 +29,12 @@ class Outputs:
     raw_text: bool = False
 
     def check(self, inputs: dict[str, Path | None]) -> None:
-        """Refuse files that cannot be written, or that would replace another file of the same run.
+        """Check that files can be written and do not replace another file of the same run.
 
         Parameters
         ----------
         inputs : dict of str to Path
-            The files that are read, by what the user calls them.
+            Files that are read, by the name of their argument.
 
         Raises
         ------
@@ -45,18 +49,28 @@ class Outputs:
         if self.figure:
             check_figure_target(self.figure)
 
-    def write(self, findings: Findings, detector: BaseEstimator) -> None:
-        """Write what was asked for, each file whole or not at all."""
-        # Drawn first: a table that cannot be drawn leaves no other files behind an error.
-        table = findings.table
-        picture = (table.values, table.names, findings.scores, findings.p_values, findings.labels)
-        figure = plot_anomalies(*picture) if self.figure else None
+    def write(self, findings: Findings, detector: AnomalyDetector) -> None:
+        """Write the requested files, each completely or not at all."""
+        # Draw first, so that an error in drawing leaves no other files.
+        figure = None
+        if self.figure:
+            with matched_columns(), warnings.catch_warnings():
+                warnings.simplefilter("ignore", DataWarning)  # which was shown when the rows were scored
+                drawn = _drawn(findings.table, detector)
+            figure = plot_anomalies(*drawn, findings.scores, findings.p_values, findings.labels, findings.known)
         if self.rows:
             write_table(self.rows, findings.columns(), raw_text=self.raw_text)
         if self.model:
             save(detector, self.model)
         if self.figure and figure is not None:
             save_figure(figure, self.figure)
+
+
+def _drawn(table: Table, detector: AnomalyDetector) -> tuple[np.ndarray, list[str]]:
+    """Return the numbers of a table and the names of their columns; those that are missing as the detector fills them."""
+    if isinstance(table, MixedTable) or np.isnan(table.values).any():
+        return detector.drawn(rows_of(table))
+    return table.values, table.names
 
 
 def refuse_same(files: dict[str, Path | None]) -> None:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, cast
 import click
 import numpy as np
 
-from isopleth.cli.columns import read_for_model, read_numbers
 from isopleth.cli.messages import Stages, naming_columns
+from isopleth.cli.mixed import MixedTable, decided, kinds_in_words, read_for_detector, read_mixed, rows_of
+from isopleth.cli.models import matched_columns
 from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import Outputs
 from isopleth.cli.text import aligned, counted
@@ -31,6 +32,7 @@ def prior(
     test: Path,
     target: str,
     options: TableOptions,
+    ignore_missing: bool,
     level: float,
     out: Path | None,
     plot: Path | None,
@@ -42,16 +44,19 @@ def prior(
     with Stages(["reading", "fitting", "estimating", "writing"]) as stage:
         stage("reading")
         labelled, classes = read_labelled(train, target, options)
-        table = read_for_model(
-            test, replace(options, columns=None), len(labelled.names), labelled.names if labelled.named else None
-        )
         stage("fitting")
+        # With a fixed seed, for the same answer each time.
+        estimator = decided(ClassPriorEstimator(compare_missing=not ignore_missing, random_state=0), labelled)
         with naming_columns(labelled.names):
-            estimator = ClassPriorEstimator(random_state=0).fit(labelled.values, classes)  # the same answer each time
+            estimator.fit(rows_of(labelled), classes)
+        if labelled.named and not isinstance(labelled, MixedTable):
+            estimator.feature_names_in_ = np.array(labelled.names, dtype=object)
+        table = read_for_detector(test, replace(options, columns=None, exclude=None), estimator)
         stage("estimating")
-        priors = estimator.estimate(table.values, level)
+        with naming_columns(labelled.names), matched_columns():
+            priors = estimator.estimate(rows_of(table), level)
         stage("writing")
-        # Drawn first: what cannot be drawn leaves no other file behind an error.
+        # Draw first, so that an error in drawing leaves no other file.
         figure = cast("Figure", plot_class_priors(priors).figure) if plot else None
         if out:
             write_table(out, {name: np.array(column) for name, column in priors.to_dict().items()}, raw_text=raw_text)
@@ -79,12 +84,15 @@ def read_labelled(path: Path, target: str, options: TableOptions) -> tuple[Table
         )
     if len(names) == 1:
         raise InputError(f"{path} has no column besides the target {target!r}; there is nothing to learn from.")
-    return read_numbers(path, options, but=target if options.columns is None else None), read_labels(path, target)
+    if options.columns is None:
+        options = replace(options, exclude=[*(options.exclude or []), target])
+    return read_mixed(path, options), read_labels(path, target)
 
 
 def report(priors: ClassPriors, labelled_rows: int, labelled: Table) -> str:
     """Return the text that a run prints."""
-    head = f"{counted(priors.rows, 'row')} without labels, {labelled_rows:,} with; {counted(len(labelled.names), 'column')}"
+    columns = f"{counted(len(labelled.names), 'column')}: {kinds_in_words(labelled)}"
+    head = f"{counted(priors.rows, 'row')} without labels, {labelled_rows:,} with; {columns}"
     numbers = zip(priors.classes.tolist(), priors.priors, priors.lower, priors.upper, strict=True)
     cells = [["share", f"{100 * priors.level:.6g}% interval", "class"]]
     cells += [[f"{share:.3f}", f"{low:.3f} to {high:.3f}", printable(str(name))] for name, share, low, high in numbers]

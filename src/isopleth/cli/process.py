@@ -24,9 +24,9 @@ def main() -> None:
             print(f"isopleth: {INTERRUPTED}", file=sys.stderr)
         sys.exit(INTERRUPTED_CODE)
     finally:
-        on_signals(signal.SIG_IGN)  # what is left takes no time, and has no words for them
-        # Under python -m, once an interrupt has passed through an exec of text, as in the making of a data class, Python would
-        # end by that signal in the place of the exit code, unless another such exec has ended well.
+        on_signals(signal.SIG_IGN)  # the rest takes no time and handles no signals
+        # Under python -m, after an interrupt during an exec of text, as in the creation of a data class, Python ends by that
+        # signal and ignores the exit code, unless another exec has succeeded since.
         exec("")
         _drop_what_cannot_be_written()
 

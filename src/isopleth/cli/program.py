@@ -31,7 +31,7 @@ class Program(click.Group):
 
     def _run(self, *args: Any, **extra: Any) -> int:
         try:
-            super().main(*args, **extra)
+            code = super().main(*args, **extra)
         except click.UsageError as error:
             command = error.ctx.command_path if error.ctx else "isopleth"
             say(f"{error.format_message().rstrip('.')}; see {command} --help.")
@@ -39,10 +39,10 @@ class Program(click.Group):
         except click.ClickException as error:
             say(error.format_message())
             return INTERRUPTED_CODE if isinstance(error, _Interrupted) else _WRONG_INPUT
-        except click.Abort:  # what click makes of an interrupt between the steps below
+        except click.Abort:  # click raises it for an interrupt between the steps below
             say(INTERRUPTED)
             return INTERRUPTED_CODE
-        return 0
+        return code if isinstance(code, int) else 0
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         """Parse the arguments; the help is printed here already."""
@@ -63,7 +63,7 @@ def _failures_as_sentences() -> Iterator[None]:
     except KeyboardInterrupt as error:  # some say what can be resumed
         raise _Interrupted(str(error) or INTERRUPTED) from None
     except BrokenPipeError:
-        raise  # click ends quietly: whoever read the output has seen enough
+        raise  # click ends without a message, because nobody reads the output any more
     except OSError as error:
         raise click.ClickException(_sentence(error)) from error
     except (InputError, MissingExtraError, ValueError) as error:

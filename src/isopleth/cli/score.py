@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -10,14 +11,14 @@ import click
 import numpy as np
 
 import isopleth
-from isopleth.cli.columns import read_for_model
-from isopleth.cli.messages import Stages, resumable
-from isopleth.cli.models import Answers, answers_of, columns_at_fit, of_this_version
+from isopleth.cli.columns import KindRows, read_for_model
+from isopleth.cli.messages import Stages, removed_if_refused, resumable, say
+from isopleth.cli.models import Answers, answers_of, columns_at_fit, encoded_answers, kinds_of, of_this_version
 from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import refuse_same
 from isopleth.cli.text import counted, places, shortened
 from isopleth.errors import printable
-from isopleth.io import open_rows
+from isopleth.io import FileRows, open_rows
 from isopleth.io.files import remove_leftovers
 from isopleth.io.resume import Journal, content_fingerprint, partial_path, refuse_begun, table_fingerprint
 from isopleth.io.source import Block
@@ -44,8 +45,13 @@ def score(
         answers = answers_of(model)
         with of_this_version(model):
             expected = columns_at_fit(answers.model)
-        read = partial(open_rows, progress=lambda share: stage("reading", share))
-        rows = read_for_model(file, options, *expected, read)
+        kinds = kinds_of(answers.model)
+        if kinds is None:
+            read = partial(open_rows, progress=lambda share: stage("reading", share))
+            rows: FileRows | KindRows = read_for_model(file, options, *expected, read)
+        else:
+            rows = KindRows(file, kinds, options)
+            answers = replace(answers, _answer=encoded_answers(answers.model))
         size = chunk_rows or rows.chunk_rows
         about = {
             "MODEL": content_fingerprint(model),
@@ -59,14 +65,20 @@ def score(
             remove_leftovers(out)  # of runs that were killed
             stage("scoring")
             done = rows_done(journal)
-            for chunk in rows.chunks(size, done):
-                done += len(chunk.values)
-                journal.append(str(done), _answered(answers, chunk))
-                stage("scoring", done / rows.n_rows)
+            with removed_if_refused(journal):
+                for chunk in rows.chunks(size, done):
+                    done += len(chunk.values)
+                    journal.append(str(done), _answered(answers, chunk))
+                    stage("scoring", None if kinds else done / rows.n_rows)
             stage("writing")
             _write(out, answers, journal, row_numbers)
             unranked = _unranked(answers, journal)
             journal.remove()
+    if isinstance(rows, KindRows) and rows.unseen:
+        counts = ", ".join(f"{name!r} ({count:,})" for name, count in rows.unseen.items())
+        say(
+            f"words that no row of the fit had, by column and number of cells: {counts}; they count as one more category."
+        )
     click.echo(f"{counted(rows.n_rows, 'row')}: {shortened(answers.names)} in {printable(str(out))}")
     if unranked:
         limit = "the range of the density" + " or its bounds" * answers.bounded

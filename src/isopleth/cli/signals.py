@@ -11,6 +11,8 @@ from isopleth_command import leave
 
 INTERRUPTED = "interrupted; nothing is left half written."
 INTERRUPTED_CODE = 128 + signal.SIGINT
+# Of a command that watches, if there was an alarm.
+ALARM_CODE = 3
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # Seconds in which a repeated signal is ignored, while half-written files are removed.

@@ -1,4 +1,4 @@
-"""A cheap rule for the strength of categorical kernels."""
+"""Rule for the parameter of the kernels of categorical columns."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _LEAST, _MOST = 1e-4, 0.95
 def frequency_rho(
     codes: np.ndarray, weights: np.ndarray, sizes: tuple[int, ...], n_columns: int, squared: bool
 ) -> np.ndarray:
-    r"""The value :math:`\rho` of the heat kernel of unlike categories, a column, from frequencies and the number of rows.
+    r"""Compute :math:`\rho`, the heat kernel of two different categories, for each column from the frequencies.
 
-    Frequencies :math:`f_c` that are drawn to the uniform distribution, :math:`(1 - \tau) f_c + \tau/m`, have the least expected
-    squared error at :math:`\tau = V/(V + B)`, :math:`V = (1 - \sum_c f_c^2)\, v`, :math:`B = \sum_c f_c^2 - 1/m`, where v is 1/n
-    for one column alone [1]_. A density of several columns has fewer rows near each of its points, and larger v do better: on
-    eight tables of the UCI repository :math:`n^{-1/2}` for sums of kernels and :math:`n^{-4/(4 + d)}`, d columns in all, for
-    their squares had held-out log densities near the best of a grid. A kernel draws frequencies by
-    :math:`1 - \tau = (1 - \rho)/(1 + (m - 1)\rho)`, which gives :math:`\rho = \tau/(m - (m - 1)\tau)`.
+    Shrunken frequencies :math:`(1 - \tau) f_c + \tau/m` have the least expected squared error at :math:`\tau = V/(V + B)`,
+    :math:`V = (1 - \sum_c f_c^2)\, v`, :math:`B = \sum_c f_c^2 - 1/m`, where v is 1/n for a single column [1]_. A density of
+    several columns has fewer rows near each point, and larger v are better: on eight tables of the UCI repository,
+    :math:`n^{-1/2}` for sums of kernels and :math:`n^{-4/(4 + d)}` with d columns in all for their squares had held-out log
+    densities near the best of a grid. The kernel shrinks frequencies by :math:`1 - \tau = (1 - \rho)/(1 + (m - 1)\rho)`, which
+    gives :math:`\rho = \tau/(m - (m - 1)\tau)`.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def frequency_rho(
     sizes : tuple of int
         Number of categories of each column, with the one for unseen words.
     n_columns : int
-        Number d of all columns of the density, numeric ones too.
+        Number d of all columns of the density, including numeric ones.
     squared : bool
         Whether the density is the square of a sum of kernels.
 

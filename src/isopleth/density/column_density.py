@@ -18,9 +18,9 @@ from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_thr
 
 LOG_VALUE = Matrix("log value", lambda kernel: kernel._log)
 
-# A coefficient so small beside the largest one of a row adds nothing to a sum over all pairs of centres but rounding.
+# A coefficient smaller than this share of the largest one of a row changes sums over pairs of centres by rounding errors only.
 _NEGLIGIBLE = 1e-15
-# Mass of the centres that quantiles leave out.
+# Total mass of the centres that are left out when quantiles are computed.
 _QUANTILE_MASS = 1e-7
 _SECANT_STEPS = 60
 
@@ -37,7 +37,7 @@ class Pattern:
 
 
 def patterns_of(Z: np.ndarray) -> list[Pattern]:
-    """The rows of `Z` by the pattern of their missing cells, NaN; `observed` and `missing` are numbers of columns."""
+    """Group the rows of `Z` by the pattern of their missing cells (NaN); `observed` and `missing` are column numbers."""
     mask = np.isnan(Z)
     packed = np.packbits(mask, axis=1)
     _, first, inverse = np.unique(packed, axis=0, return_index=True, return_inverse=True)
@@ -50,11 +50,11 @@ def patterns_of(Z: np.ndarray) -> list[Pattern]:
 
 @dataclass(frozen=True)
 class ColumnDensity:
-    r"""A density of a product kernel over numeric and categorical columns.
+    r"""Density of a product kernel over numeric and categorical columns.
 
     With :math:`f = \sum_i \alpha_i k(c_i, \cdot)` it is :math:`f^2/\int f^2` if `squared` and :math:`f/\int f` otherwise, with
-    respect to Lebesgue measure of the numeric columns times counting of the categories. Rows hold NaN where a cell is missing.
-    Their density is that of the observed cells, the others being integrated and summed out: with
+    respect to Lebesgue measure on numeric columns and counting measure on categories. Missing cells of rows are NaN. The density
+    of such a row is that of its observed cells; the others are integrated or summed out. With
     :math:`a_i = \alpha_i k_o(c_i, z)` over the observed columns and G the overlaps of the kernel over the others,
     :math:`p(z_o) = a^\top G a/Z`; without the square :math:`p(z_o) = \sum_i a_i \int k_m/Z`.
 
@@ -63,13 +63,15 @@ class ColumnDensity:
     kernel : ColumnKernel
         The kernel of all columns, numeric ones first, at unit length scale.
     centers : array of shape (m, d)
-        Centres, complete; codes of categories as whole numbers.
+        Centres without missing cells; categories as whole numbers.
     coefficients : array of shape (m,)
         Coefficients alpha, not negative.
     squared : bool
         Whether the density is the square of f.
     visible : array of int, optional
-        The columns that this is a density of; the others are integrated out. All of them if left out.
+        Columns of the density; the others are integrated out. By default all.
+    filled : array of the shape of the centres, bool, optional
+        Cells of the centres that were missing in the row which the centre was made of.
     memory_limit, n_jobs
         As for :class:`~isopleth.operators.Operator`.
 
@@ -90,6 +92,7 @@ class ColumnDensity:
     coefficients: np.ndarray
     squared: bool
     visible: np.ndarray | None = None
+    filled: np.ndarray | None = None
     memory_limit: float = DEFAULT_MEMORY_LIMIT
     n_jobs: int | None = DEFAULT_N_JOBS
 
@@ -97,21 +100,21 @@ class ColumnDensity:
 
     @cached_property
     def columns(self) -> np.ndarray:
-        """The columns among those of the centres that this is a density of."""
+        """Columns of the centres that belong to the density."""
         return np.arange(self.centers.shape[1]) if self.visible is None else np.asarray(self.visible)
 
     @cached_property
     def hidden(self) -> np.ndarray:
-        """The columns that are always integrated out."""
+        """Columns that are always integrated out."""
         return np.setdiff1d(np.arange(self.centers.shape[1]), self.columns)
 
     @property
     def dim(self) -> int:
-        """Number of columns that this is a density of."""
+        """Number of columns of the density."""
         return len(self.columns)
 
     def size(self, column: int) -> int:
-        """Number of categories of a visible column, 0 for a numeric one."""
+        """Return the number of categories of a visible column, 0 for a numeric one."""
         code = int(self.columns[column]) - self.kernel.n_numeric
         return 0 if code < 0 else self.kernel.sizes[code]
 
@@ -120,21 +123,21 @@ class ColumnDensity:
 
     @cached_property
     def numeric(self) -> np.ndarray:
-        """Which visible columns are numeric."""
+        """Mask of the numeric ones among the visible columns."""
         return self.columns < self.kernel.n_numeric
 
     # ---- sums over centres ------------------------------------------------------------------------------------------
 
     @cached_property
     def log_normalizer(self) -> float:
-        r"""log Z, the integral of f^2 or of f over all columns."""
+        r"""Logarithm of Z, the integral of f^2 or of f over all columns."""
         if not self.squared:
             return math.log(float(np.sum(self.coefficients))) + self.kernel.log_integral()
         op = Operator(self.kernel.overlap, self.centers, memory_limit=self.memory_limit, n_jobs=self.n_jobs)
         return self.kernel.log_overlap + math.log(float(self.coefficients @ op.matvec(self.coefficients)))
 
     def _log_integral(self, columns: np.ndarray) -> float:
-        """What the kernel leaves of columns that are integrated out, up to the relative overlaps of pairs of centres."""
+        """Return the log integral over columns, or the log overlap at equal centres for squared densities."""
         if not len(columns):
             return 0.0
         kernel = self.kernel.take(columns)
@@ -143,7 +146,7 @@ class ColumnDensity:
     def _terms(
         self, z: np.ndarray, observed: np.ndarray, n_jobs: int | None, skip: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        r"""log of the largest :math:`a_i = \alpha_i k_o(c_i, z)` of each row, and all of them over it, of shape (rows, m)."""
+        r"""Return for each row the log of the largest :math:`a_i = \alpha_i k_o(c_i, z)`, and all of them divided by it."""
         with np.errstate(divide="ignore"):
             log_alpha = np.log(self.coefficients)
         if not len(observed):
@@ -166,7 +169,7 @@ class ColumnDensity:
         return top, np.exp(logs, out=logs)
 
     def _overlaps(self, rows: np.ndarray, columns: np.ndarray, over: np.ndarray, n_jobs: int | None) -> np.ndarray:
-        """Relative overlaps of the centres `rows` with the centres `columns` over the columns `over`, 1 where there are none."""
+        """Compute relative overlaps of the centres `rows` and `columns` over the columns `over`; 1 if there are none."""
         if not len(over):
             return np.ones((len(rows), len(columns)))
         kernel = self.kernel.take(over).overlap
@@ -174,7 +177,7 @@ class ColumnDensity:
         return Operator(kernel, x, y, memory_limit=self.memory_limit, n_jobs=n_jobs).dense()
 
     def _each(self, Z: np.ndarray, visit: Callable[[Pattern, float, int | None], T]) -> list[T]:
-        """`visit` of every chunk of rows of one pattern that memory allows, by threads where there are several."""
+        """Call `visit` for chunks of rows of one pattern that fit in memory; several patterns are divided among threads."""
         m = len(self.centers)
         groups = patterns_of(Z)
         workers = min(effective_n_jobs(self.n_jobs), len(groups)) if len(groups) > 1 else 1
@@ -191,13 +194,13 @@ class ColumnDensity:
     def _look(
         self, z: np.ndarray, pattern: Pattern, memory: float, n_jobs: int | None, skip: np.ndarray | None = None
     ) -> _Look:
-        """What rows of one pattern see of the centres, except that of number `skip` where it is not negative."""
+        """Compute the sums over centres at rows of one pattern, without the centre number `skip` of a row if not negative."""
         integrated = self._integrated(pattern)
         top, a = self._terms(z, pattern.observed, n_jobs, None if skip is None else skip[pattern.rows])
         if not self.squared:
             total = a.sum(axis=1)
             return _Look(top + np.log(total) + self._log_integral(integrated), a, a / total[:, None], None)
-        # Centres that matter to a sum over all pairs, in double precision, at one of the rows at least.
+        # Centres that change a sum over all pairs in double precision, for at least one of the rows.
         kept = np.flatnonzero(a.max(axis=0) > _NEGLIGIBLE / a.shape[1])
         pairs = Pairs(self, np.ascontiguousarray(a[:, kept]), kept, integrated, memory, n_jobs)
         shares = np.zeros_like(a)
@@ -206,20 +209,40 @@ class ColumnDensity:
         shares /= total[:, None]
         return _Look(2.0 * top + np.log(total) + self._log_integral(integrated), a, shares, pairs)
 
+    @cached_property
+    def _filled_centers(self) -> dict[bytes, int]:
+        """Centres with filled cells, by the known cells of the row that they were made of."""
+        if self.filled is None:
+            return {}
+        filled = self.filled[:, self.columns]
+        rows = np.flatnonzero(filled.any(axis=1))
+        known = np.where(filled[rows], np.nan, self.centers[np.ix_(rows, self.columns)]) + 0.0
+        return {row.tobytes(): int(i) for row, i in zip(known, rows, strict=True)}
+
+    def own_centers(self, Z: np.ndarray) -> np.ndarray | None:
+        """Find for each row the centre that was made by filling its gaps, -1 if there is none; None if there is none for any row.
+
+        Its filled cells are no knowledge about the gaps of the row: :meth:`impute` and others take it as `skip`.
+        """
+        if not self._filled_centers or len(self.centers) < 2:
+            return None
+        whole = np.where(np.isnan(Z), np.nan, Z) + 0.0  # one NaN and one zero
+        return np.array([self._filled_centers.get(row.tobytes(), -1) for row in whole], dtype=np.intp)
+
     # ---- answers at rows --------------------------------------------------------------------------------------------
 
     def log_density(self, Z: np.ndarray) -> np.ndarray:
-        """Log density of the observed cells of each row.
+        """Compute the log density of the observed cells of each row.
 
         Parameters
         ----------
         Z : array of shape (n, d)
-            Rows, NaN where a cell is missing.
+            Rows, NaN for missing cells.
 
         Returns
         -------
         ndarray of shape (n,)
-            0 for a row of which every cell is missing.
+            0 for a row whose cells are all missing.
         """
         out = np.zeros(len(Z))
 
@@ -232,7 +255,7 @@ class ColumnDensity:
         return out
 
     def grad_log_density(self, Z: np.ndarray) -> np.ndarray:
-        """Gradient of the log density of the observed cells in the observed numeric columns; NaN in all others."""
+        """Compute the gradient of the log density of observed cells by the observed numeric columns; NaN elsewhere."""
         out = np.full(Z.shape, np.nan)
         factor, times = self.kernel.factor, 2.0 if self.squared else 1.0
 
@@ -249,12 +272,12 @@ class ColumnDensity:
         return out
 
     def category_probabilities(self, Z: np.ndarray, column: int, skip: np.ndarray | None = None) -> np.ndarray:
-        """Probability of each category of a column given the observed cells of the other columns.
+        """Compute the probability of each category of a column given the observed cells of the other columns.
 
         Parameters
         ----------
         Z : array of shape (n, d)
-            Rows; what they hold in `column` is not looked at.
+            Rows; their cells of `column` are ignored.
         column : int
             A categorical column.
         skip : array of int of shape (n,), optional
@@ -263,7 +286,7 @@ class ColumnDensity:
         Returns
         -------
         ndarray of shape (n, size)
-            Rows of sum 1.
+            Probabilities; each row has sum 1.
         """
         out = np.empty((len(Z), self.size(column)))
         asked = Z.copy()
@@ -277,11 +300,12 @@ class ColumnDensity:
         return out
 
     def _probabilities(self, column: int, look: _Look) -> np.ndarray:
-        r"""Probabilities of the categories of a column that the rows lack.
+        r"""Compute the probabilities of the categories of a column that is missing in the rows.
 
-        The kernel of category c with a centre is :math:`\rho + (1 - \rho)\, 1[c_i = c]`. So the quadratic form of the terms
-        times it takes three sums, without the overlap of this column: over all pairs, over those with one centre of c, and
-        over those with two. The overlap is 1 for pairs of one category and r for others, which the sums with it are divided by.
+        The kernel of category c with a centre is :math:`\rho + (1 - \rho)\, 1[c_i = c]`. So the quadratic form needs three
+        sums without the overlap of this column: over all pairs of centres, over pairs with at least one centre of category c,
+        and over pairs with two. The sums at hand contain the overlap, which is 1 for two equal categories and r otherwise, and
+        are divided by it.
         """
         size, rho = self.size(column), self._rho(column)
         codes = self.centers[:, self.columns[column]].astype(np.intp)
@@ -303,7 +327,7 @@ class ColumnDensity:
         rng: np.random.Generator | None = None,
         skip: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Rows with their missing cells filled from the conditional density given the observed ones.
+        """Fill missing cells from their conditional density given the observed cells of the row.
 
         Parameters
         ----------
@@ -312,20 +336,20 @@ class ColumnDensity:
         strategy : {"mean", "draw"}, default="mean"
             The conditional mean of numeric columns and the likeliest category, or a joint draw of all missing cells of a row.
         rng : Generator, optional
-            Where draws come from.
+            Random generator of the draws.
         skip : array of int of shape (n,), optional
-            A centre that is left out for each row; -1 where none is. A centre that was filled in from the row itself would
-            answer with the cells that it was filled with.
+            Number of the centre that is left out for each row, or -1. A centre that was made by filling the row itself would
+            return the cells that it was filled with.
 
         Returns
         -------
         ndarray of shape (n, d)
-            Without NaN; observed cells as they are.
+            Rows without NaN; observed cells are unchanged.
 
         Raises
         ------
         InputError
-            For a strategy that is none of these.
+            If the strategy is none of these.
         """
         if strategy not in ("mean", "draw"):
             raise InputError(f"strategy = {strategy!r}: expected 'mean' or 'draw'.")
@@ -361,7 +385,7 @@ class ColumnDensity:
             for column in pattern.missing:
                 out[pattern.rows, column] = self._draw(int(column), i, j, rng)
 
-        replace(self, n_jobs=1)._each(Z, visit)  # one thread: draws come in an order that does not depend on timing
+        replace(self, n_jobs=1)._each(Z, visit)  # one thread, so that the order of draws does not depend on timing
         return out
 
     def _integrated(self, pattern: Pattern) -> np.ndarray:
@@ -370,14 +394,14 @@ class ColumnDensity:
     def _partners(
         self, a: np.ndarray, i: np.ndarray, integrated: np.ndarray, rng: np.random.Generator, n_jobs: int | None
     ) -> np.ndarray:
-        """The other centre of a pair for each row: j with probability proportional to :math:`a_j G_{ij}`."""
+        """Draw the second centre of a pair for each row: j with probability proportional to :math:`a_j G_{ij}`."""
         chosen, place = np.unique(i, return_inverse=True)
         weights = self._overlaps(chosen, np.arange(a.shape[1]), integrated, n_jobs)[place]
         weights *= a
         return _one_a_row(weights, rng)
 
     def _draw(self, column: int, i: np.ndarray, j: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Cells of one column, drawn from the kernels about the centres `i`, or from their products with those about `j`."""
+        """Draw cells of one column from the kernels about the centres `i`, or from their products with those about `j`."""
         values = self.centers[:, self.columns[column]]
         if self.numeric[column]:
             if self.squared:
@@ -393,7 +417,7 @@ class ColumnDensity:
     def impute_interval(
         self, Z: np.ndarray, level: float = 0.9, skip: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Central intervals of missing numeric cells given the observed ones.
+        """Compute central intervals of missing numeric cells given the observed cells of the row.
 
         Parameters
         ----------
@@ -407,8 +431,8 @@ class ColumnDensity:
         Returns
         -------
         lower, upper : ndarrays of shape (n, d)
-            Quantiles of (1 - level)/2 and (1 + level)/2, exact up to 5e-7 in probability; both the cell itself where it is
-            observed, and NaN for missing categories.
+            Quantiles of (1 - level)/2 and (1 + level)/2, exact up to 5e-7 in probability. For an observed cell, both are its
+            value; for a missing category, both are NaN.
 
         Raises
         ------
@@ -442,7 +466,7 @@ class ColumnDensity:
         memory: float,
         n_jobs: int | None,
     ) -> list[tuple[Callable[[float], float], tuple[float, float]]]:
-        """Distribution functions of missing numeric cells of one row, each with the range of the centres that matter."""
+        """Return distribution functions of the missing numeric cells of one row, each with the range of the relevant centres."""
         kept = np.flatnonzero(share > _QUANTILE_MASS / len(share))
         columns = [self.centers[kept, self.columns[j]] for j in gaps]
         ranges = [(float(values.min()), float(values.max())) for values in columns]
@@ -468,20 +492,20 @@ class ColumnDensity:
     # ---- other densities --------------------------------------------------------------------------------------------
 
     def marginal(self, columns: Sequence[int]) -> ColumnDensity:
-        """The density of some of the columns, in the order given; the others are integrated out.
+        """Return the density of some of the columns, in the given order; the others are integrated out.
 
         Parameters
         ----------
         columns : sequence of int
-            Numeric columns before categorical ones, each once.
+            Column numbers without repetition, numeric columns first.
         """
         chosen = _checked_columns(columns, self.dim)
         if (np.diff(self.numeric[chosen].astype(int)) > 0).any():
-            raise InputError("columns has a numeric column behind a categorical one; name numeric columns first.")
+            raise InputError("columns has a numeric column after a categorical one; name numeric columns first.")
         return replace(self, visible=self.columns[chosen])
 
     def conditional(self, given: Mapping[int, float]) -> ColumnDensity:
-        """The density of the other columns where some have the values `given`, by column.
+        """Return the density of the other columns given the values of some columns.
 
         Raises
         ------
@@ -506,10 +530,11 @@ class ColumnDensity:
             centers=np.ascontiguousarray(self.centers[np.ix_(heavy, rest)]),
             coefficients=a[0][heavy],
             visible=np.searchsorted(rest, self.columns[visible]),
+            filled=None if self.filled is None else self.filled[np.ix_(heavy, rest)],
         )
 
-    def sample(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Independent draws, of shape (n_samples, d); codes as whole numbers."""
+    def draw(self, n_samples: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Draw independent rows, and return them with the two centres of each; these are equal without the square."""
         m, everything = len(self.centers), np.arange(self.centers.shape[1])
         alpha = self.coefficients / self.coefficients.max()
         first = alpha
@@ -524,23 +549,28 @@ class ColumnDensity:
             terms = np.broadcast_to(alpha, (len(i[part]), m))
             j[part] = self._partners(terms, i[part], everything, rng, self.n_jobs)
         out = np.column_stack([self._draw(column, i, j, rng) for column in range(self.dim)])
-        return rng.permutation(out)
+        order = rng.permutation(n_samples)
+        return out[order], i[order], j[order]
+
+    def sample(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw independent rows, of shape (n_samples, d); categories as whole numbers."""
+        return self.draw(n_samples, rng)[0]
 
 
 @dataclass(frozen=True)
 class _Look:
-    """What rows of one pattern see of the centres.
+    """Sums over the centres at rows of one pattern.
 
     Parameters
     ----------
     log_p : array of shape (n,)
-        log p of the observed cells, up to the normaliser.
+        Log density of the observed cells, without the normaliser.
     terms : array of shape (n, m)
-        The terms a of each centre over the largest one of the row.
+        Terms a of the centres, divided by the largest one of the row.
     shares : array of shape (n, m)
-        Each centre's share of the density at the row, of sum 1.
+        Share of each centre in the density at the row; each row has sum 1.
     pairs : Pairs or None
-        The sums over pairs of centres, for squared densities.
+        Sums over pairs of centres, for squared densities.
     """
 
     log_p: np.ndarray
@@ -586,15 +616,15 @@ class Pairs:
         return out
 
     def times_overlaps(self) -> np.ndarray:
-        """The product of the terms with G, of shape (n, k)."""
+        """Return the product of the terms with G, of shape (n, k)."""
         return self._product
 
     def total(self) -> np.ndarray:
-        """The sum over all pairs, of shape (n,)."""
+        """Return the sum over all pairs, of shape (n,)."""
         return np.asarray(np.einsum("ij,ij->i", self.terms, self._product))
 
     def within(self, codes: np.ndarray, size: int) -> np.ndarray:
-        """The sums over pairs of which both centres have the same one of `codes`, of shape (n, size)."""
+        """Return for each code the sum over pairs of centres that both have it, of shape (n, size)."""
         own = codes[self.kept]
         out = np.zeros((len(self.terms), size))
         if len(self.terms) == 1 and self._matrix is not None:  # one product for all categories
@@ -614,7 +644,7 @@ class Pairs:
 
 
 def _one_a_row(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A column for each row with probability proportional to its weights, of which one at least is positive."""
+    """Draw a column for each row with probability proportional to its weights; at least one must be positive."""
     cumulative = np.cumsum(weights, axis=1)
     u = rng.uniform(size=len(weights)) * cumulative[:, -1]
     return np.asarray((cumulative > u[:, None]).argmax(axis=1))
@@ -650,7 +680,7 @@ def _quantile(cumulative: Callable[[float], float], level: float, low: float, hi
 
 
 def _checked_columns(columns: Sequence[int], dim: int) -> np.ndarray:
-    """Numbers of distinct columns that exist, at least one."""
+    """Return column numbers; raise InputError if there is none, one does not exist, or one is named twice."""
     chosen = np.asarray(list(columns), dtype=np.intp)
     if chosen.ndim != 1 or not len(chosen):
         raise InputError("no column was named; expected at least one.")

@@ -1,4 +1,4 @@
-r"""Fits of densities of product kernels to rows of which some have missing cells.
+r"""Fits of densities of product kernels to rows with missing cells.
 
 Over coefficients :math:`\alpha \ge 0` the fit minimises
 
@@ -6,11 +6,11 @@ Over coefficients :math:`\alpha \ge 0` the fit minimises
     + \alpha^\top K \alpha, \qquad M_i = (k_o k_o^\top) \circ G_i,
 
 with k_o the kernel of the observed cells of row i with the centres, :math:`G_i` the overlaps of the centres over its missing
-columns, S those over all columns, and :math:`\varphi_i` the share of the columns that it has. The likelihood of a row with gaps
-is the marginal one, which f^2 does not normalise: the second term does, so that a row with gaps does not reward a large
-integral of f^2. Over the scale of f, the third term is the logarithm of its norm :math:`|f|_H^2`, once for each complete row: the
-penalty for roughness that comes with a row. A row with gaps brings the part :math:`\varphi_i` of both. So a complete row counts
-as in the scaling equations, where :math:`M_i = k_i k_i^\top`, and an empty row, where :math:`M_i = S`, not at all.
+columns, S those over all columns, and :math:`\varphi_i` the share of the cells of row i that are observed. The first term is the
+marginal likelihood of the observed cells under f^2, which is not normalised. The second term normalises it for rows with gaps;
+otherwise these rows would favour a large integral of f^2. After minimisation over the scale of f, the third term is
+:math:`\log |f|_H^2`, the penalty for roughness. A row with gaps contributes the part :math:`\varphi_i` of it. So a complete row
+counts as in the scaling equations, where :math:`M_i = k_i k_i^\top`, and an empty row, where :math:`M_i = S`, has no effect.
 """
 
 from __future__ import annotations
@@ -32,64 +32,67 @@ from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.rows import merge_rows
 from isopleth.solvers import SCALING_SOLVERS
 
-_FIRST_STEPS = 30  # multiplicative steps before Newton's: they never fail, and bring it where it converges
-_LONGEST = 2.0  # the most that the logarithm of a coefficient changes in a step of Newton's method
+_FIRST_STEPS = 30  # multiplicative steps before Newton's method, which converges only near the solution
+_FLAT = 20  # passes after which it is asked whether they have lowered the objective
+_LONGEST = 2.0  # largest change of the logarithm of a coefficient in a step of Newton's method
 _ROUNDING = 1e-14
+# Shares of the mean curvature that are added to a Hessian that is not positive definite. Centres that lie close together have
+# directions in which the objective is nearly flat; a larger share than needed would stop these.
+_DAMPINGS = (0.0, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-2, 0.1, 1.0, 10.0)
 _FILL_CELLS = 2**21  # pairs of rows that are compared at once when gaps are filled
-_FASTEST = 3.0  # the largest factor that a multiplicative step is stretched by
+_FASTEST = 3.0  # largest exponent of a multiplicative step
 _SMALLEST = -690.0  # logarithm below which a coefficient is 0
-_FEWEST = 100  # complete rows below which a kernel density estimate fills those with gaps
-MOST_CENTERS = 2000  # of a fit with gaps: each pattern of them has a matrix of overlaps of all pairs
-_PAIR_BYTES = (
-    64  # that a fit with gaps holds for each pair of centres: second derivatives, and matrices to make them of
+_FEWEST = 100  # complete rows below which a kernel density estimate fills rows with gaps
+MOST_CENTERS = (
+    2000  # of a fit with gaps: each pattern of missing cells has a matrix of overlaps of all pairs of centres
 )
-_FEW = 512  # centres up to which one thread of BLAS is faster than several
+_PAIR_BYTES = (
+    64  # bytes for each pair of centres in a fit with gaps: second derivatives and the matrices they come from
+)
+_FEW = 512  # number of centres up to which one BLAS thread is faster than several
 
 
 @dataclass(frozen=True)
 class ColumnFit:
-    r"""A fitted density and how well its equations hold.
+    r"""A fitted density and the residual of its equations.
 
     Parameters
     ----------
     density : ColumnDensity
         The density.
     residual : float
-        For complete rows :math:`\max_i |\alpha_i (K\alpha)_i/w_i - 1|`. With gaps, where coefficients may be 0, how far the
-        optimality (KKT) conditions are from holding: with N and D the two sides of the equation
-        :math:`\alpha_i (D_i - N_i) = 0`, of sum 1 over i each, the larger one of :math:`\max_i N_i/D_i - 1` and
-        :math:`m \max_i |\alpha_i (D_i - N_i)|`.
+        For complete rows :math:`\max_i |\alpha_i (K\alpha)_i/w_i - 1|`. With gaps, where coefficients may be 0, it is the
+        residual of the optimality (KKT) conditions, the larger one of :math:`\max_i N_i/D_i - 1` and
+        :math:`m \max_i |\alpha_i (D_i - N_i)|`. N and D are the two sides of :math:`\alpha_i (D_i - N_i) = 0`, where
+        :math:`\sum_i \alpha_i N_i = 1` and, at the solution, :math:`\sum_i \alpha_i D_i = 1`.
     n_iter : int
-        Products with the matrices, or passes over the rows.
+        Number of products with the matrices, or of passes over the rows.
     objective : list of float
-        What was minimised after each pass, where there are gaps.
-    filled : array of shape (m, d), bool, optional
-        Mask of the cells of the centres that were missing in the rows which these were made of; None where none was.
+        Objective after each pass, for rows with gaps.
     """
 
     density: ColumnDensity
     residual: float
     n_iter: int
     objective: list[float]
-    filled: np.ndarray | None = None
 
 
 @dataclass(eq=False)
 class GapProblem:
-    """The sums over rows that the objective and its derivatives are made of.
+    """Sums over rows that give the objective and its derivatives.
 
     Parameters
     ----------
     kernel : ColumnKernel
-        Bound to the columns.
+        Kernel bound to the columns.
     centers : array of shape (m, d)
-        Complete rows.
+        Centres without missing cells.
     Z : array of shape (n, d)
-        All rows, NaN where a cell is missing; none is without an observed cell.
+        Rows, NaN for missing cells; each has an observed cell.
     weights : array of shape (n,)
-        Their weights, of sum 1.
+        Weights of the rows, of sum 1.
     memory_limit, n_jobs
-        As for :class:`~isopleth.operators.Operator`. Matrices that do not fit are made again in each pass.
+        As for :class:`~isopleth.operators.Operator`. Matrices that do not fit are computed again in each pass.
     """
 
     kernel: ColumnKernel
@@ -131,7 +134,7 @@ class GapProblem:
         return Operator(kernel, x, None if y is x else y, memory_limit=budget, n_jobs=self.n_jobs, **options)
 
     def _make(self, chunk: Pattern) -> tuple[np.ndarray, np.ndarray | None]:
-        """k_o of rows of one pattern over its largest value a row, and G, None where nothing is missing."""
+        """Compute k_o of rows of one pattern, divided by its largest value in a row, and G; None if no cell is missing."""
         seen, missing = chunk.observed, chunk.missing
         x, y = self.Z[np.ix_(chunk.rows, seen)], np.ascontiguousarray(self.centers[:, seen])
         logs = self._operator(self.kernel.take(seen), x, y, block=LOG_VALUE).dense()
@@ -143,14 +146,14 @@ class GapProblem:
         return terms, self._operator(self.kernel.take(missing).overlap, centers, centers).dense()
 
     def _parts(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
-        """Weights, k_o and G of the rows of each pattern."""
+        """Yield weights, k_o and G of the rows of each pattern."""
         for number, chunk in enumerate(self.chunks):
             kept = self.kept.get(number)
             terms, overlaps = self._make(chunk) if kept is None else kept
             yield self.weights[chunk.rows], terms, overlaps
 
     def sides(self, alpha: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        r"""The objective, up to a constant, and the sides N and D of the optimality conditions.
+        r"""Compute the objective, up to a constant, and the sides N and D of the optimality conditions.
 
         Half of the gradient is D - N, with :math:`N = \sum_i w_i M_i\alpha/(\alpha^\top M_i \alpha)` and
         :math:`D = K\alpha + \sum_i w_i (1 - \varphi_i) S\alpha/(\alpha^\top S\alpha)`.
@@ -178,7 +181,7 @@ class GapProblem:
         return value, N, D
 
     def hessian(self, alpha: np.ndarray) -> np.ndarray:
-        """Half of the matrix of second derivatives of the objective in alpha."""
+        """Compute half of the matrix of second derivatives of the objective by alpha."""
         H = self.K.dense().copy()
         if self.gap_weight > 0.0:
             S = self.S.dense()
@@ -208,8 +211,7 @@ def kkt_residual(alpha: np.ndarray, N: np.ndarray, D: np.ndarray) -> float:
 
 
 def multiplicative_step(alpha: np.ndarray, N: np.ndarray, D: np.ndarray, stretch: float = 1.0) -> np.ndarray:
-    r""":math:`\alpha \leftarrow \alpha \sqrt{N/D}`, which keeps signs and does not increase the objective; `stretch` is a power
-    of the factor, with which it may."""
+    r"""Compute :math:`\alpha (N/D)^{s/2}` with s = `stretch`; with s = 1 the objective does not increase."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.exp(np.maximum(np.log(alpha) + 0.5 * stretch * np.log(N / D), _SMALLEST)))
 
@@ -218,7 +220,7 @@ Sides = tuple[float, np.ndarray, np.ndarray]
 
 
 def _newton_step(problem: GapProblem, alpha: np.ndarray, at: Sides) -> tuple[np.ndarray, Sides] | None:
-    """A step of Newton's method in log alpha that lowers the objective, with the sides there; None if none was found."""
+    """Take a step of Newton's method in log alpha that lowers the objective; return it with its sides, or None."""
     _, N, D = at
     gradient = alpha * (D - N)
     H = problem.hessian(alpha)
@@ -226,7 +228,7 @@ def _newton_step(problem: GapProblem, alpha: np.ndarray, at: Sides) -> tuple[np.
     H *= alpha
     scale = max(float(np.mean(np.abs(np.diagonal(H)))), 1e-300)
     diagonal = np.diagonal(H) + gradient
-    for damping in (0.0, 1e-4, 1e-2, 0.1, 1.0, 10.0):
+    for damping in _DAMPINGS:
         H.flat[:: len(H) + 1] = diagonal + scale * (damping + 1e-14)
         try:
             step = -cho_solve(cho_factor(H, check_finite=False), gradient, check_finite=False)
@@ -242,7 +244,7 @@ def _newton_step(problem: GapProblem, alpha: np.ndarray, at: Sides) -> tuple[np.
 
 
 def _better(alpha: np.ndarray, at: Sides, found: np.ndarray, after: Sides) -> bool:
-    """Tell whether the objective is lower, or the same to rounding while the conditions hold better."""
+    """Tell whether the objective is lower, or equal up to rounding with a smaller residual."""
     if after[0] < at[0] - _ROUNDING * (1.0 + abs(at[0])):
         return True
     same = after[0] <= at[0] + _ROUNDING * (1.0 + abs(at[0]))
@@ -252,13 +254,21 @@ def _better(alpha: np.ndarray, at: Sides, found: np.ndarray, after: Sides) -> bo
 def solve_gaps(
     problem: GapProblem, alpha: np.ndarray, tol: float = 1e-6, max_iter: int = 1000
 ) -> tuple[np.ndarray, float, list[float]]:
-    """Coefficients at which the optimality conditions hold to `tol`, their residual, and the objective after each pass.
+    """Solve the optimality conditions up to `tol`; return coefficients, residual, and the objective after each pass.
 
-    Multiplicative steps, then Newton's method in log alpha, then multiplicative steps for what it leaves. The objective never
-    increases; it has several minima, of which this finds one.
+    Near centres that lie close together the objective is so flat that the last digits of the residual take hundreds of passes
+    that change nothing else. So the passes end too when :func:`is_flat` says so.
+
+    Multiplicative steps are followed by Newton's method in log alpha and, if it fails, by multiplicative steps again. The
+    objective never increases. It has several local minima; this finds one of them.
     """
     with ONE_BLAS_THREAD if len(alpha) <= _FEW else nullcontext():
         return _descend(problem, alpha, tol, max_iter)
+
+
+def is_flat(path: list[float], tol: float) -> bool:
+    """Tell whether the last 20 passes have lowered the objective, in nats a row, by less than a thousandth of `tol`."""
+    return len(path) > _FIRST_STEPS + _FLAT and path[-1 - _FLAT] - path[-1] < 1e-3 * tol
 
 
 def _descend(
@@ -267,14 +277,14 @@ def _descend(
     at = problem.sides(alpha)
     path, stretch = [at[0]], 1.0
     newton = True
-    while kkt_residual(alpha, *at[1:]) > tol and len(path) <= max_iter:
+    while kkt_residual(alpha, *at[1:]) > tol and not is_flat(path, tol) and len(path) <= max_iter:
         step = _newton_step(problem, alpha, at) if newton and len(path) > _FIRST_STEPS else None
         if step is None:
             newton = newton and len(path) <= _FIRST_STEPS
             found = multiplicative_step(alpha, *at[1:], stretch)
             step = found, problem.sides(found)
         if not _better(alpha, at, *step):
-            if stretch == 1.0:  # the plain step lowers the objective: what is left is rounding
+            if stretch == 1.0:  # a plain step lowers the objective, so the rest is rounding error
                 break
             stretch = 1.0
             continue
@@ -285,7 +295,7 @@ def _descend(
 
 
 def _merged(Z: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct rows with an observed cell and a positive weight, and their weights of sum 1; equal gaps are equal."""
+    """Return distinct rows with an observed cell and a positive weight, and their weights of sum 1; gaps equal gaps."""
     mask = np.isnan(Z)
     counted = np.where(mask.all(axis=1), 0.0, weights)
     if not (counted > 0.0).any():
@@ -308,26 +318,26 @@ def fit_root(
     max_centers: int = MOST_CENTERS,
     rng: np.random.Generator | None = None,
 ) -> ColumnFit:
-    """Fit the density f^2/Z to rows, of which some may have missing cells.
+    """Fit the density f^2/Z to rows that may have missing cells.
 
     Parameters
     ----------
     kernel : ColumnKernel
-        Bound to the columns.
+        Kernel bound to the columns.
     Z : array of shape (n, d)
-        Rows in units of the length scale, NaN where a cell is missing. Empty rows are left out.
+        Rows in units of the length scale, NaN for missing cells. Empty rows are left out.
     weights : array of shape (n,)
-        Not negative.
+        Nonnegative weights.
     solver : str, default="auto"
-        Which solver of the scaling equations complete rows have.
+        Solver of the scaling equations, for complete rows.
     tol : float, default=1e-8
         Residual to reach; with gaps, 100 times as much.
     memory_limit, n_jobs
         As for :class:`~isopleth.operators.Operator`.
     max_centers : int, default=2000
-        Centres at most where there are gaps; fewer where `memory_limit` does not hold the matrices of all their pairs.
+        Largest number of centres if there are gaps; fewer if the matrices of all pairs of centres would exceed `memory_limit`.
     rng : Generator, optional
-        For the cells that rows with gaps are filled with to serve as centres.
+        Random generator for the cells that are filled to make centres of rows with gaps.
 
     Returns
     -------
@@ -353,17 +363,16 @@ def fit_root(
     problem = GapProblem(kernel, centers, rows, w, **budget)
     alpha, residual, path = solve_gaps(problem, start, 100.0 * tol)
     kept = alpha > math.exp(0.5 * _SMALLEST)
-    density = ColumnDensity(kernel, np.ascontiguousarray(centers[kept]), alpha[kept], True, **budget)
-    return ColumnFit(density, residual, len(path), path, filled[kept])
+    own = np.ascontiguousarray(centers[kept])
+    return ColumnFit(
+        ColumnDensity(kernel, own, alpha[kept], True, filled=filled[kept], **budget), residual, len(path), path
+    )
 
 
 def completed(
     kernel: ColumnKernel, rows: np.ndarray, w: np.ndarray, complete: np.ndarray, most: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Centres, and which of their cells are filled: the complete rows and those with gaps, filled from their neighbours.
-
-    There are `most` of them at most.
-    """
+    """Return at most `most` centres, complete rows and rows with gaps that are filled, and a mask of the filled cells."""
     chosen = np.flatnonzero(complete)
     others = np.flatnonzero(~complete)
     if len(rows) > most:
@@ -375,7 +384,7 @@ def completed(
 
 
 def _filled_cells(rows: np.ndarray, place: np.ndarray, n_centers: int) -> np.ndarray:
-    """Cells of centres that no row which the centre was made of has; a complete row has them all."""
+    """Return a mask of the cells of centres that are missing in all rows that the centre was made of."""
     filled = np.ones((n_centers, rows.shape[1]), dtype=bool)
     fewest = np.argsort(
         -np.isnan(rows).sum(axis=1), kind="stable"
@@ -395,29 +404,29 @@ def fit_mixture(
     max_iter: int = 500,
     rng: np.random.Generator | None = None,
 ) -> ColumnFit:
-    r"""Kernel density estimate of rows of which some may have missing cells.
+    r"""Fit a kernel density estimate to rows that may have missing cells.
 
-    A complete row has its weight as its coefficient. A row with gaps adds its weight to the complete rows in the proportions
-    that the density itself gives them at its observed cells: :math:`\alpha_j = w_j + \sum_i w_i \alpha_j k_o(z_i, c_j)/
-    \sum_l \alpha_l k_o(z_i, c_l)`, solved by repetition (an EM algorithm for :math:`\sum_j w_j \log\alpha_j + \sum_i w_i
-    \log\sum_j \alpha_j k_o(z_i, c_j)`, which is concave). Where fewer than 100 rows are complete, rows with gaps are filled from
-    their neighbours and count as complete ones.
+    A complete row has its weight as its coefficient. The weight of a row with gaps is divided among the complete rows in
+    proportion to their kernels at its observed cells:
+    :math:`\alpha_j = w_j + \sum_i w_i \alpha_j k_o(z_i, c_j)/ \sum_l \alpha_l k_o(z_i, c_l)`. This is solved by fixed-point
+    iteration (an EM algorithm for :math:`\sum_j w_j \log\alpha_j + \sum_i w_i \log\sum_j \alpha_j k_o(z_i, c_j)`, which is
+    concave). If fewer than 100 rows are complete, rows with gaps are filled from their neighbours and used as complete rows.
 
     Parameters
     ----------
     kernel, Z, weights, memory_limit, n_jobs
         As for :func:`fit_root`.
     tol : float, default=1e-8
-        Largest relative change of a coefficient to accept.
+        Largest relative change of a coefficient at which the iteration ends.
     max_iter : int, default=500
-        Repetitions at most.
+        Largest number of iterations.
     rng : Generator, optional
-        For the cells that rows are filled with.
+        Random generator for the cells that are filled.
 
     Returns
     -------
     ColumnFit
-        Its residual is the largest relative change in the last repetition.
+        Its residual is the largest relative change in the last iteration.
 
     Raises
     ------
@@ -434,7 +443,7 @@ def fit_mixture(
             np.concatenate([w[complete], w[~complete]]),
         )
         filled = _filled_cells(np.concatenate([rows[complete], rows[~complete]]), place, len(centers))
-        return ColumnFit(ColumnDensity(kernel, centers, mass, False, **budget), 0.0, 0, [], filled)
+        return ColumnFit(ColumnDensity(kernel, centers, mass, False, filled=filled, **budget), 0.0, 0, [])
     centers, own = rows[complete], w[complete]
     alpha = own / own.sum()
     path: list[float] = []
@@ -461,7 +470,7 @@ def fit_mixture(
 def _relative(
     kernel: ColumnKernel, z: np.ndarray, centers: np.ndarray, observed: np.ndarray, budget: dict[str, Any]
 ) -> np.ndarray:
-    """The kernel of the observed cells with the centres, over its largest value a row."""
+    """Compute the kernel of the observed cells with the centres, divided by its largest value in a row."""
     x, y = np.ascontiguousarray(z[:, observed]), np.ascontiguousarray(centers[:, observed])
     logs = Operator(kernel.take(observed), x, y, block=LOG_VALUE, **budget).dense()
     logs -= logs.max(axis=1, keepdims=True)
@@ -471,20 +480,20 @@ def _relative(
 def fill_from_neighbours(
     kernel: ColumnKernel, Z: np.ndarray, donors: np.ndarray, weights: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Rows whose missing cells are those of donors, drawn by the kernel of the cells that both have.
+    """Fill missing cells with those of donors, which are drawn with the kernel of the cells that both have as weight.
 
     Parameters
     ----------
     kernel : ColumnKernel
-        Bound to the columns.
+        Kernel bound to the columns.
     Z : array of shape (n, d)
         Rows to fill.
     donors : array of shape (m, d)
-        Rows to take cells from; they may have gaps too.
+        Rows whose cells are used; they may have gaps too.
     weights : array of shape (m,)
-        Their weights.
+        Weights of the donors.
     rng : Generator
-        Where draws come from.
+        Random generator of the draws.
 
     Returns
     -------
@@ -493,38 +502,49 @@ def fill_from_neighbours(
     Raises
     ------
     InputError
-        If a column has no cell in any donor.
+        If a column is missing in all donors.
     """
+    chosen = neighbours_of_gaps(kernel, Z, donors, weights, rng)
+    cells = np.take_along_axis(donors, np.maximum(chosen, 0), axis=0)
+    return np.asarray(np.where(chosen < 0, Z, cells))
+
+
+def neighbours_of_gaps(
+    kernel: ColumnKernel, Z: np.ndarray, donors: np.ndarray, weights: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Draw the donor of each missing cell as :func:`fill_from_neighbours` does; return numbers of rows, -1 for known cells."""
     have = ~np.isnan(donors)
     if not have.any(axis=0).all():
         raise InputError(f"column {int(np.argmin(have.any(axis=0)))} has no observed cell; leave it out.")
-    filled = np.where(have, donors, 0.0)
+    cells = np.where(have, donors, 0.0)
     step = max(1, _FILL_CELLS // len(donors))
-    parts = [_fill(kernel, Z[start : start + step], filled, have, weights, rng) for start in range(0, len(Z), step)]
-    return np.concatenate(parts) if parts else Z.copy()
+    parts = [
+        _neighbours(kernel, Z[start : start + step], cells, have, weights, rng) for start in range(0, len(Z), step)
+    ]
+    return np.concatenate(parts) if parts else np.empty(Z.shape, dtype=np.intp)
 
 
-def _fill(
+def _neighbours(
     kernel: ColumnKernel,
     Z: np.ndarray,
-    filled: np.ndarray,
+    cells: np.ndarray,
     have: np.ndarray,
     weights: np.ndarray,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """:func:`fill_from_neighbours` for a few rows; cells that donors `have` not are 0 in `filled`."""
-    out, seen = Z.copy(), ~np.isnan(Z)
-    logs, shared = np.zeros((len(Z), len(filled))), seen.astype(float) @ have.T.astype(float)
+    """Do for a few rows what :func:`neighbours_of_gaps` does; cells that donors do not `have` are 0 in `cells`."""
+    out, seen = np.full(Z.shape, -1, dtype=np.intp), ~np.isnan(Z)
+    logs, shared = np.zeros((len(Z), len(cells))), seen.astype(float) @ have.T.astype(float)
     for j in range(Z.shape[1]):
         x = np.where(seen[:, [j]], Z[:, [j]], 0.0)
-        one = Operator(kernel.take(np.array([j])), x, np.ascontiguousarray(filled[:, [j]]), block=LOG_VALUE).dense()
+        one = Operator(kernel.take(np.array([j])), x, np.ascontiguousarray(cells[:, [j]]), block=LOG_VALUE).dense()
         logs += np.where(seen[:, [j]] & have[:, j], one, 0.0)
-    # A donor that shares few cells with the row would look nearest: compare the mean over the shared ones.
+    # Sums over few shared cells are small, so the mean over the shared cells is compared.
     most = np.maximum(shared.max(axis=1, keepdims=True), 1.0)
     logs = np.where(shared > 0.0, logs / np.maximum(shared, 1.0) * most, -1e3)
     for j in range(Z.shape[1]):
         gaps = np.flatnonzero(~seen[:, j])
         mass = np.where(have[:, j], logs[gaps], -np.inf)
         mass -= mass.max(axis=1, keepdims=True)
-        out[gaps, j] = filled[_one_a_row(weights * np.exp(mass), rng), j]
+        out[gaps, j] = _one_a_row(weights * np.exp(mass), rng)
     return out

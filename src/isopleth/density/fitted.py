@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from isopleth.backend import Array, Backend, namespace, to_numpy
+from isopleth.density.square_draws import sample_square
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import Gaussian
 from isopleth.operators import Operator
@@ -76,7 +77,7 @@ class ExpansionDensity(FrameDensity):
         return Backend.of(self.expansion.centers)
 
     @abstractmethod
-    def sample(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+    def sample(self, n_samples: int, rng: np.random.Generator, verbose: bool | int = False) -> np.ndarray:
         """Draw independent rows from p, of shape (n_samples, d)."""
 
     def positive(self, z: np.ndarray) -> np.ndarray:
@@ -123,13 +124,11 @@ class RootDensity(ExpansionDensity):
         r"""Return :math:`2\,\Delta f/f`, since the squared gradients cancel."""
         return 2.0 * self._evaluate(self.expansion.laplacian_over_value, z)
 
-    def sample(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw rows by pairs of centres; raise NotImplementedError for kernels other than the Gaussian."""
-        if not isinstance(self.expansion.kernel, Gaussian):
-            raise NotImplementedError(
-                f"{self.expansion.kernel!r} has no exact sampler of squares; fit with kernel='gaussian' to sample."
-            )
-        return sample_pairs(self.expansion, n_samples, rng)
+    def sample(self, n_samples: int, rng: np.random.Generator, verbose: bool | int = False) -> np.ndarray:
+        """Draw rows by pairs of centres for the Gaussian kernel, which needs no rejection, and by rejection for all others."""
+        if isinstance(self.expansion.kernel, Gaussian):
+            return sample_pairs(self.expansion, n_samples, rng)
+        return sample_square(self.expansion, n_samples, rng, verbose)
 
 
 @dataclass(frozen=True)
@@ -172,7 +171,7 @@ class MixtureDensity(ExpansionDensity):
             self._evaluate(self.expansion.laplacian_over_value, z) - 0.5 * np.sum(gradient * gradient, axis=1)
         )
 
-    def sample(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+    def sample(self, n_samples: int, rng: np.random.Generator, verbose: bool | int = False) -> np.ndarray:
         """Draw centres with probabilities proportional to their coefficients, then a row from the kernel at each."""
         alpha, centers = to_numpy(self.expansion.coefficients), to_numpy(self.expansion.centers)
         chosen = rng.choice(len(alpha), size=n_samples, p=alpha / alpha.sum())

@@ -10,6 +10,8 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from isopleth.density.sosrep import SOSREP
+from isopleth.density.table_fit import LEAVE_ONE_OUT
+from isopleth.kernels.product import ProductLaplacian
 
 
 class DensityImputer(TransformerMixin, BaseEstimator):
@@ -18,7 +20,8 @@ class DensityImputer(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     density : SOSREP or KDE, optional
-        The density to fit, with a kernel that is a product over columns; None is ``SOSREP()``.
+        The density to fit, with a kernel that is a product over columns; None is ``SOSREP(ProductLaplacian(),
+        length_scale="leave_one_out")``.
     strategy : {"mean", "draw"}, default="mean"
         The conditional mean of numeric columns and the likeliest word, or a joint draw of all missing cells of a row.
     random_state : int, RandomState or None, default=None
@@ -84,7 +87,8 @@ class DensityImputer(TransformerMixin, BaseEstimator):
             As ``fit`` of the density.
         """
         self._validate_params()
-        density = SOSREP() if self.density is None else clone(self.density)
+        default = SOSREP(ProductLaplacian(), length_scale=LEAVE_ONE_OUT)
+        density = default if self.density is None else clone(self.density)
         self.density_ = density.fit(X, sample_weight=sample_weight)
         self.n_features_in_ = density.n_features_in_
         self.__dict__.pop("feature_names_in_", None)

@@ -12,9 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth.backend import Array, namespace
-from isopleth.density.column_fit import ColumnFit, fit_root
-from isopleth.density.estimator import KernelDensity
+from isopleth.density.column_fit import ColumnFit, fit_root, is_flat
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
+from isopleth.density.kernel_density import KernelDensity
 from isopleth.density.landmarks import choose_landmarks
 from isopleth.entry import Table
 from isopleth.errors import InputError
@@ -39,10 +39,13 @@ class SOSREP(KernelDensity):
     ----------
     kernel : {"gaussian", "laplacian", "matern32", "matern52", "matern72", "imq", "sdo"} or Kernel, default="gaussian"
         The kernel. Its square must be integrable; the square of "imq" is integrable in one column only.
-    length_scale : float, array of shape (n_features,), "scott", "median" or Search, default="scott"
+    length_scale : float, array of shape (n_features,), "scott", "median", "leave_one_out" or Search, default="scott"
         Length scale, one for all columns or one for each column, in the units of the data, or of their logarithms or logits for
         columns with `bounds`. "scott" follows the standard deviation of each column and the number of rows, "median" is
-        the median distance of at most 1,000 distinct rows, and a :class:`~isopleth.Search` takes the best of a grid.
+        the median distance of at most 1,000 distinct rows, and a :class:`~isopleth.Search` takes the best of a
+        grid. "leave_one_out" finds a scale for each column, categories included unless `category_scale` has numbers, by the
+        leave-one-out likelihood of a kernel density estimate of at most 500 rows; it needs a kernel that is a product over
+        columns.
     bounds : None, dict or sequence, optional
         Bounds of columns: a dict from names or numbers of columns to pairs (low, high), or one pair for each column; None
         is an open end. A column with a lower bound is fitted as :math:`\log(x - low)`, one with an upper bound as
@@ -51,8 +54,8 @@ class SOSREP(KernelDensity):
     categorical : None, name, or sequence of names or numbers of columns, optional
         Columns of numbers that are categories. Columns of words and truth values of a frame are categories anyway.
     category_scale : "frequency", float, or array of shape (n_categorical,), default="frequency"
-        Value of the kernel of a categorical column for two unlike categories, between 0 and 1: it is what a length scale is for
-        numbers. "frequency" follows the frequencies and the number of rows. A Search moves it together with the length scales.
+        Kernel of two different categories, between 0 and 1; for categories it has the role of the length scale of numbers.
+        "frequency" depends on the frequencies and the number of rows. A Search varies it together with the length scales.
     solver : {"auto", "fixed_point", "newton", "coordinate_descent", "natural_gradient", "standard_gradient"}, default="auto"
         "auto" takes the fixed-point iteration for kernels without negative values, and Newton's method for other kernels and if
         the iteration does not converge. "coordinate_descent" works for every kernel but is several times slower. The two
@@ -70,6 +73,8 @@ class SOSREP(KernelDensity):
         each product otherwise.
     n_jobs : int or None, default=-1
         Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
+    verbose : bool or int, default=False
+        Whether to show the progress of a Search and of :meth:`sample` on standard error.
 
     Attributes
     ----------
@@ -92,7 +97,8 @@ class SOSREP(KernelDensity):
         The result of the Search, if `length_scale` is one.
     residual_ : float
         The largest :math:`|\alpha_i f(x_i)/w_i - 1|` reached. For rows with missing cells, how far the optimality (KKT)
-        conditions are from holding; the last digits come slowly there, so up to 10,000 times `tol` is accepted.
+        conditions are from holding: such a fit ends at 100 times `tol`, or when 20 passes lower the objective by less than
+        a tenth of `tol` nats a row in all.
     n_iter_ : int
         Number of products with the kernel matrix.
     n_features_in_ : int
@@ -141,6 +147,7 @@ class SOSREP(KernelDensity):
         tol: float = 1e-8,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = DEFAULT_N_JOBS,
+        verbose: bool | int = False,
     ) -> None:
         self.kernel = kernel
         self.length_scale = length_scale
@@ -152,6 +159,7 @@ class SOSREP(KernelDensity):
         self.tol = tol
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     _density_type: ClassVar[type[ExpansionDensity]] = RootDensity
 
@@ -194,8 +202,8 @@ class SOSREP(KernelDensity):
         found = fit_root(
             kernel, z, weights, solver=self.solver, tol=self.tol, memory_limit=self.memory_limit, n_jobs=self.n_jobs
         )
-        most = self.tol if found.filled is None else 1e4 * self.tol
-        if not found.residual <= most:
+        most = self.tol if found.density.filled is None else 100.0 * self.tol
+        if not found.residual <= most and not is_flat(found.objective, most):
             warnings.warn(
                 f"the residual {found.residual:.1e} is above {most:g} after {found.n_iter} passes; a smaller length_scale or a "
                 "larger tol may help.",

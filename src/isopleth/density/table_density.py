@@ -1,12 +1,11 @@
-"""A density of the columns of a table, in the words and units of the table: what is asked of rows with missing cells."""
+"""Density of the columns of a table, in the words and units of the table, for rows with missing cells."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Integral
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -15,12 +14,15 @@ from isopleth.backend import Backend
 from isopleth.columns import TableColumns, encode_cell, new_table, write_cells
 from isopleth.density.bounds import Bounds
 from isopleth.density.column_density import ColumnDensity
+from isopleth.density.recording import Drawn, Recording
 from isopleth.entry import encoded_rows, on_host
 from isopleth.errors import InputError, listed
 from isopleth.frame import Frame
 
 # Draws whose mean fills a gap of a column with bounds: the mean of a logarithm is not the logarithm of the mean.
 _DRAWS = 200
+# Draws by which the distribution of draws in each column is known.
+_REFERENCE = 4000
 # Rounds in which draws of unknown words are made again.
 _ROUNDS = 1000
 
@@ -46,8 +48,8 @@ class TableDensity:
         Values of the numeric columns that the frame does not keep.
     library : str, optional
         Library of the frames that draws are returned as; None for arrays.
-    filled : array of the shape of the centres, bool, optional
-        Cells of the centres that were missing in the row which the centre was made of.
+    recording : Recording, optional
+        How the table of the fit records its values.
 
     Examples
     --------
@@ -66,7 +68,7 @@ class TableDensity:
     bounds: Bounds
     constants: np.ndarray
     library: str | None = None
-    filled: np.ndarray | None = None
+    recording: Recording | None = None
 
     @property
     def names(self) -> list[Any]:
@@ -165,29 +167,13 @@ class TableDensity:
 
     # ---- filling gaps -----------------------------------------------------------------------------------------------
 
-    @cached_property
-    def _own_centers(self) -> dict[bytes, int]:
-        """Centres with filled cells, by the known cells of the row that they were made of."""
-        if self.filled is None:
-            return {}
-        rows = np.flatnonzero(self.filled.any(axis=1))
-        known = np.where(self.filled[rows], np.nan, self.density.centers[rows]) + 0.0
-        return {row.tobytes(): int(i) for row, i in zip(known, rows, strict=True)}
-
-    def _own(self, points: np.ndarray) -> np.ndarray | None:
-        """For each row the centre that was made of it by filling its gaps, -1 if none was."""
-        if not self._own_centers or len(self.density.centers) < 2:
-            return None
-        whole = np.where(np.isnan(points), np.nan, points) + 0.0  # one NaN and one zero
-        return np.array([self._own_centers.get(row.tobytes(), -1) for row in whole], dtype=np.intp)
-
     def fill(self, rows: np.ndarray, strategy: str, random_state: Any) -> np.ndarray:
         """Encoded rows with their gaps filled; see :meth:`impute`."""
         if strategy not in ("mean", "draw"):
             raise InputError(f"strategy = {strategy!r}: expected 'mean' or 'draw'.")
         points = self._checked_points(rows)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
-        own = self._own(points)
+        own = self.density.own_centers(points)
         found = self.density.impute(points, strategy, rng, own)
         found = self._known_words(points, found, strategy, rng, own)
         filled = self._rows(found)
@@ -293,7 +279,7 @@ class TableDensity:
         """Return the limits of the intervals of encoded rows, by column of the table."""
         points = self._checked_points(rows)
         ends = []
-        for end in self.density.impute_interval(points, level, self._own(points)):
+        for end in self.density.impute_interval(points, level, self.density.own_centers(points)):
             found = np.where(np.isnan(rows), self._rows(end), rows)
             found[:, self.n_numeric :] = np.nan
             ends.append(self._by_column(found))
@@ -323,8 +309,8 @@ class TableDensity:
         where[self.columns.order] = np.arange(len(where))
         return where[list(places)]
 
-    def _some(self, places: list[int]) -> tuple[TableColumns, Frame, Bounds, np.ndarray, np.ndarray]:
-        """Columns, frame, bounds and constants of some columns, and their places in the density."""
+    def _some(self, places: list[int], density: Callable[[np.ndarray], ColumnDensity]) -> TableDensity:
+        """Return a density of some columns of the table; `density` returns that of columns by their places in this one."""
         columns = self.columns.take(places)
         encoded = self._encoded_places([places[i] for i in columns.order])
         numeric = encoded[encoded < self.n_numeric]
@@ -333,7 +319,15 @@ class TableDensity:
         visible = np.concatenate([kept, words]).astype(np.intp)
         if not len(visible):
             raise InputError("these columns were constant at fit and have no density; name one that varied.")
-        return columns, self.frame.take(numeric), self.bounds.take(numeric), self.constants[numeric], visible
+        return TableDensity(
+            density(visible),
+            columns,
+            self.frame.take(numeric),
+            self.bounds.take(numeric),
+            self.constants[numeric],
+            self.library,
+            None if self.recording is None else self.recording.take(encoded, visible),
+        )
 
     def marginal(self, columns: Sequence[Any]) -> TableDensity:
         """Return the density of some of the columns; the others are integrated and summed out.
@@ -356,8 +350,7 @@ class TableDensity:
         places = [self._place(name, "columns") for name in asked]
         if not places or len(set(places)) < len(places):
             raise InputError(f"columns = {columns!r}: expected different columns, at least one.")
-        table, frame, bounds, constants, visible = self._some(places)
-        return TableDensity(self.density.marginal(visible.tolist()), table, frame, bounds, constants, self.library)
+        return self._some(places, lambda visible: self.density.marginal(visible.tolist()))
 
     def _given(self, given: Any) -> dict[int, float]:
         """Encoded values by place of their column."""
@@ -404,11 +397,16 @@ class TableDensity:
         known = {int(j): float(points[0, j]) for j in np.flatnonzero(~np.isnan(points[0]))}
         if len(known) < len(values):
             raise InputError("given names a column that was constant at fit and has no density; leave it out.")
-        table, frame, bounds, constants, _ = self._some(rest)
-        return TableDensity(self.density.conditional(known), table, frame, bounds, constants, self.library)
+        return self._some(rest, lambda visible: self.density.conditional(known))
 
-    def sample(self, n_samples: int = 1, given: Mapping[Any, Any] | None = None, random_state: Any = None) -> Any:
-        """Draw independent rows exactly.
+    def sample(
+        self,
+        n_samples: int = 1,
+        given: Mapping[Any, Any] | None = None,
+        random_state: Any = None,
+        as_recorded: bool | str = False,
+    ) -> Any:
+        """Draw independent rows.
 
         Parameters
         ----------
@@ -418,12 +416,18 @@ class TableDensity:
             Values that some columns have in every row, as for :meth:`conditional`.
         random_state : int, RandomState or None
             Seed.
+        as_recorded : bool or "complete", default=False
+            Whether the rows look like those of the fit. By default they are exact draws from the density, without gaps.
+            With True, every column has the distribution that it has in the table: range, decimals, values that many rows
+            share, and shares of words. Cells are missing about as often and in the same patterns (with "complete" none
+            is), and columns have the types of the table.
 
         Returns
         -------
         data frame or ndarray of shape (n_samples, n_columns)
-            A frame of the library of the training rows, if those were one with words, times or gaps. Words are those of the
-            training rows: draws of the category for other words are made again. Constant columns keep their value.
+            A frame of the library of the training rows, if those were one with words, times or gaps, or if `as_recorded`.
+            Words are those of the training rows: draws of the category for other words are made again. Constant columns
+            keep their value.
 
         Raises
         ------
@@ -433,27 +437,45 @@ class TableDensity:
         if isinstance(n_samples, bool) or not isinstance(n_samples, Integral) or n_samples < 1:
             raise InputError(f"n_samples = {n_samples!r}: expected a whole number of rows, at least 1.")
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
-        if given is None:
-            return new_table(self.columns, self._draws(int(n_samples), rng), self.library)
-        values = self._given(given)
-        drawn = self.conditional(given)._draws(int(n_samples), rng)
-        out = np.empty((int(n_samples), len(self.columns.columns)))
+        values = {} if given is None else self._given(given)
         for place, value in values.items():
             column = self.columns.columns[place]
             if column.kind == "categorical" and value == len(column.levels):
                 raise InputError(
                     f"given has a word for column {column.name!r} that no training row has; take one of those."
                 )
-            out[:, place] = value
-        out[:, [i for i in range(out.shape[1]) if i not in values]] = drawn
-        return new_table(self.columns, out, self.library)
+        rest = self if given is None else self.conditional(given)
+        drawn = rest._draws(int(n_samples), rng)
+        known = self._encoded_places(list(values))
+        others = np.setdiff1d(np.arange(len(self.columns.columns)), known)
+        out = np.empty((int(n_samples), len(self.columns.columns)))
+        out[:, known] = list(values.values())
+        out[:, others] = drawn.rows
+        if not as_recorded or self.recording is None or rest.recording is None:
+            return new_table(self.columns, self._by_column(out), self.library)
+        usual = drawn if given is None and n_samples >= _REFERENCE else self._draws(_REFERENCE, rng)
+        gaps = np.zeros(out.shape, dtype=bool)
+        if self.recording.gaps is not None and as_recorded != "complete":
+            gaps = self._gaps(out, usual.rows, rng)
+        gaps[:, known] = False
+        out[:, others] = rest.recording.record(drawn, usual if given is None else usual.take(others), rng)
+        out[gaps] = np.nan
+        return self.recording.typed(new_table(self.columns, self._by_column(out), self.library))
 
-    def _draws(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Encoded draws of known words, by column of the table."""
-        points = self.density.sample(n, rng)
+    def _gaps(self, rows: np.ndarray, others: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw which cells of drawn rows are missing."""
+        density = self.density
+        kernel = density.kernel.take(density.columns)
+        points = self._points(rows), self._points(others)
+        return cast(Recording, self.recording).missing(kernel, *points, rng, density.memory_limit, density.n_jobs)
+
+    def _draws(self, n: int, rng: np.random.Generator) -> Drawn:
+        """Draw rows of known words."""
+        points, first, second = self.density.draw(n, rng)
         for _ in range(_ROUNDS):
             again = np.flatnonzero(self._unknown(points).any(axis=1))
             if not len(again):
                 break
-            points[again] = self.density.sample(len(again), rng)
-        return self._by_column(self._rows(points))
+            points[again], first[again], second[again] = self.density.draw(len(again), rng)
+        centers = self._rows(self.density.centers[:, self.density.columns])
+        return Drawn(self._rows(points), centers[first], centers[second])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,15 +13,19 @@ from isopleth.columns import TableColumns
 from isopleth.density.bounds import Bounds
 from isopleth.density.category_scales import frequency_rho
 from isopleth.density.column_density import ColumnDensity
-from isopleth.density.column_fit import ColumnFit
+from isopleth.density.column_fit import MOST_CENTERS, ColumnFit, fill_from_neighbours
+from isopleth.density.column_scales import ColumnScales, leave_one_out_scales, of_squares
 from isopleth.density.search import Search, SearchPath, run_table_search
 from isopleth.entry import on_host
 from isopleth.errors import DataWarning, InputError, listed
 from isopleth.frame import Frame, bounded
-from isopleth.kernels import Gaussian, Kernel
-from isopleth.kernels.product import GAUSSIAN_FACTOR, ColumnKernel, Factor
+from isopleth.kernels import Kernel
+from isopleth.kernels.product import ColumnKernel, Factor
 from isopleth.length_scales import RULES, RULES_WITH_GAPS, resolve_length_scale
 from isopleth.rows import merge_rows
+
+# Rule of length scales that chooses one for each column.
+LEAVE_ONE_OUT = "leave_one_out"
 
 _LEAST_RHO, _MOST_RHO = 1e-12, 1.0 - 1e-9
 
@@ -29,22 +33,15 @@ _LEAST_RHO, _MOST_RHO = 1e-12, 1.0 - 1e-9
 ColumnFitter = Callable[[ColumnKernel, np.ndarray, np.ndarray], ColumnFit]
 
 
-def factor_of(kernel: Kernel) -> Factor | None:
-    """Return the factor of a column of a numeric kernel that is a product over columns; None for other kernels."""
-    if isinstance(kernel, ColumnKernel):
-        return kernel.factor
-    return GAUSSIAN_FACTOR if isinstance(kernel, Gaussian) else None
-
-
 def product_factor(kernel: Kernel, what: str) -> Factor:
-    """Return :func:`factor_of` a kernel.
+    """Return the factor of a numeric column of a kernel that is a product over columns.
 
     Raises
     ------
     InputError
         If it is no product over columns; the message names `what` needs one.
     """
-    factor = factor_of(kernel)
+    factor = kernel.column_factor
     if factor is None:
         raise InputError(
             f"{kernel!r} is no product over columns, which {what} needs; fit with kernel='gaussian' or ProductLaplacian()."
@@ -75,13 +72,16 @@ class TableFit:
     kernel : ColumnKernel
         Its kernel.
     frame, bounds : Frame, Bounds
-        Of the numeric columns.
+        Bounds of the numeric columns.
     constants : array of shape (n_numeric,)
         Values of the numeric columns that are not kept.
     weights : array or None
         Weights of the centres, where all rows are complete.
     path : SearchPath or None
-        Of a Search.
+        Result of a Search.
+    donors : tuple of arrays or None
+        Rows in frame coordinates with their gaps filled, a mask of the cells that were missing, and their weights; None if
+        nothing was missing.
     """
 
     fit: ColumnFit
@@ -91,6 +91,7 @@ class TableFit:
     constants: np.ndarray
     weights: np.ndarray | None
     path: SearchPath | None
+    donors: tuple[np.ndarray, np.ndarray, np.ndarray] | None
 
 
 def fit_table(
@@ -150,13 +151,26 @@ def fit_table(
     search = length_scale if isinstance(length_scale, Search) else None
     asked, what = (search.base, "base of the Search") if search else (length_scale, "length_scale")
     rules = RULES_WITH_GAPS if np.isnan(centred).any() else RULES
+    by_columns = isinstance(asked, str) and asked == LEAVE_ONE_OUT
+    asked = "scott" if by_columns else asked
     scale = resolve_length_scale(asked, centred, weights, labels, keep, what, rules) if keep.any() else np.empty(0)
     sizes = np.array(columns.sizes, dtype=int)
-    rho = category_rho(category_scale, codes, weights, columns, int(keep.sum()) + len(sizes), squared)
+    dim = int(keep.sum()) + len(sizes)
+    rho = category_rho(category_scale, codes, weights, columns, dim, squared)
+    if by_columns:
+        found = _column_scales(
+            ColumnKernel(dim, factor, tuple(rho.tolist()), columns.sizes),
+            np.column_stack([centred / scale, codes]),
+            weights,
+            ranks,
+            squared=squared,
+            fixed_rho=not isinstance(category_scale, str),
+        )
+        scale, rho = scale * found.factors, found.rho
 
     def at(times: float) -> tuple[ColumnKernel, np.ndarray, np.ndarray]:
-        found = rho if times == 1.0 else heat_rho(rho, sizes, times)
-        bound = ColumnKernel(int(keep.sum()) + len(sizes), factor, tuple(found.tolist()), tuple(sizes.tolist()))
+        values = rho if times == 1.0 else heat_rho(rho, sizes, times)
+        bound = ColumnKernel(dim, factor, tuple(values.tolist()), columns.sizes)
         with np.errstate(over="ignore"):
             z = bounded(centred / (times * scale))
         known = ~np.isnan(z)
@@ -171,21 +185,36 @@ def fit_table(
         path = run_table_search(search, weights, scale, at, lambda k, z, w: _HeldOut(fit(k, z, w).density))  # type: ignore[arg-type]
         times = path.best_factor
     bound, z, _ = at(times)
-    found = fit(bound, z, weights)
+    result = fit(bound, z, weights)
     constants = np.full(p, np.nan)
     for j in np.flatnonzero(~keep):
         known = rows[~np.isnan(rows[:, j]), j]
         constants[j] = known[0] if len(known) else np.nan
     complete = not np.isnan(z).any()
     return TableFit(
-        found,
+        result,
         bound,
         Frame(keep, shift, times * scale),
         bounds,
         constants,
-        _weights_of(found.density.centers, z, weights) if complete else None,
+        _weights_of(result.density.centers, z, weights) if complete else None,
         path,
+        None if complete else _donors(bound, z, weights, keep),
     )
+
+
+def _donors(
+    kernel: ColumnKernel, z: np.ndarray, weights: np.ndarray, keep: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return at most 2,000 rows with filled gaps, which of their encoded cells were missing, and their weights."""
+    rng = np.random.default_rng(0)
+    chosen = np.sort(rng.permutation(len(z))[:MOST_CENTERS])
+    rows, mass = z[chosen], weights[chosen]
+    gaps = np.zeros((len(rows), len(keep) + z.shape[1] - int(keep.sum())), dtype=bool)
+    gaps[:, np.concatenate([keep, np.ones(gaps.shape[1] - len(keep), dtype=bool)])] = np.isnan(rows)
+    known = not np.isnan(rows).all(axis=0).any()
+    filled = fill_from_neighbours(kernel, rows, *((rows, mass) if known else (z, weights)), rng)
+    return np.ascontiguousarray(filled), gaps, mass
 
 
 @dataclass(frozen=True)
@@ -241,16 +270,8 @@ def _canonical(
 ) -> ColumnFit:
     """Fit in an order of columns, rows and words that does not depend on that of the table: gaps are filled by draws."""
     p = kernel.n_numeric
-    plain = z.copy()
-    for k, rank in enumerate(ranks):  # codes follow frequencies, which weights and repetitions do not share
-        code = z[:, p + k]
-        known = ~np.isnan(code)
-        plain[known, p + k] = np.append(rank, len(rank))[code[known].astype(np.intp)]
-    keys = [np.sort(plain[:, j]).tobytes() for j in range(z.shape[1])]
-    order = np.array(
-        [*sorted(range(p), key=keys.__getitem__), *sorted(range(p, z.shape[1]), key=keys.__getitem__)], dtype=int
-    )
-    found = fitter(kernel.take(order), np.ascontiguousarray(plain[:, order]), weights)
+    plain, order = _canonical_columns(p, z, ranks)
+    found = fitter(kernel.take(order), plain, weights)
     back = np.argsort(order)
     centers = found.density.centers[:, back]
     for k, rank in enumerate(ranks):
@@ -261,11 +282,50 @@ def _canonical(
         np.ascontiguousarray(centers),
         found.density.coefficients,
         found.density.squared,
+        filled=None if found.density.filled is None else np.ascontiguousarray(found.density.filled[:, back]),
         memory_limit=found.density.memory_limit,
         n_jobs=found.density.n_jobs,
     )
-    filled = None if found.filled is None else np.ascontiguousarray(found.filled[:, back])
-    return ColumnFit(density, found.residual, found.n_iter, found.objective, filled)
+    return ColumnFit(density, found.residual, found.n_iter, found.objective)
+
+
+def _canonical_columns(p: int, z: np.ndarray, ranks: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows with columns and words in an order that does not depend on that of the table, and the order of the columns."""
+    plain = z.copy()
+    for k, rank in enumerate(ranks):  # codes follow frequencies, which weights and repetitions do not share
+        code = z[:, p + k]
+        known = ~np.isnan(code)
+        plain[known, p + k] = np.append(rank, len(rank))[code[known].astype(np.intp)]
+    keys = [np.sort(plain[:, j]).tobytes() for j in range(z.shape[1])]
+    order = np.array(
+        [*sorted(range(p), key=keys.__getitem__), *sorted(range(p, z.shape[1]), key=keys.__getitem__)], dtype=int
+    )
+    return np.ascontiguousarray(plain[:, order]), order
+
+
+def _column_scales(
+    kernel: ColumnKernel, z: np.ndarray, weights: np.ndarray, ranks: list[np.ndarray], *, squared: bool, fixed_rho: bool
+) -> ColumnScales:
+    """Return scales by :func:`leave_one_out_scales`; `kernel` has those that the search begins with."""
+    p = kernel.n_numeric
+    plain, order = _canonical_columns(p, z, ranks)
+    by_row = np.lexsort(plain.T)  # gaps are filled by draws, row by row
+    found = leave_one_out_scales(
+        kernel.take(order), plain[by_row], weights[by_row], np.random.default_rng(0), fixed_rho=fixed_rho
+    )
+    if squared:
+        squares = of_squares(found, kernel)
+        found = replace(squares, rho=found.rho) if fixed_rho else squares
+    back = np.argsort(order)
+    return replace(found, factors=found.factors[back[:p]], rho=found.rho[back[p:] - p])
+
+
+def leave_one_out(factor: Factor, squared: bool, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the length scales of :func:`leave_one_out_scales` for complete rows of numbers."""
+    scale = RULES["scott"](rows, weights)
+    kernel = ColumnKernel(rows.shape[1], factor)
+    found = _column_scales(kernel, rows / scale, weights, [], squared=squared, fixed_rho=False)
+    return np.asarray(scale * found.factors)
 
 
 def _weights_of(centers: np.ndarray, z: np.ndarray, weights: np.ndarray) -> np.ndarray:

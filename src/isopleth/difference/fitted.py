@@ -43,9 +43,18 @@ class FittedDifference(BaseEstimator):
         """Return the checked rows, the functions on the backend of the model, and the rows in their frame."""
         check_is_fitted(self, "dual_coef_")
         table = enter(self, X)
+        rows, encoding = table.rows, getattr(self, "_encoding", None)
+        if encoding is not None:
+            encoding.refuse_new_gaps(rows)
+            rows = encoding(rows)
         centers = Backend.of(self.centers_).array(self._frame.enter(to_numpy(self.centers_)))
         system = GaussianSystem(centers, self.log_volume_, self.memory_limit, self.n_jobs)
-        return table, system, self._frame.enter(table.rows)
+        return table, system, self._frame.enter(rows)
+
+    def _n_columns(self) -> int:
+        """Return the number of columns that vary."""
+        encoding = getattr(self, "_encoding", None)
+        return int(self._frame.keep.sum()) if encoding is None else encoding.kept_columns(self._frame.keep)
 
     def _out(self, relative_values: Any, relative: bool) -> np.ndarray:
         return np.asarray(relative_values) if relative else over_volume(relative_values, self.log_volume_)
@@ -189,7 +198,7 @@ class FittedDifference(BaseEstimator):
         check_is_fitted(self, "dual_coef_")
         if self._squared_l2_law is None:
             raise InputError("an interval needs at least two rows in each sample.")
-        low, high = self._squared_l2_law.interval(confidence_level, int(self._frame.keep.sum()))
+        low, high = self._squared_l2_law.interval(confidence_level, self._n_columns())
         log_volume = self._squared_l2_law.log_volume - (self.log_volume_ if relative else 0.0)
         return float(over_volume(low, log_volume)), float(over_volume(high, log_volume))
 
@@ -276,10 +285,13 @@ class FittedDifference(BaseEstimator):
         Raises
         ------
         InputError
-            If there are more than two columns, or a sample has one row only.
+            If there are more than two columns, words or missing cells, or a sample has one row only.
         MissingExtraError
             If matplotlib is not installed.
         """
+        encoding = getattr(self, "_encoding", None)
+        if encoding is not None and encoding.scaled.any():
+            raise InputError("plot draws one or two columns of numbers; this difference has words or missing cells.")
         from isopleth.plotting import plot_difference  # plotting stands above the estimators and is not needed by them
 
         return plot_difference(self, masses=masses, rows=rows, labels=labels, ax=ax)

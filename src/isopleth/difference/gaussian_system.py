@@ -61,12 +61,15 @@ class GaussianSystem:
         log V, in the units of the data.
     memory_limit, n_jobs
         As for :class:`~isopleth.operators.Operator`.
+    stretch : array of shape (d,), optional
+        Factors of the coordinates in inner products, for coordinates of categories.
     """
 
     centers: Array
     log_volume: float
     memory_limit: float = DEFAULT_MEMORY_LIMIT
     n_jobs: int | None = DEFAULT_N_JOBS
+    stretch: np.ndarray | None = None
 
     @property
     def backend(self) -> Backend:
@@ -82,7 +85,8 @@ class GaussianSystem:
         r"""Return the inner products over V, :math:`H_{lm} = e^{-|c_l - c_m|^2/4}`."""
         convolution = Gaussian(dim=self.centers.shape[1]).self_convolution()
         block = Matrix("inner products", lambda kernel: convolution.psi)
-        return self._symmetric(self._operator(self.centers, self.centers, block=block).dense())
+        centers = self.centers if self.stretch is None else self.centers * self.backend.array(self.stretch)
+        return self._symmetric(self._operator(centers, centers, block=block).dense())
 
     def norm(self, penalty: str) -> Array | None:
         """Return the matrix of the penalised squared norm; None for the norm of the coefficients."""
@@ -115,6 +119,54 @@ class GaussianSystem:
         return self._operator(z, self.centers).dense()
 
 
+@dataclass(frozen=True)
+class Categories:
+    r"""Coordinates of categories among those of the functions, over which functions are summed and not integrated.
+
+    At a length scale :math:`\sigma` two unlike of m categories, whose points are D apart, have the kernel
+    :math:`\rho = e^{-D^2 / 2 \sigma^2}`, and equal ones 1. The sum of the product of two such functions over all categories is
+    :math:`1 + (m - 1) \rho^2` for functions of equal categories, and :math:`2 \rho + (m - 2) \rho^2` for others.
+
+    Parameters
+    ----------
+    blocks : tuple of slice
+        Coordinates of each categorical column.
+    sizes : tuple of int
+        m.
+    distances : tuple of float
+        D, in the units of the coordinates.
+    dim : int
+        Number of all coordinates.
+    """
+
+    blocks: tuple[slice, ...]
+    sizes: tuple[int, ...]
+    distances: tuple[float, ...]
+    dim: int
+
+    @property
+    def mask(self) -> np.ndarray:
+        """Mask of the coordinates of categories."""
+        out = np.zeros(self.dim, dtype=bool)
+        for block in self.blocks:
+            out[block] = True
+        return out
+
+    def measured(self, scale: np.ndarray) -> tuple[float, np.ndarray]:
+        r"""Return log V, and the factors that make :math:`e^{-|c - c'|^2/4}` the inner product over V in these coordinates."""
+        numbers = scale[~self.mask]
+        log_volume = 0.5 * len(numbers) * math.log(math.pi) + float(np.log(numbers).sum())
+        stretch = np.ones(self.dim)
+        for block, m, distance in zip(self.blocks, self.sizes, self.distances, strict=True):
+            log_rho = -0.5 * (distance / scale[block][0]) ** 2
+            rho = math.exp(log_rho)
+            equal = math.log1p((m - 1) * rho**2)
+            unlike = log_rho + math.log(2.0 + (m - 2) * rho) - equal
+            log_volume += equal
+            stretch[block] = math.sqrt(2.0 * unlike / log_rho)
+        return log_volume, stretch
+
+
 def system_of(
     frame: Frame,
     scale: np.ndarray,
@@ -122,9 +174,13 @@ def system_of(
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
     n_jobs: int | None = DEFAULT_N_JOBS,
     backend: Backend = NUMPY,
+    categories: Categories | None = None,
 ) -> GaussianSystem:
     """Return the functions for `centers` in the units of the data, with one length scale for each column that `frame` keeps."""
     scaled = frame.scaled(scale)
+    if categories is not None:
+        log_volume, stretch = categories.measured(scale)
+        return GaussianSystem(backend.array(scaled.enter(centers)), log_volume, memory_limit, n_jobs, stretch)
     log_volume = 0.5 * scaled.dim * float(np.log(np.pi)) + scaled.log_volume
     return GaussianSystem(backend.array(scaled.enter(centers)), log_volume, memory_limit, n_jobs)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -14,18 +14,22 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from isopleth.backend import NUMPY, Array, Backend, to_backend
 from isopleth.difference.cross_validation import CrossFitted, FoldSystems, Split, cross_validate, fold_coefficients
 from isopleth.difference.fitted import FittedDifference
-from isopleth.difference.gaussian_system import GaussianSystem, fits_within, over_volume, system_of
-from isopleth.difference.grids import choose_centers, length_scales, ridges, spread_within
+from isopleth.difference.gaussian_system import Categories, GaussianSystem, fits_within, over_volume, system_of
+from isopleth.difference.grids import choose_centers, factors, length_scales, ridges, spread_within
 from isopleth.difference.samples import TwoSamples, enter_both, split_as_given, split_at_random
 from isopleth.difference.squared_l2 import SquaredL2Law, in_sample
 from isopleth.difference.statistics import DifferenceStatistics, DifferenceSystem, SampleSums, deviation_factor
-from isopleth.entry import column_names, enter, varying_columns, warn_of_new_beginning
+from isopleth.entry import Table, column_names, enter, varying_columns, warn_of_new_beginning
 from isopleth.errors import InputError
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs
 from isopleth.parts import Parts, take_columns
+from isopleth.row_encoding import RowEncoding
 from isopleth.streaming import Streaming
+
+# Seed of the numbers that take the place of missing ones.
+_SEED_OF_GAPS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +55,7 @@ class Decisions:
     seed : int
         Seed of the folds.
     penalty : {"l2", "rkhs"}
-        What the ridge multiplies.
+        Norm that the ridge penalises.
     """
 
     frame: Frame
@@ -63,6 +67,7 @@ class Decisions:
     searched: bool
     seed: int
     penalty: str
+    categories: Categories | None = None
 
     def scale(self, found: CrossFitted | None) -> np.ndarray:
         """Return the length scale of the fit."""
@@ -79,7 +84,7 @@ class Decisions:
         self, scale: np.ndarray, memory_limit: float, n_jobs: int | None, backend: Backend = NUMPY
     ) -> GaussianSystem:
         """Return the functions at a length scale."""
-        return system_of(self.frame, scale, self.centers, memory_limit, n_jobs, backend)
+        return system_of(self.frame, scale, self.centers, memory_limit, n_jobs, backend, self.categories)
 
     def statistics(
         self,
@@ -136,6 +141,8 @@ class LSDD(Streaming, FittedDifference):
         Norm that the ridge multiplies: the squared norm of the coefficients, or of g in the reproducing kernel Hilbert
         space (section 2.3.2 of [1]_, whose :math:`\gamma` is :math:`\sqrt2` length scales). The latter solves
         :math:`(H + \lambda K)\, \theta = h` with the kernel matrix K of the centres; 1e-8 is added to its diagonal.
+    categorical : None, name, or sequence of names or numbers of columns, optional
+        Columns of numbers that are categories.
     memory_limit : float, default=2**30
         Bytes that matrices of the centres, tiles of kernels and scratch may take together.
     n_jobs : int or None, default=-1
@@ -153,7 +160,7 @@ class LSDD(Streaming, FittedDifference):
         log V, in the units of the data. V overflows in hundreds of dimensions, so methods that return reciprocal volumes
         return them times V with ``relative=True``.
     length_scale_ : array of shape (n_features,)
-        The length scale of each column; NaN for constant columns, which are dropped.
+        The length scale of each column; NaN for constant columns, which are dropped, and for categories.
     alpha_ : float
         The ridge over V.
     squared_l2_ : float
@@ -177,6 +184,12 @@ class LSDD(Streaming, FittedDifference):
     Notes
     -----
     For data that do not fit in memory, pass chunks to :meth:`partial_fit`, or use :func:`isopleth.distributed.fit`.
+
+    Tables may have words, truth values, times and missing cells. Their densities are with respect to Lebesgue measure for numbers
+    and counting measure for words: integrals are over numbers, and sums over the words of both samples, other words and missing
+    ones. The kernel of a categorical column is 1 for equal words and :math:`\rho` for others, as for :class:`SOSREP`. Whether a
+    number is missing is a category; the number itself is then drawn from the known ones of both samples in `fit`, and is their
+    median elsewhere. A missing number in a column without any at fit is refused.
 
     Swapping the samples changes only the sign of the difference. Weights count repetitions; if the weights of a sample add up
     to less than its number of distinct rows, they are scaled up to that number. Discrete data have no densities and their
@@ -206,6 +219,7 @@ class LSDD(Streaming, FittedDifference):
         "centers": [None, Interval(Integral, 1, None, closed="left"), "array-like"],
         "cv": [Interval(Integral, 2, None, closed="left"), tuple, list],
         "penalty": [StrOptions({"l2", "rkhs"})],
+        "categorical": [None, str, "array-like"],
         "memory_limit": [Interval(Real, 0, None, closed="neither")],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -222,6 +236,7 @@ class LSDD(Streaming, FittedDifference):
         centers: Any = 500,
         cv: Any = 5,
         penalty: str = "l2",
+        categorical: Any = None,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = DEFAULT_N_JOBS,
         random_state: Any = None,
@@ -231,9 +246,15 @@ class LSDD(Streaming, FittedDifference):
         self.centers = centers
         self.cv = cv
         self.penalty = penalty
+        self.categorical = categorical
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.categorical = True
+        return tags
 
     def fit(self, X: Any, Y: Any, sample_weight_x: Any = None, sample_weight_y: Any = None) -> Self:
         """Fit the density of X less the density of Y.
@@ -259,8 +280,9 @@ class LSDD(Streaming, FittedDifference):
         self._validate_params()
         self._forget()
         x, y = enter_both(self, X, Y, sample_weight_x, sample_weight_y)
+        x, y = self._encoded(x, y)
         samples, backend = TwoSamples.of(x, y), x.backend
-        decisions, chosen = self._decide(samples, varying_columns(self, samples.rows))
+        decisions, chosen = self._decide(samples, self._encoding.varying(self, samples.rows))
         split = self._split(samples, chosen, decisions)
         workers = min(effective_n_jobs(self.n_jobs), fits_within(len(decisions.centers), self.memory_limit))
 
@@ -290,6 +312,27 @@ class LSDD(Streaming, FittedDifference):
                 at = DifferenceSystem.of(summed(near, self.n_jobs, True)[0], self.penalty)
             self._finish(SquaredL2Law.of(at, self.alpha_))
         return x.finish(self)
+
+    def _encoded(self, x: Table, y: Table) -> tuple[Table, Table]:
+        """Return the rows of both samples without words and gaps, by rules from both together.
+
+        Missing numbers are drawn from the known ones of both samples: a point of positive mass would have no density.
+        """
+        both = replace(x, rows=np.vstack([x.rows, y.rows]))
+        self._encoding = RowEncoding.of_table(self, both, far=False)
+        if self._encoding.is_plain and not both.missing.any():
+            return x, y
+        if not isinstance(self.centers, (Integral, type(None))) or self.length_scale is not None:
+            raise InputError(
+                "tables with words, times or missing cells need centers as a number and length_scale=None, since their columns "
+                "become coordinates of words and gaps."
+            )
+        coded = self._encoding(both.rows)
+        drawn = RowEncoding.of_table(self, both, compared=False).filled(both.rows, _SEED_OF_GAPS)
+        for cell, block in zip(self._encoding.cells, self._encoding.blocks, strict=True):
+            if cell.kind != "categorical":
+                coded[:, block.start] = drawn[:, cell.place]
+        return replace(x, rows=coded[: len(x.rows)]), replace(y, rows=coded[len(x.rows) :])
 
     def partial_fit(
         self, X: Any = None, Y: Any = None, sample_weight_x: Any = None, sample_weight_y: Any = None
@@ -350,7 +393,9 @@ class LSDD(Streaming, FittedDifference):
             if hasattr(self, "dual_coef_"):
                 warn_of_new_beginning()
             self._forget()
-            samples = TwoSamples.of(*enter_both(self, X, Y, sample_weight_x, sample_weight_y))
+            x, y = enter_both(self, X, Y, sample_weight_x, sample_weight_y)
+            _refuse_mixed(x, y)
+            samples = TwoSamples.of(x, y)
             self._decisions, _ = self._decide(samples, varying_columns(self, samples.rows))
             running = self._decisions.statistics(self._folds(self._decisions.searched), self.memory_limit, self.n_jobs)
         # All rows are checked before any of them is added.
@@ -359,6 +404,7 @@ class LSDD(Streaming, FittedDifference):
             for sample, (name, rows, weights) in enumerate((("X", X, sample_weight_x), ("Y", Y, sample_weight_y)))
             if rows is not None
         ]
+        _refuse_mixed(*(table for _, table in chunks))
         self.centers_ = chunks[0][1].answer(self._decisions.centers)
         with self._adding(running):
             for sample, table in chunks:
@@ -369,7 +415,13 @@ class LSDD(Streaming, FittedDifference):
         """Return the decisions from rows of both samples, and the indices of the rows that are centres."""
         frame = Frame.centred(samples.rows, keep)
         rows = frame.centre(samples.rows)
-        scales, many = length_scales(self.length_scale, rows, samples.weights, keep, column_names(self))
+        categories = self._categories(keep)
+        spread = spread_within(rows, samples.weights)
+        if categories is None:
+            scales, many = length_scales(self.length_scale, rows, samples.weights, keep, column_names(self))
+        else:
+            spread[categories.mask] = 1.0
+            scales, many = factors(self._encoding.kept_columns(keep))[:, None] * spread, True
         alphas, several = ridges(self.alpha)
         seed = int(check_random_state(self.random_state).randint(2**31))
         centers, chosen = choose_centers(self.centers, samples, seed)
@@ -379,11 +431,33 @@ class LSDD(Streaming, FittedDifference):
             chosen is not None,
             scales,
             alphas,
-            spread_within(rows, samples.weights),
+            spread,
             many or several,
             seed,
             self.penalty,
+            categories,
         ), chosen
+
+    def _categories(self, keep: np.ndarray) -> Categories | None:
+        """Return the coordinates of words and of indicators among the kept ones; None if there are none."""
+        encoding = getattr(self, "_encoding", None)
+        if encoding is None or not encoding.scaled[keep].any():
+            return None
+        place = np.cumsum(keep) - 1
+        blocks, sizes, distances = [], [], []
+        for cell, block in zip(encoding.cells, encoding.blocks, strict=True):
+            if not keep[block].any():
+                continue
+            first = int(place[block.start])
+            if cell.kind == "categorical":
+                blocks.append(slice(first, first + cell.width))
+                sizes.append(cell.width)
+                distances.append(float(np.sqrt(2.0)) * cell.unit)
+            elif cell.gap:
+                blocks.append(slice(first + 1, first + 2))
+                sizes.append(2)
+                distances.append(cell.gap)
+        return Categories(tuple(blocks), tuple(sizes), tuple(distances), int(keep.sum()))
 
     def _folds(self, searched: bool) -> int:
         """Return the number of folds for rows that are summed as they arrive."""
@@ -395,6 +469,7 @@ class LSDD(Streaming, FittedDifference):
         """Delete the results of an earlier fit, so that a fit that fails leaves no mixture of two models."""
         super()._forget()
         self.__dict__.pop("_decisions", None)
+        self.__dict__.pop("_encoding", None)
 
     def _solve(self, sums: DifferenceStatistics) -> None:
         """Fit to the sums of partial fits, on the backend of the centres, which is that of the last rows."""
@@ -440,7 +515,9 @@ class LSDD(Streaming, FittedDifference):
         at.spectrum.check(self.alpha_)
         self.search_path_ = None if found is None else found.path
         self._frame, self.centers_ = frame.scaled(scale), decisions.centers
-        self.length_scale_ = frame.by_column(scale)
+        scales = frame.by_column(scale)
+        encoding = getattr(self, "_encoding", None)
+        self.length_scale_ = scales if encoding is None else encoding.by_column(scales)
         self._std_factor = deviation_factor(at, self.alpha_)
         self._estimates = in_sample(at, self.alpha_)
         if found is not None:
@@ -475,6 +552,14 @@ class LSDD(Streaming, FittedDifference):
             if weights.shape[2] < (3 if searched else 2):
                 raise InputError(f"cv has {weights.shape[2]} folds; expected at least 3, or 2 where nothing is chosen.")
         return Split(weights, None if chosen is None else weights[chosen])
+
+
+def _refuse_mixed(*tables: Table) -> None:
+    """Refuse words, times and missing cells in rows that are summed as they arrive."""
+    if any(table.columns is not None or table.missing.any() for table in tables):
+        raise InputError(
+            "sums over parts need numbers without NaN; use fit for tables with words, times or missing cells."
+        )
 
 
 def _held_out(systems: FoldSystems, alpha: float, system: GaussianSystem, z: Array, split: Split) -> np.ndarray:
@@ -536,7 +621,9 @@ def fit_parts(estimator: LSDD, X: Parts, Y: Parts) -> LSDD:
     seed = int(check_random_state(estimator.random_state).randint(2**31))
     drawn = [_drawn(parts, name, seed) for parts, name in ((X, "X"), (Y, "Y"))]
     (x, weight_x), (y, weight_y) = drawn
-    samples = TwoSamples.of(*enter_both(estimator, x, y, weight_x, weight_y))
+    tables = enter_both(estimator, x, y, weight_x, weight_y)
+    _refuse_mixed(*tables)
+    samples = TwoSamples.of(*tables)
     take_columns(estimator, X)
     decisions, _ = estimator._decide(samples, varying_columns(estimator, samples.rows))
     folds = estimator._folds(decisions.searched)

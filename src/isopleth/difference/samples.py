@@ -18,17 +18,25 @@ _MOST_UNITS = 1e8
 
 
 def enter_both(
-    estimator: BaseEstimator, X: Any, Y: Any, weight_x: Any = None, weight_y: Any = None, *, min_samples: int = 1
+    estimator: BaseEstimator,
+    X: Any,
+    Y: Any,
+    weight_x: Any = None,
+    weight_y: Any = None,
+    *,
+    min_samples: int = 1,
+    missing: bool = False,
 ) -> tuple[Table, Table]:
-    """Check the rows and weights of two samples, and store the columns of X on `estimator`.
+    """Check the rows and weights of two samples, and store their columns on `estimator`.
 
     Raises
     ------
     InputError, TypeError
         For rows and weights that cannot be used, by the name of the sample, and for samples with different columns.
     """
-    x = enter(estimator, X, weight_x, reset=True, min_samples=min_samples, name="X", weight_name="sample_weight_x")
-    y = enter(estimator, Y, weight_y, min_samples=min_samples, name="Y", weight_name="sample_weight_y")
+    how: dict[str, Any] = {"min_samples": min_samples, "missing": missing}
+    x = enter(estimator, X, weight_x, reset=True, name="X", weight_name="sample_weight_x", also=Y, **how)
+    y = enter(estimator, Y, weight_y, name="Y", weight_name="sample_weight_y", **how)
     return x, y
 
 
@@ -41,7 +49,7 @@ class TwoSamples:
     rows : array of shape (m, n_features)
         Rows that have a positive weight in one of the samples.
     weights : array of shape (m, 2)
-        How often each row was drawn, in the first and in the second sample.
+        Number of times each row was drawn, in the first and in the second sample.
     place : array of shape (n + n',)
         Index in `rows` of each row of X and then of Y; -1 for weight 0.
     given : array of shape (n + n',)

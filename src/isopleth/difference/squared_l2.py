@@ -148,7 +148,7 @@ class SquaredL2Law:
         if columns > MOST_COLUMNS:
             raise InputError(
                 f"a squared L2 distance in {columns} columns cannot be bounded from above by samples of ordinary size; take at "
-                f"most {MOST_COLUMNS} columns, or two_sample_test(X, Y).separation() for how well the samples can be told apart."
+                f"most {MOST_COLUMNS} columns, or two_sample_test(X, Y).separation() for the accuracy of a classifier."
             )
         # A distance is not negative; an estimate far below 0 must not make the upper limit vanish.
         estimate = max(self.estimate, 0.0)

@@ -239,7 +239,7 @@ class DifferenceStatistics:
         place : int
             Index of the length scale.
         penalty : {"l2", "rkhs"}
-            What the ridge multiplies.
+            Norm that the ridge penalises.
 
         Returns
         -------

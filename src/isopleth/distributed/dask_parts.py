@@ -118,7 +118,7 @@ def check_collection(rows: Any, what: str) -> None:
     Raises
     ------
     InputError
-        Saying what it is.
+        If they are; the message names the type.
     """
     if not is_frame(rows) and not (isinstance(rows, da.Array) and rows.ndim == 2):
         kind = f"{type(rows).__name__} of {rows.ndim} dimensions" if isinstance(rows, da.Array) else type(rows).__name__

@@ -36,7 +36,7 @@ class PlainText:
     path : Path
         The file.
     delimiter : str
-        What stands between cells.
+        Delimiter between cells.
     width : int
         Number of cells in a record.
     first_line : int
@@ -145,9 +145,9 @@ def scan(path: Path, byte: int, lines: int, delimiter: str, width: int) -> Plain
     path : Path
         The file.
     byte, lines : int
-        Where the first record begins, and the number of lines before it.
+        Byte at which the first record begins, and the number of lines before it.
     delimiter : str
-        What stands between cells.
+        Delimiter between cells.
     width : int
         Number of cells in a record.
 

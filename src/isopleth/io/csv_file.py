@@ -67,7 +67,7 @@ class Lines:
     file : text file
         Open at the place, line ends untranslated.
     place : Place
-        Where it is open.
+        Position of the file.
     """
 
     def __init__(self, path: Origin, file: TextIO, place: Place) -> None:
@@ -172,7 +172,7 @@ def _parser(lines: Iterator[str], delimiter: str, *, strict: bool = True) -> Rea
 def find_delimiter(sample: Sample) -> str:
     """Return the first delimiter that cuts every sampled record into the same number of cells, more than one.
 
-    Where none does, some row is ragged: the one that cuts the first record most will show which.
+    If none does, some row has too many or too few cells; the delimiter that gives the most cells in the first record is returned.
     """
     widths = {delimiter: _widths(sample, delimiter) for delimiter in _DELIMITERS}
     for delimiter, found in widths.items():
@@ -280,18 +280,18 @@ class CsvSource:
     path : Origin
         The file.
     delimiter : str or None
-        What stands between cells; None means: find out.
+        Delimiter between cells; None means that it is found from the text.
     columns, but
         As for :func:`isopleth.io.read_table`.
     progress : callable
         Called with the share of the file that has been read.
     decimal : str, optional
-        The decimal sign; None means: find out.
+        Decimal sign; None means that it is found from the text.
 
     Raises
     ------
     InputError
-        For all that :func:`read_csv` refuses.
+        In the same cases as :func:`read_csv`.
     """
 
     def __init__(

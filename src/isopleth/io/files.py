@@ -70,7 +70,7 @@ def check_target(path: str | os.PathLike[str]) -> Path:
     Returns
     -------
     Path
-        Where the bytes go: `path` with symbolic links followed, so that the link survives and its target changes.
+        File that is written: `path` with symbolic links followed, so that the link stays and its target changes.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def refused_writing(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in _FULL:
-            raise InputError(f"{path}: no room is left on the disk; free some or write elsewhere.") from error
+            raise InputError(f"{path}: no space is left on the disk; free some or write elsewhere.") from error
         if error.errno in _FORBIDDEN:
             raise InputError(f"{path}: writing is not permitted here; choose another folder.") from error
         raise

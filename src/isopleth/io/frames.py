@@ -12,7 +12,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from isopleth.columns import MISSING_WORDS
+from isopleth.cells import MISSING_WORDS
 from isopleth.errors import InputError, require
 from isopleth.io.arrow_text import NotPlainError, trimmed
 from isopleth.io.csv_file import Begun, opened, parse, repeated_header
@@ -43,7 +43,7 @@ class Frame:
     lines : ndarray of shape (n,), optional
         For text files and workbooks, the line on which each row begins, counted from 1.
     notes : tuple of str
-        What was recognised, such as a decimal comma: one sentence each.
+        Sentences about the format that was recognised, such as a decimal comma.
     """
 
     data: Any

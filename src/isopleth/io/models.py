@@ -1,19 +1,30 @@
-"""Save fitted models to files that cannot run code, and load them."""
+"""Save fitted models to files that cannot run code, and load them.
+
+A file is a zip archive with reproducible bytes and a checksum. It is checked before anything in it is loaded.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
+import importlib
+import json
 import os
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import is_dataclass
-from pathlib import Path
+from io import BytesIO
+from pathlib import Path, PurePosixPath
+from types import ModuleType
 from typing import Any
+from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 from sklearn.base import BaseEstimator
 
 from isopleth.backend import is_foreign, to_numpy
 from isopleth.errors import InputError, MissingExtraError
 from isopleth.io.files import atomic_write, check_source
-from isopleth.io.model_archive import check_archive, finished, listed_types, trusted_types
+from isopleth.io.numpy_file import read_array_header
 
 
 def with_numpy_arrays(value: Any) -> Any:
@@ -22,7 +33,7 @@ def with_numpy_arrays(value: Any) -> Any:
     Parameters
     ----------
     value : object
-        An estimator, or what one may hold: dataclasses, dicts, lists and tuples are searched. It is not changed.
+        An estimator, or a value in one: dataclasses, dicts, lists and tuples are searched. It is not changed.
     """
     if is_foreign(value):
         return to_numpy(value)
@@ -41,7 +52,7 @@ def with_numpy_arrays(value: Any) -> Any:
     if found is state:
         return value
     out = copy(value)
-    vars(out).update(found)  # past what a frozen dataclass guards: this is its copy
+    vars(out).update(found)  # also for frozen dataclasses; `out` is a new copy
     return out
 
 
@@ -50,10 +61,10 @@ def _same(some: Any, others: Any) -> bool:
 
 
 def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
-    """Write a model to a file, whole or not at all.
+    """Write a model to a file, completely or not at all.
 
     The arrays of a model that was fitted to tensors are converted to NumPy's, and :func:`load` gives a model of NumPy: its
-    predictions are those of the first but for rounding.
+    predictions equal those of the first up to rounding.
 
     The file is a zip archive that `skops <https://skops.readthedocs.io>`_ writes: arrays and names of types, no code.
 
@@ -100,7 +111,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     estimator
-        Equal to what was saved, to the last bit of its predictions where it was fitted to NumPy arrays.
+        The saved model. If it was fitted to NumPy arrays, its predictions are equal to the last bit.
 
     Raises
     ------
@@ -152,3 +163,350 @@ def _constructed(path: Path, content: bytes) -> Any:
 
 def _damaged(path: Path) -> InputError:
     return InputError(f"{path} is damaged or cut short; save the model again, or fetch the file again.")
+
+
+# Name of the archive member that holds the description.
+SCHEMA = "schema.json"
+
+# Protocol of skops when the first model was written; readers of earlier protocols are less strict.
+_OLDEST_PROTOCOL = 2
+
+# Default size of the entropy pool of a seed, as text; mixing a pool takes time proportional to the square of its size.
+_POOL = "4"
+
+# Loaders of skops that restore data. Others make or call functions, or read data that can become large in memory.
+_LOADERS = frozenset(
+    [
+        "ConstructorFromReduceNode",
+        "DTypeNode",
+        "DictNode",
+        "FunctionNode",
+        "JsonNode",
+        "ListNode",
+        "MaskedArrayNode",
+        "NdArrayNode",
+        "ObjectNode",
+        "RandomGeneratorNode",
+        "RandomStateNode",
+        "SetNode",
+        "SliceNode",
+        "TupleNode",
+        "TypeNode",
+    ]
+)
+
+
+class DamagedError(Exception):
+    """Error about an archive that has changed since it was written."""
+
+
+def strange_loaders(tree: Any) -> list[str]:
+    """Return the names of skops loaders in a description that no model needs.
+
+    Parameters
+    ----------
+    tree : object
+        The description, read from JSON.
+
+    Raises
+    ------
+    DamagedError
+        If references would make a small file into large objects: one object with two descriptions, or one file as several
+        objects.
+    """
+    if tree["protocol"] < _OLDEST_PROTOCOL:
+        raise DamagedError("no model was ever written in this protocol")
+    walk = _Walk()
+    walk.through(tree)
+    return sorted(walk.loaders - _LOADERS)
+
+
+class _Walk:
+    """Check of all parts of a description, which collects the loaders that it names."""
+
+    def __init__(self) -> None:
+        self.loaders: set[str] = set()
+        self._words: dict[Any, bytes] = {}
+        self._owners: dict[Any, Any] = {}
+
+    def through(self, part: Any) -> bytes:
+        """Check a part and return its checksum."""
+        if isinstance(part, list):
+            return _digest([self.through(inner) for inner in part])
+        if not isinstance(part, dict):
+            return _digest(json.dumps(part))
+        words = _digest([(key, self.through(inner)) for key, inner in part.items()])
+        if "__loader__" in part:
+            self._look_at(part, words)
+        return words
+
+    def _look_at(self, part: dict[str, Any], words: bytes) -> None:
+        self.loaders.add(part["__loader__"])
+        address = part.get("__id__")
+        # For a known address skops reuses the first object. References could otherwise describe an endless tree.
+        if address is not None and self._words.setdefault(address, words) != words:
+            raise DamagedError("one object is described in two ways")
+        # An object without an address, or with address 0, is created each time.
+        if "file" in part and (not address or self._owners.setdefault(part["file"], address) != address):
+            raise DamagedError("one file is read as several objects")
+        if part["__loader__"] == "RandomGeneratorNode":
+            pool = part["content"]["seed_seq"]["content"]["pool_size"]["content"]
+            if pool != _POOL:
+                raise DamagedError("the pool of a random generator is not of the usual size")
+
+
+def _digest(words: object) -> bytes:
+    return hashlib.sha256(repr(words).encode("utf-8", "backslashreplace")).digest()
+
+
+_PACKAGE = __name__.partition(".")[0]
+# More names than this are not listed in one sentence, and longer ones are cut.
+_MANY, _LONG = 8, 100
+
+
+def trusted_types(names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Split names of types into those that may be loaded and those that may not.
+
+    Types that skops trusts itself (numbers, arrays, scikit-learn's estimators) are not among `names`. Of the others, only
+    estimators and data classes of this library are accepted, by the exact name under which they are defined, because
+    creating them only stores data. A name that leads through a module of this library to another object is refused.
+    """
+    names = list(names)
+    accepted = [name for name in names if _is_own(name)]
+    return accepted, [name for name in names if name not in accepted]
+
+
+def listed_types(names: Sequence[str]) -> str:
+    """Return names for a sentence, escaped and shortened, because a hostile file may hold many or long ones."""
+    plain = [name.encode("unicode_escape").decode("ascii") for name in names[:_MANY]]
+    shown = ", ".join(name if len(name) <= _LONG else name[: _LONG - 3] + "..." for name in plain)
+    return shown if len(names) <= _MANY else f"{shown} and {len(names) - _MANY} more"
+
+
+def _is_own(name: str) -> bool:
+    module_name, _, class_name = name.rpartition(".")
+    module = _own_module(module_name)
+    found = vars(module).get(class_name) if module else None
+    return (
+        isinstance(found, type)
+        and (found.__module__, found.__qualname__) == (module_name, class_name)
+        and (issubclass(found, BaseEstimator) or dataclasses.is_dataclass(found))
+    )
+
+
+def _own_module(name: str) -> ModuleType | None:
+    parts = name.split(".")
+    if parts[0] != _PACKAGE or not all(part.isidentifier() for part in parts):
+        return None
+    try:
+        return importlib.import_module(name)
+    except MissingExtraError:
+        raise
+    except ImportError:
+        return None
+
+
+_MARK = b"sha256:"
+_DIGITS = 64
+
+
+def sealed(archive: bytes) -> bytes:
+    """Return a zip archive with the SHA-256 of all its bytes in its comment, which is at the end of the file.
+
+    Parameters
+    ----------
+    archive : bytes
+        A zip archive, all members stored; a comment it may have is replaced.
+
+    Returns
+    -------
+    bytes
+        The same members; the last 64 bytes are the checksum of all bytes before them.
+
+    Examples
+    --------
+    >>> from io import BytesIO
+    >>> from zipfile import ZipFile
+    >>> archive = BytesIO()
+    >>> with ZipFile(archive, "w") as zipped:
+    ...     zipped.writestr("a", "1")
+    >>> content = sealed(archive.getvalue())
+    >>> is_whole(content), is_whole(content[:-1]), is_whole(content.replace(b"1", b"2"))
+    (True, False, False)
+    """
+    buffer = BytesIO(archive)
+    with ZipFile(buffer, "a") as zipped:
+        zipped.comment = _MARK + b"0" * _DIGITS
+    before = buffer.getvalue()[:-_DIGITS]
+    return before + _checksum(before)
+
+
+def is_whole(content: bytes) -> bool:
+    """Return whether the checksum at the end is that of everything before it.
+
+    It finds accidents, of which it misses one in 2**256. Who changes a file on purpose can seal it again.
+    """
+    before = content[:-_DIGITS]
+    return before.endswith(_MARK) and content[-_DIGITS:] == _checksum(before)
+
+
+def _checksum(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode("ascii")
+
+
+# Loaders of plain values, which are equal if their descriptions are: which of them are one object can vary between runs.
+_VALUES = frozenset({"JsonNode", "TypeNode"})
+
+
+def reproducible(archive: bytes) -> bytes:
+    """Return an archive of skops with numbers from 0 instead of memory addresses, and without times.
+
+    Parameters
+    ----------
+    archive : bytes
+        Result of ``skops.io.dumps``.
+
+    Returns
+    -------
+    bytes
+        Archive of the same object.
+
+    Examples
+    --------
+    >>> from skops.io import dumps
+    >>> reproducible(dumps([1.0, "a"])) == reproducible(dumps([float("1"), "A".lower()]))
+    True
+    """
+    out = BytesIO()
+    with ZipFile(BytesIO(archive)) as found, ZipFile(out, "w") as written:
+        tree = json.loads(found.read(SCHEMA))
+        files: dict[str, str] = {}
+        _renumber(tree, {}, files)
+        for old, new in files.items():
+            written.writestr(ZipInfo(new), found.read(old))
+        written.writestr(ZipInfo(SCHEMA), json.dumps(tree))
+    return out.getvalue()
+
+
+def _renumber(part: Any, met: dict[Any, dict[str, Any]], files: dict[str, str]) -> None:
+    """Number the objects of a description in the order in which they are met, and name their files by these numbers.
+
+    A repeated object gets the description of its first occurrence, because some of the objects in the descriptions of skops are
+    created anew each time, at another address.
+    """
+    if isinstance(part, list):
+        for inner in part:
+            _renumber(inner, met, files)
+    if not isinstance(part, dict):
+        return
+    if "__id__" in part and "__loader__" in part:
+        address = part.pop("__id__")
+        key = json.dumps(part) if part["__loader__"] in _VALUES else address
+        if key in met:
+            part.clear()
+            part.update(met[key])
+            return
+        part["__id__"] = len(met)
+        met[key] = part
+        if isinstance(part.get("file"), str):
+            old = part["file"]
+            part["file"] = files.setdefault(old, f"{len(files)}{PurePosixPath(old).suffix}")
+    for inner in part.values():
+        _renumber(inner, met, files)
+
+
+# Increased when released versions can no longer read the files that are written; the checksum keeps its form.
+FORMAT_VERSION = 1
+
+_HEADER = "isopleth.json"
+# Bytes of the header, which holds two short values.
+_LONGEST_HEADER = 10_000
+
+
+def finished(content: bytes) -> bytes:
+    """Return the archive that skops has made, with the header of a model and the checksum.
+
+    Raises
+    ------
+    InputError
+        If it holds objects that :func:`check_archive` would refuse.
+    """
+    import isopleth
+
+    archive = BytesIO(reproducible(content))
+    with ZipFile(archive, "a") as zipped:
+        try:
+            strange = strange_loaders(json.loads(zipped.read(SCHEMA)))
+        except DamagedError as error:
+            raise InputError(f"the model holds what would not be loaded again: {error}; leave it out.") from error
+        zipped.writestr(ZipInfo(_HEADER), json.dumps({"format": FORMAT_VERSION, "isopleth": isopleth.__version__}))
+    if strange:
+        raise InputError(f"the model holds what only a {strange[0]} brings back, which could run code; leave it out.")
+    return sealed(archive.getvalue())
+
+
+def check_archive(path: Path, content: bytes) -> None:
+    """Refuse a file that is no model, is incomplete, or is of a later version.
+
+    Raises
+    ------
+    InputError
+        If the file is no model, or one that this version cannot read; the message says why.
+    DamagedError
+        If it has changed since it was written.
+    """
+    _check_beginning(path, content)
+    with ZipFile(BytesIO(content)) as archive:
+        if _HEADER not in archive.namelist():
+            raise InputError(f"{path} is an archive without a model of isopleth; use a file that isopleth.save wrote.")
+        # A few compressed bytes can become more than the memory holds. Stored data is no larger than the file.
+        if any(member.compress_type != ZIP_STORED for member in archive.infolist()):
+            raise InputError(f"{path} is compressed inside, as no model is; use a file that isopleth.save wrote.")
+        if not is_whole(content):
+            raise DamagedError("the checksum is another one")
+        _check_version(path, archive)
+        _check_members(archive, len(content))
+        strange = strange_loaders(json.loads(archive.read(SCHEMA)))
+    if strange:
+        raise InputError(
+            f"{path} names {listed_types(strange)}, which is not a part of a model and is not loaded; "
+            "use a file from a source you know, written by isopleth.save."
+        )
+
+
+def _check_beginning(path: Path, content: bytes) -> None:
+    if not content:
+        raise InputError(f"{path} is empty; save the model again.")
+    if content.startswith(b"\x80"):
+        raise InputError(
+            f"{path} looks like a pickle, which is not loaded because it could run code; "
+            "save the model with isopleth.save."
+        )
+    if not content.startswith(b"PK"):
+        raise InputError(f"{path} is no model file; use a file that isopleth.save wrote.")
+
+
+def _check_version(path: Path, archive: ZipFile) -> None:
+    with archive.open(_HEADER) as member:
+        header = json.loads(member.read(_LONGEST_HEADER))
+    version, writer = int(header["format"]), str(header["isopleth"])
+    if version > FORMAT_VERSION:
+        raise InputError(
+            f"{path} was written by isopleth {writer} in format {version}; this version reads up to {FORMAT_VERSION}, "
+            "so upgrade isopleth."
+        )
+
+
+def _check_members(archive: ZipFile, size: int) -> None:
+    """Check that names are unique, that members fit in the file, and that arrays are as long as their headers say."""
+    names = archive.namelist()
+    if len(set(names)) < len(names):
+        raise DamagedError("a member is there twice")
+    if sum(member.file_size for member in archive.infolist()) > size:
+        raise DamagedError("the members are larger than the file")
+    for member in archive.infolist():
+        if member.filename.endswith(".npy"):
+            with archive.open(member) as file:
+                header = read_array_header(file)
+            if header.dtype.hasobject or header.end != member.file_size:
+                raise DamagedError("an array is not as long as its header says")

@@ -26,9 +26,9 @@ class ArrayHeader:
     Parameters
     ----------
     shape : tuple of int
-        Of the array.
+        Shape of the array.
     dtype : dtype
-        Of its entries; it may have objects, which are pickled and not to be read.
+        Type of the entries. If it has objects, which are pickled, the array must not be read.
     fortran_order : bool
         Whether the numbers stand column by column.
     offset : int
@@ -97,7 +97,7 @@ class NpySource:
     def blocks(self, size: int, start: int = 0) -> Iterator[Block]:
         """Yield blocks of `size` rows from row `start` on; the last may be smaller."""
         for first in range(start, self.n_rows, size):
-            # A map for each block: what one has touched of the file counts as memory of the process.
+            # A new memory map for each block, because the pages that a map has read count as memory of the process.
             yield Block(_numbers(self._mapped()[first : first + size], self._where))
 
     def _mapped(self) -> np.ndarray:

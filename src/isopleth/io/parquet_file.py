@@ -11,7 +11,7 @@ import numpy as np
 from isopleth.errors import InputError
 from isopleth.io.source import Block, MissingCells, Origin, positions, refuse_text, regrouped
 
-# What pandas calls the column in which it keeps the labels of the rows.
+# Prefix of the column in which pandas stores the labels of the rows.
 _INDEX = "__index_level_"
 
 # Rows that Arrow decodes at a time.

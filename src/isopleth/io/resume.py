@@ -1,7 +1,8 @@
 """Resume an interrupted run: a partial file beside the result, to which records are appended as they are computed.
 
 The file begins with a description of the run. Each record that follows is a set of named arrays under a key, with a checksum.
-What a kill has torn is cut off when the file is opened again. Where a key occurs twice, the later record counts.
+If a run is killed, an incomplete last record is removed when the file is opened again. Of two records with one key, the later
+counts.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def partial_path(target: str | os.PathLike[str]) -> Path:
 
 
 def refuse_begun(path: Path, *, resume: bool) -> None:
-    """Refuse to overwrite what an interrupted run has left, unless it is to be resumed.
+    """Refuse to overwrite the partial file of an interrupted run, unless the run is to be resumed.
 
     Raises
     ------
@@ -89,7 +90,7 @@ class Journal:
     Parameters
     ----------
     path : Path
-        The partial file. What it holds is resumed, or refused.
+        The partial file. If it exists, its records are resumed, or an error is raised.
     about : mapping of str to str
         Description of the run, by the names that the user knows. Only the results of an equal run are resumed.
 
@@ -205,7 +206,7 @@ class Journal:
         return found
 
     def _write(self, pieces: Iterable[Any]) -> None:
-        """Write at the end, without fsync: what a machine that loses its power had not written is cut off."""
+        """Append without fsync. After a power failure an incomplete last record is removed."""
         self._file.seek(self._end)
         with refused_writing(self.path):
             for piece in pieces:

@@ -30,7 +30,7 @@ class Origin:
     Parameters
     ----------
     path : Path
-        Where its bytes are: the file, or a temporary file with what was packed in it or came on standard input.
+        File to read: the file itself, or a temporary file with unpacked data or with the data of standard input.
     shown : Path
         The name that the user knows.
     suffix : str
@@ -112,7 +112,7 @@ class MissingCells:
         Raises
         ------
         InputError
-            With the number of such rows in each column, and the first of them.
+            If there is one; the message has the number of such rows in each column and the first of them.
         """
         left_out = len(self._counts) - len(names)
         bad = [int(j) for j in np.flatnonzero(self._counts) if j >= left_out]

@@ -106,7 +106,7 @@ def _npz_frame(path: Origin, how: Reading) -> Frame:
     return array_frame(path, table.values, table.names, how)
 
 
-# What stands between the cells of text files; None means: find out.
+# Delimiters of text files by suffix; None means that it is found from the text.
 _DELIMITERS = {".csv": None, ".tsv": "\t"}
 
 _FORMATS = {
@@ -416,7 +416,7 @@ class FileRows:
     named : bool
         Whether the names come from the file.
     n_rows : int
-        How many rows there are.
+        Number of rows.
     """
 
     source: Path

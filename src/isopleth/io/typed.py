@@ -1,4 +1,4 @@
-"""Columns of text as what they hold: numbers, booleans, times or words."""
+"""Types of text columns: numbers, booleans, times or words."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def typed(name: str, cells: Any, missing: Iterable[str], numerals: Numerals, pla
     name : str
         The column, for messages.
     cells : pyarrow.ChunkedArray of strings
-        Its cells.
+        Cells of the column.
     missing : iterable of str
         Words that mean a missing cell, which becomes null.
     numerals : Numerals
-        How the table writes numbers.
+        Number format of the table.
     place : callable
         Returns where a row stands in the file, for messages: "line 3".
 
@@ -162,6 +162,19 @@ def _moments(
     if not day_first and not month_first:
         return None
     return [_parse(word, "%d/%m/%Y" if day_first else "%m/%d/%Y") for word in words]
+
+
+def moment(word: str) -> datetime | None:
+    """Return the time that a single word says, without its zone; None if it is no time, or the day may be the month."""
+    form = _format(word)
+    if form is None or form == "31/01/2024":
+        return None
+    try:
+        if form == "2024-01-31":
+            return datetime.fromisoformat(word).replace(tzinfo=None)
+        return _parse(word, {"2024/01/31": "%Y/%m/%d", "31.01.2024": "%d.%m.%Y"}[form])
+    except ValueError:
+        return None
 
 
 def _parse(word: str, date: str) -> datetime:

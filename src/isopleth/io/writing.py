@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +18,9 @@ from isopleth.errors import InputError
 from isopleth.io.files import atomic_write, check_target
 
 TABLE_SUFFIXES = (".csv", ".parquet")
+
+# Formats of whole tables with columns of all kinds; arrays hold numbers only.
+FRAME_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".npy")
 
 # A spreadsheet runs a cell that begins so as a formula; after + or - a plain number is only a number.
 _FORMULA = re.compile(r"[=@\t\r]|[+-](?!((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)?\Z)", re.ASCII)
@@ -46,7 +50,7 @@ def check_table_target(path: str | os.PathLike[str], suffixes: tuple[str, ...] =
     path : path-like
         The file.
     suffixes : tuple of str
-        What its name may end in.
+        Allowed ends of the file name.
 
     Raises
     ------
@@ -127,6 +131,81 @@ def write_blocks(
             _write_csv(file, blocks, str if raw_text else spreadsheet_safe)
 
 
+def write_frame(path: str | os.PathLike[str], table: Any, *, raw_text: bool = False) -> None:
+    """Write an Arrow table, whole or not at all, with empty cells for nulls.
+
+    Parameters
+    ----------
+    path : path-like
+        The file; its suffix, one of :data:`FRAME_SUFFIXES`, decides the format.
+    table : pyarrow.Table
+        Numbers, words, booleans and times.
+    raw_text : bool, default=False
+        As for :func:`write_table`.
+
+    Raises
+    ------
+    InputError
+        If the suffix is none of these, the file cannot be written, or an array would hold words or times.
+    """
+    suffix = check_suffix(path, FRAME_SUFFIXES)
+    if suffix == ".npy":
+        write_array(path, table.shape, iter([_numbers_only(path, table)]))
+        return
+    with atomic_write(path) as file:
+        if suffix == ".parquet":
+            from pyarrow import parquet
+
+            parquet.write_table(table, file)
+        elif suffix == ".jsonl":
+            cells = [_plain_cells(column) for column in table.columns]
+            for row in zip(*cells, strict=True):
+                record = {name: cell for name, cell in zip(table.column_names, row, strict=True) if cell is not None}
+                file.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
+        else:
+            columns = {name: _object_array(_plain_cells(table.column(name))) for name in table.column_names}
+            _write_csv(file, iter([columns]), str if raw_text else spreadsheet_safe, "\t" if suffix == ".tsv" else ",")
+
+
+def _plain_cells(column: Any) -> list[Any]:
+    """Return the cells of an Arrow column as numbers, words and booleans: times as text, dates alone if all are midnight."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    cells = column.to_pylist()
+    if pa.types.is_temporal(column.type):
+        times = [
+            None if cell is None else cell.isoformat(sep=" ") if hasattr(cell, "hour") else str(cell) for cell in cells
+        ]
+        days = all(text is None or text.endswith("00:00:00") for text in times)
+        return [None if text is None else text.removesuffix(" 00:00:00") if days else text for text in times]
+    if pa.types.is_boolean(column.type):
+        return [None if cell is None else str(cell).lower() for cell in cells]
+    return cells
+
+
+def _object_array(cells: list[Any]) -> np.ndarray:
+    out = np.empty(len(cells), dtype=object)
+    out[:] = cells
+    return out
+
+
+def _numbers_only(path: str | os.PathLike[str], table: Any) -> np.ndarray:
+    import pyarrow as pa
+
+    words = [
+        name
+        for name in table.column_names
+        if not (pa.types.is_integer(t := table.schema.field(name).type) or pa.types.is_floating(t))
+    ]
+    if words:
+        raise InputError(
+            f"{path}: an array holds numbers only, and column {words[0]!r} has none; choose another format."
+        )
+    return np.column_stack([column.to_numpy().astype(np.float64) for column in table.columns])
+
+
 def write_array(path: str | os.PathLike[str], shape: tuple[int, int], blocks: Iterator[np.ndarray]) -> None:
     """Write a float64 array, given in blocks of rows, to an .npy file, whole or not at all.
 
@@ -151,9 +230,11 @@ def write_array(path: str | os.PathLike[str], shape: tuple[int, int], blocks: It
             file.write(np.ascontiguousarray(block, dtype="<f8").tobytes())
 
 
-def _write_csv(file: IO[bytes], blocks: Iterator[Mapping[str, np.ndarray]], written: Callable[[str], str]) -> None:
+def _write_csv(
+    file: IO[bytes], blocks: Iterator[Mapping[str, np.ndarray]], written: Callable[[str], str], delimiter: str = ","
+) -> None:
     text = TextIOWrapper(file, encoding="utf-8", newline="")
-    writer = csv.writer(_UnixLines(text), lineterminator="\r\n")
+    writer = csv.writer(_UnixLines(text), delimiter=delimiter, lineterminator="\r\n")
     for number, columns in enumerate(blocks):
         if not number:
             writer.writerow(map(written, columns))

@@ -7,12 +7,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
 from isopleth.backend import Array, namespace
 from isopleth.errors import InputError
+
+if TYPE_CHECKING:
+    from isopleth.kernels.product import Factor
 
 # Kernels by the name that `kernel=` accepts. The tests run through all of them.
 KERNELS: dict[str, Kernel] = {}
@@ -160,6 +163,11 @@ class Kernel(ABC):
 
     # True for products over columns, which are functions of :meth:`separation` in place of squared distances.
     by_columns: ClassVar[bool] = False
+
+    @property
+    def column_factor(self) -> Factor | None:
+        """Factor of a numeric column if the kernel is a product over columns; None for other kernels."""
+        return None
 
     def separation(self, a: Array, b: Array, work: Workspace) -> Array:
         """Return the argument of the kernel for all pairs of rows of `a` and `b`; only if :attr:`by_columns`."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from isopleth.backend import Array, namespace, overwrite
 from isopleth.kernels.base import Kernel, SelfConvolution, Workspace, cap, register
+from isopleth.kernels.product import GAUSSIAN_FACTOR, Factor
 
 _FURTHEST = 1e4  # of s: e^(-s/2) is 0 beyond it
 
@@ -40,6 +41,11 @@ class Gaussian(Kernel):
     >>> float(Gaussian(dim=2)(0.0))
     1.0
     """
+
+    @property
+    def column_factor(self) -> Factor:
+        """Factor of a column: the Gaussian kernel is a product over columns."""
+        return GAUSSIAN_FACTOR
 
     @property
     def smoothness(self) -> float:

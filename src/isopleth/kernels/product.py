@@ -1,7 +1,7 @@
-"""Kernels that are products over columns: one factor a numeric column, the heat kernel of each categorical column.
+"""Kernels that are products over columns: a factor for each numeric column, a heat kernel for each categorical column.
 
-Every integral that a density of such a kernel needs is a product over columns too. That is what makes its marginals,
-conditionals and draws exact.
+The integrals of such a kernel are products over columns too. Therefore marginals, conditionals and draws of its densities are
+exact.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from isopleth.backend import Array, namespace, overwrite
 from isopleth.errors import InputError
 from isopleth.kernels.base import Kernel, SelfConvolution, Workspace
 
-# Beyond this e^-u is 0, and a product of hundred such factors 1 + u is still finite.
+# Above this, e^-u is 0, and a product of 64 factors 1 + u of this size is still finite.
 _FURTHEST = 750.0
-_FOLD = 64  # columns whose factors 1 + u are multiplied before their logarithm is taken
+_FOLD = 64  # number of factors 1 + u that are multiplied before the logarithm is taken
 
 
 def _difference(a: Array, b: Array, work: Workspace) -> Array:
-    """a_i - b_j of two coordinates, in scratch."""
+    """Compute a_i - b_j of two coordinates, in a scratch array."""
     if not isinstance(a, np.ndarray):
         return a[:, None] - b[None, :]
     return np.subtract.outer(a, b, out=work.empty("coordinate difference", (len(a), len(b)), a.dtype))
 
 
 class Factor(ABC):
-    r"""The kernel of one numeric column, :math:`k(x, y) = e^{-t(x - y)}` at unit length scale.
+    r"""Kernel of one numeric column, :math:`k(x, y) = e^{-t(x - y)}` at unit length scale.
 
-    It answers for what a density needs of a column: values, slopes, integrals, and the law
-    :math:`\propto k(a, \cdot)\, k(b, \cdot)` that a squared sum of kernels is a mixture of.
+    It has the functions that a density needs of a column: values, slopes, integrals, and the distribution
+    :math:`\propto k(a, \cdot)\, k(b, \cdot)`, of which a squared sum of kernels is a mixture.
     """
 
     # The order of the Matern kernel that is as smooth at 0.
@@ -46,7 +46,7 @@ class Factor(ABC):
     # log of :math:`\int k(0, t)^2\, dt`.
     log_overlap: ClassVar[float]
 
-    # The factor of :math:`\int k(x, t)\, k(y, t)\, dt` over its value at x = y.
+    # Factor with the kernel :math:`\int k(x, t)\, k(y, t)\, dt`, divided by its value at x = y.
     overlap: ClassVar[Factor]
 
     @abstractmethod
@@ -55,42 +55,42 @@ class Factor(ABC):
 
     @abstractmethod
     def slope(self, x: np.ndarray, centers: np.ndarray, shares: np.ndarray) -> np.ndarray:
-        r"""The slopes :math:`\sum_j b_{ij}\, \partial_x \log k(x_i, c_j)` at `x` of shape (n,), for `shares` b of sum 1."""
+        r"""Compute :math:`\sum_j b_{ij}\, \partial_x \log k(x_i, c_j)` at `x` of shape (n,), for `shares` b of sum 1."""
 
     @abstractmethod
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        r"""Draws from the density :math:`k(0, \cdot)/\int k`, of shape (n,)."""
+        r"""Draw from the density :math:`k(0, \cdot)/\int k`, shape (n,)."""
 
     @abstractmethod
     def sample_pair(self, a: np.ndarray, b: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        r"""A draw from the density :math:`\propto k(a, \cdot)\, k(b, \cdot)` for each pair; its mean is theirs."""
+        r"""Draw from the density :math:`\propto k(a, \cdot)\, k(b, \cdot)` for each pair; its mean is the mean of a and b."""
 
     @abstractmethod
     def cumulative(self, t: np.ndarray, a: np.ndarray) -> np.ndarray:
-        """Distribution function of the density :math:`k(a, .)/int k` at `t`."""
+        r"""Compute the distribution function of the density :math:`k(a, \cdot)/\int k` at `t`."""
 
     @abstractmethod
     def pair_mixture(self, values: np.ndarray) -> PairMixture:
-        r"""The mixture of the laws :math:`\propto k(a, \cdot)\, k(b, \cdot)` of pairs of `values`, to be given their weights."""
+        r"""Return a mixture of the densities :math:`\propto k(a, \cdot)\, k(b, \cdot)` of pairs, without weights so far."""
 
 
 class PairMixture(ABC):
-    """A mixture over all pairs of some values, kept as sums as long as the values."""
+    """Mixture over all pairs of some values, stored as sums whose length is the number of values."""
 
     @abstractmethod
     def add(self, rows: slice, weights: np.ndarray) -> None:
-        """Add the weights of the pairs of the values `rows` with all values; the weights of all pairs are symmetric."""
+        """Add the weights of pairs of the values `rows` with all values. The matrix of all weights is symmetric."""
 
     @abstractmethod
     def cumulative(self, t: float) -> float:
-        """The weight below `t`."""
+        """Return the weight below `t`."""
 
 
 class _Midpoints(PairMixture):
-    """Normal laws of variance 1/2 about the midpoints.
+    """Normal distributions of variance 1/2 about the midpoints.
 
-    Midpoints are moved to a grid by cubic interpolation, with weights that keep their first moments. With steps of 1/32 that
-    moves the distribution function by less than 2e-7.
+    Midpoints are distributed to a grid with the weights of cubic interpolation, which keep the first moments. With steps of 1/32
+    this changes the distribution function by less than 2e-7.
     """
 
     def __init__(self, values: np.ndarray) -> None:
@@ -119,7 +119,7 @@ class _Midpoints(PairMixture):
 
 
 class _Plateaus(PairMixture):
-    """Laws that are constant between two values and fall off as e^(-2 t) beyond: tails at each value, and steps between."""
+    """Densities that are constant between two values and fall like e^(-2 t) outside."""
 
     def __init__(self, values: np.ndarray) -> None:
         self._values = values
@@ -130,7 +130,7 @@ class _Plateaus(PairMixture):
         equal = 0.5 * np.where(distance == 0.0, weights, 0.0).sum(axis=1)
         self._below[rows] += equal
         self._above[rows] += equal
-        plateau = np.where(distance > 0.0, weights / (1.0 + np.abs(distance)), 0.0)  # a pair once, and its mirror image
+        plateau = np.where(distance > 0.0, weights / (1.0 + np.abs(distance)), 0.0)  # each pair once
         first, last = plateau.sum(axis=1), plateau.sum(axis=0)
         self._below[rows] += first
         self._above += last
@@ -148,7 +148,7 @@ class _Plateaus(PairMixture):
 
 @dataclass(frozen=True)
 class GaussianFactor(Factor):
-    r""":math:`t(u) = \text{rate}\; u^2`, of which 1/2 is the kernel and 1/4 its overlap."""
+    r"""Gaussian factor, :math:`t(u) = \text{rate}\; u^2`; the rate is 1/2 for the kernel and 1/4 for its overlap."""
 
     rate: float = 0.5
     smoothness: ClassVar[float] = math.inf
@@ -156,7 +156,7 @@ class GaussianFactor(Factor):
     log_overlap: ClassVar[float] = 0.5 * math.log(math.pi)
 
     def add(self, s: Array, a: Array, b: Array, work: Workspace) -> None:
-        """Squared differences, column by column."""
+        """Add squared differences."""
         for j in range(a.shape[1]):
             step = _difference(a[:, j], b[:, j], work)
             step *= step
@@ -164,23 +164,23 @@ class GaussianFactor(Factor):
             s += step
 
     def slope(self, x: np.ndarray, centers: np.ndarray, shares: np.ndarray) -> np.ndarray:
-        """The mean of the centres less x."""
+        """Return the mean of the centres minus x."""
         return np.asarray(shares @ centers - x)
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Standard normal draws."""
+        """Draw from the standard normal distribution."""
         return rng.standard_normal(n)
 
     def sample_pair(self, a: np.ndarray, b: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """The midpoint and a normal draw of variance 1/2."""
+        """Add a normal draw of variance 1/2 to the midpoint."""
         return np.asarray(0.5 * (a + b) + rng.normal(scale=math.sqrt(0.5), size=np.shape(a)))
 
     def cumulative(self, t: np.ndarray, a: np.ndarray) -> np.ndarray:
-        """The normal distribution function."""
+        """Compute the normal distribution function."""
         return np.asarray(ndtr(t - a))
 
     def pair_mixture(self, values: np.ndarray) -> PairMixture:
-        """Normal laws about midpoints."""
+        """Return a mixture of normal distributions about midpoints."""
         return _Midpoints(values)
 
 
@@ -189,10 +189,10 @@ GaussianFactor.overlap = GaussianFactor(0.25)
 
 @dataclass(frozen=True)
 class LaplacianFactor(Factor):
-    r""":math:`t(u) = |u|`.
+    r"""Laplacian factor, :math:`t(u) = |u|`.
 
-    The law :math:`\propto k(a, \cdot)\, k(b, \cdot)` has three pieces: for a < b it is constant between a and b and falls
-    as :math:`e^{-2|t - a|}` below and :math:`e^{-2|t - b|}` above. With D = b - a the masses are as 1/2 : D : 1/2.
+    For a < b, the density :math:`\propto k(a, \cdot)\, k(b, \cdot)` is constant between a and b, falls like
+    :math:`e^{-2|t - a|}` below and like :math:`e^{-2|t - b|}` above. With D = b - a, the masses are in the ratio 1/2 : D : 1/2.
     """
 
     smoothness: ClassVar[float] = 0.5
@@ -200,23 +200,23 @@ class LaplacianFactor(Factor):
     log_overlap: ClassVar[float] = 0.0
 
     def add(self, s: Array, a: Array, b: Array, work: Workspace) -> None:
-        """City-block distances."""
+        """Add absolute differences."""
         xp = namespace(s)
         for j in range(a.shape[1]):
             s += overwrite(xp.abs, _difference(a[:, j], b[:, j], work))
 
     def slope(self, x: np.ndarray, centers: np.ndarray, shares: np.ndarray) -> np.ndarray:
-        """The share of the centres above x less that of those below; 0 for a centre at x itself."""
+        """Return the share of the centres above x minus that below; a centre at x counts as 0."""
         return np.asarray(np.einsum("ij,ij->i", shares, np.sign(centers[None, :] - x[:, None])))
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Draws from the Laplace distribution."""
+        """Draw from the Laplace distribution."""
         return rng.laplace(size=n)
 
     def sample_pair(self, a: np.ndarray, b: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """The quantile of a uniform draw."""
+        """Compute the quantile of a uniform draw."""
         low, high = np.minimum(a, b), np.maximum(a, b)
-        place = rng.uniform(size=np.shape(a)) * (1.0 + high - low)  # the three pieces laid end to end
+        place = rng.uniform(size=np.shape(a)) * (1.0 + high - low)  # position in the three parts one after another
         tail = np.minimum(place, 1.0 + high - low - place)
         with np.errstate(divide="ignore"):
             beyond = 0.5 * np.log(np.maximum(2.0 * tail, np.finfo(np.float64).tiny))
@@ -224,22 +224,25 @@ class LaplacianFactor(Factor):
         return np.asarray(np.where(tail >= 0.5, inside, np.where(place < 0.5, low + beyond, high - beyond)))
 
     def cumulative(self, t: np.ndarray, a: np.ndarray) -> np.ndarray:
-        """Distribution function of the Laplace distribution."""
+        """Compute the distribution function of the Laplace distribution."""
         u = np.asarray(t - a)
         tail = 0.5 * np.exp(-np.abs(u))
         return np.where(u < 0.0, tail, 1.0 - tail)
 
     def pair_mixture(self, values: np.ndarray) -> PairMixture:
-        """Plateaus with tails."""
+        """Return a mixture of densities that are constant between two values."""
         return _Plateaus(values)
 
 
 @dataclass(frozen=True)
 class _LaplacianOverlap(LaplacianFactor):
-    r""":math:`t(u) = |u| - \log(1 + |u|)`, from :math:`\int k(x, t)\, k(y, t)\, dt = (1 + |x - y|)\, e^{-|x - y|}`."""
+    r"""Overlap of the Laplacian factor, :math:`t(u) = |u| - \log(1 + |u|)`.
+
+    It follows from :math:`\int k(x, t)\, k(y, t)\, dt = (1 + |x - y|)\, e^{-|x - y|}`.
+    """
 
     def add(self, s: Array, a: Array, b: Array, work: Workspace) -> None:
-        """Logarithms of products of some columns: one for each would take most of the time."""
+        """Add |u| - log(1 + |u|), with one logarithm for the product of many factors, which is faster."""
         xp = namespace(s)
         for start in range(0, a.shape[1], _FOLD):
             product = work.copy("product of overlaps", s)
@@ -255,7 +258,7 @@ class _LaplacianOverlap(LaplacianFactor):
 
 
 def _reach(a: Array, b: Array) -> Array:
-    """The largest difference of two coordinates."""
+    """Return the largest difference of two coordinates."""
     xp = namespace(a)
     return xp.maximum(xp.max(a) - xp.min(b), xp.max(b) - xp.min(a))
 
@@ -268,24 +271,24 @@ LAPLACIAN_FACTOR = LaplacianFactor()
 
 @dataclass(frozen=True)
 class ColumnKernel(Kernel):
-    r"""A kernel that is a product over columns, :math:`k(x, y) = \prod_k k_k(x_k, y_k)`.
+    r"""Product kernel over columns, :math:`k(x, y) = \prod_k k_k(x_k, y_k)`.
 
-    The first columns are numbers and share a factor; the last ones are codes of categories, with 1 for equal codes and
-    :math:`\rho_k` for others: for m categories that is the heat kernel :math:`e^{-tL}` of the complete graph up to a
-    number, :math:`\rho = (1 - e^{-mt})/(1 + (m - 1) e^{-mt})`, positive definite for :math:`0 \le \rho < 1` [1]_.
-    As a function of coordinates it is :math:`e^{-s}`, where the tile loop makes s, the sum over columns of
-    :math:`-\log k_k`, in the place of squared distances.
+    The first columns are numeric and have the same factor. The last ones are codes of categories, where the kernel is 1 for
+    equal codes and :math:`\rho_k` otherwise. For m categories this is, up to a constant, the heat kernel :math:`e^{-tL}` of the
+    complete graph with :math:`\rho = (1 - e^{-mt})/(1 + (m - 1) e^{-mt})`, positive definite for :math:`0 \le \rho < 1` [1]_.
+    The tile loop computes s, the sum over columns of :math:`-\log k_k`, in place of squared distances, and the kernel is
+    :math:`e^{-s}`.
 
     Parameters
     ----------
     dim : int, optional
         Number of all columns.
     factor : Factor, default=GAUSSIAN_FACTOR
-        What the numeric columns have.
+        Factor of the numeric columns.
     rho : tuple of float, default=()
-        The value of two unlike categories, for each categorical column; above 0 and below 1.
+        Kernel of two different categories, for each categorical column; above 0 and below 1.
     sizes : tuple of int, default=()
-        Number of categories of each.
+        Number of categories of each categorical column.
 
     References
     ----------
@@ -326,19 +329,24 @@ class ColumnKernel(Kernel):
         return self.factor.smoothness
 
     @property
+    def column_factor(self) -> Factor:
+        """Factor of the numeric columns."""
+        return self.factor
+
+    @property
     def n_numeric(self) -> int:
         """Number of numeric columns; they come first."""
         return self.bound_dim - len(self.rho)
 
     def take(self, columns: np.ndarray) -> ColumnKernel:
-        """The kernel of some of the columns, in their order: numeric ones before categorical ones."""
+        """Return the kernel of some of the columns; numeric columns must come before categorical ones."""
         codes = [int(j) - self.n_numeric for j in columns if j >= self.n_numeric]
         return ColumnKernel(
             len(columns), self.factor, tuple(self.rho[k] for k in codes), tuple(self.sizes[k] for k in codes)
         )
 
     def separation(self, a: Array, b: Array, work: Workspace) -> Array:
-        """The sums of -log k of rows `a` against rows `b`, in scratch."""
+        """Compute sums of -log k between rows `a` and rows `b`, in a scratch array."""
         xp = namespace(a)
         shape = (a.shape[0], b.shape[0])
         if isinstance(a, np.ndarray):
@@ -379,16 +387,16 @@ class ColumnKernel(Kernel):
         return self.n_numeric * self.factor.log_overlap + math.fsum(words)
 
     def self_convolution(self) -> SelfConvolution:
-        """The product of the columns' overlaps; its psi takes what the tile loop makes of :attr:`overlap`."""
+        """Return the product of the overlaps of the columns; its psi takes the separation of :attr:`overlap`."""
         return SelfConvolution(self.log_overlap, lambda s, work: self._product(s, 0, work), self.overlap)
 
     def log_integral(self) -> float:
-        """log of the product of the columns' integrals, a sum over all categories for codes."""
+        """Return the log of the integral over numeric columns and the sum over categories."""
         words = (math.log1p((m - 1) * r) for r, m in zip(self.rho, self.sizes, strict=True))
         return self.n_numeric * self.factor.log_integral + math.fsum(words)
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Draws about 0; a kernel of categories is not one of differences and has none.
+        """Draw about 0; kernels with categorical columns are no functions of differences and have no draws.
 
         Raises
         ------
@@ -404,13 +412,13 @@ class ColumnKernel(Kernel):
 class ProductLaplacian(ColumnKernel):
     r"""The product Laplacian kernel, :math:`k(x, y) = \exp(-\sum_k |x_k - y_k|/\ell_k)`.
 
-    It falls off with the city-block distance. Densities of it have exact marginals and conditionals, as those of the Gaussian
-    have; the :class:`Laplacian` kernel, which falls off with the Euclidean distance, has none.
+    It falls off with the city-block distance. Its densities have exact marginals and conditionals, like those of the Gaussian
+    kernel. The :class:`Laplacian` kernel depends on the Euclidean distance; its densities have none.
 
     Parameters
     ----------
     dim : int, optional
-        Dimension of the points; left out, it is bound at fit.
+        Dimension of the points; if omitted, fit sets it.
 
     Examples
     --------

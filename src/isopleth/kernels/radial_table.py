@@ -169,7 +169,7 @@ def tabulate(function: RadialFunction, at_zero: float, highest: int, scale: floa
     function : callable
         Vectorised, for s > 0.
     at_zero : float
-        Its limit at 0, which may be infinite.
+        Limit at 0, which may be infinite.
     highest : int
         Beyond ``2**highest`` the function counts as 0.
     scale : float

@@ -114,7 +114,7 @@ class RationalQuadratic(Kernel):
         return s
 
     def self_convolution(self) -> SelfConvolution:
-        r"""Return a hypergeometric function.
+        r"""Return the self-convolution, a hypergeometric function.
 
         With :math:`a = 2\alpha - d/2`,
 

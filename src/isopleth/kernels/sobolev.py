@@ -16,8 +16,8 @@ from isopleth.backend import Array
 from isopleth.errors import InputError
 from isopleth.kernels.base import Kernel, SelfConvolution, Workspace
 from isopleth.kernels.radial_table import LOWEST_OCTAVE, RadialTable, tabulate
-from isopleth.kernels.ray_quadrature import RayQuadrature
 from isopleth.kernels.sobolev_spectrum import Spectrum, unit_spectrum
+from isopleth.kernels.spectral_quadrature import RayQuadrature
 
 
 @dataclass(frozen=True)

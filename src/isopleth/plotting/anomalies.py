@@ -24,6 +24,8 @@ _MOST_NUMBERED = 20
 # So many rows are ringed, in black, where none is flagged.
 _LEAST_LIKELY = 10
 
+_CROSS: dict[str, Any] = {"marker": "x", "s": 30, "color": BLACK, "linewidths": 1.1, "zorder": 7, "clip_on": False}
+
 _MARGIN = 0.06
 # Interquartile ranges below the first quartile at which the frame of the scores ends: one wild score must not flatten
 # all others.
@@ -31,7 +33,12 @@ _WILD = 20.0
 
 
 def plot_anomalies(
-    values: np.ndarray, names: list[str], scores: np.ndarray, p_values: np.ndarray, labels: np.ndarray
+    values: np.ndarray,
+    names: list[str],
+    scores: np.ndarray,
+    p_values: np.ndarray,
+    labels: np.ndarray,
+    known: np.ndarray | None = None,
 ) -> Figure:
     """Draw the anomalies of a table.
 
@@ -52,6 +59,8 @@ def plot_anomalies(
         p-values of the rows.
     labels : ndarray of shape (n,)
         -1 for flagged rows, 1 for all others.
+    known : ndarray of shape (n,), bool, optional
+        Rows that are known to be anomalies; they are marked with crosses, and the title says how many of them are flagged.
 
     Returns
     -------
@@ -85,7 +94,11 @@ def plot_anomalies(
     draw_isopleths(left, _isopleths(view.points, plain), view.names, view.low - margin, view.high + margin)
     left.set_title("Rows between the isopleths" if view.points.shape[1] == 2 else "Rows under the density", loc="left")
     _draw_rows(left, view, ringed, VERMILLION if len(flagged) else BLACK)
-    _draw_scores(right, scores[order], p_values[order], labels[order] < 0)
+    _draw_scores(right, scores[order], p_values[order], labels[order] < 0, None if known is None else known[order])
+    if known is not None:
+        x, y = view.placed(np.flatnonzero(known))
+        left.scatter(x, y, label=f"known anomaly ({known.sum():,})", **_CROSS)
+        left.legend(frameon=False, fontsize=8, loc="upper left")
     return figure
 
 
@@ -125,8 +138,10 @@ def _draw_rows(axes: Axes, view: View, ringed: np.ndarray, color: str) -> None:
     write_note(axes, notes + beyond_frame(view.outside), over_dots=len(view.names) == 1)
 
 
-def _draw_scores(axes: Axes, scores: np.ndarray, p_values: np.ndarray, flagged: np.ndarray) -> None:
-    """Draw the scores in increasing order, with the largest p-value that is flagged."""
+def _draw_scores(
+    axes: Axes, scores: np.ndarray, p_values: np.ndarray, flagged: np.ndarray, known: np.ndarray | None
+) -> None:
+    """Draw the scores in increasing order, with the largest p-value that is flagged, and the known anomalies."""
     n = len(scores)
     rank = np.arange(1, n + 1)
     quarter, three_quarters = np.percentile(scores, [25, 75])
@@ -142,6 +157,9 @@ def _draw_scores(axes: Axes, scores: np.ndarray, p_values: np.ndarray, flagged: 
         axes.scatter(rank[ringed], scores[ringed], 36, **ring)
         axes.axvline(rank[flagged].max() + 0.5, color=VERMILLION, linewidth=0.9, linestyle="--")
         title = f"Scores, sorted: flagged up to p = {p_values[flagged].max():.3g}"
+    if known is not None:
+        axes.scatter(rank[known], scores[known], label=f"known anomaly ({known.sum():,})", **_CROSS)
+        title = f"{(known & flagged).sum():,} of {known.sum():,} known anomalies are flagged"
     axes.set(xscale="log", xlabel="rank, the least likely row first", ylabel="score (higher is more normal)")
     axes.set_title(title, loc="left")
     # Scores rise: there are no dots in this corner, but a note.

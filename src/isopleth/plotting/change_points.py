@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _MOST_PANELS = 6
 _MOST_POINTS = 4000
 _STYLES = {"level": "-", "slope": "-", "scatter": "--", "shape": ":", "frequency": "-.", "relation": "-."}
-# What may have changed, by the kind of a change, in words for people.
+# Descriptions of the kinds of changes.
 MEANINGS = {
     "level": "level",
     "slope": "slope",

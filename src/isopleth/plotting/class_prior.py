@@ -24,7 +24,7 @@ def plot_class_priors(priors: Any, ax: Axes | None = None) -> Axes:
     priors : ClassPriors
         Result of :meth:`ClassPriorEstimator.estimate`.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; None makes a figure without pyplot, so that no window opens and no display is needed.
+        Axes to draw on. None makes a figure without pyplot, so that no window opens and no display is needed.
 
     Returns
     -------

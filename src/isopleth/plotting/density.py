@@ -85,10 +85,9 @@ def plot_density(
 ) -> Axes:
     """Draw a fitted density of one or two columns.
 
-    Of one column, its curve is drawn, and under it the regions of highest density that hold the stated masses; of two, the
-    isopleths around these regions. Where the density has further columns, what is drawn is a density of the same kind
-    fitted to the chosen columns: a clone of the estimator, with the settings that belong to these columns, is fitted to
-    the centres and weights of `density`.
+    For one column, the picture has its curve, and below it the regions of highest density that hold the stated masses; for two
+    columns, the isopleths around these regions. If the density has further columns, a clone of the estimator, with the settings
+    of the chosen columns, is fitted to these columns of the centres, with the weights of `density`, and drawn.
 
     Parameters
     ----------
@@ -103,7 +102,7 @@ def plot_density(
         Rows to draw as dots, with all the columns of `density`. Rows far beyond the centres are drawn at the edge of the
         frame. If there are more than 5,000 rows, 5,000 of them are drawn, chosen at random. A note in the picture says so.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; None makes a figure without pyplot, so that no window opens and no display is needed.
+        Axes to draw on. None makes a figure without pyplot, so that no window opens and no display is needed.
 
     Returns
     -------

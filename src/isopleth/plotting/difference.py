@@ -101,11 +101,11 @@ def plot_difference(
         Rows of the first and of the second sample, to be drawn as dots. Those far beyond the centres are drawn at the edge, and
         of more than 2,500 of a sample as many, drawn at random, are shown; the picture then says so.
     labels : sequence of two str, default=("X", "Y")
-        What the samples are called.
+        Names of the samples.
     confidence_level : float, default=0.95
-        Of the band and of the distance.
+        Confidence level of the band and of the interval of the distance.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; None makes a figure without pyplot.
+        Axes to draw on. None makes a figure without pyplot.
 
     Returns
     -------

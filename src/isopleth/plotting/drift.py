@@ -23,7 +23,7 @@ def plot_drift(alarms: Any, ax: Axes | None = None) -> Axes:
     alarms : DriftAlarms
         Result of :meth:`DriftMonitor.update`.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; None makes a figure without pyplot, so that no window opens and no display is needed.
+        Axes to draw on. None makes a figure without pyplot, so that no window opens and no display is needed.
 
     Returns
     -------

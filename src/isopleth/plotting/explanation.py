@@ -30,7 +30,7 @@ def plot_explanation(explanation: Any, row: int = 0, ax: Axes | None = None) -> 
     row : int, default=0
         Number of the row among those explained; negative numbers count from the end.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; None makes a figure without pyplot, so that no window opens and no display is needed.
+        Axes to draw on. None makes a figure without pyplot, so that no window opens and no display is needed.
 
     Returns
     -------
@@ -70,18 +70,25 @@ def plot_explanation(explanation: Any, row: int = 0, ax: Axes | None = None) -> 
     return ax
 
 
+def _cell(value: Any) -> str:
+    """Return a number with four digits, or a word."""
+    if value is None or value != value:
+        return "missing"
+    return f"{value:.4g}" if isinstance(value, (int, float)) else column_label(str(value), _LONGEST_NAME)
+
+
 def _draw_bars(axes: Axes, explanation: Any, row: int, chosen: np.ndarray) -> None:
     places = np.arange(len(chosen))
     bars = axes.barh(places, explanation.rise[row][chosen], height=0.7, color=BLUE)
-    moves = [f"{explanation.values[row][j]:.4g} → {explanation.best[row][j]:.4g}" for j in chosen]
+    moves = [f"{_cell(explanation.values[row][j])} → {_cell(explanation.best[row][j])}" for j in chosen]
     axes.bar_label(bars, moves, padding=4, fontsize=8)
     axes.set_yticks(places, [column_label(explanation.names[j], _LONGEST_NAME) for j in chosen])
     axes.xaxis.set_major_formatter("{x:g}")  # a common power of ten would stand where the label is
     axes.invert_yaxis()
     axes.spines[["top", "right"]].set_visible(False)
     if len(chosen):
-        room = max(0.3, 1.0 - _LETTER * (2 + max(map(len, moves))))
-        axes.set_xlim(0.0, explanation.rise[row][chosen[0]] / room)
+        width = max(0.3, 1.0 - _LETTER * (2 + max(map(len, moves))))
+        axes.set_xlim(0.0, explanation.rise[row][chosen[0]] / width)
     else:
         axes.text(
             0.5, 0.5, "no column alone makes the row less unlikely", transform=axes.transAxes, ha="center", va="center"

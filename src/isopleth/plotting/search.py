@@ -29,7 +29,7 @@ def plot_search(path: Any, ax: Axes | None = None) -> Axes:
     path : SearchPath
         Result of a search: ``search_path_`` of a density fitted with ``length_scale=Search()``.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; None makes a figure without pyplot, so that no window opens and no display is needed.
+        Axes to draw on. None makes a figure without pyplot, so that no window opens and no display is needed.
 
     Returns
     -------
@@ -94,7 +94,7 @@ def _frame(path: Any, finite: np.ndarray) -> tuple[float, float]:
         return best - 1.0, best + 1.0
     high = min(best + _HEADROOM * span, losses.max() + 0.2 * span)
     lowest = min(losses.min(), best - error)
-    # Below the dots there is room for the marks of scales that were left out.
+    # Below the dots there is space for the marks of scales that were left out.
     return lowest - 0.15 * (high - lowest), high
 
 

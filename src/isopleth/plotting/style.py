@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MASSES = (0.5, 0.8, 0.95, 0.99)
-# Okabe and Ito's colours are told apart by readers with any kind of colour vision, and in grey.
+# Okabe and Ito's colours can be distinguished by readers with any kind of colour vision, and in grey.
 BLUE, VERMILLION, GREY, BLACK = "#0072B2", "#D55E00", "#7A7A7A", "#000000"
 _PALEST, _DEEPEST = (0xEA, 0xF3, 0xFA), (0x8F, 0xBE, 0xDD)
 
@@ -70,7 +70,7 @@ def beyond_frame(count: int) -> list[str]:
 
 # Of the longest line of a level, others as long as this are labelled too; islands around single rows are not.
 _LABELLED = 0.5
-# Of the sides of the frame: a shorter line has no room for a label.
+# Of the sides of the frame: a shorter line has no space for a label.
 _SHORTEST = 0.15
 
 
@@ -87,8 +87,8 @@ def label_places(lines: Any, low: np.ndarray, high: np.ndarray) -> list[tuple[fl
         taken = [part for other in levels[:k] + levels[k + 1 :] for part in other]
         for part in _long_ones(parts):
             edge = np.minimum(part, 1.0 - part).min(axis=1)
-            room = np.minimum(edge, _distance(part, np.concatenate([placed, *taken])))
-            placed = np.vstack([placed, part[np.argmax(room)]])
+            clearance = np.minimum(edge, _distance(part, np.concatenate([placed, *taken])))
+            placed = np.vstack([placed, part[np.argmax(clearance)]])
     return [tuple(place) for place in low + placed * (high - low)]
 
 

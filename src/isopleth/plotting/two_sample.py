@@ -22,6 +22,7 @@ _LEAST_PLACES = 4
 _MOST_DOTS = 3000
 _BINS = 24
 _LONGEST_NAME = 24
+_MOST_WORDS, _LONGEST_WORD = 12, 14
 _MARGIN = 0.04
 _LEVEL = 0.05
 # Of the largest excess of a sample at its rows: those where it is at least this are drawn strong.
@@ -43,7 +44,7 @@ def plot_two_samples(result: Any, names: Any = None, labels: Any = ("X", "Y")) -
     names : sequence of str, optional
         Names of the columns; by default those of the result.
     labels : sequence of two str, default=("X", "Y")
-        What the samples are called.
+        Names of the samples.
 
     Returns
     -------
@@ -82,6 +83,8 @@ def plot_two_samples(result: Any, names: Any = None, labels: Any = ("X", "Y")) -
         _draw_histograms(right, samples, int(shown[0]), names)
     else:
         _draw_rows(right, samples, shown, names)
+        _write_words(right.yaxis, result, int(shown[1]))
+    _write_words(right.xaxis, result, int(shown[0]))
     right.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(0.0, 1.0))
     return figure
 
@@ -106,12 +109,30 @@ def _draw_columns(axes: Axes, result: Any, names: list[str], varying: np.ndarray
 
 
 def _samples(result: Any, labels: Any) -> _Samples:
-    X, Y = result.problem.given
+    X, Y = result.problem.shown
     first, second = (column_label(str(label), _LONGEST_NAME) for label in labels)
     return [
         (X, result.witness.x, BLUE, f"{first} ({_rows(X)})"),
         (Y, -result.witness.y, VERMILLION, f"{second} ({_rows(Y)})"),
     ]
+
+
+def _write_words(axis: Any, result: Any, column: int) -> None:
+    """Write words at the ticks of a column of words, and times at those of a column of times."""
+    table = result.problem.table
+    if table is None:
+        return
+    encoding = table.encoding
+    if encoding.cells[column].kind == "categorical":
+        words = [*encoding.levels(column), "other words", "missing"]
+        shown = [j for j in range(len(words)) if axis.get_view_interval()[0] <= j <= axis.get_view_interval()[1]]
+        shown = shown[:: max(1, -(-len(shown) // _MOST_WORDS))]
+        axis.set_ticks(shown, [column_label(words[j], _LONGEST_WORD) for j in shown], fontsize=8)
+    elif encoding.cells[column].kind == "time":
+        days = encoding.columns.columns[column]
+        ticks = axis.get_ticklocs()[1:-1:2]
+        moments = np.rint(ticks + days.origin).astype("datetime64[s]").astype("datetime64[D]")
+        axis.set_ticks(ticks, [str(moment) for moment in moments], fontsize=8)
 
 
 def _rows(rows: np.ndarray) -> str:

@@ -20,7 +20,10 @@ from isopleth.frame import Frame
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import loss_units, resolve_length_scale
 from isopleth.rows import distinct_rows, merge_rows
+from isopleth.sampling import Target
+from isopleth.sampling import sample as draw
 from isopleth.score.field import GaussianBase, KernelTerm, Normalizer, ScoreField, Term, ZetaTerm
+from isopleth.score.sampling import score_target
 from isopleth.score.spaces import SPACES, Space
 from isopleth.solvers.regularizers import Regularizer, SpectralCutoff
 
@@ -339,6 +342,59 @@ class ScoreEstimator(BaseEstimator, ABC):
         if self.base_ is None:
             raise InputError("a log density without a base measure need not integrate; fit with base='gaussian'.")
         return Normalizer.of(self._field(), self.base_, n_samples, random_state, self._backend)
+
+    def sample(
+        self, n_samples: int = 1, method: str = "auto", random_state: Any = None, verbose: bool | int = False
+    ) -> Array:
+        """Draw rows by Markov chains that start at the rows of the fit.
+
+        :func:`isopleth.sampling.sample` does the same, has the parameters of the chains, and returns the diagnostics.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows.
+        method : {"auto", "mala", "hmc", "ula", "annealed"}, default="auto"
+            The sampler. "auto" is "mala" for curl-free scores, whose log density is the exact limit of the chains, and "ula" for
+            diagonal ones, whose draws are approximate.
+        random_state : int, RandomState or None
+            Seed.
+        verbose : bool or int, default=False
+            Whether to show a progress bar on standard error.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            Rows in the units of the data, from all chains; draws of the same chain are correlated.
+
+        Raises
+        ------
+        InputError
+            If a parameter is invalid, or the method needs a log density and the score has none.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the diagnostics of the chains are poor.
+
+        Notes
+        -----
+        Without a base measure the score tends to 0 far from the data, so its density need not integrate. Such draws are confined:
+        beyond the ellipsoid that contains all rows the density falls like a normal one.
+        """
+        check_is_fitted(self, "_centers")
+        chains = draw(self, n_samples, method=method, random_state=random_state, verbose=verbose)
+        return self._backend.array(chains.rows)
+
+    def _sampling_target(self) -> Target:
+        """Return what Markov chains draw from."""
+        check_is_fitted(self, "_centers")
+        if getattr(self, "out_of_sample", "regularized") == "augmented":
+            raise InputError(
+                "scores with out_of_sample='augmented' depend on all rows that are asked together, so no chain can move by them; "
+                "fit with the default out_of_sample."
+            )
+        return score_target(self)
 
 
 # Smallest half range of a column; its inverse is the largest. Outside, distances or scores overflow.

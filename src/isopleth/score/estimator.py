@@ -81,6 +81,8 @@ class KernelScore(ScoreEstimator):
         Bytes that a fit may take in addition to the rows. Matrices that do not fit are computed again at each step.
     n_jobs : int or None, default=-1
         Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
+    verbose : bool or int, default=False
+        Whether to show the progress of the cross-validation on standard error.
 
     Attributes
     ----------
@@ -145,6 +147,7 @@ class KernelScore(ScoreEstimator):
         "folds": [Interval(Integral, 2, None, closed="left")],
         "solver": [StrOptions(set(SCORE_SOLVERS))],
         "tol": [Interval(Real, 0, 1, closed="neither")],
+        "verbose": ["verbose"],
     }
 
     _max_iter: ClassVar[int] = 2000
@@ -161,6 +164,7 @@ class KernelScore(ScoreEstimator):
         tol: float = 1e-8,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = DEFAULT_N_JOBS,
+        verbose: bool | int = False,
     ) -> None:
         self.kernel = kernel
         self.space = space
@@ -172,6 +176,7 @@ class KernelScore(ScoreEstimator):
         self.tol = tol
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _fixed_regularizer(self) -> Regularizer | None:
         """Return the regularizer that the parameters fix; None leaves the choice to cross-validation."""
@@ -195,7 +200,8 @@ class KernelScore(ScoreEstimator):
         bases = (None, "gaussian") if self.base == "auto" else (self.base,)
         candidates = Candidates(bases, FACTORS if free else (1.0,), self._fixed_regularizer())
         unit = float(loss_units(scale, rows, weights)[0] / scale[0])
-        self.search_path_ = select(space, Rows(rows, weights, scale, unit, self.folds, backend), candidates)
+        verbose = getattr(self, "verbose", False)
+        self.search_path_ = select(space, Rows(rows, weights, scale, unit, self.folds, backend, verbose), candidates)
         return self.search_path_.length_scale, self.search_path_.base
 
     def _fit_frame(

@@ -131,7 +131,7 @@ class GaussianBase:
     Parameters
     ----------
     mean : array of shape (d,)
-        Its mean.
+        Mean of the base measure.
     axes : array of shape (d, d)
         Eigenvectors of the covariance, as columns.
     variances : array of shape (d,)

@@ -57,7 +57,7 @@ def choose_landmarks(
     n_landmarks : int
         Number of landmarks; all distinct samples if there are no more.
     method : {"uniform", "kmeans++", "leverage"}, default="uniform"
-        How to choose.
+        Method of the choice.
     kernel : Kernel
         The kernel; only "leverage" uses it.
     weights : ndarray of shape (n,), optional

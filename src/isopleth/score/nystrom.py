@@ -58,7 +58,7 @@ class NystromKEF(Streaming, ScoreEstimator):
         all are landmarks. "auto" is 300; in the curl-free space it is at most 1,500 over the number of columns, so that the time
         of a solution does not grow with the columns, and at most what fits in the memory limit.
     landmark_method : {"uniform", "kmeans++", "leverage"}, default="uniform"
-        How landmarks are chosen, see :func:`~isopleth.score.landmarks.choose_landmarks`.
+        Method to choose landmarks, see :func:`~isopleth.score.landmarks.choose_landmarks`.
     length_scale, base
         As for :class:`KernelScore`.
     random_state : int, RandomState or None

@@ -259,7 +259,7 @@ def parts_within_memory(
     Raises
     ------
     InputError
-        If it has no room for two.
+        If it is too small for two.
     """
     each = bytes_of_squares(space, *landmarks.shape)
     folds = min(FOLDS, int(space.memory_limit // each) - MATRICES + 1)

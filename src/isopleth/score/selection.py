@@ -13,6 +13,7 @@ import numpy as np
 from isopleth.backend import NUMPY, Array, Backend, namespace, to_numpy
 from isopleth.frame import bounded
 from isopleth.operators.threads import effective_n_jobs, map_threads
+from isopleth.progress import Progress
 from isopleth.rows import held_out_parts
 from isopleth.score.field import GaussianBase
 from isopleth.score.spaces import Space
@@ -93,7 +94,9 @@ class Rows:
     folds : int
         The number of folds.
     backend : Backend
-        Where fits run that are too large for one core.
+        Backend on which fits run that are too large for one core.
+    verbose : bool or int, default=False
+        Whether to show progress bars.
     """
 
     values: np.ndarray
@@ -102,6 +105,7 @@ class Rows:
     unit: float
     folds: int
     backend: Backend = NUMPY
+    verbose: bool | int = False
 
     def some(self, n: int) -> Rows:
         """Return at most `n` rows, drawn with a fixed seed."""
@@ -148,8 +152,11 @@ class Rows:
             f, fold = task
             terms = held_out_terms(one_fit, self._framed(factors[f]), self.weights, fold, bases, regularizers, backend)
             out[:, f, :, fold] = np.moveaxis(self._in_units(terms, factors[f]), -1, 0)
+            tick()
 
-        map_threads(work, tasks, workers)
+        label = "search of a length scale and base" if len(factors) * len(bases) > 1 else "search of a strength"
+        with Progress(label, len(tasks), self.verbose) as tick:
+            map_threads(work, tasks, workers)
         return out[..., self.ever_held_out]
 
     def _fits_at_once(self, space: Space, tasks: int, fits: int) -> int:
@@ -299,13 +306,21 @@ class FitPath:
         self._regularizers = regularizers
         self.samples, self.share = samples, weights / namespace(weights).sum(weights)
         sees_all = any(isinstance(r, SpectralCutoff) and r.needs_all_eigenvalues for r in regularizers)
-        self._plain = SampleSystem(space, samples, self.share, whole=sees_all, beside=bases * len(regularizers))
         # Sums of kernels that interpolate the values at the samples need a much more accurate Krylov basis.
         cheap = all(_has_zeta(r) for r in regularizers)
-        self._dense = sees_all or (self._plain.small and not (cheap and self._plain.size > DENSE))
+        large = space.unknowns(*samples.shape) > DENSE
+        self._single = cheap and large and not sees_all and _has_digits_in_single(samples)
+        self._plain = SampleSystem(
+            space, self._cast(samples), self._cast(self.share), whole=sees_all, beside=bases * len(regularizers)
+        )
+        self._dense = sees_all or (self._plain.small and not (cheap and large))
         self._accuracy = accuracy if cheap else Accuracy(accuracy.tol**2, accuracy.max_iter)
         if self._dense:
             self._plain.spectrum  # noqa: B018 - computed once, for all bases
+
+    def _cast(self, a: Array) -> Array:
+        """Return `a` in the precision of the system."""
+        return namespace(a).astype(a, namespace(a).float32) if self._single else a
 
     def forget_system(self) -> MemoryPlan:
         """Free all but the samples and weights once all fits are made, and return the memory plan."""
@@ -315,13 +330,28 @@ class FitPath:
 
     def on(self, base: GaussianBase | None) -> list[Coefficients]:
         """Return the fit by each regularizer on top of a base."""
-        at_base = namespace(self.samples).zeros_like(self.samples) if base is None else base.value(self.samples)
-        system = self._plain if base is None else self._plain.on(at_base)
+        xp = namespace(self.samples)
+        at_base = xp.zeros_like(self.samples) if base is None else base.value(self.samples)
+        system = self._plain if base is None else self._plain.on(self._cast(at_base))
         solver = solve_path if self._dense else lanczos_path
         return [
-            Coefficients(system.coefficients(s.multipliers) + s.factor * self.share[:, None] * at_base, s.factor)
+            Coefficients(
+                xp.astype(system.coefficients(s.multipliers), self.samples.dtype)
+                + s.factor * self.share[:, None] * at_base,
+                s.factor,
+            )
             for s in solver(system, self._regularizers, self._accuracy)
         ]
+
+
+# Largest squared norm of rows whose distances single precision resolves well enough for ACCURACY.
+_FARTHEST_IN_SINGLE = 1e3
+
+
+def _has_digits_in_single(samples: Array) -> bool:
+    """Tell whether a Krylov basis of these rows in single precision is more accurate than ACCURACY demands."""
+    xp = namespace(samples)
+    return bool(xp.max(xp.sum(samples * samples, axis=1)) <= _FARTHEST_IN_SINGLE)
 
 
 def _has_zeta(regularizer: Regularizer) -> bool:
@@ -382,7 +412,7 @@ def held_out_terms(
     bases, regularizers : sequences
         Bases and regularizers to fit with.
     backend : Backend
-        Where the fits run.
+        Backend on which the fits run.
     """
     samples, held = z[~fold], z[fold]
     path = FitPath(space, backend.array(samples), backend.array(weights[~fold]), regularizers, bases=len(bases))

@@ -37,7 +37,7 @@ class NystromStatistics:
     base : GaussianBase, optional
         Base measure; the difference to its score is fitted.
     backend : Backend
-        Where the sums are computed and kept; samples are NumPy arrays.
+        Backend of the sums; samples are NumPy arrays.
 
     Attributes
     ----------

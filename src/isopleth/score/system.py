@@ -191,7 +191,7 @@ class SampleSystem:
 
     @cached_property
     def operator(self) -> Operator:
-        """Products with K, stored if the memory plan has room for them."""
+        """Products with K, stored if they fit in the memory plan."""
         return self._tiles.operator(self._points).store(self.plan.pairs if self.plan.stores else 0.0)
 
     @property
@@ -221,7 +221,7 @@ class SampleSystem:
                 f"the whole matrix and its decomposition take {self._matrix_bytes(copies):.1e} bytes, above memory_limit = "
                 f"{self.space.memory_limit:g}; raise it, or use a regularizer and solver that take products."
             )
-        self.__dict__.pop("operator", None)  # the plan has no room for stored products beside the matrix
+        self.__dict__.pop("operator", None)  # by the memory plan, products are not stored in addition to the matrix
         matrix = self.space.gram(self._points)
         xp = namespace(matrix)
         root = xp.tile(self.root[:, 0], (matrix.shape[0] // self.root.shape[0],))
@@ -400,7 +400,8 @@ def lanczos_path(system: SampleSystem, regularizers: Sequence[Regularizer], accu
         system.product,
         system.rhs,
         min(accuracy.max_iter, system.most_vectors()),
-        lambda found: all(accuracy.excess(found, r, bound) <= 1.0 for r in regularizers),
+        # The weakest regularizer, which is the last one of a path, usually converges last.
+        lambda found: all(accuracy.excess(found, r, bound) <= 1.0 for r in reversed(regularizers)),
     )
 
     def solution(r: Regularizer) -> Solution:

@@ -11,9 +11,16 @@ from collections.abc import Callable
 from isopleth.backend import Array
 from isopleth.operators import Operator
 from isopleth.solvers.direct import Shifted, Spectrum
-from isopleth.solvers.gradients import natural_gradient, standard_gradient
 from isopleth.solvers.krylov import Krylov, conjugate_gradients, lanczos, largest_eigenvalue
-from isopleth.solvers.scaling import ScalingSolution, auto, coordinate_descent, fixed_point, newton
+from isopleth.solvers.scaling import (
+    ScalingSolution,
+    auto,
+    coordinate_descent,
+    fixed_point,
+    natural_gradient,
+    newton,
+    standard_gradient,
+)
 
 # Solvers by the name that `solver=` accepts. The tests run through all of them.
 SCALING_SOLVERS: dict[str, Callable[[Operator, Array, float], ScalingSolution]] = {

@@ -228,7 +228,7 @@ class SpectralCutoff(Regularizer):
         return xp.logical_and(counts, xp.arange(n, device=sigma.device) >= n - many)
 
     def filter(self, sigma: Array, bound: float) -> Array:
-        r"""Return :math:`1/\sigma` for the leading eigenvalues."""
+        r"""Return :math:`1/\sigma` for the leading eigenvalues and 0 for the others."""
         return divided(namespace(sigma).ones_like(sigma), sigma, self.kept(sigma))
 
     def at(self, alpha: float) -> SpectralCutoff:
@@ -252,9 +252,9 @@ _SHARE = 0.9
 class LandweberIteration(IterativeRegularizer):
     r"""Gradient descent, :math:`g_t(\sigma) = \eta \sum_{i<t} (1 - \eta\sigma)^i`, with :math:`\alpha = 1/(\eta t)`.
 
-    From :math:`s_0 = 0` by :math:`s_{t+1} = s_t - \eta (L s_t + \zeta)`, so that :math:`a_t = -t\eta` and :math:`c_{t+1} = (I -
-    \eta A) c_t + t \eta^2 h`. The last term has a plus; the paper [1]_ prints a minus, which does not converge. The
-    qualification is infinite.
+    The iteration :math:`s_{t+1} = s_t - \eta (L s_t + \zeta)` starts at :math:`s_0 = 0`. With :math:`s_t = a_t \zeta` plus
+    kernels with coefficients :math:`c_t`, this is :math:`a_t = -t\eta` and :math:`c_{t+1} = (I - \eta A) c_t + t \eta^2 h`. The
+    paper [1]_ prints a minus before the last term, with which the iteration does not converge. The qualification is infinite.
 
     Parameters
     ----------
@@ -299,7 +299,7 @@ class LandweberIteration(IterativeRegularizer):
         return self.step_size
 
     def steps_for(self, bound: float) -> int:
-        r"""Return :math:`1/(\eta\alpha)`, rounded up."""
+        r"""Return the number of steps, :math:`1/(\eta\alpha)`, rounded up."""
         return self._steps_of(1.0 / max(self._eta(bound) * (self.alpha or math.inf), sys.float_info.min))
 
     def iterate(self, product: Callable[[Array], Array], h: Array, bound: float) -> tuple[float, Array]:
@@ -317,11 +317,11 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True)
 class NuIteration(IterativeRegularizer):
-    r"""The nu-method, with the square root of the number of steps of Landweber's iteration, with :math:`\alpha = \kappa^2/t^2`.
+    r"""The nu-method, which needs the square root of the steps of Landweber's iteration; :math:`\alpha = \kappa^2/t^2`.
 
     A semi-iterative method of two terms [1]_ (example C.4 of [2]_), with weights for a spectrum within [0, 1]: the operator is
-    divided by a bound :math:`\kappa^2` on its eigenvalues. Qualification nu: :math:`|1 - \sigma g_t(\sigma)| \sigma^\nu` falls
-    like :math:`t^{-2\nu}`.
+    divided by a bound :math:`\kappa^2` on its eigenvalues. The qualification is nu: :math:`|1 - \sigma g_t(\sigma)| \sigma^\nu`
+    falls like :math:`t^{-2\nu}`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Tasks: anomalies, two-sample tests, drift, change points and class priors."""
+"""Tasks: anomalies, two-sample tests, goodness of fit, drift, change points and class priors."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from isopleth.tasks.class_prior.estimator import ClassPriorEstimator, ClassPrior
 from isopleth.tasks.drift.alarms import DriftAlarms
 from isopleth.tasks.drift.anytime import AnytimeDriftMonitor, AnytimeState
 from isopleth.tasks.drift.monitor import DriftMonitor, DriftState
+from isopleth.tasks.goodness_of_fit.stein import SteinTestResult, stein_test
 from isopleth.tasks.two_sample.separation import Separation
 from isopleth.tasks.two_sample.testing import ConfidenceInterval, TwoSampleResult, Witness, two_sample_test
 
@@ -28,7 +29,9 @@ __all__ = [
     "Explanation",
     "PyODAdapter",
     "Separation",
+    "SteinTestResult",
     "TwoSampleResult",
     "Witness",
+    "stein_test",
     "two_sample_test",
 ]

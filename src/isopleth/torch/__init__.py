@@ -6,9 +6,21 @@ from isopleth.errors import require
 
 require("torch", "torch", "isopleth.torch")
 
-from isopleth.torch.distances import squared_l2  # noqa: E402  (a missing extra is reported first)
-from isopleth.torch.entropy import entropy_surrogate  # noqa: E402
+from isopleth.torch.discrepancies import ksd, mmd, svgd_direction  # noqa: E402  (a missing extra is reported first)
+from isopleth.torch.distances import squared_l2  # noqa: E402
+from isopleth.torch.entropy import EntropyGradient, entropy_surrogate, mutual_information_surrogate  # noqa: E402
 from isopleth.torch.log_sums import log_kernel_sum  # noqa: E402
 from isopleth.torch.products import gradient_product, kernel_product  # noqa: E402
 
-__all__ = ["entropy_surrogate", "gradient_product", "kernel_product", "log_kernel_sum", "squared_l2"]
+__all__ = [
+    "EntropyGradient",
+    "entropy_surrogate",
+    "gradient_product",
+    "kernel_product",
+    "ksd",
+    "log_kernel_sum",
+    "mmd",
+    "mutual_information_surrogate",
+    "squared_l2",
+    "svgd_direction",
+]

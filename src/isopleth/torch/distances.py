@@ -9,12 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isopleth.backend import full_precision
+from isopleth.backend import full_precision, on_processor
 from isopleth.difference.gaussian_system import GaussianSystem
 from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS
-from isopleth.torch.checks import check_points, outside_graphs, unit_lengths
+from isopleth.torch.checks import check_points, computed, constant, outside_graphs, unit_lengths
+from isopleth.torch.discrepancies import median_distance
 from isopleth.torch.products import kernel_product
 
 # Number of default centres, half of them from each sample.
@@ -25,8 +26,8 @@ _CENTERS = 500
 def squared_l2(
     x: Tensor,
     y: Tensor,
-    length_scale: Any,
-    alpha: float,
+    length_scale: Any = None,
+    alpha: float = 0.1,
     centers: Tensor | None = None,
     *,
     relative: bool = False,
@@ -47,10 +48,11 @@ def squared_l2(
     Parameters
     ----------
     x, y : Tensor of shape (n, d) and (n', d)
-        Rows of the two samples, float32 or float64, on any device.
-    length_scale : float or Tensor of shape () or (d,)
-        Length scale of the Gaussians, one for all columns or one for each. It is a constant of the loss.
-    alpha : float
+        Rows of the two samples, of the types that :func:`kernel_product` takes, on any device.
+    length_scale : float or Tensor of shape () or (d,), optional
+        Length scale of the Gaussians, one for all columns or one for each. It is a constant of the loss. By default it is
+        the median distance between rows of both samples (of at most 256) over the root of d, at the time of the call.
+    alpha : float, default=0.1
         The ridge :math:`\lambda`, relative to the volume of the Gaussians, as for LSDD. Positive.
     centers : Tensor of shape (b, d), optional
         Centres of the Gaussians, constants of the loss. By default rows of both samples at the time of the call: all of them, or
@@ -96,29 +98,34 @@ def squared_l2(
         if len(sample) == 0:
             raise InputError(f"{name} has no rows; expected at least one.")
     _check_alpha(alpha)
+    dtype, (x, y) = x.dtype, (computed(x), computed(y))
+    if length_scale is None:  # wider Gaussians than that see little of a difference in many columns
+        length_scale = median_distance(x, y) / math.sqrt(x.shape[1])
     scale = unit_lengths(length_scale, x).detach()
     if centers is None:
         centers = _spread(x, y)
+    elif isinstance(centers, Tensor):
+        centers = computed(centers)
     check_points(x, centers, "centers")
     centers = centers.detach()
     rows = torch.cat([x, y])
     contrast = torch.cat([x.new_full((len(x),), 1.0 / len(x)), x.new_full((len(y),), -1.0 / len(y))])
     h = kernel_product("gaussian", centers, rows, contrast, scale, memory_limit=memory_limit, n_jobs=n_jobs)
-    gram = GaussianSystem(centers / scale, 0.0, memory_limit, n_jobs).gram()
+    gram = constant(lambda z: GaussianSystem(z, 0.0, memory_limit, n_jobs).gram(), centers / scale)
     with full_precision(x):  # theta is large, and the result is a small difference
         theta = _solved(gram, alpha, h)
         out = 2.0 * (h @ theta) - theta @ (gram @ theta)
     if relative:
-        return out
+        return out.to(dtype)
     log_volume = 0.5 * x.shape[1] * math.log(math.pi) + torch.log(scale).sum()
-    return out * torch.exp(-log_volume)
+    return (out * torch.exp(-log_volume)).to(dtype)
 
 
 def _solved(gram: Tensor, alpha: float, h: Tensor) -> Tensor:
     """Return (H + alpha I)^-1 h."""
     ridged = gram + alpha * torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
     factor, failed = torch.linalg.cholesky_ex(ridged)
-    if bool(failed):
+    if on_processor(failed) and bool(failed):  # reading it would wait for another device, whose result is NaN then
         raise InputError(f"alpha = {alpha!r} is too small for {gram.dtype} and these centers; use a larger one.")
     return torch.cholesky_solve(h[:, None], factor)[:, 0]
 

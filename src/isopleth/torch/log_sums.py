@@ -2,41 +2,61 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
 
 from isopleth.errors import InputError
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, LOG_SUM
 from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.operators.vector_blocks import PairedLogGradient
-from isopleth.torch.checks import check_coefficients, check_points, outside_graphs, unit_lengths
-from isopleth.torch.sums import Sums, first_derivative
+from isopleth.torch.checks import (
+    TensorFunction,
+    check_coefficients,
+    check_points,
+    computed,
+    first_derivatives,
+    outside_graphs,
+    spread_out,
+)
+from isopleth.torch.products import scaled_points
+from isopleth.torch.sums import Sums
+
+_NO_SECOND = (
+    "log_kernel_sum has no second derivatives; kernel_product has, and its logarithm if the sums do not underflow."
+)
 
 
-class _LogKernelSum(Function):
-    """out_i = log sum_j e^(log k(x_i, y_j) + w_j)."""
+class _LogKernelSum(TensorFunction):
+    """out_i = log sum_j e^(log k(x_i, y_j) + w_j), and the two numbers that it is the logarithm of."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, y: Tensor, w: Tensor, sums: Sums) -> Tensor:
-        top, total = sums(x, y, w, LOG_SUM).unbind(dim=1)
-        ctx.save_for_backward(x, y, w, top, total)
-        ctx.sums = sums
-        return top + torch.log(total)
+    def forward(x: Tensor, y: Tensor, w: Tensor, sums: Sums, one_set: bool) -> tuple[Tensor, Tensor, Tensor]:
+        top, total = sums.about(y)(x, x if one_set else y, w, LOG_SUM).unbind(dim=1)
+        # Copies: torch.func refuses views of one tensor as several results.
+        return top + torch.log(total), top.clone(), total.clone()
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, y, w, top, total = ctx.saved_tensors
-        for_x, for_y, for_w, _ = ctx.needs_input_grad
-        with torch.no_grad():
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
+        *tensors, ctx.sums, ctx.one_set = inputs
+        ctx.save_for_backward(*tensors, *output[1:])
+        ctx.mark_non_differentiable(*output[1:])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
+        sums, one_set, wanted = ctx.sums, ctx.one_set, ctx.needs_input_grad[:3]
+
+        def compute(x: Tensor, y: Tensor, w: Tensor, top: Tensor, total: Tensor, g: Tensor) -> tuple[Tensor, ...]:
             # Not computed from the sum itself: where logarithms are large, it has lost the digits of log total.
-            unit = torch.where(total > 0.0, grad / total, torch.zeros_like(grad))  # an empty sum has shares of 0
-            of_x, of_y, of_w = _slopes(ctx.sums, x, y, w, top, unit, for_x, for_y or for_w)
-        slopes = (of_x, of_y if for_y else None, of_w if for_w else None)
-        return *(first_derivative(slope, x, y, w, grad) for slope in slopes), None
+            unit = torch.where(total > 0.0, g / total, torch.zeros_like(g))  # an empty sum has shares of 0
+            at, y = sums.about(y), x if one_set else y
+            found = _slopes(at, x, y, w, top, unit, wanted[0], wanted[1] or wanted[2])
+            return tuple(slope for slope, needed in zip(found, wanted, strict=True) if needed and slope is not None)
+
+        found = first_derivatives(compute, *ctx.saved_tensors, grad, refusal=_NO_SECOND)
+        return *spread_out(found, wanted), None, None
 
 
 def _slopes(
@@ -76,7 +96,7 @@ def log_kernel_sum(
     kernel : {"gaussian", "laplacian", "matern32", "matern52", "matern72"} or Kernel
         The kernel. It must be nowhere negative and define its logarithm.
     x : Tensor of shape (n, d)
-        Points at which the sums are evaluated, float32 or float64, on any device.
+        Points at which the sums are evaluated, of the types that :func:`kernel_product` takes.
     y : Tensor of shape (m, d)
         Points that are summed over.
     log_weights : Tensor of shape (m,), optional
@@ -112,12 +132,10 @@ def log_kernel_sum(
     check_points(x, y)
     w = torch.zeros_like(y[:, 0]) if log_weights is None else log_weights
     check_coefficients("log_weights", w, "y", y, (1,))
-    scale = unit_lengths(length_scale, x)
-    left = x / scale
-    right = left if y is x else y / scale
-    sums = Sums.of(kernel, right, memory_limit, n_jobs)
+    left, right, _ = scaled_points(x, y, length_scale)
+    sums = Sums.of(kernel, x.shape[1], memory_limit, n_jobs)
     if not sums.kernel.nonnegative:
         raise InputError(
             f"kernel = {kernel!r} can be negative and has no logarithm; use 'gaussian' or a Matern kernel."
         )
-    return _LogKernelSum.apply(left, right, w, sums)
+    return cast(Tensor, _LogKernelSum.apply(left, right, computed(w), sums, y is x)[0]).to(x.dtype)

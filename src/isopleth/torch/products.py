@@ -2,40 +2,67 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
+import torch
 from torch import Tensor
-from torch.autograd import Function
 
 from isopleth.errors import InputError
 from isopleth.kernels import Kernel
-from isopleth.operators import CURL_FREE, DEFAULT_MEMORY_LIMIT, FLUX, GRADIENT
+from isopleth.operators import (
+    CURL_FREE,
+    DEFAULT_MEMORY_LIMIT,
+    FLUX,
+    GRADIENT,
+    GRADIENT_OF_LAPLACIAN,
+    LAPLACIAN,
+)
 from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.operators.vector_blocks import PairedGradient, PairedHessian
-from isopleth.torch.checks import check_coefficients, check_points, outside_graphs, unit_lengths
-from isopleth.torch.sums import Sums, first_derivative
+from isopleth.torch.checks import (
+    TensorFunction,
+    check_coefficients,
+    check_points,
+    computed,
+    first_derivatives,
+    outside_graphs,
+    spread_out,
+    unit_lengths,
+)
+from isopleth.torch.sums import Sums
+
+Slopes = tuple[Callable[[], Any], ...]
 
 
-class _KernelProduct(Function):
+class _KernelProduct(TensorFunction):
     """out_i = sum_j k(x_i, y_j) v_j for coefficients of shape (m, k)."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, y: Tensor, v: Tensor, sums: Sums) -> Tensor:
-        ctx.save_for_backward(x, y, v)
-        ctx.sums, ctx.one_set = sums, y is x
-        return sums(x, y, v)
+    def forward(x: Tensor, y: Tensor, v: Tensor, sums: Sums, one_set: bool) -> Tensor:
+        return sums.about(y)(x, x if one_set else y, v)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        _keep(ctx, inputs)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, y, v = _saved(ctx)
-        for_x, for_y, for_v, _ = ctx.needs_input_grad
-        g = grad.detach()
-        slopes = (
-            _paired_gradient(ctx.sums, x, g, y, v.detach()) if for_x else None,
-            _paired_gradient(ctx.sums, y, v.detach(), x, g) if for_y else None,
-            ctx.sums(y, x, g) if for_v else None,
-        )
-        return *(first_derivative(slope, x, y, v, grad) for slope in slopes), None
+        x, y, v = ctx.saved_tensors
+        sums, one_set, wanted = ctx.sums, ctx.one_set, ctx.needs_input_grad[:3]
+        if torch.is_grad_enabled() and sums.kernel.smoothness > 1.0:
+            return *_differentiable_slopes(sums, one_set, wanted, x, y, v, grad), None, None
+
+        def compute(x: Tensor, y: Tensor, v: Tensor, g: Tensor) -> tuple[Tensor, ...]:
+            at, y = sums.about(y), x if one_set else y
+            slopes: Slopes = (
+                lambda: _paired_gradient(at, x, g, y, v),
+                lambda: _paired_gradient(at, y, v, x, g),
+                lambda: at(y, x, g),
+            )
+            return tuple(slope() for slope, needed in zip(slopes, wanted, strict=True) if needed)
+
+        return *spread_out(first_derivatives(compute, x, y, v, grad), wanted), None, None
 
 
 def _paired_gradient(sums: Sums, x: Tensor, a: Tensor, y: Tensor, v: Tensor) -> Tensor:
@@ -45,32 +72,93 @@ def _paired_gradient(sums: Sums, x: Tensor, a: Tensor, y: Tensor, v: Tensor) -> 
     return sums(x, y, v, PairedGradient(a))[:, : x.shape[1]]
 
 
-def _saved(ctx: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the saved tensors; if x and y were one tensor, return it twice, because torch returns two copies."""
-    x, y, v = ctx.saved_tensors
-    return x, x if ctx.one_set else y, v
+def _differentiable_slopes(
+    sums: Sums, one_set: bool, wanted: tuple[bool, ...], x: Tensor, y: Tensor, v: Tensor, g: Tensor
+) -> tuple[Tensor | None, ...]:
+    """Return the derivatives of a product as functions that have derivatives; each column of coefficients is a sum of its own."""
+
+    def of_points(x: Tensor, a: Tensor, y: Tensor, v: Tensor) -> Tensor:
+        slopes = [_GradientProduct.apply(x, y, v[:, c], sums, one_set) for c in range(v.shape[1])]
+        return sum((a[:, c, None] * slope for c, slope in enumerate(slopes)), torch.zeros_like(x))
+
+    return (
+        of_points(x, g, y, v) if wanted[0] else None,
+        of_points(y, v, x, g) if wanted[1] else None,
+        _KernelProduct.apply(y, x, g, sums, one_set) if wanted[2] else None,
+    )
 
 
-class _GradientProduct(Function):
+def _keep(ctx: Any, inputs: tuple[Any, ...]) -> None:
+    """Keep what derivatives need."""
+    *tensors, ctx.sums, ctx.one_set = inputs
+    ctx.save_for_backward(*tensors)
+
+
+class _GradientProduct(TensorFunction):
     """out_i = sum_j grad_x k(x_i, y_j) v_j for coefficients of shape (m,)."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, y: Tensor, v: Tensor, sums: Sums) -> Tensor:
-        ctx.save_for_backward(x, y, v)
-        ctx.sums, ctx.one_set = sums, y is x
-        return sums(x, y, v, GRADIENT)
+    def forward(x: Tensor, y: Tensor, v: Tensor, sums: Sums, one_set: bool) -> Tensor:
+        return sums.about(y)(x, x if one_set else y, v, GRADIENT)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        _keep(ctx, inputs)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, y, v = _saved(ctx)
-        for_x, for_y, for_v, _ = ctx.needs_input_grad
-        g, d = grad.detach(), x.shape[1]
-        slopes = (
-            ctx.sums(x, y, v, PairedHessian(g))[:, :d] if for_x else None,
-            ctx.sums(y, x, g, CURL_FREE) * v.detach()[:, None] if for_y else None,
-            -ctx.sums(y, x, g, FLUX) if for_v else None,
-        )
-        return *(first_derivative(slope, x, y, v, grad) for slope in slopes), None
+        sums, one_set, wanted = ctx.sums, ctx.one_set, ctx.needs_input_grad[:3]
+
+        def compute(x: Tensor, y: Tensor, v: Tensor, g: Tensor) -> tuple[Tensor, ...]:
+            at, y = sums.about(y), x if one_set else y
+            slopes: Slopes = (
+                lambda: at(x, y, v, PairedHessian(g))[:, : x.shape[1]],
+                lambda: at(y, x, g, CURL_FREE) * v[:, None],
+                lambda: -at(y, x, g, FLUX),
+            )
+            return tuple(slope() for slope, needed in zip(slopes, wanted, strict=True) if needed)
+
+        return *spread_out(first_derivatives(compute, *ctx.saved_tensors, grad), wanted), None, None
+
+
+class _LaplacianProduct(TensorFunction):
+    """out_i = sum_j Laplacian_x k(x_i, y_j) v_j for coefficients of shape (m,)."""
+
+    @staticmethod
+    def forward(x: Tensor, y: Tensor, v: Tensor, sums: Sums, one_set: bool) -> Tensor:
+        return sums.about(y)(x, x if one_set else y, v, LAPLACIAN)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        _keep(ctx, inputs)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        sums, one_set, wanted = ctx.sums, ctx.one_set, ctx.needs_input_grad[:3]
+
+        def compute(x: Tensor, y: Tensor, v: Tensor, g: Tensor) -> tuple[Tensor, ...]:
+            at, y = sums.about(y), x if one_set else y
+            slopes: Slopes = (
+                lambda: g[:, None] * at(x, y, v, GRADIENT_OF_LAPLACIAN),
+                lambda: v[:, None] * at(y, x, g, GRADIENT_OF_LAPLACIAN),
+                lambda: at(y, x, g, LAPLACIAN),
+            )
+            return tuple(slope() for slope, needed in zip(slopes, wanted, strict=True) if needed)
+
+        return *spread_out(first_derivatives(compute, *ctx.saved_tensors, grad), wanted), None, None
+
+
+def laplacian_product(x: Tensor, y: Tensor, v: Tensor, sums: Sums) -> Tensor:
+    """Return the sums over `y` of the Laplacians of a kernel at `x`, at unit length scale."""
+    return cast(Tensor, _LaplacianProduct.apply(x, y, v, sums, y is x))
+
+
+def scaled_points(x: Tensor, y: Tensor, length_scale: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Return both sets of points over the length scale, one tensor if they are one, and the length scale of each column."""
+    wide = computed(x)
+    scale = unit_lengths(length_scale, wide)
+    left = wide / scale
+    return left, left if y is x else computed(y) / scale, scale
 
 
 @outside_graphs
@@ -87,14 +175,16 @@ def kernel_product(
     r"""Compute :math:`\sum_j k(x_i, y_j)\, v_j` with gradients for points, queries, weights and length scale.
 
     Neither the sums nor their gradients store a matrix of all pairs: both are computed tile by tile. Each gradient takes
-    about as long as the sums. Second derivatives are refused; use :func:`gradient_product`.
+    about as long as the sums. Kernels of a :attr:`~isopleth.Kernel.smoothness` above 1 have second derivatives too, one pass for
+    each column of `v`; third ones are refused.
 
     Parameters
     ----------
     kernel : {"gaussian", "laplacian", "matern32", "matern52", "matern72", "imq", "sdo"} or Kernel
         The kernel.
     x : Tensor of shape (n, d)
-        Points at which the sums are evaluated, float32 or float64, on any device.
+        Points at which the sums are evaluated, on any device: float64, float32, or float16 and bfloat16, which are computed in
+        float32.
     y : Tensor of shape (m, d)
         Points that are summed over. If it is the same tensor as `x`, the sums take half the work.
     v : Tensor of shape (m,) or (m, k)
@@ -137,13 +227,11 @@ def kernel_product(
     """
     check_points(x, y)
     check_coefficients("v", v, "y", y, (1, 2))
-    scale = unit_lengths(length_scale, x)
-    left = x / scale
-    right = left if y is x else y / scale
-    sums = Sums.of(kernel, right, memory_limit, n_jobs)
-    if v.ndim == 1:
-        return _KernelProduct.apply(left, right, v[:, None], sums)[:, 0]
-    return _KernelProduct.apply(left, right, v, sums)
+    left, right, _ = scaled_points(x, y, length_scale)
+    sums = Sums.of(kernel, x.shape[1], memory_limit, n_jobs)
+    wide = computed(v)
+    out = _KernelProduct.apply(left, right, wide[:, None] if v.ndim == 1 else wide, sums, y is x)
+    return (out[:, 0] if v.ndim == 1 else out).to(x.dtype)
 
 
 @outside_graphs
@@ -159,15 +247,16 @@ def gradient_product(
 ) -> Tensor:
     r"""Compute :math:`\sum_j \nabla_x k(x_i, y_j)\, v_j` with gradients for points, queries, weights and length scale.
 
-    This is the gradient of :func:`kernel_product`, as a value that can be differentiated again: for forces between particles,
-    kernel Stein steps and penalties on gradients.
+    This is the gradient of :func:`kernel_product`, as a value: for forces between particles, kernel Stein steps and penalties on
+    gradients. Second derivatives are refused.
 
     Parameters
     ----------
     kernel : {"gaussian", "matern32", "matern52", "matern72", "imq", "sdo"} or Kernel
         The kernel. Its :attr:`~isopleth.Kernel.smoothness` must be above 1, so that its gradient has a derivative.
     x : Tensor of shape (n, d)
-        Points at which the sums are evaluated, float32 or float64, on any device.
+        Points at which the sums are evaluated, on any device: float64, float32, or float16 and bfloat16, which are computed in
+        float32.
     y : Tensor of shape (m, d)
         Points that are summed over.
     v : Tensor of shape (m,)
@@ -195,10 +284,8 @@ def gradient_product(
     """
     check_points(x, y)
     check_coefficients("v", v, "y", y, (1,))
-    scale = unit_lengths(length_scale, x)
-    left = x / scale
-    right = left if y is x else y / scale
-    sums = Sums.of(kernel, right, memory_limit, n_jobs)
+    left, right, scale = scaled_points(x, y, length_scale)
+    sums = Sums.of(kernel, x.shape[1], memory_limit, n_jobs)
     if sums.kernel.smoothness <= 1.0:
         raise InputError(f"kernel = {kernel!r} has no second derivatives at 0; use a Matern kernel or 'gaussian'.")
-    return _GradientProduct.apply(left, right, v, sums) / scale
+    return (_GradientProduct.apply(left, right, computed(v), sums, y is x) / scale).to(x.dtype)

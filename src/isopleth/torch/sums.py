@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
 
-from isopleth.errors import InputError
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.operators import VALUE, Block, Operator
 
@@ -25,24 +23,29 @@ class Sums:
     ----------
     kernel : Kernel
         Bound to the dimension of the points.
-    origin : Tensor of shape (d,)
-        Subtracted from all coordinates, because products of coordinates far from 0 lose the digits of differences.
     memory_limit, n_jobs
         As for :class:`~isopleth.operators.Operator`.
+    origin : Tensor of shape (d,), optional
+        Subtracted from all coordinates, because products of coordinates far from 0 lose the digits of differences.
     """
 
     kernel: Kernel
-    origin: Tensor
     memory_limit: float
     n_jobs: int | None
+    origin: Tensor | None = None
 
     @classmethod
-    def of(cls, kernel: str | Kernel, points: Tensor, memory_limit: float, n_jobs: int | None) -> Sums:
-        """Return the sums of a kernel, given as users do, with the origin taken from `points`."""
-        return cls(get_kernel(kernel).bind(points.shape[1]), _middle(points.detach()), memory_limit, n_jobs)
+    def of(cls, kernel: str | Kernel, dim: int, memory_limit: float, n_jobs: int | None) -> Sums:
+        """Return the sums of a kernel, given as users do, for points of `dim` columns."""
+        return cls(get_kernel(kernel).bind(dim), memory_limit, n_jobs)
+
+    def about(self, points: Tensor) -> Sums:
+        """Return the sums with an origin among the points, which sums and their derivatives must share to agree in all digits."""
+        return replace(self, origin=_middle(points.detach()))
 
     def __call__(self, x: Tensor, y: Tensor, v: Tensor, block: Block = VALUE) -> Any:
         """Return the sums of a block at `x` over `y`; some blocks use symmetry if both are the same points."""
+        assert self.origin is not None, "call about() first"
         left = x.detach() - self.origin
         right = None if y is x else y.detach() - self.origin
         op = Operator(self.kernel, left, right, block=block, memory_limit=self.memory_limit, n_jobs=self.n_jobs)
@@ -61,22 +64,3 @@ def _middle(points: Tensor) -> Tensor:
         return points.new_zeros(points.shape[1])
     low, middle, high = some[n // 10], some[n // 2], some[9 * n // 10]
     return torch.where(middle.abs() > high - low, middle, torch.zeros_like(middle))
-
-
-class _Once(Function):
-    """First derivative that raises an error when differentiated: treating it as a constant would silently be wrong."""
-
-    @staticmethod
-    def forward(ctx: Any, slope: Tensor, *sources: Tensor) -> Tensor:
-        return slope.view_as(slope)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> NoReturn:
-        raise InputError(
-            "the sums of isopleth.torch have no second derivatives; for those of kernel_product, differentiate gradient_product."
-        )
-
-
-def first_derivative(slope: Tensor | None, *sources: Tensor) -> Tensor | None:
-    """Mark a derivative that was computed from `sources` without a graph."""
-    return None if slope is None else _Once.apply(slope, *sources)

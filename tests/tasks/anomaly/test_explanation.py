@@ -12,7 +12,8 @@ from sklearn.exceptions import NotFittedError
 
 from isopleth import AnomalyDetector, load, save
 from isopleth.errors import DataWarning, InputError
-from isopleth.tasks.anomaly.explanation import MOST_VALUES, Counterfactuals, Explanation, sums_of_others
+from isopleth.tasks.anomaly.distances import sums_of_others
+from isopleth.tasks.anomaly.explanation import MOST_VALUES, Counterfactuals, Explanation
 
 
 def table(n=200, dim=4, seed=0):
@@ -188,14 +189,14 @@ def testsums_of_others_keep_the_small_beside_the_great():
 def test_values_to_try_are_values_of_rows():
     rng = np.random.default_rng(0)
     X = np.c_[rng.normal(size=500), rng.integers(0, 3, size=500), np.full(500, 2.5)]
-    values = Counterfactuals.of(X).values
+    values = Counterfactuals.of(X, X.shape[1]).values
     assert values.shape == (MOST_VALUES, 3)
     assert np.isin(values[:, 0], X[:, 0]).all()
     assert (values[0, 0], values[-1, 0]) == (X[:, 0].min(), X[:, 0].max())
     assert (np.diff(values[:, 0]) > 0).all()
     np.testing.assert_array_equal(np.unique(values[:, 1]), [0.0, 1.0, 2.0])
     assert (values[:, 2] == 2.5).all()
-    np.testing.assert_array_equal(Counterfactuals.of(rng.permutation(X)).values, values)
+    np.testing.assert_array_equal(Counterfactuals.of(rng.permutation(X), X.shape[1]).values, values)
 
 
 def test_codes_are_explained_by_codes():
@@ -281,7 +282,7 @@ def test_wrong_input(detector):
     with pytest.raises(ValueError, match="3 features"):
         detector.explain([[1.0, 2.0, 3.0]])
     with pytest.raises(InputError, match="column 1"):
-        detector.explain([[1.0, np.nan, 3.0, 4.0]])
+        detector.explain([[1.0, np.inf, 3.0, 4.0]])
 
 
 def test_pictures(detector, rows):

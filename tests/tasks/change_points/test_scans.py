@@ -16,8 +16,8 @@ from isopleth.tasks.change_points.embedding import (
     period_of,
 )
 from isopleth.tasks.change_points.kinds import kind_of_location, kind_of_shape
-from isopleth.tasks.change_points.missing import _bridge, filled_gaps
 from isopleth.tasks.change_points.scan import ContrastScan, _p_value, _scanned, _whitened
+from isopleth.tasks.segmentation.preparation import _bridge, filled_gaps
 
 
 def test_windows_of_each_column_have_standard_units():

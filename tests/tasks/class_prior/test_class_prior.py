@@ -181,13 +181,17 @@ class TestInput:
         with pytest.raises(InputError, match=sentence):
             ClassPriorEstimator().fit(X, y)
 
+    def test_two_rows_are_refused_by_their_classes(self):
+        with pytest.raises(InputError, match="y has the class 0 in one row only; a class needs at least two"):
+            ClassPriorEstimator().fit(X[:2], [0, 1])
+
     def test_other_columns(self):
         with pytest.raises(ValueError, match="X has 2 features, but ClassPriorEstimator is expecting 3"):
             fitted().estimate(NEW[:, :2])
 
     def test_unlabelled_rows_that_are_not_finite(self):
-        with pytest.raises(InputError, match="X contains NaN in column 1 \\(1 row\\)"):
-            fitted().estimate([[0.0, np.nan, 0.0]])
+        with pytest.raises(InputError, match="X contains inf in column 1 \\(1 row\\)"):
+            fitted().estimate([[0.0, np.inf, 0.0]])
 
     def test_all_rows_equal(self):
         with pytest.raises(InputError, match="all rows of X are equal"):

@@ -20,6 +20,7 @@ class TestScores:
         features = Features.of(z, LIMIT)
         fits = Fits.of(features, FoldSums.of(features, z, labels, folds), alpha)
         found, new = fits.held_out(z, folds), fits(z)
+        assert new.shape == (40, 10, 3)  # a score of each row for each fit and class, and how typical it is
         gram = np.exp(-cdist(z, z, "cityblock") / 6.0)
         for fold in range(10):
             out, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)

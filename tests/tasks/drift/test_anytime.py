@@ -54,7 +54,7 @@ def test_false_alarms_over_long_streams():
 
 
 def test_the_capital_is_a_fair_game():
-    """Its mean over streams is 1 after any number of rows, to the accuracy of the draws."""
+    """The mean over streams is 1 after any number of rows, to the accuracy of the draws."""
     capital = []
     for run in range(200):
         monitor = fitted(rows=40, seed=run, dim=1)
@@ -104,6 +104,18 @@ def test_a_change_of_dependence_is_found():
     covariance = [[1.0, 0.97], [0.97, 1.0]]
     monitor = AnytimeDriftMonitor(random_state=0).fit(rng.multivariate_normal([0, 0], covariance, 600))
     assert len(monitor.update(rng.normal(size=(200, 2)))) == 1
+
+
+def test_units_of_the_columns_change_nothing():
+    rng = np.random.default_rng(5)
+    reference, stream, units = (
+        rng.normal(size=(200, 3)),
+        rng.normal(0.3, 1.0, size=(300, 3)),
+        [1024.0, 1.0, 1.0 / 512.0],
+    )
+    plain = AnytimeDriftMonitor(random_state=0).fit(reference).update(stream)
+    scaled = AnytimeDriftMonitor(random_state=0).fit(reference * units).update(stream * units)
+    np.testing.assert_array_equal(plain.statistic, scaled.statistic)
 
 
 def test_how_rows_are_cut_changes_no_bit():

@@ -31,7 +31,7 @@ def test_ks_of_each_window():
     expected = [
         max(ks_2samp(stream[i : i + study.WINDOW, j], reference[:, j]).statistic for j in range(2)) for i in range(10)
     ]
-    # A step of the reference between two rows of the window counts for the rival only where a row stands.
+    # A step of the reference between two rows of the window counts for the other statistic only where a row stands.
     np.testing.assert_allclose(study.ks_path(reference, stream), expected, atol=1.0 / 40)
 
 

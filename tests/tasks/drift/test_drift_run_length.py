@@ -14,7 +14,7 @@ ASKED = 200
 
 
 def run_lengths(draw, references, streams, rows=300, window=20):
-    """Of fresh streams against fresh references, as shares of what was asked for."""
+    """Run lengths of new streams and new references, as shares of the expected one."""
     found = []
     for i in range(references):
         rng = np.random.default_rng(i)
@@ -46,7 +46,7 @@ def test_mean_run_length(draw, monkeypatch):
 
 
 def test_a_threshold_from_the_reference_alone_would_give_too_many_alarms():
-    """What the simulation of references is for: at this size its absence shows."""
+    """Without simulated references there are too many alarms at this size."""
     values = np.random.default_rng(0).normal(size=(40, 1))
     values -= values.mean()
     threshold, lengths = calibrate(values, 20, 400.0, np.random.default_rng(0))

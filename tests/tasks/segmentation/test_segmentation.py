@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
 from scipy.integrate import dblquad
 from scipy.linalg import toeplitz
+from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
+from scipy.stats import t as student_t
 
 from isopleth.tasks.segmentation.costs import Noise, SegmentCosts, fitted_noise, rounding_variance
-from isopleth.tasks.segmentation.description_length import describe
-from isopleth.tasks.segmentation.dynamic import Pricing
+from isopleth.tasks.segmentation.description_length import FREEDOMS, cost_of_shocks, describe, tail_gain
+from isopleth.tasks.segmentation.dynamic import SegmentationSearch
 from isopleth.tasks.segmentation.preparation import grows_in_proportion, season, without_wild_values
 from isopleth.tasks.segmentation.segments import segment
-from isopleth.tasks.segmentation.shocks import price_of_shocks, tail_gain
 
 NOISES = [Noise(), Noise((0.6,)), Noise((0.7, -0.4)), Noise((-0.3, 0.5, 0.2))]
 
@@ -25,7 +26,7 @@ def costs_of(y: np.ndarray, noise: Noise, degree: int) -> SegmentCosts:
 
 
 def covariance(noise: Noise, n: int) -> np.ndarray:
-    """Of a stationary process with innovations of variance 1, from its impulse response."""
+    """Covariance of a stationary process with innovations of variance 1, from its impulse response."""
     response = np.zeros(4000)
     coefficients = -noise.predictors[-1][1:]
     response[0] = 1.0
@@ -64,12 +65,12 @@ def test_the_noise_of_long_segments_is_found(true):
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("bounds", [(0, 12), (5, 17), (11, 30)])
-def test_prices_are_those_of_dense_generalised_least_squares(noise, degree, bounds):
+def test_costs_are_those_of_dense_generalised_least_squares(noise, degree, bounds):
     rng = np.random.default_rng(3)
     y = np.cumsum(rng.normal(size=30))
     start, end = bounds
     costs = costs_of(y, noise, degree)
-    (rss,), (price,) = costs.parts(np.array([start]), np.array([end]))
+    (rss,), (cost,) = costs.parts(np.array([start]), np.array([end]))
     time = (np.arange(30) - 14.5) / 30
     design = np.column_stack([np.ones(30), time][: degree + 1])[start:end]
     weight = np.linalg.inv(covariance(noise, end - start))
@@ -79,12 +80,12 @@ def test_prices_are_those_of_dense_generalised_least_squares(noise, degree, boun
     assert rss[0] - floor == pytest.approx(left @ weight @ left, rel=1e-7)
     volume = np.ptp(y) if degree == 0 else np.ptp(y) ** 2 * 30 / (end - start)
     expected = np.linalg.slogdet(information / (2 * np.pi))[1] + 2 * np.log(volume) + noise.log_det
-    assert price[0] == pytest.approx(expected, rel=1e-7)
+    assert cost[0] == pytest.approx(expected, rel=1e-7)
     whole = np.unique([0, start, end, 30])
     np.testing.assert_allclose(costs.residuals(whole)[0, start:end], left, atol=1e-8)
 
 
-def test_the_price_is_the_marginal_likelihood_under_uniform_coefficients():
+def test_the_cost_is_the_marginal_likelihood_under_uniform_coefficients():
     rng = np.random.default_rng(4)
     n, noise, variance = 14, Noise((0.4,)), 0.3
     time = (np.arange(n) - 6.5) / n
@@ -95,45 +96,45 @@ def test_the_price_is_the_marginal_likelihood_under_uniform_coefficients():
         lambda slope, level: np.exp(law.logpdf(y - level - slope * time)) / extent**2, -3, 5, -8, 12, epsabs=1e-14
     )[0]
     costs = costs_of(y, noise, 1)
-    pricing = Pricing(costs, 3)
-    price = pricing.of_segments(np.array([0]), np.array([n]), np.array([[variance]]))[0, 0]
-    price += n * np.log(2 * np.pi * variance) - n * costs.floors[0] / variance
-    assert price == pytest.approx(-2 * np.log(integral), rel=1e-6)
+    search = SegmentationSearch(costs, 3)
+    cost = search.of_segments(np.array([0]), np.array([n]), np.array([[variance]]))[0, 0]
+    cost += n * np.log(2 * np.pi * variance) - n * costs.floors[0] / variance
+    assert cost == pytest.approx(-2 * np.log(integral), rel=1e-6)
 
 
 @pytest.mark.parametrize("degree", [0, 1])
 def test_dynamic_programming_finds_what_trying_all_finds(degree):
     rng = np.random.default_rng(5)
     y = np.repeat([0.0, 4.0, 1.0], 5) + rng.normal(size=15)
-    pricing = Pricing(costs_of(y, Noise((0.3,)), degree), 3)
+    search = SegmentationSearch(costs_of(y, Noise((0.3,)), degree), 3)
     variance = np.array([[0.5], [3.0]])
-    found = pricing.cheapest(np.arange(16), variance)
+    found = search.cheapest(np.arange(16), variance)
     for bounds, own in zip(found, variance, strict=True):
 
-        def price(inner, own=own):
+        def cost(inner, own=own):
             whole = np.array([0, *inner, 15])
             if np.diff(whole).min() < 3:
                 return np.inf
-            return pricing.of_segments(whole[:-1], whole[1:], own[None])[0].sum() + len(inner) * pricing.per_change
+            return search.of_segments(whole[:-1], whole[1:], own[None])[0].sum() + len(inner) * search.per_change
 
         everything = [inner for count in range(5) for inner in combinations(range(1, 15), count)]
-        assert tuple(bounds[1:-1]) == min(everything, key=price)
+        assert tuple(bounds[1:-1]) == min(everything, key=cost)
 
 
 def test_the_gain_of_one_change_is_that_of_the_totals():
     y = np.random.default_rng(6).normal(size=40)
-    pricing = Pricing(costs_of(y, Noise(), 0), 4, surcharge=1.5)
-    totals = [pricing.total(np.array([0, place, 40])) for place in range(4, 37)]
-    assert pricing.gain_of_one_change() == pytest.approx(pricing.total(np.array([0, 40])) - min(totals), rel=1e-9)
+    search = SegmentationSearch(costs_of(y, Noise(), 0), 4, surcharge=1.5)
+    totals = [search.total(np.array([0, place, 40])) for place in range(4, 37)]
+    assert search.gain_of_one_change() == pytest.approx(search.total(np.array([0, 40])) - min(totals), rel=1e-9)
 
 
 def test_the_totals_without_each_change_are_those_of_shorter_segmentations():
     y = np.random.default_rng(6).normal(size=40)
-    pricing = Pricing(costs_of(y, Noise((0.2,)), 1), 4, surcharge=1.5)
+    search = SegmentationSearch(costs_of(y, Noise((0.2,)), 1), 4, surcharge=1.5)
     for inner in ([9], [9, 21], [9, 21, 30]):
         bounds = np.array([0, *inner, 40])
-        expected = [pricing.total(np.delete(bounds, j)) for j in range(1, len(bounds) - 1)]
-        np.testing.assert_allclose(pricing.totals_without_each(bounds), expected, rtol=1e-12)
+        expected = [search.total(np.delete(bounds, j)) for j in range(1, len(bounds) - 1)]
+        np.testing.assert_allclose(search.totals_without_each(bounds), expected, rtol=1e-12)
 
 
 def test_weights_are_as_good_as_a_scaled_column_for_constants_without_correlation():
@@ -154,18 +155,18 @@ def test_columns_together_cost_bit_for_bit_what_each_costs_alone(degree):
     values, weights = rng.normal(size=(60, 17)) * 10.0 ** rng.integers(-6, 6, 17), 0.5 + rng.random(60)
     bounds = np.array([0, 11, 30, 60])
     together = SegmentCosts(values, noises, degree, weights)
-    pricing = Pricing(together, 8)
+    search = SegmentationSearch(together, 8)
     variances = 0.1 + rng.random((3, 17))
-    prices, totals = np.zeros((3, 3)), pricing.total(bounds)
-    total = 2.0 * pricing.per_change + sum(noise.order for noise in noises) * np.log(60)
+    costs, totals = np.zeros((3, 3)), search.total(bounds)
+    total = 2.0 * search.per_change + sum(noise.order for noise in noises) * np.log(60)
     for c, noise in enumerate(noises):
         alone = SegmentCosts(values[:, c : c + 1], (noise,), degree, weights)
         np.testing.assert_array_equal(together.residuals(bounds)[c], alone.residuals(bounds)[0])
-        prices += Pricing(alone, 8).of_segments(bounds[:-1], bounds[1:], variances[:, c : c + 1])
-        (rss,), (price,) = alone.parts(bounds[:-1], bounds[1:])
+        costs += SegmentationSearch(alone, 8).of_segments(bounds[:-1], bounds[1:], variances[:, c : c + 1])
+        (rss,), (cost,) = alone.parts(bounds[:-1], bounds[1:])
         freedom = 60 - 3 * alone.coefficients
-        total += freedom * (np.log(rss.sum() / freedom) + 1.0) + price.sum()
-    np.testing.assert_array_equal(pricing.of_segments(bounds[:-1], bounds[1:], variances), prices)
+        total += freedom * (np.log(rss.sum() / freedom) + 1.0) + cost.sum()
+    np.testing.assert_array_equal(search.of_segments(bounds[:-1], bounds[1:], variances), costs)
     assert totals == total
 
 
@@ -191,7 +192,7 @@ def test_segments_do_not_depend_on_unit_and_origin(scale):
     y = (np.repeat([0.0, 3.0], 40) + rng.normal(size=80))[:, None]
     assert segment(y * scale).bounds.tolist() == segment(y).bounds.tolist()
     assert segment(y + 100.0).bounds.tolist() == segment(y).bounds.tolist()
-    np.testing.assert_allclose(segment(y * scale).price, segment(y).price + 160 * np.log(scale), rtol=1e-6)
+    np.testing.assert_allclose(segment(y * scale).cost, segment(y).cost + 160 * np.log(scale), rtol=1e-6)
 
 
 def test_columns_are_exchangeable_and_a_change_in_any_counts():
@@ -238,14 +239,36 @@ def test_single_wild_values_go_and_steps_stay():
     np.testing.assert_array_equal(without_wild_values(np.repeat([0.0, 5.0], 30)), np.repeat([0.0, 5.0], 30))
 
 
-def test_the_price_of_shocks_at_many_degrees_of_freedom_is_near_the_normal_one():
-    """Student's law with 10 degrees of freedom is the closest here; the normal price is not beaten by much on normal noise."""
+def test_the_cost_of_shocks_at_many_degrees_of_freedom_is_near_the_normal_one():
+    """Student's law with 10 degrees of freedom is the closest here; the normal cost is not beaten by much on normal noise."""
     y = np.random.default_rng(13).normal(size=400)
     normal = 400 * (np.log(2 * np.pi * y.var()) + 1.0)
-    assert normal - 5.0 < price_of_shocks(y, 2) < normal + 40.0
+    assert normal - 5.0 < cost_of_shocks(y, 2) < normal + 40.0
     assert tail_gain(y / np.sqrt(np.mean(y**2))) > -10.0
     heavy = np.random.default_rng(14).standard_t(2, size=400)
     assert tail_gain(heavy / np.sqrt(np.mean(heavy**2))) < -100.0
+
+
+@pytest.mark.parametrize("lags", [0, 1])
+def test_the_cost_of_shocks_is_the_maximised_likelihood_with_log_n_for_each_parameter(lags):
+    """The likelihood of Student's distribution is maximised by a general optimiser over coefficients and scale."""
+    rng = np.random.default_rng(17)
+    y = Noise((0.7,) * lags).series(rng.standard_t(2, size=120)) + 0.02 * np.arange(120)
+    costs = []
+    for degree, order, freedom in product((0, 1), range(lags + 1), FREEDOMS):
+        past = [y[order - i : len(y) - i] for i in range(1, order + 1)]
+        time = [np.linspace(-1.0, 1.0, len(y) - order)] * degree
+        design = np.column_stack([np.ones(len(y) - order), *time, *past])
+
+        def minus_twice(parameters, design=design, order=order, freedom=freedom):
+            left = y[order:] - design @ parameters[1:]
+            return -2.0 * student_t.logpdf(left, freedom, scale=np.exp(parameters[0])).sum()
+
+        start = np.concatenate([[0.0], np.linalg.lstsq(design, y[order:], rcond=None)[0]])
+        found = minimize(minus_twice, start, method="Nelder-Mead", options={"maxiter": 20_000, "fatol": 1e-6})
+        first = order * (np.log(2.0 * np.pi * y.var()) + 1.0)
+        costs.append(found.fun + first + (design.shape[1] + 2) * np.log(len(y)))
+    assert cost_of_shocks(y, lags) == pytest.approx(min(costs), abs=0.02)
 
 
 def test_shocks_that_fade_are_no_changes_and_lasting_ones_are():

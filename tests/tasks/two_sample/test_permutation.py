@@ -15,6 +15,7 @@ from isopleth.tasks.two_sample.permutation import (
     ColumnUnits,
     Labels,
     LaplaceBasis,
+    Units,
     adjusted_p_values,
     column_contrasts,
     moment_scores,
@@ -25,6 +26,11 @@ from isopleth.tasks.two_sample.permutation import (
 )
 
 RNG = np.random.default_rng(0)
+
+
+def equal(rows, group):
+    """Units of so many rows each."""
+    return Units(np.arange(len(rows)), (1, len(rows) // group - 1), group)
 
 
 def labels_of(place, sizes, permutations=50):
@@ -53,7 +59,7 @@ def test_label_vectors_take_no_more_than_is_announced(sizes):
 
 def test_far_values_are_brought_nearer_in_their_order():
     column = np.concatenate([np.linspace(-1.0, 1.0, 101), [1e3, 1e6, -1e9, 1e150]])[:, None]
-    units = ColumnUnits.of(column)
+    units = ColumnUnits.of(column, np.zeros(1, dtype=bool))
     z = units(column)[:, 0]
     assert (np.argsort(z) == np.argsort(column[:, 0])).all()
     np.testing.assert_allclose(z[:101], (column[:101, 0] - units.middle) / units.scale)
@@ -111,7 +117,7 @@ def test_quadratic_forms_against_sums_over_pairs_of_rows(sizes, kind):
     rows, centers = RNG.normal(size=(n - 2, 2)), RNG.normal(size=(5, 2))
     labels = labels_of(place, sizes, 8)
     basis = kind.of(centers, 1.3, (ALPHA, 30.0))
-    found = quadratic_forms(basis, unit_features([basis], rows, 1, 1e9, 1)[0], labels)
+    found = quadratic_forms(basis, unit_features([basis], rows, equal(rows, 1), 1e9, 1)[0], labels)
     if kind is Basis:
         psi = np.exp(-0.5 * cdist(rows, centers, "sqeuclidean") / 1.3**2)[place]
         H = np.exp(-0.25 * cdist(centers, centers, "sqeuclidean") / 1.3**2)
@@ -150,7 +156,7 @@ def test_column_contrasts_against_their_formula(sizes):
     draws = np.random.default_rng(9)
     rows = np.c_[draws.normal(size=sum(sizes)), draws.exponential(size=sum(sizes))]
     labels = labels_of(np.arange(sum(sizes)), sizes, 6)
-    found = column_contrasts(rows, 1, labels)
+    found = column_contrasts(rows, equal(rows, 1), labels)
     z = (rows - rows.mean(axis=0)) / rows.std(axis=0)
     square = (z**2 - 1.0) / (z**2).std(axis=0)
     r = (z * square).mean(axis=0)
@@ -165,7 +171,7 @@ def test_the_square_of_a_column_of_two_values_adds_nothing():
     labels = labels_of(np.arange(12), (4, 8), 5)
     z = (rows - rows.mean(axis=0)) / rows.std(axis=0)
     expected = [(e @ z) ** 2 for e in slow_contrasts(labels, np.arange(12))]
-    np.testing.assert_allclose(column_contrasts(rows, 1, labels), expected, atol=1e-12)
+    np.testing.assert_allclose(column_contrasts(rows, equal(rows, 1), labels), expected, atol=1e-12)
 
 
 def test_rank_scores_follow_the_ranks_and_break_ties_by_moments():
@@ -185,11 +191,11 @@ def test_groups_have_the_mean_features_of_their_rows():
     centers = RNG.normal(size=(4, 2))
     basis = Basis.of(centers, 0.9)
     rows = RNG.normal(size=(12, 2))
-    single = unit_features([basis], rows, 1, 1e9, 1)[0]
-    grouped = unit_features([basis], rows, 3, 1e9, 2)[0]
+    single = unit_features([basis], rows, equal(rows, 1), 1e9, 1)[0]
+    grouped = unit_features([basis], rows, equal(rows, 3), 1e9, 2)[0]
     np.testing.assert_allclose(grouped, single.reshape(4, 3, 4).mean(axis=1))
     with pytest.raises(ValueError, match="memory_limit"):
-        unit_features([basis], rows, 3, 100, 1)
+        unit_features([basis], rows, equal(rows, 3), 100, 1)
 
 
 @pytest.mark.parametrize("freedom", [1, 3, 30, 300])
@@ -235,3 +241,67 @@ def test_the_family_of_null_columns_keeps_the_level():
         statistics[0, 0] += 6.0  # one column does differ
         named += bool((adjusted_p_values(statistics)[1:] <= 0.1 + 1e-12).any())
     assert named / 400 < 0.1 + 3.1 * (0.1 * 0.9 / 400) ** 0.5
+
+
+def test_units_are_permuted_within_strata():
+    strata = np.array([0, 0, 1, 1, 1, 2, 0, 1, 1, 2, 2])
+    labels = Labels.draw(np.arange(11), (6, 5), 200, np.random.default_rng(1), strata=strata)
+    counts = labels.members @ (strata[:, None] == np.arange(3))
+    np.testing.assert_array_equal(counts, np.tile([1, 2, 2], (201, 1)))
+    # Each unit of a stratum is drawn as often as the others.
+    shares = labels.members[1:].mean(axis=0)
+    np.testing.assert_allclose(shares, np.array([1 / 3, 2 / 5, 2 / 3])[strata], atol=0.12)
+
+
+def test_statistics_within_strata_are_about_the_means_of_the_strata():
+    draws = np.random.default_rng(3)
+    strata = np.repeat([0, 1, 0, 1], [6, 4, 3, 7])
+    rows = draws.normal(size=(20, 2)) + 50.0 * strata[:, None]
+    labels = Labels.draw(np.arange(20), (10, 10), 7, np.random.default_rng(1), strata=strata)
+    rest = rows.copy()
+    for stratum in (0, 1):
+        rest[strata == stratum] -= rows[strata == stratum].mean(axis=0)
+    np.testing.assert_allclose(rows - labels.mean(rows), rest)
+    found = column_contrasts(rows, equal(rows, 1), labels)
+    square = rows**2
+    for stratum in (0, 1):
+        square[strata == stratum] -= square[strata == stratum].mean(axis=0)
+    one, two = rest / rest.std(axis=0), square / square.std(axis=0)
+    r = (one * two).mean(axis=0)
+    for line, e in zip(found, slow_contrasts(labels, np.arange(20)), strict=True):
+        a, b = e @ one, e @ two
+        np.testing.assert_allclose(line, (a**2 - 2.0 * r * a * b + b**2) / (1.0 - r**2), rtol=1e-8)
+
+
+def test_groups_are_units_and_those_of_both_samples_strata():
+    first, second = np.array([3, 1, 3, 5]), np.array([7, 5, 7, 9, 5])
+    units = Units.of_groups(first, second)
+    assert units.sizes == (3, 3)
+    np.testing.assert_array_equal(units.lengths, [1, 2, 1, 2, 2, 1])
+    np.testing.assert_array_equal(units.rows, [1, 0, 2, 3, 5, 8, 4, 6, 7])
+    np.testing.assert_array_equal(units.strata, [0, 0, 1, 1, 0, 0])
+    assert units.assignments == 6 * 2
+    values = np.arange(9.0)[:, None]
+    np.testing.assert_allclose(units.means(values)[:, 0], [0, 1.5, 3, 4.5, 6.5, 8])
+    assert Units.of_groups(np.array([0]), np.array([0, 0])).assignments == 2
+    assert Units.of_groups(np.array([0, 1]), np.array([2, 3])).strata is None
+
+
+def test_features_of_blocks_are_means_over_their_rows():
+    units = Units(np.arange(9), (2, 2), 0, np.array([1, 4, 2, 2]))
+    centers, rows = RNG.normal(size=(4, 2)), RNG.normal(size=(9, 2))
+    basis = Basis.of(centers, 0.9)
+    single = unit_features([basis], rows, equal(rows, 1), 1e9, 1)[0]
+    expected = [single[a:b].mean(axis=0) for a, b in ((0, 1), (1, 5), (5, 7), (7, 9))]
+    np.testing.assert_allclose(unit_features([basis], rows, units, 1e9, 2)[0], expected)
+    # In tiles of one unit.
+    np.testing.assert_allclose(unit_features([basis], rows, units, 8.0 * 5 * 16, 1)[0], expected)
+
+
+def test_groups_within_strata_have_rows_of_one_stratum():
+    strata = np.random.default_rng(4).integers(0, 3, 9001)
+    units = Units.within(strata, 5000, np.random.default_rng(5))
+    assert units.group == 2
+    assert len(np.unique(units.rows)) == len(units.rows) == 2 * sum(units.sizes) >= 9001 - 6
+    assert (units.rows[: 2 * units.sizes[0]] < 5000).all()
+    np.testing.assert_array_equal(strata[units.rows], np.repeat(units.strata, 2))

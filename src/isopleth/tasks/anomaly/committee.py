@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy.spatial.distance import cdist, pdist, squareform
+from scipy.spatial.distance import pdist, squareform
 
 from isopleth.frame import bounded
 from isopleth.operators.threads import map_threads
 from isopleth.rows import merge_rows
-from isopleth.tasks.anomaly.explanation import counterfactual_distances
-from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable, blocks
+from isopleth.tasks.anomaly.distances import counterfactual_distances, distances_between
+from isopleth.tasks.anomaly.table import NEW, Categories, Limits, TrainingTable, blocks
 
 # A density of all rows follows every cluster, also one of anomalies. A small random sample rarely contains an
 # anomaly, so the density fitted to it describes ordinary rows.
@@ -56,6 +56,8 @@ def root_coefficients(K: np.ndarray, weights: np.ndarray) -> np.ndarray:
 class Member:
     r"""SOSREP of one sample in some of the columns, with the kernel :math:`\exp(-|x - y|_1 / \ell)`.
 
+    Unlike categories are apart by the mismatch of their column.
+
     Parameters
     ----------
     columns : ndarray of shape (p,), int
@@ -68,6 +70,8 @@ class Member:
         The length scale.
     sampled : ndarray of int
         Numbers of the distinct training rows in the sample.
+    mismatch : ndarray of shape (q,)
+        Distance of unlike categories in the last q of the columns.
     """
 
     columns: np.ndarray
@@ -75,26 +79,31 @@ class Member:
     log_coefficients: np.ndarray
     length_scale: float
     sampled: np.ndarray
+    mismatch: np.ndarray
 
     @classmethod
-    def fit(cls, z: np.ndarray, sampled: np.ndarray, columns: np.ndarray) -> Self:
+    def fit(cls, z: np.ndarray, sampled: np.ndarray, columns: np.ndarray, categories: Categories) -> Self:
         """Fit to the `sampled` rows of `z`; a row that is sampled twice counts twice."""
         centers, weights, _ = merge_rows(z[sampled][:, columns], np.ones(len(sampled)))
-        distances = pdist(centers, "cityblock")
+        mismatch = categories.mismatch[columns[columns >= categories.n_numeric] - categories.n_numeric]
+        if len(mismatch):
+            distances = squareform(distances_between(centers, centers, mismatch), checks=False)
+        else:
+            distances = pdist(centers, "cityblock")
         apart = float(np.median(distances)) if len(distances) else 0.0
         # Rows of standard normal columns are 2/sqrt(pi) apart in each of them, on average.
         scale = LENGTH_SCALE * (apart if apart > 0.0 else 2.0 / np.sqrt(np.pi) * len(columns))
         K = np.exp(-squareform(distances) / scale) if len(centers) > 1 else np.ones((1, 1))
         alpha = root_coefficients(K, weights / weights.sum())
-        return cls(columns, centers, np.log(alpha), scale, np.unique(sampled))
+        return cls(columns, centers, np.log(alpha), scale, np.unique(sampled), mismatch)
 
     def log_density(self, z: np.ndarray) -> np.ndarray:
         """Return the log density, log f^2, of rows in the frame of the committee, up to a constant."""
         seen = z if len(self.columns) == z.shape[1] else z[:, self.columns]
-        return self.log_density_at(cdist(self.centers, seen, "cityblock"))
+        return self.log_density_at(distances_between(self.centers, seen, self.mismatch))
 
     def log_density_at(self, distances: np.ndarray) -> np.ndarray:
-        """Return :meth:`log_density` at city-block distances whose first axis is the centres; overwrites `distances`."""
+        """Return :meth:`log_density` at distances whose first axis is the centres; overwrites `distances`."""
         terms = distances
         terms *= -1.0 / self.length_scale
         terms += self.log_coefficients.reshape(-1, *[1] * (terms.ndim - 1))
@@ -140,7 +149,7 @@ class Committee:
             columns = everything if b % 2 == 0 else some_columns(len(everything), rng)
             uniforms = rng.uniform(size=sizes[b // 2 % len(sizes)])
             samples.append((np.searchsorted(cumulative, uniforms, side="right"), columns))
-        members = map_threads(lambda sample: Member.fit(z, *sample), samples, limits.threads)
+        members = map_threads(lambda sample: Member.fit(z, *sample, table.categories), samples, limits.threads)
         typical = z[table.typical(LEVEL_ROWS)]
         levels = np.array([np.median(member.log_density(typical)) for member in members])
         return cls(table.spread, members, levels)
@@ -181,7 +190,7 @@ class Committee:
         change = np.zeros((*z.shape, 1 + len(values)))
         for member, level, judges in zip(self.members, self.levels, judging, strict=True):
             columns = member.columns
-            after = counterfactual_distances(z[:, columns], there[:, columns], member.centers)
+            after = counterfactual_distances(z[:, columns], there[:, columns], member.centers, member.mismatch)
             for i, (j, distances) in enumerate(zip(columns, after, strict=True)):
                 found = level - member.log_density_at(distances)
                 if i == 0:

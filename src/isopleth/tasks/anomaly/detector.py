@@ -14,11 +14,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Array, Backend, to_numpy
-from isopleth.entry import Table, enter, plain_names, varying_columns, warn_few_rows
+from isopleth.entry import Table, enter, on_host, plain_names, varying_columns, warn_few_rows
 from isopleth.errors import DataWarning, InputError
-from isopleth.frame import Frame
+from isopleth.frame import Frame, medians
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, interruptible
+from isopleth.tasks.anomaly.cells import TableCells
 from isopleth.tasks.anomaly.explanation import Counterfactuals, Explanation, best_counterfactuals
 from isopleth.tasks.anomaly.reference import ReferenceDensity
 from isopleth.tasks.anomaly.rule import PooledRule
@@ -29,6 +30,7 @@ from isopleth.tasks.anomaly.tail import Tail
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+SAMPLES, SAMPLES_WITH_CATEGORIES = 32, 128  # rows of the largest samples of the joint evidence
 WORTH_A_LOOK = 1 / 30  # tail share at or below which contamination="auto" flags a row
 
 
@@ -43,7 +45,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
       rarely contains an anomaly, so that its density describes ordinary rows.
     - *covariance*: the squared Mahalanobis distance from the half of the rows that is most concentrated [2]_, with a
       covariance shrunk towards a sphere [3]_.
-    - *columns*: the sum over columns of :math:`-\log \min(1, 2 \min(P(X_j \le x_j), P(X_j \ge x_j)))`.
+    - *columns*: the sum over columns of :math:`-\log \min(1, 2 \min(P(X_j \le x_j), P(X_j \ge x_j)))`, with
+      :math:`-\log P(X_j = x_j)` for categories.
 
     Each is turned into its tail share among the training rows, the share of rows as extreme, continued by a fitted
     tail beyond the most extreme eighth [4]_. The score of a row is the sum of the three log tail shares.
@@ -55,6 +58,12 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
     In either case a training row is judged without itself, and a row that equals a training row gets the same score
     as that row. Rows that are repeated a few times are one observation and count once, unless ``novelty=True``; very
     many copies are a common value and count in full. Columns that are constant at fit are left out.
+
+    Tables may have words, truth values, times and missing cells. A category becomes indicators, scaled so that the column
+    has a variance of 1; unlike categories are at the distance :math:`1/\sqrt{\sum_c p_c(1 - p_c)}` in the joint evidence. A
+    missing word is a word of its own, if the column had gaps at fit. A missing number counts with its conditional mean given
+    the other cells of the row, under the covariance of the second kind of evidence, and adds to the other two kinds
+    what the column adds on average.
 
     Rows may be tensors, or arrays of another library. The computation is done in NumPy; fitted arrays are in the
     library and on the device of the rows of the fit, answers in those of the rows passed to the method.
@@ -69,8 +78,11 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         Whether the training rows are a clean reference, known to be ordinary.
     n_estimators : int, default=100
         Number of densities of the joint evidence.
-    max_samples : int, default=32
-        Largest sample that such a density is fitted to.
+    max_samples : "auto" or int, default="auto"
+        Largest sample that such a density is fitted to: "auto" is 32, or 128 in tables with categories, because 32 rows have few
+        of their combinations.
+    categorical : None, name, or sequence of names or numbers of columns, optional
+        Columns that are categories, whatever they hold.
     memory_limit : float, default=2**30
         Bytes of scratch.
     n_jobs : int or None, default=-1
@@ -118,7 +130,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         "contamination": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="right")],
         "novelty": ["boolean"],
         "n_estimators": [Interval(Integral, 5, None, closed="left")],
-        "max_samples": [Interval(Integral, 4, None, closed="left")],
+        "max_samples": [StrOptions({"auto"}), Interval(Integral, 4, None, closed="left")],
+        "categorical": [None, str, "array-like"],
         "memory_limit": [Interval(Real, 0, None, closed="neither")],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -129,7 +142,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         contamination: float | str = "auto",
         novelty: bool = False,
         n_estimators: int = 100,
-        max_samples: int = 32,
+        max_samples: int | str = "auto",
+        categorical: Any = None,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = DEFAULT_N_JOBS,
         random_state: Any = None,
@@ -138,11 +152,18 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         self.novelty = novelty
         self.n_estimators = n_estimators
         self.max_samples = max_samples
+        self.categorical = categorical
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def __sklearn_tags__(self) -> Any:
+        """Return the tags of scikit-learn: missing cells and categories are taken."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.categorical = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
         """Fit the rule to the rows of a table and set the threshold.
 
         Parameters
@@ -151,6 +172,10 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
             Rows; anomalies may be among them, unless ``novelty=True``.
         y : ignored
             Present for scikit-learn's interface.
+        groups : array-like of shape (n_samples,), optional
+            Labels of rows that belong together, such as those of one patient; with ``novelty=True`` only. Each training row is
+            judged without its group, and in p-values of new rows each group counts as one row: the share of its rows
+            that are at least as unlikely. New rows should be of new groups.
 
         Returns
         -------
@@ -164,25 +189,67 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         self._validate_params()
         self.__dict__.pop("offset_", None)  # a fit that fails must leave no mixture of two models
         entered = enter(self, X, reset=True, min_samples=2)
-        X = entered.rows
-        frame = interruptible(100.0 * X.size, Frame.centred, X, varying_columns(self, X))
-        # Columns are scaled to numbers of a size about 1, so that squares neither over- nor underflow.
-        size = np.abs(frame.centre(X))
-        middle = np.median(size, axis=0)
-        self._frame = frame.scaled(np.where(middle > 0.0, middle, size.max(axis=0)))
-        self._counterfactuals = Counterfactuals.of(X)
+        self._groups = self._checked_groups(groups, len(entered.rows))
+        self._cells = TableCells.of(entered)
+        X = self._cells.known(entered.rows)
+        self._frame = self._framed(X)
+        self._counterfactuals = Counterfactuals.of(X, self._cells.n_numeric)
         # Merged in the frame, where rows that differ by less than their digits have become one.
-        table = interruptible(100.0 * X.size, TrainingTable.of, self._frame.enter(X))
+        numeric = int(self._frame.keep[: self._cells.n_numeric].sum())
+        table = interruptible(100.0 * X.size, TrainingTable.of, self._frame.enter(X), numeric, self._groups)
         warn_few_rows(*table.rows.shape)
         seed = check_random_state(self.random_state).randint(2**31)
         self._rule: PooledRule | ReferenceDensity
         if self.novelty:
             self._rule, surprises = ReferenceDensity.fit(table, seed, self._limits)
         else:
-            self._rule, surprises = PooledRule.fit(table, self.n_estimators, self.max_samples, seed, self._limits)
+            most = self.max_samples
+            if isinstance(most, str):
+                most = SAMPLES if numeric == table.rows.shape[1] else SAMPLES_WITH_CATEGORIES
+            self._rule, surprises = PooledRule.fit(table, self.n_estimators, int(most), seed, self._limits)
         self._index = table.index
         self._judge(surprises.sum(axis=1), table)
         return entered.finish(self)
+
+    def _checked_groups(self, groups: Any, n: int) -> np.ndarray | None:
+        """Return the numbers of the groups of `n` rows.
+
+        Raises
+        ------
+        InputError
+            If there is not one label a row, or there are fewer than two groups.
+        """
+        if groups is None:
+            return None
+        if not self.novelty:
+            raise InputError("groups are used with novelty=True only: without it all rows are judged by small samples.")
+        labels = np.asarray(on_host(groups, "groups"))
+        if labels.shape != (n,):
+            raise InputError(f"groups has shape {labels.shape}; expected one label a row, ({n},).")
+        missing = [label is None or label != label for label in labels.tolist()]
+        if any(missing):
+            raise InputError(f"groups has no label for {sum(missing)} rows, first for row {missing.index(True)}.")
+        _, numbers = np.unique(labels.astype(str) if labels.dtype == object else labels, return_inverse=True)
+        if numbers.max() == 0:
+            raise InputError("groups has one label only; expected at least two groups.")
+        return np.asarray(numbers.ravel())
+
+    def _framed(self, X: np.ndarray) -> Frame:
+        """Return the frame of the columns that vary, in which numbers have a size of about 1 and codes stay as they are."""
+        numeric = self._cells.n_numeric
+        if np.isnan(X).any() or numeric < X.shape[1]:
+            keep = self._cells.varying(X)
+            shift = np.where(keep, np.nanmedian(np.where(keep, X, 0.0), axis=0), 0.0)
+            shift[numeric:] = 0.0
+            frame = Frame(keep, shift[keep], np.ones(int(keep.sum())))
+        else:
+            frame = interruptible(100.0 * X.size, Frame.centred, X, varying_columns(self, X, stacklevel=4))
+        size = np.abs(frame.centre(X))
+        # Columns are scaled to numbers of a size about 1, so that squares neither over- nor underflow.
+        middle = np.nanmedian(size, axis=0) if np.isnan(size).any() else medians(size)
+        scale = np.where(middle > 0.0, middle, np.nanmax(size, axis=0))
+        scale[int(frame.keep[:numeric].sum()) :] = 1.0
+        return frame.scaled(scale)
 
     def _judge(self, surprise: np.ndarray, table: TrainingTable) -> None:
         """Set scores, p-values and labels of the training rows, and the threshold."""
@@ -212,7 +279,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         """Return the checked rows, and the same in the frame of the model."""
         check_is_fitted(self, "offset_")
         table = enter(self, X)
-        return table, self._frame.enter(table.rows)
+        return table, self._frame.enter(self._cells.known(table.rows))
 
     def _score(self, rows: np.ndarray) -> np.ndarray:
         """Return scores of rows in the frame; training rows are scored by the rule without them."""
@@ -221,7 +288,24 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
     def _p_values(self, rows: np.ndarray) -> np.ndarray:
         """Return conformal p-values of rows in the frame, all taken as new rows."""
         new = self._rule.surprises(rows, np.full(len(rows), NEW), self._limits).sum(axis=1)
-        return conformal_p_values(-to_numpy(self.training_scores_), new)
+        return conformal_p_values(-to_numpy(self.training_scores_), new, self._groups)
+
+    def judge_encoded(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return scores and p-values of new rows, and the mask of flagged rows, for rows that were checked and encoded before.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n_samples, n_numeric + n_categorical)
+            Numbers, then codes of categories; NaN where a cell is missing.
+
+        Returns
+        -------
+        scores, p_values, flagged : ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self, "offset_")
+        rows = self._frame.enter(self._cells.known(rows))
+        scores = self._score(rows)
+        return scores, self._p_values(rows), scores - self.offset_ < 0.0
 
     def score_samples(self, X: Any) -> Array:
         """Return how ordinary each row is: the sum of its log tail shares or, with ``novelty=True``, its log density.
@@ -279,7 +363,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         Each training row is judged without itself, the new row by all training rows. If the row comes from the same
         distribution as the n training rows, :math:`P(p \le t)` is about t in simulation, whatever the distribution
         is; repeated values make p-values larger, and so do anomalies among the training rows. The smallest possible
-        p-value is 1/(n + 1).
+        p-value is 1/(n + 1). If the detector was fitted with `groups`, each group counts as one row, and n is the number of
+        groups.
 
         Parameters
         ----------
@@ -301,7 +386,10 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         new rows, which is conformal selection, and `p_values_`, those of the fitted tail, for the training rows.
         Of the rows selected, a share of at most about `fdr` is expected to be ordinary. For new rows that holds
         whatever the distribution of ordinary rows is, if the training rows are ordinary; for training rows it holds
-        as far as the fitted tail does.
+        as far as the fitted tail does. Ordinary means there: from the distribution of the bulk of the rows. Rows of
+        22 tables of ADBench that are selected at 0.1 are labelled ordinary in 42 % of the cases (mean over tables and
+        seeds with any), nearly all of them in two tables, whose most extreme rows are labelled so. In 17 of the 22
+        tables no row is selected.
 
         Parameters
         ----------
@@ -344,11 +432,12 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         else:
             table, rows = self._enter(X)
             backend, p_values = table.backend, self._p_values(rows)
-            n = len(self.training_scores_)
+            n = len(self.training_scores_) if self._groups is None else int(self._groups.max()) + 1
             if float(fdr) * (n + 1) < 1.0:
+                what = "training rows" if self._groups is None else "groups of training rows"
                 warnings.warn(
-                    f"no row can be selected at a false discovery rate of {float(fdr):g}: {n} training rows give no "
-                    f"p-value below 1/{n + 1}; expected at least {math.ceil(1.0 / float(fdr)) - 1} training rows.",
+                    f"no row can be selected at a false discovery rate of {float(fdr):g}: {n} {what} give no "
+                    f"p-value below 1/{n + 1}; expected at least {math.ceil(1.0 / float(fdr)) - 1} {what}.",
                     DataWarning,
                     stacklevel=2,
                 )
@@ -361,7 +450,9 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         anomalies: with g the density of the p-values, estimated as a falling one, the probability is
         :math:`\max(0, 1 - 1/g(p))`. Rows that p-values cannot tell from ordinary ones have the probability 0. It is the
         probability that the row does not come from the distribution of the bulk of the rows, as far as the fitted
-        tail of that distribution holds; a row may be as unlikely as that and be no anomaly to its owner.
+        tail of that distribution holds; a row may be as unlikely as that and be no anomaly to its owner. It is not
+        calibrated to labels: on 22 tables of ADBench, 49 % of the rows with a probability above 0.8 are labelled as
+        anomalies, and so are 12 % of those with a probability below 0.05.
 
         Parameters
         ----------
@@ -441,7 +532,42 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         best[:, keep] = np.where(gained > 0.0, better, X[:, keep])
         surprises = self._rule.surprises(rows, known, self._limits)
         evidence = dict(zip(self._rule.kinds, surprises.T, strict=True))
-        return Explanation(plain_names(self), X, rise, best, -surprises.sum(axis=1), evidence)
+        cells = self._cells
+        names, order = cells.names(plain_names(self)), cells.order
+        values, best = cells.shown(X), cells.shown(best)
+        return Explanation(names, values[:, order], rise[:, order], best[:, order], -surprises.sum(axis=1), evidence)
+
+    def drawn(self, X: Any) -> tuple[np.ndarray, list[str]]:
+        """Return the columns of numbers, for pictures: missing ones stand at their conditional means.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples, n_numeric)
+            The numbers.
+        names : list of str
+            Their names.
+
+        Raises
+        ------
+        InputError
+            If no column holds numbers or times.
+        """
+        check_is_fitted(self, "offset_")
+        table = enter(self, X)
+        if table.columns is None and not table.missing.any():
+            return table.rows, plain_names(self)
+        numeric = self._cells.n_numeric
+        if not numeric:
+            raise InputError("every column is one of words, so there is nothing to draw; leave the picture out.")
+        rows = self._frame.enter(self._cells.known(table.rows))
+        values = self._frame.leave(self._rule.complete(rows, self._limits), self._counterfactuals.values[0])
+        names = plain_names(self) if table.columns is None else table.columns.numeric_names
+        return values[:, :numeric], names[:numeric]
 
     def plot(self, X: Any) -> Figure:
         """Draw rows, the least likely ringed, between isopleths of two columns, and their scores.
@@ -463,10 +589,10 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         """
         from isopleth.plotting import plot_anomalies
 
-        table, rows = self._enter(X)
+        _, rows = self._enter(X)
         scores, known = self._score(rows), to_numpy(self.training_scores_)
         if np.shape(scores) == np.shape(known) and np.allclose(scores, known, rtol=1e-9):
             p_values, labels = to_numpy(self.p_values_), to_numpy(self.training_labels_)
         else:
             p_values, labels = self._p_values(rows), np.where(scores < self.offset_, -1, 1)
-        return plot_anomalies(table.rows, plain_names(self), scores, p_values, labels)
+        return plot_anomalies(*self.drawn(X), scores, p_values, labels)

@@ -1,4 +1,4 @@
-"""Covariance evidence: the Mahalanobis distance from the half of the rows that is most concentrated."""
+"""Covariance and column evidence: the Mahalanobis distance from the most concentrated half of the rows, and tail shares."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy.linalg import cho_factor, solve_triangular
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
+from isopleth.frame import medians
 from isopleth.operators.threads import map_threads
-from isopleth.tasks.anomaly.explanation import sums_of_others
-from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable, blocks
+from isopleth.tasks.anomaly.distances import sums_of_others
+from isopleth.tasks.anomaly.table import NEW, Categories, Limits, TrainingTable, blocks
 from isopleth.tasks.anomaly.tail import Shares
 
 HALF = 0.5
 STEPS = 10  # at most; the half of the rows hardly changes after five
 FARTHEST = 1e6  # standard deviations: squares of larger values would cancel the digits of the others
+MOST_LEVELS = 32  # categories of a column with an indicator of their own; all others share one
 JITTER = 1e-10  # share of the mean variance that is added if columns are linear functions of one another
 
 
@@ -25,6 +27,63 @@ def shrinkage(S: np.ndarray, n: float) -> float:
     level, square = np.trace(S) / p, float(np.mean(S**2))
     distance = (n + 1.0) * (square - level**2 / p)
     return 1.0 if distance <= 0.0 else min(1.0, (square + level**2) / distance)
+
+
+@dataclass(frozen=True)
+class Indicators:
+    r"""Categories as columns of 0 and :math:`1/s`, with s^2 the variance of the indicators of the column, all together.
+
+    Parameters
+    ----------
+    n_numeric : int
+        Number of columns of numbers, which come first and stay as they are.
+    codes : list of ndarray
+        For each categorical column the codes that have an indicator of their own; the last indicator is that of the others.
+    scale : ndarray of shape (q,)
+        The number s of each.
+    floors : ndarray of shape (p,)
+        Least variance of each column: 0 for numbers, the variance of an indicator among all rows for categories. The most
+        concentrated rows have no rare categories, so that a variance among them would be 0.
+    """
+
+    n_numeric: int
+    codes: list[np.ndarray]
+    scale: np.ndarray
+    floors: np.ndarray
+
+    @classmethod
+    def of(cls, categories: Categories) -> Self:
+        """Choose the indicators of the most frequent categories."""
+        codes, floors = [], [np.zeros(categories.n_numeric)]
+        for weights, s in zip(categories.weights, categories.spread, strict=True):
+            kept = np.sort(np.argsort(-weights, kind="stable")[:MOST_LEVELS])
+            total = weights.sum()
+            counted = np.append(weights[kept], total - weights[kept].sum())
+            # A category that no training row has counts as if the row that is judged were the only one.
+            shares = np.maximum(counted / total, 1.0 / (total + 1.0))
+            codes.append(kept)
+            floors.append(shares * (1.0 - shares) / s**2)
+        return cls(categories.n_numeric, codes, categories.spread, np.concatenate(floors))
+
+    def vectors(self, column: int, codes: np.ndarray) -> np.ndarray:
+        """Return the indicators of `codes` of a categorical column, of shape (n, indicators)."""
+        kept = self.codes[column]
+        place = np.minimum(np.searchsorted(kept, codes), len(kept) - 1)
+        place = np.where(kept[place] == codes, place, len(kept))
+        return np.eye(len(kept) + 1)[place] / self.scale[column]
+
+    def expand(self, rows: np.ndarray) -> np.ndarray:
+        """Return rows of numbers and codes as rows of numbers and indicators."""
+        if not self.codes:
+            return rows
+        words = [self.vectors(k, codes) for k, codes in enumerate(rows[:, self.n_numeric :].T)]
+        return np.concatenate([rows[:, : self.n_numeric], *words], axis=1)
+
+    def places(self, column: int) -> slice:
+        """Return which expanded columns are the indicators of a categorical column."""
+        sizes = [len(kept) + 1 for kept in self.codes]
+        start = self.n_numeric + sum(sizes[:column])
+        return slice(start, start + sizes[column])
 
 
 @dataclass(frozen=True)
@@ -39,6 +98,9 @@ class Ellipsoid:
     leaves :math:`r (A - (1 - \rho) r (w/W) u u^T)`, so its distance is
     :math:`r q / (1 - (1 - \rho) r (w/W) q)` with :math:`q = u^T A^{-1} u`.
 
+    Each step fills missing cells with their conditional means, at which the distance is that of the known cells; the number of
+    missing cells is added, which is what they would have added to the distance on average.
+
     Parameters
     ----------
     scale : ndarray of shape (d,)
@@ -51,6 +113,8 @@ class Ellipsoid:
         r of each distinct training row; 1 outside of the half.
     leverage : ndarray of shape (m,)
         :math:`(1 - \rho) r w/W` of each; 0 outside.
+    indicators : Indicators
+        Columns that stand for categories.
     """
 
     scale: np.ndarray
@@ -58,45 +122,69 @@ class Ellipsoid:
     factor: np.ndarray
     ratio: np.ndarray
     leverage: np.ndarray
+    indicators: Indicators
 
     @classmethod
     def fit(cls, table: TrainingTable, limits: Limits) -> Self:
         """Fit by concentration steps that begin at the medians."""
-        z, w = _bounded(table.rows, table.spread), table.weights
-        distance = ((z - np.median(z, axis=0)) ** 2).sum(axis=1)
+        indicators = Indicators.of(table.categories)
+        z, w = indicators.expand(_bounded(table.rows, table.spread)), table.weights
+        gaps = np.isnan(z)
+        has_gaps = bool(gaps.any())
+        distance, filled = _first_distances(z, gaps) if has_gaps else (((z - medians(z)) ** 2).sum(axis=1), z)
         half = np.empty(0, dtype=int)
         for _ in range(STEPS):
             found = _nearest(distance, w)
             if np.array_equal(found, half):
                 break
             half = found
-            centre, factor, rho = _moments(z[half], w[half])
-            distance = _distances(z, centre, factor, limits)
+            centre, factor, rho = _moments(filled[half], w[half], indicators.floors)
+            if has_gaps:
+                filled = _conditional_means(z, gaps, centre, factor, limits)
+            distance = _distances(filled, centre, factor, limits) + gaps.sum(axis=1)
         total = w[half].sum()
         ratio, leverage = np.ones(len(z)), np.zeros(len(z))
         inside = half[w[half] < total]
         ratio[inside] = total / (total - w[inside])
         leverage[inside] = (1.0 - rho) * ratio[inside] * w[inside] / total
-        return cls(table.spread, centre, factor, ratio, leverage)
+        return cls(table.spread, centre, factor, ratio, leverage, indicators)
+
+    def fill(self, rows: np.ndarray, limits: Limits) -> np.ndarray:
+        """Return rows with the conditional means of the numbers that are missing."""
+        gaps = np.isnan(rows)
+        if not gaps.any():
+            return rows
+        z = self._expanded(rows)
+        filled = _conditional_means(z, np.isnan(z), self.centre, self.factor, limits)
+        first = self.indicators.n_numeric
+        out = rows.copy()
+        out[:, :first] = np.where(gaps[:, :first], filled[:, :first] * self.scale[:first], rows[:, :first])
+        return out
+
+    def _expanded(self, rows: np.ndarray) -> np.ndarray:
+        return self.indicators.expand(_bounded(rows, self.scale))
 
     def evidence(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
-        """Return squared Mahalanobis distances; `known` are numbers of training rows, or NEW."""
-        q = _distances(_bounded(rows, self.scale), self.centre, self.factor, limits)
+        """Return squared Mahalanobis distances of complete rows; `known` are numbers of training rows, or NEW."""
+        q = _distances(self._expanded(rows), self.centre, self.factor, limits)
         return self.without_own(q, known)
 
     def without_own(self, q: np.ndarray, known: np.ndarray) -> np.ndarray:
         """Return squared distances from the ellipsoid fitted without the row, given the distances `q` with it."""
         new = known == NEW
         ratio, leverage = np.where(new, 1.0, self.ratio[known]), np.where(new, 0.0, self.leverage[known])
-        return ratio * q / np.maximum(1.0 - leverage * q, 1e-12)
+        # Without the row that is judged, the variance of an indicator is at least half of what it is with it.
+        least = 0.5 if self.indicators.codes else 1e-12
+        return ratio * q / np.maximum(1.0 - leverage * q, least)
 
     def counterfactual_evidence(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Return :meth:`evidence` of rows as they are and with each of `values` in each cell, of shape (n, d, 1 + k)."""
-        z, there = _bounded(rows, self.scale), _bounded(values, self.scale)
+        z, there = self._expanded(rows), _bounded(values, self.scale)
         whitener = solve_triangular(self.factor, np.eye(len(self.factor)), lower=True)
         y = (z - self.centre) @ whitener.T
         out = np.empty((*rows.shape, 1 + len(values)))
-        for j, direction in enumerate(whitener.T):
+        first = self.indicators.n_numeric
+        for j, direction in enumerate(whitener.T[:first]):
             # The part of the whitened row orthogonal to the direction of the column is the same for all values.
             squared = direction @ direction
             along = y @ direction / squared
@@ -104,11 +192,56 @@ class Ellipsoid:
             rest = np.einsum("ij,ij->i", across, across)
             step = np.concatenate([np.zeros((len(z), 1)), there[:, j] - z[:, j, None]], axis=1)
             out[:, j] = rest[:, None] + squared * (along[:, None] + step) ** 2
+        for k in range(len(self.indicators.codes)):
+            directions = whitener[:, self.indicators.places(k)].T
+            out[:, first + k] = self._with_other_words(y, rows[:, first + k], values[:, first + k], k, directions)
         return self.without_own(out, known[:, None, None])
+
+    def _with_other_words(
+        self, y: np.ndarray, codes: np.ndarray, values: np.ndarray, column: int, directions: np.ndarray
+    ) -> np.ndarray:
+        """Return squared distances of whitened rows as they are and with each of some codes, of shape (n, 1 + k)."""
+        vectors = self.indicators.vectors
+        others = y - vectors(column, codes) @ directions
+        moves = vectors(column, values) @ directions
+        after = (others**2).sum(axis=1)[:, None] + 2.0 * others @ moves.T + (moves**2).sum(axis=1)
+        here = (y**2).sum(axis=1)
+        # A row's own word gains exactly 0.
+        return np.column_stack([here, np.where(codes[:, None] == values, here[:, None], after)])
 
 
 def _bounded(rows: np.ndarray, scale: np.ndarray) -> np.ndarray:
     return np.clip(rows / scale, -FARTHEST, FARTHEST)
+
+
+def _first_distances(z: np.ndarray, gaps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return squared distances from the medians, a missing cell adding the mean of its column, and rows filled with medians."""
+    middle = np.nanmedian(z, axis=0)
+    squares = (z - middle) ** 2
+    return np.where(gaps, np.nanmean(squares, axis=0), squares).sum(axis=1), np.where(gaps, middle, z)
+
+
+def _conditional_means(
+    z: np.ndarray, gaps: np.ndarray, centre: np.ndarray, factor: np.ndarray, limits: Limits
+) -> np.ndarray:
+    """Return rows with the conditional means of a normal law in their gaps, pattern by pattern of gaps."""
+    filled = np.where(gaps, centre, z)
+    some = np.flatnonzero(gaps.any(axis=1))
+    if not len(some):
+        return filled
+    precision = cho_solve((factor, True), np.eye(len(centre)))
+    pull = (filled[some] - centre) @ precision
+    _, pattern = np.unique(np.packbits(gaps[some], axis=1), axis=0, return_inverse=True)
+    order = np.argsort(pattern.ravel(), kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(pattern.ravel()[order])) + 1)
+
+    def fill(group: np.ndarray) -> None:
+        missing = np.flatnonzero(gaps[some[group[0]]])
+        there, cells = precision[np.ix_(missing, missing)], np.ix_(some[group], missing)
+        filled[cells] -= np.linalg.solve(there, pull[np.ix_(group, missing)].T).T
+
+    map_threads(fill, groups, limits.threads)
+    return filled
 
 
 def _nearest(distance: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -117,12 +250,13 @@ def _nearest(distance: np.ndarray, w: np.ndarray) -> np.ndarray:
     return np.sort(order[: min(count, len(order))])
 
 
-def _moments(z: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return the mean, the Cholesky factor of the shrunk covariance, and the shrinkage."""
+def _moments(z: np.ndarray, w: np.ndarray, floors: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return the mean, the Cholesky factor of the shrunk covariance with variances of at least `floors`, and the shrinkage."""
     n, p = w.sum(), z.shape[1]
     centre = w @ z / n
     deviations = (z - centre) * np.sqrt(w / n)[:, None]
     S = deviations.T @ deviations
+    S[np.diag_indices(p)] += np.maximum(floors - np.diag(S), 0.0)
     level = float(np.trace(S)) / p
     if level <= 0.0:  # all rows of the half are equal: distances from it are those of the scaled columns
         return centre, np.eye(p), 1.0
@@ -143,27 +277,60 @@ def _distances(z: np.ndarray, centre: np.ndarray, factor: np.ndarray, limits: Li
 
 
 @dataclass(frozen=True)
+class CategoryShares:
+    """Weighted shares of the categories of a column.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (k,)
+        Weight of the rows of each code.
+    """
+
+    weights: np.ndarray
+
+    @property
+    def weight(self) -> float:
+        """Weight of all rows."""
+        return float(self.weights.sum())
+
+    def tail(self, codes: np.ndarray) -> np.ndarray:
+        """Return the weight of the rows with the same code; 0 for categories that no training row has."""
+        known = codes < len(self.weights)
+        return np.where(known, self.weights[np.where(known, codes, 0).astype(np.intp)], 0.0)
+
+
+@dataclass(frozen=True)
 class ColumnTails:
     r"""The sum over columns of :math:`-\log \min(1, 2 \min(P(X_j \le x_j), P(X_j \ge x_j)))`.
+
+    A category adds minus the log of its share, a missing cell the mean of its column.
 
     It is the statistic of Fisher's combination of two-sided tail shares, as if columns were independent. Anomalies
     that are extreme in several columns stand out however many they are.
 
     Parameters
     ----------
-    laws : list of Shares
+    laws : list of Shares or CategoryShares
         Law of each column.
     own : ndarray of shape (m,)
         Weights of the distinct training rows, which are subtracted when the row itself is judged.
+    means : ndarray of shape (d,)
+        Mean evidence of the known cells of each column, for missing ones.
     """
 
-    laws: list[Shares]
+    laws: list[Shares | CategoryShares]
     own: np.ndarray
+    means: np.ndarray
 
     @classmethod
     def fit(cls, table: TrainingTable) -> Self:
         """Fit a law to each column."""
-        return cls([Shares.of(column, table.weights) for column in table.rows.T], table.weights)
+        known = ~np.isnan(table.rows)
+        laws: list[Shares | CategoryShares] = [
+            Shares.of(table.rows[known[:, j], j], table.weights[known[:, j]]) for j in range(table.categories.n_numeric)
+        ]
+        laws += [CategoryShares(weights) for weights in table.categories.weights]
+        return cls(laws, table.weights, np.array([_mean_evidence(law) for law in laws]))
 
     def own_weight(self, known: np.ndarray) -> np.ndarray:
         """Return the weight of each row among the training rows, 0 for new rows."""
@@ -172,18 +339,32 @@ class ColumnTails:
     def terms(self, j: int, x: np.ndarray, own: np.ndarray) -> np.ndarray:
         """Return the evidence of values `x` of column `j` in rows with weight `own` among the training rows."""
         law = self.laws[j]
-        # The row that is judged counts once, as in a p-value, so that no share is 0.
-        tail = np.minimum(law.at_most(x), law.at_least(x)) - own + 1.0
-        # At another value than its own, the weight of a row may exceed the weight in the tail.
-        return -np.log(np.minimum(2.0 * np.maximum(tail, 1.0) / (law.weight - own + 1.0), 1.0))
+        missing = np.isnan(x)
+        if missing.any():
+            known = self.terms(j, np.where(missing, 0.0, x), np.where(missing, 0.0, own))
+            return np.where(missing, self.means[j], known)
+        # The row that is judged counts once, as in a p-value, so that no share is 0. At another value than its own, the weight
+        # of a row may exceed the weight in the tail.
+        if isinstance(law, CategoryShares):
+            share = np.maximum(law.tail(x) - own + 1.0, 1.0) / (law.weight - own + 1.0)
+        else:
+            tail = np.minimum(*law.tails(x)) - own + 1.0
+            share = 2.0 * np.maximum(tail, 1.0) / (law.weight - own + 1.0)
+        return -np.log(np.minimum(share, 1.0))
 
-    def evidence(self, rows: np.ndarray, known: np.ndarray) -> np.ndarray:
+    def evidence(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
         """Return the sum over the columns; `known` are numbers of training rows, or NEW."""
         own = self.own_weight(known)
-        total = np.zeros(len(rows))
-        for j in range(rows.shape[1]):
-            total += self.terms(j, rows[:, j], own)
-        return total
+
+        def total(part: slice) -> np.ndarray:
+            columns = np.ascontiguousarray(rows[part].T)
+            out = np.zeros(columns.shape[1])
+            for j, x in enumerate(columns):
+                out += self.terms(j, x, own[part])
+            return out
+
+        parts = blocks(len(rows), 8.0 * (rows.shape[1] + 8), limits)
+        return np.concatenate(map_threads(total, parts, limits.threads))
 
     def counterfactual_evidence(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Return :meth:`evidence` of rows as they are and with each of `values` in each cell, of shape (n, d, 1 + k)."""
@@ -194,3 +375,13 @@ class ColumnTails:
             cells = np.concatenate([rows[:, j, None], np.broadcast_to(values[:, j], (len(rows), len(values)))], axis=1)
             out[:, j] = others[:, None] + self.terms(j, cells, own[:, None])
         return out
+
+
+def _mean_evidence(law: Shares | CategoryShares) -> float:
+    """Return the mean of the evidence of a column over its law."""
+    if isinstance(law, CategoryShares):
+        counted = share = law.weights[law.weights > 0.0] / law.weight
+    else:
+        counted = np.diff(law.up_to) / law.weight
+        share = np.minimum(2.0 * np.minimum(law.up_to[1:], law.weight - law.up_to[:-1]) / law.weight, 1.0)
+    return float(-counted @ np.log(share))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from numbers import Integral
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -27,7 +28,7 @@ class Explanation:
     names : list of str
         Names of the d columns.
     values : ndarray of shape (n, d)
-        The rows.
+        The rows; in tables with words or times an array of objects, None for missing cells.
     rise : ndarray of shape (n, d)
         Gain of the score of a row if only this column has its best value, in nats; 0 if nothing is gained.
     best : ndarray of shape (n, d)
@@ -94,6 +95,8 @@ class Explanation:
     def describe(self, row: int, k: int = 3) -> str:
         """Return the leading columns of one row as a line of text, ``name=value (best 3.2, +14.1)``.
 
+        Categories read ``name=word (is usually other, +4.2)``, and missing cells ``name=missing``.
+
         Parameters
         ----------
         row : int
@@ -113,7 +116,7 @@ class Explanation:
         """
         i = self.position(row)
         parts = [
-            f"{self.names[j]}={self.values[i, j]:.4g} (best {self.best[i, j]:.4g}, +{self.rise[i, j]:.3g})"
+            f"{self.names[j]}={cell_text(self.values[i, j])} ({better(self.best[i, j])}, +{self.rise[i, j]:.3g})"
             for j in self._leading(i, k)
         ]
         return "  ".join(parts) or "no column alone"
@@ -184,6 +187,24 @@ class Explanation:
         return plot_explanation(self, row, ax)
 
 
+def is_missing(cell: Any) -> bool:
+    """Tell whether a cell is None or NaN."""
+    return cell is None or (isinstance(cell, Real) and bool(np.isnan(float(cell))))
+
+
+def cell_text(cell: Any, number: Callable[[float], str] = "{:.4g}".format) -> str:
+    """Return a cell as text; `number` writes numbers."""
+    if is_missing(cell):
+        return "missing"
+    return number(float(cell)) if isinstance(cell, Real) else str(cell)
+
+
+def better(cell: Any, number: Callable[[float], str] = "{:.4g}".format) -> str:
+    """Return what the best value of a cell is, as text: words are what the cell usually is."""
+    words = is_missing(cell) or isinstance(cell, str)
+    return f"{'is usually' if words else 'best'} {cell_text(cell, number)}"
+
+
 MOST_VALUES = 64  # largest number of values of a column that are tried
 MOST_ROWS = 16  # rows at once, so that their distances stay in the processor's cache
 
@@ -201,13 +222,14 @@ class Counterfactuals:
     values: np.ndarray
 
     @classmethod
-    def of(cls, X: np.ndarray) -> Counterfactuals:
-        """Choose values of each column among the rows of `X`, including the least and the greatest.
+    def of(cls, X: np.ndarray, n_numeric: int) -> Counterfactuals:
+        """Choose values of each column among the rows of `X`, including the least and the greatest of the numbers.
 
-        All distinct values if there are at most MOST_VALUES, else quantiles that are values of rows. Values between them
-        are not tried: in a column of counts or codes they are not meaningful.
+        All distinct values if there are at most MOST_VALUES, else quantiles that are values of rows, or the most frequent
+        categories. Values between them are not tried: in a column of counts or codes they are not meaningful.
         """
-        columns = [_spread_out(np.sort(column)) for column in X.T]
+        columns = [_spread_out(np.sort(column[~np.isnan(column)])) for column in X.T[:n_numeric]]
+        columns += [_most_frequent(codes) for codes in X.T[n_numeric:]]
         most = max(map(len, columns))
         return cls(np.stack([np.pad(column, (0, most - len(column)), mode="edge") for column in columns], axis=1))
 
@@ -227,53 +249,18 @@ class CounterfactualRule(Protocol):
         """Return the scratch memory of :meth:`counterfactual_surprise` for one row and this number of values."""
 
 
+def _most_frequent(codes: np.ndarray) -> np.ndarray:
+    distinct, counts = np.unique(codes, return_counts=True)
+    return np.sort(distinct[np.argsort(-counts, kind="stable")[:MOST_VALUES]])
+
+
 def _spread_out(ordered: np.ndarray) -> np.ndarray:
     distinct = np.unique(ordered)
+    if not len(distinct):  # a column without any value, which is left out
+        return np.zeros(1)
     if len(distinct) <= MOST_VALUES:
         return distinct
     return np.unique(ordered[np.linspace(0, len(ordered) - 1, MOST_VALUES).round().astype(int)])
-
-
-def sums_of_others(terms: np.ndarray) -> np.ndarray:
-    """Return sums over the first axis without each of its terms.
-
-    They are not computed by subtraction, in which one very large term would cancel all digits of the others.
-    """
-    before, after = np.zeros_like(terms), np.zeros_like(terms)
-    np.cumsum(terms[:-1], axis=0, out=before[1:])
-    np.cumsum(terms[:0:-1], axis=0, out=after[-2::-1])
-    before += after
-    return before
-
-
-def counterfactual_distances(here: np.ndarray, there: np.ndarray, centers: np.ndarray) -> list[np.ndarray]:
-    """Return city-block distances to centres of rows as they are, and with each value in each cell.
-
-    Parameters
-    ----------
-    here : ndarray of shape (n, d)
-        Rows.
-    there : ndarray of shape (k, d)
-        Values of each column.
-    centers : ndarray of shape (m, d)
-        Centres.
-
-    Returns
-    -------
-    list of d ndarrays of shape (m, n, 1 + k)
-        Distances for each column. The row as it is goes through the same arithmetic, so that its own value gains exactly
-        0.
-    """
-    terms = np.abs(here.T[:, None, :] - centers.T[:, :, None])
-    others = sums_of_others(terms)
-    after = []
-    for j, (own, rest) in enumerate(zip(terms, others, strict=True)):
-        changed = np.empty((*own.shape, 1 + len(there)))
-        changed[:, :, 0] = own
-        changed[:, :, 1:] = np.abs(there[:, j] - centers[:, j, None])[:, None, :]
-        changed += rest[:, :, None]
-        after.append(changed)
-    return after
 
 
 def best_counterfactuals(

@@ -1,4 +1,8 @@
-"""Rule for tables that may contain anomalies: the sum of three kinds of evidence."""
+"""Rule for tables that may contain anomalies: the sum of three kinds of evidence.
+
+Missing numbers are filled with their conditional means for the joint evidence; see :class:`Ellipsoid` and :class:`ColumnTails`
+for what they add to the others.
+"""
 
 from __future__ import annotations
 
@@ -49,11 +53,12 @@ class PooledRule:
         rule : PooledRule
             The rule.
         surprises : ndarray of shape (m, 3)
-            Its :meth:`surprises` of the distinct training rows.
+            Result of its :meth:`surprises` for the distinct training rows.
         """
-        committee = Committee.fit(table, n_estimators, max_samples, seed, limits)
         operations = float(table.rows.size) * (100.0 + table.rows.shape[1])
         ellipsoid = interruptible(operations, Ellipsoid.fit, table, limits)
+        complete = table.filled(ellipsoid.fill(table.rows, limits))
+        committee = Committee.fit(complete, n_estimators, max_samples, seed, limits)
         rule = cls(committee, ellipsoid, interruptible(operations, ColumnTails.fit, table), [])
         evidence = rule.evidence(table.rows, table.known, limits)
         rule.tails.extend(Tail.of(values, table.weights) for values in evidence.T)
@@ -64,13 +69,19 @@ class PooledRule:
         """Names of the kinds of evidence."""
         return KINDS
 
+    def complete(self, rows: np.ndarray, limits: Limits) -> np.ndarray:
+        """Return rows with the conditional means of the numbers that are missing."""
+        return self.ellipsoid.fill(rows, limits)
+
     def evidence(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
         """Return the three kinds of evidence, each in its own units, of shape (n, 3)."""
+        complete = self.complete(rows, limits)
+        missing = np.isnan(rows).sum(axis=1)  # a missing cell adds 1 to the squared distance on average
         return np.stack(
             [
-                self.committee.evidence(rows, known, limits),
-                self.ellipsoid.evidence(rows, known, limits),
-                self.columns.evidence(rows, known),
+                self.committee.evidence(complete, known, limits),
+                self.ellipsoid.evidence(complete, known, limits) + missing,
+                self.columns.evidence(rows, known, limits),
             ],
             axis=1,
         )
@@ -90,8 +101,16 @@ class PooledRule:
         -------
         ndarray of shape (n, d, 1 + k)
         """
-        kinds = (self.committee, self.ellipsoid, self.columns)
-        evidence = [kind.counterfactual_evidence(rows, known, values) for kind in kinds]
+        gaps = np.isnan(rows)
+        complete = self.complete(rows, Limits(np.inf, 1))
+        covariance = self.ellipsoid.counterfactual_evidence(complete, known, values)
+        covariance += gaps.sum(axis=1)[:, None, None]
+        covariance[:, :, 1:] -= gaps[:, :, None]
+        evidence = [
+            self.committee.counterfactual_evidence(complete, known, values),
+            covariance,
+            self.columns.counterfactual_evidence(rows, known, values),
+        ]
         return self.surprise_of(np.stack(evidence, axis=-1)).sum(axis=-1)
 
     def counterfactual_bytes(self, values: int) -> float:

@@ -5,23 +5,31 @@ from __future__ import annotations
 import numpy as np
 
 
-def conformal_p_values(training: np.ndarray, new: np.ndarray) -> np.ndarray:
+def conformal_p_values(training: np.ndarray, new: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
     r"""Return conformal p-values (1 + C)/(n + 1) of new rows, where C of n training rows are at least as unlikely.
 
     Parameters
     ----------
     training : ndarray of shape (n,)
-        Surprise of training rows, each judged without itself.
+        Surprise of training rows, each judged without itself, or without its group.
     new : ndarray of shape (m,)
         Surprise of new rows.
+    groups : ndarray of shape (n,), int, optional
+        Group of each training row, 0 to G - 1. Each group counts as one row: the p-value is :math:`(1 + \sum_g s_g)/(G + 1)`,
+        where s_g is the share of the rows of group g that are at least as unlikely.
 
     Returns
     -------
     ndarray of shape (m,)
         Ties count as at least as unlikely, which makes p-values larger and keeps their level.
     """
-    as_unlikely = len(training) - np.searchsorted(np.sort(training), new, side="left")
-    return (1.0 + as_unlikely) / (1.0 + len(training))
+    order = np.argsort(training, kind="stable")
+    place = np.searchsorted(training[order], new, side="left")
+    if groups is None:
+        return (1.0 + len(training) - place) / (1.0 + len(training))
+    share = 1.0 / np.bincount(groups)[groups[order]]
+    beyond = np.append(np.cumsum(share[::-1])[::-1], 0.0)
+    return (1.0 + beyond[place]) / (2.0 + groups.max())
 
 
 def benjamini_hochberg(p_values: np.ndarray, rate: float) -> float:

@@ -1,8 +1,11 @@
-"""Training rows for all kinds of evidence: distinct rows, their weights, and an index to recognise them."""
+"""Training rows for all kinds of evidence: distinct rows, their weights, and an index to recognise them.
+
+Columns of numbers come first, in the frame of the model and NaN where a cell is missing; codes of categories follow.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -12,6 +15,7 @@ from isopleth.rows import merge_rows, row_keys
 COMMON = 16  # copies beyond which a repeated row is a common value and not one observation that was copied
 NEW = -1  # number of a row that is not a training row, or is a common value among them
 MOST_ROWS = 2048  # rows scored at once, so that distances stay in the processor's cache
+_GAP = -1e300  # stands for a missing cell where rows are compared; cells in the frame are smaller
 
 
 class Limits(NamedTuple):
@@ -41,8 +45,14 @@ def spread_of(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the standard deviation of each column after clipping the most extreme hundredth of the rows at either end.
 
     Otherwise one extreme cell would make all other differences in its column negligible. A column that is constant after
-    clipping has its plain standard deviation.
+    clipping has its plain standard deviation. Missing cells do not count.
     """
+    missing = np.isnan(rows)
+    if missing.any():
+        known = [~gaps for gaps in missing.T]
+        return np.concatenate(
+            [spread_of(x[cells, None], weights[cells]) for x, cells in zip(rows.T, known, strict=True)] or [np.empty(0)]
+        )
     share = weights / weights.sum()
 
     def deviation(table: np.ndarray) -> np.ndarray:
@@ -54,6 +64,36 @@ def spread_of(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     # With weights a column may have no deviation although its distinct rows differ.
     spare = np.where(deviation(rows) > 0.0, deviation(rows), rows.std(axis=0))
     return np.where(drawn_in > 0.0, drawn_in, spare)
+
+
+@dataclass(frozen=True)
+class Categories:
+    r"""Categorical columns of a table: the last columns of its rows, as codes.
+
+    Two unlike categories of a column are :math:`1/\sqrt{\sum_c p_c (1 - p_c)}` apart, with p_c the share of rows with
+    category c; equal ones 0. So a column counts about as much as one of numbers, and a rare category is far from others.
+
+    Parameters
+    ----------
+    n_numeric : int
+        Number of columns before them.
+    weights : list of ndarray
+        For each column the weight of the rows of each code.
+    """
+
+    n_numeric: int
+    weights: list[np.ndarray]
+
+    @property
+    def spread(self) -> np.ndarray:
+        """Root of the variance of the indicators of each column, all together."""
+        shares = [w / w.sum() for w in self.weights]
+        return np.array([np.sqrt(p @ (1.0 - p)) for p in shares])
+
+    @property
+    def mismatch(self) -> np.ndarray:
+        """Distance of unlike categories of each column."""
+        return 1.0 / self.spread
 
 
 @dataclass(frozen=True)
@@ -81,15 +121,22 @@ class TrainingTable:
     Parameters
     ----------
     rows : ndarray of shape (m, d)
-        Distinct rows, in lexical order.
+        Distinct rows, in lexical order, NaN where a cell is missing.
     copies : ndarray of shape (m,)
-        How often each occurs.
+        Number of times each row occurs.
     place : ndarray of shape (n,), int
         Index among the distinct rows of each original row.
     weights : ndarray of shape (m,)
-        :func:`discounted` copies.
+        :func:`discounted` copies of complete rows. Rows with gaps that agree in the cells they have need not be copies of one
+        another, and count in full.
     spread : ndarray of shape (d,)
-        :func:`spread_of` the columns.
+        :func:`spread_of` the columns; 1 for codes of categories.
+    categories : Categories
+        The last columns, if they are codes.
+    gaps : ndarray of shape (m,), bool
+        Mask of the rows with missing cells.
+    groups : ndarray of shape (m,), int, optional
+        Group of each; equal rows of different groups are distinct then.
     """
 
     rows: np.ndarray
@@ -97,23 +144,52 @@ class TrainingTable:
     place: np.ndarray
     weights: np.ndarray
     spread: np.ndarray
+    categories: Categories
+    gaps: np.ndarray
+    groups: np.ndarray | None = None
 
     @classmethod
-    def of(cls, rows: np.ndarray) -> Self:
-        """Merge equal rows."""
-        distinct, copies, place = merge_rows(rows, np.ones(len(rows)))
-        weights = discounted(copies)
-        return cls(distinct, copies, place, weights, spread_of(distinct, weights))
+    def of(cls, rows: np.ndarray, n_numeric: int | None = None, groups: np.ndarray | None = None) -> Self:
+        """Merge equal rows of a group; the columns after the first `n_numeric` are codes of categories."""
+        d = rows.shape[1] if n_numeric is None else n_numeric
+        marked = np.where(np.isnan(rows), _GAP, rows)
+        if groups is not None:
+            marked = np.column_stack([marked, groups])
+        distinct, copies, place = merge_rows(marked, np.ones(len(rows)))
+        if groups is not None:
+            distinct, groups = distinct[:, :-1], distinct[:, -1].astype(np.intp)
+        distinct[distinct == _GAP] = np.nan
+        gaps = np.isnan(distinct).any(axis=1)
+        weights = np.where(gaps, copies, discounted(copies))
+        counted = [np.bincount(codes.astype(np.intp), weights) for codes in distinct[:, d:].T]
+        spread = np.append(spread_of(distinct[:, :d], weights), np.ones(len(counted)))
+        return cls(distinct, copies, place, weights, spread, Categories(d, counted), gaps, groups)
+
+    @property
+    def has_gaps(self) -> bool:
+        """True if any cell is missing."""
+        return bool(self.gaps.any())
+
+    def filled(self, rows: np.ndarray) -> TrainingTable:
+        """Return this table with other rows in place of its distinct rows: the same with their gaps filled."""
+        return replace(self, rows=rows)
+
+    @property
+    def _single(self) -> np.ndarray:
+        """Mask of the rows that are one observation; the others are common values, but no group judges its own rows."""
+        if self.groups is not None:
+            return np.ones(len(self.rows), dtype=bool)
+        return self.copies <= np.where(self.gaps, 1, COMMON)
 
     @property
     def known(self) -> np.ndarray:
         """Number of each distinct row; NEW for common values, which are judged with their copies included."""
-        return np.where(self.copies <= COMMON, np.arange(len(self.rows)), NEW)
+        return np.where(self._single, np.arange(len(self.rows)), NEW)
 
     @property
     def index(self) -> RowIndex:
         """Index that recognises training rows."""
-        few = np.flatnonzero(self.copies <= COMMON)
+        few = np.flatnonzero(self._single)
         keys = row_keys(self.rows[few])
         order = np.argsort(keys, kind="stable")
         return RowIndex(keys[order], few[order])

@@ -37,7 +37,7 @@ class Tail:
     width : float
         Scale of the fitted tail; 0 if all values are equal and there is no tail to fit.
     shape : float
-        Its shape.
+        Shape parameter of the tail.
     """
 
     law: Shares
@@ -138,13 +138,15 @@ class Shares:
         """Weight of all observations."""
         return float(self.up_to[-1])
 
-    def at_most(self, x: np.ndarray) -> np.ndarray:
-        """Return the weight of observations that are at most `x`."""
-        return self.up_to[np.searchsorted(self.values, x, side="right")]
+    def tails(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weights of observations that are at most `x`, and at least `x`."""
+        place = np.searchsorted(self.values, x, side="left")
+        equal = self.values[np.minimum(place, len(self.values) - 1)] == x  # values are distinct
+        return self.up_to[place + equal], self.weight - self.up_to[place]
 
     def at_least(self, x: np.ndarray) -> np.ndarray:
         """Return the weight of observations that are at least `x`."""
-        return self.weight - self.up_to[np.searchsorted(self.values, x, side="left")]
+        return self.tails(x)[1]
 
     def upper(self, share: float) -> float:
         """Return the smallest value such that at most `share` of the weight is above it."""

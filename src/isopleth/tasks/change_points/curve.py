@@ -1,4 +1,4 @@
-"""The score curve of sliding windows: squared L2 distances by LSDD, with centres fixed for the whole series."""
+"""Score curve of a series: squared L2 distances between sliding windows by LSDD, with the same centres for all windows."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from scipy.spatial.distance import pdist
 from isopleth.difference.gaussian_system import GaussianSystem, PenalizedSpectrum
 from isopleth.operators.threads import ONE_BLAS_THREAD
 
-# Over the volume of the kernel; the same for every order of the rows, so that shuffled ones can be compared.
+# Ridge in units of the volume of the kernel. It does not depend on the rows, so that scores can be compared.
 RIDGE = 0.1
 
 
 def subsequences(values: np.ndarray, length: int) -> np.ndarray:
-    """Rows (y(t), ..., y(t + length - 1)), of shape (T - length + 1, length d)."""
+    """Return rows (y(t), ..., y(t + length - 1)), of shape (T - length + 1, length d)."""
     windows = np.lib.stride_tricks.sliding_window_view(values, length, axis=0)
     return np.ascontiguousarray(windows.transpose(0, 2, 1)).reshape(len(windows), -1)
 
 
 @dataclass(frozen=True, eq=False)
 class SlidingLSDD:
-    r"""LSDD between neighbouring windows of rows, at centres, length scale and ridge that stay the same.
+    r"""LSDD between neighbouring windows of rows, with the same centres, length scale and ridge for all.
 
     With :math:`M = 2G - GHG` the dual estimate between windows with means :math:`m, m'` of the functions is
-    :math:`(m - m')^\top M (m - m')`, a squared distance of means of :math:`M^{1/2} \psi`. Cumulative sums give all of them.
-    Subtracted is what independent rows would add to it by their variance, :math:`\operatorname{tr} M (V/r + V'/r)`.
+    :math:`(m - m')^\top M (m - m')`, a squared distance of means of :math:`M^{1/2} \psi`, which cumulative sums give for all
+    windows. Its expectation for independent rows of one distribution, :math:`\operatorname{tr} M (V/r + V'/r)`, is subtracted.
 
     Parameters
     ----------
     system : GaussianSystem
-        The functions, for rows over the length scale.
+        The Gaussian functions, for rows divided by the length scale.
     spectrum : PenalizedSpectrum
-        Of their inner products.
+        Spectrum of their inner products.
     length_scale : float
-        In the units of the rows.
+        Length scale in the units of the rows.
     """
 
     system: GaussianSystem
@@ -46,14 +46,14 @@ class SlidingLSDD:
 
     @classmethod
     def at(cls, centers: np.ndarray, memory_limit: float, length_scale: float | None = None) -> Self:
-        """At a length scale; the median distance between centres without."""
+        """Make an LSDD at a length scale, by default the median distance between centres."""
         scale = float(np.median(pdist(centers))) if length_scale is None else length_scale
         log_volume = centers.shape[1] * (0.5 * float(np.log(np.pi)) + float(np.log(scale)))
         system = GaussianSystem(centers / scale, log_volume, memory_limit)
         return cls(system, PenalizedSpectrum.of(system.gram()), scale)
 
     def scores(self, rows: np.ndarray, window: int) -> np.ndarray:
-        """Corrected squared distances, over the volume, of the windows that begin at t and t + window, for every such t."""
+        """Compute corrected squared distances, over the volume, between the windows that begin at t and t + window, for all t."""
         count = len(rows) - 2 * window + 1
         root = self.spectrum.vectors * np.sqrt(self.spectrum.dual_weights(RIDGE))
         out = np.empty(count)
@@ -69,7 +69,7 @@ class SlidingLSDD:
 
 
 def _contrasts(features: np.ndarray, window: int) -> np.ndarray:
-    """Squared distances of the means over neighbouring windows, less their expectation for independent rows of one law."""
+    """Compute squared distances between means of neighbouring windows, less their expectation without a change."""
     features = features - features.mean(axis=0)  # sums of numbers around 0 keep more digits
     sums = np.concatenate([np.zeros((1, features.shape[1])), np.cumsum(features, axis=0)])
     squares = np.concatenate([[0.0], np.cumsum(np.einsum("ij,ij->i", features, features))])
@@ -81,9 +81,9 @@ def _contrasts(features: np.ndarray, window: int) -> np.ndarray:
 
 
 def drawn_centers(rows: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """At most `count` distinct rows, drawn at random; two at least where there are two."""
+    """Draw at most `count` distinct rows, but at least two if there are two."""
     drawn = rows[rng.permutation(len(rows))]
-    for some in (drawn[: 4 * count], drawn):  # sorting all of a long series takes long, and is seldom needed
+    for some in (drawn[: 4 * count], drawn):  # sorting all rows of a long series takes long and is rarely needed
         # In the order drawn, not sorted: a series upside down has the same centres, upside down.
         first = np.sort(np.unique(some, axis=0, return_index=True)[1])
         if len(first) > 1:
@@ -92,9 +92,9 @@ def drawn_centers(rows: np.ndarray, count: int, rng: np.random.Generator) -> np.
 
 
 def along_series(scores: np.ndarray, length: int, subsequence: int, window: int) -> np.ndarray:
-    """The scores at the first steps of what would be new, NaN where a window would leave the series.
+    """Return the scores by the first step after a possible change, NaN where a window would leave the series.
 
-    The subsequences that straddle a change belong to neither side; the middle of these is where it is.
+    Subsequences that contain steps before and after a change belong to neither side; the change is at the middle of these.
     """
     out = np.full(length, np.nan)
     start = window + subsequence // 2
@@ -105,7 +105,7 @@ def along_series(scores: np.ndarray, length: int, subsequence: int, window: int)
 def score_curve(
     values: np.ndarray, subsequence: int, window: int, centers: int, memory_limit: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, SlidingLSDD]:
-    """The curve of a series with no constant column, in standard deviations, and the LSDD that gave it."""
+    """Compute the score curve of a series without constant columns, in standard deviations; return it with the LSDD."""
     rows = subsequences((values - values.mean(axis=0)) / values.std(axis=0), subsequence)
     sliding = SlidingLSDD.at(drawn_centers(rows, centers, rng), memory_limit)
     return along_series(sliding.scores(rows, window), len(values), subsequence, window), sliding

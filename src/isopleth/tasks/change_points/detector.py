@@ -19,7 +19,6 @@ from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.tasks.change_points.curve import along_series, score_curve
 from isopleth.tasks.change_points.kinds import kind_of_location, kind_of_shape
 from isopleth.tasks.change_points.legs import SHORTEST_SHAPES, Candidate, Scanned, cycle_of, merged, scans
-from isopleth.tasks.change_points.missing import filled_gaps
 from isopleth.tasks.segmentation.costs import Noise, SegmentCosts, fitted_noise
 from isopleth.tasks.segmentation.description_length import (
     MOST_LAGS,
@@ -30,28 +29,29 @@ from isopleth.tasks.segmentation.description_length import (
     logs_of_growth,
     unbroken,
 )
-from isopleth.tasks.segmentation.dynamic import Pricing
-from isopleth.tasks.segmentation.preparation import repeats_exactly, without_absurd_values
+from isopleth.tasks.segmentation.dynamic import SegmentationSearch
+from isopleth.tasks.segmentation.preparation import filled_gaps, repeats_exactly, without_absurd_values
 from isopleth.tasks.segmentation.segments import Segmentation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Those of the paper, for series that are long enough for them.
+# Lengths k and r of the paper. Short series have windows of a sixth of their length, and subsequences of a fifth of a window.
 _SUBSEQUENCE, _WINDOW = 5, 50
 _LEAST_WINDOW = 3
 _WINDOWS = 6
 _ROWS_A_STEP = 5
 # Share of the false alarm rate that goes to changes of level and slope.
 _LOCATION = 1.0 / 3.0
-# Frequency with which series without a change save so many nats, over the bound for codes. In simulated random walks of 60 and
-# 200 steps and autoregressions (.9 at 200 steps, .97 at 500) it was below a third of the bound, up to the error of 200 series.
+# Share of the bound exp(-saved nats) that is used as a p-value for all changes of location together. In simulated random walks of
+# 60 and 200 steps and autoregressions (0.9 at 200 steps, 0.97 at 500) the frequency was below a third of the bound, up to the
+# error of 200 series.
 _OF_BOUND = 1.0 / 3.0
-# Series without a change that are drawn for the surcharge.
+# Series without a change that are simulated for the surcharge.
 RUNS = 199
-# Draws beyond a quantile, so that it does not depend on one of them.
+# Fewest draws beyond a quantile, so that it does not depend on a single one.
 _LEAST_EXCEEDING = 4
-# Steps of a made-up series: a price of 2 log n a change falls faster than longer series find more by chance.
+# Most steps of a simulated series. In longer series the cost of a change, 2 log n, grows faster than the best chance saving.
 _LONGEST = 2000
 
 
@@ -62,10 +62,9 @@ class ChangePoints:
     Parameters
     ----------
     places : ndarray of shape (m,), int
-        First steps of what is new, ascending; the first step of the series is number 0.
+        First steps after the changes, ascending; the first step of the series is number 0.
     kinds : ndarray of shape (m,), str
-        What changed: "level", "slope", "scatter", "frequency", "relation" (between columns), or "shape" for what is none of
-        these.
+        Kinds of the changes: "level", "slope", "scatter", "frequency", "relation" (between columns), or "shape" for any other.
     scores : ndarray of shape (T,)
         The score curve; NaN at the ends, where a window would leave the series.
     series : ndarray of shape (T, d)
@@ -91,12 +90,10 @@ class ChangePoints:
         return f"ChangePoints({found or 'none'})"
 
     def table(self) -> dict[str, np.ndarray]:
-        """Columns of numbers and words, a row a change.
+        """Return a table with one row for each change, as a dict of columns.
 
-        These are ``change``, ``kind``, ``score``, ``p_value``, ``columns``, and ``before`` and ``after``, means of the
-        segments beside each change.
-
-        The means have a column a column of the series, numbered if these are several.
+        The columns are ``change``, ``kind``, ``score``, ``p_value``, ``columns``, and ``before`` and ``after``, the means of the
+        segments before and after each change. If the series has several columns, there are ``before_0``, ``before_1``, ...
         """
         bounds = np.concatenate([[0], self.places, [len(self.series)]]).astype(int)
         means = np.array([np.nanmean(self.series[a:b], axis=0) for a, b in pairwise(bounds)])
@@ -118,18 +115,18 @@ class ChangePoints:
 
 
 class ChangePointDetector(BaseEstimator):
-    r"""Change points of a time series, without a setting to choose.
+    r"""Change points of a time series, without parameters that must be chosen.
 
     Three things are computed. The **score curve** is the one of Sugiyama et al. (2013, section 4.2.2): the squared L2 distance,
     by LSDD, between the densities of r subsequences of length k before a step and r after it, with centres, length scale and
-    ridge the same for all windows. **Changes of level and slope** come from a description of the series by segments: a
-    constant or a line in each, plus autoregressive noise, as many segments as make the description shortest when every
-    coefficient is paid for at the precision that the noise allows and every change by :math:`\log T` nats and a surcharge.
+    ridge the same for all windows. **Changes of level and slope** come from the shortest description of the series by segments.
+    Each segment has a constant or a line, plus autoregressive noise. Every coefficient is stored at the precision that the noise
+    allows, and every change costs :math:`\log T` nats and a surcharge.
     **Changes of scatter, shape, frequency and relation** come from scans that compare kernel mean embeddings of subsequences,
-    and of innovations, before and after each place, over whole segments; shuffled blocks are their null.
+    and of innovations, before and after each place, over whole segments; shuffled blocks give the null distribution.
 
-    The series may be a tensor, or an array of another library: all is computed in NumPy, and fitted arrays of numbers are in
-    its library and on its device.
+    The series may be a tensor, or an array of another library. It is computed in NumPy; fitted arrays of numbers are in its
+    library and on its device.
 
     Parameters
     ----------
@@ -143,16 +140,16 @@ class ChangePointDetector(BaseEstimator):
         an approximation for correlated noise, and takes the prepared series and its model as given. All changes of level and
         slope together must also save enough against the best description without any.
     centers : int, default=100
-        How many subsequences, drawn at random, are centres.
+        Number of subsequences, drawn at random, that are centres.
     memory_limit : float, default=2**30
-        Bytes that a block of windows may take.
+        Bytes for a block of windows.
     random_state : int, RandomState or None, default=None
-        For the centres and the bootstrap.
+        Seed of the centres, the simulated series and the shuffles.
 
     Attributes
     ----------
     change_points_ : array of shape (m,), int
-        First steps of what is new.
+        First steps after the changes.
     kinds_ : ndarray of shape (m,), str
         "level", "slope", "scatter", "shape", "frequency" or "relation".
     columns_ : list of m tuples of int
@@ -165,13 +162,13 @@ class ChangePointDetector(BaseEstimator):
         The score curve, relative to the volume of the kernel; corrected for the variance of windows, so that it is around 0
         without a change. NaN where a window would leave the series.
     penalty_ : float
-        Twice the nats that a change of level or slope must save, beyond paying for its own coefficients.
+        Twice the nats that a change of level or slope must save in addition to the cost of its coefficients.
     subsequence_, window_ : int
         k and r.
     length_scale_ : float
         Length scale of the score curve, in standard deviations of the columns: the median distance between centres.
     result_ : ChangePoints
-        All of it, with a table and a picture.
+        The changes with the series and the curve; it has a table and a picture.
     n_features_in_ : int
         Columns of the series.
 
@@ -213,7 +210,7 @@ class ChangePointDetector(BaseEstimator):
         self.random_state = random_state
 
     def fit_predict(self, series: Any, y: Any = None, *, reference: Any = None) -> Array:
-        """Fit, and return the positions of changes, ``change_points_``; labels of all steps are in ``segments_``."""
+        """Fit, and return the positions of changes, ``change_points_``; ``segments_`` has the labels of all steps."""
         return self.fit(series, reference=reference).change_points_
 
     def fit(self, series: Any, y: Any = None, *, reference: Any = None) -> Self:
@@ -226,7 +223,8 @@ class ChangePointDetector(BaseEstimator):
         y : Ignored
             For pipelines.
         reference : array-like of shape (T', d), optional
-            A stretch known to have no change: the false-alarm rate is then held for noise like its.
+            Stretch that is known to have no change. The noise for the false alarm rate of levels, slopes and scatters is then
+            that of this stretch.
 
         Returns
         -------
@@ -254,12 +252,13 @@ class ChangePointDetector(BaseEstimator):
         missing = np.isnan(values)
         self._check_missing(missing)
         values = np.column_stack([filled_gaps(column, rng) for column in values.T])
-        # A column that repeats itself exactly leaves nothing that could change, as a constant one does.
+        # A column that repeats itself exactly has no noise to compare a change with, like a constant one.
         telling = np.array([not repeats_exactly(column) for column in values.T])
         if telling.any():
             largest = np.abs(values).max(axis=0)[telling]
             scaled = without_absurd_values(values[:, telling] / largest)
-            # Bridged values are as scattered as others; leaving their windows out makes means of few windows, which alarm.
+            # Filled gaps count as observed: they have the scatter of the other values, and means of the few other windows would
+            # cause false alarms.
             observed = np.ones(len(values), dtype=bool)
             self._fit_telling(scaled, observed, None if known is None else known[:, telling] / largest, rng)
         else:
@@ -304,7 +303,7 @@ class ChangePointDetector(BaseEstimator):
             )
 
     def _set_lengths(self, length: int) -> None:
-        """k and r, those of the paper as far as the series has room for them."""
+        """Set k and r; the defaults are those of the paper if the series is long enough."""
         rate = self.false_alarm_rate
         if not isinstance(rate, Real) or not 0.0 < rate < 1.0:
             raise InputError(f"false_alarm_rate = {rate!r}: expected a probability between 0 and 1, such as 0.05.")
@@ -329,7 +328,7 @@ class ChangePointDetector(BaseEstimator):
             )
 
     def _set_nothing(self, length: int) -> None:
-        """A series that is constant or repeats itself exactly: no change, and nothing that could have been one."""
+        """Set the attributes for a series that is constant or repeats itself exactly, and so has no change."""
         self.change_points_ = np.empty(0, dtype=int)
         self.kinds_ = np.empty(0, dtype="<U9")
         self.p_values_, self._changed = np.empty(0), []
@@ -339,7 +338,7 @@ class ChangePointDetector(BaseEstimator):
 
     @property
     def _reach(self) -> int:
-        """Rows that a score looks at."""
+        """Number of steps that one score depends on."""
         return 2 * self.window_ + self.subsequence_ - 1
 
     def _fit_telling(
@@ -363,7 +362,9 @@ class ChangePointDetector(BaseEstimator):
         level = logs_of_growth(values)
         cycle = cycle_of(level)
         changes = self._of_location(values, found, gains, (extra, scatter), rate)
-        if not changes and len(found.location.changes):  # scans see the innovations of the description without changes
+        if not changes and len(
+            found.location.changes
+        ):  # the scans then use the innovations of the description without changes
             found = in_stages(found.prepared, (np.inf, scatter))
         if len(values) < SHORTEST_SHAPES:
             changes = merged(changes, Scanned(self._of_scatter(found, of_scatter), 0.5 * SHORTEST_SCATTER))
@@ -374,7 +375,7 @@ class ChangePointDetector(BaseEstimator):
 
     @staticmethod
     def _null_gains_of_scatter(calm: Description, length: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw what the best change of scatter saves in series without changes; zeros where there is no scatter to compare."""
+        """Simulate the saving of the best change of scatter in series without changes; zeros if there are no scatters."""
         if calm.scatter is None:
             return np.zeros(RUNS)
         return null_gains(calm.scatter, np.ones(len(calm.precision)), length, SHORTEST_SCATTER, rng)
@@ -383,19 +384,19 @@ class ChangePointDetector(BaseEstimator):
     def _of_location(
         values: np.ndarray, found: Description, gains: np.ndarray, extra: tuple[float, float], rate: float
     ) -> list[Candidate]:
-        r"""Changes of level and slope, if together they save enough against the best description without any.
+        r"""Return the changes of level and slope if together they save enough against the best description without any.
 
-        Gains of single changes are computed under the noise that was fitted beside them; a nearly integrated process
-        that is described by segments has much less of it. Both descriptions with their own noise are codes, and a code
-        is :math:`c` nats shorter than that of the law which draws the series with a probability of at most :math:`e^{-c}`.
-        That bound is too wide for the descriptions compared here; a constant share of it is used.
+        The gains of single changes use the noise that was fitted together with the changes. For a nearly integrated process this
+        noise is much too small, so the whole descriptions are compared too, each with its own noise. Under the true distribution,
+        the probability that another code is :math:`c` nats shorter is at most :math:`e^{-c}`. For the descriptions compared here
+        this bound is too large, and a constant share of it is used.
         """
         if not len(found.location.changes):
             return []
         of_all = 0.0
-        if found.location.innovations.any():  # segments that reproduce the series leave no noise to compare
+        if found.location.innovations.any():  # without residuals there is no noise to compare
             whole = describe(values, (np.inf, extra[1]))
-            saved = whole.price - (found.price - len(found.location.changes) * extra[0])
+            saved = whole.cost - (found.cost - len(found.location.changes) * extra[0])
             of_all = _OF_BOUND * float(np.exp(-0.5 * max(saved, 0.0)))
         if of_all > rate:
             return []
@@ -407,7 +408,7 @@ class ChangePointDetector(BaseEstimator):
 
     @staticmethod
     def _of_scatter(found: Description, gains: np.ndarray) -> list[Candidate]:
-        """Changes of scatter that the description has, for series that are too short for the scan of shapes."""
+        """Return the changes of scatter in the description, for series too short for the scan of shapes."""
         if found.scatter is None:
             return []
         return [
@@ -423,7 +424,7 @@ class ChangePointDetector(BaseEstimator):
         found: Description,
         cycle: float | None,
     ) -> None:
-        """Set the attributes of changes: their places, what changed, in which columns, and how sure they are."""
+        """Set the attributes of the changes: places, kinds, columns and p-values."""
         changes = sorted(changes, key=lambda one: one.step)
         bounds = [0, *(one.step for one in changes), len(values)]
         named = []
@@ -445,22 +446,22 @@ class ChangePointDetector(BaseEstimator):
 def null_gains(
     found: Segmentation, precision: np.ndarray, length: int, shortest: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Draw what the best change saves in series without changes; sorted.
+    """Simulate the saving of the best change in series without changes; sorted.
 
-    The series have the noise that was found: its correlation, its innovations drawn anew with replacement, and its scatter.
+    The series have the noise that was found: its correlation, its innovations drawn with replacement, and its scatter.
 
     Parameters
     ----------
     found : Segmentation
-        Whose noise it is.
+        Segments whose noise is simulated.
     precision : array of shape (n,)
         One over the relative standard deviation of the innovations.
     length : int
-        Steps of the series that is judged, which may be longer than a reference.
+        Steps of the series that is searched for changes, which may be longer than a reference.
     shortest : int
         Least length of a segment.
     rng : Generator
-        Where the draws come from.
+        Random generator of the draws.
     """
     n = min(length, _LONGEST)
     places = np.linspace(0, len(precision) - 1, n).astype(int)
@@ -468,9 +469,9 @@ def null_gains(
 
 
 def surcharge(gains: np.ndarray, rate: float) -> float:
-    """Return what the best change saves in a share `rate` of series without changes, at least 0.
+    """Return the saving that the best change exceeds in a share `rate` of series without changes, at least 0.
 
-    Rates below a few runs are reached by the tail of a likelihood ratio, of which twice the logarithm falls like exp(-g/2).
+    For rates that only a few runs would reach, the tail is extrapolated like that of a likelihood ratio, exp(-g/2).
     """
     seen = max(rate, _LEAST_EXCEEDING / (RUNS + 1))
     place = int(np.ceil((RUNS + 1) * (1.0 - seen))) - 1
@@ -494,10 +495,12 @@ def _gain(found: Segmentation, precision: np.ndarray, shortest: int, rng: np.ran
     series = np.column_stack([noise.series(innovations / precision) for noise, innovations in made])
     if (np.ptp(series, axis=0) <= 0.0).any():
         return -float("inf")
-    # What coefficients cost depends on the range, which is that of the series with its changes.
+    # The cost of coefficients depends on the range. It has to be the range of the observed series with its changes.
     white = SegmentCosts(series, (Noise(),) * series.shape[1], found.degree, precision, found.extents)
     whole = np.array([0, n])
     left = white.residuals(whole) * precision
     fitted = tuple(fitted_noise(own, whole, min(MOST_LAGS, n // 10)) for own in left)
     least = max(shortest, MOST_LAGS + found.degree + 3)
-    return Pricing(SegmentCosts(series, fitted, found.degree, precision, found.extents), least).gain_of_one_change()
+    return SegmentationSearch(
+        SegmentCosts(series, fitted, found.degree, precision, found.extents), least
+    ).gain_of_one_change()

@@ -13,8 +13,8 @@ from isopleth.operators.threads import ONE_BLAS_THREAD
 LANDMARKS = 100
 # Parts of a block: changes are placed to a part, contrasts are computed over whole blocks.
 PARTS = 8
-# Largest length scale, over the median distance of landmarks, which itself blurs windows of different shape. The other scales
-# are this over the root of 2 and over 2, so that one exponential gives all three.
+# Largest length scale, relative to the median distance of landmarks, at which windows of different shape look alike. The other
+# two scales are this divided by the root of 2 and by 2, so that one exponential gives all three.
 WIDEST = 0.5
 _SCALES = 3
 # Added to the standard deviation of a window, in standard deviations of its column, so that windows without a signal do not
@@ -87,7 +87,7 @@ def period_of(values: np.ndarray) -> tuple[float, float, float]:
     Returns
     -------
     period : float
-        In steps.
+        Period in steps.
     height : float
         Autocorrelation at the period.
     sureness : float
@@ -139,19 +139,19 @@ def embedded(
     Parameters
     ----------
     values : array of shape (T, d)
-        In standard deviations of the columns, without missing values.
+        The series in standard deviations of its columns, without missing values.
     lags : list of int
         Lengths of windows.
     blocks : Blocks
-        Over which is averaged.
+        Blocks over whose parts the windows are averaged.
     rng : Generator
-        For the landmarks.
+        Random generator for the landmarks.
     normal : bool
         Whether windows are put in standard units, so that only their shape counts.
     observed : array of shape (T,), optional
         Steps without a missing value; windows with others are left out.
     memory_limit : float
-        Bytes that the functions of a stretch of windows may take.
+        Bytes for the kernel functions of a stretch of windows.
 
     Returns
     -------
@@ -171,9 +171,9 @@ def embedded(
 
 
 def moments(values: np.ndarray, blocks: Blocks) -> np.ndarray:
-    """Average roots of absolute values and of products of columns over the parts of blocks, twice as heavy as a lag.
+    """Average roots of absolute values and of products of columns over the parts of blocks, with twice the weight of a lag.
 
-    An embedding spreads a change of scatter or correlation over many of its components; these carry it in one.
+    A change of scatter or correlation is spread over many components of an embedding, but appears in one of these.
     """
     rows = [np.sqrt(np.abs(values))]
     if values.shape[1] <= _MOST_PAIRED:
@@ -212,7 +212,7 @@ def _of_lag(
     observed: np.ndarray,
     memory_limit: float,
 ) -> Iterator[np.ndarray]:
-    """Means of the functions of windows of one lag, by length scale."""
+    """Yield means of the functions of windows of one lag, for each length scale."""
     count = len(values) - lag + 1
     seen = np.convolve(~observed, np.ones(lag))[lag - 1 : lag - 1 + count] < 0.5
     usable = np.flatnonzero(seen)
@@ -249,7 +249,7 @@ class _Functions:
     scale: float
 
     def until(self, edges: np.ndarray, memory_limit: float) -> np.ndarray:
-        """Sums over the windows before each edge, of shape (edges, scales, landmarks); edges may cut a window in two."""
+        """Compute sums over the windows before each edge, of shape (edges, scales, landmarks); edges need not be whole steps."""
         count, size = len(self.seen), len(self.landmarks)
         step = int(np.clip(memory_limit / (64.0 * (size + self.landmarks.shape[1])), 256, 16384))
         out = np.empty((len(edges), _SCALES, size))
@@ -277,7 +277,7 @@ class _Functions:
         squares += np.einsum("ij,ij->i", self.landmarks, self.landmarks)
         functions = np.exp(np.maximum(squares, 0.0) * (-0.5 / self.scale**2))
         functions[~self.seen[start:stop]] = 0.0
-        # A window that overlaps a landmark resembles it because they share values: it is left out.
+        # Windows that overlap a landmark are left out, because they share values with it.
         for column in np.flatnonzero((self.places > start - self.lag) & (self.places < stop + self.lag)):
             low, high = self.places[column] - self.lag + 1 - start, self.places[column] + self.lag - start
             functions[max(low, 0) : max(high, 0), column] = 0.0
@@ -285,7 +285,7 @@ class _Functions:
 
 
 def _weights(edges: np.ndarray, seen: np.ndarray, places: np.ndarray, lag: int) -> np.ndarray:
-    """Number of windows in each part that count for each landmark, of shape (parts, landmarks)."""
+    """Count the windows in each part that are compared with each landmark, of shape (parts, landmarks)."""
     sums = np.concatenate([[0.0], np.cumsum(seen)])
 
     def until(position: np.ndarray) -> np.ndarray:
@@ -299,7 +299,7 @@ def _weights(edges: np.ndarray, seen: np.ndarray, places: np.ndarray, lag: int) 
 def _filled(means: np.ndarray, enough: np.ndarray, parts: int) -> np.ndarray:
     """Replace means of too few windows by those of the same part of near blocks, mirrored at the ends of the gap.
 
-    Mirrored means differ from each other as much as others do; means on a line between the ends would look calm.
+    Mirrored means differ from each other as much as others do; interpolated ones would differ too little.
     """
     out = means.copy()
     for column in np.flatnonzero(~enough.all(axis=0)):

@@ -1,4 +1,4 @@
-"""Differences between the segments beside a change, and their columns."""
+"""Kind of a change and its columns, from the differences between the segments before and after it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BLOCK = 10.0
 _LEAST, _MOST = 4, 30
 # Standard errors from which a difference counts.
 _SURE = 4.0
-# A column takes part from this many standard errors, and from this share of the largest number of them.
+# A column counts as changed from this many standard errors, and from this share of the largest number of them.
 _COLUMN, _SHARE = 3.0, 0.5
 # Least difference of log standard deviations, log rates of crossings or log periods, and correlations; smaller ones are named
 # changes of shape.
@@ -102,7 +102,7 @@ def _columns(scores: np.ndarray) -> tuple[int, ...]:
 
 
 def _line(side: np.ndarray, at: int) -> tuple[np.ndarray, np.ndarray]:
-    """Value at step `at` and slope of the least-squares line, and their standard errors, each of shape (2, d)."""
+    """Return value at step `at` and slope of the least-squares line, and their standard errors, each of shape (2, d)."""
     design = np.column_stack([np.ones(len(side)), np.arange(len(side)) - at])
     fit = np.linalg.lstsq(design, side, rcond=None)[0]
     left = side - design @ fit
@@ -121,13 +121,13 @@ def _scatter(block: np.ndarray) -> np.ndarray:
 
 
 def _crossings(block: np.ndarray) -> np.ndarray:
-    """Log rate at which each column crosses its mean."""
+    """Return the log rate at which each column crosses its mean."""
     above = block > block.mean(axis=0)
     return np.asarray(np.log((0.5 + np.sum(above[1:] != above[:-1], axis=0)) / len(block)))
 
 
 def _relation(block: np.ndarray) -> np.ndarray:
-    """Correlations of all pairs of columns."""
+    """Return the correlations of all pairs of columns."""
     rest = block - block.mean(axis=0)
     rest = rest / np.maximum(np.sqrt(np.sum(rest**2, axis=0)), 1e-300)
     products = rest.T @ rest

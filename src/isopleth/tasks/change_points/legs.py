@@ -1,4 +1,4 @@
-"""Two scans of a series: the shape of its windows, and the law of what its levels and its past leave unexplained."""
+"""Two scans of a series: the shape of its windows, and the distribution of the innovations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHAPE_LAGS = (10, 20)
 _LEAST_LAG = 3
 # Least height of the autocorrelation at a period, as it is and in its standard errors for independent values; and least height
 # in standard errors that are estimated from the products of values one period apart.
-_RECURS, _ERRORS, _SURE = 0.1, 4.0, 4.0
+_PERIODIC, _ERRORS, _SURE = 0.1, 4.0, 4.0
 # Least share by which blocks two apart differ more than neighbours where blocks are joined, see ContrastScan. Cycles resemble the
 # cycle before them, and joined cycles would be few.
 _ALIKE, _ALIKE_CYCLES = 0.1, 0.5
@@ -39,16 +39,16 @@ SHORTEST_SHAPES = _LEAST * SHAPE_LAGS[0]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A change that a leg of the detector found.
+    """A change that one part of the detector found.
 
     Parameters
     ----------
     step : int
-        First step of what is new.
+        First step after the change.
     p_value : float
         The least false alarm rate of the detector at which it would be found.
     kind : {"location", "scatter", "shape"}
-        What was compared: levels and slopes, the scatter of innovations, or mean embeddings.
+        Quantity that was compared: levels and slopes, the scatter of innovations, or mean embeddings.
     """
 
     step: int
@@ -58,17 +58,17 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Scanned:
-    """Changes that a scan found, and the steps of its blocks."""
+    """Changes that a scan found, and the length of its blocks in steps."""
 
     changes: list[Candidate]
     block: float
 
 
 def cycle_of(values: np.ndarray) -> float | None:
-    """Return the period with which a series recurs, None where its autocorrelation has no peak that noise has not."""
+    """Return the period of a series, or None if its autocorrelation has no peak higher than noise would give."""
     spread = np.maximum(values.std(axis=0), 1e-300)
     length, height, sureness = period_of((values - values.mean(axis=0)) / spread)
-    return length if height >= max(_RECURS, _ERRORS / np.sqrt(len(values))) and sureness >= _SURE else None
+    return length if height >= max(_PERIODIC, _ERRORS / np.sqrt(len(values))) and sureness >= _SURE else None
 
 
 def merged(changes: list[Candidate], scanned: Scanned) -> list[Candidate]:
@@ -86,28 +86,28 @@ def scans(
     observed: np.ndarray,
     memory_limit: float,
 ) -> list[Scanned]:
-    """Scan the shapes of windows and the law of innovations.
+    """Scan the shapes of windows and the distribution of innovations.
 
-    Where the series recurs, both are averaged over blocks of one period and scanned together. Elsewhere innovations are
-    scanned over blocks of five steps, in which a change is placed better, and each of the two has half of the rate; series that
-    have too few blocks for a scan go without it.
+    If the series has a period, both are averaged over blocks of one period and scanned together. Otherwise innovations are
+    scanned over blocks of five steps, which place a change more precisely, and each scan has half of the rate. A scan for
+    which the series has too few blocks is left out.
 
     Parameters
     ----------
     values : array of shape (T, d)
         The series, with gaps filled.
     innovations : array of shape (T, d)
-        What levels, slopes and the past leave unexplained.
+        Prediction errors of the series, given its levels, slopes and past.
     cycle : float or None
         The period.
     rate : float
         False alarm rate of both together.
     rng : Generator
-        For landmarks and shuffles.
+        Random generator for landmarks and shuffles.
     observed : array of shape (T,)
         Steps without a missing value.
     memory_limit : float
-        Bytes that the functions of a stretch of windows may take.
+        Bytes for the kernel functions of a stretch of windows.
     """
     spread = np.maximum(values.std(axis=0), 1e-300)
     normal = (values - values.mean(axis=0)) / spread
@@ -139,7 +139,7 @@ def scans(
 def _scanned(
     parts: np.ndarray, blocks: Blocks, rate: float, factor: float, rng: np.random.Generator, alike: float = _ALIKE
 ) -> Scanned:
-    """Changes of one scan; p-values are those of the detector, which gives only a share of its rate to the scan."""
+    """Return the changes of one scan, with p-values of the whole detector, of whose rate the scan has a share."""
     factor *= _OF_DETECTOR
     scan = ContrastScan(parts, blocks, rng, alike)
     changes = [Candidate(one.step, min(1.0, factor * one.p_value), "shape") for one in scan.changes(rate)]

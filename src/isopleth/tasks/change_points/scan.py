@@ -1,4 +1,4 @@
-"""Scan of block means for changes: a whitened contrast, its null by shuffled chunks, and a recursion over segments."""
+"""Scan of block means for changes: a whitened contrast, its null distribution by shuffled chunks, and recursion over segments."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ import numpy as np
 
 from isopleth.tasks.change_points.embedding import Blocks, over_blocks
 
-# Shuffles, and blocks that stay together in them: neighbouring blocks are alike in a series without a change, too.
+# Number of shuffles, and of neighbouring blocks that they keep together, because these are correlated without a change too.
 RUNS = 199
 CHUNK = 4
+# Most principal components, and blocks needed for each.
 _MOST_COMPONENTS = 10
 _BLOCKS_A_COMPONENT = 4
-# Ridge of the whitening, over the mean eigenvalue.
+# Ridge of the whitening, relative to the mean eigenvalue.
 _RIDGE = 0.1
-# Least length of a segment: share of the series, and blocks. Segments of fewer blocks than the last number are not scanned.
+# Least length of a segment, as a share of the series and in blocks; and fewest blocks of a segment that is scanned.
 _LEAST_SHARE = 0.04
 _LEAST_BLOCKS = 4
 _FEWEST = 8
-# Shuffles beyond a value from which their share is the p-value; below, the tail is fitted.
+# If fewer shuffles than this reach a value, the p-value comes from a fitted tail instead of their share.
 _LEAST_EXCEEDING = 1
+# Passes over the changes that move each to its best place between its neighbours.
 _SWEEPS = 2
-# Quantile of the differences between blocks that is compared, and its error times the root of the number of blocks.
+# Quantile of the differences between blocks that is compared, and its relative error times the root of the number of blocks.
 _TYPICAL, _ERRORS = 0.75, 1.5
-# Blocks are not joined to fewer than this; the scan is then given up where differences are this many times as large.
+# Fewest blocks after joining. If joining would leave fewer, there is no scan if blocks two apart differ this many times as much.
 _FEWEST_WIDE, _MOST_ALIKE = 16, 2.0
 _EULER = 0.5772156649
 
@@ -36,9 +38,9 @@ class Found:
     Parameters
     ----------
     step : int
-        First step of what is new.
+        First step after the change.
     p_value : float
-        Probability of such a contrast somewhere in the segment without a change.
+        Probability that a segment without a change has such a contrast somewhere.
     """
 
     step: int
@@ -48,9 +50,9 @@ class Found:
 class ContrastScan:
     """Contrasts between the means of blocks before and after a place, over whole segments.
 
-    In a segment the first principal components are whitened by the covariance of the differences between neighbouring
-    blocks, to which a change adds next to nothing. The statistic is the largest squared distance of means, in units of its
-    variance if blocks were independent. Its null is the law over shuffles of chunks of blocks, each whitened anew.
+    In each segment the first principal components are whitened by the covariance of the differences between neighbouring
+    blocks, which a change hardly affects. The statistic is the largest squared distance of means, relative to its variance for
+    independent blocks. Its null distribution comes from shuffles of chunks of blocks, which are whitened in the same way.
 
     Parameters
     ----------
@@ -59,9 +61,9 @@ class ContrastScan:
     blocks : Blocks
         The blocks.
     rng : Generator
-        For the shuffles.
+        Random generator of the shuffles.
     alike : float
-        Blocks are joined where those two apart differ by more than this share more than neighbours do.
+        Blocks are joined if those two apart differ by at least this share more than neighbours do.
     """
 
     def __init__(self, parts: np.ndarray, blocks: Blocks, rng: np.random.Generator, alike: float = 0.1) -> None:
@@ -72,14 +74,14 @@ class ContrastScan:
 
     @property
     def block(self) -> float:
-        """Steps of the blocks that are compared."""
+        """Length in steps of the blocks that are compared."""
         return self._blocks.length
 
     def _widen(self, alike: float) -> None:
-        """Join blocks in pairs until neighbours differ as much as blocks two apart; give up where too few are left.
+        """Join blocks in pairs until neighbours differ as much as blocks two apart; remove all blocks if too few are left.
 
-        Where neighbouring blocks are more alike than others, the differences between neighbours understate the scatter of
-        means. Upper quartiles are compared: a few changes hardly move them, and a stretch that stands still does not either.
+        If neighbouring blocks are more similar than others, the differences between neighbours understate the scatter of means.
+        Upper quartiles are compared, because a few changes, or a stretch without movement, hardly affect them.
         """
         while len(self._means) >= _FEWEST:
             near, far = (
@@ -96,7 +98,7 @@ class ContrastScan:
             self._means = over_blocks(self._parts, size)
 
     def changes(self, rate: float) -> list[Found]:
-        """Find changes, the whole series first and then the segments between them, each at false alarm rate `rate`."""
+        """Find changes, first in the whole series and then in the segments between them, each at false alarm rate `rate`."""
         found: dict[int, float] = {}
         waiting = [(0, len(self._means))] if len(self._means) >= _FEWEST_WIDE else []
         while waiting:
@@ -112,9 +114,9 @@ class ContrastScan:
         return self._placed(found)
 
     def _abrupt(self, places: list[int]) -> set[int]:
-        """Places between whose neighbours a step explains more than a line; the others are parts of a gradual drift.
+        """Return the places where a step explains more than a line between the neighbours; the others are parts of a drift.
 
-        The place where a line is ahead the farthest is left out first, which joins the segments on both of its sides.
+        The place where the line is best relative to the step is removed first, which joins the segments on both sides.
         """
         kept = [0, *places, len(self._means)]
         while len(kept) > 2:
@@ -126,7 +128,7 @@ class ContrastScan:
         return set(kept[1:-1])
 
     def _line_ahead(self, start: int, place: int, end: int) -> float:
-        """By how much a line through the whitened components of a segment explains more than a step at a place."""
+        """Return how much more a line explains of the whitened components of a segment than a step at a place."""
         rows = _components(self._means[start:end])[0]
         if not rows.any():
             return 0.0
@@ -138,7 +140,7 @@ class ContrastScan:
         return float(np.sum((time @ rest) ** 2)) / float(time @ time) - step
 
     def _tested(self, start: int, end: int) -> tuple[int, float]:
-        """Place of the largest contrast in a segment, and its p-value."""
+        """Return the place of the largest contrast in a segment, and its p-value."""
         rows = _components(self._means[start:end])[0]
         if not rows.any():
             return 0, 1.0
@@ -148,13 +150,13 @@ class ContrastScan:
         return int(place[0]), _p_value(float(largest[0]), null)
 
     def _shuffled(self, n: int) -> np.ndarray:
-        """An order of n blocks: closed to a ring, cut at random into chunks, these in random order."""
+        """Draw an order of n blocks: a ring of blocks is cut into chunks at a random offset, and the chunks are permuted."""
         ring = (np.arange(n) + self._rng.integers(n)) % n
         chunks = [ring[start : start + CHUNK] for start in range(0, n, CHUNK)]
         return np.concatenate([chunks[i] for i in self._rng.permutation(len(chunks))])
 
     def _placed(self, found: dict[int, float]) -> list[Found]:
-        """Place each change again between its neighbours, at first to a block and in the end to a part of one."""
+        """Move each change to its best place between its neighbours, first to a block and finally to a part of a block."""
         places = np.array([0, *sorted(found), len(self._means)])
         values = [found[place] for place in sorted(found)]
         for _ in range(_SWEEPS):
@@ -169,7 +171,7 @@ class ContrastScan:
     def _refined(self, start: int, place: int, end: int) -> int:
         """Place a change to a part of a block, by the contrast along the direction in which the segments differ.
 
-        Means over a whole block that is moved by one part at a time do not see where in a period they are.
+        Moving means over whole blocks are compared, one part apart. They do not depend on the phase of a period.
         """
         size = self._blocks.parts
         rows, axes = _components(self._means[start:end])
@@ -182,7 +184,7 @@ class ContrastScan:
         moving = moving - 0.5 * (
             moving[: (place - start - 1) * size + 1].mean() + moving[(place - start) * size :].mean()
         )
-        # The mean over the block that begins at a part belongs to the middle of it.
+        # The mean over a block that begins at a part stands for the middle of the block.
         near = np.arange((place - start - 2) * size, (place - start + 2) * size + 1)
         near = near[(near >= size) & (near <= len(line) - size)]
         lost = np.concatenate([[0.0], np.cumsum(moving)])[np.clip(near - size // 2, 0, len(moving))]
@@ -191,7 +193,7 @@ class ContrastScan:
 
 
 def _components(means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Leading principal components of blocks, and their axes."""
+    """Return the leading principal components of blocks, and their axes."""
     n = len(means)
     rest = means - means.mean(axis=0)
     count = max(2, min(_MOST_COMPONENTS, n // _BLOCKS_A_COMPONENT))
@@ -201,7 +203,7 @@ def _components(means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _whitening(rows: np.ndarray) -> np.ndarray:
-    """Matrices W, of shape (runs, c, c), with W C W' = 1 for C half the covariance of neighbours' differences plus a ridge."""
+    """Return W of shape (runs, c, c) with W C W' = 1, C half the covariance of neighbours' differences plus a ridge."""
     steps = np.diff(rows, axis=1)
     covariance = np.swapaxes(steps, 1, 2) @ steps / (2.0 * steps.shape[1])
     size = covariance.shape[1]
@@ -215,7 +217,7 @@ def _whitened(rows: np.ndarray) -> np.ndarray:
 
 
 def _scanned(rows: np.ndarray, least: int) -> tuple[np.ndarray, np.ndarray]:
-    """Places and values of the largest contrasts, at least `least` blocks from either end."""
+    """Return the places and values of the largest contrasts, at least `least` blocks from either end."""
     n = rows.shape[1]
     rest = rows - rows.mean(axis=1, keepdims=True)
     sums = np.cumsum(rest, axis=1)[:, least - 1 : n - least]
@@ -225,7 +227,7 @@ def _scanned(rows: np.ndarray, least: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _p_value(largest: float, null: np.ndarray) -> float:
-    """The share of shuffles that reach a value; where these are few, the tail of Gumbel's law of their logarithms."""
+    """Return the share of shuffles that reach a value; if none does, the tail of a Gumbel distribution of their logarithms."""
     exceeding = int(np.sum(null >= largest))
     share = (1 + exceeding) / (1 + len(null))
     if exceeding >= _LEAST_EXCEEDING:

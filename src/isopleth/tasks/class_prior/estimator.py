@@ -15,12 +15,13 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from isopleth.backend import to_numpy
-from isopleth.entry import column_names, enter, on_host, varying_columns
-from isopleth.errors import DataWarning, InputError
+from isopleth.entry import column_names, enter, on_host
+from isopleth.errors import DataWarning, InputError, listed
 from isopleth.frame import Frame
 from isopleth.length_scales import deviations
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import ONE_BLAS_THREAD
+from isopleth.row_encoding import RowEncoding
 from isopleth.tasks.class_prior.scores import Features, Fits, FoldSums, drawn_evenly, stratified_folds
 from isopleth.tasks.class_prior.shares import (
     Shares,
@@ -73,6 +74,10 @@ class ClassPriorEstimator(BaseEstimator):
         are then classified better by more than a standard error.
     centers : int, default=500
         Largest number of labelled rows that are centres of kernels, drawn at random and evenly from the classes.
+    categorical : None, name, or sequence of names or numbers of columns, optional
+        Columns of numbers that are categories.
+    compare_missing : bool, default=True
+        Whether missing cells tell classes apart. If not, they are drawn from the known cells of their columns.
     memory_limit : float, default=2**30
         Bytes that matrices and blocks of rows may take together, without the scores of ten fits for every unlabelled row.
     random_state : int, RandomState or None
@@ -94,7 +99,8 @@ class ClassPriorEstimator(BaseEstimator):
     Warns
     -----
     DataWarning
-        For constant columns, and for unlabelled rows that are not a mixture of the classes.
+        For constant columns, for unlabelled rows that are not a mixture of the classes, and for words and gaps that no labelled
+        row has.
 
     See Also
     --------
@@ -131,6 +137,8 @@ class ClassPriorEstimator(BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [None, Interval(Real, 0, None, closed="neither")],
         "centers": [Interval(Integral, 1, None, closed="left")],
+        "categorical": [None, str, "array-like"],
+        "compare_missing": ["boolean"],
         "memory_limit": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state"],
     }
@@ -139,17 +147,22 @@ class ClassPriorEstimator(BaseEstimator):
         self,
         alpha: float | None = None,
         centers: int = 500,
+        categorical: Any = None,
+        compare_missing: bool = True,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         random_state: Any = None,
     ) -> None:
         self.alpha = alpha
         self.centers = centers
+        self.categorical = categorical
+        self.compare_missing = compare_missing
         self.memory_limit = memory_limit
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
+        tags.input_tags.allow_nan = tags.input_tags.categorical = True
         return tags
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -158,7 +171,7 @@ class ClassPriorEstimator(BaseEstimator):
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            Labelled rows, converted to float64.
+            Labelled rows, converted to float64. Frames may hold words, truth values, times and missing cells.
         y : array-like of shape (n_samples,)
             Class of each row: numbers, strings, booleans or dates; at least two classes of at least two rows.
 
@@ -173,16 +186,19 @@ class ClassPriorEstimator(BaseEstimator):
         """
         self._validate_params()
         self.__dict__.pop("_held_out", None)  # a fit that fails leaves no mixture of two models
-        table = enter(self, X, reset=True, min_samples=2)
-        rows = table.rows
+        table = enter(self, X, reset=True, min_samples=2, missing=True)
+        # A cell that no labelled row lacks says nothing of the class.
+        self._encoding = RowEncoding.of_table(self, table, compared=self.compare_missing, far=False)
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        self._filling = np.random.default_rng([seed, 1]).integers(2**31, size=2)
+        rows = self._encoding(self._encoding.filled(table.rows, int(self._filling[0])))
         self.classes_, labels, counts = checked_labels(y, len(rows))
         check_class_count(len(counts), self.memory_limit)
-        keep = varying_columns(self, rows)
+        keep = self._encoding.varying(self, rows)
         balance = (1.0 / counts)[labels]
         centred = Frame.centred(rows, keep)
-        self._frame = centred.scaled(self._column_scale(centred.centre(rows), balance, keep))
+        self._frame = centred.scaled(self._column_scale(centred.centre(rows), balance, keep, table.rows))
         z = self._frame.enter(rows)
-        seed = int(check_random_state(self.random_state).randint(2**31))
         self.centers_ = np.unique(rows[drawn_evenly(labels, self.centers, seed)], axis=0)
         with ONE_BLAS_THREAD:  # the systems of the folds are small
             features = Features.of(self._frame.enter(self.centers_), self.memory_limit)
@@ -205,14 +221,25 @@ class ClassPriorEstimator(BaseEstimator):
                         losses, scores = fewer, found
         self._held_out, self._typical = self._squash(scores[:, :-1]), scores[:, -1]
         self._rows, self._labels = rows, labels
+        self._with_gaps = table.missing.any(axis=0)
         return table.finish(self)
 
-    def _column_scale(self, rows: np.ndarray, balance: np.ndarray, keep: np.ndarray) -> np.ndarray:
+    def _column_scale(self, rows: np.ndarray, balance: np.ndarray, keep: np.ndarray, given: np.ndarray) -> np.ndarray:
+        encoding = self._encoding
         with np.errstate(over="ignore", invalid="ignore"):
             scale = deviations(rows, balance)
         bad = ~(np.isfinite(scale) & (scale > 0.0))
+        if not encoding.is_plain:
+            known = encoding.spreads(given, lambda column: column.std(axis=0))[keep]
+            # The kernel divides distances by the number of coordinates; several coordinates of a column count as one column.
+            scale = known * (encoding.kept_columns(keep) / len(scale))
+            # Two unlike words differ in two coordinates.
+            scale = np.where(encoding.of_words[keep], 2.0 * scale, scale)
+            bad = ~(np.isfinite(scale) & (scale > 0.0))
         if bad.any():
-            name = column_names(self)[np.flatnonzero(keep)[np.argmax(bad)]]
+            place = int(np.flatnonzero(keep)[np.argmax(bad)])
+            name = next(n for n, block in zip(encoding.names, encoding.blocks, strict=True) if place < block.stop)
+            name = column_names(self)[place] if encoding.is_plain else repr(name)
             raise InputError(f"{name} is of a size that leaves no scale; rescale it to numbers nearer to 1.")
         return scale
 
@@ -246,7 +273,9 @@ class ClassPriorEstimator(BaseEstimator):
         check_is_fitted(self, "_held_out")
         if not isinstance(level, Real) or not 0.0 < level < 1.0:
             raise InputError(f"level = {level!r}: expected a confidence between 0 and 1, such as 0.95.")
-        z = self._frame.enter(enter(self, X).rows)
+        table = enter(self, X, missing=True)
+        self._warn_of_new_gaps(table.rows)
+        z = self._frame.enter(self._encoding(self._encoding.filled(table.rows, int(self._filling[1]))))
         with ONE_BLAS_THREAD:
             scores = self._fits(z)
         found = Shares.of(self._held_out, self._labels, self._squash(scores[..., :-1]))
@@ -261,12 +290,23 @@ class ClassPriorEstimator(BaseEstimator):
         lower, upper = found.intervals(float(level)).T
         return ClassPriors(to_numpy(self.classes_), found.priors, lower, upper, found.covariance, float(level), len(z))
 
+    def _warn_of_new_gaps(self, rows: np.ndarray) -> None:
+        new = np.isnan(rows).any(axis=0) & ~self._with_gaps
+        if new.any():
+            names = [repr(cell.name) for cell in self._encoding.cells if new[cell.place]]
+            warnings.warn(
+                f"cells are missing in {listed(names)}, in which no labelled row lacks one; so they cannot tell classes apart.",
+                DataWarning,
+                stacklevel=3,
+            )
+
     def reweight(self, classifier: Any, priors: ClassPriors) -> Any:
         r"""Fit a classifier to the labelled rows with weights that give the classes other shares.
 
         A clone of `classifier` is fitted with the weight :math:`\pi_k / (n_k/n)` on each row of class k, as the paper does with
         regularised least squares; shares below 0.001 count as 0.001. Adjusting predicted probabilities instead would need a
-        calibrated classifier. The rows are an array without column names, in the order at :meth:`fit`.
+        calibrated classifier. The rows are an array without column names, in the order at :meth:`fit`. Words are columns of
+        zeros and equal numbers, one for each word, and missing numbers are medians beside an indicator.
 
         Parameters
         ----------

@@ -7,9 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from scipy.stats import kstwobign
 
 from isopleth.errors import InputError
+from isopleth.row_encoding import RowEncoding
+from isopleth.tasks.two_sample.column_changes import (
+    PLAIN,
+    ColumnSummary,
+    in_order,
+    mixed_changes,
+    p_value_of_window,
+    summaries,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -105,6 +113,11 @@ class DriftAlarms:
             window was chosen by the alarm, so this describes the alarm and is no second test. A change of dependence alone
             moves no column.
 
+            If there are words, times or missing cells, there are further entries: "level", the word whose share among known
+            cells changed most, with "level_before" and "level_after"; "time_before" and "time_after", medians of times, whose
+            spreads are in seconds; "missing_before" and "missing_after", shares of missing cells; and "description", the change
+            in words.
+
         Raises
         ------
         InputError
@@ -145,56 +158,41 @@ _LEVEL = 0.01
 
 @dataclass(frozen=True, eq=False)
 class ReferenceColumns:
-    """Distribution functions of the columns of a reference.
+    """Distributions of the columns of a reference.
 
     Parameters
     ----------
-    quantiles : array of shape (q, d)
-        Sorted values of each column, at most 1,001 of them at equal steps.
-    rows : int
-        Rows of the reference.
+    encoding : RowEncoding
+        The columns.
+    summaries : tuple of ColumnSummary
+        Distribution of each, with at most 1,001 quantiles of numbers.
     """
 
-    quantiles: np.ndarray
-    rows: int
+    encoding: RowEncoding
+    summaries: tuple[ColumnSummary, ...]
 
     @classmethod
-    def of(cls, X: np.ndarray) -> Self:
-        """Keep the quantiles of the rows of `X`."""
-        ordered = np.sort(X, axis=0)
-        steps = np.unique(np.linspace(0, len(X) - 1, min(len(X), _MOST_QUANTILES)).round().astype(int))
-        return cls(ordered[steps], len(X))
+    def of(cls, encoding: RowEncoding, rows: np.ndarray) -> Self:
+        """Summarise the columns of rows that are not encoded."""
+        return cls(encoding, tuple(summaries(encoding, rows, _MOST_QUANTILES)))
 
-    def changes(self, window: np.ndarray, names: list[str]) -> dict[str, Any]:
+    def changes(self, window: np.ndarray) -> dict[str, Any]:
         """Compare a window of rows with the reference, column by column, the largest change first.
 
         Returns
         -------
         dict
-            "column", "share" (the largest difference of the two distribution functions: at least this share of the values
-            would have to change back), "median_before", "median_after", "spread_before", "spread_after" (from the first
-            quartile to the third) and "moved" (whether the share is beyond what chance gives any of the columns in one of
-            100 windows).
+            "column" and "moved" (whether the column differs by more than chance gives any of the columns in one of 100
+            windows), and the entries of :func:`~isopleth.tasks.two_sample.column_changes.mixed_changes`; only "share", medians
+            and spreads if all columns are complete numbers.
         """
-        share = np.array([_distance(one, two) for one, two in zip(self.quantiles.T, window.T, strict=True)])
-        size = self.rows * len(window) / (self.rows + len(window))
-        moved = kstwobign.sf(np.sqrt(size) * share) * len(share) <= _LEVEL
-        before, after = (np.quantile(rows, [0.25, 0.5, 0.75], axis=0) for rows in (self.quantiles, window))
-        table = {
-            "share": share,
-            "median_before": before[1],
-            "median_after": after[1],
-            "spread_before": before[2] - before[0],
-            "spread_after": after[2] - after[0],
-            "moved": moved,
-        }
-        order = np.argsort(-share, kind="stable")
-        return {"column": [names[j] for j in order]} | {key: values[order] for key, values in table.items()}
-
-
-def _distance(one: np.ndarray, two: np.ndarray) -> float:
-    """Return the largest difference of two empirical distribution functions; `one` is sorted."""
-    two = np.sort(two)
-    places = np.concatenate([one, two])
-    shares = [np.searchsorted(each, places, side="right") / len(each) for each in (one, two)]
-    return float(np.abs(shares[0] - shares[1]).max())
+        after = summaries(self.encoding, window)
+        pairs = list(zip(self.summaries, after, strict=True))
+        compared = self.encoding.compared
+        found = np.array([p_value_of_window(one, two, compared=compared) for one, two in pairs])
+        table = mixed_changes(self.encoding, list(self.summaries), after)
+        if self.encoding.is_plain and not any(summary.missing for summary in [*self.summaries, *after]):
+            table = {key: table[key] for key in PLAIN}
+        table["moved"] = found * len(found) <= _LEVEL
+        order = np.argsort(-table["share"], kind="stable")
+        return {"column": [self.encoding.names[j] for j in order]} | in_order(table, order)

@@ -14,8 +14,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.entry import enter, plain_names, varying_columns
+from isopleth.entry import enter
 from isopleth.errors import InputError
+from isopleth.row_encoding import RowEncoding
 from isopleth.rows import row_keys
 from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns
 from isopleth.tasks.drift.calibration import spread
@@ -83,6 +84,11 @@ class AnytimeDriftMonitor(BaseEstimator):
         The bound :math:`\alpha`, over the reference and the whole stream.
     window : int, default=50
         Number of last rows from which the changes of the columns are computed at an alarm. It does not affect the alarm.
+    categorical : None, name, or sequence of names or numbers of columns, optional
+        Columns of numbers that are categories.
+    compare_missing : bool, default=True
+        Whether a different share of missing cells is a change. If not, missing cells are drawn from the known cells of their
+        columns in the reference.
     random_state : int, RandomState or None
         Seed of the rows from which scores are made, and of the order of ties.
 
@@ -128,13 +134,29 @@ class AnytimeDriftMonitor(BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "false_alarm_probability": [Interval(Real, 0, 1, closed="neither")],
         "window": [Interval(Integral, 2, None, closed="left")],
+        "categorical": [None, str, "array-like"],
+        "compare_missing": ["boolean"],
         "random_state": ["random_state"],
     }
 
-    def __init__(self, false_alarm_probability: float = 0.01, window: int = 50, random_state: Any = None) -> None:
+    def __init__(
+        self,
+        false_alarm_probability: float = 0.01,
+        window: int = 50,
+        categorical: Any = None,
+        compare_missing: bool = True,
+        random_state: Any = None,
+    ) -> None:
         self.false_alarm_probability = false_alarm_probability
         self.window = window
+        self.categorical = categorical
+        self.compare_missing = compare_missing
         self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.categorical = True
+        return tags
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit to the reference; the stream begins with the first call of `update`.
@@ -158,43 +180,77 @@ class AnytimeDriftMonitor(BaseEstimator):
         """
         self._validate_params()
         self.__dict__.pop("threshold_", None)
-        table = enter(self, X, reset=True, min_samples=2)
+        table = enter(self, X, reset=True, min_samples=2, missing=True)
         X = table.rows
         if len(X) < _FEWEST:
             raise InputError(f"the reference X has {len(X)} rows; give {_FEWEST} or more.")
-        self._keep = varying_columns(self, X)
-        seed = int(check_random_state(self.random_state).randint(2**31))
+        self._encoding = encoding = RowEncoding.of_table(self, table, compared=self.compare_missing)
+        given, seed = X, int(check_random_state(self.random_state).randint(2**31))
+        self._filling = np.random.default_rng([seed, 1]).integers(2**31, size=2)
+        X = encoding.filled(given, int(self._filling[0]))
+        coded = encoding(X)
+        self._keep = encoding.varying(self, coded)
         order = np.random.default_rng(seed).permutation(len(X))
         count = min(_MOST_OF_BINS, max(2, int(_SHARE_OF_BINS * len(X))))
-        first = X[order[:count]][:, self._keep]
-        self._unit = np.where(spread(first) > 0.0, spread(first), 1.0)
+        part = X[order[:count]]
+        first = coded[order[:count]][:, self._keep]
+        if encoding.is_plain:
+            self._unit = np.where(spread(first) > 0.0, spread(first), 1.0)
+        else:
+            self._unit = encoding.spreads(part, spread)[self._keep]
+        self._places = {
+            j: _by_frequency(part[:, cell.place]) for j, cell in enumerate(encoding.cells) if cell.kind == "categorical"
+        }
         self._centers = first[:_CENTERS]
         distances = cdist(self._centers / self._unit, self._centers / self._unit, "sqeuclidean")
         self._half_inverse = 0.5 / max(float(np.median(distances[np.triu_indices(len(distances), 1)])), 1e-300)
         levels = np.linspace(0.0, 1.0, _BINS + 1)[1:-1]
-        self._edges = np.quantile(self._scores(first, alone=True), levels, axis=0).T.copy()
+        self._edges = np.quantile(self._scores(part, alone=True), levels, axis=0).T.copy()
         bins = self._bins(X[order[count:]])
         counts = np.stack([np.bincount(column, minlength=_BINS) for column in bins.T]).astype(np.float64)
-        self._columns, self._seed = ReferenceColumns.of(X), seed
+        self._columns, self._seed = ReferenceColumns.of(encoding, given), seed
         key = int(row_keys(np.append(counts.ravel(), seed)[None])[0])
         shares = np.full((len(counts), len(_STAKES)), 1.0 / len(_STAKES))
         self.state_ = AnytimeState(0, 0, counts, np.zeros(len(counts)), shares, np.empty((0, X.shape[1])), key)
         self._key, self.threshold_ = key, -math.log(self.false_alarm_probability)
         return table.finish(self)
 
-    def _scores(self, rows: np.ndarray, *, alone: bool = False) -> np.ndarray:
-        """Return the kept columns, and the mean kernel value, of shape (n, d + 1).
+    def _scores(self, X: np.ndarray, *, alone: bool = False) -> np.ndarray:
+        """Return the scores of rows that are not encoded: the kept columns, the mean kernel value, and the number of gaps.
 
         With `alone`, a row that is a centre does not count itself: it would be more typical than any new row.
         """
+        rows = self._encoding(X)[:, self._keep]
         kernel = np.exp(-self._half_inverse * cdist(rows / self._unit, self._centers / self._unit, "sqeuclidean"))
         typical = kernel.sum(axis=1)
         if alone:
             typical[: len(self._centers)] -= 1.0
-        return np.column_stack([rows, typical])
+        if self._encoding.is_plain:
+            return np.column_stack([rows, typical])
+        return np.column_stack([*self._columns_of(X), typical])
+
+    def _columns_of(self, X: np.ndarray) -> list[np.ndarray]:
+        """Return a score for each kept column: numbers, and words by their place in the order of frequency."""
+        encoding, out = self._encoding, []
+        coded = encoding(X)
+        for j, (cell, block) in enumerate(zip(encoding.cells, encoding.blocks, strict=True)):
+            if not self._keep[block].any():
+                continue
+            if cell.kind != "categorical":
+                out.append(coded[:, block.start])
+                continue
+            places = self._places[j]
+            missing = np.isnan(X[:, cell.place])
+            codes = np.where(missing, 0, X[:, cell.place]).astype(np.intp)
+            # Words that are not known come after all others, and missing ones last.
+            found = np.where(codes < len(places), places[np.minimum(codes, len(places) - 1)], len(places))
+            out.append(np.where(missing, len(places) + 1.0, found))
+        if encoding.compared and any(cell.gap for cell in encoding.cells):
+            out.append(np.isnan(X).sum(axis=1).astype(np.float64))
+        return out
 
     def _bins(self, X: np.ndarray) -> np.ndarray:
-        scores = self._scores(X[:, self._keep])
+        scores = self._scores(X)
         pairs = zip(self._edges, scores.T, strict=True)
         return np.stack([np.searchsorted(edges, column) for edges, column in pairs], axis=1)
 
@@ -217,7 +273,7 @@ class AnytimeDriftMonitor(BaseEstimator):
             If rows cannot be used; then none of them is processed. Also if `state_` was assigned from another monitor.
         """
         check_is_fitted(self, "threshold_")
-        X = enter(self, X).rows
+        X = enter(self, X, missing=True).rows
         state = self.state_
         if not isinstance(state, AnytimeState) or state.key != self._key:
             raise InputError("state_ is not of this monitor with this reference; assign one that it has had since fit.")
@@ -229,7 +285,7 @@ class AnytimeDriftMonitor(BaseEstimator):
             state, statistic = self._take_in(state, rows)
             statistics.append(statistic)
             if state.alarms > had:
-                columns = (self._columns.changes(state.recent, plain_names(self)),)
+                columns = (self._columns.changes(state.recent),)
         self.state_ = state
         return DriftAlarms(first, np.concatenate(statistics), self.threshold_, int(self.window), columns)
 
@@ -237,7 +293,8 @@ class AnytimeDriftMonitor(BaseEstimator):
         out = np.full(len(X), np.nan)
         if state.alarms:
             return replace(state, rows=state.rows + len(X)), out
-        bins, counts = self._bins(X), state.counts.copy()
+        filled = self._encoding.filled(X, int(self._filling[1]), state.rows)
+        bins, counts = self._bins(filled), state.counts.copy()
         capital, shares = state.log_capital.copy(), state.shares.copy()
         scores, total = np.arange(len(counts)), float(counts[0].sum())
         for i, places in enumerate(bins):
@@ -260,3 +317,12 @@ class AnytimeDriftMonitor(BaseEstimator):
                 return AnytimeState(state.rows + len(X), 1, counts, capital, shares, recent, state.key), out
         recent = np.vstack([state.recent, X])[-int(self.window) :]
         return AnytimeState(state.rows + len(X), 0, counts, capital, shares, recent, state.key), out
+
+
+def _by_frequency(codes: np.ndarray) -> np.ndarray:
+    """Return the place of each category in the order of its frequency, the most frequent one first."""
+    known = codes[~np.isnan(codes)].astype(np.intp)
+    counts = np.bincount(known, minlength=1)
+    out = np.empty(len(counts))
+    out[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
+    return out

@@ -45,20 +45,30 @@ class Reference:
     values : array of shape (n, r)
         Values of the features at its rows in the leading directions, mean 0.
     rest : array of shape (s,)
-        Variances in the other directions.
+        Variances in the other directions; those of groups divided by their rows if there are groups.
+    groups : array of shape (n,), optional
+        Number of the group of each row, from 0 on; the rows are sorted by it.
     """
 
     values: np.ndarray
     rest: np.ndarray
+    groups: np.ndarray | None = None
 
     @classmethod
-    def of(cls, values: np.ndarray) -> Reference:
+    def of(cls, values: np.ndarray, groups: np.ndarray | None = None) -> Reference:
         """Keep the leading of all directions, which are sorted by falling variance."""
+        if groups is not None:
+            order = np.argsort(groups, kind="stable")
+            values, groups = values[order], np.unique(groups[order], return_inverse=True)[1].ravel()
         variances = np.mean(values**2, axis=0)
         total = float(variances.sum())
         enough = int(np.searchsorted(np.cumsum(variances), SHARE * total)) + 1
         kept = max(1, min(enough, DIRECTIONS, len(variances)))
-        return cls(values[:, :kept].astype(np.float32), variances[kept:])
+        rest = variances[kept:]
+        if groups is not None:
+            sums = np.add.reduceat(values[:, kept:], np.flatnonzero(np.diff(groups, prepend=-1)), axis=0)
+            rest = np.maximum(rest, (sums**2).sum(axis=0) / len(values))
+        return cls(values[:, :kept].astype(np.float32), rest, groups)
 
     def drawn_again(self, count: int, level: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Draw `count` references from this one, and return their means and the ratios of their thresholds to the own one.
@@ -66,14 +76,14 @@ class Reference:
         The threshold of a reference is a quantile of a quadratic form in a normal vector whose covariance is estimated from
         its rows. The quantile is approximated from three traces of that covariance.
         """
-        n, width = self.values.shape
+        width = self.values.shape[1]
         turned = min(width, TURNED)
         i, j = np.triu_indices(turned)
         products = np.hstack([self.values[:, i] * self.values[:, j], self.values[:, turned:] ** 2])
         means, moments = np.empty((count, width), dtype=np.float32), np.empty((count, len(products[0])))
         for start in range(0, count, _TOGETHER):
             part = slice(start, min(start + _TOGETHER, count))
-            share = rng.multinomial(n, np.full(n, 1.0 / n), size=part.stop - start).astype(np.float32) / n
+            share = self._shares_drawn(part.stop - start, rng)
             means[part], moments[part] = share @ self.values, share @ products
         covariance = np.empty((count, turned, turned))
         covariance[:, i, j] = covariance[:, j, i] = moments[:, : len(i)] - means[:, i] * means[:, j]
@@ -82,6 +92,48 @@ class Reference:
         here = np.cov(self.values[:, :turned].astype(np.float64), rowvar=False, bias=True).reshape(1, turned, turned)
         scale = _quantile(covariance, others, level) / _quantile(here, own[None], level)
         return means, np.maximum(scale, LEAST)
+
+    def _shares_drawn(self, count: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw `count` references from this one, row by row or group by group, as shares of their rows."""
+        if self.groups is None:
+            n = len(self.values)
+            return rng.multinomial(n, np.full(n, 1.0 / n), size=count).astype(np.float32) / n
+        k = int(self.groups[-1]) + 1
+        share = rng.multinomial(k, np.full(k, 1.0 / k), size=count)[:, self.groups]
+        return np.asarray(share / share.sum(axis=1, keepdims=True), dtype=np.float32)
+
+
+class _Rows:
+    """Rows of simulated streams: independent rows, or whole groups whose rows keep their order."""
+
+    def __init__(self, reference: Reference, streams: int) -> None:
+        self._n, self._groups = len(reference.values), reference.groups
+        if self._groups is not None:
+            self._starts = np.flatnonzero(np.diff(self._groups, prepend=-1))
+            self._ends = np.append(self._starts[1:], self._n)
+            self._next, self._stop = np.zeros((2, streams), dtype=np.intp)
+
+    def draw(self, count: int, streams: int, rng: np.random.Generator) -> np.ndarray:
+        """Return the next `count` rows of each stream, of shape (count, streams)."""
+        if self._groups is None:
+            return rng.integers(self._n, size=(count, streams))
+        if not self._stop.any():  # a stream begins anywhere in a group
+            chosen = self._groups[rng.integers(self._n, size=streams)]
+            self._stop = self._ends[chosen]
+            self._next = rng.integers(self._starts[chosen], self._stop)
+        out = np.empty((count, streams), dtype=np.intp)
+        for line in out:
+            line[:] = self._next
+            self._next = self._next + 1
+            over = np.flatnonzero(self._next >= self._stop)
+            chosen = rng.integers(len(self._starts), size=len(over))
+            self._next[over], self._stop[over] = self._starts[chosen], self._ends[chosen]
+        return out
+
+    def keep(self, kept: np.ndarray) -> None:
+        """Drop the other streams."""
+        if self._groups is not None:
+            self._next, self._stop = self._next[kept], self._stop[kept]
 
 
 def _quantile(covariance: np.ndarray, others: np.ndarray, level: float) -> np.ndarray:
@@ -104,6 +156,7 @@ class _Walks:
         self._names = first + np.arange(len(means))
         self._rest = float(reference.rest.sum()) * (1.0 / window + 1.0 / len(reference.values))
         self._suffix: np.ndarray | None = None
+        self._rows = _Rows(reference, len(means))
         self.peaks = np.full(len(means), -np.inf)
         self.records: list[np.ndarray] = []
         self.rows = 0
@@ -113,8 +166,7 @@ class _Walks:
 
     def advance(self, rng: np.random.Generator) -> None:
         """Simulate one more block, and record statistics that are larger than all before them."""
-        drawn = rng.integers(len(self._pool), size=(self._window, len(self)))
-        values = self._pool[drawn]
+        values = self._pool[self._rows.draw(self._window, len(self), rng)]
         means = np.add.accumulate(values, axis=0)
         if self._suffix is None:
             means = means[-1:]
@@ -139,11 +191,14 @@ class _Walks:
         kept = self.peaks <= threshold
         self._names, self.peaks = self._names[kept], self.peaks[kept]
         self._means, self._scale = self._means[kept], self._scale[kept]
+        self._rows.keep(kept)
         if self._suffix is not None:
             self._suffix = self._suffix[:, kept]
 
 
-def calibrate(values: np.ndarray, window: int, run_length: float, rng: np.random.Generator) -> tuple[float, np.ndarray]:
+def calibrate(
+    values: np.ndarray, window: int, run_length: float, rng: np.random.Generator, groups: np.ndarray | None = None
+) -> tuple[float, np.ndarray]:
     """Return the threshold and its simulated run lengths.
 
     The rows of the reference serve as the distribution. Each simulated monitor draws a reference of the same size, scales the
@@ -160,6 +215,8 @@ def calibrate(values: np.ndarray, window: int, run_length: float, rng: np.random
         Mean run length in rows, including those of the first window.
     rng : numpy.random.Generator
         Generator of the simulations.
+    groups : array of shape (n,), optional
+        Group of each row of the reference. References and streams then consist of whole groups.
 
     Returns
     -------
@@ -169,7 +226,7 @@ def calibrate(values: np.ndarray, window: int, run_length: float, rng: np.random
         Simulated run lengths, truncated at 50 times the requested mean.
     """
     size = float(np.mean(values**2, axis=0).sum())
-    reference = Reference.of(values / np.sqrt(size))  # within single precision for any ridge
+    reference = Reference.of(values / np.sqrt(size), groups)  # within single precision for any ridge
     count = int(np.clip(SIMULATED_ROWS / run_length, FEWEST, MOST))
     # The statistic exceeds the threshold for a few rows at a time, once in a run length.
     means, scale = reference.drawn_again(count, min(0.1, 3.0 / run_length), rng)
@@ -261,8 +318,10 @@ class DriftFeatures:
     @classmethod
     def of(
         cls, X: np.ndarray, frame: Frame, centers: int, alpha: float, rng: np.random.Generator, **limits: Any
-    ) -> tuple[Self, np.ndarray]:
-        """Return the map with rows of `X` as centres, and its values at the other rows, of shape (n, r), with mean 0.
+    ) -> tuple[Self, np.ndarray, np.ndarray]:
+        """Return the map with rows of `X` as centres, and its values at the other rows, of shape (n, r), with their places.
+
+        The values have mean 0.
 
         A centre is nearer to itself than any new row is, so centres are left out of the mean. At most a quarter of the rows
         are centres: functions as wide as the reference need few.
@@ -275,14 +334,15 @@ class DriftFeatures:
         spectrum.check(alpha)
         kept = spectrum.values > LOST * spectrum.values[-1]
         root = spectrum.vectors[:, kept] * np.sqrt(spectrum.dual_weights(alpha)[kept])
-        psi = system.matrix(z[np.sort(order[count:])])
+        others = np.sort(order[count:])
+        psi = system.matrix(z[others])
         values = psi @ root
         values -= values.mean(axis=0)
         # The directions in which the reference varies most come first.
         inner = interruptible(2.0 * values.size * values.shape[1], np.matmul, values.T, values)
         turn = interruptible(9.0 * len(inner) ** 3, np.linalg.eigh, inner)[1][:, ::-1]
         projection = root @ turn
-        return cls(frame, system.centers, projection, psi.mean(axis=0) @ projection), values @ turn
+        return cls(frame, system.centers, projection, psi.mean(axis=0) @ projection), values @ turn, others
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Return the values at rows of shape (n, n_features), of shape (n, r)."""

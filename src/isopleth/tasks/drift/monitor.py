@@ -15,11 +15,13 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import to_numpy
-from isopleth.entry import enter, plain_names, varying_columns
+from isopleth.cells import in_memory, with_columns
+from isopleth.entry import enter, plain_names
 from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
+from isopleth.row_encoding import RowEncoding
 from isopleth.rows import row_keys
 from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns
 from isopleth.tasks.drift.calibration import DriftFeatures, calibrate, spread
@@ -29,6 +31,9 @@ _LONGEST = 1e7
 
 # Features that vary by less than this share of their size vary by rounding only.
 _ALIKE = 1e-10
+
+# Fewer groups say too little of how much groups vary.
+_FEWEST_GROUPS = 10
 
 # Rows whose kernel values are computed together, so that memory does not grow with the rows of a call.
 _AT_ONCE = 1024
@@ -63,6 +68,11 @@ class DriftMonitor(BaseEstimator):
     min_effect : float, default=0
         Differences up to this size raise alarms no more often than no difference does. The unit is a share of rows between 0
         and 1: 0.2 is the size of a change in which a fifth of the rows move far away from all others.
+    categorical : None, name, or sequence of names or numbers of columns, optional
+        Columns of numbers that are categories.
+    compare_missing : bool, default=True
+        Whether a different share of missing cells is a change; if a column of the reference has none, a row of the stream that
+        lacks it is far from all others. If not, missing cells are drawn from the known cells of their columns in the reference.
     memory_limit : float, default=2**30
         Bytes that matrices of the centres and scratch may take at fit.
     n_jobs : int or None, default=-1
@@ -80,7 +90,7 @@ class DriftMonitor(BaseEstimator):
     state_ : DriftState
         Position in the stream. It is replaced and never changed in place: keep it and assign it later to return to that row.
     length_scale_ : array of shape (n_features,)
-        The length scale of each column; NaN for constant columns, which are dropped.
+        The length scale of each column; NaN for constant columns, which are dropped, and for categories.
     n_features_in_ : int
         Number of columns at fit.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -136,6 +146,8 @@ class DriftMonitor(BaseEstimator):
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "centers": [Interval(Integral, 1, None, closed="left")],
         "min_effect": [Interval(Real, 0, 1, closed="left")],
+        "categorical": [None, str, "array-like"],
+        "compare_missing": ["boolean"],
         "memory_limit": [Interval(Real, 0, None, closed="neither")],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -149,6 +161,8 @@ class DriftMonitor(BaseEstimator):
         alpha: float = 0.1,
         centers: int = 100,
         min_effect: float = 0.0,
+        categorical: Any = None,
+        compare_missing: bool = True,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = DEFAULT_N_JOBS,
         random_state: Any = None,
@@ -159,19 +173,29 @@ class DriftMonitor(BaseEstimator):
         self.alpha = alpha
         self.centers = centers
         self.min_effect = min_effect
+        self.categorical = categorical
+        self.compare_missing = compare_missing
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.categorical = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
         """Fit to the reference and set the threshold; the stream begins with the first call of `update`.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            The reference: independent rows from before any change.
+            The reference: independent rows from before any change. Frames may hold words, truth values, times and missing cells.
         y : ignored
             Present for scikit-learn's interface.
+        groups : array-like of shape (n_samples,), optional
+            Group of each row, such as a patient or a day, if the rows of a group depend on each other. Simulated streams then
+            consist of whole groups, whose rows follow each other in their order in X, as they must in the stream.
 
         Returns
         -------
@@ -193,42 +217,49 @@ class DriftMonitor(BaseEstimator):
             raise InputError(
                 f"expected_run_length = {self.expected_run_length!r} is more than can be simulated; take at most {_LONGEST:,.0f}."
             )
-        table = enter(self, X, reset=True, min_samples=2)
+        table = enter(self, X, reset=True, min_samples=2, missing=True)
         n = len(table.rows)
         if n < self.window:
             raise InputError(
                 f"the reference X has {n} row{'s' if n > 1 else ''}, fewer than the window of {self.window}; give a "
                 "longer reference, of ten windows or more, or a shorter window."
             )
-        self._learn(table.rows)
+        self._encoding = RowEncoding.of_table(self, table, compared=self.compare_missing)
+        self._learn(table.rows, checked_groups(groups, n, int(self.window)))
         self.state_ = DriftState.empty(int(self.window), len(self._features.mean), self._key)
         return table.finish(self)
 
-    def _learn(self, X: np.ndarray) -> None:
-        keep = varying_columns(self, X)
+    def _learn(self, given: np.ndarray, groups: np.ndarray | None) -> None:
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        self._filling = np.random.default_rng([seed, 1]).integers(2**31, size=2)
+        X = self._encoding(self._encoding.filled(given, int(self._filling[0])))
+        keep = self._encoding.varying(self, X)
         frame = Frame.centred(X, keep)
-        scale = self._scales(frame.centre(X), keep)
+        scale = self._scales(frame.centre(X), keep, given)
         frame = frame.scaled(scale)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        rng = np.random.default_rng(seed)
         with ONE_BLAS_THREAD:  # the matrices are small
             limits = {"memory_limit": self.memory_limit, "n_jobs": self.n_jobs}
-            self._features, values = DriftFeatures.of(X, frame, int(self.centers), float(self.alpha), rng, **limits)
+            self._features, values, others = DriftFeatures.of(
+                X, frame, int(self.centers), float(self.alpha), rng, **limits
+            )
             if np.sqrt((values**2).mean(axis=0).sum()) <= _ALIKE * np.linalg.norm(self._features.mean):
                 raise InputError(
                     "to the kernels all rows of the reference X that are no centres look the same, so that nothing says how "
                     "much a window varies; give a reference with more rows that differ, or another length_scale."
                 )
             run_length = float(self.expected_run_length)
-            threshold, self.run_lengths_ = calibrate(values, int(self.window), run_length, rng)
+            blocks = None if groups is None else groups[others]
+            threshold, self.run_lengths_ = calibrate(values, int(self.window), run_length, rng, blocks)
         # The norm of the noise exceeds the root of the threshold once in a run length, and the norm of a difference adds to it.
         # Far away all kernels are 0, so a share of rows that moves there changes the mean by this share of its norm.
         threshold = float((np.sqrt(threshold) + self.min_effect * np.linalg.norm(self._features.mean)) ** 2)
         self._warn_of_limits(threshold, run_length)
-        self._columns = ReferenceColumns.of(X)
+        self._columns = ReferenceColumns.of(self._encoding, given)
         # The key tells whether a saved monitor was fitted to this reference, without keeping its rows.
         self._reference_key = int(row_keys(X).sum())
         self._key = int(row_keys(np.append(self._features.mean, self.window)[None])[0])
-        self.length_scale_ = frame.by_column(frame.scale)
+        self.length_scale_ = self._encoding.by_column(frame.by_column(frame.scale))
         self.threshold_ = threshold
 
     def _warn_of_limits(self, threshold: float, run_length: float) -> None:
@@ -249,17 +280,26 @@ class DriftMonitor(BaseEstimator):
                 stacklevel=4,
             )
 
-    def _scales(self, rows: np.ndarray, keep: np.ndarray) -> np.ndarray:
-        """Return the length scales of the kept columns of the centred rows."""
+    def _scales(self, rows: np.ndarray, keep: np.ndarray, given: np.ndarray) -> np.ndarray:
+        """Return the length scales of the kept coordinates of the centred rows."""
+        encoding = self._encoding
+        if encoding.is_plain:
+            default = math.sqrt(rows.shape[1]) * spread(rows) if self.length_scale is None else np.ones(rows.shape[1])
+        else:
+            default = (math.sqrt(encoding.kept_columns(keep)) * encoding.spreads(given, spread))[keep]
         if self.length_scale is None:
-            return math.sqrt(rows.shape[1]) * spread(rows)
+            return default
+        starts = np.array([block.start for block in encoding.blocks])
         try:
-            given = np.asarray(to_numpy(self.length_scale), dtype=np.float64)
-            scale = np.broadcast_to(given, (len(keep),))[keep]
+            scale = np.full(len(keep), np.nan)
+            scale[starts] = np.broadcast_to(
+                np.asarray(to_numpy(self.length_scale), dtype=np.float64), (len(encoding.blocks),)
+            )
         except (TypeError, ValueError) as error:
             raise InputError(
-                f"length_scale = {self.length_scale!r}: expected None, a number, or one for each of {len(keep)} columns."
+                f"length_scale = {self.length_scale!r}: expected None, a number, or one for each of {len(starts)} columns."
             ) from error
+        scale = np.where(encoding.scaled[keep], default, scale[keep])
         if not (np.isfinite(scale) & (scale > 0.0)).all():
             raise InputError(f"length_scale = {self.length_scale!r}: expected positive, finite numbers.")
         return scale
@@ -280,11 +320,16 @@ class DriftMonitor(BaseEstimator):
         Raises
         ------
         InputError
-            If rows cannot be used, for example because of NaN; then none of them is processed. Also if `state_` was assigned
-            from a monitor with another reference.
+            If rows cannot be used, for example because of infinity; then none of them is processed. Also if `state_` was
+            assigned from a monitor with another reference.
+
+        Warns
+        -----
+        DataWarning
+            For words that were not in the reference, with their number; they count as one more category.
         """
         check_is_fitted(self, "threshold_")
-        X = enter(self, X).rows
+        X = enter(self, X, missing=True).rows
         state = self._own_state()
         first = state.rows
         parts, windows = [], []
@@ -294,8 +339,7 @@ class DriftMonitor(BaseEstimator):
                 parts.append(statistic)
                 windows += found
         self.state_ = state
-        names = plain_names(self) if windows else []
-        columns = tuple(self._columns.changes(window, names) for window in windows)
+        columns = tuple(self._columns.changes(window) for window in windows)
         return DriftAlarms(first, np.concatenate(parts), self.threshold_, len(state.block), columns)
 
     def _own_state(self) -> DriftState:
@@ -307,7 +351,8 @@ class DriftMonitor(BaseEstimator):
 
     def _take_in(self, state: DriftState, X: np.ndarray) -> tuple[DriftState, np.ndarray, list[np.ndarray]]:
         """Return the state after the rows `X`, the statistic at each, and the windows that raised alarms."""
-        values, out, windows = self._features(X), np.full(len(X), np.nan), []
+        filled = self._encoding.filled(X, int(self._filling[1]), state.rows)
+        values, out, windows = self._features(self._encoding(filled)), np.full(len(X), np.nan), []
         done = 0
         while done < len(values):
             after, sums = advance(state, values[done : done + state.rows_left])
@@ -326,7 +371,7 @@ class DriftMonitor(BaseEstimator):
             state = after
         return state, out, windows
 
-    def update_reference(self, X: Any) -> Self:
+    def update_reference(self, X: Any, groups: Any = None) -> Self:
         """Replace the reference, for example after a change that is accepted as normal.
 
         The threshold is computed again and the window is emptied. The count of rows continues.
@@ -335,6 +380,8 @@ class DriftMonitor(BaseEstimator):
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
             The new reference, with the columns of the old one.
+        groups : array-like of shape (n_samples,), optional
+            Group of each row, as for :meth:`fit`.
 
         Returns
         -------
@@ -346,15 +393,78 @@ class DriftMonitor(BaseEstimator):
             As :meth:`fit`; the old reference is then kept.
         """
         check_is_fitted(self, "threshold_")
-        table = enter(self, X, min_samples=2)
+        X = in_memory(X)
+        table = enter(self, X, min_samples=2, missing=True)
         fresh = type(self)(**self.get_params(deep=False))
-        names = getattr(self, "feature_names_in_", None)
-        fresh.fit(table.rows)
-        state = replace(fresh.state_, rows=self.state_.rows, alarms=self.state_.alarms)
-        self.__dict__.update(vars(fresh) | {"state_": state, "_column_labels": self._column_labels})
-        if names is not None:
-            self.feature_names_in_ = names
+        state, kept = self.state_, {"_column_labels": self._column_labels}
+        if table.columns is not None:
+            fresh.fit(with_columns(X, table.columns.names), groups=groups)
+        else:
+            fresh.fit(table.rows, groups=groups)
+            if hasattr(self, "feature_names_in_"):
+                kept["feature_names_in_"] = self.feature_names_in_
+            fresh._rename(plain_names(self))
+        kept["state_"] = replace(fresh.state_, rows=state.rows, alarms=state.alarms)
+        self.__dict__.update(vars(fresh) | (kept if table.columns is None else {"state_": kept["state_"]}))
         return table.finish(self)
+
+    def name_columns(self, names: list[str]) -> None:
+        """Give names to the columns of a reference that was an array.
+
+        Parameters
+        ----------
+        names : list of str
+            One a column.
+        """
+        self.feature_names_in_ = np.array(names, dtype=object)
+        self._rename(names)
+
+    def _rename(self, names: list[str]) -> None:
+        cells = tuple(replace(cell, name=name) for cell, name in zip(self._encoding.cells, names, strict=True))
+        self._encoding = replace(self._encoding, cells=cells)
+        self._columns = replace(self._columns, encoding=self._encoding)
+
+    def has_reference(self, X: Any) -> bool:
+        """Tell whether `X` holds the rows that the monitor was fitted to.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows with the columns of the reference.
+
+        Returns
+        -------
+        bool
+        """
+        check_is_fitted(self, "threshold_")
+        rows = enter(self, X, min_samples=2, missing=True).rows
+        filled = self._encoding.filled(rows, int(self._filling[0]))
+        return self._reference_key == int(row_keys(self._encoding(filled)).sum())
+
+
+def checked_groups(groups: Any, rows: int, window: int) -> np.ndarray | None:
+    """Return the number of the group of each row of a reference.
+
+    Raises
+    ------
+    InputError
+        If there is not one group a row, or there are too few.
+    """
+    if groups is None:
+        return None
+    labels = np.asarray(to_numpy(groups))
+    if labels.shape != (rows,):
+        raise InputError(f"groups has shape {labels.shape}; expected one group a row, ({rows},).")
+    try:
+        found, numbers = np.unique(labels, return_inverse=True)
+    except TypeError as error:
+        raise InputError("groups mix words and numbers; expected names of one kind.") from error
+    if len(found) < _FEWEST_GROUPS:
+        raise InputError(
+            f"groups: {len(found)} group{'s' if len(found) > 1 else ''}; the threshold of a window of {window} rows needs "
+            f"{_FEWEST_GROUPS} or more, or no groups if rows are independent."
+        )
+    return numbers.ravel()
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,1 +1,1 @@
-"""Series cut into stretches that are alike, at the least price."""
+"""Segmentation of a series by its shortest description, for the change point detector."""

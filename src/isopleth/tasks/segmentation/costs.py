@@ -1,4 +1,4 @@
-"""Autoregressive noise, and the price of every segment of columns under it in constant time, by exact Gaussian likelihoods."""
+"""Costs of segments under autoregressive noise: exact Gaussian likelihoods, each in constant time."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from itertools import pairwise
 import numpy as np
 from scipy.signal import lfilter
 
-# Largest reflection: nearer to 1 the variance of the noise has no digits left.
+# Largest absolute reflection coefficient: closer to 1, rounding errors exceed the variance of the innovations.
 _STABLE = 0.999
 _LOG_TWO_PI = float(np.log(2.0 * np.pi))
+# Smallest variance of time in a segment, in units of its squared length; smaller ones are rounding errors of cumulative sums.
 _LEAST_SPREAD = 1e-4
-# Variance of a column, over its whole one, that is taken for rounding: constant stretches would be priceless without
-# it.
+# Variance that counts as rounding, as a share of the variance of the column. Without it, the likelihood of a constant stretch
+# would be infinite.
 _RELATIVE_FLOOR = 1e-8
 
 
 @dataclass(frozen=True)
 class Noise:
-    r"""An autoregressive process :math:`x_t = \sum_i a_i x_{t-i} + \varepsilon_t`, given by its reflection coefficients.
+    r"""Stationary autoregressive process :math:`x_t = \sum_i a_i x_{t-i} + \varepsilon_t`, given by its reflection coefficients.
 
     Parameters
     ----------
     reflections : tuple of float
-        Partial correlations, each between -1 and 1, which makes the process stationary.
+        Partial autocorrelations at lags 1, 2, ..., each between -1 and 1.
     """
 
     reflections: tuple[float, ...] = ()
@@ -36,7 +37,7 @@ class Noise:
 
     @cached_property
     def predictors(self) -> list[np.ndarray]:
-        """Filters (1, -a_1, ..., -a_i) of what the last i values leave unpredicted, for i = 0 to the order."""
+        """Filters (1, -a_1, ..., -a_i) that give the error of a prediction from the last i values, for i = 0 to the order."""
         filters = [np.ones(1)]
         for reflection in self.reflections:
             longer = np.append(filters[-1], 0.0)
@@ -45,7 +46,7 @@ class Noise:
 
     @cached_property
     def variances(self) -> np.ndarray:
-        """Variances of what i values leave unpredicted, over that of the innovations."""
+        """Variances of predictions from i = 0 to `order` values, divided by that of the innovations."""
         remaining = np.cumprod([1.0, *(1.0 - reflection**2 for reflection in self.reflections)])
         return np.asarray(remaining / remaining[-1])
 
@@ -55,7 +56,7 @@ class Noise:
         return float(np.log(self.variances[:-1]).sum())
 
     def innovations(self, residuals: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-        """Return the prediction errors within each segment, scaled to one variance."""
+        """Return the prediction errors within each segment, scaled to equal variance."""
         out = np.empty(len(residuals))
         for start, end in pairwise(bounds):
             own = residuals[start:end]
@@ -66,9 +67,9 @@ class Noise:
         return out
 
     def series(self, innovations: np.ndarray) -> np.ndarray:
-        """A stationary series with these innovations."""
+        """Return a stationary series with these innovations."""
         out = np.asarray(lfilter([1.0], self.predictors[-1], innovations))
-        if self.order:  # the first values have no past: they come from the stationary law, by exact conditioning
+        if self.order:  # the first values have no past: they follow the stationary distribution
             for i in range(min(self.order, len(out))):
                 past = self.predictors[i][1:] @ out[i - 1 :: -1][:i] if i else 0.0
                 out[i] = innovations[i] * np.sqrt(self.variances[i]) - past
@@ -80,7 +81,7 @@ class Noise:
 
 
 def fitted_noise(residuals: np.ndarray, bounds: np.ndarray, most: int) -> Noise:
-    """Burg's estimate from pairs within segments, of the order up to `most` with the smallest Bayesian criterion."""
+    """Estimate the noise by Burg's method from pairs within segments; the order, at most `most`, minimises the BIC."""
     n = len(residuals)
     position = np.arange(n) - np.repeat(bounds[:-1], np.diff(bounds))
     forward, backward = residuals.copy(), residuals.copy()
@@ -102,9 +103,9 @@ def fitted_noise(residuals: np.ndarray, bounds: np.ndarray, most: int) -> Noise:
 
 
 def rounding_variance(columns: np.ndarray) -> np.ndarray:
-    """Variance that rounding to the steps in which the values come leaves, and a floor where they come in none.
+    """Return the variance of rounding errors along the last axis.
 
-    Along the last axis.
+    It is that of rounding to the smallest difference of two values, plus a small share of the variance of the column.
     """
     steps = np.diff(np.sort(columns, axis=-1), axis=-1)
     least = steps.min(axis=-1, initial=np.inf, where=steps > 0.0)
@@ -112,28 +113,28 @@ def rounding_variance(columns: np.ndarray) -> np.ndarray:
 
 
 class SegmentCosts:
-    r"""Prices of the segments of columns under a line (or a constant) plus autoregressive noise, all columns at once.
+    r"""Costs of segments, each a constant or a line plus autoregressive noise, for all columns at once.
 
-    The generalised least squares of a segment need three (six) sums of products of the whitened column, constant and time. Beyond
-    the first `order` steps of a segment whitening is one filter for all, so that differences of cumulative sums serve; what
-    the first steps add depends on the start alone. With coefficients that are a priori uniform, the value at the middle of the
-    segment over the range R of the column and the rise along it over R as well, minus twice the logarithm of the marginal
-    likelihood is, up to what all segmentations share,
+    Generalised least squares in a segment needs three sums of products of the whitened column, constant and time, six for a
+    line. Beyond the first `order` steps of a segment, the same filter whitens all segments, so differences of cumulative sums
+    give these sums. The terms of the first steps depend only on the start of the segment. The prior of the coefficients is
+    uniform: the value at the middle of the segment over the range R of the column, and the rise along the segment over R too.
+    The cost is minus twice the log marginal likelihood; without terms that all segmentations share, it is
 
     .. math:: \frac{\mathrm{RSS}}{\sigma^2} + \log\det\Omega + \log\det\frac{X^\top \Omega^{-1} X}{2 \pi \sigma^2} + 2 \log V .
 
     Parameters
     ----------
     values : array of shape (n, d)
-        No column constant.
+        The series; no column is constant.
     noises : tuple of Noise
-        Correlation of the noise of each column.
+        Noise of each column.
     degree : {0, 1}
-        Of the polynomial: constants or lines.
+        Constants (0) or lines (1).
     precision : array of shape (n,)
         One over the relative standard deviation of the innovations at each step.
     extents : array of shape (d,), optional
-        R of each column; its range.
+        R of each column; by default its range.
     """
 
     def __init__(
@@ -164,15 +165,15 @@ class SegmentCosts:
 
     @cached_property
     def floors(self) -> np.ndarray:
-        """Variance of each column that is rounding, of shape (d,)."""
+        """Variance of the rounding errors of each column, of shape (d,)."""
         return rounding_variance(self._terms[-1])
 
     def _pairs(self, rows: list[np.ndarray]) -> np.ndarray:
-        """Products in the order 11, 1t, 1y, tt, ty, yy."""
+        """Return products in the order 11, 1t, 1y, tt, ty, yy."""
         return np.array([rows[i] * rows[j] for i in range(len(rows)) for j in range(i, len(rows))])
 
     def _filtered(self, filters: np.ndarray, chosen: np.ndarray, first: int) -> list[np.ndarray]:
-        """The terms of the `chosen` columns, each through its row of `filters`, from step `first` on, where the past is full."""
+        """Apply to the terms of each chosen column its row of `filters`, from step `first` on, where all lags exist."""
         out = []
         for term in self._terms:
             own = term[chosen] if len(term) > 1 else term
@@ -183,7 +184,7 @@ class SegmentCosts:
         return out
 
     def _first_steps(self, precision: np.ndarray) -> np.ndarray:
-        """Return the cost of the steps without a full past, by the start of the segment."""
+        """Return the sums over the first steps of a segment, which lack some lags, by the start of the segment."""
         size = len(self._terms)
         out = np.zeros((size * (size + 1) // 2, len(self.noises), self.n + 1))
         for i in range(max(self._of_order)):
@@ -196,7 +197,7 @@ class SegmentCosts:
         return out
 
     def _later_steps(self, precision: np.ndarray) -> np.ndarray:
-        """Cumulative sums over the steps with a full past."""
+        """Return cumulative sums over the steps for which all lags exist."""
         size = len(self._terms)
         out = np.zeros((size * (size + 1) // 2, len(self.noises), self.n + 1))
         for order, chosen in self._of_order.items():
@@ -209,12 +210,12 @@ class SegmentCosts:
         return self._from_start.take(start, axis=2) + self._until_end.take(end, axis=2)
 
     def fit(self, start: np.ndarray, end: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray, np.ndarray]:
-        """Level at time 0 and slope, residual sum of squares, and log det of the normal equations, of segments.
+        """Fit segments; return level at time 0 and slope, residual sum of squares, and log det of the normal equations.
 
         Parameters
         ----------
         start, end : array of shape (m,) or (1,), int
-            Of the segments; one number serves all.
+            First steps of the segments and of those after them. One number stands for all segments.
 
         Returns
         -------
@@ -227,7 +228,7 @@ class SegmentCosts:
             return (level, np.zeros_like(level)), square - first * level, np.log(one)
         one, by_time, first, time, slope_part, square = moments
         middle = by_time / one
-        # Differences of long sums lose digits in short segments: a share of what a filtered line has at least is the floor.
+        # In short segments, differences of long sums lose digits.
         spread = np.maximum(time - by_time * middle, _LEAST_SPREAD * one * ((end - start) / self.n) ** 2)
         co_moment = slope_part - first * middle
         slope, level = co_moment / spread, first / one
@@ -235,15 +236,15 @@ class SegmentCosts:
         return (level - slope * middle, slope), rss, np.log(one) + np.log(spread)
 
     def parts(self, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Residual sums of squares, rounding counted in, and all of the price that does not depend on the variance."""
+        """Return residual sums of squares, with rounding errors added, and the part of the cost without the variance."""
         _, rss, log_information = self.fit(start, end)
         length = end - start
         volume = self._log_ranges + (self.degree * (self._log_ranges + np.log(self.n / length)))
-        price = log_information + 2.0 * volume - self.coefficients * _LOG_TWO_PI + self._log_dets
-        return np.maximum(rss, 0.0) + self.floors[:, None] * length, price
+        cost = log_information + 2.0 * volume - self.coefficients * _LOG_TWO_PI + self._log_dets
+        return np.maximum(rss, 0.0) + self.floors[:, None] * length, cost
 
     def residuals(self, bounds: np.ndarray) -> np.ndarray:
-        """The columns, of shape (d, n), less their lines between `bounds`."""
+        """Subtract the fitted lines of segments from the columns; shape (d, n)."""
         (level, slope), _, _ = self.fit(bounds[:-1], bounds[1:])
         lengths = np.diff(bounds)
         time = self._terms[1] if self.degree else 0.0

@@ -1,55 +1,59 @@
-"""The whole description of a series: its level and slope, then its scatter, with what may be taken off beforehand."""
+"""Description of a series by segments of level and slope, then of scatter, or by an autoregression with heavy-tailed shocks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import gammaln
 
+from isopleth.tasks.segmentation.costs import rounding_variance
 from isopleth.tasks.segmentation.preparation import grows_in_proportion, season, without_wild_values
 from isopleth.tasks.segmentation.segments import Segmentation, segment
-from isopleth.tasks.segmentation.shocks import price_of_shocks, tail_gain
 
-# Steps in which a scatter can be told from another.
+# Least length of a segment of equal scatter.
 SHORTEST_SCATTER = 8
+# Largest order of the autoregressive noise.
 MOST_LAGS = 2
-# A scatter no smaller than this part of the largest: a stretch that stands still must not decide about all others.
+# Largest ratio of two scatters; otherwise a stretch without movement would have all the weight.
 _MOST_EVEN = 100.0
+# Range of the roots of innovations below which they count as equal.
 _ALIKE = 1e-9
+# Fewest steps for which a season, and shocks instead of changes, are considered.
 _LEAST_FOR_SEASON = 16
 _LEAST_FOR_SHOCKS = 30
 
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """A series told by segments.
+    """Description of a series by segments.
 
     Parameters
     ----------
     location : Segmentation
-        Of levels and slopes.
+        Segments of equal level or slope.
     scatter : Segmentation or None
-        Of the roots of the absolute innovations; None where these are all alike.
+        Segments of equal scatter, from the roots of the absolute innovations; None if these are all equal.
     precision : array of shape (n,)
-        One over the relative standard deviation of the innovations that the location was segmented with.
+        One over the relative standard deviation of the innovations that the search for `location` used.
     prepared : array of shape (n, d)
-        What was segmented.
-    price : float
-        Of location and scatter.
+        The series after its preparation.
+    cost : float
+        Cost of location and scatter.
     shocks : bool
-        Whether shocks tell the series cheaper than changes of location.
+        Whether heavy-tailed shocks describe the series more cheaply than changes of location.
     """
 
     location: Segmentation
     scatter: Segmentation | None
     precision: np.ndarray
     prepared: np.ndarray
-    price: float
+    cost: float
     shocks: bool = False
 
     @property
     def scatter_changes(self) -> np.ndarray:
-        """First steps of another scatter."""
+        """First steps of segments whose scatter differs from the one before."""
         return np.empty(0, dtype=np.intp) if self.scatter is None else self.scatter.changes
 
     @property
@@ -59,12 +63,12 @@ class Description:
 
 
 def roots(innovations: np.ndarray) -> np.ndarray:
-    """Roots of absolute values: levels of these are scatters, and wild innovations do not dominate them."""
+    """Return roots of absolute values. Their level measures scatter, and large innovations do not dominate it."""
     return np.sqrt(np.abs(innovations))
 
 
 def _scatter(innovations: np.ndarray, surcharge: float) -> Segmentation | None:
-    """Segments of alike scatter; None where there is nothing to tell apart."""
+    """Find segments of equal scatter; None if the innovations are all equal or too few."""
     sizes = roots(innovations)
     varying = np.ptp(sizes, axis=0) > _ALIKE
     if not varying.any() or len(sizes) < 2 * SHORTEST_SCATTER:
@@ -73,7 +77,7 @@ def _scatter(innovations: np.ndarray, surcharge: float) -> Segmentation | None:
 
 
 def _precision(innovations: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, int]:
-    """One over the scatter of the segment of each step, and how many steps do not stand still."""
+    """Return one over the scatter at each step, and the number of steps in segments with movement."""
     lengths = np.diff(bounds)
     scatter = (np.add.reduceat(roots(innovations).mean(axis=1), bounds[:-1]) / lengths) ** 2
     least = scatter.max() / _MOST_EVEN
@@ -82,8 +86,10 @@ def _precision(innovations: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray,
 
 
 def in_stages(values: np.ndarray, surcharges: tuple[float, float] = (0.0, 0.0)) -> Description:
-    """Levels first, and again where their innovations turn out to change in scatter; the scatter of the differences is
-    another start, which levels that were mistaken do not mislead."""
+    """Find segments of location, then of scatter, and repeat with the weights that follow from the scatter.
+
+    The scatter of the differences is a second start, which does not depend on the first location.
+    """
     n = len(values)
     steps = np.diff(values, axis=0, prepend=values[:1])
     scatter = _scatter(steps / np.maximum(steps.std(axis=0), 1e-300), surcharges[1])
@@ -91,15 +97,15 @@ def in_stages(values: np.ndarray, surcharges: tuple[float, float] = (0.0, 0.0)) 
         return _from_precision(values, np.ones(n), n, surcharges)
     precision, moving = _precision(steps, scatter.bounds)
     aware = _from_precision(values, precision, moving, surcharges)
-    if moving < n:  # a stretch that stands still would make the whole look less noisy than the rest is
+    if moving < n:  # without weights, a stretch without movement makes the noise of the rest look too small
         return aware
-    return min(aware, _from_precision(values, np.ones(n), n, surcharges), key=lambda one: one.price)
+    return min(aware, _from_precision(values, np.ones(n), n, surcharges), key=lambda one: one.cost)
 
 
 def _from_precision(
     values: np.ndarray, precision: np.ndarray, moving: int, surcharges: tuple[float, float]
 ) -> Description:
-    """Location and scatter in turn."""
+    """Find location and scatter in turn."""
     n = len(values)
     location = segment(values, most_lags=MOST_LAGS, precision=precision, surcharge=surcharges[0], moving=moving)
     scatter = _scatter(location.innovations / precision[:, None], surcharges[1])
@@ -107,9 +113,9 @@ def _from_precision(
         precision, moving = _precision(location.innovations / precision[:, None], scatter.bounds)
         location = segment(values, most_lags=MOST_LAGS, precision=precision, surcharge=surcharges[0], moving=moving)
         scatter = _scatter(location.innovations / precision[:, None], surcharges[1])
-    # A place and a coefficient for each.
-    price = location.price + 3.0 * np.log(n) * (0 if scatter is None else len(scatter.changes))
-    return Description(location, scatter, precision, values, float(price))
+    # Each change of scatter has a place and a coefficient.
+    cost = location.cost + 3.0 * np.log(n) * (0 if scatter is None else len(scatter.changes))
+    return Description(location, scatter, precision, values, float(cost))
 
 
 def logs_of_growth(values: np.ndarray) -> np.ndarray:
@@ -118,14 +124,14 @@ def logs_of_growth(values: np.ndarray) -> np.ndarray:
 
 
 def describe(values: np.ndarray, surcharges: tuple[float, float] = (0.0, 0.0)) -> Description:
-    """The cheaper of the descriptions with and without a season; a single segment where shocks tell the series cheaper.
+    """Describe a series, with or without a season and by changes or by shocks, whichever is cheapest.
 
     Parameters
     ----------
     values : array of shape (n, d)
-        No column constant.
+        The series; no column is constant.
     surcharges : tuple of float
-        What a change of location, and one of scatter, costs on top of its description.
+        Cost of a change of location, and of scatter, in addition to its description.
     """
     n = len(values)
     taken = logs_of_growth(values)
@@ -136,7 +142,7 @@ def describe(values: np.ndarray, surcharges: tuple[float, float] = (0.0, 0.0)) -
         rest = _cleaned(taken - np.column_stack([part for part, _ in seasons]))
         if (np.ptp(rest, axis=0) > 0.0).all():
             other = in_stages(rest, surcharges)
-            if other.price + sum(period + 1 for period in periods) * np.log(n) < best.price:
+            if other.cost + sum(period + 1 for period in periods) * np.log(n) < best.cost:
                 best = other
     if not len(best.location.changes) or n < _LEAST_FOR_SHOCKS or not _shocks_are_cheaper(best):
         return best
@@ -144,7 +150,7 @@ def describe(values: np.ndarray, surcharges: tuple[float, float] = (0.0, 0.0)) -
 
 
 def unbroken(values: np.ndarray) -> Description:
-    """A series told without a change."""
+    """Describe a series without changes."""
     return describe(values, (np.inf, np.inf))
 
 
@@ -154,8 +160,65 @@ def _cleaned(values: np.ndarray) -> np.ndarray:
 
 
 def _shocks_are_cheaper(found: Description) -> bool:
-    """Whether one autoregression with heavy tails tells the series cheaper than the segments do, with tails as heavy."""
+    """Tell whether one autoregression with heavy-tailed shocks is cheaper than segments with innovations of such tails."""
     n, dim = found.prepared.shape
-    segments = found.location.price + n * dim * np.log(2.0 * np.pi)
+    segments = found.location.cost + n * dim * np.log(2.0 * np.pi)
     segments += sum(tail_gain(column) for column in found.location.innovations.T)
-    return bool(sum(price_of_shocks(column, MOST_LAGS) for column in found.prepared.T) < segments)
+    return bool(sum(cost_of_shocks(column, MOST_LAGS) for column in found.prepared.T) < segments)
+
+
+# Degrees of freedom of Student's distribution that are compared.
+FREEDOMS = (1.5, 2.0, 3.0, 5.0, 10.0)
+# Most steps of reweighted least squares, and the relative change of the variance at which they end.
+_REWEIGHTED, _CONVERGED = 15, 1e-4
+
+
+def _minus_twice_likelihood(innovations: np.ndarray, freedom: float, variance: float) -> float:
+    constant = gammaln(0.5 * (freedom + 1.0)) - gammaln(0.5 * freedom) - 0.5 * np.log(freedom * np.pi * variance)
+    tails = np.log1p(innovations**2 / (freedom * variance)).sum()
+    return float((freedom + 1.0) * tails - 2.0 * len(innovations) * constant)
+
+
+def tail_gain(innovations: np.ndarray) -> float:
+    """Return the change of cost, at most 0, if innovations of mean square 1 follow Student's distribution, not the normal one."""
+    n = len(innovations)
+    normal = n * (1.0 + np.log(2.0 * np.pi))
+    costs = [0.0]
+    for freedom in FREEDOMS:
+        variance = 1.0
+        for _ in range(_REWEIGHTED):
+            weight = (freedom + 1.0) / (freedom + innovations**2 / variance)
+            variance = max(float(np.mean(weight * innovations**2)), 1e-8)
+        costs.append(_minus_twice_likelihood(innovations, freedom, variance) + np.log(n) - normal)
+    return min(costs)
+
+
+def cost_of_shocks(column: np.ndarray, most_lags: int) -> float:
+    """Return the cost of a column as one autoregression around a constant or a line with innovations of Student's distribution.
+
+    It is fitted by reweighted least squares, given the first values, whose variance is that of the column.
+    """
+    floor = float(rounding_variance(column))
+    return min(
+        _of_order(column, degree, order, freedom, floor)
+        for degree in (0, 1)
+        for order in range(most_lags + 1)
+        for freedom in FREEDOMS
+    )
+
+
+def _of_order(column: np.ndarray, degree: int, order: int, freedom: float, floor: float) -> float:
+    n = len(column) - order
+    terms = [np.ones(n), *[np.linspace(-1.0, 1.0, n)] * degree, *(column[order - i : -i] for i in range(1, order + 1))]
+    design, values = np.column_stack(terms), column[order:]
+    weight, variance = np.ones(n), np.inf
+    for _ in range(_REWEIGHTED):
+        weighted, before = design * weight[:, None], variance
+        coefficients = np.linalg.lstsq(weighted.T @ design, weighted.T @ values, rcond=None)[0]
+        left = values - design @ coefficients
+        variance = max(float(np.mean(weight * left**2)), floor)
+        if abs(variance - before) < _CONVERGED * variance:
+            break
+        weight = (freedom + 1.0) / (freedom + left**2 / variance)
+    first = order * (np.log(2.0 * np.pi * column.var()) + 1.0)
+    return _minus_twice_likelihood(left, freedom, variance) + first + (design.shape[1] + 2) * np.log(len(column))

@@ -1,4 +1,4 @@
-"""The price of a whole segmentation under given noise, and the search for the cheapest."""
+"""Cost of a whole segmentation under given noise, and the search for the cheapest by dynamic programming."""
 
 from __future__ import annotations
 
@@ -8,37 +8,38 @@ import numpy as np
 
 from isopleth.tasks.segmentation.costs import SegmentCosts
 
-# Places for changes that are looked at at first; all are looked at when those found are refined.
+# Places that dynamic programming compares. The changes found are then moved to their best places among all.
 MOST_PLACES = 200
-# Steps of a series beyond which not everything is tried.
+# Steps of a series beyond which fewer places and starts are tried, to save time.
 LONG = 5000
-# Variances of the innovations over that without changes, for each of which the best segments are found.
+# Variances of the innovations for which segments are searched, relative to the variance without changes.
 _LEVELS = np.geomspace(1.0, 1e-3, 10)
+# Most passes over the changes when they are moved, and number of segmentations for which this is done.
 _SWEEPS, _FEW = 6, 3
-# Numbers: prices of that many segments, columns and variances stay in a cache of the processor.
+# Numbers that are computed together, so that they stay in the cache of the processor.
 _AT_ONCE = 2**16
 
 
 def _added(to: Any, terms: np.ndarray) -> Any:
-    """`terms` added to `to` in their order: sums over many columns are then those over the columns one after another."""
+    """Add `terms` one by one, so that the sum over several columns has the same bits as adding the columns in turn."""
     for term in terms:
         to = to + term
     return to
 
 
-class Pricing:
-    """The price of whole segmentations of columns under given noise, and the search for the cheapest.
+class SegmentationSearch:
+    """Search for the segmentation of least cost under given noise.
 
     Parameters
     ----------
     costs : SegmentCosts
-        Of the columns.
+        Costs of segments.
     shortest : int
         Least length of a segment.
     surcharge : float
-        What a change costs on top of its description.
+        Cost of a change in addition to its description.
     moving : int, optional
-        Steps that tell something of the variance: all but those of stretches that stand still.
+        Number of steps outside stretches without movement, which say nothing about the variance; all by default.
     """
 
     def __init__(self, costs: SegmentCosts, shortest: int, surcharge: float = 0.0, moving: int | None = None) -> None:
@@ -49,21 +50,21 @@ class Pricing:
         self._fixed = sum(noise.order for noise in costs.noises) * float(np.log(self.n))
 
     def _freedom(self, segments: int) -> int:
-        """Steps less coefficients, in each column."""
+        """Return the residual degrees of freedom of each column."""
         return self._moving - self.costs.coefficients * segments
 
     def _without_data(self, changes: int) -> float:
-        """Return the cost of a segmentation without its fit to the data."""
+        """Return the cost of the changes and of the noise, which does not depend on the data."""
         return (changes * self.per_change if changes else 0.0) + self._fixed
 
     def total(self, bounds: np.ndarray) -> float:
-        """Price of a segmentation at the variances that make it least; infinite where no freedom is left."""
+        """Return the cost of a segmentation at the best variances; infinite without residual degrees of freedom."""
         freedom = self._freedom(len(bounds) - 1)
         if freedom < 1:
             return float("inf")
-        rss, price = self.costs.parts(bounds[:-1], bounds[1:])
-        prices = freedom * (np.log(rss.sum(axis=1) / freedom) + 1.0) + price.sum(axis=1)
-        return float(_added(self._without_data(len(bounds) - 2), prices))
+        rss, cost = self.costs.parts(bounds[:-1], bounds[1:])
+        costs = freedom * (np.log(rss.sum(axis=1) / freedom) + 1.0) + cost.sum(axis=1)
+        return float(_added(self._without_data(len(bounds) - 2), costs))
 
     def gain_of_one_change(self) -> float:
         """Return the saving of the best single change; negative if there is none."""
@@ -71,28 +72,28 @@ class Pricing:
         freedom = self._freedom(2)
         if not len(place) or freedom < 1:
             return -float("inf")
-        before, price_before = self.costs.parts(np.array([0]), place)
-        after, price_after = self.costs.parts(place, np.array([self.n]))
-        prices = freedom * (np.log((before + after) / freedom) + 1.0) + price_before + price_after
-        total = _added(self._without_data(1), prices)
+        before, cost_before = self.costs.parts(np.array([0]), place)
+        after, cost_after = self.costs.parts(place, np.array([self.n]))
+        costs = freedom * (np.log((before + after) / freedom) + 1.0) + cost_before + cost_after
+        total = _added(self._without_data(1), costs)
         return self.total(np.array([0, self.n])) - float(total.min())
 
     def of_segments(self, start: np.ndarray, end: np.ndarray, variances: np.ndarray) -> np.ndarray:
-        """Prices of segments at each row of `variances` of shape (k, d)."""
-        rss, price = self.costs.parts(start, end)
+        """Return the costs of segments for each row of `variances` of shape (k, d)."""
+        rss, cost = self.costs.parts(start, end)
         logs = self.costs.coefficients * np.log(variances)
         out = np.zeros((len(variances), rss.shape[1]))
         step = max(1, _AT_ONCE // out.size)
         for first in range(0, len(rss), step):
             some = slice(first, first + step)
             terms = rss[some, None] / variances.T[some, :, None]
-            terms += price[some, None]
+            terms += cost[some, None]
             terms -= logs.T[some, :, None]
             out = _added(out, terms)
         return out
 
     def cheapest(self, places: np.ndarray, variances: np.ndarray) -> list[np.ndarray]:
-        """The cheapest segmentation with changes at some of the `places`, for each row of `variances`, by dynamic programming."""
+        """Find the cheapest segmentation with changes at some of `places` for each row of `variances`."""
         rows = np.arange(len(variances))
         best = np.full((len(variances), len(places)), np.inf)
         best[:, 0] = -self.per_change
@@ -100,14 +101,14 @@ class Pricing:
         for j in range(1, len(places)):
             last = int(np.searchsorted(places, places[j] - self.shortest, side="right"))
             if last:
-                prices = self.of_segments(places[:last], places[j : j + 1], variances)
-                total = best[:, :last] + prices + self.per_change
+                costs = self.of_segments(places[:last], places[j : j + 1], variances)
+                total = best[:, :last] + costs + self.per_change
                 before[:, j] = total.argmin(axis=1)
                 best[:, j] = total[rows, before[:, j]]
         return [places[_path(previous)] for previous in before]
 
     def refined(self, bounds: np.ndarray) -> np.ndarray:
-        """Changes moved one at a time to their best places between their neighbours, and left out where that is cheaper."""
+        """Move each change to its best place between its neighbours, and remove changes where that lowers the cost."""
         for _ in range(_SWEEPS):
             moved = self._moved(bounds)
             shorter = self._without_superfluous(moved)
@@ -120,16 +121,16 @@ class Pricing:
         out = bounds.copy()
         rss, _ = self.costs.parts(bounds[:-1], bounds[1:])
         variance = rss.sum(axis=1)[None] / max(1, self._freedom(len(bounds) - 1))
-        # Between far neighbours of a long series all places would be too many.
+        # In a long series, trying all places between distant neighbours would take too long.
         reach = self.n if self.n <= LONG else 2 * -(-self.n // MOST_PLACES)
         for j in range(1, len(out) - 1):
             low = max(out[j - 1] + self.shortest, out[j] - reach)
             high = min(out[j + 1] - self.shortest, out[j] + reach)
             place = np.arange(low, high + 1)
             before, after = out[j - 1 : j], out[j + 1 : j + 2]
-            price = self.of_segments(before, place, variance)[0] + self.of_segments(place, after, variance)[0]
-            if price.min() < price[out[j] - low]:
-                out[j] = place[price.argmin()]
+            cost = self.of_segments(before, place, variance)[0] + self.of_segments(place, after, variance)[0]
+            if cost.min() < cost[out[j] - low]:
+                out[j] = place[cost.argmin()]
         return out
 
     def _without_superfluous(self, bounds: np.ndarray) -> np.ndarray:
@@ -141,19 +142,19 @@ class Pricing:
         return bounds
 
     def totals_without_each(self, bounds: np.ndarray) -> np.ndarray:
-        """Prices of the segmentations that lack one of the changes, all at once."""
+        """Return the costs of the segmentations without one of the changes, for each of them."""
         changes = len(bounds) - 3
         freedom = self._freedom(changes + 1)
         if freedom < 1:
             return np.full(changes + 1, np.inf)
-        rss, price = self.costs.parts(bounds[:-1], bounds[1:])
-        merged_rss, merged_price = self.costs.parts(bounds[:-2], bounds[2:])
+        rss, cost = self.costs.parts(bounds[:-1], bounds[1:])
+        merged_rss, merged_cost = self.costs.parts(bounds[:-2], bounds[2:])
         left = rss.sum(axis=1)[:, None] - rss[:, :-1] - rss[:, 1:] + merged_rss
-        whole = freedom * (np.log(left / freedom) + 1.0) + price.sum(axis=1)[:, None]
-        return np.asarray(_added(self._without_data(changes), whole - price[:, :-1] - price[:, 1:] + merged_price))
+        whole = freedom * (np.log(left / freedom) + 1.0) + cost.sum(axis=1)[:, None]
+        return np.asarray(_added(self._without_data(changes), whole - cost[:, :-1] - cost[:, 1:] + merged_cost))
 
     def best(self, most_places: int) -> tuple[np.ndarray, float]:
-        """The cheapest segmentation found, and its price; a single segment where changes cost more than anything."""
+        """Return the cheapest segmentation found and its cost; one segment if `surcharge` is infinite."""
         whole = np.array([0, self.n])
         if not np.isfinite(self.per_change):
             return whole, self.total(whole)

@@ -1,18 +1,19 @@
-"""Components removed from a column before segmentation: growth in proportion, a season, single wild values."""
+"""Columns prepared for segmentation: gaps are filled, and growth, a season and single outliers are removed."""
 
 from __future__ import annotations
 
 import numpy as np
+from scipy.signal import lfilter
 
-_LONGEST_SEASON = 400
-# Of a season, seen at least: what comes back fewer times is no season yet.
-_CYCLES = 4
+_LONGEST_SEASON = 400  # steps
+_CYCLES = 4  # fewest cycles of a season
+# Robust standard deviations at which differences and values are clipped.
 _WILD_DIFFERENCES = 6.0
 _WILD_VALUES = 3.5
-_TO_SIGMA = 1.4826
-_GROWN = 1.5
+_TO_SIGMA = 1.4826  # standard deviation over the median absolute deviation, for normal values
+_GROWN = 1.5  # least ratio of the extremes of a column that may grow in proportion
 _ROUNDING = 1e-9
-# Sizes of all else: what is farther away tells no more, but takes the digits of all else.
+# Ranges of the other values at which extreme values are clipped: larger ones would leave no digits for the others.
 _ABSURD = 1e9
 
 
@@ -31,7 +32,7 @@ def repeats_exactly(column: np.ndarray) -> bool:
 
 
 def without_absurd_values(values: np.ndarray) -> np.ndarray:
-    """Columns with values that dwarf all others brought nearer, and the scale that this leaves."""
+    """Clip values that are a billion times larger than the range of the others, and rescale such columns."""
     out = []
     for column in values.T:
         calm = without_wild_values(column)
@@ -44,9 +45,9 @@ def without_absurd_values(values: np.ndarray) -> np.ndarray:
 
 
 def grows_in_proportion(column: np.ndarray) -> bool:
-    """Tell whether the logarithm makes the steps of a positive column more alike, by their Laplace likelihoods.
+    """Tell whether the steps of a positive column are more equal in size after taking logarithms.
 
-    Absolute values are what counts in it, so that a few steps that are changes weigh little.
+    The Laplace likelihoods of the steps are compared; they depend on absolute values, so a few large steps have little weight.
     """
     if column.min() <= 0.0 or column.max() < _GROWN * column.min():
         return False
@@ -62,9 +63,10 @@ def grows_in_proportion(column: np.ndarray) -> bool:
 
 
 def season(column: np.ndarray) -> tuple[np.ndarray, int]:
-    """The season that most of the variance of first or second differences comes back with, and its period; 1 for none.
+    """Return the seasonal component of a column and its period; zeros and 1 without a season.
 
-    Differences know nothing of levels, and second ones nothing of slopes; medians by phase, nothing of a few changes.
+    The period is the one that explains most of the variance of first or second differences. These do not depend on the level,
+    the second ones not on the slope either. The cycle is made of their medians by phase, which a few changes hardly affect.
     """
     found = [(*_best_period(np.diff(column, order)), order) for order in (1, 2)]
     gain, period, order = min(found)
@@ -78,7 +80,7 @@ def season(column: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def _growing(column: np.ndarray, cycles: np.ndarray) -> np.ndarray:
-    """Cycles that grow or shrink on a line, where that explains the differences better."""
+    """Return cycles whose amplitude changes linearly, if that explains the differences better."""
     n = len(column)
     growing = cycles * np.linspace(-1.0, 1.0, n)
     terms, steps = np.diff(np.column_stack([cycles, growing]), axis=0), np.diff(column)
@@ -90,7 +92,7 @@ def _growing(column: np.ndarray, cycles: np.ndarray) -> np.ndarray:
 
 
 def _best_period(steps: np.ndarray) -> tuple[float, int]:
-    """Bayesian criterion, negative where a period pays for itself, and the period."""
+    """Return the change of the BIC by the best period, at most 0, and the period, 1 for none."""
     n = len(steps)
     spread = _TO_SIGMA * np.median(np.abs(steps - np.median(steps)))
     if spread > 0.0:
@@ -107,12 +109,80 @@ def _best_period(steps: np.ndarray) -> tuple[float, int]:
 
 
 def without_wild_values(column: np.ndarray) -> np.ndarray:
-    """The column with one or two wild values in a row brought nearer to the median of five that they stand in."""
+    """Clip single outliers, or two in a row, to a distance from the median of the five values around each."""
     padded = np.pad(column, 2, mode="edge")
     middle = np.median(np.lib.stride_tricks.sliding_window_view(padded, 5), axis=1)
     off = column - middle
     moving = np.abs(off[off != 0.0])
-    if 2 * len(moving) <= len(column):  # most values stand still: there is no noise to tell wild ones by
+    if 2 * len(moving) <= len(column):  # most values equal their median: there is no scatter to compare outliers with
         return column
     most = _WILD_VALUES * _TO_SIGMA * np.median(moving)
     return np.asarray(middle + np.clip(off, -most, most))
+
+
+# Values on each side of a gap from which its level is computed.
+_NEAR = 20
+# Largest absolute autocorrelation of the values that fill a gap.
+_MOST = 0.9999
+
+
+def filled_gaps(column: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Fill the missing values of a column with draws that look neither calmer nor wilder than the others.
+
+    The level is a line from the median of the values before a gap to that of the values after it. An autoregression of order 1
+    around it is drawn given the values at both ends of the gap. So the innovations of a filled gap have the scatter of the
+    others, and a gap in a random walk is filled by a random walk.
+    """
+    missing = np.isnan(column)
+    if not missing.any() or missing.all():
+        return column
+    out = column.copy()
+    known = np.flatnonzero(~missing)
+    starts = np.flatnonzero(missing & ~np.concatenate([[False], missing[:-1]]))
+    ends = np.flatnonzero(missing & ~np.concatenate([missing[1:], [False]])) + 1
+    phi, spread = _autoregression(column)
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        place = int(np.searchsorted(known, start))
+        before, after = column[known[max(0, place - _NEAR) : place]], column[known[place : place + _NEAR]]
+        levels = [float(np.median(some)) for some in (before, after) if len(some)]
+        line = np.linspace(levels[0], levels[-1], end - start + 2)
+        left = float(before[-1]) - line[0] if len(before) else None
+        right = float(after[0]) - line[-1] if len(after) else None
+        out[start:end] = line[1:-1] + _bridge(end - start, left, right, phi, spread, rng)
+    return out
+
+
+def _autoregression(column: np.ndarray) -> tuple[float, float]:
+    """Return the lag-1 autocorrelation about the median, and the standard deviation of the innovations."""
+    pairs = ~np.isnan(column[1:]) & ~np.isnan(column[:-1])
+    center = np.nanmedian(column)
+    first, second = column[:-1][pairs] - center, column[1:][pairs] - center
+    power = float(first @ first + second @ second)
+    phi = float(np.clip(2.0 * (first @ second) / power, -_MOST, _MOST)) if power > 0.0 else 0.0
+    left = second - phi * first
+    return phi, float(np.sqrt(np.mean(left**2))) if len(left) else 0.0
+
+
+def _bridge(
+    length: int, left: float | None, right: float | None, phi: float, spread: float, rng: np.random.Generator
+) -> np.ndarray:
+    """Draw an autoregression between two values; an end that is None is free.
+
+    A path from the left end is drawn, and corrected by the conditional expectation given the error at the right end.
+    """
+    stationary = spread / np.sqrt(1.0 - phi**2)
+    start = rng.normal() * stationary if left is None else left
+    noise = np.concatenate([[start], spread * rng.normal(size=length + 1)])
+    path = np.asarray(lfilter([1.0], [1.0, -phi], noise))
+    if right is None:
+        return path[1:-1]
+    steps = np.arange(1, length + 1)
+    # Weight of the right end in the expectation of step i given both ends, by the covariances phi^|i - j|.
+    if left is None:
+        weight = phi ** (length + 1.0 - steps)
+    elif abs(phi) < 1e-12:
+        weight = np.zeros(length)
+    else:
+        squares = phi**2
+        weight = phi ** (length + 1.0 - steps) * (1.0 - squares**steps) / (1.0 - squares ** (length + 1))
+    return path[1:-1] + weight * (right - path[-1])

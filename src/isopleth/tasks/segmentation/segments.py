@@ -1,4 +1,4 @@
-"""Segments of a series: a line or a constant in each, correlated noise throughout, and as many as pay for themselves."""
+"""Segments of a series: a constant or a line in each plus autoregressive noise, at the least total cost."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from isopleth.tasks.segmentation.costs import Noise, SegmentCosts, fitted_noise
-from isopleth.tasks.segmentation.dynamic import LONG, MOST_PLACES, Pricing
+from isopleth.tasks.segmentation.dynamic import LONG, MOST_PLACES, SegmentationSearch
 
-# First correlations from which noise and segments are fitted in turn, besides that of a series without changes.
+# Lag-1 autocorrelations from which noise and segments are fitted in turn. The noise of a fit without changes is another start.
 STARTS = (0.0, 0.5, 0.9)
-# Steps of a series in which all places are looked at once more under the noise that was chosen.
+# Longest series in which the search is repeated over all places, under the chosen noise.
 _FINE = 1000
+# Most alternations of noise and segments from one start.
 _ROUNDS = 3
-# Of the variance that rounding leaves: less is no innovation but the error of arithmetic.
+# Innovations whose variance is below this share of the variance of rounding errors count as 0.
 _NOTHING = 1e-6
 
 
@@ -30,15 +31,15 @@ class Segmentation:
     degree : int
         Whether segments are constants (0) or lines (1).
     noises : tuple of Noise
-        Of each column.
+        Noise of each column.
     innovations : array of shape (n, d)
-        What the past and the segment's line leave unpredicted, over its standard deviation.
+        Prediction errors, given the line of the segment and the past, over their standard deviation.
     extents : array of shape (d,)
         Ranges of the columns over the standard deviations of their innovations.
-    price : float
-        Twice the nats that it takes to tell the series this way.
+    cost : float
+        Twice the length of the description in nats.
     gains : array of shape (m,)
-        Twice the nats that each change saves, without the surcharge.
+        Twice the nats by which each change shortens the description, without the surcharge.
     """
 
     bounds: np.ndarray
@@ -46,7 +47,7 @@ class Segmentation:
     noises: tuple[Noise, ...]
     innovations: np.ndarray
     extents: np.ndarray
-    price: float
+    cost: float
     gains: np.ndarray
 
     @property
@@ -65,34 +66,34 @@ def segment(
     surcharge: float = 0.0,
     moving: int | None = None,
 ) -> Segmentation:
-    """The cheapest description of a series by segments, over degrees and noises.
+    """Find the cheapest segments of a series over degrees and noises.
 
-    Noise and segments are fitted in turn from several starts: changes that are overlooked look like correlation, and
-    correlation that is overlooked looks like changes.
+    Noise and segments are fitted in turn from several starts, because undetected changes look like correlation, and correlation
+    that the noise lacks looks like changes.
 
     Parameters
     ----------
     values : array of shape (n, d)
-        No column constant.
+        The series; no column is constant.
     degrees : iterable of int
-        Of the lines in the segments, 0 or 1.
+        Degrees to compare: 0 for constants, 1 for lines.
     most_lags : int
         Largest order of the noise.
     shortest : int
-        Least length of a segment; what the coefficients need if that is more.
+        Least length of a segment; more if its coefficients need more steps.
     precision : array of shape (n,), optional
         One over the relative standard deviation of the innovations at each step.
     surcharge : float
-        What a change costs on top of its description.
+        Cost of a change in addition to its description.
     moving : int, optional
-        Steps that tell something of the variance, as for :class:`Pricing`.
+        As for :class:`SegmentationSearch`.
     """
     n, dim = values.shape
     weights = np.ones(n) if precision is None else precision
     scale = values.std(axis=0)
     z = (values - values.mean(axis=0)) / scale
     lags = min(most_lags, n // 10)
-    best: tuple[float, np.ndarray, Pricing] | None = None
+    best: tuple[float, np.ndarray, SegmentationSearch] | None = None
     for degree in degrees:
         least = max(shortest, lags + degree + 3)
         tried: set[tuple[Noise, ...]] = set()
@@ -103,16 +104,16 @@ def segment(
                     break
                 tried.add(rounded)
                 costs = SegmentCosts(z, noises, degree, weights)
-                pricing = Pricing(costs, least, surcharge, moving)
-                bounds, price = pricing.best(MOST_PLACES)
-                if best is None or price < best[0]:
-                    best = price, bounds, pricing
+                search = SegmentationSearch(costs, least, surcharge, moving)
+                bounds, cost = search.best(MOST_PLACES)
+                if best is None or cost < best[0]:
+                    best = cost, bounds, search
                 noises = _fitted(costs, bounds, weights, lags)
     assert best is not None
-    price, bounds, pricing = best
+    cost, bounds, search = best
     if MOST_PLACES < n <= _FINE:
-        bounds, price = min((bounds, price), pricing.best(_FINE), key=lambda found: found[1])
-    costs = pricing.costs
+        bounds, cost = min((bounds, cost), search.best(_FINE), key=lambda found: found[1])
+    costs = search.costs
     left = [
         noise.innovations(own, bounds) * weights
         for noise, own in zip(costs.noises, costs.residuals(bounds), strict=True)
@@ -121,12 +122,12 @@ def segment(
     innovations = np.column_stack(left) * np.divide(1.0, spreads, where=spreads > 0.0, out=np.zeros(dim))
     extents = np.ptp(z, axis=0) * np.divide(1.0, spreads, where=spreads > 0.0, out=np.ones(dim))
     units = 2.0 * n * np.log(scale).sum() - 2.0 * dim * np.log(weights).sum()
-    gains = pricing.totals_without_each(bounds) - pricing.total(bounds) + surcharge if len(bounds) > 2 else np.empty(0)
-    return Segmentation(bounds, costs.degree, costs.noises, innovations, extents, price + float(units), gains)
+    gains = search.totals_without_each(bounds) - search.total(bounds) + surcharge if len(bounds) > 2 else np.empty(0)
+    return Segmentation(bounds, costs.degree, costs.noises, innovations, extents, cost + float(units), gains)
 
 
 def _spread(innovations: np.ndarray, floor: float) -> float:
-    """Their standard deviation; 0 where rounding leaves nothing else."""
+    """Return the root mean square of innovations, or 0 if they are rounding errors."""
     square = float(np.mean(innovations**2))
     return float(np.sqrt(square)) if square > _NOTHING * floor else 0.0
 
@@ -141,6 +142,6 @@ def _starting_noises(z: np.ndarray, degree: int, weights: np.ndarray, lags: int)
     if not lags:
         return [white]
     unbroken = _fitted(SegmentCosts(z, white, degree, weights), np.array([0, len(z)]), weights, lags)
-    # A long series leaves no doubt about its noise that further starts could settle.
+    # A long series determines its noise well, so one start is enough.
     starts = STARTS if len(z) <= LONG else STARTS[:1]
     return [*((Noise((start,) if start else ()),) * dim for start in starts), unbroken]

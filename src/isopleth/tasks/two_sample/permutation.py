@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist, pdist
-from scipy.special import ndtri
+from scipy.special import gammaln, ndtri
 from scipy.stats import rankdata
 
 from isopleth.difference.gaussian_system import PenalizedSpectrum
@@ -27,25 +27,33 @@ _ENOUGH = 20_000
 # If a sample is this many times smaller than both together, sums are over its own rows only.
 _SPARSE = 16
 _TOLERANCE = 1e-8
+# Scores by moments decide among equal ranks with a weight of a millionth, so equal joint statistics differ by less than this.
+_TOLERANCE_OF_RANKS = 1e-12
 
 
 @dataclass(frozen=True)
 class Units:
-    """Units of permutation: single rows, or groups of `group` rows of one sample each.
+    """Units of permutation: single rows, groups of `group` rows of one sample each, or blocks of rows that belong together.
 
     Parameters
     ----------
-    rows : array of shape (sum(sizes) group,)
-        Positions of the rows in the samples, X above Y; group by group, those of the first sample first.
+    rows : array of shape (sum(lengths),)
+        Positions of the rows in the samples, X above Y; unit by unit, those of the first sample first.
     sizes : tuple of two int
         Number of units in each sample.
     group : int
-        Number of rows in a unit.
+        Number of rows in a unit; 0 for blocks.
+    lengths : array of shape (sum(sizes),), optional
+        Number of rows in each block.
+    strata : array of shape (sum(sizes),), optional
+        Units are permuted within strata; None if all are permuted.
     """
 
     rows: np.ndarray
     sizes: tuple[int, int]
     group: int
+    lengths: np.ndarray | None = None
+    strata: np.ndarray | None = None
 
     @classmethod
     def of(cls, n: int, m: int, rng: np.random.Generator) -> Self:
@@ -64,6 +72,71 @@ class Units:
             return cls(np.arange(n + m), sizes, 1)
         parts = [rng.permutation(n)[: sizes[0] * group], n + rng.permutation(m)[: sizes[1] * group]]
         return cls(np.concatenate(parts), sizes, group)
+
+    @classmethod
+    def within(cls, strata: np.ndarray, n: int, rng: np.random.Generator) -> Self:
+        """Form units within strata of rows, given for the `n` rows of the first sample and then for those of the second."""
+        m = len(strata) - n
+        group = max(1, min((n + m) // _GROUPS, min(n, m) // _LEAST_GROUPS))
+        if group == 1:
+            return cls(np.arange(n + m), (n, m), 1, strata=strata)
+        rows, names, sizes = [], [], []
+        for start, stop in ((0, n), (n, n + m)):
+            shuffled = start + rng.permutation(stop - start)
+            shuffled = shuffled[np.argsort(strata[shuffled], kind="stable")]
+            place = _places_within(strata[shuffled])
+            length = np.bincount(strata[shuffled], minlength=int(strata.max()) + 1)[strata[shuffled]]
+            kept = shuffled[place < length - length % group]
+            rows.append(kept)
+            names.append(strata[kept[::group]])
+            sizes.append(len(kept) // group)
+        return cls(np.concatenate(rows), (sizes[0], sizes[1]), group, strata=np.concatenate(names))
+
+    @classmethod
+    def of_groups(cls, first: np.ndarray, second: np.ndarray) -> Self:
+        """Form one unit of all rows of a group in one sample; groups are numbered.
+
+        The two parts of a group with rows in both samples can only take each other's place: each such group is a stratum. The
+        other groups are a stratum together.
+        """
+        samples = (first, second)
+        names = [np.unique(labels) for labels in samples]
+        rows, start = [], 0
+        for labels in samples:
+            rows.append(start + np.argsort(labels, kind="stable"))
+            start += len(labels)
+        counts = [np.unique(labels, return_counts=True)[1] for labels in samples]
+        both = np.intersect1d(names[0], names[1])
+        strata = np.concatenate([np.where(np.isin(found, both), found + 1, 0) for found in names])
+        strata = np.unique(strata, return_inverse=True)[1].ravel()
+        sizes = (len(names[0]), len(names[1]))
+        return cls(np.concatenate(rows), sizes, 0, np.concatenate(counts), strata if len(both) else None)
+
+    @property
+    def assignments(self) -> float:
+        """Number of ways to assign the units to the samples, at most 1e9."""
+        own = np.arange(sum(self.sizes)) < self.sizes[0]
+        strata = np.zeros(len(own), dtype=np.intp) if self.strata is None else self.strata
+        total, first = np.bincount(strata), np.bincount(strata, own)
+        logs = gammaln(total + 1.0) - gammaln(first + 1.0) - gammaln(total - first + 1.0)
+        return float(np.rint(np.exp(min(float(logs.sum()), np.log(1e9)))))
+
+    def means(self, values: np.ndarray) -> np.ndarray:
+        """Return means over each unit of `values` of shape (sum(lengths), k), whose rows are in the order of the units."""
+        if self.lengths is not None:
+            starts = np.concatenate([[0], np.cumsum(self.lengths)[:-1]])
+            return np.asarray(np.add.reduceat(values, starts, axis=0) / self.lengths[:, None])
+        return values if self.group == 1 else values.reshape(-1, self.group, values.shape[1]).mean(axis=1)
+
+    def over_rows(self, values: np.ndarray) -> np.ndarray:
+        """Return values of units as values of their rows."""
+        return np.repeat(values, self.group if self.lengths is None else self.lengths, axis=0)
+
+
+def _places_within(names: np.ndarray) -> np.ndarray:
+    """Return the place of each entry among the equal entries of a sorted array."""
+    starts = np.concatenate([[True], names[1:] != names[:-1]])
+    return np.arange(len(names)) - np.flatnonzero(starts)[np.cumsum(starts) - 1]
 
 
 def is_sparse(sizes: tuple[int, int]) -> bool:
@@ -88,24 +161,40 @@ class Labels:
         Units in the smaller and in the larger sample.
     weights : array of shape (m,), optional
         Number of rows in each unit; None if all units have the same number.
+    strata : array of shape (m,), optional
+        Numbers of the strata within which units are permuted, from 0 on; None if all are permuted.
     """
 
     members: Any
     counts: np.ndarray
     sizes: tuple[int, int]
     weights: np.ndarray | None = None
+    strata: np.ndarray | None = None
 
     @classmethod
-    def draw(cls, place: np.ndarray, sizes: tuple[int, int], permutations: int, rng: np.random.Generator) -> Self:
+    def draw(
+        cls,
+        place: np.ndarray,
+        sizes: tuple[int, int],
+        permutations: int,
+        rng: np.random.Generator,
+        weights: np.ndarray | None = None,
+        strata: np.ndarray | None = None,
+    ) -> Self:
         """Draw permutations of units whose distinct ones are numbered by `place`, those of the first sample first.
 
         The draws depend only on `place` and the number of units in the smaller sample, so that neither the order of the rows
-        nor the order of the samples matters.
+        nor the order of the samples matters. Units of one place have one weight and one stratum.
         """
         total, smaller = sum(sizes), min(sizes)
-        sorted_place = np.sort(place)
         own = place[: sizes[0]] if sizes[0] <= sizes[1] else place[sizes[0] :]
-        drawn = (rng.choice(total, smaller, replace=False, shuffle=False) for _ in range(permutations))
+        if strata is None:
+            sorted_place = np.sort(place)
+            drawn = (rng.choice(total, smaller, replace=False, shuffle=False) for _ in range(permutations))
+        else:
+            sorted_place = place[np.lexsort([place, strata[place]])]
+            quota = np.bincount(strata[own], minlength=int(strata.max()) + 1)
+            drawn = (_within_strata(strata[sorted_place], quota, rng) for _ in range(permutations))
         lines = chain([own], (sorted_place[chosen] for chosen in drawn))
         counts = np.bincount(place).astype(np.float64)
         shape = permutations + 1, len(counts)
@@ -118,7 +207,7 @@ class Labels:
             members = np.empty(shape)
             for member, line in zip(members, lines, strict=True):
                 member[:] = np.bincount(line, minlength=len(counts))
-        return cls(members, counts, (smaller, total - smaller))
+        return cls(members, counts, (smaller, total - smaller), weights, strata)
 
     @staticmethod
     def floats(sizes: tuple[int, int]) -> int:
@@ -133,10 +222,21 @@ class Labels:
         inside = np.asarray(self.members @ self.weights)[:, None]
         return inside, float(self.counts @ self.weights) - inside
 
+    @property
+    def rows(self) -> np.ndarray:
+        """Number of rows of both samples in the units of each kind, of shape (m,)."""
+        return self.counts if self.weights is None else self.counts * self.weights
+
     def mean(self, features: np.ndarray) -> np.ndarray:
-        """Return the mean of `features`, of shape (m, k), over the rows of both samples."""
-        share = self.counts if self.weights is None else self.counts * self.weights
-        return np.asarray(share @ features / share.sum())
+        """Return the mean of `features`, of shape (m, k), over the rows of both samples, in each stratum if there are strata.
+
+        Differences of strata are the same under all permutations; left in, they would only add noise to quadratic forms.
+        """
+        share = self.rows
+        if self.strata is None:
+            return np.asarray(share @ features / share.sum())
+        sums = csr_array((share, (self.strata, np.arange(len(share))))) @ features
+        return np.asarray(sums / np.bincount(self.strata, share)[:, None])[self.strata]
 
     def contrasts(self, features: np.ndarray) -> np.ndarray:
         """Return the mean over the smaller sample less that over the other, of shape (1 + B, k).
@@ -162,6 +262,12 @@ class Labels:
         return np.asarray(own * inside**-2.0 + (self.counts @ squares - own) * outside**-2.0)
 
 
+def _within_strata(strata: np.ndarray, quota: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draw `quota` of the entries of each stratum; `strata` is sorted."""
+    order = np.lexsort([rng.random(len(strata)), strata])
+    return order[_places_within(strata) < quota[strata]]
+
+
 def at_least(statistics: np.ndarray, bar: Any) -> np.ndarray:
     """Tell whether statistics are at least `bar`, up to rounding."""
     return np.asarray(statistics >= bar - _TOLERANCE * np.maximum(1.0, np.abs(bar)))
@@ -169,7 +275,7 @@ def at_least(statistics: np.ndarray, bar: Any) -> np.ndarray:
 
 def p_value(statistics: np.ndarray) -> float:
     """Return the share of the statistics that are no smaller than the first, the observed one; it counts itself."""
-    return float(at_least(statistics, statistics[0]).mean())
+    return float((statistics >= statistics[0] - _TOLERANCE_OF_RANKS).mean())
 
 
 def adjusted_p_values(statistics: np.ndarray) -> np.ndarray:
@@ -228,8 +334,15 @@ class ColumnUnits:
     deviation: np.ndarray
 
     @classmethod
-    def of(cls, rows: np.ndarray) -> Self:
-        """Measure columns that vary, over the rows of both samples."""
+    def of(cls, rows: np.ndarray, scaled: np.ndarray) -> Self:
+        """Measure columns that vary, over the rows of both samples; columns of the mask `scaled` have the unit 1."""
+        if scaled.any():
+            out = cls(*(np.full(len(scaled), value) for value in (0.0, 1.0, np.inf, 1.0)))
+            if not scaled.all():
+                own = cls.of(rows[:, ~scaled], scaled[~scaled])
+                out.middle[~scaled], out.spread[~scaled] = own.middle, own.spread
+                out.far[~scaled], out.deviation[~scaled] = own.far, own.deviation
+            return out
         middle = np.median(rows, axis=0)
         deviation = np.abs(rows - middle)
         # Over the rows that deviate: if most rows are equal, the median of all deviations is 0.
@@ -353,32 +466,35 @@ def tiles(units: int, group: int, width: int, memory_limit: float, n_jobs: int) 
 
 
 def unit_features(
-    found: list[Basis], rows: np.ndarray, group: int, memory_limit: float, n_jobs: int
+    found: list[Basis], rows: np.ndarray, units: Units, memory_limit: float, n_jobs: int
 ) -> list[np.ndarray]:
-    """Return means of the functions over each unit of `group` consecutive rows, of shape (units, b), one array a basis.
+    """Return means of the functions over each unit of consecutive rows, of shape (units, b), one array a basis.
 
     The distances are shared by all length scales, so this loop does not use :class:`~isopleth.operators.Operator`. One operator
     for each length scale takes 1 to 1.6 times as long (4,000 rows, 150 centres, 2 to 50 columns), and there is none for
     city-block distances.
     """
-    units, centers = len(rows) // group, found[0].centers
-    needed = 8 * (len(found) + 4) * units * len(centers)
+    centers, lengths = found[0].centers, units.lengths
+    group = units.group if lengths is None else int(lengths.max())
+    ends = group * np.arange(1 + len(rows) // group) if lengths is None else np.concatenate([[0], np.cumsum(lengths)])
+    count = len(ends) - 1
+    needed = 8 * (len(found) + 4) * count * len(centers)
     if needed > memory_limit:
         raise InputError(
-            f"{units} units at {len(centers)} centers and {len(found)} length scales need {needed / 1e9:.2g} GB, more than "
+            f"{count} units at {len(centers)} centers and {len(found)} length scales need {needed / 1e9:.2g} GB, more than "
             "memory_limit; use fewer centers or raise memory_limit."
         )
-    out = [np.empty((units, len(centers))) for _ in found]
+    out = [np.empty((count, len(centers))) for _ in found]
     metrics = {basis.metric for basis in found}
 
     def fill(part: slice) -> None:
-        some = rows[part.start * group : part.stop * group]
+        some = rows[ends[part.start] : ends[part.stop]]
+        unit = units if lengths is None else replace(units, lengths=lengths[part])
         distances = {metric: cdist(some, centers, metric) for metric in metrics}
         for basis, features in zip(found, out, strict=True):
-            values = basis.kernel(distances[basis.metric])
-            features[part] = values.reshape(-1, group, len(centers)).mean(axis=1) if group > 1 else values
+            features[part] = unit.means(basis.kernel(distances[basis.metric]))
 
-    map_threads(fill, tiles(units, group, len(centers), memory_limit, n_jobs), n_jobs)
+    map_threads(fill, tiles(count, group, len(centers), memory_limit, n_jobs), n_jobs)
     return out
 
 
@@ -392,28 +508,32 @@ def quadratic_forms(basis: Basis, features: np.ndarray, labels: Labels) -> np.nd
     return np.asarray((labels.contrasts(coordinates) ** 2 @ basis.weights.T - own).T)
 
 
-def column_contrasts(rows: np.ndarray, group: int, labels: Labels) -> np.ndarray:
+def column_contrasts(rows: np.ndarray, units: Units, labels: Labels) -> np.ndarray:
     r"""Return how much mean and spread of each column differ, for every label vector, of shape (1 + B, d).
 
     :math:`(C_1^2 - 2 r C_1 C_2 + C_2^2) / (1 - r^2)` for the contrasts of the standardised column and of its standardised
     square, r being their correlation: about chi-squared with two degrees of freedom, times a constant that all columns share.
     """
-    size, square = rows.reshape(-1, group, rows.shape[1]), (rows**2).reshape(-1, group, rows.shape[1])
-    share = (labels.counts if labels.weights is None else labels.counts * labels.weights)[:, None, None] / group
-    share = share / (share.sum() * group)
-    means = [(share * part).sum(axis=(0, 1)) for part in (size, square)]
-    first, second = size - means[0], square - means[1]
-    deviations = [np.sqrt((share * part**2).sum(axis=(0, 1))) for part in (first, second)]
+    each = labels.counts if units.lengths is not None else labels.counts / units.group
+    total = each @ units.lengths if units.lengths is not None else each.sum() * units.group
+    share = units.over_rows(each / total)[:, None]
+    square = rows**2
+    middles = [(share * part).sum(axis=0) for part in (rows, square)]
+    if labels.strata is None:
+        first, second = rows - middles[0], square - middles[1]
+    else:
+        first, second = (part - units.over_rows(labels.mean(units.means(part))) for part in (rows, square))
+    deviations = [np.sqrt((share * part**2).sum(axis=0)) for part in (first, second)]
     # The square of a column with two values symmetric about its mean is constant.
     tiny = np.finfo(np.float64).tiny
-    moved = deviations[1] > _NO_SPREAD * np.maximum(np.abs(means[1]), tiny)
+    moved = deviations[1] > _NO_SPREAD * np.maximum(np.abs(middles[1]), tiny)
     first = first / np.maximum(deviations[0], tiny)
     second = np.where(moved, second / np.where(moved, deviations[1], 1.0), 0.0)
-    r = (share * first * second).sum(axis=(0, 1))
+    r = (share * first * second).sum(axis=0)
     own = 1.0 - r**2
     moved &= own > _LEAST_OWN
-    one = labels.contrasts(first.mean(axis=1))
-    two = labels.contrasts(second.mean(axis=1))
+    one = labels.contrasts(units.means(first))
+    two = labels.contrasts(units.means(second))
     # The part of the square that is not explained by the column.
     rest = np.where(moved, (two - r * one) ** 2 / np.where(moved, own, 1.0), 0.0)
     return np.asarray(one**2 + rest)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
+from isopleth.columns import TableColumns
 from isopleth.difference.samples import TwoSamples
 from isopleth.errors import InputError
 from isopleth.operators.threads import effective_n_jobs, map_threads
+from isopleth.row_encoding import RowEncoding
+from isopleth.rows import merge_rows
 from isopleth.tasks.two_sample.permutation import (
     Basis,
     ColumnUnits,
@@ -27,6 +31,99 @@ from isopleth.tasks.two_sample.permutation import (
 )
 
 _CENTERS_OF_COLUMNS = 40
+_SPREAD_OF_WORDS = 0.3
+# Rows of each sample without which a stratum of rows with alike gaps is not divided further. Even strata of two rows, of which
+# half the information goes into their mean, tell more together than fewer ones in which more cells are blanked.
+_FEWEST_OF_STRATUM = 1
+
+
+@dataclass(frozen=True, eq=False)
+class MixedSamples:
+    """Two samples with words, times or missing cells, before and after they were encoded.
+
+    Parameters
+    ----------
+    given : tuple of two arrays
+        Rows of :class:`~isopleth.entry.Table`: numbers, then codes, NaN where a cell is missing.
+    encoding : RowEncoding
+        Made from the rows of both samples together.
+    strata : array of shape (n + n',), optional
+        Strata of rows with alike gaps, within which rows are permuted, if gaps are not compared.
+    encoded : tuple of two arrays
+        Complete rows.
+    """
+
+    given: tuple[np.ndarray, np.ndarray]
+    encoding: RowEncoding
+    strata: np.ndarray | None
+    encoded: tuple[np.ndarray, np.ndarray]
+
+    @classmethod
+    def of(
+        cls, x: np.ndarray, y: np.ndarray, names: list[str], columns: TableColumns | None, *, compared: bool
+    ) -> Self:
+        """Encode the rows of both samples; without `compared`, blank cells so that gaps are alike within strata."""
+        both = np.vstack([x, y])
+        encoding = RowEncoding.of(both, names, columns, compared=compared)
+        strata, rows = None, both
+        if not compared and np.isnan(both).any():
+            strata, missing = gap_strata(np.isnan(both), np.arange(len(both)) < len(x))
+            rows = np.where(missing, np.nan, both)
+        encoded = encoding(rows)
+        return cls((x, y), encoding, strata, (encoded[: len(x)], encoded[len(x) :]))
+
+    def filled(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return encoded rows in which missing cells that are not compared are drawn from their columns, the same for both."""
+        encoded = self.encoding(self.encoding.filled(np.vstack(self.given), seed))
+        return encoded[: len(self.given[0])], encoded[len(self.given[0]) :]
+
+
+def gap_strata(missing: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Divide rows into strata of alike gaps, each with rows of both samples.
+
+    A tree divides the rows by the columns in which cells are missing, and takes at each step the column that leaves most cells.
+    Strata of one pattern of gaps lose no cell. In the others, a column is blanked in all rows where one row lacks it. Strata
+    depend on gaps and samples only; given these, the values within a stratum can be exchanged.
+
+    Parameters
+    ----------
+    missing : array of shape (n, d), bool
+        Which cells are missing.
+    first : array of shape (n,), bool
+        Rows of the first sample.
+
+    Returns
+    -------
+    strata : array of shape (n,)
+        Number of the stratum of each row.
+    blanked : array of shape (n, d), bool
+        Cells that count as missing.
+    """
+    strata, blanked = np.zeros(len(missing), dtype=np.intp), missing.copy()
+    todo, done = [np.arange(len(missing))], 0
+    while todo:
+        rows = todo.pop()
+        parts = _divided(missing[rows], first[rows])
+        if parts is not None:
+            todo += [rows[part] for part in parts]
+            continue
+        strata[rows] = done
+        blanked[rows] = missing[rows].any(axis=0)
+        done += 1
+    return strata, blanked
+
+
+def _divided(missing: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return masks of the rows with and without a cell in the column that leaves most cells; None if no column does."""
+    best, most = None, int(len(missing) * (~missing.any(axis=0)).sum())
+    for lacks in missing.T:
+        counts = [int((side & own).sum()) for side in (lacks, ~lacks) for own in (first, ~first)]
+        if min(counts) < _FEWEST_OF_STRATUM:
+            continue
+        kept = sum(int(side.sum()) * int((~missing[side].any(axis=0)).sum()) for side in (lacks, ~lacks))
+        if kept > most:
+            best, most = lacks, kept
+    return None if best is None else (~best, best)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +144,10 @@ class TwoSampleProblem:
         Seed of the units, the permutations and the centres.
     memory_limit, n_jobs
         As for :class:`~isopleth.operators.Operator`.
+    table : MixedSamples, optional
+        The samples before they were encoded, if they have words, times or missing cells.
+    groups : tuple of two arrays, optional
+        Number of the group of each row of each sample; groups are permuted as blocks.
     """
 
     samples: TwoSamples
@@ -56,6 +157,8 @@ class TwoSampleProblem:
     seed: int
     memory_limit: float
     n_jobs: int | None
+    table: MixedSamples | None = None
+    groups: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -68,10 +171,52 @@ class TwoSampleProblem:
         rows = self.samples.rows[self.samples.place]
         return rows[: self.samples.split], rows[self.samples.split :]
 
+    @property
+    def shown(self) -> tuple[np.ndarray, np.ndarray]:
+        """The samples in their original order for pictures, one number a column.
+
+        Codes of words are spread a little, so that equal rows do not hide each other. Missing words have a code of their own,
+        and missing numbers are medians.
+        """
+        if self.table is None:
+            return self.given
+        encoding, rng = self.table.encoding, np.random.default_rng(0)
+        both = encoding.in_order(np.vstack(self.table.given))
+        for column, cell, j in zip(both.T, encoding.cells, range(both.shape[1]), strict=True):
+            missing = np.isnan(column)
+            column[missing] = len(encoding.levels(j)) + 1 if cell.kind == "categorical" else cell.center
+            if cell.kind == "categorical":
+                column += rng.uniform(-_SPREAD_OF_WORDS, _SPREAD_OF_WORDS, len(column))
+        return both[: self.sizes[0]], both[self.sizes[0] :]
+
+    @property
+    def complete(self) -> tuple[np.ndarray, np.ndarray]:
+        """The samples in their original order, complete: gaps that are not compared are filled alike in both."""
+        return self.given if self.table is None or self.table.strata is None else self.table.filled(self.seed)
+
+    @property
+    def blocks(self) -> list[slice]:
+        """Coordinates of each column of the table."""
+        if self.table is not None:
+            return self.table.encoding.blocks
+        return [slice(j, j + 1) for j in range(self.samples.rows.shape[1])]
+
+    @property
+    def scaled(self) -> np.ndarray:
+        """Mask of the coordinates whose unit is 1."""
+        if self.table is not None:
+            return self.table.encoding.scaled
+        return np.zeros(self.samples.rows.shape[1], dtype=bool)
+
     @cached_property
     def units(self) -> Units:
         """Units of permutation."""
-        return Units.of(*self.sizes, np.random.default_rng(self.seed))
+        rng = np.random.default_rng(self.seed)
+        if self.groups is not None:
+            return Units.of_groups(*self.groups)
+        if self.table is not None and self.table.strata is not None:
+            return Units.within(self.table.strata, self.sizes[0], rng)
+        return Units.of(*self.sizes, rng)
 
     @cached_property
     def varying(self) -> np.ndarray:
@@ -92,10 +237,12 @@ class TwoSampleProblem:
         keep = self.varying
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             # In lexical order: rounding depends on the order of a sum, and the order of the rows must not matter.
-            found = ColumnUnits.of(np.repeat(self.samples.rows[:, keep], np.bincount(self.samples.place), axis=0))
+            rows = np.repeat(self.samples.rows[:, keep], np.bincount(self.samples.place), axis=0)
+            found = ColumnUnits.of(rows, self.scaled[keep])
         bad = ~(np.isfinite(found.scale) & (found.scale > 1e-150) & (found.scale < 1e150))
         if bad.any():
-            name = self.names[np.flatnonzero(keep)[np.argmax(bad)]]
+            place = int(np.flatnonzero(keep)[np.argmax(bad)])
+            name = next(name for name, block in zip(self.names, self.blocks, strict=True) if place < block.stop)
             raise InputError(f"{name} is of a size that leaves no length scale; rescale it to numbers nearer to 1.")
         return found
 
@@ -110,10 +257,15 @@ class TwoSampleProblem:
             return self.column_units(X[:, self.varying])
 
     @cached_property
-    def _distinct_units(self) -> tuple[np.ndarray, np.ndarray]:
-        """Indices of the distinct rows among units of single rows, and of each unit among them."""
-        used, place = np.unique(self.samples.place[self.units.rows], return_inverse=True)
-        return used, place.ravel()
+    def _distinct_units(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Indices of the distinct rows among units of single rows, of each unit among them, and their strata."""
+        found, strata = self.samples.place[self.units.rows], self.units.strata
+        if strata is not None:  # equal rows of several strata are permuted apart
+            found = found + len(self.samples.rows) * strata
+        used, place = np.unique(found, return_inverse=True)
+        if strata is None:
+            return used, place.ravel(), None
+        return used % len(self.samples.rows), place.ravel(), used // len(self.samples.rows)
 
     @property
     def _bytes_of_labels(self) -> float:
@@ -125,19 +277,23 @@ class TwoSampleProblem:
     def labels(self) -> Labels:
         """Label vectors, observed and permuted: the units in the smaller sample."""
         rng = np.random.default_rng([self.seed, 1])
-        grouped = self.units.group > 1
+        units = self.units
         if self._bytes_of_labels > self.memory_limit:
             raise InputError(
                 f"n_permutations = {self.permutations} needs {self._bytes_of_labels / 1e9:.2g} GB for these samples, more than "
                 "memory_limit; use fewer or raise memory_limit."
             )
-        place = np.arange(sum(self.units.sizes)) if grouped else self._distinct_units[1]
-        return Labels.draw(place, self.units.sizes, self.permutations, rng)
+        if units.group == 1:
+            _, place, strata = self._distinct_units
+            return Labels.draw(place, units.sizes, self.permutations, rng, strata=strata)
+        place, weights = np.arange(sum(units.sizes)), units.lengths
+        weights = None if weights is None else weights.astype(np.float64)
+        return Labels.draw(place, units.sizes, self.permutations, rng, weights, units.strata)
 
     @cached_property
     def unit_rows(self) -> np.ndarray:
         """Scaled rows of the units: the rows of each group one after another, single distinct rows once."""
-        if self.units.group > 1:
+        if self.units.group != 1:
             return np.asarray(self.rows[self.samples.place[self.units.rows]])
         return np.asarray(self.rows[self._distinct_units[0]])
 
@@ -156,11 +312,11 @@ class TwoSampleProblem:
 
     def _forms(self, found: list[Basis], rows: np.ndarray) -> np.ndarray:
         """Return quadratic forms and column contrasts by statistic and label vector, of shape (k + d, 1 + B)."""
-        labels, group = self.labels, self.units.group
-        features = unit_features(found, rows, group, self.memory_limit - self._bytes_of_labels, self.workers)
+        labels, units = self.labels, self.units
+        features = unit_features(found, rows, units, self.memory_limit - self._bytes_of_labels, self.workers)
         pairs = list(zip(found, features, strict=True))
         forms = map_threads(lambda p: quadratic_forms(*p, labels), pairs, min(self.workers, len(pairs)))
-        return np.vstack([*forms, column_contrasts(rows, group, labels).T])
+        return np.vstack([*forms, column_contrasts(rows, units, labels).T])
 
     @cached_property
     def scores(self) -> np.ndarray:
@@ -188,13 +344,15 @@ class TwoSampleProblem:
         The labels are those of the joint test, permuted for all columns alike.
         """
         out = np.full((1 + self.permutations, len(self.names)), -np.inf)
-        varying = np.flatnonzero(self.varying)
+        varying = [j for j, block in enumerate(self.blocks) if self.varying[block].any()]
         if len(varying) == 1:  # the joint test is the test of this column
             out[:, varying[0]] = self.scores.max(axis=0)
             return out
-        for place, (column, j) in enumerate(zip(self.rows.T, varying, strict=True)):
-            values = np.unique(column)
+        place = np.cumsum(self.varying) - 1
+        for j in varying:
+            where = place[self.blocks[j]][self.varying[self.blocks[j]]]
+            values = merge_rows(self.rows[:, where], np.ones(len(self.rows)))[0]
             some = np.unique(np.linspace(0, len(values) - 1, min(len(values), _CENTERS_OF_COLUMNS)).astype(int))
-            found = gaussian_bases(values[some][:, None], length_scales(values[:, None]), self.workers)
-            out[:, j] = moment_scores(self._forms(found, self.unit_rows[:, place : place + 1])).max(axis=0)
+            found = gaussian_bases(values[some], length_scales(values), self.workers)
+            out[:, j] = moment_scores(self._forms(found, self.unit_rows[:, where])).max(axis=0)
         return out

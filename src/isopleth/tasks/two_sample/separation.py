@@ -11,7 +11,8 @@ from scipy.stats import ks_2samp
 from isopleth.difference.squared_l2 import normal_quantile
 from isopleth.errors import InputError
 from isopleth.operators.threads import ONE_BLAS_THREAD
-from isopleth.tasks.class_prior.scores import Features, Fits, FoldSums, drawn_evenly, stratified_folds
+from isopleth.tasks.class_prior.scores import FOLDS, Features, Fits, FoldSums, drawn_evenly, stratified_folds
+from isopleth.tasks.two_sample.column_changes import mixed_changes, summaries
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
 
 _MOST_ROWS, _MOST_CENTERS = 5000, 300
@@ -76,9 +77,11 @@ class Separation:
                 f"the accuracy of telling the samples apart needs {FEWEST_ROWS} rows in each; "
                 f"{'X' if problem.sizes[0] < FEWEST_ROWS else 'Y'} has {min(problem.sizes)}."
             )
+        if problem.groups is not None and min(len(np.unique(names)) for names in problem.groups) < 2:
+            raise InputError("the accuracy of telling the samples apart needs rows of two groups in each.")
         if len(problem.samples.rows) == 1:
             return cls(0.5, 0.5, 0.5, float(confidence_level))
-        right, labels = held_out_answers(problem)
+        right, labels, groups = held_out_answers(problem)
         counts = np.bincount(labels)
         shares = np.bincount(labels, right) / counts
         accuracy = float(shares.mean())
@@ -88,42 +91,80 @@ class Separation:
         # Each row is classified by fits to other rows, so the answers of two rows are correlated. If the samples are equal
         # this doubles the variance; if they do not overlap it adds nothing.
         dependence = 1.0 + 4.0 * middle * (1.0 - middle)
-        half = 0.5 * z * float(np.sqrt(dependence * (shrunk * (1.0 - shrunk) / counts).sum()))
+        noise = shrunk * (1.0 - shrunk) / counts
+        if groups is not None:
+            noise = np.maximum(noise, _noise_of_groups(right - shares[labels], labels, groups, counts))
+        half = 0.5 * z * float(np.sqrt(dependence * noise.sum()))
         low, high = min(middle - half, accuracy), max(middle + half, accuracy)
         return cls(accuracy, max(low, 0.0), min(high, 1.0), float(confidence_level))
+
+
+def _noise_of_groups(rest: np.ndarray, labels: np.ndarray, groups: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return the variance of the mean of each sample if the rows of a group depend on each other."""
+    place = np.unique(groups, return_inverse=True)[1]
+    out = []
+    for sample, count in enumerate(counts):
+        own = labels == sample
+        sums, size = np.bincount(place[own], rest[own]), len(np.unique(place[own]))
+        out.append((sums**2).sum() / count**2 * size / max(size - 1, 1))
+    return np.array(out)
 
 
 def _share(accuracy: float) -> float:
     return max(0.0, 2.0 * accuracy - 1.0)
 
 
-def held_out_answers(problem: TwoSampleProblem) -> tuple[np.ndarray, np.ndarray]:
-    """Return whether each row is classified correctly by a fit without its fold (0.5 if undecided), and its sample.
+def held_out_answers(problem: TwoSampleProblem) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return whether each row is classified correctly by a fit without its fold (0.5 if undecided), its sample and its group.
 
     The classifier is the sign of the relative density difference of :class:`~isopleth.ClassPriorEstimator`, at equal shares.
     """
     rng = np.random.default_rng([problem.seed, 4])
-    chosen = [rows[np.sort(rng.permutation(len(rows))[:_MOST_ROWS])] for rows in problem.given]
-    counts = np.array([len(rows) for rows in chosen])
+    places = [np.sort(rng.permutation(size)[:_MOST_ROWS]) for size in problem.sizes]
+    counts = np.array([len(place) for place in places])
     labels = np.repeat([0, 1], counts)
-    z = problem.enter(np.vstack(chosen))
+    z = problem.enter(np.vstack([rows[place] for rows, place in zip(problem.complete, places, strict=True)]))
+    if problem.table is not None:  # several coordinates of one column count as one column
+        z = z * (z.shape[1] / sum(problem.varying[block].any() for block in problem.blocks))
+    groups = None
+    if problem.groups is not None:
+        groups = np.concatenate([names[place] for names, place in zip(problem.groups, places, strict=True)])
     with ONE_BLAS_THREAD:  # the systems of the folds are small
         centers = np.unique(z[drawn_evenly(labels, _MOST_CENTERS, problem.seed)], axis=0)
-        folds = stratified_folds(labels, problem.seed)
+        folds = (
+            stratified_folds(labels, problem.seed) if groups is None else _folds_of_groups(labels, groups, problem.seed)
+        )
         alpha = _RIDGE * float(np.sqrt((1.0 / counts).sum())) / 2.0
         features = Features.of(centers, problem.memory_limit)
         fits = Fits.of(features, FoldSums.of(features, z, labels, folds), alpha)
         scores = fits.held_out(z, folds)
     margin = (scores[:, 1] - scores[:, 0]) * np.where(labels == 1, 1.0, -1.0)
-    return np.where(margin == 0.0, 0.5, margin > 0.0), labels
+    return np.where(margin == 0.0, 0.5, margin > 0.0), labels, groups
 
 
-def column_changes(problem: TwoSampleProblem) -> dict[str, np.ndarray]:
+def _folds_of_groups(labels: np.ndarray, groups: np.ndarray, seed: int) -> np.ndarray:
+    """Return folds that divide no group and have rows of both samples outside each fold."""
+    rng, folds = np.random.default_rng([seed, 6]), np.empty(len(labels), dtype=np.intp)
+    names, place = np.unique(groups, return_inverse=True)
+    shares = np.stack([np.bincount(place, labels == sample, len(names)) for sample in (0, 1)])
+    order = np.lexsort([rng.random(len(names)), shares[1] > 0.0, shares[0] > 0.0])
+    count = max(2, min(FOLDS, int((shares > 0.0).sum(axis=1).min())))
+    folds_of_groups = np.empty(len(names), dtype=np.intp)
+    folds_of_groups[order] = np.arange(len(names)) % count
+    folds[:] = folds_of_groups[place]
+    return folds
+
+
+def column_changes(problem: TwoSampleProblem) -> dict[str, Any]:
     """Return medians, quartile ranges and the share of changed values of each column, X before and Y after.
 
     The share is the largest difference of the two distribution functions (Kolmogorov and Smirnov's distance): at least this
-    share of the values of one sample would have to change to give the column the distribution it has in the other one.
+    share of the values of one sample would have to change to give the column the distribution it has in the other one. Tables
+    with words, times or missing cells have the entries of :func:`mixed_changes`.
     """
+    if problem.table is not None:
+        laws = [summaries(problem.table.encoding, rows) for rows in problem.table.given]
+        return mixed_changes(problem.table.encoding, *laws)
     before, after = problem.given
     quartiles = [np.quantile(rows, [0.25, 0.5, 0.75], axis=0) for rows in (before, after)]
     share = [ks_2samp(one, two, method="asymp").statistic for one, two in zip(before.T, after.T, strict=True)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -13,15 +13,18 @@ from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from isopleth.backend import frame_names
+from isopleth.backend import frame_names, to_numpy
+from isopleth.cells import in_memory, with_columns
 from isopleth.difference.lsdd import LSDD
 from isopleth.difference.samples import TwoSamples, enter_both
-from isopleth.entry import check_memory_limit, column_names, plain_names
+from isopleth.entry import Table, check_memory_limit, column_names
 from isopleth.errors import DataWarning, InputError, listed
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs, map_threads
+from isopleth.row_encoding import used_names
+from isopleth.tasks.two_sample.column_changes import in_order
 from isopleth.tasks.two_sample.permutation import Basis, adjusted_p_values, p_value, tiles
-from isopleth.tasks.two_sample.problem import TwoSampleProblem
+from isopleth.tasks.two_sample.problem import MixedSamples, TwoSampleProblem
 from isopleth.tasks.two_sample.separation import Separation, column_changes
 
 if TYPE_CHECKING:
@@ -29,14 +32,23 @@ if TYPE_CHECKING:
 
 
 class TwoSampleTest(BaseEstimator):
-    """Holder of the column names while rows are checked; its name occurs in messages of scikit-learn."""
+    """Holder of the columns while rows are checked; its name occurs in messages of scikit-learn."""
+
+    def __init__(self, categorical: Any = None) -> None:
+        self.categorical = categorical
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.categorical = True
+        return tags
 
 
-def _samples(columns: BaseEstimator, X: Any, Y: Any) -> TwoSamples:
-    """Return checked rows; the columns have the same names in the same order, or one of the samples has no names.
+def _tables(columns: TwoSampleTest, X: Any, Y: Any) -> tuple[Table, Table]:
+    """Return checked rows. The columns have the same names in any order, or one of the samples has no names.
 
     scikit-learn's messages speak of fit, ignore names that are numbers, and warn if one of the samples has no names.
     """
+    X, Y = in_memory(X), in_memory(Y)
     x, y = frame_names(X), frame_names(Y)
     if x is not None and y is not None and x != y:
         lacks = [(name, [n for n in one if n not in other]) for name, one, other in (("Y", x, y), ("X", y, x))]
@@ -44,11 +56,65 @@ def _samples(columns: BaseEstimator, X: Any, Y: Any) -> TwoSamples:
         if missing:
             raise InputError(f"{' and '.join(missing)}; choose columns that both have.")
         if len(x) == len(y):
-            raise InputError("X and Y have the same columns in another order; pass Y[list(X.columns)].")
+            Y = with_columns(Y, x)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X (has|does not have valid) feature names")
-        # In lexical order, so that the permutations of the values of a first column do not depend on the other columns.
-        return TwoSamples.of(*enter_both(columns, X, Y), lexical=True)
+        return enter_both(columns, X, Y, missing=True)
+
+
+def _prepared(
+    columns: TwoSampleTest, x: Table, y: Table, *, compared: bool
+) -> tuple[TwoSamples, list[str], MixedSamples | None]:
+    """Return the distinct rows of both samples, the names of the columns, and the samples as they were given if not complete."""
+    names = used_names(columns, x.columns)
+    table = None
+    if x.columns is not None or x.missing.any() or y.missing.any():
+        table = MixedSamples.of(x.rows, y.rows, names, x.columns, compared=compared)
+        x, y = (replace(each, rows=rows) for each, rows in zip((x, y), table.encoded, strict=True))
+    # In lexical order, so that the permutations of the values of a first column do not depend on the other columns.
+    return TwoSamples.of(x, y, lexical=True), names, table
+
+
+def _checked_groups(groups: Any, sizes: tuple[int, int]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the number of the group of each row of both samples."""
+    if groups is None:
+        return None
+    try:
+        labels = [np.asarray(to_numpy(part)) for part in groups]
+    except (TypeError, ValueError) as error:
+        raise InputError("groups: expected two arrays, with the group of each row of X and of Y.") from error
+    if len(labels) != 2 or any(part.shape != (size,) for part, size in zip(labels, sizes, strict=True)):
+        raise InputError(
+            f"groups: expected two arrays, with the group of each row of X, ({sizes[0]},), and of Y, ({sizes[1]},)."
+        )
+    for name, part in zip("XY", labels, strict=True):
+        absent = [label is None or bool(label != label) for label in part.tolist()]
+        if any(absent):
+            raise InputError(
+                f"groups: row {absent.index(True)} of {name} has no group; give it one, or leave the row out."
+            )
+    try:
+        numbers = np.unique(np.concatenate(labels), return_inverse=True)[1].ravel()
+    except TypeError as error:
+        raise InputError("groups mix words and numbers; expected names of one kind.") from error
+    return numbers[: sizes[0]], numbers[sizes[0] :]
+
+
+def _check_assignments(problem: TwoSampleProblem) -> None:
+    """Refuse groups that leave nothing to permute, and warn if there are too few for a p-value of .05."""
+    ways = problem.units.assignments
+    if ways <= 2:
+        raise InputError(
+            f"groups: the {sum(problem.units.sizes)} groups of X and Y can be assigned to the samples in {ways:.0f} "
+            f"way{'s' if ways > 1 else ''} only, so no p-value can be below {1.0 / ways:.2g}; give more groups, or none if "
+            "rows are independent."
+        )
+    if ways < _FEWEST_ASSIGNMENTS:
+        warnings.warn(
+            f"the groups can be assigned to the samples in {ways:.0f} ways only, so no p-value can be below {1.0 / ways:.2g}.",
+            DataWarning,
+            stacklevel=3,
+        )
 
 
 def _check_count(value: Any, name: str) -> int:
@@ -63,6 +129,9 @@ def two_sample_test(
     *,
     n_permutations: int = 999,
     centers: int = 150,
+    categorical: Any = None,
+    compare_missing: bool = True,
+    groups: Any = None,
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
     n_jobs: int | None = DEFAULT_N_JOBS,
     random_state: Any = None,
@@ -80,12 +149,21 @@ def two_sample_test(
     Parameters
     ----------
     X, Y : array-like or data frame of shape (n, n_features) and (n', n_features)
-        Rows of the two samples, independent of each other; at least one each. Columns are matched by position; where both have
-        names, these must be the same in the same order.
+        Rows of the two samples, independent of each other; at least one each. Columns are matched by name where both have
+        names, and by position otherwise. Frames may hold words, truth values, times and missing cells; arrays hold numbers and
+        NaN, except in columns that `categorical` names.
     n_permutations : int, default=999
         Random permutations of the labels. The smallest p-value is 1 / (1 + n_permutations).
     centers : int, default=150
         Largest number of centres, distinct rows drawn from both samples together.
+    categorical : None, name, or sequence of names or numbers of columns, optional
+        Columns of numbers that are categories.
+    compare_missing : bool, default=True
+        Whether a different share of missing cells counts as a difference. If not, rows are permuted among rows that lack the same
+        cells. Where such rows are too few, cells are blanked until they do; this assumes that gaps do not depend on the values.
+    groups : pair of array-like of shape (n,) and (n',), optional
+        Group of each row of X and of Y, such as a patient or a day, if the rows of a group depend on each other. Groups are
+        permuted as a whole. The two parts of a group that occurs in X and in Y can only take each other's place.
     memory_limit : float, default=2**30
         Bytes that matrices and scratch may take together, beside the rows themselves.
     n_jobs : int or None, default=-1
@@ -130,22 +208,57 @@ def two_sample_test(
     >>> result.witness.columns()
     ['column 1']
     """
+    return compare_samples(
+        TwoSampleTest(categorical),
+        X,
+        Y,
+        n_permutations=n_permutations,
+        centers=centers,
+        compare_missing=compare_missing,
+        groups=groups,
+        memory_limit=memory_limit,
+        n_jobs=n_jobs,
+        random_state=random_state,
+    )
+
+
+def compare_samples(
+    columns: TwoSampleTest,
+    X: Any,
+    Y: Any,
+    *,
+    n_permutations: int = 999,
+    centers: int = 150,
+    compare_missing: bool = True,
+    groups: Any = None,
+    memory_limit: float = DEFAULT_MEMORY_LIMIT,
+    n_jobs: int | None = DEFAULT_N_JOBS,
+    random_state: Any = None,
+) -> TwoSampleResult:
+    """Return the result of :func:`two_sample_test`; `columns` keeps the kinds of the columns."""
     permutations, most = _check_count(n_permutations, "n_permutations"), _check_count(centers, "centers")
     check_memory_limit(memory_limit)
     effective_n_jobs(n_jobs)
-    columns = TwoSampleTest()
-    samples = _samples(columns, X, Y)
+    if groups is not None and not compare_missing:
+        raise InputError(
+            "groups and compare_missing=False exclude each other: the rows of a group may lack different cells."
+        )
+    x, y = _tables(columns, X, Y)
+    samples, names, table = _prepared(columns, x, y, compared=compare_missing)
     seed = int(check_random_state(random_state).randint(2**31))
-    labels = column_names(columns)
-    problem = TwoSampleProblem(samples, labels, permutations, most, seed, memory_limit, n_jobs)
-    names, sizes = plain_names(columns), problem.sizes
-    scale = np.full(len(labels), np.nan)
+    labels = column_names(columns) if table is None else [repr(name) for name in names]
+    found = _checked_groups(groups, (len(x.rows), len(y.rows)))
+    problem = TwoSampleProblem(samples, labels, permutations, most, seed, memory_limit, n_jobs, table, found)
+    sizes = problem.sizes
+    if found is not None:
+        _check_assignments(problem)
     if len(samples.rows) == 1:  # all rows are equal
-        return TwoSampleResult(0.0, 1.0, sizes, names, permutations, 1, scale, {}, problem, 0)
+        return TwoSampleResult(0.0, 1.0, sizes, names, permutations, 1, np.full(len(names), np.nan), {}, problem, 0)
     with ONE_BLAS_THREAD:
         scores = problem.scores
     statistics = scores.max(axis=0)
     best = int(np.argmax(scores[:-1, 0]))
+    scale = np.full(len(problem.varying), np.nan)
     scale[problem.varying] = problem.column_units.scale * problem.kernels[best][0].length_scale
     return TwoSampleResult(
         float(statistics[0]),
@@ -154,13 +267,15 @@ def two_sample_test(
         names,
         permutations,
         problem.units.group,
-        scale,
+        scale if table is None else table.encoding.by_column(scale),
         dict(zip(problem.score_names, scores[:, 0].tolist(), strict=True)),
         problem,
         best,
     )
 
 
+# Fewer assignments of groups to samples allow no p-value of .05.
+_FEWEST_ASSIGNMENTS = 20
 _ROWS_OF_INTERVAL, _CENTERS_OF_INTERVAL = 5000, 200
 _MOST_REPEATED = 0.5
 
@@ -189,9 +304,10 @@ class TwoSampleResult:
     n_permutations : int
         Number of permutations.
     group : int
-        Number of rows that were permuted as one.
+        Number of rows that were permuted as one; 0 for the groups of `groups`.
     length_scale : ndarray of shape (n_features,)
-        Length scale of the kernel whose LSDD has the largest score, in the units of the columns; NaN for constant columns.
+        Length scale of the kernel whose LSDD has the largest score, in the units of the columns; NaN for constant columns and
+        categories.
     scores : dict of str to float
         The nine scores by the names of the statistics; empty where all rows are equal.
     problem : TwoSampleProblem
@@ -271,6 +387,11 @@ class TwoSampleResult:
             distance from the first quartile to the third. At least the share of the values would have to change to give the
             column the distribution it has in the other sample.
 
+            If the samples have words, times or missing cells, there are further entries: "level", the word whose share among
+            known cells changed most, with "level_before" and "level_after"; "time_before" and "time_after", medians of times,
+            whose spreads are in seconds; "missing_before" and "missing_after", shares of missing cells; and "description", the
+            change in words.
+
         Raises
         ------
         InputError
@@ -290,7 +411,7 @@ class TwoSampleResult:
         found = column_changes(self.problem) | {"pvalue": self.witness.pvalues}
         named = np.flatnonzero(self.witness.pvalues <= alpha)
         order = named[np.lexsort([self.witness.pvalues[named], -found["share"][named]])]
-        return {"column": [self.names[j] for j in order]} | {key: values[order] for key, values in found.items()}
+        return {"column": [self.names[j] for j in order]} | in_order(found, order)
 
     def confidence_interval(self, confidence_level: float = 0.95) -> ConfidenceInterval:
         r"""Return a confidence interval for the squared L2 distance :math:`\int (p - q)^2` of the two densities.
@@ -315,9 +436,13 @@ class TwoSampleResult:
         Raises
         ------
         InputError
-            If the level is not between 0 and 1, a sample has fewer than three rows, all rows are equal, or more than
-            five columns vary.
+            If the level is not between 0 and 1, a sample has fewer than three rows, all rows are equal, more than five
+            columns vary, or the samples have words, times or missing cells.
         """
+        if self.problem.table is not None:
+            raise InputError(
+                "words, times and missing cells leave no density with a squared L2 distance in known units; use separation()."
+            )
         weights = self.problem.samples.weights
         if (np.where(weights > 1.0, weights, 0.0).sum(axis=0) > _MOST_REPEATED * weights.sum(axis=0)).any():
             warnings.warn(
@@ -398,7 +523,11 @@ class Witness:
             return cls(names, np.full(d, -np.inf), np.ones(d), np.zeros(n), np.zeros(problem.sizes[1]))
         scores = problem.column_scores()
         values = _differences(problem, *problem.kernels[best])[problem.samples.place]
-        return cls(names, scores[0], adjusted_p_values(scores), values[:n], values[n:])
+        varying = np.flatnonzero(np.isfinite(scores[0]))
+        pvalues = adjusted_p_values(scores)
+        if len(varying) == 1:  # its scores are those of the joint test
+            pvalues[varying] = p_value(scores[:, varying[0]])
+        return cls(names, scores[0], pvalues, values[:n], values[n:])
 
     def columns(self, alpha: float = 0.05) -> list[str]:
         """Return the names of the columns that differ by themselves, smallest p-values first.

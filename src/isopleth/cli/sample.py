@@ -1,0 +1,131 @@
+"""``isopleth sample``: make new rows like those of a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from isopleth.cli.columns import KindTable, read_kinds
+from isopleth.cli.commands import SAMPLE_SIZE
+from isopleth.cli.messages import Stages, say
+from isopleth.cli.models import of_this_version
+from isopleth.cli.options import TableOptions
+from isopleth.cli.outputs import refuse_same
+from isopleth.cli.text import counted
+from isopleth.density import SOSREP
+from isopleth.density.kernel_density import KernelDensity
+from isopleth.errors import InputError, printable
+from isopleth.io import check_target, load, save
+from isopleth.io.writing import FRAME_SUFFIXES, check_table_target, write_frame
+
+# Rows of a table with gaps that can be fitted in ten to twenty seconds, cubed. A row with a pattern of gaps of its own takes as
+# long as ten others.
+_CUBED_ROWS = 1e9
+_OWN_PATTERN = 9.0
+
+
+def sample(
+    file: Path | None,
+    rows: int,
+    out: Path,
+    seed: int,
+    model: Path | None,
+    save_to: Path | None,
+    size: int | None,
+    complete: bool,
+    options: TableOptions,
+    raw_text: bool,
+) -> None:
+    """Make new rows like those of a table."""
+    _refuse_unclear(file, model, save_to, options)
+    refuse_same({"FILE": file, "--model": model, "--out": out, "--save": save_to})
+    check_table_target(out, FRAME_SUFFIXES)
+    if save_to:
+        check_target(save_to)
+    with Stages(["reading", "fitting", "drawing", "writing"]) as stage:
+        stage("reading")
+        if file is not None:
+            table = read_kinds(file, options)
+            stage("fitting")
+            density = fitted(table, size, seed)
+            names = table.names
+        else:
+            density = load_density(model)  # type: ignore[arg-type]
+            names = None
+        stage("drawing")
+        with of_this_version(model or Path("the model")):
+            made = drawn(density, rows, seed, names, complete=complete)
+        stage("writing")
+        write_frame(out, made, raw_text=raw_text)
+        if save_to:
+            save(density, save_to)
+    click.echo(f"{counted(made.num_rows, 'row')} of {counted(made.num_columns, 'column')} in {printable(str(out))}")
+
+
+def _refuse_unclear(file: Path | None, model: Path | None, save_to: Path | None, options: TableOptions) -> None:
+    if (file is None) == (model is None):
+        raise InputError("name a table, FILE, or a fitted density, --model, and not both.")
+    if model and save_to:
+        raise InputError("--save and --model exclude each other: with --model nothing is fitted that could be saved.")
+    if model and options != TableOptions():
+        raise InputError("--model has its own columns; leave out the options of columns.")
+
+
+def fitted(table: KindTable, size: int | None, seed: int) -> SOSREP:
+    """Return a density fitted to a table, or to a random part of a long one."""
+    encoded = table.kinds.encode(table.data)
+    gaps = np.column_stack([np.isnan(encoded.numeric), encoded.codes < 0])
+    n, most = len(gaps), size or _affordable(gaps)
+    chosen = None
+    if n > most:
+        order = np.random.default_rng(seed).permutation(n)
+        # Each column needs a known cell.
+        rare = [int(order[np.argmin(gaps[order, j])]) for j in np.flatnonzero(gaps[order[:most]].all(axis=0))]
+        chosen = np.unique([*order[:most].tolist(), *rare])
+        say(f"the density is fitted to {len(chosen):,} of {counted(n, 'row')}, drawn at random; --size sets how many.")
+    # Draws do not show more digits than these, and the last ones take longest.
+    return table.fit(SOSREP(length_scale="leave_one_out", tol=1e-6), chosen)
+
+
+def _affordable(gaps: np.ndarray) -> int:
+    """Return how many rows can be fitted in less than half a minute: rows with gaps take longer."""
+    if not gaps.any():
+        return SAMPLE_SIZE
+    share = len(np.unique(np.packbits(gaps, axis=1), axis=0)) / len(gaps)
+    return int((_CUBED_ROWS / (1.0 + _OWN_PATTERN * share)) ** (1 / 3))
+
+
+def load_density(path: Path) -> KernelDensity:
+    """Load a fitted density from which rows can be drawn as their table records them.
+
+    Raises
+    ------
+    InputError
+        If the file holds something else.
+    """
+    density = load(path)
+    if not isinstance(density, KernelDensity) or not hasattr(density, "_recording"):
+        raise InputError(
+            f"{path} holds a {type(density).__name__} that says nothing of how its table records values; use a density of "
+            "isopleth sample --save, or a fitted SOSREP or KDE with kernel='gaussian' or ProductLaplacian()."
+        )
+    return density
+
+
+def drawn(density: KernelDensity, rows: int, seed: int, names: list[str] | None, *, complete: bool) -> Any:
+    """Return drawn rows as an Arrow table."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    made = density.sample(rows, random_state=seed, as_recorded="complete" if complete else True)
+    if not isinstance(made, np.ndarray):
+        return nw.from_native(made).to_arrow()
+    if names is None:
+        known = getattr(density, "feature_names_in_", None)
+        names = [f"x{j + 1}" for j in range(made.shape[1])] if known is None else [str(name) for name in known]
+    return pa.table(
+        {name: pa.array(column.tolist(), from_pandas=True) for name, column in zip(names, made.T, strict=True)}
+    )

@@ -1,0 +1,610 @@
+"""Base class of densities with one kernel at each row: tables with words and missing cells, level sets and draws."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from copy import copy
+from dataclasses import replace
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from isopleth.backend import NUMPY, Backend, to_numpy
+from isopleth.cells import is_table_of_kinds, library_of
+from isopleth.columns import TableColumns
+from isopleth.density.bounds import Bounds
+from isopleth.density.column_density import ColumnDensity
+from isopleth.density.column_fit import ColumnFit
+from isopleth.density.estimator import DensityEstimator
+from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
+from isopleth.density.recording import Recording
+from isopleth.density.sampling import density_target
+from isopleth.density.search import Fit, Search
+from isopleth.density.table_density import TableDensity
+from isopleth.density.table_fit import LEAVE_ONE_OUT, fit_table, leave_one_out, product_factor
+from isopleth.entry import Table, column_names, enter, on_host
+from isopleth.errors import InputError
+from isopleth.expansion import KernelExpansion
+from isopleth.kernels import get_kernel
+from isopleth.kernels.product import ColumnKernel
+from isopleth.length_scales import Rule
+from isopleth.operators.threads import effective_n_jobs
+from isopleth.operators.tiles import HOST_TILE, SCRATCH_TILES, scratch
+from isopleth.rows import folds_of
+from isopleth.sampling import Target
+
+# Kernels that are products over columns, for sentences.
+_PRODUCTS = "kernel='gaussian' or ProductLaplacian()"
+
+
+class KernelDensity(DensityEstimator):
+    """Base class of densities with one kernel at each distinct row.
+
+    A subclass has the parameters `kernel`, `length_scale`, `bounds`, `memory_limit` and `n_jobs`, and defines
+    :attr:`_density_type`, :meth:`_refuse` and :meth:`_fit_frame`.
+    """
+
+    # How the fitted sum of kernels defines a density.
+    _density_type: ClassVar[type[ExpansionDensity]]
+
+    categorical: Any
+    category_scale: Any
+    verbose: bool | int
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **DensityEstimator._parameter_constraints,
+        "categorical": [None, str, "array-like"],
+        "category_scale": [Real, str, "array-like"],
+        "verbose": ["verbose"],
+    }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.categorical = self._takes_kinds()
+        return tags
+
+    def _rules(self) -> Mapping[str, Rule]:
+        factor = get_kernel(self.kernel).column_factor
+        if factor is None:
+            return super()._rules()
+        return {**super()._rules(), LEAVE_ONE_OUT: partial(leave_one_out, factor, self._density_type is RootDensity)}
+
+    def _takes_kinds(self) -> bool:
+        """Tell whether words and missing cells can be fitted."""
+        return self._is_product()
+
+    def _is_product(self) -> bool:
+        """Tell whether the kernel is a product over columns, which words and missing cells need."""
+        try:
+            return get_kernel(self.kernel).column_factor is not None
+        except InputError:
+            return False
+
+    def _refuse_kinds(self) -> None:
+        """Say which parameter words and missing cells need."""
+        product_factor(get_kernel(self.kernel), "a fit with categories or missing cells")
+
+    @property
+    def _instead(self) -> str:
+        """Name the estimators that take missing cells."""
+        return _PRODUCTS
+
+    @abstractmethod
+    def _fit_columns(self, kernel: ColumnKernel, z: np.ndarray, weights: np.ndarray) -> ColumnFit:
+        """Fit a product kernel to rows in frame coordinates, of which cells may be NaN."""
+
+    # What kind of frame was fitted, for rows made like it. A fit to rows in parts sees no frame.
+    _library: str | None = None
+
+    def _forget(self) -> None:
+        super()._forget()
+        for name in (
+            "_table_columns",
+            "_points",
+            "_filled",
+            "_recording",
+            "_constants",
+            "_library",
+            "category_scale_",
+            "weights_",
+            "unit_",
+        ):
+            self.__dict__.pop(name, None)
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the density.
+
+        Parameters
+        ----------
+        X : array-like, tensor or data frame of shape (n_samples, n_features)
+            Rows; computed in float64. Frames may have columns of words and times, and cells may be missing (NaN, None, or an
+            empty text); arrays hold numbers, except in columns that `categorical` names. The fit to a tensor, or to another
+            array of the array API, runs on its device, and the fitted attributes are arrays there.
+        y : ignored
+            Present for the scikit-learn interface.
+        sample_weight : array-like of shape (n_samples,), optional
+            Nonnegative weights. A row of weight 2 counts as two rows.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            If the rows, weights, kernel, scales or bounds are invalid. The message says which and what to do.
+        """
+        self._validate_params()
+        self._forget()
+        if not self._takes_kinds() and (self.categorical is not None or is_table_of_kinds(X)):
+            self._refuse_kinds()
+        table = enter(self, X, sample_weight, reset=True, min_samples=2)
+        self._library = library_of(X)
+        if table.columns is None and not table.missing.any():
+            if self._is_product():
+                self._recording = Recording.of_numbers(X, table.rows, table.weights)
+            return self._fit_table(self._reduce(table))
+        donors = self._fit_kinds(table)
+        recording = Recording.of(X, table.columns or self._number_columns(), table.rows, table.weights)
+        self._recording = recording if donors is None else recording.with_gaps(*donors)
+        return table.finish(self)
+
+    def _fit_kinds(self, table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """Fit a table with words or missing cells; return rows with their gaps, as :class:`TableFit` has them."""
+        columns = table.columns or self._number_columns()
+        names = [str(name) for name in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None
+        all_bounds = Bounds.of(self.bounds, column_names(self), names)
+        places = self._places(columns)
+        numeric = places[: table.n_numeric]
+        words = np.setdiff1d(np.arange(self.n_features_in_), numeric)
+        if np.isfinite(all_bounds.low[words]).any() or np.isfinite(all_bounds.high[words]).any():
+            raise InputError("bounds names a column that is no number; name numeric columns only.")
+        length_scale = on_host(self.length_scale, "length_scale")
+        if not isinstance(length_scale, (str, Real, Search)) and np.shape(length_scale) == (self.n_features_in_,):
+            length_scale = np.asarray(length_scale, dtype=np.float64)[numeric]
+        squared = self._density_type is RootDensity
+        found = fit_table(
+            table.rows,
+            table.weights,
+            columns,
+            all_bounds.take(numeric),
+            get_kernel(self.kernel),
+            length_scale,
+            self.category_scale,
+            squared,
+            self._fit_columns,
+        )
+        self._kernel, self._frame, self._bounds = found.kernel, found.frame, found.bounds
+        self._points, self._filled, self._constants = (
+            found.fit.density.centers,
+            found.fit.density.filled,
+            found.constants,
+        )
+        if found.path is not None:
+            self.search_path_ = found.path
+        if found.weights is not None:
+            self.weights_ = found.weights
+        self.dual_coef_ = found.fit.density.coefficients
+        self.length_scale_ = np.full(self.n_features_in_, np.nan)
+        self.length_scale_[numeric] = found.frame.by_column(found.frame.scale)
+        self.category_scale_ = np.full(self.n_features_in_, np.nan)
+        self.category_scale_[places[table.n_numeric :]] = found.kernel.rho
+        self.residual_, self.n_iter_ = found.fit.residual, found.fit.n_iter
+        self.centers_ = np.full((len(self._points), self.n_features_in_), np.nan)
+        density = self._table_density(columns, found.fit.density)
+        self.centers_[:, places] = density._rows(self._points)
+        self.log_normalizer_ = found.fit.density.log_normalizer + found.frame.log_volume
+        return found.donors
+
+    def _number_columns(self) -> TableColumns:
+        """Return the columns of a table of numbers."""
+        named = hasattr(self, "feature_names_in_")
+        names = list(self.feature_names_in_) if named else list(range(self.n_features_in_))
+        return TableColumns.of_numbers(names, named)
+
+    def _places(self, columns: TableColumns) -> np.ndarray:
+        """Return where the encoded columns stand in the table of the fit."""
+        if columns.named:
+            labels = column_names(self)
+            used = [labels.index(repr(str(name))) for name in columns.names]
+        else:
+            used = [int(name) for name in columns.names]
+        return np.array(used, dtype=np.intp)[columns.order]
+
+    @property
+    def _of_kinds(self) -> bool:
+        """Tell whether the fit was to a table with words or missing cells."""
+        return hasattr(self, "_points")
+
+    def _table_density(self, columns: TableColumns | None = None, density: ColumnDensity | None = None) -> TableDensity:
+        """Return the density as one of a table, which answers for missing cells."""
+        columns = columns or getattr(self, "_table_columns", None) or self._number_columns()
+        if self._of_kinds:
+            if density is None:
+                density = self._column_density(cast(ColumnKernel, self._kernel), self._points, self._filled)
+            library, recording = self._library, getattr(self, "_recording", None)
+            return TableDensity(density, columns, self._frame, self._bounds, self._constants, library, recording)
+        factor = product_factor(self._kernel, "a question about some of the columns or about missing cells")
+        centers = to_numpy(self.centers_)
+        density = self._column_density(
+            ColumnKernel(self._frame.dim, factor), self._frame.enter(self._bounds.enter(centers))
+        )
+        constants = np.where(self._frame.keep, np.nan, centers[0])
+        recording = getattr(self, "_recording", None)
+        return TableDensity(density, columns, self._frame, self._bounds, constants, None, recording)
+
+    def _column_density(
+        self, kernel: ColumnKernel, points: np.ndarray, filled: np.ndarray | None = None
+    ) -> ColumnDensity:
+        squared = self._density_type is RootDensity
+        coefficients = np.asarray(to_numpy(self.dual_coef_))
+        return ColumnDensity(
+            kernel, points, coefficients, squared, None, filled, memory_limit=self.memory_limit, n_jobs=self.n_jobs
+        )
+
+    def _by_columns(self, table: Table) -> bool:
+        """Tell whether rows need the density of a table: for words, missing cells and kernels that are not radial."""
+        return self._of_kinds or bool(table.missing.any()) or self._kernel.by_columns
+
+    def _enter(self, X: Any) -> tuple[Table, np.ndarray, np.ndarray]:
+        check_is_fitted(self, "log_normalizer_")
+        if self._of_kinds:
+            raise InputError(
+                "this needs a density of complete rows of numbers, and the model was fitted to words or missing cells; fit it to "
+                "complete rows of the numeric columns."
+            )
+        table, inside, z = super()._enter(X)
+        if table.missing.any():
+            raise InputError(
+                "X has missing cells, for which this is not defined; drop those rows or fill them with impute."
+            )
+        return table, inside, z
+
+    def _log_density(self, table: Table) -> np.ndarray:
+        if not self._by_columns(table):
+            return super()._log_density(table)
+        return self._table_density().log_density(table.rows)
+
+    def _gradient(self, table: Table) -> np.ndarray:
+        if not self._by_columns(table):
+            return super()._gradient(table)
+        out = np.full((len(table.rows), self.n_features_in_), np.nan)
+        density = self._table_density()
+        out[:, np.sort(self._places(density.columns))] = density.gradient(table.rows)
+        return out
+
+    def hyvarinen_loss(self, X: Any) -> float:
+        check_is_fitted(self, "log_normalizer_")
+        if self._kernel.by_columns:
+            raise InputError(
+                f"{self._kernel!r} has no Hyvarinen loss here; fit complete rows of numbers with kernel='gaussian', or compare "
+                "log densities with score."
+            )
+        return super().hyvarinen_loss(X)
+
+    hyvarinen_loss.__doc__ = DensityEstimator.hyvarinen_loss.__doc__
+
+    def marginal(self, columns: Any) -> TableDensity:
+        """Return the density of some of the columns, exactly; the others are integrated and summed out.
+
+        Parameters
+        ----------
+        columns : sequence of names or numbers
+            The columns, in the order that tables of the new density have.
+
+        Returns
+        -------
+        TableDensity
+            With the methods ``score_samples``, ``grad_log_density``, ``impute``, ``impute_interval``, ``marginal``,
+            ``conditional`` and ``sample``.
+
+        Raises
+        ------
+        InputError
+            If a column does not exist, was left out or is named twice, and for kernels that are no product over columns.
+        """
+        check_is_fitted(self, "log_normalizer_")
+        return self._table_density().marginal(columns)
+
+    def conditional(self, given: Mapping[Any, Any]) -> TableDensity:
+        """Return the density of the other columns where some have given values, exactly.
+
+        Parameters
+        ----------
+        given : mapping
+            Values by name or number of a column: numbers, words or times.
+
+        Returns
+        -------
+        TableDensity
+            As for :meth:`marginal`.
+
+        Raises
+        ------
+        InputError
+            If a column does not exist, was constant or left out, a value is missing or on or beyond bounds, nothing is left, and
+            for kernels that are no product over columns.
+        """
+        check_is_fitted(self, "log_normalizer_")
+        return self._table_density().conditional(given)
+
+    def impute(self, X: Any, strategy: str = "mean", random_state: Any = None) -> Any:
+        """Fill missing cells from the conditional density given the known cells of the row.
+
+        Parameters
+        ----------
+        X : array-like, tensor or data frame of shape (n_samples, n_features)
+            Rows; cells may be missing.
+        strategy : {"mean", "draw"}, default="mean"
+            The conditional mean of numeric columns and the likeliest word, or a joint draw of all missing cells of a row. The
+            mean of a column with bounds is that of 200 draws.
+        random_state : int, RandomState or None
+            Seed of draws.
+
+        Returns
+        -------
+        data frame, tensor or ndarray
+            `X` with its gaps filled, in its words and units; known cells are as they were. Columns that the fit left out keep
+            their gaps. A row that was in the fit is not filled by the centre that was made of it.
+
+        Raises
+        ------
+        InputError
+            For a strategy that is none of these, rows on or beyond bounds, and kernels that are no product over columns.
+        """
+        table = self._checked(X)
+        density = self._table_density()
+        return density.write(X, table.rows, density.fill(table.rows, strategy, random_state), table.backend)
+
+    def impute_interval(self, X: Any, level: float = 0.9) -> tuple[Any, Any]:
+        """Compute central intervals of missing numeric cells given the known cells of the row.
+
+        Parameters
+        ----------
+        X : array-like, tensor or data frame of shape (n_samples, n_features)
+            Rows; cells may be missing.
+        level : float, default=0.9
+            Probability of the interval.
+
+        Returns
+        -------
+        lower, upper : ndarrays of shape (n_samples, n_features)
+            Quantiles of (1 - level)/2 and (1 + level)/2; both the cell itself where it is known, and NaN in categorical and
+            left-out columns. Of a time they are seconds since the first one of the fit.
+
+        Raises
+        ------
+        InputError
+            If `level` is not between 0 and 1, for rows on or beyond bounds, and for kernels that are no product over columns.
+        """
+        table = self._checked(X)
+        density = self._table_density()
+        ends = []
+        for end in density.intervals(table.rows, level):
+            out = np.full((len(end), self.n_features_in_), np.nan)
+            out[:, np.sort(self._places(density.columns))] = end
+            ends.append(table.answer(out))
+        return ends[0], ends[1]
+
+    def _keep(
+        self, density: FrameDensity, X: np.ndarray, place: np.ndarray, z: np.ndarray, weights: np.ndarray
+    ) -> None:
+        self.centers_ = np.empty((len(z), X.shape[1]))
+        self.centers_[place[place >= 0]] = X[place >= 0] + 0.0  # -0.0 is 0.0
+        self.weights_ = weights
+        self.dual_coef_ = cast(ExpansionDensity, density).expansion.coefficients
+
+    def _parallel_fits(self, backend: Backend, rows: int, columns: int) -> tuple[Fit, int]:
+        if backend != NUMPY:  # one fit keeps a device busy, and also a library with threads of its own
+            return self._fitting_at(backend), 1
+        # Several fits in parallel use more processors than threads within one fit, whose matrices are small.
+        need = 8 * (rows**2 + 2 * scratch(HOST_TILE, columns, SCRATCH_TILES))
+        workers = max(1, min(effective_n_jobs(self.n_jobs), int(self.memory_limit // need)))
+        one_fit = copy(self)
+        if workers > 1:
+            one_fit.n_jobs, one_fit.memory_limit = 1, self.memory_limit / workers
+        return one_fit._fitting_at(backend), workers
+
+    def _fitted(self) -> ExpansionDensity:
+        z = Backend.of(self.dual_coef_).array(self._frame.enter(self._bounds.enter(to_numpy(self.centers_))))
+        expansion = KernelExpansion(self._kernel, z, self.dual_coef_, self.memory_limit, self.n_jobs)
+        return self._density_type(expansion)
+
+    def level_set(self, mass: Any) -> Any:
+        """Return the log-density threshold of the highest-density region that contains `mass` of the distribution of the rows.
+
+        The region is ``score_samples(X) >= level_set(mass)``; its boundary is an isopleth. The threshold is a quantile of the log
+        densities of held-out rows, in five folds that keep repeated rows together, at the fitted length scale. The log densities
+        of the training rows themselves would be too large.
+
+        Parameters
+        ----------
+        mass : float or array-like
+            Probability of the region, between 0 and 1.
+
+        Returns
+        -------
+        float or ndarray of the shape of `mass`
+            Thresholds for :meth:`score_samples`; a tensor if `mass` is a tensor with at least one axis.
+
+        Raises
+        ------
+        InputError
+            If `mass` is not between 0 and 1.
+        """
+        check_is_fitted(self, "log_normalizer_")
+        backend = Backend.of(mass, "mass")
+        asked = np.asarray(on_host(mass, "mass"))
+        if asked.dtype.kind not in "fi" or not ((asked > 0) & (asked < 1)).all():
+            raise InputError(f"mass = {mass!r}: expected numbers between 0 and 1, both excluded.")
+        if self._of_kinds:
+            levels = self._levels_of_kinds(1.0 - asked)
+            return backend.array(levels) if asked.ndim else float(levels)
+        rows, weights = self._fitted_rows(), to_numpy(self.weights_)
+        fit = self._fitting_at(Backend.of(self.dual_coef_))
+        held_out = cross_fitted(
+            self._frame.enter(self._bounds.enter(rows)),
+            weights,
+            lambda z, weights, test: fit(self._kernel, self._refitted_rows(z, weights), weights).log_density(test),
+        )
+        held_out += self._log_slope(rows) - self._frame.log_volume
+        levels = weighted_quantile(held_out, weights, 1.0 - asked)
+        return backend.array(levels) if asked.ndim else float(levels)
+
+    def _fitted_rows(self) -> np.ndarray:
+        """Return the distinct rows of the fit."""
+        return to_numpy(self.centers_)
+
+    def _refitted_rows(self, z: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the centres of a fit to the rows `z` in frame coordinates at the fitted length scale."""
+        return z
+
+    def _levels_of_kinds(self, q: np.ndarray) -> np.ndarray:
+        if not hasattr(self, "weights_"):
+            raise InputError(
+                "level_set compares complete rows, and the fit has rows with missing cells; fill them first."
+            )
+        weights = np.asarray(to_numpy(self.weights_))
+        held_out = cross_fitted(
+            self._points,
+            weights,
+            lambda rows, w, test: self._fit_columns(cast(ColumnKernel, self._kernel), rows, w).density.log_density(
+                test
+            ),
+        )
+        numbers = self._table_density()._rows(self._points)[:, : len(self._frame.keep)]
+        held_out += self._log_slope(numbers) - self._frame.log_volume
+        return weighted_quantile(held_out, weights, q)
+
+    def sample(
+        self,
+        n_samples: int = 1,
+        given: Mapping[Any, Any] | None = None,
+        random_state: Any = None,
+        as_recorded: bool | str = False,
+    ) -> Any:
+        """Draw independent rows from the density.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows.
+        given : mapping, optional
+            Values that some columns have in every row, by name or number: draws from :meth:`conditional`.
+        random_state : int, RandomState or None
+            Seed.
+        as_recorded : bool or "complete", default=False
+            Whether the rows look like those of the fit. By default they are exact draws from the density, without gaps.
+            With True, every column has the distribution that it has in the table: range, decimals, values that many rows
+            share, and shares of words. Cells are missing about as often and in the same patterns (with "complete" none is), and
+            the result is a frame of the library of the training rows, with the types of their columns. This needs a kernel that
+            is a product over columns.
+
+        Returns
+        -------
+        ndarray or data frame of shape (n_samples, n_features)
+            Constant columns keep their value. If the fitted attributes are tensors, the result is a tensor on their device.
+            After a fit to a frame with words, times or missing cells it is a frame of that library, without the columns that
+            were left out; words are those of the training rows.
+
+        Raises
+        ------
+        InputError
+            If `n_samples` is not a whole number of at least 1, and for `given` as in :meth:`conditional`.
+
+        Notes
+        -----
+        A mixture of kernels (:class:`~isopleth.KDE`) draws a centre, then a row from its kernel. The square of a sum of kernels
+        (:class:`~isopleth.SOSREP`) draws a pair of centres for the Gaussian kernel, and is sampled by rejection for all others.
+        """
+        check_is_fitted(self, "log_normalizer_")
+        if isinstance(n_samples, bool) or not isinstance(n_samples, Integral) or n_samples < 1:
+            raise InputError(f"n_samples = {n_samples!r}: expected a whole number of rows, at least 1.")
+        if as_recorded:
+            density = replace(self._table_density(), library=self._library)
+            return Backend.of(self.dual_coef_).array(density.sample(n_samples, given, random_state, as_recorded))
+        if self._of_kinds or given is not None or self._kernel.by_columns:
+            drawn = self._table_density().sample(n_samples, given, random_state)
+            return Backend.of(self.dual_coef_).array(drawn)
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
+        z = self._fitted().sample(int(n_samples), rng, self.verbose)
+        return Backend.of(self.dual_coef_).array(self._rows_at(z))
+
+    def _rows_at(self, z: np.ndarray) -> np.ndarray:
+        """Return rows in the units of the data, with the values of constant columns, at frame coordinates `z`."""
+        center = to_numpy(self.centers_[:1, ...])
+        rows = self._bounds.leave(self._frame.leave(z, self._bounds.enter(center)[0]))
+        rows[:, ~self._frame.keep] = center[:, ~self._frame.keep]
+        return rows
+
+    def _sampling_target(self) -> Target:
+        """Return what Markov chains draw from."""
+        check_is_fitted(self, "log_normalizer_")
+        if self._of_kinds or self._kernel.by_columns:
+            raise InputError(
+                "chains move in complete rows of numbers with kernels of distances; the sample method of this model draws "
+                "exactly from it."
+            )
+        z, weights = self._frame.enter(self._bounds.enter(to_numpy(self.centers_))), to_numpy(self.weights_)
+        backend = Backend.of(self.dual_coef_)
+
+        def wider(factor: float) -> FrameDensity:
+            return self._fit_frame(self._kernel, backend.array(z / factor), backend.array(weights))[0]
+
+        return density_target(self._fitted(), z, weights, wider, self._rows_at)
+
+    def plot(self, columns: Any = None, masses: Any = (0.5, 0.8, 0.95, 0.99), rows: Any = None, ax: Any = None) -> Any:
+        """Plot the highest-density regions of given masses with :func:`isopleth.plotting.plot_density`.
+
+        Parameters
+        ----------
+        columns : sequence of names or numbers, optional
+            The columns to plot.
+        masses : array-like, default=(0.5, 0.8, 0.95, 0.99)
+            Masses of the regions, as for :meth:`level_set`.
+        rows : array-like or data frame of shape (n_samples, n_features), optional
+            Rows to plot as points.
+        ax : matplotlib Axes, optional
+            Axes to draw on; None makes a new figure.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        check_is_fitted(self, "log_normalizer_")
+        if self._of_kinds:
+            raise InputError("plot draws densities of complete numeric tables; fit the numeric columns without gaps.")
+        from isopleth.plotting import plot_density  # imported late, since plotting imports the estimators
+
+        return plot_density(self, columns=columns, masses=masses, rows=rows, ax=ax)
+
+
+def cross_fitted(
+    rows: np.ndarray, weights: np.ndarray, score: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """Return `score(train_rows, train_weights, test_rows)` of each distinct row, with the other folds as training rows."""
+    # The order of distinct rows, and so the folds, does not depend on the order of the rows and columns of the table.
+    fold = folds_of(len(rows), seed=0)
+    out = np.empty(len(rows))
+    for k in range(fold.max() + 1):
+        test = fold == k
+        out[test] = score(rows[~test], weights[~test], rows[test])
+    return out
+
+
+def weighted_quantile(values: np.ndarray, weights: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Return the smallest value whose cumulative share of the weight exceeds `q`."""
+    order = np.argsort(values)
+    cumulative = np.cumsum(weights[order]) / weights.sum()
+    place = np.searchsorted(cumulative, q * (1 + 1e-12), side="right")
+    return values[order][np.minimum(place, len(values) - 1)]

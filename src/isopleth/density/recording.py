@@ -1,0 +1,354 @@
+"""Format of the values of a table, so that drawn rows can look like rows of the table.
+
+A density of numbers is smooth, and a table is not: its numbers have some decimals, some values occur again and again, there is
+nothing beyond its edges, and cells are missing in patterns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import narwhals as nw
+import numpy as np
+
+from isopleth.columns import TableColumns
+from isopleth.density.column_density import LOG_VALUE
+from isopleth.kernels.product import ColumnKernel
+from isopleth.operators import Operator
+
+# Steps that values may be multiples of, the largest one first.
+_STEPS = tuple(m * 10.0**k for k in range(5, -7, -1) for m in (5.0, 1.0))
+_TIME_STEPS = (86400.0, 3600.0, 60.0, 1.0)
+_FEW = 20  # distinct values up to which a column has these values only, if each of them occurs often
+_OFTEN = 5  # rows that have a value which counts as one of the values of a column
+_SHARE = 0.02  # share of the rows that have a repeated value
+_SPIKE = 4.0  # times as often as its neighbours a repeated value occurs
+_ROWS = 20_000  # rows that are looked at
+_QUANTILES = 2001  # values that are kept of the distribution of a column
+_BALANCED = 1000  # draws by which the weights of the rows that gaps are taken from are found
+_BALANCING_STEPS = 10
+_LARGEST = 2.0  # change of the logarithm of such a weight in a step
+_PAIR_BYTES = 32  # that one pair of a drawn row and a training row takes
+
+
+@dataclass(frozen=True)
+class NumberFormat:
+    """Format of a column of numbers.
+
+    Parameters
+    ----------
+    quantiles : array
+        Its values in ascending order, or quantiles at equal distances.
+    step : float
+        Numbers are multiples of it; 0 for none.
+    few : bool
+        Whether the column has few values, and no others are to be made.
+    repeated : tuple of float
+        Values that occur much more often than those near them, as 0 does in a column of payments.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth.density.recording import NumberFormat
+    >>> form = NumberFormat.of(np.round(np.random.default_rng(0).gamma(2.0, 10.0, size=500), 1))
+    >>> form.step, bool(form.at(np.array([0.5]))[0] * 10 % 1 == 0)
+    (0.1, True)
+    """
+
+    quantiles: np.ndarray
+    step: float = 0.0
+    few: bool = False
+    repeated: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, values: np.ndarray, weights: np.ndarray | None = None, steps: Sequence[float] = _STEPS) -> NumberFormat:
+        """Return the format of the known cells of a column; weights count repetitions."""
+        finite = np.isfinite(values)
+        order = np.argsort(values[finite], kind="stable")
+        known = values[finite][order]
+        if weights is not None and len(known) and np.ptp(weights[finite]) > 0.0:
+            ends = np.cumsum(weights[finite][order])
+            known = known[np.searchsorted(ends, (np.arange(_ROWS) + 0.5) * ends[-1] / _ROWS)]
+        elif len(known) > _ROWS:
+            known = known[np.linspace(0, len(known) - 1, _ROWS).astype(int)]
+        if not len(known):
+            return cls(np.zeros(1), few=True)
+        distinct, counts = np.unique(known, return_counts=True)
+        step = next((step for step in steps if _are_multiples(distinct, step)), 0.0)
+        kept = known[np.linspace(0, len(known) - 1, min(len(known), _QUANTILES)).round().astype(int)]
+        if len(distinct) == 1 or (len(distinct) <= _FEW and len(known) >= _OFTEN * len(distinct)):
+            return cls(kept, step, True)
+        # How often a value would occur if the rows within a window beside it were spread evenly.
+        low, high = known[len(known) // 20] / 3.0, known[-1 - len(known) // 20] / 3.0
+        window = float(high - low if high > low else known[-1] / 3.0 - known[0] / 3.0) * len(known) ** -0.2
+        total, place = np.concatenate([[0], np.cumsum(counts)]), np.arange(len(distinct))
+        left = total[place] - total[np.searchsorted(distinct, distinct - window)]
+        right = total[np.searchsorted(distinct, distinct + window, side="right")] - total[place + 1]
+        expected = np.maximum(left, right) * step / window
+        repeated = (counts >= max(_OFTEN, _SHARE * len(known))) & (counts > _SPIKE * expected)
+        return cls(kept, step, False, tuple(distinct[repeated].tolist()))
+
+    def at(self, share: np.ndarray) -> np.ndarray:
+        """Return the quantiles at shares between 0 and 1, with the decimals of the column."""
+        place = share * (len(self.quantiles) - 1)
+        if self.few:
+            return np.asarray(self.quantiles[np.rint(place).astype(np.intp)])
+        found = np.interp(place, np.arange(len(self.quantiles)), self.quantiles)
+        return np.round(np.rint(found / self.step) * self.step, 9) + 0.0 if self.step else found
+
+    def spiked(self, drawn: np.ndarray, source: np.ndarray) -> np.ndarray:
+        """Return drawn numbers, with repeated values where they were drawn about one."""
+        return np.where(np.isin(source, self.repeated), source, drawn)
+
+
+def _are_multiples(values: np.ndarray, step: float) -> bool:
+    return bool((np.abs(values - np.rint(values / step) * step) <= 1e-9 * np.abs(values)).all())
+
+
+def _shares(drawn: np.ndarray, others: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return the share of `others` below each number, at random between its ends where some are equal."""
+    ordered = np.sort(others)
+    low = np.searchsorted(ordered, drawn)
+    high = np.searchsorted(ordered, drawn, side="right")
+    # Beyond or between all others a number has a share of its own, as if it were one of them.
+    u = rng.uniform(size=len(drawn))
+    return np.asarray((low + u * np.maximum(high - low, 1)) / (len(ordered) + 1.0))
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Formats of the columns of a table, and its gaps.
+
+    Parameters
+    ----------
+    formats : tuple of NumberFormat
+        One for each encoded numeric column.
+    origins : array of shape (n_numeric,)
+        Zero of each of them: the first time of a column of times, 0 for numbers.
+    words : tuple of arrays
+        Shares of the words of each encoded categorical column.
+    types : dict of str to str
+        Types of the columns of a frame; empty for arrays.
+    points : array of shape (m, d), optional
+        Rows of the fit in frame coordinates, their gaps filled; None where nothing was missing.
+    gaps : array of shape (m, number of encoded columns), bool, optional
+        Their missing cells.
+    weights : array of shape (m,), optional
+        Their weights.
+    """
+
+    formats: tuple[NumberFormat, ...]
+    origins: np.ndarray
+    words: tuple[np.ndarray, ...]
+    types: dict[str, str]
+    points: np.ndarray | None = None
+    gaps: np.ndarray | None = None
+    weights: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, X: Any, columns: TableColumns, rows: np.ndarray, weights: np.ndarray) -> Recording:
+        """Return how the rows of a fit are recorded.
+
+        Parameters
+        ----------
+        X : data frame or array
+            The table.
+        columns : TableColumns
+            Its columns.
+        rows : array of shape (n, n_numeric + n_categorical)
+            Its encoded rows.
+        weights : array of shape (n,)
+            Their weights.
+        """
+        rows, weights = rows[weights > 0.0], weights[weights > 0.0]
+        kinds = [column for column in columns.columns if column.kind != "categorical"]
+        origins = np.array([column.origin for column in kinds])
+        formats = [
+            NumberFormat.of(rows[:, j] + origins[j], weights, _TIME_STEPS if kind.kind == "time" else _STEPS)
+            for j, kind in enumerate(kinds)
+        ]
+        words = []
+        for j, size in enumerate(columns.sizes):
+            codes = rows[:, len(kinds) + j]
+            known = ~np.isnan(codes)
+            counts = np.bincount(codes[known].astype(np.intp), weights[known], minlength=size)
+            words.append(counts / counts.sum() if counts.any() else np.full(size, 1.0 / size))
+        return cls(tuple(formats), origins, tuple(words), _types_of(X))
+
+    @classmethod
+    def of_numbers(cls, X: Any, rows: np.ndarray, weights: np.ndarray) -> Recording:
+        """Return how the rows of a fit to a table of numbers are recorded."""
+        rows, weights = rows[weights > 0.0], weights[weights > 0.0]
+        formats = tuple(NumberFormat.of(column, weights) for column in rows.T)
+        return cls(formats, np.zeros(len(formats)), (), _types_of(X))
+
+    def with_gaps(self, points: np.ndarray, gaps: np.ndarray, weights: np.ndarray) -> Recording:
+        """Return the recording with the gaps of the rows of the fit."""
+        return replace(self, points=points, gaps=gaps, weights=weights)
+
+    def take(self, encoded: np.ndarray, visible: np.ndarray) -> Recording:
+        """Return the recording of some columns.
+
+        Parameters
+        ----------
+        encoded : array of int
+            Their places among the encoded columns.
+        visible : array of int
+            Places in the density of those that have one.
+        """
+        p = len(self.formats)
+        numeric, words = encoded[encoded < p], encoded[encoded >= p] - p
+        return replace(
+            self,
+            formats=tuple(self.formats[j] for j in numeric),
+            origins=self.origins[numeric],
+            words=tuple(self.words[k] for k in words),
+            points=None if self.points is None else self.points[:, visible],
+            gaps=None if self.gaps is None else self.gaps[:, encoded],
+        )
+
+    def record(self, drawn: Drawn, others: Drawn, rng: np.random.Generator) -> np.ndarray:
+        """Return drawn rows as the table records them: every column with its own distribution.
+
+        Parameters
+        ----------
+        drawn : Drawn
+            The rows.
+        others : Drawn
+            Draws from the density of all columns, by which the distribution of the draws is known.
+        rng : Generator
+            For numbers that are equal, and words.
+        """
+        out, p = drawn.rows.copy(), len(self.formats)
+        for j, (form, origin) in enumerate(zip(self.formats, self.origins, strict=True)):
+            numbers, reference = (
+                form.spiked(some.rows[:, j] + origin, some.first[:, j] + origin) for some in (drawn, others)
+            )
+            out[:, j] = form.at(_shares(numbers, reference, rng)) - origin
+        for k, shares in enumerate(self.words):
+            cells = out[:, p + k]
+            # The kernel takes other words alike; a table has some of them more often.
+            other = np.flatnonzero((cells != drawn.first[:, p + k]) & (cells != drawn.second[:, p + k]))
+            out[other, p + k] = rng.choice(len(shares), size=len(other), p=shares)
+        return out
+
+    def missing(
+        self,
+        kernel: ColumnKernel,
+        points: np.ndarray,
+        others: np.ndarray,
+        rng: np.random.Generator,
+        memory_limit: float,
+        n_jobs: int | None,
+    ) -> np.ndarray:
+        """Draw which encoded cells are missing: those of a row of the fit, drawn by the kernel at each drawn row.
+
+        The weights of the rows of the fit are such that each is drawn as often as it occurs.
+
+        Parameters
+        ----------
+        kernel : ColumnKernel
+            Kernel of the columns of the density.
+        points : array of shape (n, d)
+            Drawn rows in frame coordinates.
+        others : array of shape (m, d)
+            Draws from the density of all columns.
+        rng : Generator
+            Where draws come from.
+        memory_limit, n_jobs
+            As for :class:`~isopleth.operators.Operator`.
+
+        Returns
+        -------
+        ndarray of shape (n, number of encoded columns), bool
+        """
+        if self.points is None or self.gaps is None or self.weights is None:
+            raise ValueError("the recording has no gaps")
+        pairs = {"block": LOG_VALUE, "memory_limit": memory_limit, "n_jobs": n_jobs}
+        some = np.ascontiguousarray(others[:_BALANCED])
+        log_weights = _balanced(Operator(kernel, some, self.points, **pairs).dense(), self.weights)  # type: ignore[arg-type]
+        donors = np.empty(len(points), dtype=np.intp)
+        step = max(1, int(memory_limit / (_PAIR_BYTES * len(self.points))))
+        for start in range(0, len(points), step):
+            part = np.ascontiguousarray(points[start : start + step])
+            logs = Operator(kernel, part, self.points, **pairs).dense()  # type: ignore[arg-type]
+            # The largest sum of a logarithm and a Gumbel draw is a draw by the exponentials.
+            logs += log_weights
+            logs += rng.gumbel(size=logs.shape)
+            donors[start : start + step] = logs.argmax(axis=1)
+        return np.asarray(self.gaps[donors])
+
+    def typed(self, frame: Any) -> Any:
+        """Return a frame of drawn rows with the types of the table; arrays are returned as they are."""
+        if isinstance(frame, np.ndarray):
+            return frame
+        made = nw.from_native(frame)
+        out = [_cast(made.get_column(name), self.types[name]) for name in made.columns if name in self.types]
+        return made.with_columns(*out).to_native()
+
+
+def _balanced(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return logarithms of weights with which every column is drawn in its share, over all rows of exponentials of `logs`."""
+    share = weights / weights.sum()
+    found = np.log(share)
+    for _ in range(_BALANCING_STEPS):
+        chance = logs + found
+        chance -= chance.max(axis=1, keepdims=True)
+        np.exp(chance, out=chance)
+        chance /= chance.sum(axis=1, keepdims=True)
+        # Rows of the fit that are far from all draws are not made up for by any weight.
+        found += np.clip(np.log(share / np.maximum(chance.mean(axis=0), 1e-300)), -_LARGEST, _LARGEST)
+    return np.asarray(found)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Encoded rows that were drawn, with the two centres that each of them was drawn about.
+
+    Parameters
+    ----------
+    rows, first, second : array of shape (n, number of encoded columns)
+        Drawn rows and centres, in the units of the table.
+    """
+
+    rows: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+
+    def take(self, columns: np.ndarray) -> Drawn:
+        """Return some of the columns."""
+        return Drawn(self.rows[:, columns], self.first[:, columns], self.second[:, columns])
+
+
+def _types_of(X: Any) -> dict[str, str]:
+    frame = nw.from_native(X, pass_through=True) if not isinstance(X, np.ndarray) else None
+    if not isinstance(frame, nw.DataFrame) and hasattr(X, "__arrow_c_stream__"):
+        import pyarrow
+
+        frame = nw.from_native(pyarrow.table(X))
+    if not isinstance(frame, nw.DataFrame):
+        return {}
+    return {str(name): str(dtype) for name, dtype in frame.schema.items()}
+
+
+_INTEGERS = {
+    name: getattr(nw, name) for name in ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
+}
+
+
+def _cast(column: Any, wanted: str) -> Any:
+    """Return a column of numbers, words or times with a type that the table had, if it can have that."""
+    if wanted in _INTEGERS and column.dtype.is_numeric():
+        if bool(column.is_nan().any()) and column.implementation.is_pandas_like():
+            # Whole numbers with gaps are of a nullable type, which has the same name.
+            return nw.from_native(column.to_native().astype(wanted), series_only=True)
+        return column.fill_nan(None).cast(_INTEGERS[wanted])
+    if wanted in ("Float32", "Float64") and column.dtype.is_numeric():
+        return column.fill_nan(None).cast(getattr(nw, wanted))
+    if wanted == "Date" and isinstance(column.dtype, nw.Datetime):
+        return column if column.implementation.is_pandas_like() else column.cast(nw.Date)
+    if wanted == "Categorical":
+        return column.cast(cast(Any, nw.Categorical))
+    return column

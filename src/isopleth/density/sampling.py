@@ -1,0 +1,43 @@
+"""Targets of Markov chains that draw from a fitted density of complete rows of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from isopleth.density.fitted import FrameDensity
+from isopleth.sampling.target import Evaluation, Target
+
+
+def density_target(
+    fitted: FrameDensity,
+    z: np.ndarray,
+    weights: np.ndarray,
+    fit_wider: Callable[[float], FrameDensity],
+    leave: Callable[[np.ndarray], np.ndarray],
+) -> Target:
+    """Return the target of a density; the chains move in its frame coordinates.
+
+    Parameters
+    ----------
+    fitted : FrameDensity
+        The density.
+    z, weights : arrays of shapes (m, d) and (m,)
+        Centres in frame coordinates, at which chains start, and their weights.
+    fit_wider : callable
+        For a factor, the density fitted to ``z / factor``, in those coordinates.
+    leave : callable
+        Map from frame coordinates to rows in the units of the data.
+    """
+
+    def at(density: FrameDensity, factor: float) -> Callable[[np.ndarray], Evaluation]:
+        def evaluate(x: np.ndarray) -> Evaluation:
+            return density.log_unnormalized(x / factor), density.grad_log_density(x / factor) / factor
+
+        return evaluate
+
+    def wider(factor: float) -> Target:
+        return Target(at(fit_wider(factor), factor), z, weights)
+
+    return Target(at(fitted, 1.0), z, weights, wider, leave)

@@ -1,0 +1,349 @@
+"""Rows of tables with words and missing cells as complete numbers, for tests and monitors that compare rows.
+
+Each row is encoded by itself, by rules that are made from all rows together. So rows that are exchangeable remain
+exchangeable, and a permutation test of encoded rows is as exact as one of numbers.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from isopleth.columns import Column, TableColumns
+from isopleth.entry import Table, plain_names, varying_columns
+from isopleth.errors import DataWarning, InputError, listed
+
+# Words of a column that have a coordinate of their own: the most frequent ones that occur at least so often.
+MOST_WORDS, _FEWEST_ROWS = 100, 2
+# A word is this rare at most for the distance of two unlike words: rarer words are no farther from the others.
+_LEAST_VARIANCE = 0.1
+_MOST_KNOWN = 1001
+# Ranges of a column by which a missing cell is away from all others, if no cell was missing before: no kernel reaches so far.
+_FAR = 1000.0
+
+
+@dataclass(frozen=True, eq=False)
+class CellEncoding:
+    """Encoding of the cells of one column.
+
+    Parameters
+    ----------
+    name : str
+        Its name in messages.
+    kind : {"numeric", "time", "categorical"}
+        What it holds.
+    place : int
+        Its place in the rows of :class:`~isopleth.entry.Table`.
+    center : float
+        Median, in place of a missing number.
+    absent : float
+        What a missing number becomes if no number was missing among the rows of :meth:`RowEncoding.of`.
+    gap : float
+        Value of the indicator of a missing number; 0 if there is no such coordinate.
+    codes : array of shape (k,)
+        Categories with coordinates of their own. Others share one more, and missing cells, if they are compared, have the last.
+    unit : float
+        Value of the coordinate of a category. Two rows with independent cells are 2 squared units of distance apart on average,
+        as those of a numeric column of standard deviation 1 are.
+    other, lost : float
+        Values of the coordinates of other words and of missing cells, larger than `unit` if there were none.
+    shares : array of shape (width,)
+        Coordinates of a missing category that is not compared, the mean of all known ones; empty if it is compared.
+    known : array
+        Known cells in order, or some of them at equal steps, from which missing cells that are not compared can be drawn.
+    """
+
+    name: str
+    kind: str
+    place: int
+    center: float = 0.0
+    absent: float = 0.0
+    gap: float = 0.0
+    codes: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    unit: float = 1.0
+    other: float = 1.0
+    lost: float = 1.0
+    shares: np.ndarray = field(default_factory=lambda: np.empty(0))
+    known: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+    @classmethod
+    def of_numbers(cls, name: str, kind: str, place: int, cells: np.ndarray, compared: bool, far: bool) -> Self:
+        """Choose the encoding of numbers, some of which may be missing."""
+        known = cells[~np.isnan(cells)]
+        if not len(known):
+            return cls(name, kind, place, gap=0.0)
+        center = float(np.median(known))
+        span = float(known.max() / 2.0 - known.min() / 2.0) or abs(center) or 1.0
+        share = 1.0 - len(known) / len(cells)
+        gap = _unit(np.array([share, 1.0 - share])) if compared and share else 0.0
+        absent = center + _FAR * span if far else center
+        # An indicator has one coordinate, and two categories have two.
+        return cls(name, kind, place, center, absent, float(np.sqrt(2.0)) * gap, known=_steps(known, compared))
+
+    @classmethod
+    def of_words(cls, name: str, place: int, codes: np.ndarray, unseen: int, compared: bool, far: bool) -> Self:
+        """Choose the encoding of categories, NaN where a cell is missing; `unseen` is the code of words that are not known."""
+        known = codes[~np.isnan(codes)].astype(np.intp)
+        counts = np.bincount(known, minlength=unseen + 1).astype(np.float64)
+        ranked = np.argsort(-counts[:unseen], kind="stable")[:MOST_WORDS]
+        kept = np.sort(ranked[counts[ranked] >= _FEWEST_ROWS])
+        weights = np.concatenate([counts[kept], [counts.sum() - counts[kept].sum()]])
+        if compared:
+            weights = np.append(weights, len(codes) - len(known))
+        shares = weights / max(weights.sum(), 1.0)
+        unit = _unit(shares)
+        other, lost = (unit * _FAR if far and not count else unit for count in (weights[len(kept)], weights[-1]))
+        return cls(
+            name,
+            "categorical",
+            place,
+            codes=kept,
+            unit=unit,
+            other=other,
+            lost=lost,
+            shares=np.empty(0) if compared else unit * shares,
+            known=_steps(known, compared),
+        )
+
+    @property
+    def width(self) -> int:
+        """Number of coordinates."""
+        if self.kind != "categorical":
+            return 1 + (self.gap > 0.0)
+        return len(self.shares) or len(self.codes) + 2
+
+    def __call__(self, cells: np.ndarray) -> np.ndarray:
+        """Return the coordinates of cells of shape (n,), NaN where one is missing."""
+        missing = np.isnan(cells)
+        if self.kind != "categorical":
+            filled = np.where(missing, self.center if self.gap else self.absent, cells)
+            return np.column_stack([filled, np.where(missing, self.gap, 0.0)]) if self.gap else filled[:, None]
+        out = np.zeros((len(cells), self.width))
+        at = np.full(len(cells), len(self.codes))
+        if len(self.codes):
+            codes = np.where(missing, -1, cells).astype(np.intp)
+            near = np.minimum(np.searchsorted(self.codes, codes), len(self.codes) - 1)
+            at = np.where(self.codes[near] == codes, near, at)
+        at[missing] = self.width - 1
+        values = np.where(at == len(self.codes), self.other, self.unit)
+        values[missing] = self.lost
+        out[np.arange(len(cells)), at] = values
+        if len(self.shares):
+            out[missing] = self.shares
+        return out
+
+
+def _steps(known: np.ndarray, compared: bool) -> np.ndarray:
+    """Return at most 1,001 of the known cells, from the smallest to the largest at equal steps; none if gaps are compared."""
+    if compared or not len(known):
+        return np.empty(0)
+    steps = np.unique(np.linspace(0, len(known) - 1, min(len(known), _MOST_KNOWN)).round().astype(int))
+    return np.sort(known)[steps]
+
+
+def _unit(shares: np.ndarray) -> float:
+    return float(1.0 / np.sqrt(max(float((shares * (1.0 - shares)).sum()), _LEAST_VARIANCE)))
+
+
+@dataclass(frozen=True, eq=False)
+class RowEncoding:
+    """Encoding of rows with words and missing cells as complete rows of numbers.
+
+    Words become the corners of a simplex (one coordinate a word), times are numbers, and a missing number becomes the median of
+    its column beside an indicator. Complete rows of numbers are left as they are.
+
+    Parameters
+    ----------
+    cells : tuple of CellEncoding
+        Encodings of the columns, in the order of the table.
+    columns : TableColumns or None
+        Kinds of the columns, where there are others than numbers.
+    compared : bool
+        Whether a missing cell differs from all others. Otherwise it is at the centre of its column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth.row_encoding import RowEncoding
+    >>> rows = np.array([[1.0], [2.0], [4.0], [np.nan]])
+    >>> RowEncoding.of(rows, ["age"])(rows).round(2).tolist()
+    [[1.0, 0.0], [2.0, 0.0], [4.0, 0.0], [2.0, 2.31]]
+    """
+
+    cells: tuple[CellEncoding, ...]
+    columns: TableColumns | None
+    compared: bool
+
+    @classmethod
+    def of(
+        cls,
+        rows: np.ndarray,
+        names: list[str],
+        columns: TableColumns | None = None,
+        *,
+        compared: bool = True,
+        far: bool = True,
+    ) -> Self:
+        """Choose the encoding.
+
+        Parameters
+        ----------
+        rows : array of shape (n, d)
+            All rows, of :class:`~isopleth.entry.Table`.
+        names : list of str
+            Names of the columns, in the order of the table.
+        columns : TableColumns, optional
+            Kinds of the columns.
+        compared : bool, default=True
+            Whether a missing cell differs from all others.
+        far : bool, default=True
+            Whether words that are not among `rows` are far from all others, and missing cells of columns without any.
+        """
+        kinds = columns.columns if columns is not None else tuple(Column(j, "numeric") for j in range(rows.shape[1]))
+        order = columns.order if columns is not None else np.arange(rows.shape[1])
+        place = np.empty(len(order), dtype=np.intp)
+        place[order] = np.arange(len(order))
+        found = []
+        for name, column, j in zip(names, kinds, place.tolist(), strict=True):
+            if column.kind == "categorical":
+                found.append(CellEncoding.of_words(name, j, rows[:, j], len(column.levels), compared, far))
+            else:
+                found.append(CellEncoding.of_numbers(name, column.kind, j, rows[:, j], compared, far and compared))
+        return cls(tuple(found), columns, compared)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns, in the order of the table."""
+        return [cell.name for cell in self.cells]
+
+    @property
+    def blocks(self) -> list[slice]:
+        """Coordinates of each column."""
+        ends = np.cumsum([cell.width for cell in self.cells]).tolist()
+        return [slice(end - cell.width, end) for cell, end in zip(self.cells, ends, strict=True)]
+
+    @property
+    def scaled(self) -> np.ndarray:
+        """Mask of the coordinates of words and indicators, whose scale is 1; the others have the units of their columns."""
+        flags = [
+            np.arange(cell.width) > 0 if cell.kind != "categorical" else np.ones(cell.width) for cell in self.cells
+        ]
+        return np.concatenate(flags).astype(bool)
+
+    @property
+    def of_words(self) -> np.ndarray:
+        """Mask of the coordinates of words."""
+        return np.repeat([cell.kind == "categorical" for cell in self.cells], [cell.width for cell in self.cells])
+
+    def levels(self, j: int) -> tuple[str, ...]:
+        """Return the words of column `j`, none for numbers and times."""
+        return self.columns.columns[j].levels if self.columns is not None else ()
+
+    def in_order(self, rows: np.ndarray) -> np.ndarray:
+        """Return rows with their columns in the order of the table."""
+        return rows[:, [cell.place for cell in self.cells]]
+
+    def __call__(self, rows: np.ndarray) -> np.ndarray:
+        """Return complete rows of shape (n, coordinates)."""
+        if not self.scaled.any() and not np.isnan(rows).any():
+            return rows
+        return np.column_stack([cell(rows[:, cell.place]) for cell in self.cells])
+
+    def filled(self, rows: np.ndarray, seed: int, first: int = 0) -> np.ndarray:
+        """Return rows in which missing cells that are not compared are drawn from the known cells of their columns.
+
+        The draws depend on the number of the row only, counted from `first`. A larger share of gaps then leaves the distribution
+        of each column as it is.
+        """
+        lacking = np.flatnonzero(np.isnan(rows).any(axis=1))
+        if self.compared or not len(lacking):
+            return rows
+        out = rows.copy()
+        for i in lacking:
+            draws = np.random.default_rng([seed, first + int(i)]).random(len(self.cells))
+            for cell, draw in zip(self.cells, draws, strict=True):
+                if np.isnan(out[i, cell.place]) and len(cell.known):
+                    out[i, cell.place] = cell.known[int(draw * len(cell.known))]
+        return out
+
+    def refuse_new_gaps(self, rows: np.ndarray) -> None:
+        """Refuse missing numbers in columns that were complete.
+
+        Raises
+        ------
+        InputError
+            If there are any; the message names the columns.
+        """
+        found = []
+        for cell in self.cells:
+            count = int(np.isnan(rows[:, cell.place]).sum())
+            if count and cell.kind != "categorical" and not cell.gap:
+                name = cell.name if cell.name.startswith("column ") else repr(cell.name)
+                found.append(f"{name} ({count} row{'s' if count > 1 else ''})")
+        if found:
+            raise InputError(
+                f"X contains NaN in {listed(found)}, but had none there at fit; fill them, or drop those rows."
+            )
+
+    @property
+    def is_plain(self) -> bool:
+        """True if all columns were complete numbers, so that rows are not changed."""
+        return self.columns is None and not self.scaled.any()
+
+    def varying(self, estimator: BaseEstimator, rows: np.ndarray, stacklevel: int = 4) -> np.ndarray:
+        """Return a mask of the coordinates of columns that vary in the encoded `rows`, and warn with the names of the others.
+
+        Raises
+        ------
+        InputError
+            If no column varies.
+        """
+        if self.is_plain:
+            return varying_columns(estimator, rows, stacklevel)
+        moves = rows.min(axis=0) < rows.max(axis=0)
+        keep = np.zeros(len(moves), dtype=bool)
+        for block in self.blocks:
+            keep[block] = moves[block].any()
+        if not keep.any():
+            raise InputError("all rows of X are equal; expected at least two rows that differ.")
+        constant = [repr(name) for name, block in zip(self.names, self.blocks, strict=True) if not keep[block].any()]
+        if constant:
+            warnings.warn(f"constant columns are dropped: {listed(constant)}.", DataWarning, stacklevel=stacklevel)
+        return keep
+
+    def kept_columns(self, keep: np.ndarray) -> int:
+        """Return how many columns have coordinates in the mask `keep`."""
+        return sum(bool(keep[block].any()) for block in self.blocks)
+
+    def spreads(self, rows: np.ndarray, spread: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """Return `spread` of the known cells of each numeric column of the unencoded `rows`, and 1 for words and indicators."""
+        out = np.ones(len(self.scaled))
+        for cell, block in zip(self.cells, self.blocks, strict=True):
+            known = rows[~np.isnan(rows[:, cell.place]), cell.place]
+            if cell.kind != "categorical" and len(known):
+                found = float(spread(known[:, None])[0])
+                out[block.start] = found if found > 0.0 else 1.0
+        return out
+
+    @classmethod
+    def of_table(cls, estimator: BaseEstimator, table: Table, *, compared: bool = True, far: bool = True) -> Self:
+        """Choose the encoding of the rows that an estimator is fitted to."""
+        return cls.of(table.rows, used_names(estimator, table.columns), table.columns, compared=compared, far=far)
+
+    def by_column(self, values: np.ndarray) -> np.ndarray:
+        """Return values of coordinates for the numeric columns and times; NaN for categories."""
+        return np.array(
+            [values[b][0] if c.kind != "categorical" else np.nan for c, b in zip(self.cells, self.blocks, strict=True)]
+        )
+
+
+def used_names(estimator: BaseEstimator, columns: TableColumns | None) -> list[str]:
+    """Return the names of the columns that are used, in the order of the table; "column 0" and so on if they have none."""
+    if columns is None:
+        return plain_names(estimator)
+    return [str(name) if columns.named else f"column {name}" for name in columns.names]

@@ -1,0 +1,109 @@
+"""Targets of Markov chains that draw from a fitted score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from isopleth.backend import Array, to_numpy
+from isopleth.sampling.target import Evaluation, Target
+
+if TYPE_CHECKING:
+    from isopleth.score.base import ScoreEstimator
+
+
+@dataclass(frozen=True)
+class Confinement:
+    r"""Factor of a density without tails: :math:`e^{-(r - R)_+^2/2}` for the Mahalanobis distance r to the mean of the rows.
+
+    R is the largest distance of a row, so nothing changes inside the ellipsoid that just contains all rows.
+
+    Parameters
+    ----------
+    centre : array of shape (d,)
+        Mean of the rows.
+    precision : array of shape (d, d)
+        Inverse of their covariance.
+    radius : float
+        The distance R.
+    """
+
+    centre: np.ndarray
+    precision: np.ndarray
+    radius: float
+
+    @classmethod
+    def of(cls, rows: np.ndarray, weights: np.ndarray) -> Self:
+        """Return the confinement to the ellipsoid that contains `rows`."""
+        share = weights / weights.sum()
+        centre = share @ rows
+        deviations = rows - centre
+        covariance = (deviations * share[:, None]).T @ deviations
+        covariance += np.diag(np.diag(covariance)) * 1e-6  # for fewer rows than columns
+        precision = np.linalg.inv(covariance)
+        return cls(centre, precision, float(np.sqrt(np.einsum("ij,jk,ik->i", deviations, precision, deviations).max())))
+
+    def evaluate(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the logarithm of the factor and its gradient at rows `z`."""
+        pull = (z - self.centre) @ self.precision
+        distance = np.sqrt(np.einsum("ij,ij->i", pull, z - self.centre))
+        excess = np.maximum(0.0, distance - self.radius)
+        return -0.5 * excess**2, -(excess / np.maximum(distance, self.radius))[:, None] * pull
+
+
+def score_target(model: ScoreEstimator) -> Target:
+    """Return the target of a fitted score; the chains move in its frame coordinates."""
+    centers = to_numpy(model._centers)
+    weights = to_numpy(model.weights_) if hasattr(model, "weights_") else np.ones(len(centers))
+    if len(weights) != len(centers):  # landmarks, which count alike
+        weights = np.ones(len(centers))
+    confinement = Confinement.of(centers, weights) if model.base_ is None else None
+    frame = model._frame
+
+    def wider(factor: float) -> Target:
+        return _target(_widened(model, factor), frame, centers, weights, confinement)
+
+    found = _target(model, frame, centers, weights, confinement)
+    leave = lambda z: frame.leave(z, np.zeros((1, model.n_features_in_)))  # noqa: E731 - one expression
+    return Target(found.evaluate, centers, weights, wider, leave)
+
+
+def _target(
+    model: ScoreEstimator, frame: Any, centers: np.ndarray, weights: np.ndarray, confinement: Confinement | None
+) -> Target:
+    """Return the target of a score in the coordinates of `frame`, which may be that of another score."""
+    ratio = frame.scale / model._frame.scale
+    shift = (frame.shift - model._frame.shift) / model._frame.scale
+    has_energy = model.space == "curl_free"
+    backend = model._backend
+
+    def evaluate(z: np.ndarray) -> Evaluation:
+        own: Array = backend.array(z * ratio + shift)
+        gradient = to_numpy(model._value(own)) * ratio
+        energy = to_numpy(model._field().energy(own)) if has_energy else None
+        if confinement is not None:
+            log_factor, pull = confinement.evaluate(z)
+            gradient = gradient + pull
+            energy = None if energy is None else energy + log_factor
+        return energy, gradient
+
+    return Target(evaluate, centers, weights)
+
+
+def _widened(model: ScoreEstimator, factor: float) -> ScoreEstimator:
+    """Return a score fitted to the same rows with wider kernels and otherwise as `model` was fitted."""
+    weights = to_numpy(model.weights_) if hasattr(model, "weights_") else None
+    centers = to_numpy(model.centers_)
+    chosen = {
+        "length_scale": factor * to_numpy(model.length_scale_),
+        "base": None if model.base_ is None else "gaussian",
+        "regularizer": model.regularizer_,
+    }
+    known = model.get_params(deep=False)
+    wide = clone(model).set_params(**{name: value for name, value in chosen.items() if name in known})
+    if weights is not None and len(weights) != len(centers):
+        weights = None
+    return wide.fit(centers, sample_weight=weights)

@@ -1,0 +1,275 @@
+"""Stein test: whether a sample is from a density whose score is known, and its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import rankdata
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+
+from isopleth.backend import to_numpy
+from isopleth.entry import check_memory_limit, enter
+from isopleth.errors import InputError
+from isopleth.kernels import Kernel, get_kernel
+from isopleth.length_scales import median
+from isopleth.operators import DEFAULT_MEMORY_LIMIT
+from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
+
+# Multiples of the median distance whose discrepancies are compared.
+_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+
+# Pairs of rows that a thread takes at once.
+_PAIRS = 2**18
+
+# Arrays over pairs that exist at once.
+_ARRAYS = 8
+
+
+class SteinTest(BaseEstimator):
+    """Holder of the column names while rows are checked; its name occurs in messages of scikit-learn."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SteinTestResult:
+    """Result of :func:`stein_test`.
+
+    Parameters
+    ----------
+    statistic : float
+        Largest score of the discrepancies. Each score is standard normal under random signs.
+    pvalue : float
+        Share of the vectors of signs, the observed one and the random ones, whose statistic is no smaller.
+    length_scales : ndarray of shape (k,)
+        Length scales, in units of the standard deviations of the columns.
+    discrepancies : ndarray of shape (k,)
+        Unbiased estimates of the squared kernel Stein discrepancy for each length scale, in columns of unit standard deviation.
+    scores : ndarray of shape (k,)
+        The normal score of each discrepancy.
+    n_resamples : int
+        Number of random vectors of signs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import stein_test
+    >>> result = stein_test(np.random.default_rng(0).normal(size=(100, 1)), lambda X: -X, random_state=0)
+    >>> result.pvalue > 0.05, len(result.length_scales)
+    (True, 5)
+    """
+
+    statistic: float
+    pvalue: float
+    length_scales: np.ndarray
+    discrepancies: np.ndarray
+    scores: np.ndarray
+    n_resamples: int
+
+    @property
+    def length_scale(self) -> float:
+        """The length scale with the largest score."""
+        return float(self.length_scales[np.argmax(self.scores)])
+
+    def __repr__(self) -> str:
+        return f"SteinTestResult(statistic={self.statistic:.4g}, pvalue={self.pvalue:.4g})"
+
+
+def stein_test(
+    X: Any,
+    score: Any,
+    *,
+    kernel: str | Kernel = "imq",
+    length_scale: Any = None,
+    n_resamples: int = 999,
+    flip: float = 0.5,
+    memory_limit: float = DEFAULT_MEMORY_LIMIT,
+    n_jobs: int | None = DEFAULT_N_JOBS,
+    random_state: Any = None,
+) -> SteinTestResult:
+    r"""Test whether a sample is from a density whose score is known; its normaliser is not needed.
+
+    The statistic is the squared kernel Stein discrepancy [1]_, for scores :math:`s = \nabla\log p` the mean over pairs of
+
+    .. math:: u(x, y) = s(x)\cdot s(y)\,k + s(x)\cdot\nabla_y k + s(y)\cdot\nabla_x k + \operatorname{tr}\nabla_x\nabla_y k,
+
+    whose expectation is 0 if the rows are from p. The wild bootstrap [2]_ multiplies each row by a random sign. By default five
+    length scales are compared: each discrepancy is replaced by the normal score of its rank among all vectors of signs, and the
+    largest score counts.
+
+    Parameters
+    ----------
+    X : array-like or data frame of shape (n_samples, n_features)
+        Rows, at least two.
+    score : callable or array-like of shape (n_samples, n_features)
+        The score of the density at the rows, in reciprocal units of the columns, or a function that returns it for the rows, a
+        float64 array.
+    kernel : str or Kernel, default="imq"
+        The kernel, of :attr:`~isopleth.Kernel.smoothness` above 1.
+    length_scale : float, optional
+        Length scale in units of the standard deviations of the columns. By default 1/4, 1/2, 1, 2 and 4 times the median distance
+        between rows (of at most 1,000).
+    n_resamples : int, default=999
+        Random vectors of signs. The smallest p-value is 1 / (1 + n_resamples).
+    flip : float, default=0.5
+        Probability that the sign changes from one row to the next. 0.5 is for independent rows. For a Markov chain take about
+        1/(2 t), where t is the number of rows after which it is nearly independent, or thin the chain.
+    memory_limit : float, default=2**30
+        Bytes for arrays over pairs of rows.
+    n_jobs : int or None, default=-1
+        Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
+    random_state : int, RandomState or None
+        Seed of the signs.
+
+    Returns
+    -------
+    SteinTestResult
+        With `statistic`, `pvalue`, `discrepancies` and `length_scale`.
+
+    Raises
+    ------
+    InputError
+        For rows that cannot be used, scores of another shape or that are not finite, a kernel that is too rough, and parameters
+        out of range.
+
+    Notes
+    -----
+    The level is that of a bootstrap: it is right for many rows. ``python -m experiments.stein_test`` measures it for few.
+
+    The test asks about the sample as a whole. It has little power against a sample that misses a mode far from the others,
+    because the scores near one mode say nothing of the weight of another [3]_.
+
+    References
+    ----------
+    .. [1] Q. Liu, J. Lee, M. Jordan, "A kernelized Stein discrepancy for goodness-of-fit tests", ICML 2016.
+    .. [2] K. Chwialkowski, H. Strathmann, A. Gretton, "A kernel test of goodness of fit", ICML 2016.
+    .. [3] J. Gorham, L. Mackey, "Measuring sample quality with kernels", ICML 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import stein_test
+    >>> X = np.random.default_rng(0).standard_t(3, size=(300, 2))
+    >>> stein_test(X, lambda X: -X, random_state=0).pvalue < 0.01  # is it standard normal?
+    True
+    >>> stein_test(X, lambda X: -4 * X / (3 + X**2), random_state=0).pvalue > 0.05  # or Student's t, as it is?
+    True
+    """
+    resamples = _check_resamples(n_resamples)
+    if isinstance(flip, bool) or not isinstance(flip, Real) or not 0.0 < flip < 1.0:
+        raise InputError(f"flip = {flip!r}: expected a probability between 0 and 1.")
+    check_memory_limit(memory_limit)
+    rows = enter(SteinTest(), X, reset=True, min_samples=2).rows
+    scores = _scores_at(rows, score)
+    found = get_kernel(kernel).bind(rows.shape[1])
+    if found.smoothness <= 1.0 or found.by_columns:
+        raise InputError(f"kernel = {kernel!r} is too rough for the Stein test; use 'imq', 'gaussian' or 'matern52'.")
+    spread = rows.std(axis=0)
+    unit = np.where(spread > 0.0, spread, 1.0)
+    z, pull = (rows - rows.mean(axis=0)) / unit, scores * unit
+    scales = _length_scales(length_scale, z)
+    signs = _signs(len(z), resamples, float(flip), random_state)
+    sums, diagonal = _sums(found, z, pull, scales, signs, memory_limit, n_jobs)
+    normal = _normal_scores(sums - diagonal[:, None])
+    statistics = normal.max(axis=0)
+    n = len(z)
+    return SteinTestResult(
+        statistic=float(statistics[0]),
+        pvalue=float(np.mean(statistics >= statistics[0])),
+        length_scales=scales,
+        discrepancies=(sums[:, 0] - diagonal) / (n * (n - 1.0)),
+        scores=normal[:, 0],
+        n_resamples=resamples,
+    )
+
+
+def _check_resamples(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise InputError(f"n_resamples = {value!r}: expected a whole number, at least 1.")
+    return int(value)
+
+
+def _scores_at(rows: np.ndarray, score: Callable[[np.ndarray], Any] | Any) -> np.ndarray:
+    """Return the score at the rows, float64."""
+    given = to_numpy(score(rows.copy()) if callable(score) else score)
+    try:
+        found = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("score is not an array of numbers; expected one vector for each row of X.") from None
+    if found.shape != rows.shape:
+        raise InputError(f"score has shape {found.shape}; expected {rows.shape}, one vector for each row of X.")
+    bad = np.flatnonzero(~np.isfinite(found).all(axis=1))
+    if len(bad):
+        raise InputError(f"score is not finite in row {bad[0]}; expected finite numbers where the density is positive.")
+    return found
+
+
+def _length_scales(length_scale: Any, z: np.ndarray) -> np.ndarray:
+    if length_scale is None:
+        distinct = np.unique(z, axis=0)
+        middle = float(median(distinct, np.ones(len(distinct)))[0]) if len(distinct) > 1 else 1.0
+        return middle * np.array(_FACTORS)
+    if isinstance(length_scale, bool) or not isinstance(length_scale, Real) or not 0.0 < float(length_scale) < np.inf:
+        raise InputError(f"length_scale = {length_scale!r}: expected a positive number.")
+    return np.array([float(length_scale)])
+
+
+def _signs(n: int, resamples: int, flip: float, random_state: Any) -> np.ndarray:
+    """Return vectors of signs as columns, of shape (n, 1 + resamples); the first has no changes."""
+    rng = check_random_state(random_state)
+    changes = np.where(rng.uniform(size=(n, resamples)) < flip, -1.0, 1.0)
+    return np.column_stack([np.ones(n), np.cumprod(changes, axis=0)])
+
+
+def _sums(
+    kernel: Kernel,
+    z: np.ndarray,
+    pull: np.ndarray,
+    scales: np.ndarray,
+    signs: np.ndarray,
+    memory_limit: float,
+    n_jobs: int | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return sum_ij w_i w_j u_ij for each length scale and vector of signs, and the sum of u_ii for each length scale."""
+    n = len(z)
+    squares, products = np.sum(z * z, axis=1), np.sum(z * pull, axis=1)
+
+    def work(rows: slice) -> np.ndarray:
+        # u is symmetric: pairs with later rows count twice, pairs with earlier ones not at all.
+        own, on = rows.stop - rows.start, slice(rows.start, n)
+        s = squares[rows, None] + squares[on] - 2.0 * (z[rows] @ z[on].T)
+        np.maximum(s, 0.0, out=s)
+        np.fill_diagonal(s, 0.0)
+        inner = pull[rows] @ pull[on].T
+        # (s_i - s_j) . (x_i - x_j)
+        across = products[rows, None] + products[on] - pull[rows] @ z[on].T - z[rows] @ pull[on].T
+        out = np.empty((len(scales), signs.shape[1]))
+        for k, scale in enumerate(scales):
+            scaled = s / scale**2
+            u = inner * kernel(scaled)
+            slope = kernel.derivative(scaled, 1)
+            slope[s == 0.0] = 0.0  # it may be infinite there, where x - y is 0
+            slope *= across
+            u -= (2.0 / scale**2) * slope
+            u -= kernel.laplacian(scaled) / scale**2
+            u[:, own:] *= 2.0
+            out[k] = np.einsum("ib,ib->b", signs[rows], u @ signs[on])
+        return out
+
+    workers = effective_n_jobs(n_jobs)
+    room = memory_limit / (workers * 8 * _ARRAYS)
+    step = int(max(1, min(_PAIRS, room) // n))
+    parts = [slice(start, min(start + step, n)) for start in range(0, n, step)]
+    sums = np.sum(map_threads(work, parts, min(workers, len(parts))), axis=0)
+    at_zero = float(kernel.laplacian(0.0))
+    return sums, np.sum(pull * pull) - n * at_zero / scales**2
+
+
+def _normal_scores(sums: np.ndarray) -> np.ndarray:
+    """Return the normal score of each sum among those of its length scale; sums that differ by rounding are equal."""
+    rounded = np.round(sums / np.maximum(np.abs(sums).max(axis=1, keepdims=True), np.finfo(float).tiny), 12)
+    return np.asarray(ndtri(rankdata(rounded, axis=1) / (sums.shape[1] + 1.0)))

@@ -1,0 +1,222 @@
+"""Changes of single columns between two tables: medians and spreads, shares of words, and shares of missing cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy.stats import binomtest, kstwobign
+
+from isopleth.columns import Column, decode_cells
+from isopleth.row_encoding import RowEncoding
+
+# Words and missing cells are described where their share changes by so much.
+_VISIBLE = 0.005
+_WORDS = 3
+_OTHER = "other words"
+
+# Entries of a table of changes of complete numbers.
+PLAIN = ("share", "median_before", "median_after", "spread_before", "spread_after")
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnSummary:
+    """Distribution of the cells of a column in one table.
+
+    Parameters
+    ----------
+    rows : int
+        Number of rows.
+    missing : int
+        Missing cells among them.
+    values : array
+        Sorted numbers; those of a long column may be quantiles.
+    counts : array
+        How often each category occurs, one for words that were not known last; empty for numbers.
+    """
+
+    rows: int
+    missing: int
+    values: np.ndarray
+    counts: np.ndarray
+
+    @classmethod
+    def of(cls, column: Column, cells: np.ndarray, most: int | None = None) -> Self:
+        """Summarise cells, codes for words, NaN where one is missing; keep at most so many quantiles of numbers."""
+        known = cells[~np.isnan(cells)]
+        missing = len(cells) - len(known)
+        if column.kind == "categorical":
+            counts = np.bincount(known.astype(np.intp), minlength=len(column.levels) + 1).astype(np.float64)
+            return cls(len(cells), missing, np.empty(0), counts)
+        values = np.sort(known)
+        if most is not None and len(values) > most:
+            values = values[np.unique(np.linspace(0, len(values) - 1, most).round().astype(int))]
+        return cls(len(cells), missing, values, np.empty(0))
+
+    @property
+    def gaps(self) -> float:
+        """Share of missing cells."""
+        return self.missing / self.rows
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Shares of the categories among known cells."""
+        return self.counts / max(float(self.counts.sum()), 1.0)
+
+    @property
+    def quartiles(self) -> np.ndarray:
+        """Quartiles of numbers; NaN for words."""
+        return np.quantile(self.values, [0.25, 0.5, 0.75]) if len(self.values) else np.full(3, np.nan)
+
+
+def share_that_differs(one: ColumnSummary, two: ColumnSummary, *, compared: bool) -> float:
+    """Return the least share of cells that would have to change to give a column the distribution it has in the other table.
+
+    For words it is the total variation distance, for numbers the largest difference of the distribution functions. A missing
+    cell is a value of its own if gaps are compared, and left out otherwise.
+    """
+    known = np.array([1.0 - one.gaps, 1.0 - two.gaps]) if compared else np.ones(2)
+    gaps = abs(one.gaps - two.gaps) if compared else 0.0
+    if len(one.counts) or len(two.counts):
+        return float(0.5 * (np.abs(known[0] * one.shares - known[1] * two.shares).sum() + gaps))
+    places = np.concatenate([one.values, two.values])
+    if not len(places):
+        return gaps
+    below = [np.searchsorted(each.values, places, side="right") / max(len(each.values), 1) for each in (one, two)]
+    lower = np.abs(known[0] * below[0] - known[1] * below[1]).max()
+    if not one.missing and not two.missing:
+        return float(lower)
+    upper = np.abs(known[0] * (1.0 - below[0]) - known[1] * (1.0 - below[1])).max()
+    return float(max(lower, upper, gaps))
+
+
+def p_value_of_window(one: ColumnSummary, two: ColumnSummary, *, compared: bool) -> float:
+    """Return an approximate p-value of a window `two` against a reference `one`, as if the window had been chosen before."""
+    found = []
+    if len(one.counts):
+        trials = int(two.counts.sum())
+        # Words that are rare in the reference have no share of 0.
+        chances = (one.counts + 0.5) / (one.counts.sum() + 0.5 * len(one.counts))
+        words = np.flatnonzero(one.counts + two.counts)
+        values = [binomtest(int(two.counts[j]), trials, float(chances[j])).pvalue for j in words] if trials else []
+        found.append(min([*values, 1.0]) * max(len(values), 1))
+    elif len(two.values) and len(one.values):
+        known = (one.rows - one.missing) * len(two.values) / (one.rows - one.missing + len(two.values))
+        distance = share_that_differs(one, two, compared=False)
+        found.append(float(kstwobign.sf(np.sqrt(known) * distance)))
+    if compared and (one.missing or two.missing):
+        chance = (one.missing + 0.5) / (one.rows + 1.0)
+        found.append(float(binomtest(two.missing, two.rows, chance).pvalue))
+    return min([*found, 1.0]) * max(len(found), 1)
+
+
+def summaries(encoding: RowEncoding, rows: np.ndarray, most: int | None = None) -> list[ColumnSummary]:
+    """Summarise the columns of rows of :class:`~isopleth.entry.Table`, in the order of the table."""
+    return [
+        ColumnSummary.of(column, rows[:, cell.place], most)
+        for column, cell in zip(kinds(encoding), encoding.cells, strict=True)
+    ]
+
+
+def kinds(encoding: RowEncoding) -> tuple[Column, ...]:
+    """Return the columns, in the order of the table."""
+    if encoding.columns is not None:
+        return encoding.columns.columns
+    return tuple(Column(name, "numeric") for name in encoding.names)
+
+
+def mixed_changes(encoding: RowEncoding, before: list[ColumnSummary], after: list[ColumnSummary]) -> dict[str, Any]:
+    """Return how columns of all kinds changed, as columns of a table in the order of the table.
+
+    Returns
+    -------
+    dict
+        "share", "median_before", "median_after", "spread_before", "spread_after", of which a time has seconds; if there are
+        times, "time_before" and "time_after", their medians; if there are words, "level", the word whose share among known
+        cells changed most, "level_before" and "level_after", its shares; "missing_before" and "missing_after", shares of missing
+        cells; and "description", the change in words.
+    """
+    columns, compared = kinds(encoding), encoding.compared
+    pairs = list(zip(before, after, strict=True))
+    quartiles = np.array([[one.quartiles, two.quartiles] for one, two in pairs])
+    out: dict[str, Any] = {
+        "share": np.array([share_that_differs(one, two, compared=compared) for one, two in pairs]),
+        "median_before": quartiles[:, 0, 1],
+        "median_after": quartiles[:, 1, 1],
+        "spread_before": quartiles[:, 0, 2] - quartiles[:, 0, 0],
+        "spread_after": quartiles[:, 1, 2] - quartiles[:, 1, 0],
+    }
+    times = np.array([column.kind == "time" for column in columns])
+    if times.any():
+        for place, key in enumerate(("before", "after")):
+            moments = np.full(len(columns), np.datetime64("NaT"), dtype="datetime64[us]")
+            for j in np.flatnonzero(times & np.isfinite(quartiles[:, place, 1])):
+                moments[j] = _moment(columns[j], quartiles[j, place, 1])
+            out[f"time_{key}"] = moments
+            out[f"median_{key}"] = np.where(times, np.nan, out[f"median_{key}"])
+    if any(column.kind == "categorical" for column in columns):
+        moved = [
+            _words(column, *pair)[0] if len(pair[0].counts) else None
+            for column, pair in zip(columns, pairs, strict=True)
+        ]
+        out["level"] = [None if found is None else found[0] for found in moved]
+        out["level_before"] = np.array([np.nan if found is None else found[1] for found in moved])
+        out["level_after"] = np.array([np.nan if found is None else found[2] for found in moved])
+    out["missing_before"] = np.array([one.gaps for one, _ in pairs])
+    out["missing_after"] = np.array([two.gaps for _, two in pairs])
+    out["description"] = [_description(column, one, two) for column, (one, two) in zip(columns, pairs, strict=True)]
+    return out
+
+
+def _words(column: Column, one: ColumnSummary, two: ColumnSummary) -> list[tuple[str, float, float]]:
+    """Return words with their shares in both tables, the largest change first."""
+    before, after = one.shares, two.shares
+    order = np.argsort(-np.abs(after - before), kind="stable")
+    names = [*column.levels, _OTHER]
+    return [(names[j], float(before[j]), float(after[j])) for j in order]
+
+
+def _description(column: Column, one: ColumnSummary, two: ColumnSummary) -> str:
+    """Return the change of a column in words."""
+    parts = []
+    if column.kind == "categorical":
+        found = _words(column, one, two)
+        if len(column.levels) <= 2:  # the share of one of two words says that of the other
+            found = [word for word in found if word[0] != "False"][:1]
+        shown = [word for word in found[:_WORDS] if abs(word[2] - word[1]) >= _VISIBLE] or found[:1]
+        parts = [
+            f"share of {word if word == _OTHER else repr(word)}: {_percent(a)} -> {_percent(b)}" for word, a, b in shown
+        ]
+    elif len(one.values) and len(two.values):
+        (low, middle, high), (low_after, middle_after, high_after) = one.quartiles, two.quartiles
+        if column.kind == "time":
+            moments = [
+                str(_moment(column, value).astype("datetime64[s]")).replace("T", " ")
+                for value in (middle, middle_after)
+            ]
+            parts = [f"median: {moments[0]} -> {moments[1]}"]
+        else:
+            parts = [
+                f"median: {middle:.4g} -> {middle_after:.4g}",
+                f"spread: {high - low:.4g} -> {high_after - low_after:.4g}",
+            ]
+    if abs(two.gaps - one.gaps) >= _VISIBLE or not parts:
+        parts.append(f"missing: {_percent(one.gaps)} -> {_percent(two.gaps)}")
+    return "; ".join(parts)
+
+
+def _moment(column: Column, seconds: float) -> Any:
+    return decode_cells(column, np.array([seconds]))[0]
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.3g} %" if share >= 0.0005 or share == 0.0 else "< 0.05 %"
+
+
+def in_order(table: dict[str, Any], order: np.ndarray) -> dict[str, Any]:
+    """Return some entries of a table of columns, in this order."""
+    return {
+        key: values[order] if isinstance(values, np.ndarray) else [values[j] for j in order]
+        for key, values in table.items()
+    }

@@ -1,0 +1,295 @@
+"""Discrepancies of samples as losses: maximum mean discrepancy, kernel Stein discrepancy, and the Stein variational direction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isopleth.backend import host_view
+from isopleth.errors import InputError
+from isopleth.kernels import Kernel
+from isopleth.operators import DEFAULT_MEMORY_LIMIT
+from isopleth.operators.threads import DEFAULT_N_JOBS
+from isopleth.torch.checks import check_like, check_points, check_tensor, computed, constant, outside_graphs
+from isopleth.torch.products import gradient_product, kernel_product, laplacian_product, scaled_points
+from isopleth.torch.stacked_score import median_squared_distance
+from isopleth.torch.sums import Sums
+
+
+def median_distance(*samples: Tensor) -> Tensor:
+    """Return the median distance between different rows of all samples together, a constant of every graph; 1 for one row.
+
+    At most 256 rows are compared. It does not wait for a device.
+    """
+    return constant(_median_distance, *samples)
+
+
+def _median_distance(*samples: Tensor) -> Tensor:
+    rows = torch.cat([a.detach().to(torch.float64) for a in samples])
+    if len(rows) < 2:
+        return rows.new_ones((), dtype=samples[0].dtype)
+    middle = host_view(rows - rows.mean(dim=0))
+    found = torch.as_tensor(median_squared_distance(middle), device=rows.device).sqrt()
+    return torch.where(found > 0.0, found, torch.ones_like(found)).to(samples[0].dtype)
+
+
+@outside_graphs
+def mmd(
+    x: Tensor,
+    y: Tensor,
+    kernel: str | Kernel = "gaussian",
+    length_scale: Any = None,
+    *,
+    biased: bool = False,
+    memory_limit: float = DEFAULT_MEMORY_LIMIT,
+    n_jobs: int | None = DEFAULT_N_JOBS,
+) -> Tensor:
+    r"""Estimate the squared maximum mean discrepancy of two samples, with gradients for both [1]_.
+
+    .. math:: \mathrm{MMD}^2 = \mathbb{E}\,k(x, x') + \mathbb{E}\,k(y, y') - 2\,\mathbb{E}\,k(x, y).
+
+    Parameters
+    ----------
+    x, y : Tensor of shape (n, d) and (m, d)
+        The samples, of the types that :func:`kernel_product` takes.
+    kernel : str or Kernel, default="gaussian"
+        The kernel.
+    length_scale : float or Tensor of shape () or (d,), optional
+        Length scale, one for all columns or one for each; a tensor gets a gradient. By default it is the median distance between
+        rows of both samples (of at most 256), a constant of the loss.
+    biased : bool, default=False
+        Whether to take the V-statistic, which includes the pairs of a row with itself: it is never negative, and too large by
+        about (1/n + 1/m) times a mean of 1 - k. Otherwise the estimate is the U-statistic, without bias.
+    memory_limit : float, default=2**30
+        Memory for tiles and scratch arrays, in bytes.
+    n_jobs : int or None, default=-1
+        CPU threads; -1 is all processors, None is one or what joblib.parallel_config says.
+
+    Returns
+    -------
+    Tensor of shape ()
+        The estimate, of the type and on the device of `x`.
+
+    Raises
+    ------
+    InputError
+        If shapes, types, devices or parameters do not fit, or a sample has fewer than two rows (one, if `biased`).
+
+    See Also
+    --------
+    isopleth.two_sample_test : Test whether two samples have one distribution.
+
+    References
+    ----------
+    .. [1] A. Gretton, K. Borgwardt, M. Rasch, B. Schoelkopf, A. Smola, "A kernel two-sample test", JMLR 13, 2012.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from isopleth.torch import mmd
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> x, y = torch.randn(300, 1, generator=generator), 1.0 + torch.randn(200, 1, generator=generator)
+    >>> shift = torch.zeros(1, requires_grad=True)
+    >>> mmd(x + shift, y).backward()
+    >>> bool(shift.grad < 0)  # moving x to the right decreases the discrepancy
+    True
+    """
+    check_points(x, y)
+    for name, rows in (("x", x), ("y", y)):
+        _check_count(name, rows, biased)
+    scale = median_distance(x, y) if length_scale is None else length_scale
+    wide_x, wide_y = computed(x), computed(y)
+
+    def mean(a: Tensor, b: Tensor) -> Tensor:
+        sums = kernel_product(kernel, a, b, b.new_ones(len(b)), scale, memory_limit=memory_limit, n_jobs=n_jobs).sum()
+        if a is not b:
+            return sums / (len(a) * len(b))
+        return sums / len(a) ** 2 if biased else (sums - len(a)) / (len(a) * (len(a) - 1))
+
+    return (mean(wide_x, wide_x) + mean(wide_y, wide_y) - 2.0 * mean(wide_x, wide_y)).to(x.dtype)
+
+
+@outside_graphs
+def ksd(
+    x: Tensor,
+    score: Tensor | Callable[[Tensor], Tensor],
+    kernel: str | Kernel = "imq",
+    length_scale: Any = None,
+    *,
+    biased: bool = False,
+    memory_limit: float = DEFAULT_MEMORY_LIMIT,
+    n_jobs: int | None = DEFAULT_N_JOBS,
+) -> Tensor:
+    r"""Estimate the squared kernel Stein discrepancy of a sample from a density with a known score [1]_ [2]_.
+
+    .. math:: \mathrm{KSD}^2 = \mathbb{E}\,u(x, x'), \quad u(x, y) = s(x)\cdot s(y)\,k + s(x)\cdot\nabla_y k + s(y)\cdot\nabla_x k
+        + \operatorname{tr} \nabla_x\nabla_y k,
+
+    with the score :math:`s = \nabla\log p`. The density p need not be normalised. It is 0 if and only if the sample has the
+    density p, under mild conditions.
+
+    Parameters
+    ----------
+    x : Tensor of shape (n, d)
+        The sample, of the types that :func:`kernel_product` takes.
+    score : Tensor of shape (n, d) or callable
+        The score of p at the rows of `x`, or a function that returns it for `x`. Gradients pass through both.
+    kernel : str or Kernel, default="imq"
+        The kernel, of :attr:`~isopleth.Kernel.smoothness` at least 2. The default decreases slowly, which is what detects
+        samples that miss parts of p [2]_.
+    length_scale : float or Tensor of shape (), optional
+        Length scale, one for all columns; a tensor gets a gradient. By default it is the median distance between rows (of at
+        most 256), a constant of the loss.
+    biased : bool, default=False
+        Whether to take the V-statistic, which includes the pairs of a row with itself and is never negative. Otherwise the
+        estimate is the U-statistic, without bias.
+    memory_limit : float, default=2**30
+        Memory for tiles and scratch arrays, in bytes.
+    n_jobs : int or None, default=-1
+        CPU threads; -1 is all processors, None is one or what joblib.parallel_config says.
+
+    Returns
+    -------
+    Tensor of shape ()
+        The estimate, of the type and on the device of `x`, in reciprocal squared units of the columns.
+
+    Raises
+    ------
+    InputError
+        If the kernel is too rough, shapes, types, devices or parameters do not fit, or there are fewer than two rows (one, if
+        `biased`).
+
+    See Also
+    --------
+    isopleth.stein_test : Test whether a sample has a density.
+    svgd_direction : Direction in which rows move towards p.
+
+    References
+    ----------
+    .. [1] Q. Liu, J. Lee, M. Jordan, "A kernelized Stein discrepancy for goodness-of-fit tests", ICML 2016.
+    .. [2] J. Gorham, L. Mackey, "Measuring sample quality with kernels", ICML 2017.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from isopleth.torch import ksd
+    >>> x = torch.randn(300, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    >>> right, wrong = (float(ksd(shift + x, lambda rows: -rows)) for shift in (0.0, 1.0))  # against the normal density
+    >>> abs(right) < 0.01 and wrong > 0.3
+    True
+    """
+    check_points(x, x)
+    _check_count("x", x, biased)
+    rows = computed(x)
+    s = _score_at(rows, score, x.dtype)
+    scale = median_distance(x) if length_scale is None else length_scale
+    if isinstance(scale, (list, tuple)) or getattr(scale, "ndim", 0) != 0:
+        raise InputError("length_scale has several numbers; expected one for all columns, as ksd is in units of x.")
+    z, _, each = scaled_points(rows, rows, scale)
+    sums = Sums.of(kernel, x.shape[1], memory_limit, n_jobs)
+    if sums.kernel.smoothness < 2.0:
+        raise InputError(f"kernel = {kernel!r} is too rough for gradients of ksd; use 'imq', 'gaussian' or 'matern52'.")
+    n, ones = len(rows), rows.new_ones(len(rows))
+    in_units, budget = s * each, dict[str, Any](memory_limit=memory_limit, n_jobs=n_jobs)
+    drift = kernel_product(sums.kernel, z, z, in_units, **budget)
+    force = gradient_product(sums.kernel, z, z, ones, **budget)
+    # By symmetry both mixed terms have one sum: that of the gradients for the second argument is minus the first.
+    total = (in_units * (drift - 2.0 * force)).sum() - laplacian_product(z, z, ones, sums).sum()
+    if biased:
+        out = total / n**2
+    else:
+        at_zero = float(sums.kernel.laplacian(0.0))
+        out = (total - in_units.square().sum() + n * at_zero) / (n * (n - 1))
+    return (out / each[0] ** 2).to(x.dtype)
+
+
+@outside_graphs
+def svgd_direction(
+    x: Tensor,
+    score: Tensor | Callable[[Tensor], Tensor],
+    kernel: str | Kernel = "gaussian",
+    length_scale: Any = None,
+    *,
+    memory_limit: float = DEFAULT_MEMORY_LIMIT,
+    n_jobs: int | None = DEFAULT_N_JOBS,
+) -> Tensor:
+    r"""Compute the direction of Stein variational gradient descent, in which rows approach a density with a known score [1]_.
+
+    .. math:: \phi(x_i) = \frac1n \sum_j k(x_i, x_j)\, s(x_j) + \nabla_{x_j} k(x_j, x_i).
+
+    The first term moves rows to where the density is high, the second one keeps them apart. Take steps
+    ``x = x + step * svgd_direction(x, score)``.
+
+    Parameters
+    ----------
+    x : Tensor of shape (n, d)
+        The rows, of the types that :func:`kernel_product` takes.
+    score : Tensor of shape (n, d) or callable
+        The score of the density, :math:`s = \nabla\log p`, at the rows of `x`, or a function that returns it for `x`.
+    kernel : str or Kernel, default="gaussian"
+        The kernel, of :attr:`~isopleth.Kernel.smoothness` above 1.
+    length_scale : float or Tensor of shape () or (d,), optional
+        Length scale, one for all columns or one for each. By default it is the median distance between rows (of at most 256) over
+        the root of 2 log(n + 1).
+    memory_limit : float, default=2**30
+        Memory for tiles and scratch arrays, in bytes.
+    n_jobs : int or None, default=-1
+        CPU threads; -1 is all processors, None is one or what joblib.parallel_config says.
+
+    Returns
+    -------
+    Tensor of shape (n, d)
+        The direction, of the type and on the device of `x`. It has first derivatives.
+
+    Raises
+    ------
+    InputError
+        If the kernel is too rough, or shapes, types, devices or parameters do not fit.
+
+    References
+    ----------
+    .. [1] Q. Liu, D. Wang, "Stein variational gradient descent: a general purpose Bayesian inference algorithm", NeurIPS 2016.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from isopleth.torch import svgd_direction
+    >>> x = 3.0 + 0.1 * torch.randn(100, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    >>> for step in range(500):
+    ...     x = x + 0.2 * svgd_direction(x, lambda rows: -rows)
+    >>> bool(x.mean().abs() < 0.1), bool((x.std() - 1.0).abs() < 0.1)
+    (True, True)
+    """
+    check_points(x, x)
+    rows = computed(x)
+    s = _score_at(rows, score, x.dtype)
+    scale = length_scale
+    if scale is None:
+        scale = median_distance(x) / math.sqrt(2.0 * math.log(len(x) + 1.0)) if len(x) else 1.0
+    budget = dict[str, Any](memory_limit=memory_limit, n_jobs=n_jobs)
+    drift = kernel_product(kernel, rows, rows, s, scale, **budget)
+    force = gradient_product(kernel, rows, rows, rows.new_ones(len(rows)), scale, **budget)
+    return ((drift - force) / max(len(rows), 1)).to(x.dtype)
+
+
+def _check_count(name: str, rows: Tensor, biased: bool) -> None:
+    least = 1 if biased else 2
+    if len(rows) < least:
+        raise InputError(f"{name} has {len(rows)} rows; expected at least {least}.")
+
+
+def _score_at(rows: Tensor, score: Any, dtype: torch.dtype) -> Tensor:
+    """Return the score at the rows, in their type."""
+    found = score(rows) if callable(score) else score
+    check_tensor("score", found)
+    if found.shape != rows.shape:
+        raise InputError(
+            f"score has shape {tuple(found.shape)}; expected {tuple(rows.shape)}, one vector for each row of x."
+        )
+    if found.dtype not in (rows.dtype, dtype) or found.device != rows.device:
+        check_like("score", found, "x", rows)
+    return computed(found)

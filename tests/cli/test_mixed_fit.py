@@ -1,0 +1,160 @@
+"""``isopleth fit`` and ``isopleth score`` on tables with words, times and missing cells, read in chunks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from isopleth import SOSREP, save
+from isopleth.cli.program import program
+from isopleth.io import load
+
+
+def table(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    kind = rng.choice(["bike", "car"], n)
+    frame = pd.DataFrame(
+        {
+            "order_no": 1000 + 3 * np.arange(n),
+            "kind": kind,
+            "speed": np.round(rng.normal(np.where(kind == "car", 60, 18), 4), 1),
+            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 90, n), unit="D"),
+            "price": np.round(rng.lognormal(3, 0.3, n), 2),
+        }
+    )
+    frame.loc[rng.uniform(size=n) < 0.2, "price"] = np.nan
+    return frame
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("mixed")
+    table().to_csv(path / "t.csv", index=False)
+    table().to_parquet(path / "t.parquet")
+    return path
+
+
+def run(*arguments):
+    return CliRunner().invoke(program, [*map(str, arguments)], prog_name="isopleth")
+
+
+def fine(*arguments):
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def refused(*arguments):
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    return result.stderr
+
+
+def test_a_density_of_words_times_and_gaps_is_that_of_a_fit_in_memory(folder):
+    out = folder / "m.model"
+    result = fine("fit", folder / "t.csv", "--out", out, "--chunk-rows", 70)
+    assert result.stderr == "isopleth: 300 rows: 2 numbers, 1 category, 1 time; left out: order_no (identifier)\n"
+    assert result.stdout == f"SOSREP of 300 rows of 4 columns in {out}\n"
+    frame = table()
+    there = SOSREP(length_scale="leave_one_out").fit(frame.drop(columns="order_no"))
+    expected = there.score_samples(frame)
+    for name in ("t.csv", "t.parquet"):
+        fine("score", out, folder / name, "--out", folder / "o.parquet", "--chunk-rows", 64)
+        found = pd.read_parquet(folder / "o.parquet")
+        np.testing.assert_allclose(found["log_density"], expected, rtol=1e-6, atol=1e-6)
+    assert "row" in found
+
+
+def test_lines_and_runs_that_go_on(folder, monkeypatch):
+    out = folder / "m.model"
+    fine("fit", folder / "t.csv", "--out", out)
+    whole = fine("score", out, folder / "t.csv", "--out", folder / "a.csv", "--chunk-rows", 100).stdout
+    assert whole == f"300 rows: log_density in {folder / 'a.csv'}\n"
+    assert pd.read_csv(folder / "a.csv")["line"].tolist() == list(range(2, 302))
+    from isopleth.cli import score
+
+    answered, calls = score._answered, []
+
+    def stopped_later(*arguments):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return answered(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(score, "_answered", stopped_later)
+        result = run("score", out, folder / "t.csv", "--out", folder / "b.csv", "--chunk-rows", 100)
+    assert result.exit_code == 130
+    fine("score", out, folder / "t.csv", "--out", folder / "b.csv", "--chunk-rows", 100, "--resume")
+    assert (folder / "a.csv").read_bytes() == (folder / "b.csv").read_bytes()
+
+
+def test_a_random_part_of_a_long_table_is_fitted(folder):
+    result = fine("fit", folder / "t.csv", "--out", folder / "small.model", "--size", 100, "--chunk-rows", 30)
+    assert "the density is fitted to 100 of 300 rows, drawn at random" in result.stderr
+    again = folder / "again.model"
+    fine("fit", folder / "t.csv", "--out", again, "--size", 100, "--chunk-rows", 1000)
+    assert load(again).centers_.shape[0] <= 100
+    one, other = (load(path).score_samples(table()) for path in (folder / "small.model", again))
+    np.testing.assert_array_equal(one, other)  # whatever the chunks
+
+
+def test_scores_take_numbers_only_and_say_so(folder):
+    told = refused("fit", folder / "t.csv", "--out", folder / "s.model", "--kind", "score")
+    assert (
+        "--kind score takes complete rows of numbers only; leave out the words and times with --exclude kind,day"
+        in told
+    )
+    told = refused("fit", folder / "t.csv", "--out", folder / "s.model", "--kind", "score", "--columns", "speed,price")
+    assert "fill the missing cells, or drop their rows" in told
+
+
+def test_words_that_were_not_there_are_counted_once(folder):
+    fine("fit", folder / "t.csv", "--out", folder / "m.model")
+    frame = table(90, 1)
+    frame.loc[::3, "kind"] = "tram"
+    frame.to_csv(folder / "new.csv", index=False)
+    result = fine("score", folder / "m.model", folder / "new.csv", "--out", folder / "n.csv", "--chunk-rows", 20)
+    assert result.stderr.count("\n") == 1
+    assert "'kind' (30)" in result.stderr
+
+
+def test_files_that_do_not_fit_a_model_are_refused_with_the_line(folder):
+    fine("fit", folder / "t.csv", "--out", folder / "m.model")
+    frame = table(90, 1)
+    frame.drop(columns="kind").to_csv(folder / "new.csv", index=False)
+    assert "has no column 'kind'" in refused("score", folder / "m.model", folder / "new.csv", "--out", folder / "x.csv")
+    frame["speed"] = frame["speed"].astype(str)
+    frame.loc[50, "speed"] = "fast"
+    frame.to_csv(folder / "new.csv", index=False)
+    told = refused("score", folder / "m.model", folder / "new.csv", "--out", folder / "x.csv", "--chunk-rows", 20)
+    assert "column 'speed' holds 'fast' at" in told
+    assert "line 52" in told
+    assert not (folder / "x.csv").exists()
+
+
+def test_a_typo_among_numbers_is_named_and_not_taken_as_a_word(folder):
+    frame = table()
+    frame["speed"] = frame["speed"].astype(str)
+    frame.loc[7, "speed"] = "12a"
+    frame.to_csv(folder / "typo.csv", index=False)
+    for verb in (["fit", "--out"], ["sample", "-n", 5, "--out"]):
+        told = refused(verb[0], folder / "typo.csv", *verb[1:], folder / "x.csv")
+        assert "'speed' holds '12a' at" in told
+        assert "line 9" in told
+        assert "--categorical speed" in told
+    fine("sample", folder / "typo.csv", "-n", 5, "--out", folder / "x.csv", "--missing", "12a,NA")
+
+
+def test_models_fitted_in_python_to_arrays(folder):
+    rows = np.random.default_rng(0).normal(size=(80, 2))
+    rows[::4, 1] = np.nan
+    density = SOSREP().fit(rows)
+    save(density, folder / "a.model")
+    np.save(folder / "x.npy", rows)
+    fine("score", folder / "a.model", folder / "x.npy", "--out", folder / "o.npy")
+    np.testing.assert_allclose(np.load(folder / "o.npy")[:, 0], density.score_samples(rows), rtol=1e-12)
+    assert "2 columns" not in refused("score", folder / "a.model", folder / "t.csv", "--out", folder / "x.csv")[:0]

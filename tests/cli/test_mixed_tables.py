@@ -1,0 +1,164 @@
+"""Tables with words, times and missing cells in the commands for anomalies."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from isopleth import AnomalyDetector, load
+from isopleth.cli.program import program
+
+N = 120
+
+
+def run(*arguments):
+    return CliRunner().invoke(program, [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+def fine(*arguments):
+    result = run(*arguments)
+    assert result.exit_code == 0, result.stderr
+    return result
+
+
+def lines(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            "order_no": np.arange(1000, 1000 + N),
+            "colour": rng.choice(["red", "blue"], size=N, p=[0.8, 0.2]),
+            "price": rng.normal(20, 3, size=N).round(2),
+            "paid": rng.random(N) < 0.5,
+            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 300, size=N), unit="D"),
+            "weight": rng.normal(5, 1, size=N).round(3),
+        }
+    )
+    X.loc[7, "colour"] = "purple"
+    X.loc[9, "price"] = 95.0
+    X.loc[::6, "weight"] = np.nan
+    X.loc[3, "colour"] = None
+    return X
+
+
+@pytest.fixture
+def file(tmp_path, table):
+    path = tmp_path / "orders.csv"
+    table.to_csv(path, index=False)
+    return path
+
+
+SUMMARY = "isopleth: 120 rows: 2 numbers, 2 categories, 1 time; left out: order_no (identifier); 21 missing cells in 2 columns\n"
+
+
+def test_a_table_with_words_and_gaps(file, tmp_path):
+    result = fine("anomalies", file, "--explain", "--top", 4, "--out", tmp_path / "o.csv", "--plot", tmp_path / "o.png")
+    assert result.stderr == SUMMARY
+    assert "colour=purple (is usually red, +" in result.stdout
+    assert "price=95.00 (best " in result.stdout
+    rows = lines(tmp_path / "o.csv")
+    assert len(rows) == N
+    assert rows[7]["line"] == "9"
+    assert (rows[7]["explained_by"], rows[7]["best"]) == ("colour", "red")
+    assert {row["label"] for row in (rows[7], rows[9])} == {"1"}
+    assert (tmp_path / "o.png").stat().st_size > 0
+
+
+def test_the_scores_are_those_of_the_detector(file, table, tmp_path):
+    fine("anomalies", file, "--out", tmp_path / "o.csv")
+    with pytest.warns(UserWarning, match="order_no"):
+        detector = AnomalyDetector(random_state=0).fit(table)
+    np.testing.assert_allclose([float(row["score"]) for row in lines(tmp_path / "o.csv")], detector.training_scores_)
+
+
+def test_without_explanation_the_rarest_words_are_shown(file):
+    shown = fine("anomalies", file, "--top", 4).stdout
+    assert "price=95.00" in shown
+    assert "colour=purple" in shown
+
+
+def test_saved_models_score_other_tables(file, table, tmp_path):
+    fine("anomalies", file, "--save", tmp_path / "m.isopleth", "--out", tmp_path / "o.csv")
+    assert load(tmp_path / "m.isopleth")._table_columns.names == ["colour", "price", "paid", "day", "weight"]
+    new = table[["weight", "day", "colour", "price", "paid"]].copy()  # in another order
+    new.loc[0, "colour"] = "pink"
+    new.to_csv(tmp_path / "new.csv", index=False)
+    result = fine("score", tmp_path / "m.isopleth", tmp_path / "new.csv", "--out", tmp_path / "s.csv")
+    assert "'colour' (1)" in result.stderr
+    fine("score", tmp_path / "m.isopleth", tmp_path / "new.csv", "--out", tmp_path / "t.csv", "--chunk-rows", 50)
+    assert (tmp_path / "s.csv").read_bytes() == (tmp_path / "t.csv").read_bytes()
+    before, after = lines(tmp_path / "o.csv"), lines(tmp_path / "s.csv")
+    assert [row["score"] for row in before[1:]] == [row["score"] for row in after[1:]]
+    assert float(after[0]["score"]) < float(before[0]["score"])
+    result = fine("anomalies", tmp_path / "new.csv", "--model", tmp_path / "m.isopleth", "--explain")
+    assert result.stderr.count("'colour' (1)") == 1
+    assert "colour=pink (is usually red" in result.stdout or "colour=a new word" in result.stdout
+
+
+def test_a_reference_with_words(file, table, tmp_path):
+    table.iloc[20:].to_csv(tmp_path / "ordinary.csv", index=False)
+    result = fine("anomalies", file, "--reference", tmp_path / "ordinary.csv", "--out", tmp_path / "o.csv")
+    assert "100 rows: 2 numbers, 2 categories, 1 time" in result.stderr
+    assert np.argmin([float(row["score"]) for row in lines(tmp_path / "o.csv")]) in (7, 9)
+
+
+def test_refusals_name_columns_and_lines(file, table, tmp_path):
+    fine("anomalies", file, "--save", tmp_path / "m.isopleth")
+    broken = table.astype({"price": object})
+    broken.loc[4, "price"] = "abc"
+    broken.to_csv(tmp_path / "broken.csv", index=False)
+    for verb in (["anomalies", tmp_path / "broken.csv", "--model", tmp_path / "m.isopleth"],):
+        result = run(*verb)
+        assert result.exit_code == 2
+        assert "broken.csv: column 'price' holds 'abc' at line 6; expected a number" in result.stderr
+    result = run("score", tmp_path / "m.isopleth", tmp_path / "broken.csv", "--out", tmp_path / "s.csv")
+    assert "holds 'abc' at line 6" in result.stderr
+    result = run("anomalies", tmp_path / "broken.csv")
+    assert "column 'price' holds 'abc' at line 6, and nearly all other cells are numbers" in result.stderr
+    fine("anomalies", tmp_path / "broken.csv", "--categorical", "price")
+    fine("anomalies", tmp_path / "broken.csv", "--missing", "abc")
+    table.drop(columns="paid").to_csv(tmp_path / "lack.csv", index=False)
+    result = run("anomalies", tmp_path / "lack.csv", "--model", tmp_path / "m.isopleth")
+    assert "lacks 'paid' of the model's columns" in result.stderr
+
+
+def test_identifiers_are_kept_if_asked_for(file, tmp_path):
+    for option in (["--keep-id"], ["--numeric", "order_no"]):
+        fine("anomalies", file, *option, "--save", tmp_path / "m.isopleth")
+        assert "order_no" in load(tmp_path / "m.isopleth")._table_columns.names
+
+
+def test_numbers_with_gaps(tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(80, 3)), columns=["a", "b", "c"])
+    X.to_csv(tmp_path / "whole.csv", index=False)
+    fine("anomalies", tmp_path / "whole.csv", "--save", tmp_path / "m.isopleth")
+    X.loc[:9, "b"] = np.nan
+    X.loc[20, "a"] = 9.0
+    X.to_csv(tmp_path / "gaps.csv", index=False)
+    result = fine("anomalies", tmp_path / "gaps.csv", "--explain", "--plot", tmp_path / "o.png")
+    assert result.stderr == "isopleth: 80 rows: 3 numbers; 10 missing cells of b\n"
+    assert "a=9" in result.stdout
+    # The model of complete rows takes them too.
+    fine("anomalies", tmp_path / "gaps.csv", "--model", tmp_path / "m.isopleth")
+    np.save(tmp_path / "gaps.npy", X.to_numpy())
+    result = fine("anomalies", tmp_path / "gaps.npy")
+    assert result.stderr == "isopleth: 80 rows: 3 numbers; 10 missing cells of x2\n"
+
+
+def test_a_table_of_words_alone_has_no_picture(tmp_path):
+    rng = np.random.default_rng(0)
+    pd.DataFrame(rng.choice(list("ab"), size=(40, 2)), columns=["u", "v"]).to_csv(tmp_path / "w.csv", index=False)
+    fine("anomalies", tmp_path / "w.csv")
+    result = run("anomalies", tmp_path / "w.csv", "--plot", tmp_path / "w.png")
+    assert result.exit_code == 2
+    assert "nothing to draw" in result.stderr

@@ -1,0 +1,145 @@
+"""Tables as people have them, one kind of trouble at a time: each is used, left out with a note, or refused in one sentence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from isopleth.cli.program import program
+from isopleth.io import load
+
+N = 60
+
+
+def numbers(seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame({"a": rng.normal(size=N).round(3), "word": rng.choice(["u", "v"], N)})
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "t.csv"
+
+
+def run(path, *options):
+    """Fit a density to a table, score the table by it, and make rows like it."""
+    folder = path.parent
+    runner = CliRunner()
+    fit = runner.invoke(program, ["fit", str(path), "--out", str(folder / "m"), *options])
+    if fit.exit_code:
+        assert fit.exit_code == 2, fit.output
+        assert fit.stderr.count("\n") == 1
+        return fit.stderr
+    score = runner.invoke(
+        program, ["score", str(folder / "m"), str(path), "--out", str(folder / "o.csv"), *options[:0]]
+    )
+    assert score.exit_code == 0, score.output
+    assert np.isfinite(pd.read_csv(folder / "o.csv")["log_density"]).all()
+    sample = runner.invoke(program, ["sample", str(path), "-n", "20", "--out", str(folder / "s.csv"), *options])
+    assert sample.exit_code == 0, sample.output
+    assert sample.stderr == fit.stderr
+    return fit.stderr
+
+
+def write(path, frame):
+    frame.to_csv(path, index=False)
+
+
+def test_a_column_without_values_is_left_out(path):
+    write(path, numbers().assign(empty=np.nan))
+    assert "left out: empty (no value)" in run(path)
+
+
+def test_a_row_without_values_is_left_out(path):
+    write(path, numbers())
+    path.write_text(path.read_text() + ",\n")
+    told = run(path)
+    assert "warning: rows without a known cell are left out: 1." in told
+
+
+def test_a_category_with_one_level_is_left_out_and_with_gaps_is_used(path):
+    write(path, numbers().assign(one="x"))
+    assert "left out: one (one value only)" in run(path)
+    frame = numbers().assign(one="x")
+    frame.loc[::2, "one"] = None
+    write(path, frame)
+    assert run(path) == ""
+    assert "one" in load(path.parent / "m").feature_names_in_
+    made = pd.read_csv(path.parent / "s.csv")
+    assert set(made["one"].dropna()) <= {"x"}
+
+
+def test_ten_thousand_levels(path):
+    rng = np.random.default_rng(0)
+    words = [f"w{k}" for k in range(10_000)]
+    frame = pd.DataFrame({"a": rng.normal(size=20_000).round(3), "word": words + words})
+    write(path, frame)
+    told = run(path, "--size", "300")
+    assert "the density is fitted to 300 of 20,000 rows" in told
+    assert set(pd.read_csv(path.parent / "s.csv")["word"]) <= set(words)
+
+
+def test_words_among_numbers_that_mean_nothing_are_missing(path):
+    cells = [str(v) for v in np.arange(1.0, N + 1)]
+    cells[5], cells[9] = "n/a", "-"
+    write(path, numbers().assign(mixed=cells))
+    assert "column 'mixed': '-' among numbers counts as missing." in run(path)
+    made = pd.read_csv(path.parent / "s.csv")
+    assert pd.api.types.is_numeric_dtype(made["mixed"])
+
+
+@pytest.mark.parametrize("word", ["NA", "NaN", "null", "?", ""])
+def test_words_that_mean_missing(path, word):
+    cells = [str(v) for v in np.arange(1.5, N + 1)]
+    cells[::4] = [word] * len(cells[::4])
+    write(path, numbers().assign(b=cells))
+    assert run(path) == ""
+    assert pd.read_csv(path.parent / "s.csv")["b"].isna().any()
+
+
+def test_other_words_that_mean_missing(path):
+    cells = [str(v) for v in np.arange(1.5, N + 1)]
+    cells[3] = "gone"
+    write(path, numbers().assign(b=cells))
+    assert "'b' holds 'gone'" in run(path)
+    frame = pd.read_csv(path)
+    frame["word"] = frame["word"].replace("u", "none said")
+    write(path, frame)
+    runner = CliRunner()
+    made = runner.invoke(
+        program, ["sample", str(path), "-n", "40", "--out", str(path.parent / "s.csv"), "--missing", "gone,none said"]
+    )
+    assert made.exit_code == 0, made.output
+    assert set(pd.read_csv(path.parent / "s.csv")["word"].dropna()) == {"v"}
+
+
+def test_mixed_encodings_are_refused_with_the_line(path):
+    write(path, numbers())
+    path.write_bytes(path.read_bytes() + "0.5,é\n".encode() + "0.5,é\n".encode("latin-1"))
+    told = run(path)
+    assert "UTF-8" in told
+    assert f"line {N + 3}" in told
+
+
+def test_a_header_in_the_middle_is_refused_with_its_line(path):
+    write(path, numbers())
+    path.write_text(path.read_text() + "a,word\n0.5,u\n")
+    told = run(path)
+    assert f"line {N + 2}" in told
+    assert "header" in told
+
+
+def test_dates_in_two_formats_are_refused_with_both_lines(path):
+    days = ["2024-01-31"] * N
+    days[7] = "31.01.2024"
+    write(path, numbers().assign(day=days))
+    told = run(path)
+    assert "line 2 has '2024-01-31'" in told
+    assert "line 9 has '31.01.2024'" in told
+
+
+def test_an_identifier_alone_is_refused(path):
+    write(path, pd.DataFrame({"order_id": range(1000, 1000 + N)}))
+    assert "no column is left to use: order_id (identifier)" in run(path)

@@ -1,0 +1,150 @@
+"""Length scales of columns by the leave-one-out likelihood."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from isopleth import KDE, SOSREP
+from isopleth.density.column_fit import fill_from_neighbours
+from isopleth.density.column_scales import LeaveOneOut, leave_one_out_scales
+from isopleth.errors import InputError
+from isopleth.kernels.product import GAUSSIAN_FACTOR, LAPLACIAN_FACTOR, ColumnKernel, ProductLaplacian
+
+FACTORS = [GAUSSIAN_FACTOR, LAPLACIAN_FACTOR]
+
+
+def problem(factor, n=25, gaps=0.2, seed=0):
+    rng = np.random.default_rng(seed)
+    Z = np.column_stack([rng.normal(size=(n, 2)), rng.integers(0, 3, n), rng.integers(0, 4, n)]).astype(float)
+    Z[rng.uniform(size=Z.shape) < gaps] = np.nan
+    Z = Z[~np.isnan(Z).all(axis=1)]
+    kernel = ColumnKernel(4, factor, (0.2, 0.3), (4, 5))
+    weights = rng.uniform(0.5, 2.0, size=len(Z))
+    return LeaveOneOut(kernel, Z, fill_from_neighbours(kernel, Z, Z, weights, rng), weights)
+
+
+def slow(problem, scales, rho, power):
+    """The leave-one-out likelihood, row by row and column by column."""
+    share = problem.weights / problem.weights.sum()
+    total = 0.0
+    for i, row in enumerate(problem.Z):
+        p = 0.0
+        for j, center in enumerate(problem.centers):
+            if j == i:
+                continue
+            term = share[j]
+            for k, (x, c) in enumerate(zip(row, center, strict=True)):
+                if np.isnan(x):
+                    continue
+                if k < 2:
+                    u = abs(x - c) / scales[k]
+                    norm = scales[k] * (np.sqrt(2 * np.pi) if power == 2 else 2.0)
+                    term *= np.exp(-u * u / 2 if power == 2 else -u) / norm
+                else:
+                    size = problem.kernel.sizes[k - 2]
+                    term *= (1.0 if x == c else rho[k - 2]) / (1 + (size - 1) * rho[k - 2])
+            p += term
+        total += share[i] * np.log(p)
+    return total
+
+
+@pytest.mark.parametrize("factor", FACTORS)
+def test_the_likelihood_and_its_gradient(factor):
+    here = problem(factor)
+    scales, rho = np.array([0.7, 1.6]), np.array([0.15, 0.4])
+    theta = np.concatenate([np.log(scales), np.log(rho / (1 - rho))])
+    value, slope = here(theta)
+    assert -value == pytest.approx(slow(here, scales, rho, 2 if factor is GAUSSIAN_FACTOR else 1), abs=1e-12)
+    step = 1e-6
+    differences = [(here(theta + step * e)[0] - here(theta - step * e)[0]) / (2 * step) for e in np.eye(4)]
+    np.testing.assert_allclose(slope, differences, atol=1e-8)
+
+
+@pytest.mark.parametrize("factor", FACTORS)
+def test_no_other_scales_near_by_are_better(factor):
+    here = problem(factor, n=60, gaps=0.0)
+    found = leave_one_out_scales(here.kernel, here.Z, here.weights, np.random.default_rng(0))
+    theta = np.concatenate([np.log(found.factors), np.log(found.rho / (1 - found.rho))])
+    best = here(theta)[0]
+    assert best == pytest.approx(-found.log_likelihood, abs=1e-9)
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        other = np.clip(theta + 0.1 * rng.normal(size=4), np.log([0.1, 0.1, 1e-4, 1e-4]), None)
+        assert here(other)[0] > best - 1e-6
+
+
+def test_irrelevant_columns_are_wide_and_sharp_ones_narrow():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, size=300)
+    rows = np.column_stack([x, x + 0.01 * rng.normal(size=300), rng.normal(size=300)])
+    scale = KDE(length_scale="leave_one_out").fit(rows).length_scale_ / rows.std(axis=0)
+    assert scale[:2].max() < 0.1
+    assert scale[2] > 5 * scale[:2].max()
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", ProductLaplacian()])
+def test_squares_have_the_kernel_that_was_chosen(kernel):
+    rows = np.random.default_rng(0).normal(size=(100, 2))
+    mixture = KDE(kernel, length_scale="leave_one_out").fit(rows)
+    square = SOSREP(kernel, length_scale="leave_one_out").fit(rows)
+    wider = np.sqrt(2.0) if kernel == "gaussian" else 2.0
+    np.testing.assert_allclose(square.length_scale_, wider * mixture.length_scale_, rtol=1e-12)
+
+
+def test_held_out_rows_are_likelier_than_by_the_rule():
+    rng = np.random.default_rng(0)
+    word = rng.choice(["a", "b", "c"], 400)
+    x = rng.normal(size=400) + 3.0 * (word == "b")
+    frame = pd.DataFrame({"word": word, "x": x, "y": x + 0.02 * rng.normal(size=400), "noise": rng.normal(size=400)})
+    frame = frame.mask(rng.uniform(size=frame.shape) < 0.1).dropna(how="all")
+    train, test = frame[:200], frame[200:]
+    for kind in (KDE, SOSREP):
+        plain, chosen = (
+            kind(length_scale=rule).fit(train).score_samples(test).mean() for rule in ("scott", "leave_one_out")
+        )
+        assert chosen > plain + 0.3
+
+
+@pytest.mark.parametrize("gaps", [0.0, 0.2])
+def test_orders_of_rows_and_columns_do_not_matter(gaps):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "b": rng.choice(["u", "v"], 60),
+            "x": rng.normal(size=60),
+            "a": rng.choice(["s", "t"], 60),
+            "y": rng.normal(size=60),
+        }
+    )
+    frame = frame.mask(rng.uniform(size=frame.shape) < gaps).dropna(how="all")
+    one = KDE(length_scale="leave_one_out").fit(frame)
+    other = KDE(length_scale="leave_one_out").fit(frame[["y", "a", "x", "b"]].iloc[::-1])
+    back = [3, 2, 1, 0]
+    np.testing.assert_allclose(other.length_scale_[back], one.length_scale_, rtol=1e-6)
+    np.testing.assert_allclose(other.category_scale_[back], one.category_scale_, rtol=1e-6)
+
+
+def test_long_tables_and_given_category_scales():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=1200), "word": rng.choice(["a", "b"], 1200)})
+    found = KDE(length_scale="leave_one_out", category_scale=0.3).fit(frame)
+    assert found.category_scale_[1] == 0.3
+    # Of 500 rows, and narrower by the rate at which scales fall.
+    few = KDE(length_scale="leave_one_out", category_scale=0.3).fit(frame[:500])
+    assert found.length_scale_[0] < few.length_scale_[0] * 1.1
+
+
+def test_kernels_that_are_no_product_do_not_have_it():
+    with pytest.raises(InputError, match="expected a number, one a column, 'scott' or 'median'"):
+        SOSREP("laplacian", length_scale="leave_one_out").fit(np.random.default_rng(0).normal(size=(20, 2)))
+
+
+def test_cells_that_filled_a_gap_do_not_speak_for_their_own_row():
+    """Centres whose gaps were filled with the cells of a row are left out for that row, or scales would go to 0."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(150, 3))
+    gappy = np.where(rng.uniform(size=rows.shape) < 0.3, np.nan, rows)
+    scales = [KDE(length_scale="leave_one_out").fit(table).length_scale_ for table in (rows, gappy)]
+    assert (scales[1] > 0.7 * scales[0]).all()

@@ -1,0 +1,184 @@
+"""Rows that are drawn as their table records them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from isopleth import KDE, SOSREP, load, save
+from isopleth.density.recording import NumberFormat
+from isopleth.errors import InputError
+from isopleth.kernels.product import ProductLaplacian
+
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
+
+
+def shop(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    kind = rng.choice(["bike", "car", "bus"], n, p=[0.6, 0.35, 0.05])
+    frame = pd.DataFrame(
+        {
+            "kind": kind,
+            "speed": np.round(rng.normal(np.where(kind == "car", 60, 18), 4), 1),
+            "count": rng.poisson(2, n),
+            "paid": np.where(rng.uniform(size=n) < 0.4, 0.0, np.round(rng.lognormal(3, 1, n), 2)),
+            "member": rng.uniform(size=n) < 0.3,
+            "when": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 90, n), unit="D"),
+        }
+    )
+    frame.loc[(kind == "bike") & (rng.uniform(size=n) < 0.5), "paid"] = np.nan
+    return frame
+
+
+@pytest.mark.parametrize(
+    ("values", "step"),
+    [
+        (np.arange(30.0), 1.0),
+        (5.0 * np.arange(30) + 100, 5.0),
+        (np.arange(30) / 10, 0.1),
+        (0.005 * np.arange(71, 100), 0.005),
+        (100.0 * np.arange(30) ** 2, 100.0),
+        (np.sqrt(np.arange(1.0, 60.0)), 0.0),
+        (1e-8 * np.arange(30), 0.0),
+    ],
+)
+def test_decimals_of_a_column(values, step):
+    form = NumberFormat.of(values)
+    assert form.step == pytest.approx(step)
+    if step:
+        found = form.at(np.random.default_rng(0).uniform(size=200))
+        np.testing.assert_allclose(found / step, np.rint(found / step), atol=1e-6)
+        assert values.min() <= found.min() <= found.max() <= values.max()
+
+
+def test_repeated_values_are_those_that_their_neighbours_are_not():
+    rng = np.random.default_rng(0)
+    payments = np.where(rng.uniform(size=500) < 0.3, 0.0, rng.lognormal(size=500))
+    assert NumberFormat.of(payments).repeated == (0.0,)
+    ages = np.clip(np.rint(rng.normal(40, 12, size=2000)), 18, 90)
+    assert not set(NumberFormat.of(ages).repeated) - {18.0}  # only the end, where they are cut off
+    assert NumberFormat.of(rng.choice([4.0, 6.0, 8.0], 100)).few
+
+
+def test_weights_are_repetitions():
+    values, weights = np.array([1.0, 2.0, 3.0, 7.5]), np.array([6.0, 1.0, 1.0, 2.0])
+    form, again = NumberFormat.of(values, weights), NumberFormat.of(np.repeat(values, weights.astype(int)))
+    shares = np.linspace(0.01, 0.99, 50)
+    assert np.mean(np.abs(form.at(shares) - again.at(shares))) < 0.4
+
+
+@pytest.mark.parametrize("kind", [SOSREP, KDE])
+@pytest.mark.parametrize("kernel", ["gaussian", ProductLaplacian()])
+def test_every_column_keeps_its_distribution(kind, kernel):
+    frame = shop()
+    made = kind(kernel, length_scale="leave_one_out").fit(frame).sample(4000, random_state=0, as_recorded=True)
+    assert made.dtypes.equals(frame.dtypes)
+    assert list(made) == list(frame)
+    for name in ("speed", "count", "paid"):
+        shares = np.linspace(0.05, 0.95, 10)
+        spread = frame[name].quantile(0.95) - frame[name].quantile(0.05)
+        np.testing.assert_allclose(made[name].quantile(shares), frame[name].quantile(shares), atol=0.15 * spread)
+        assert frame[name].min() <= made[name].min()
+        assert made[name].max() <= frame[name].max()
+    assert (made["paid"] == 0).mean() == pytest.approx((frame["paid"] == 0).mean(), abs=0.05)
+    assert (made["when"] == made["when"].dt.normalize()).all()
+    assert made["when"].between(frame["when"].min(), frame["when"].max()).all()
+    shares = frame["kind"].value_counts(normalize=True)
+    np.testing.assert_allclose(made["kind"].value_counts(normalize=True)[shares.index], shares, atol=0.06)
+    assert made["paid"].isna().mean() == pytest.approx(frame["paid"].isna().mean(), abs=0.06)
+    assert made["paid"].isna().groupby(made["kind"]).mean()["bike"] > 0.35
+
+
+def test_plain_draws_are_those_of_the_density():
+    model = SOSREP().fit(shop())
+    plain = model.sample(300, random_state=0)
+    assert not plain.isna().any(axis=None)
+    assert (plain["count"] % 1.0 != 0.0).any()
+    full = model.sample(300, random_state=0, as_recorded="complete")
+    assert not full.isna().any(axis=None)
+    assert full["count"].dtype == np.int64
+
+
+def test_frames_of_all_libraries_and_model_files(tmp_path):
+    frame = shop()
+    expected = SOSREP().fit(frame).sample(50, random_state=1, as_recorded=True)
+    for X in (pl.from_pandas(frame), pa.Table.from_pandas(frame, preserve_index=False)):
+        model = SOSREP().fit(X)
+        made = model.sample(50, random_state=1, as_recorded=True)
+        assert type(made) is type(X)
+        rows = made.to_pandas()
+        assert rows["count"].tolist() == expected["count"].tolist()
+        assert rows["kind"].tolist() == expected["kind"].tolist()
+        assert rows["paid"].isna().tolist() == expected["paid"].isna().tolist()
+        save(model, tmp_path / "m")
+        assert load(tmp_path / "m").sample(50, random_state=1, as_recorded=True).equals(made)
+    assert made.schema.field("count").type == pa.int64()
+
+
+def test_frames_and_arrays_of_complete_numbers():
+    frame = shop()[["speed", "count"]]
+    made = KDE().fit(frame).sample(100, random_state=0, as_recorded=True)
+    assert made.dtypes.equals(frame.dtypes)
+    array = KDE().fit(frame.to_numpy()).sample(100, random_state=0, as_recorded=True)
+    assert isinstance(array, np.ndarray)
+    np.testing.assert_allclose(array[:, 1], np.rint(array[:, 1]))
+
+
+def test_given_values_and_marginals():
+    model = SOSREP(length_scale="leave_one_out").fit(shop())
+    cars = model.sample(500, given={"kind": "car", "count": 3}, random_state=0, as_recorded=True)
+    assert set(cars["kind"]) == {"car"}
+    assert set(cars["count"]) == {3}
+    assert cars["speed"].median() == pytest.approx(60, abs=6)
+    some = model.marginal(["paid", "kind"]).sample(500, random_state=0, as_recorded=True)
+    assert list(some) == ["paid", "kind"]
+    assert some["paid"].isna().groupby(some["kind"]).mean()["bike"] > 0.3
+    one = model.conditional({"kind": "car"}).sample(100, random_state=0, as_recorded=True)
+    assert one["count"].dtype == np.int64
+
+
+def test_seeds_and_kernels_that_are_no_product():
+    model = SOSREP().fit(shop())
+    one, other = (model.sample(20, random_state=3, as_recorded=True) for _ in range(2))
+    assert one.equals(other)
+    radial = SOSREP("matern52").fit(np.random.default_rng(0).normal(size=(30, 2)))
+    with pytest.raises(InputError, match="no product over columns"):
+        radial.sample(5, as_recorded=True)
+
+
+def test_marginals_remember_which_cells_were_filled():
+    """A training row is not filled by the centre that was made of it, in marginals and conditionals too."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=60)
+    rows = np.column_stack([x, x + 0.1 * rng.normal(size=60), rng.normal(size=60)])
+    rows[::2, 1] = np.nan
+    model = SOSREP(length_scale=0.05).fit(rows)
+    asked = rows[::2].copy()
+    part = model.marginal([0, 1])
+    own = part.density.own_centers(part._points(asked[:, :2]))
+    assert own is not None
+    assert (own >= 0).any()
+    given = model.conditional({2: 0.0})
+    assert given.density.filled is not None
+    assert given.density.filled.shape == given.density.centers.shape
+
+
+def test_nullable_whole_numbers_and_tensors():
+    frame = shop()
+    frame["count"] = frame["count"].astype("Int64")
+    frame.loc[::5, "count"] = pd.NA
+    made = SOSREP().fit(frame).sample(300, random_state=0, as_recorded=True)
+    assert str(made["count"].dtype) == "Int64"
+    assert made["count"].isna().mean() == pytest.approx(0.2, abs=0.08)
+    torch = pytest.importorskip("torch")
+    rows = torch.from_numpy(np.random.default_rng(0).normal(size=(40, 2)).round(1))
+    tensor = KDE().fit(rows).sample(5, random_state=0, as_recorded=True)
+    assert isinstance(tensor, torch.Tensor)
+    assert torch.allclose(tensor, torch.round(tensor, decimals=1))
+
+
+def test_category_scales_of_0_are_refused():
+    with pytest.raises(InputError, match=r"category_scale = 0: expected 'frequency', a number between 0 and 1"):
+        SOSREP(category_scale=0).fit(shop())

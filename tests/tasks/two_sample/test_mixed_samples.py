@@ -1,0 +1,253 @@
+"""The two-sample test on tables with words, truth values, times and missing cells, and with groups of rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from isopleth import InputError, two_sample_test
+from isopleth.errors import DataWarning
+from isopleth.tasks.two_sample.problem import gap_strata
+
+pandas = pytest.importorskip("pandas")
+
+FEW = {"n_permutations": 99, "random_state": 0, "n_jobs": 1}
+
+
+def people(n, seed=0, red=0.2, gap=0.05, days=100):
+    rng = np.random.default_rng(seed)
+    return pandas.DataFrame(
+        {
+            "age": np.where(rng.random(n) < gap, np.nan, rng.normal(40.0, 10.0, n)),
+            "colour": rng.choice(["red", "blue", "green"], n, p=[red, 0.7 - red, 0.3]),
+            "day": pandas.Timestamp("2024-01-01") + pandas.to_timedelta(rng.integers(0, days, n), unit="D"),
+            "member": rng.random(n) < 0.4,
+        }
+    )
+
+
+def changes_of(X, Y, **more):
+    found = two_sample_test(X, Y, **FEW, **more).changes()
+    return dict(zip(found["column"], found["description"], strict=True)), found
+
+
+def test_a_share_of_a_word_a_share_of_gaps_and_times_are_found_and_described():
+    X = people(300)
+    assert changes_of(X, people(200, 1))[0] == {}
+    described, found = changes_of(X, people(200, 1, red=0.5))
+    assert list(described) == ["colour"]
+    assert described["colour"].startswith("share of 'red': 1")
+    assert found["level"] == ["red"]
+    assert found["level_after"][0] - found["level_before"][0] == pytest.approx(found["share"][0], abs=0.1)
+    described, found = changes_of(X, people(200, 1, gap=0.3))
+    assert list(described) == ["age"]
+    assert "missing: 4.33 % -> 28.5 %" in described["age"]
+    assert found["missing_after"][0] == people(200, 1, gap=0.3)["age"].isna().mean()
+    described, found = changes_of(X, people(200, 1, days=50))
+    assert list(described) == ["day"]
+    assert described["day"].startswith("median: 2024-02-")
+    assert found["time_after"][0] == people(200, 1, days=50)["day"].median().to_datetime64()
+
+
+def test_frames_of_all_libraries_and_arrow_streams_give_one_answer():
+    polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    X, Y = people(120), people(100, 1, red=0.4)
+
+    class Stream:
+        """As a query answers: rows that can be read once."""
+
+        def __init__(self, frame):
+            self._table, self._read = pyarrow.Table.from_pandas(frame, preserve_index=False), False
+
+        def __arrow_c_stream__(self, requested_schema=None):
+            assert not self._read
+            self._read = True
+            return self._table.__arrow_c_stream__(requested_schema)
+
+    expected = two_sample_test(X, Y, **FEW)
+    arrow = [pyarrow.Table.from_pandas(frame, preserve_index=False) for frame in (X, Y)]
+    for one, other in (
+        (polars.from_pandas(X), polars.from_pandas(Y)),
+        arrow,
+        (Stream(X), Stream(Y)),
+        (X, Y[["member", "colour", "age", "day"]]),
+        (X, arrow[1]),
+    ):
+        found = two_sample_test(one, other, **FEW)
+        assert found.statistic == expected.statistic
+        assert found.names == expected.names
+        np.testing.assert_array_equal(found.witness.pvalues, expected.witness.pvalues)
+
+
+def test_swapped_samples_and_reordered_rows_give_the_same_p_value():
+    X, Y = people(80, gap=0.2), people(60, 1, red=0.4)
+    expected = two_sample_test(X, Y, **FEW)
+    for compared in (True, False):
+        expected = two_sample_test(X, Y, compare_missing=compared, **FEW)
+        assert two_sample_test(Y, X, compare_missing=compared, **FEW).pvalue == expected.pvalue
+        mixed = two_sample_test(X.sample(frac=1.0, random_state=0), Y, compare_missing=compared, **FEW)
+        assert mixed.pvalue == expected.pvalue
+
+
+def test_words_are_decided_by_both_samples():
+    X, Y = people(60), people(60, 1)
+    Y["colour"] = Y["colour"].where(Y["colour"] != "red", "purple")
+    result = two_sample_test(X, Y, **FEW)
+    assert set(result.problem.table.encoding.levels(1)) == {"red", "blue", "green", "purple"}
+    assert result.pvalue <= 0.02
+    assert two_sample_test(Y, X, **FEW).statistic == pytest.approx(result.statistic)
+
+
+def test_identifiers_that_begin_anew_in_each_sample_are_left_out():
+    X, Y = people(40), people(50, 1)
+    for frame in (X, Y):
+        frame.insert(0, "order_no", np.arange(len(frame)))
+    with pytest.warns(DataWarning, match=r"left out: 'order_no' \(identifier\)"):
+        result = two_sample_test(X, Y, **FEW)
+    assert result.names == ["age", "colour", "day", "member"]
+
+
+def test_arrays_with_gaps_and_named_categories():
+    rng = np.random.default_rng(0)
+    X, Y = rng.integers(0, 5, (200, 2)).astype(float), rng.integers(0, 5, (200, 2)).astype(float)
+    Y[Y[:, 0] == 2, 0] = 4
+    assert two_sample_test(X, Y, categorical=[0], **FEW).witness.columns() == ["column 0"]
+    Y[:80, 1] = np.nan
+    assert "column 1" in two_sample_test(X, Y, **FEW).witness.columns()
+    assert np.isnan(two_sample_test(X, Y, categorical=[0], **FEW).length_scale).tolist() == [True, False]
+
+
+def test_gaps_may_count_for_nothing():
+    X, Y = people(400, gap=0.05), people(400, 1, gap=0.4)
+    assert two_sample_test(X, Y, **FEW).pvalue == 0.01
+    blind = two_sample_test(X, Y, compare_missing=False, **FEW)
+    assert blind.pvalue > 0.05
+    assert blind.separation().low < 0.5
+    Y["age"] += 4.0
+    assert two_sample_test(X, Y, compare_missing=False, **FEW).witness.columns() == ["age"]
+
+
+def test_strata_of_gaps_have_rows_of_both_samples_and_alike_gaps():
+    rng = np.random.default_rng(0)
+    first = np.arange(300) < 120
+    missing = rng.random((300, 6)) < np.where(first, 0.3, 0.1)[:, None]
+    strata, blanked = gap_strata(missing, first)
+    assert strata.max() > 3
+    assert (blanked >= missing).all()
+    for stratum in range(strata.max() + 1):
+        rows = strata == stratum
+        assert first[rows].any()
+        assert (~first[rows]).any()
+        assert len(np.unique(blanked[rows], axis=0)) == 1
+        np.testing.assert_array_equal(blanked[rows][0], missing[rows].any(axis=0))
+
+
+def draw_null(rng, n, m, gaps, words, gaps_of_second=None):
+    """A word column and two numbers, one of which depends on the word; cells are missing at random."""
+    word = rng.integers(0, words, n + m)
+    table = pandas.DataFrame(
+        {"word": [f"w{k}" for k in word], "x": rng.normal(size=n + m), "y": rng.normal(size=n + m) + word % 3}
+    )
+    share = np.where(np.arange(n + m) < n, gaps, gaps if gaps_of_second is None else gaps_of_second)
+    table = table.mask(rng.random(table.shape) < share[:, None])
+    return table[:n], table[n:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("n", "m", "gaps", "words", "more"),
+    [
+        (40, 40, (0.3, 0.3), 50, {}),
+        (30, 60, (0.3, 0.3), 5, {"compare_missing": False}),
+        (60, 40, (0.1, 0.5), 5, {"compare_missing": False}),
+    ],
+)
+def test_the_level_is_exact(n, m, gaps, words, more):
+    found = []
+    for run in range(400):
+        X, Y = draw_null(np.random.default_rng([run, n]), n, m, gaps[0], words, gaps[1])
+        found.append(two_sample_test(X, Y, n_permutations=39, centers=30, n_jobs=1, random_state=run, **more).pvalue)
+    assert binomtest(int((np.array(found) <= 0.1 + 1e-9).sum()), 400, 0.1).pvalue > 0.001
+
+
+def patients(rng, count, effect=1.0):
+    """Rows of patients whose own level differs more than their rows do."""
+    size = rng.integers(1, 8, count)
+    name = np.repeat(np.arange(count), size)
+    return rng.normal(size=(len(name), 2)) * 0.3 + effect * rng.normal(size=(count, 2))[name], name
+
+
+def test_groups_are_permuted_as_blocks():
+    rejected = {"rows": 0, "groups": 0}
+    for run in range(60):
+        rng = np.random.default_rng([run, 7])
+        (X, a), (Y, b) = patients(rng, 12), patients(rng, 14)
+        few = FEW | {"n_permutations": 39, "centers": 30, "random_state": run}
+        rejected["rows"] += two_sample_test(X, Y, **few).pvalue <= 0.05
+        rejected["groups"] += two_sample_test(X, Y, groups=(a, b + 100), **few).pvalue <= 0.05
+    assert rejected["rows"] > 30
+    assert binomtest(rejected["groups"], 60, 0.05).pvalue > 0.001
+
+
+def test_two_parts_of_a_group_take_each_others_place():
+    """Differences between patients hide nothing if each patient is in both samples."""
+    rng = np.random.default_rng(0)
+    level = 10.0 * rng.normal(size=(20, 1))
+    name = np.repeat(np.arange(20), 4)
+    X, Y = level[name] + rng.normal(size=(80, 1)), level[name] + rng.normal(size=(80, 1)) + 1.5
+    assert two_sample_test(X, Y, **FEW).pvalue > 0.05
+    assert two_sample_test(X, Y, groups=(name, name), **FEW).pvalue <= 0.05
+
+
+def test_groups_fold_the_classifier():
+    """A classifier that has seen rows of a patient recognises the others; folds that divide no patient prevent that."""
+    rng = np.random.default_rng(1)
+    (X, a), (Y, b) = patients(rng, 12, 10.0), patients(rng, 12, 10.0)
+    assert two_sample_test(X, Y, **FEW).separation().low > 0.7
+    found = two_sample_test(X, Y, groups=(a, b + 100), **FEW).separation()
+    assert found.low < 0.5 < 0.9 > found.accuracy
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (([0] * 9, [1] * 8), "2 groups of X and Y can be assigned to the samples in 2 ways only"),
+        (([0] * 9, [0] * 8), "in 2 ways only, so no p-value can be below 0.5"),
+        (([0] * 8, [1] * 8), r"of each row of X, \(9,\), and of Y, \(8,\)"),
+        (3, "expected two arrays"),
+        (([None, *range(8)], range(8)), "row 0 of X has no group"),
+    ],
+)
+def test_groups_that_cannot_be_used(groups, message):
+    rng = np.random.default_rng(0)
+    with pytest.raises(InputError, match=message):
+        two_sample_test(rng.normal(size=(9, 1)), rng.normal(size=(8, 1)), groups=groups, **FEW)
+
+
+def test_few_groups_give_a_warning_and_gaps_must_be_compared_with_groups():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(2, 9, 1))
+    groups = np.repeat([0, 1], [4, 5]), np.repeat([2, 3], [4, 5])
+    with pytest.warns(DataWarning, match=r"in 6 ways only, so no p-value can be below 0\.17"):
+        two_sample_test(X, Y, groups=groups, **FEW)
+    with pytest.raises(InputError, match="exclude each other"):
+        two_sample_test(X, Y, groups=groups, compare_missing=False, **FEW)
+
+
+def test_tables_that_are_hardly_there():
+    X, Y = people(20), people(15, 1)
+    for frame in (X, Y):
+        frame["empty"], frame["constant"] = np.nan, "same"
+    with pytest.warns(DataWarning, match="'empty'"):
+        result = two_sample_test(X, Y, **FEW)
+    assert result.names == ["age", "colour", "day", "member"]
+    X = X.astype(object)
+    X.loc[3] = None
+    with pytest.warns(DataWarning):
+        assert two_sample_test(X, Y, **FEW).pvalue > 0.01
+    with pytest.raises(InputError, match=r"use separation\(\)"):
+        result.confidence_interval()
+    with pytest.raises(InputError, match="Y lacks 'day'; choose"):
+        two_sample_test(X, Y.drop(columns="day"), **FEW)
+    assert result.plot().axes

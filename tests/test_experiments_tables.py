@@ -1,0 +1,119 @@
+"""The studies of imputation and of made rows: they run, go on where they stopped, and measure what they say."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pandas as pd
+import pytest
+from experiments import imputation, made_rows
+from experiments.mixed_data import OneHot, read_table
+
+
+@pytest.fixture
+def data(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 90
+    word = rng.choice(["u", "v"], n)
+    x = rng.normal(size=n) + 2.0 * (word == "u")
+    frame = pd.DataFrame(
+        {
+            "A1": word,
+            "A2": x,
+            "A3": 2 * x + 0.1 * rng.normal(size=n),
+            "A4": rng.normal(size=n),
+            "A5": rng.normal(size=n),
+            "A6": rng.normal(size=n),
+            "class": rng.choice(["+", "-"], n),
+        }
+    )
+    (tmp_path / "mixed").mkdir()
+    frame.mask(rng.uniform(size=frame.shape) < 0.02).to_csv(tmp_path / "mixed" / "credit_a.csv", index=False)
+    return tmp_path
+
+
+def lines(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_imputation_goes_on_and_makes_a_page(data, monkeypatch):
+    out = data / "i.csv"
+    monkeypatch.setattr(imputation, "OURS", {"DensityImputer": imputation.OURS["DensityImputer"]})
+    monkeypatch.setattr(imputation, "OTHERS", {name: imputation.OTHERS[name] for name in ("KNNImputer", "means")})
+    monkeypatch.setattr(
+        imputation,
+        "PARTS",
+        {
+            "errors": (imputation.errors, (0.1,), ["DensityImputer", "KNNImputer", "means"]),
+            "densities": (imputation.densities, (0.3,), ["DensityImputer"]),
+            "conditional": (imputation.conditional, (0.0,), ["DensityImputer"]),
+        },
+    )
+    arguments = ["--data", str(data), "--out", str(out), "--tables", "credit_a", "--seeds", "0"]
+    imputation.main(arguments)
+    found = {(line["part"], line["method"], line["figure"]): float(line["value"]) for line in lines(out)}
+    error = {
+        method: found["errors", method, "error of numbers"] for method in ("DensityImputer", "KNNImputer", "means")
+    }
+    assert 0.0 < error["DensityImputer"] < error["means"]
+    assert 0.5 < found["errors", "DensityImputer", "coverage"] <= 1.0
+    assert np.isfinite(found["densities", "DensityImputer", "with gaps"])
+    assert np.isfinite(found["conditional", "DensityImputer", "log density"])
+    before = out.read_text()
+    imputation.main(arguments)
+    assert out.read_text() == before
+    page = imputation.page(out)
+    assert "share of wrong filled words, 10% missing" in page
+    assert f"{error['KNNImputer']:.3f}" in page
+
+
+def test_errors_of_fillings_are_counted_at_removed_cells_only():
+    truth = pd.DataFrame({"x": [0.0, 2.0, 4.0, 6.0], "w": ["a", "b", "a", None]})
+    asked = truth.mask(np.array([[True, False], [False, True], [False, False], [False, False]]))
+    filled = pd.DataFrame({"x": [1.0, 9.0, 9.0, 9.0], "w": ["b", "b", "b", "b"]})
+    found = imputation.judged(truth, asked, filled)
+    assert found["error of numbers"] == pytest.approx(1.0 / truth["x"].std())
+    assert found["wrong words"] == 0.0
+
+
+def test_mixtures_fill_by_conditional_means():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=400)
+    rows = np.column_stack([x, 3.0 * x + 0.1 * rng.normal(size=400)])
+    rows[:50, 1] = np.nan
+    filled = imputation.MixtureImputer().fit(rows).transform(rows)
+    assert np.corrcoef(filled[:50, 1], x[:50])[0, 1] > 0.98
+
+
+def test_made_rows_are_judged(data):
+    out = data / "m.csv"
+    arguments = ["--data", str(data), "--out", str(out), "--tables", "credit_a", "--seeds", "0"]
+    made_rows.main(
+        [*arguments, "--methods", "SOSREP Gaussian", "the rows themselves", "bootstrap and noise", "Gaussian copula"]
+    )
+    found = {(line["method"], line["figure"]): float(line["value"]) for line in lines(out)}
+    assert found["the rows themselves", "near"] == 1.0
+    assert found["the rows themselves", "copies"] == 1.0
+    assert found["SOSREP Gaussian", "copies"] < 0.1
+    assert all(0.0 <= found[method, "accuracy"] <= 1.0 for method, _ in found)
+    assert "processor seconds" in made_rows.page(out)
+
+
+@pytest.mark.parametrize("method", ["bootstrap and noise", "Gaussian copula", "Gaussian mixture"])
+def test_other_ways_to_make_rows_keep_kinds_and_gaps(data, method):
+    frame = read_table(data, "credit_a")
+    made = made_rows.METHODS[method](frame, 0)[list(frame)]
+    assert len(made) == len(frame)
+    assert set(made["A1"].dropna()) <= {"u", "v"}
+    assert abs(made.isna().mean() - frame.isna().mean()).max() < 0.1
+    assert frame["A2"].min() <= made["A2"].min() <= made["A2"].max() <= frame["A2"].max()
+
+
+def test_one_hot_columns_decode_to_what_was_encoded(data):
+    frame = read_table(data, "credit_a").dropna().reset_index(drop=True)
+    encoding = OneHot.of(frame)
+    back = encoding.decode(encoding.encode(frame))
+    assert back["A1"].tolist() == frame["A1"].tolist()
+    np.testing.assert_allclose(back["A2"], frame["A2"])

@@ -1,0 +1,92 @@
+"""Rows with words and missing cells as complete rows of numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist
+
+from isopleth.columns import Column, TableColumns
+from isopleth.row_encoding import MOST_WORDS, RowEncoding
+
+
+def table(*kinds, words=()):
+    names = [f"c{j}" for j in range(len(kinds))]
+    columns = tuple(
+        Column(name, kind, levels=tuple(words) if kind == "categorical" else ())
+        for name, kind in zip(names, kinds, strict=True)
+    )
+    return names, TableColumns(columns, {}, (), True, len(columns))
+
+
+def test_complete_numbers_are_left_as_they_are():
+    rows = np.random.default_rng(0).normal(size=(20, 3))
+    assert RowEncoding.of(rows, ["a", "b", "c"])(rows) is rows
+
+
+def test_two_words_are_two_squared_units_apart_on_average():
+    rng = np.random.default_rng(1)
+    codes = rng.choice(4, 400, p=[0.4, 0.3, 0.2, 0.1]).astype(float)[:, None]
+    names, columns = table("categorical", words="abcd")
+    found = RowEncoding.of(codes, names, columns)(codes)
+    assert pdist(found, "sqeuclidean").mean() == pytest.approx(2.0, rel=0.01)
+
+
+def test_a_missing_number_is_at_the_median_and_apart_as_a_word_is():
+    rows = np.array([1.0, 2.0, 4.0, np.nan, np.nan])[:, None]
+    found = RowEncoding.of(rows, ["a"])(rows)
+    np.testing.assert_allclose(found[:, 0], [1.0, 2.0, 4.0, 2.0, 2.0])
+    assert pdist(found[:, 1:], "sqeuclidean").mean() == pytest.approx(2.0 * 5 / 4)  # of pairs of different rows
+    blind = RowEncoding.of(rows, ["a"], compared=False)(rows)
+    np.testing.assert_allclose(blind, [[1.0], [2.0], [4.0], [2.0], [2.0]])
+
+
+def test_a_missing_word_is_at_the_mean_of_the_known_ones_where_gaps_are_not_compared():
+    codes = np.array([0.0, 0.0, 1.0, 2.0, 2.0, 2.0, 1.0, np.nan])[:, None]
+    names, columns = table("categorical", words="abc")
+    found = RowEncoding.of(codes, names, columns, compared=False)(codes)
+    np.testing.assert_allclose(found[-1], found[:-1].mean(axis=0))
+
+
+def test_columns_come_in_the_order_of_the_table():
+    names, columns = table("categorical", "numeric", "categorical", words="ab")
+    rows = np.array([[5.0, 0, 1], [6.0, 1, 0], [7.0, 0, 0], [8.0, 1, 1]])  # numbers first
+    encoding = RowEncoding.of(rows, names, columns)
+    found = encoding(rows)
+    np.testing.assert_array_equal(found[:, encoding.blocks[1]], rows[:, :1])
+    np.testing.assert_array_equal(encoding.in_order(rows), rows[:, [1, 0, 2]])
+    assert encoding.scaled[encoding.blocks[0]].all()
+    assert not encoding.scaled[encoding.blocks[1]].any()
+    np.testing.assert_array_equal(np.isnan(encoding.by_column(np.ones(found.shape[1]))), [True, False, True])
+
+
+def test_each_row_is_encoded_by_itself():
+    rng = np.random.default_rng(2)
+    names, columns = table("numeric", "categorical", words="abcde")
+    rows = np.c_[rng.normal(size=50), rng.integers(0, 5, 50)]
+    rows[rng.random((50, 2)) < 0.3] = np.nan
+    order = rng.permutation(50)
+    for compared in (True, False):
+        encoding = RowEncoding.of(rows, names, columns, compared=compared)
+        again = RowEncoding.of(rows[order], names, columns, compared=compared)
+        np.testing.assert_array_equal(again(rows[order]), encoding(rows)[order])
+        np.testing.assert_array_equal(np.vstack([encoding(row[None]) for row in rows]), encoding(rows))
+
+
+def test_rare_and_unknown_words_share_a_coordinate():
+    words = [f"w{j}" for j in range(MOST_WORDS + 30)]
+    names, columns = table("categorical", words=words)
+    codes = np.concatenate([np.repeat(np.arange(MOST_WORDS + 20), 2), MOST_WORDS + 20 + np.arange(10)]).astype(float)
+    encoding = RowEncoding.of(codes[:, None], names, columns)
+    found = encoding(np.array([[MOST_WORDS + 25.0], [len(words)], [0.0], [np.nan]]))
+    assert found.shape[1] == MOST_WORDS + 2
+    np.testing.assert_array_equal(found[0], found[1])
+    assert len(np.unique(found, axis=0)) == 3
+
+
+def test_a_gap_in_a_column_without_gaps_is_far_away_or_at_the_centre():
+    rows = np.arange(9.0)[:, None]
+    gap = np.array([[np.nan]])
+    assert RowEncoding.of(rows, ["a"])(gap)[0, 0] > 1000.0
+    assert RowEncoding.of(rows, ["a"], far=False)(gap)[0, 0] == 4.0
+    assert RowEncoding.of(rows, ["a"], compared=False)(gap)[0, 0] == 4.0

@@ -1,0 +1,205 @@
+"""Discrepancies against literal sums over pairs under torch's own differentiation, and against closed forms."""
+
+import math
+
+import pytest
+
+from isopleth import InputError
+
+torch = pytest.importorskip("torch")
+
+from isopleth.torch import kernel_product, ksd, mmd, squared_l2, svgd_direction  # noqa: E402
+from isopleth.torch.discrepancies import median_distance  # noqa: E402
+
+
+def samples(n, d, seed=0, shift=0.0, dtype=torch.float64):
+    return shift + torch.randn(n, d, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def gaussian(x, y, scale):
+    return torch.exp(-0.5 * ((x[:, None] - y[None]) ** 2).sum(dim=2) / scale**2)
+
+
+def imq(a, b, scale):
+    return (1.0 + ((a - b) ** 2).sum() / scale**2) ** -0.5
+
+
+def literal_stein(x, score, scale):
+    """The matrix of u(x_i, x_j) for the inverse multiquadric, by torch's derivatives of one pair at a time."""
+    from torch.func import grad, jacrev
+
+    first, second = grad(imq, argnums=0), grad(imq, argnums=1)
+    mixed = jacrev(first, argnums=1)
+    out = []
+    for a, s in zip(x, score, strict=True):
+        for b, t in zip(x, score, strict=True):
+            pair = (a, b, scale)
+            out.append((s @ t) * imq(*pair) + s @ second(*pair) + t @ first(*pair) + torch.trace(mixed(*pair)))
+    return torch.stack(out).reshape(len(x), len(x))
+
+
+@pytest.mark.parametrize("biased", [False, True])
+def test_mmd_and_its_gradients_are_those_of_the_literal_form(biased):
+    x, y = samples(12, 3).requires_grad_(), samples(9, 3, seed=1, shift=0.5).requires_grad_()
+    scale = torch.tensor(1.4, dtype=torch.float64, requires_grad=True)
+    xx, yy, xy = gaussian(x, x, scale), gaussian(y, y, scale), gaussian(x, y, scale)
+    if biased:
+        want = xx.mean() + yy.mean() - 2.0 * xy.mean()
+    else:
+        want = (xx.sum() - 12) / (12 * 11) + (yy.sum() - 9) / (9 * 8) - 2.0 * xy.mean()
+    got = mmd(x, y, length_scale=scale, biased=biased)
+    torch.testing.assert_close(got, want, rtol=1e-12, atol=1e-14)
+    inputs = (x, y, scale)
+    for one, other in zip(torch.autograd.grad(got, inputs), torch.autograd.grad(want, inputs), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize("biased", [False, True])
+def test_ksd_and_its_gradients_are_those_of_the_literal_form(biased):
+    x = samples(6, 3, shift=0.3).requires_grad_()
+    scale = torch.tensor(1.4, dtype=torch.float64, requires_grad=True)
+    matrix = literal_stein(x, torch.sin(x) - x, scale)
+    want = matrix.mean() if biased else (matrix.sum() - matrix.trace()) / 30
+    got = ksd(x, lambda rows: torch.sin(rows) - rows, length_scale=scale, biased=biased)
+    torch.testing.assert_close(got, want, rtol=1e-11, atol=1e-13)
+    for one, other in zip(torch.autograd.grad(got, (x, scale)), torch.autograd.grad(want, (x, scale)), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", ["imq", "gaussian", "matern52", "matern72"])
+def test_gradients_of_ksd_agree_with_differences(kernel):
+    x, score = samples(5, 2).requires_grad_(), samples(5, 2, seed=1).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x, s: ksd(x, s, kernel, 1.2), (x, score))
+
+
+def test_mmd_of_normal_samples_has_the_value_and_gradient_of_the_closed_form():
+    """For unit normal densities m apart and a Gaussian kernel of scale l, 2 (l^2/(l^2+2))^(d/2) (1 - e^(-m^2/(2 (l^2+2))))."""
+    noise, y = samples(3000, 2), samples(3000, 2, seed=1)
+    shift = torch.tensor([0.8, 0.0], dtype=torch.float64, requires_grad=True)
+    out = mmd(noise + shift, y, length_scale=1.0)
+    out.backward()
+    decay = math.exp(-0.64 / 6.0)
+    assert float(out.detach()) == pytest.approx(2.0 / 3.0 * (1.0 - decay), abs=0.015)
+    assert float(shift.grad[0]) == pytest.approx(2.0 / 3.0 * decay * 0.8 / 3.0, abs=0.02)
+    assert abs(float(shift.grad[1])) < 0.02
+
+
+def test_ksd_is_near_0_for_the_true_score_and_its_gradient_leads_there():
+    x = samples(2000, 2)
+    assert abs(float(ksd(x, -x))) < 0.005
+    shift = torch.tensor([0.5, 0.0], dtype=torch.float64, requires_grad=True)
+    out = ksd(x + shift, lambda rows: -rows)
+    out.backward()
+    assert float(out.detach()) > 0.1
+    assert float(shift.grad[0]) > 0.2
+    assert abs(float(shift.grad[1])) < 0.1
+
+
+def test_ksd_of_scaled_rows():
+    x = samples(40, 3)
+    want = ksd(x, -x)
+    torch.testing.assert_close(ksd(10.0 * x, -x / 10.0), want / 100.0, rtol=1e-9, atol=1e-12)
+
+
+def test_the_direction_is_that_of_the_literal_form():
+    x = samples(10, 2).requires_grad_()
+    k = gaussian(x, x, 0.9)
+    pushed = torch.stack([torch.autograd.grad(gaussian(x.detach(), x, 0.9)[i].sum(), x)[0] for i in range(10)])
+    score = torch.cos(x)
+    want = (k @ score + pushed.sum(dim=1)) / 10
+    torch.testing.assert_close(svgd_direction(x, score, length_scale=0.9), want, rtol=1e-10, atol=1e-13)
+    assert torch.autograd.gradcheck(lambda x: svgd_direction(x, torch.cos(x), length_scale=0.9), (x,))
+
+
+def test_svgd_reaches_a_correlated_normal_density():
+    precision = torch.linalg.inv(torch.tensor([[1.0, 0.8], [0.8, 2.0]], dtype=torch.float64))
+    x = samples(150, 2, shift=2.0)
+    for _ in range(400):
+        x = x + 0.3 * svgd_direction(x, lambda rows: -rows @ precision)
+    covariance = torch.cov(x.T)
+    assert float(x.mean(dim=0).abs().max()) < 0.1
+    assert float((covariance - torch.linalg.inv(precision)).abs().max()) < 0.25
+
+
+def test_the_length_scale_of_its_own_is_the_median_distance_and_a_constant():
+    x, y = samples(60, 3).requires_grad_(), samples(50, 3, seed=1, shift=0.5).requires_grad_()
+    both = torch.cat([x, y]).detach()
+    distances = torch.pdist(both).sort().values
+    want = distances[(2 * len(distances) - 1) // 2 // 2]
+    got = median_distance(x, y)
+    assert not got.requires_grad
+    torch.testing.assert_close(got, want, rtol=1e-9, atol=0.0)
+    for function, scale in ((mmd, got), (squared_l2, got / 3.0**0.5)):
+        torch.testing.assert_close(function(x, y), function(x, y, length_scale=float(scale)))
+    assert float(median_distance(x[:1])) == float(median_distance(torch.ones(5, 2))) == 1.0
+
+
+@pytest.mark.parametrize("dim", [1, 2, 5])
+def test_squared_l2_with_its_own_length_scale_has_the_gradient_of_normal_densities(dim):
+    """The distance of unit normal densities m apart is 2 (1 - e^(-m^2/4)) (4 pi)^(-d/2)."""
+    noise, y = samples(600, dim), samples(600, dim, seed=1)
+    shift = torch.zeros(dim, dtype=torch.float64)
+    shift[0] = 1.0
+    shift.requires_grad_()
+    out = squared_l2(noise + shift, y)
+    out.backward()
+    unit = (4.0 * math.pi) ** (-0.5 * dim)
+    assert float(out.detach()) == pytest.approx(2.0 * (1.0 - math.exp(-0.25)) * unit, rel=0.4)
+    assert float(shift.grad[0]) == pytest.approx(math.exp(-0.25) * unit, rel=0.25)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_types_come_back_as_they_went_in(dtype):
+    x, y = samples(40, 2).to(dtype), samples(30, 2, seed=1, shift=1.0).to(dtype)
+    for function in (mmd, lambda x, y: ksd(x, -x), lambda x, y: svgd_direction(x, -x), squared_l2):
+        short, wide = x.clone().requires_grad_(), x.double().requires_grad_()
+        got, want = function(short, y), function(wide, y.double())
+        got.float().sum().backward()
+        want.sum().backward()
+        assert got.dtype == short.grad.dtype == dtype
+        torch.testing.assert_close(got.double(), want, rtol=0.02, atol=1e-3)
+        torch.testing.assert_close(short.grad.double(), wide.grad, rtol=0.05, atol=0.02 * float(wide.grad.abs().max()))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_on_a_gpu_the_same_numbers_come_back_to_the_gpu():
+    x, y = samples(200, 3), samples(150, 3, seed=1)
+    for loss in (mmd, lambda x, y: ksd(x, -x), lambda x, y: svgd_direction(x, -x).square().sum(), squared_l2):
+        here, there = x.clone().requires_grad_(), x.cuda().requires_grad_()
+        loss(here, y).backward()
+        loss(there, y.cuda()).backward()
+        assert there.grad.device == there.device
+        torch.testing.assert_close(there.grad.cpu(), here.grad, rtol=1e-7, atol=1e-9)
+
+
+def test_grad_of_torch_func():
+    x, y = samples(20, 2), samples(15, 2, seed=1)
+    for loss in (lambda x: mmd(x, y), lambda x: ksd(x, lambda rows: -rows), lambda x: squared_l2(x, y)):
+        there = x.clone().requires_grad_()
+        loss(there).backward()
+        torch.testing.assert_close(torch.func.grad(loss)(x), there.grad)
+
+
+def test_second_derivatives_of_mmd():
+    x, y = samples(4, 2).requires_grad_(), samples(5, 2, seed=1).requires_grad_()
+    assert torch.autograd.gradgradcheck(lambda x, y: mmd(x, y, length_scale=1.1), (x, y))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda x: mmd(x, x[:1]), "y has 1 rows; expected at least 2"),
+        (lambda x: mmd(x[:0], x, biased=True), "x has 0 rows; expected at least 1"),
+        (lambda x: mmd(x, x[:, :1]), "x has 2 columns and y has 1"),
+        (lambda x: ksd(x, x[:1]), r"score has shape \(1, 2\); expected \(5, 2\)"),
+        (lambda x: ksd(x, lambda rows: 1.0), "score is of type float"),
+        (lambda x: ksd(x, x.float()), r"score is of type torch\.float32"),
+        (lambda x: ksd(x, x, length_scale=[1.0, 2.0]), "length_scale has several numbers"),
+        (lambda x: ksd(x, x, "matern32"), "too rough for gradients of ksd"),
+        (lambda x: svgd_direction(x, x, "laplacian"), "no second derivatives at 0"),
+        (lambda x: kernel_product("gaussian", x.to(torch.complex64), x, x[:, 0]), r"x is of type torch\.complex64"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_a_sentence(call, words):
+    with pytest.raises(InputError, match=words):
+        call(samples(5, 2))
