@@ -92,7 +92,7 @@ class Errors:
         rows = mixture.draw(np.random.default_rng(seed), n)
         fits = [KDE(n_jobs=1).fit(rows), KDE(debias=True, n_jobs=1).fit(rows)]
         ordered = fits[1].rows_
-        estimated = (fits[1].centers_ - ordered) / (0.5 * fits[1].length_scale_**2)
+        estimated = (fits[1].centers_ - ordered) / (0.5 * fits[1].length_scale_ ** 2)
         scores = [np.zeros_like(ordered), estimated, mixture.score(ordered)]
         by_scale = [[mixture.error(ordered + 0.5 * h**2 * score, h) for h in SCALES] for score in scores]
         # The default scale differs between columns; its geometric mean stands for it in the closed form.
