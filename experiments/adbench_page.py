@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection
+from textwrap import wrap
 
 import numpy as np
 
@@ -122,7 +123,7 @@ def section(lines: Lines, board: str, setting: str) -> list[str]:
     tables = {table for tasks in found.values() for _, table in tasks}
     left_out = sorted(name for name, tasks in found.items() if not whole_seeds(tasks, tables))
     if left_out:
-        out.append(f"not run on all tables: {', '.join(left_out)}")
+        out += wrap(f"not run on all tables: {'; '.join(left_out)}", width=len(HEADER))
     return out
 
 

@@ -28,6 +28,14 @@ def read(path: Path) -> dict[str, dict[str, float]]:
     return {line.pop("Dataset").lower(): {name: float(value) for name, value in line.items()} for line in lines}
 
 
+def seeds_of(lines: Lines, setting: str) -> dict[str, str]:
+    """Seeds of each method that has all tables of ADBench's board, as the words that follow its name."""
+    found = by_task(lines, "adbench", setting)
+    tables = {table for tasks in found.values() for _, table in tasks}
+    whole = {name: whole_seeds(tasks, tables) for name, tasks in found.items()}
+    return {name: f"seed{'s' * (len(seeds) > 1)} {' '.join(seeds)}" for name, seeds in whole.items() if seeds}
+
+
 def means(lines: Lines, setting: str) -> tuple[set[str], dict[str, float]]:
     """Tables of ADBench's board in small letters, and the mean AUC of each method that has them all, over its seeds."""
     found = by_task(lines, "adbench", setting)
@@ -84,7 +92,8 @@ def with_copies(lines: Lines) -> list[str]:
     """The claim on copies beside what was measured."""
     _, copies = means(lines, "copies")
     kernels = sorted((name for name in copies if name.startswith("SOSREP")), key=lambda name: -copies[name])
-    named = {f"{name}, here": copies[name] for name in [OURS, "IForest", *kernels] if name in copies}
+    seeds = seeds_of(lines, "copies")
+    named = {f"{name}; here, {seeds[name]}": copies[name] for name in [OURS, "IForest", *kernels] if name in copies}
     return [
         "Every anomaly five times, exact copies",
         f"{'SOSREP with the SDO kernel in its paper, 47 tables':<54}{PAPER_OF_SOSREP:>6.1f}",

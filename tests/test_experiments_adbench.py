@@ -181,7 +181,7 @@ def test_published_figures_stand_beside_measured_ones_of_the_same_tables(tmp_pat
     assert ["IForest"] + ["50.0", "70.0", "75.0"] * 2 in rows
     assert ["isopleth"] + ["-", "-", "90.0"] * 2 in rows
     assert [row[-4:] for row in rows if row[:1] == ["best"]] == [["VAE", "53.3", "70.0", "-"]] * 2
-    assert ["isopleth,", "here", "90.0"] in rows
+    assert ["isopleth;", "here,", "seed", "1", "90.0"] in rows
 
 
 def test_pictures_are_drawn_from_the_file(tmp_path, monkeypatch):
