@@ -4,7 +4,7 @@ PYTHON ?= python3
 export PIP_CONSTRAINT = $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-all test-lowest lint docs check-pages mutate clean
+.PHONY: demo test test-all test-lowest lint docs check-pages check-reports mutate clean
 
 demo: .venv-demo/ready
 	.venv-demo/bin/isopleth demo
@@ -39,6 +39,9 @@ docs: .venv-docs/ready
 check-pages:  # after `make docs`; needs Chromium
 	$(PYTHON) tools/check_pages.py
 
+check-reports: .venv-browser/ready  # needs Chromium
+	.venv-browser/bin/python tools/check_reports.py
+
 .venv-demo/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-demo
 	.venv-demo/bin/python -m pip install -q -e ".[plot]"
@@ -57,6 +60,11 @@ check-pages:  # after `make docs`; needs Chromium
 	.venv-lowest/bin/python -m pip install -q -e ".[plot,xlsx,dask,torch,arviz,test]"
 	touch $@
 
+.venv-browser/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-browser
+	.venv-browser/bin/python -m pip install -q -e . playwright
+	touch $@
+
 .venv-docs/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-docs
 	.venv-docs/bin/python -m pip install -q torch==2.13.0
@@ -64,4 +72,4 @@ check-pages:  # after `make docs`; needs Chromium
 	touch $@
 
 clean:
-	rm -rf .venv-demo .venv-test .venv-lowest .venv-docs build dist .coverage htmlcov docs/_build docs/api docs/gallery
+	rm -rf .venv-demo .venv-test .venv-lowest .venv-docs .venv-browser build dist .coverage htmlcov docs/_build docs/api docs/gallery

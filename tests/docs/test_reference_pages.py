@@ -11,7 +11,15 @@ import pytest
 import isopleth
 
 DOCS = Path(__file__).parents[2] / "docs"
-PUBLIC = ["isopleth", "isopleth.io", "isopleth.torch", "isopleth.distributed", "isopleth.plotting", "isopleth.sampling", "isopleth.tasks"]
+PUBLIC = [
+    "isopleth",
+    "isopleth.io",
+    "isopleth.torch",
+    "isopleth.distributed",
+    "isopleth.plotting",
+    "isopleth.sampling",
+    "isopleth.tasks",
+]
 EXTRA_OF = {"isopleth.torch": "torch", "isopleth.distributed": "dask"}
 
 pytestmark = pytest.mark.skipif(not DOCS.exists(), reason="the pages are not beside an installed package")
