@@ -1,10 +1,11 @@
 # Each target makes its own virtual environment, installs what it needs and runs. Versions come from constraints.txt, or for
 # test-lowest from constraints-lowest.txt.
 PYTHON ?= python3
+PYTHONS ?= $(PYTHON)
 export PIP_CONSTRAINT = $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-all test-lowest lint docs check-pages mutate clean
+.PHONY: demo test test-all test-lowest lint docs check-pages mutate release-check clean
 
 demo: .venv-demo/ready
 	.venv-demo/bin/isopleth demo
@@ -38,6 +39,9 @@ docs: .venv-docs/ready
 
 check-pages:  # after `make docs`; needs Chromium
 	$(PYTHON) tools/check_pages.py
+
+release-check:  # wheel and source distribution, in fresh environments of each Python in PYTHONS
+	$(PYTHON) tools/release_check.py $(PYTHONS)
 
 .venv-demo/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-demo
