@@ -302,8 +302,9 @@ def test_the_command_trains_on_faces(faces, tmp_path, monkeypatch):
 
 def test_steps_are_timed_in_turn(digits, capsys):
     train, _ = load_digits(digits)
-    found = seconds_a_step([Run(Settings("mnist", name, 1e-4, 2)) for name in ("stein", "kef")], train, 3)
-    assert [len(seconds) for seconds in found] == [3, 3]
+    runs = [Run(Settings("mnist", name, strength, 2)) for name, strength in STRENGTHS.items()]
+    found = seconds_a_step(runs, train, 2)
+    assert [len(seconds) for seconds in found] == [2] * len(STRENGTHS)
     assert min(min(seconds) for seconds in found) > 0
     command.main(["--data", str(digits), "--latent", "2", "--estimators", "stein", "kef", "--time-steps", "2"])
     assert "times the first" in capsys.readouterr().out

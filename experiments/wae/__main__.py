@@ -1,10 +1,11 @@
 """Wasserstein auto-encoders whose entropy gradient comes from kernel scores (score paper, section 5.2, tables 2 and 3).
 
-    python -m experiments.wae --data DIR [--latent 8 32 64 128] [--estimators stein ssge kef nu kernel-score ssm] [--epochs N]
-        [--test-rows N] [--out DIR] [--table FILE] [--cpu-hours H] [--device cpu] [--time-steps N]
+    python -m experiments.wae --data DIR [--latent 8 32 64 128] [--estimators stein ssge kef nu kernel-score default ssm]
+        [--epochs N] [--test-rows N] [--out DIR] [--table FILE] [--cpu-hours H] [--device cpu] [--time-steps N]
 
 DIR is a folder with mnist.npz in it, or with --images celeba one with img_align_celeba. An estimator may be given with its
 strength, such as stein:1e-3: a ridge for stein and kef, a share of the eigenvalues for ssge, a number of steps for nu.
+The estimator "default" is that of isopleth.torch.entropy_surrogate; ssm is sliced score matching.
 
 The paper's settings: two hidden layers of 256 units, batches of 64, the inverse multiquadric at the median distance, Adam with
 rate 1e-4, 1,000 epochs; likelihoods by annealed importance sampling with 1,000 temperatures, 5 chains and 10 leapfrog steps.

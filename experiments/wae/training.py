@@ -30,7 +30,7 @@ class Images(Protocol):
         ...
 
 
-# Estimators of the score for a strength, all with the inverse multiquadric at the median distance but for the last. The
+# Estimators of the score for a strength, all but the last two with the inverse multiquadric at the median distance. The
 # strength is the ridge, the share of the eigenvalues or the number of steps.
 KERNEL_ESTIMATORS: dict[str, Callable[[float], Any]] = {
     "stein": lambda strength: Stein(alpha=strength, n_jobs=1),
@@ -38,8 +38,9 @@ KERNEL_ESTIMATORS: dict[str, Callable[[float], Any]] = {
     "kef": lambda strength: KEF(alpha=strength, solver="cg", tol=1e-4, n_jobs=1),
     "nu": lambda strength: NuMethod(steps=round(strength), n_jobs=1),
     "kernel-score": lambda strength: KernelScore(n_jobs=1),
+    "default": lambda strength: None,  # the default of entropy_surrogate, a sum of the scores of simple models
 }
-STRENGTHS = {"stein": 1e-4, "ssge": 0.97, "kef": 1e-4, "nu": 70.0, "kernel-score": 0.0, "ssm": 0.0}
+STRENGTHS = {"stein": 1e-4, "ssge": 0.97, "kef": 1e-4, "nu": 70.0, "kernel-score": 0.0, "default": 0.0, "ssm": 0.0}
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class KernelEntropy:
 
     def surrogate(self, z: Tensor) -> Tensor:
         """Return a number with the gradient of the entropy of `z`."""
-        return entropy_surrogate(z, self.estimator)
+        return entropy_surrogate(z, self.estimator, n_jobs=1)
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint needs."""

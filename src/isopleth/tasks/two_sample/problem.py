@@ -63,12 +63,13 @@ class MixedSamples:
         cls, x: np.ndarray, y: np.ndarray, names: list[str], columns: TableColumns | None, *, compared: bool
     ) -> Self:
         """Encode the rows of both samples; without `compared`, blank cells so that gaps are alike within strata."""
-        both = np.vstack([x, y])
-        encoding = RowEncoding.of(both, names, columns, compared=compared)
-        strata, rows = None, both
+        both = rows = np.vstack([x, y])
+        strata = None
         if not compared and np.isnan(both).any():
             strata, missing = gap_strata(np.isnan(both), np.arange(len(both)) < len(x))
             rows = np.where(missing, np.nan, both)
+        # Of the cells that are left: which others are known depends on the gaps, which are not exchanged.
+        encoding = RowEncoding.of(rows, names, columns, compared=compared)
         encoded = encoding(rows)
         return cls((x, y), encoding, strata, (encoded[: len(x)], encoded[len(x) :]))
 
