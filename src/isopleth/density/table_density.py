@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -16,7 +17,7 @@ from isopleth.density.bounds import Bounds
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.recording import Drawn, Recording
 from isopleth.entry import encoded_rows, on_host
-from isopleth.errors import InputError, listed
+from isopleth.errors import DataWarning, InputError, listed, quoted
 from isopleth.frame import Frame
 
 # Draws whose mean fills a gap of a column with bounds: the mean of a logarithm is not the logarithm of the mean.
@@ -359,11 +360,19 @@ class TableDensity:
         out: dict[int, float] = {}
         for name, value in given.items():
             place = self._place(name, "given")
-            number = encode_cell(self.columns.columns[place], value)
+            column = self.columns.columns[place]
+            number = encode_cell(column, value)
             if np.isnan(number):
                 raise InputError(f"given has no value for column {name!r}; leave the column out instead.")
             if place in out:
                 raise InputError(f"given names column {name!r} twice, by name and by number.")
+            if column.kind == "categorical" and number == len(column.levels):
+                warnings.warn(
+                    f"given has {quoted([value])} for column {name!r}, a word that no training row has; the column has "
+                    f"{quoted(column.levels)}.",
+                    DataWarning,
+                    stacklevel=4,
+                )
             out[place] = number
         return out
 
