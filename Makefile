@@ -5,7 +5,7 @@ PYTHONS ?= $(PYTHON)
 export PIP_CONSTRAINT = $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-all test-lowest lint docs check-pages mutate release-check clean
+.PHONY: demo test test-all test-lowest lint docs check-pages check-reports mutate release-check clean
 
 demo: .venv-demo/ready
 	.venv-demo/bin/isopleth demo
@@ -40,6 +40,9 @@ docs: .venv-docs/ready
 check-pages:  # after `make docs`; needs Chromium
 	$(PYTHON) tools/check_pages.py
 
+check-reports: .venv-browser/ready  # needs Chromium
+	.venv-browser/bin/python tools/check_reports.py
+
 release-check:  # wheel and source distribution, in fresh environments of each Python in PYTHONS
 	$(PYTHON) tools/release_check.py $(PYTHONS)
 
@@ -61,6 +64,11 @@ release-check:  # wheel and source distribution, in fresh environments of each P
 	.venv-lowest/bin/python -m pip install -q -e ".[plot,xlsx,dask,torch,arviz,test]"
 	touch $@
 
+.venv-browser/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-browser
+	.venv-browser/bin/python -m pip install -q -e . playwright
+	touch $@
+
 .venv-docs/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-docs
 	.venv-docs/bin/python -m pip install -q torch==2.13.0
@@ -68,4 +76,4 @@ release-check:  # wheel and source distribution, in fresh environments of each P
 	touch $@
 
 clean:
-	rm -rf .venv-demo .venv-test .venv-lowest .venv-docs build dist .coverage htmlcov docs/_build docs/api docs/gallery
+	rm -rf .venv-demo .venv-test .venv-lowest .venv-docs .venv-browser build dist .coverage htmlcov docs/_build docs/api docs/gallery

@@ -27,8 +27,7 @@ series = 4.0 * (np.arange(450) >= 150) + season + noise
 
 detector = ChangePointDetector(random_state=0).fit(series)
 print(detector.result_)
-for name, column in detector.result_.table().items():
-    print(f"{name:>8}", column.round(2) if column.dtype.kind == "f" else column)
+print(detector.result_.table().round(2))
 
 # %%
 # Lines mark the first step after each change. The lower panel shows the score curve:

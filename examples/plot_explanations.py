@@ -65,4 +65,4 @@ plt.show()
 # %%
 # All cells of all rows as one data frame:
 
-print(pd.DataFrame(explanation.to_dict()).sort_values("rise", ascending=False).head(5))
+print(explanation.table().sort_values("rise", ascending=False).head(5))

@@ -35,7 +35,7 @@ before, after = draw(500, [1.0, -1.0]), draw(400, [1.0, 1.0])
 
 result = two_sample_test(before, after, random_state=0)
 print(result)
-print(result.witness.table())
+print(result.table().round(3))
 
 # %%
 # The interval is for the squared L2 distance of the two densities.

@@ -59,7 +59,12 @@ REVEALED = ("isopleth.tasks.anomaly.detector.AnomalyDetector", "isopleth.density
 MISTAKE = "from isopleth import two_sample_test\nmeant: str = two_sample_test([[0.0]], [[1.0]]).pvalue\n"
 
 # Quick tests of each kind: numbers, files, the command line, models, conventions of scikit-learn for one estimator.
-TESTS = ["tests/kernels/test_kernels.py", "tests/io/test_models.py", "tests/cli/test_anomalies.py", "tests/test_readme.py"]
+TESTS = [
+    "tests/kernels/test_kernels.py",
+    "tests/io/test_models.py",
+    "tests/cli/test_anomalies.py",
+    "tests/test_readme.py",
+]
 TEST_PACKAGES = ["pytest", "hypothesis", "array-api-strict", "pandas", "polars", "openpyxl", "matplotlib"]
 
 

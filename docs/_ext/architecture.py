@@ -12,6 +12,7 @@ from matplotlib.patches import FancyBboxPatch
 
 LAYERS = [
     {"cli": ("command line", 0.5)},
+    {"report": ("pages of results", 0.5)},
     {
         "tasks": ("questions of users", 1 / 8),
         "plotting": ("pictures", 3 / 8),
@@ -45,13 +46,21 @@ SHARED = {
     "streaming": "partial fits",
     "progress": "progress bars",
     "io": "files",
+    "results": "tables, JSON, pages",
     "datasets": "example data",
     "errors": "exceptions, warnings",
 }
 
-LATE_IMPORTS = {("density", "plotting"), ("difference", "plotting"), ("tasks", "plotting"), ("density", "torch")}
+LATE_IMPORTS = {
+    ("density", "plotting"),
+    ("difference", "plotting"),
+    ("tasks", "plotting"),
+    ("density", "torch"),
+    ("results", "report"),
+}
 # Imports that point upwards, inside functions: `plot()` of an estimator or a result imports its plotting function when called,
-# and a density that is given a tensor which requires a gradient imports functions that have one.
+# `report()` of a result the package that writes pages, and a density that is given a tensor which requires a gradient imports
+# functions that have one.
 
 
 _SHARED_WIDTH = 5

@@ -1,4 +1,4 @@
-"""Directive `isopleth-help`: a section with the help text of each command, made by the program itself."""
+"""Directives with what the program says of itself: the help text of each command, and the keys of its JSON."""
 
 from __future__ import annotations
 
@@ -31,7 +31,51 @@ class CommandHelp(Directive):
         return sections
 
 
+class JsonKeys(Directive):
+    """Tables of the keys of the JSON objects that the commands print."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the sections."""
+        from isopleth.cli.json_schema import SCHEMAS
+
+        sections = []
+        for name, (keys, row) in SCHEMAS.items():
+            section = nodes.section(ids=[f"json-{name}"], names=[f"json of {name}"])
+            section += nodes.title(text=f"{name} --json")
+            section += _table(keys)
+            if row:
+                section += nodes.paragraph(text="Each object in its table has:")
+                section += _table(row)
+            sections.append(section)
+        return sections
+
+
+def _table(keys: dict[str, tuple[str, str]]) -> nodes.table:
+    """Return a table of keys, types and meanings."""
+    table, group = nodes.table(), nodes.tgroup(cols=3)
+    table += group
+    group.extend(nodes.colspec(colwidth=width) for width in (22, 20, 58))
+    head, body = nodes.thead(), nodes.tbody()
+    group += [head, body]
+    head += _row([nodes.Text("key"), nodes.Text("type"), nodes.Text("meaning")])
+    for key, (kind, meaning) in keys.items():
+        body += _row([nodes.literal(text=key), nodes.Text(kind), nodes.Text(meaning)])
+    return table
+
+
+def _row(cells: list[nodes.Node]) -> nodes.row:
+    row = nodes.row()
+    for cell in cells:
+        entry = nodes.entry()
+        paragraph = nodes.paragraph()
+        paragraph += cell
+        entry += paragraph
+        row += entry
+    return row
+
+
 def setup(app: Any) -> dict[str, bool]:
-    """Add the directive."""
+    """Add the directives."""
     app.add_directive("isopleth-help", CommandHelp)
+    app.add_directive("isopleth-json", JsonKeys)
     return {"parallel_read_safe": True}

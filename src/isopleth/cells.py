@@ -123,7 +123,9 @@ def with_columns(X: Any, names: Sequence[Any]) -> Any:
 def _read_stream(X: Any) -> nw.DataFrame[Any]:
     """Return the rows of an Arrow stream; refuse one column alone, such as a series."""
     if getattr(X, "ndim", None) == 1 or isinstance(nw.from_native(X, allow_series=True, pass_through=True), nw.Series):
-        raise InputError("X is a single column; pass a table with this column, as X.to_frame() of a series or frame[['name']].")
+        raise InputError(
+            "X is a single column; pass a table with this column, as X.to_frame() of a series or frame[['name']]."
+        )
     return nw.from_arrow(X, backend=_arrow_library())
 
 

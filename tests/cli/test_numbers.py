@@ -69,10 +69,11 @@ def test_tables_are_folded_to_the_width_of_the_terminal(monkeypatch):
     long = "  ".join(f"column_{j}=1.2345" for j in range(9))
     cells = [["rank", "columns"], ["1", long], ["2", "x" * 200], ["3", "short"]]
     monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     folded = aligned(cells).splitlines()
     assert max(map(len, folded)) <= 80
     assert folded[1].startswith("   1  column_0=1.2345")
     assert folded[2].startswith("      column_")
     assert "".join("".join(line.split()) for line in folded) == "".join("".join(row) for row in cells).replace(" ", "")
-    monkeypatch.delenv("COLUMNS")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: False, raising=False)
     assert len(aligned(cells).splitlines()) == 4  # a pipe gets one row a line

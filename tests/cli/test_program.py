@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import warnings
@@ -55,7 +56,7 @@ MISSING = {
 }
 
 
-@pytest.mark.parametrize("name", [command.name for command in COMMANDS if command.name != "demo"])
+@pytest.mark.parametrize("name", [command.name for command in COMMANDS if command.name in MISSING])
 def test_a_missing_file_is_said_before_anything_is_imported(name):
     code, loaded = loaded_by(name, *MISSING[name])
     assert code == 2
@@ -144,3 +145,26 @@ main()
     run = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (run.returncode, run.stdout) == (130, "")
     assert run.stderr == "isopleth: interrupted; nothing is left half written.\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["isopleth", "an"], {"anomalies"}),
+        (["isopleth", "compare", "--re"], {"--report"}),
+        (["isopleth", "d"], {"demo", "doctor"}),
+    ],
+)
+def test_the_shell_completes_commands_and_options(words, expected):
+    run = subprocess.run(
+        [sys.executable, "-c", "from isopleth.cli.program import program; program(prog_name='isopleth')"],
+        env={
+            **os.environ,
+            "_ISOPLETH_COMPLETE": "bash_complete",
+            "COMP_WORDS": " ".join(words),
+            "COMP_CWORD": str(len(words) - 1),
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert {line.partition(",")[2] for line in run.stdout.splitlines()} == expected

@@ -72,7 +72,7 @@ class TestLeftPanel:
         X = RNG.normal(size=(100, 2))
         X[7], X[3] = [20.0, 0.0], [10.0, 0.0]
         left, _ = drawn(X, [3, 7]).axes
-        numbers = {text.get_text(): text.xy[0] for text in left.texts if text.get_text() in ("1", "2")}
+        numbers = {text.get_text()[0]: text.xy[0] for text in left.texts if text.get_text()[:2] in ("1", "2", "1:")}
         assert numbers["1"] > numbers["2"] == 10.0
 
     def test_one_column_gets_a_curve(self):
@@ -96,6 +96,41 @@ class TestLeftPanel:
         assert right.get_ylim()[0] > -1000
         for axes in (left, right):
             assert any("1 beyond the frame" in text for text in texts(axes))
+
+    def test_rows_beyond_the_frame_point_to_their_true_place(self):
+        X = RNG.normal(size=(300, 2))
+        X[0], X[1], X[2] = [3e6, 0.0], [0.0, -500.0], [80.0, 80.0]
+        left, right = drawn(X, [0, 1, 2]).axes
+        assert [text for text in texts(left) if ":" in text] == ["1: 3,000,000", "2: -500", "3: 80, 80"]
+        size = next(dots for dots in scattered(left) if dots.get_sizes().tolist() == [34.0])
+        # The first corner of a triangle is the one that points: to the right, down, and up to the right.
+        corners = {}
+        for dots in scattered(left):
+            if dots.get_sizes().tolist() == [34.0]:
+                corner = dots.get_paths()[0].vertices[0]
+                corners[round(float(np.degrees(np.arctan2(corner[1], corner[0])))) % 360] = dots.get_offsets().data[0]
+        assert size
+        assert set(corners) == {0, 270, 45}
+        assert corners[0][0] < 30
+        assert corners[270][1] > -30
+        assert any(text.startswith("-3e+06") for text in texts(right))
+
+    def test_numbers_do_not_cover_each_other(self):
+        X = RNG.normal(size=(300, 2))
+        X[:15] = 12.0 + 0.01 * RNG.normal(size=(15, 2))
+        left, _ = drawn(X, range(15)).axes
+        assert [text for text in texts(left) if text.isdigit()] == ["1"]
+
+    def test_known_anomalies_have_crosses_and_are_counted(self):
+        X = RNG.normal(size=(100, 2))
+        X[:4] += 9.0
+        known = np.arange(100) < 6
+        left, right = drawn(X, range(4), known=known).axes
+        assert right.get_title(loc="left") == "4 of 6 known anomalies are flagged"
+        for axes in (left, right):
+            crosses = [dots for dots in scattered(axes) if "known" in dots.get_label()]
+            assert len(crosses[0].get_offsets()) == 6
+        np.testing.assert_allclose(crosses[0].get_offsets()[:, 0].max(), 100, atol=99)
 
     def test_many_rows_are_thinned_and_it_is_said(self):
         left, _ = drawn(RNG.normal(size=(6001, 2)), [0]).axes

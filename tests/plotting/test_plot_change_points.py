@@ -29,7 +29,7 @@ def test_every_change_is_marked_in_every_panel_in_the_style_of_its_kind():
             if len(line.get_xdata()) == 2 and not line.get_label().startswith("level")
         }
         assert {place - 0.5 for place in changes.places} <= marks
-    assert figure.axes[0].get_title(loc="left") == "3 changes"
+    assert figure.axes[0].get_title(loc="left").startswith("3 changes, at step ")
 
 
 def test_segments_carry_their_means_unless_they_are_lines():
@@ -41,7 +41,7 @@ def test_segments_carry_their_means_unless_they_are_lines():
 
 def test_without_a_change_there_is_no_legend():
     figure = plot_change_points(made_up([]))
-    assert figure.axes[0].get_title(loc="left") == "no changes"
+    assert figure.axes[0].get_title(loc="left") == "No change"
     assert not figure.legends
 
 

@@ -19,10 +19,11 @@ from isopleth.density.kde import KDE
 from isopleth.entry import enter
 from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, DEFAULT_N_JOBS
+from isopleth.results import Result, counted
 
 
 @dataclass(frozen=True, eq=False)
-class LowDensityRows:
+class LowDensityRows(Result):
     """todo: result of the task.
 
     Parameters
@@ -35,20 +36,34 @@ class LowDensityRows:
     Examples
     --------
     >>> import numpy as np
-    >>> LowDensityRows(np.array([3]), np.array([-2.5])).table
-    {'row': array([3]), 'log_density': array([-2.5])}
+    >>> LowDensityRows(np.array([3]), np.array([-2.5])).to_dict()["table"]
+    [{'row': 3, 'log_density': -2.5}]
     """
 
     rows: np.ndarray
     log_density: np.ndarray
 
-    @property
-    def table(self) -> dict[str, np.ndarray]:
-        """Columns by name: ``pandas.DataFrame(result.table)`` is a data frame."""
+    kind = "low_density"  # todo: name of the result in JSON
+
+    def _columns(self) -> dict[str, Any]:
+        """todo: return the columns of ``table()``."""
         return {"row": self.rows, "log_density": self.log_density}
 
+    def _facts(self) -> dict[str, Any]:
+        """todo: return what is known beside the table."""
+        return {"rows": len(self.rows)}
+
+    def _sentences(self) -> list[str]:
+        """todo: return the finding in plain words."""
+        return [f"{counted(len(self.rows), 'row')} of low density; the lowest one is row {self.rows[0]}."]
+
+    def plot(self) -> Any:
+        """todo: draw the result; import the plotting function here, so that nothing else needs Matplotlib."""
+        raise NotImplementedError
+
     def __str__(self) -> str:
-        return "\n".join(f"row {row}: log density {value:.3f}" for row, value in zip(*self.table.values(), strict=True))
+        lines = zip(self.rows, self.log_density, strict=True)
+        return "\n".join(f"row {row}: log density {value:.3f}" for row, value in lines)
 
 
 class TaskTemplate(BaseEstimator):
@@ -166,4 +181,4 @@ class TaskTemplate(BaseEstimator):
         if np.isnan(log_density).any():  # todo: one sentence that names the row and says what to do
             raise InputError(f"X has no density in row {int(np.argmax(np.isnan(log_density)))}; drop that row.")
         order = np.argsort(log_density, kind="stable")[: max(1, round(self.share * len(rows)))]
-        return LowDensityRows(order, log_density[order])
+        return LowDensityRows(order, log_density[order]).like(X)

@@ -19,7 +19,8 @@ def test_result_and_its_table():
     assert isinstance(found, LowDensityRows)
     assert found.rows[0] == 39
     assert len(found.rows) == 2
-    assert list(found.table) == ["row", "log_density"]
+    assert list(found.table()) == ["row", "log_density"]
+    assert found.to_dict()["summary"] == ["2 rows of low density; the lowest one is row 39."]
     assert str(found).startswith("row 39: log density -")
     with pytest.raises(AttributeError):
         found.rows = np.empty(0)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
-import click
 import numpy as np
 
-from isopleth.cli.findings import Findings, explained, report
+from isopleth.cli.answers import answer, write_page
+from isopleth.cli.findings import Findings, explained, report_text
 from isopleth.cli.messages import Stages, naming_columns
 from isopleth.cli.mixed import MixedTable, read_for_detector, read_mixed, rows_of
 from isopleth.cli.models import judged, load_detector, matched_columns, of_this_version
 from isopleth.cli.options import TableOptions
-from isopleth.cli.outputs import Outputs
+from isopleth.cli.outputs import Outputs, numbers_of
 from isopleth.cli.text import counted
 from isopleth.errors import InputError
 from isopleth.io import Table
@@ -37,6 +37,8 @@ def anomalies(
     explain: bool,
     row_numbers: bool,
     raw_text: bool,
+    report: Path | None,
+    as_json: bool,
 ) -> None:
     """Find the least likely rows of a table and report them."""
     if save_to and model:
@@ -44,9 +46,11 @@ def anomalies(
     for name, given in (("--contamination", contamination), ("--reference", reference)):
         if model and given is not None:
             raise InputError(f"{name} and --model exclude each other: the model has its own threshold and reference.")
-    outputs = Outputs(out, save_to, plot, raw_text)
+    outputs = Outputs(out, save_to, plot, raw_text, report)
     outputs.check({"FILE": file, "--model": model, "--reference": reference})
-    with Stages(["reading", "fitting", "scoring", *["explaining"] * explain, "writing"]) as stage:
+    with Stages(
+        ["reading", "fitting", "scoring", *["explaining"] * (explain or report is not None), "writing"]
+    ) as stage:
         stage("reading")
         if model:
             detector = load_detector(model)
@@ -67,15 +71,23 @@ def anomalies(
             stage("fitting")
             detector = fit(table, contamination)
             findings = training_findings(detector, table, fdr)
-        if explain:
+        # A page explains the rows that it shows first.
+        if explain or report:
             stage("explaining")
             with of_this_version(model) if model else nullcontext():
-                findings = explained(detector, findings, top, flagged=out is not None)
+                findings = explained(detector, findings, top, flagged=explain and out is not None)
         stage("writing")
         findings = replace(findings, row_numbers=row_numbers)
-        outputs.write(findings, detector)
+        outputs.write(findings if explain else replace(findings, explanation=None, explained_rows=None), detector)
+        found = findings.result(fdr, detector.rule)
+        if report:
+            with suppress(InputError):  # a table of words has no numbers to draw
+                found = replace(found, drawn=numbers_of(findings.table, detector))
+            write_page(found, report, [path for path in (file, reference, model) if path])
     rule = rule_of_flags(detector)
-    click.echo(report(findings, top, rule, meaning(findings, rule, fdr, new=bool(model or reference))))
+    shown = findings if explain else replace(findings, explanation=None, explained_rows=None)
+    text = report_text(shown, top, rule, meaning(findings, rule, fdr, new=bool(model or reference)))
+    answer(text, found, as_json, top)
 
 
 def fit(table: Table, contamination: float | None = None, *, novelty: bool = False) -> AnomalyDetector:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-import click
 import numpy as np
 
+from isopleth.cli.answers import answer, check_report, write_page
 from isopleth.cli.columns import read_numbers
 from isopleth.cli.messages import Stages, naming_columns
 from isopleth.cli.options import TableOptions
@@ -26,9 +27,12 @@ def changes(
     out: Path | None,
     plot: Path | None,
     row_numbers: bool,
+    report: Path | None,
+    as_json: bool,
 ) -> None:
     """Find the changes of a series and report them."""
-    refuse_same({"FILE": file, "--out": out, "--plot": plot})
+    refuse_same({"FILE": file, "--out": out, "--plot": plot, "--report": report})
+    check_report(report)
     if out:
         check_table_target(out)
     if plot:
@@ -39,13 +43,16 @@ def changes(
         stage("searching")
         with naming_columns(table.names):
             detector = ChangePointDetector(false_alarm_rate=false_alarm_rate, random_state=0).fit(table.values)
-        found = detector.result_
+        where = places(len(table.values), table.lines, row_numbers=row_numbers)
+        found = replace(detector.result_, where=where, names=table.names)
         stage("writing")
         if plot:
             save_figure(plot_change_points(found, table.names), plot)
         if out:
             write_table(out, _columns(found, table, row_numbers))
-    click.echo(_report(found, table, false_alarm_rate, row_numbers))
+        if report:
+            write_page(found, report, [file])
+    answer(_report(found, table, false_alarm_rate, row_numbers), found, as_json)
 
 
 def _columns(found: ChangePoints, table: Table, row_numbers: bool) -> dict[str, np.ndarray]:

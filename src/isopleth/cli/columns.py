@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from isopleth.cells import MISSING_WORDS
+from isopleth.cli.answers import keep_columns
 from isopleth.cli.messages import naming_columns, say
 from isopleth.cli.options import TableOptions
 from isopleth.columns import Column, TableColumns
@@ -369,7 +370,7 @@ def _kinds(path: Path, frame: Frame, options: TableOptions) -> TableColumns:
 def _decided(path: Path, frame: Frame, options: TableOptions, also: Frame | None = None) -> TableColumns:
     """Decide the kinds of the columns of a file, or of two files with the same columns together."""
     try:
-        return TableColumns.of(
+        kinds = TableColumns.of(
             frame.data,
             categorical=options.categorical or (),
             numeric=options.numeric or (),
@@ -393,6 +394,8 @@ def _decided(path: Path, frame: Frame, options: TableOptions, also: Frame | None
             str(error),
         )
         raise InputError(message) from None
+    keep_columns(kinds)
+    return kinds
 
 
 def _say_kinds(frame: Frame, kinds: TableColumns) -> None:

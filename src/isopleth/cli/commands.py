@@ -78,6 +78,14 @@ def table_options(columns: str, about: str) -> Callable[[Callable], Callable]:
     return added
 
 
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object in the place of text.")
+
+report_option = click.option(
+    "--report",
+    type=_PATH,
+    help="Write a page with the result, a table to sort and pictures to zoom; .html, one file that needs no network.",
+)
+
 row_numbers_option = click.option(
     "--row-numbers",
     is_flag=True,
@@ -136,6 +144,8 @@ raw_text_option = click.option(
 )
 @row_numbers_option
 @raw_text_option
+@report_option
+@json_option
 def anomalies() -> None:
     """Show the least likely rows of FILE, a table (isopleth --help lists the formats).
 
@@ -163,6 +173,8 @@ def anomalies() -> None:
 )
 @click.option("--plot", type=_PATH, help="Draw the series, its changes and the score curve; .png, .svg or .pdf.")
 @row_numbers_option
+@report_option
+@json_option
 def changes() -> None:
     """Show where the series in FILE changes: a table with one row a step (isopleth --help lists the formats)."""
 
@@ -187,6 +199,8 @@ def changes() -> None:
 )
 @row_numbers_option
 @raw_text_option
+@report_option
+@json_option
 def compare() -> None:
     """Test whether the rows of the tables A and B are from one distribution (isopleth --help lists the formats).
 
@@ -202,6 +216,7 @@ def compare() -> None:
     show_default=True,
     help="Where to draw the picture; .png, .svg or .pdf.",
 )
+@json_option
 def demo() -> None:
     """Find the anomalies in an included table, in which they are known, and draw them."""
 
@@ -231,6 +246,7 @@ def demo() -> None:
 )
 @click.option("--chunk-rows", type=click.IntRange(min=1), help="Rows in memory at a time.  [default: those of 8 MiB]")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run, if there was one.")
+@json_option
 def fit() -> None:
     """Fit a model to FILE, a table in .csv, .tsv, .parquet or .npy that may be larger than memory.
 
@@ -265,6 +281,7 @@ def fit() -> None:
     help="Keep counts of rows and alarms, the statistic and its threshold in this file, in the text format of Prometheus.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line for each alarm, and nothing else.")
+@report_option
 def monitor() -> None:
     """Compare rows from standard input (CSV) with the reference and report changes as they are detected.
 
@@ -288,6 +305,8 @@ def monitor() -> None:
 @click.option("--out", type=_PATH, help="Write class, prior, lower and upper; .csv or .parquet.")
 @click.option("--plot", type=_PATH, help="Draw the shares; .png, .svg or .pdf.")
 @raw_text_option
+@report_option
+@json_option
 def prior() -> None:
     """Estimate the share of each class among the rows of TEST from labelled rows in TRAIN.
 
@@ -317,6 +336,8 @@ def prior() -> None:
 @click.option("--complete", is_flag=True, help="Leave no cell empty.")
 @table_options("--columns", "Use these columns only.")
 @raw_text_option
+@report_option
+@json_option
 def sample() -> None:
     """Make new rows like those of FILE, a table (isopleth --help lists the formats).
 
@@ -344,6 +365,7 @@ def sample() -> None:
 @click.option("--chunk-rows", type=click.IntRange(min=1), help="Rows in memory at a time.  [default: those of 8 MiB]")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run, if there was one.")
 @row_numbers_option
+@json_option
 def score() -> None:
     """Write the answers of MODEL for each row of FILE, a table in .csv, .tsv, .parquet or .npy that may be larger than memory.
 
@@ -354,4 +376,13 @@ def score() -> None:
     """
 
 
-COMMANDS = [anomalies, changes, compare, demo, fit, monitor, prior, sample, score]
+@click.command(cls=Command, short_help="Show versions, processors, memory and optional libraries.", reads={})
+@json_option
+def doctor() -> None:
+    """Show what isopleth runs on: versions, processors, memory, GPU, and which optional libraries are installed.
+
+    Paste its output into a report of a problem.
+    """
+
+
+COMMANDS = [anomalies, changes, compare, demo, doctor, fit, monitor, prior, sample, score]

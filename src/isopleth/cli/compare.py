@@ -6,9 +6,9 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-import click
 import numpy as np
 
+from isopleth.cli.answers import answer, write_page
 from isopleth.cli.messages import Stages, naming_columns
 from isopleth.cli.mixed import decided, kinds_in_words, read_two_mixed, rows_of
 from isopleth.cli.options import TableOptions
@@ -37,9 +37,11 @@ def compare(
     permutations: int,
     row_numbers: bool,
     raw_text: bool,
+    report: Path | None,
+    as_json: bool,
 ) -> None:
     """Test whether two tables differ and report where."""
-    outputs = Outputs(rows=out, figure=plot)
+    outputs = Outputs(rows=out, figure=plot, page=report)
     for name, path in (("A", a), ("B", b)):  # one after the other: a table may be compared with itself
         outputs.check({name: path})
     if groups is not None:
@@ -62,7 +64,7 @@ def compare(
                 random_state=0,
             )
         stage("columns")
-        text = report(result, first, second, top)
+        text = report_text(result, first, second, top)
         stage("writing")
         figure = plot_two_samples(result, first.names, (a.name, b.name)) if plot else None
         if out:
@@ -72,7 +74,9 @@ def compare(
             write_table(out, {"file": files, **where, "difference": difference}, raw_text=raw_text)
         if plot and figure is not None:
             save_figure(figure, plot)
-    click.echo(text)
+        if report:
+            write_page(result, report, [a, b], labels=(a.name, b.name))
+    answer(text, result, as_json, top, before=str(a), after=str(b))
 
 
 def read_both(a: Path, b: Path, options: TableOptions) -> tuple[Table, Table]:
@@ -106,7 +110,7 @@ def places_of_both(first: Table, second: Table, *, row_numbers: bool) -> dict[st
     return {name: np.concatenate([one[name] for one in both]) for name in both[0]}
 
 
-def report(result: TwoSampleResult, first: Table, second: Table, top: int) -> str:
+def report_text(result: TwoSampleResult, first: Table, second: Table, top: int) -> str:
     """Return the text that a run prints."""
     n, m = result.sizes
     columns = f"{counted(len(first.names), 'column')} ({shortened(first.names)})"

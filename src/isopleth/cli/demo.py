@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from isopleth.cli.anomalies import fit, meaning, rule_of_flags, training_findings
-from isopleth.cli.findings import report
+from isopleth.cli.answers import print_json
+from isopleth.cli.findings import report_text
 from isopleth.cli.messages import Stages
 from isopleth.cli.outputs import Outputs
-from isopleth.cli.text import counted
+from isopleth.cli.text import counted, wrapped
 from isopleth.datasets import load_breast
 from isopleth.errors import printable
 from isopleth.io import Table
 
 
-def demo(plot: Path) -> None:
+def demo(plot: Path, as_json: bool) -> None:
     """Find the anomalies of a table where they are known."""
-    outputs = Outputs(figure=plot)
+    drawn = _is_to_be_drawn()
+    outputs = Outputs(figure=plot if drawn else None)
     outputs.check({})
     with Stages(["reading", "fitting", "writing"]) as stage:
         stage("reading")
@@ -33,12 +37,29 @@ def demo(plot: Path) -> None:
     known = int(breast.labels.sum())
     found = int(breast.labels[findings.order[:known]].sum())
     chance = known * known / len(breast.labels)
-    click.echo(breast.description + "\n")
     flagged = int(breast.labels[findings.flagged].sum())
+    if as_json:
+        counts = {
+            "known": known,
+            "known_among_least_likely": found,
+            "known_flagged": flagged,
+            "plot": str(plot) if drawn else None,
+        }
+        print_json(findings.result(0.1, detector.rule).to_dict(known) | counts)
+        return
     rule = rule_of_flags(detector)
-    click.echo(report(findings, known, rule, meaning(findings, rule, 0.1, new=False)) + "\n")
-    click.echo(
+    text = report_text(findings, known, rule, meaning(findings, rule, 0.1, new=False))
+    finding = (
         f"{found} of the {known} known anomalies are among the {known} least likely rows (by chance: {chance:.1f}); {flagged} of "
         f"them are among the {counted(int(findings.flagged.sum()), 'flagged row')}."
     )
-    click.echo(f"The picture is in {printable(str(plot))}.")
+    picture = (
+        f"The picture is in {printable(str(plot))}." if drawn else "There is no picture: pip install 'isopleth[plot]'."
+    )
+    click.echo(wrapped(f"{breast.description}\n\n{text}\n\n{finding}\n{picture}"))
+
+
+def _is_to_be_drawn() -> bool:
+    """Return whether matplotlib is installed, or the user has asked for the picture and is to be told that it is not."""
+    asked = click.get_current_context().get_parameter_source("plot") is not ParameterSource.DEFAULT
+    return asked or find_spec("matplotlib") is not None

@@ -12,14 +12,16 @@ from scipy.special import ndtri
 
 from isopleth.cli.commands import MOST_FLAGGED
 from isopleth.cli.messages import say
-from isopleth.cli.mixed import some_rows
+from isopleth.cli.mixed import rows_of, some_rows
 from isopleth.cli.models import matched_columns
 from isopleth.cli.text import ColumnNumbers, aligned, counted, p_value, places, shortened
 from isopleth.errors import DataWarning, printable
 from isopleth.io.tables import Table
 from isopleth.length_scales import robust_z
+from isopleth.results import shown_cells
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 from isopleth.tasks.anomaly.explanation import Explanation, better, cell_text
+from isopleth.tasks.anomaly.result import Anomalies
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +76,12 @@ class Findings:
     def places(self) -> dict[str, np.ndarray]:
         """Return the columns that say where the rows stand in the file."""
         return places(len(self.scores), self.table.lines, row_numbers=self.row_numbers)
+
+    def result(self, fdr: float, rule: str) -> Anomalies:
+        """Return the findings as a result with a table, JSON and a page."""
+        cells, names = shown_cells(rows_of(self.table), self.table.values, self.table.names)
+        found = (names, cells, self.scores, self.p_values, self.labels, self.certain, fdr, rule)
+        return Anomalies(*found, self.places(), self.explanation, self.explained_rows)
 
     def columns(self) -> dict[str, np.ndarray]:
         """Return the columns of a file of results."""
@@ -142,7 +150,7 @@ _MEANING_OF_RISE = (
 )
 
 
-def report(findings: Findings, top: int, rule: str, meaning: str) -> str:
+def report_text(findings: Findings, top: int, rule: str, meaning: str) -> str:
     """Return the text that a run prints.
 
     Parameters

@@ -13,12 +13,13 @@ import click
 import numpy as np
 
 import isopleth
+from isopleth.cli.answers import about_run, print_json
 from isopleth.cli.columns import KindRows, KindTable, mixed_columns, open_numbers
 from isopleth.cli.commands import DENSITY_SIZE, MIXED_SIZE
 from isopleth.cli.messages import Stages, naming_columns, removed_if_refused, resumable, say
 from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import refuse_same
-from isopleth.cli.text import counted
+from isopleth.cli.text import counted, wrapped
 from isopleth.density import SOSREP, Search
 from isopleth.distributed import FileParts
 from isopleth.distributed import fit as fit_parts
@@ -42,6 +43,7 @@ def fit(
     length_scale: float | None,
     chunk_rows: int | None,
     resume: bool,
+    as_json: bool,
 ) -> None:
     """Fit a model to a table in chunks and save it."""
     partial = partial_path(out)
@@ -58,7 +60,7 @@ def fit(
             model, n_rows = fit_mixed(mixed, options, size or MIXED_SIZE, length_scale, chunk_rows)
             stage("writing")
             save(model, out)
-            _report(model, n_rows, len(mixed.kinds.columns), out)
+            _report(model, n_rows, [str(column.name) for column in mixed.kinds.columns], out, as_json)
             return
         rows = open_numbers(file, options, lambda share: stage("reading", share))
         stage("fitting")
@@ -83,12 +85,16 @@ def fit(
             stage("writing")
             save(model, out)
             journal.remove()
-    _report(model, rows.n_rows, len(rows.names), out)
+    _report(model, rows.n_rows, rows.names, out, as_json)
 
 
-def _report(model: Any, rows: int, columns: int, out: Path) -> None:
-    size_of_table = f"{counted(rows, 'row')} of {counted(columns, 'column')}"
-    click.echo(f"{type(model).__name__} of {size_of_table} in {printable(str(out))}")
+def _report(model: Any, rows: int, columns: list[str], out: Path, as_json: bool) -> None:
+    name = type(model).__name__
+    if as_json:
+        print_json(about_run("model", type=name, model=str(out), rows=rows, columns=columns))
+        return
+    size_of_table = f"{counted(rows, 'row')} of {counted(len(columns), 'column')}"
+    click.echo(wrapped(f"{name} of {size_of_table} in {printable(str(out))}"))
 
 
 def _way_out(table: KindTable) -> str:

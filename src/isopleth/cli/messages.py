@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import re
+import shutil
 import sys
+import textwrap
 import warnings
 from ast import literal_eval
 from collections.abc import Iterator, Sequence
@@ -27,10 +29,15 @@ _ERASE = "\r\x1b[K"
 
 
 def say(message: object) -> None:
-    """Write `message` to standard error as one line, in place of the progress bar."""
+    """Write `message` to standard error as one line, in place of the progress bar; broken between words on a terminal."""
     line = printable(" ".join(str(message).split()))
     with suppress(OSError):  # where a message cannot be shown, the exit code still can
-        click.echo(f"{_ERASE if sys.stderr.isatty() else ''}isopleth: {line}", err=True)
+        if sys.stderr.isatty():
+            columns = shutil.get_terminal_size().columns
+            lines = textwrap.fill(f"isopleth: {line}", columns, break_long_words=False, break_on_hyphens=False)
+            click.echo(f"{_ERASE}{lines}", err=True)
+        else:
+            click.echo(f"isopleth: {line}", err=True)
 
 
 @contextmanager

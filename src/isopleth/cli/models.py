@@ -38,7 +38,9 @@ def load_detector(path: Path) -> AnomalyDetector:
             "score takes other models)."
         )
     if not hasattr(detector, "offset_"):
-        raise InputError(f"{path} holds a detector that is not fitted; one that isopleth anomalies --save has written is needed.")
+        raise InputError(
+            f"{path} holds a detector that is not fitted; one that isopleth anomalies --save has written is needed."
+        )
     return detector
 
 

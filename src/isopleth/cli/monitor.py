@@ -7,19 +7,22 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import click
 import numpy as np
 
+from isopleth.cli.answers import check_report, write_page
 from isopleth.cli.messages import Stages, naming_columns
 from isopleth.cli.mixed import MixedTable, decided, read_mixed, rows_of
 from isopleth.cli.models import matched_columns, of_this_version
 from isopleth.cli.options import TableOptions
+from isopleth.cli.outputs import refuse_same
 from isopleth.cli.signals import ALARM_CODE
-from isopleth.cli.text import counted
+from isopleth.cli.text import counted, wrapped
 from isopleth.columns import TableColumns
 from isopleth.errors import InputError, printable
 from isopleth.io import Table, check_target, load, save
@@ -28,11 +31,14 @@ from isopleth.io.frames import missing_words
 from isopleth.io.source import listed
 from isopleth.io.text_columns import Column, cut, header_names, kind_of
 from isopleth.io.typed import moment
-from isopleth.tasks.drift.alarms import DriftAlarms
+from isopleth.tasks.drift.alarms import DriftAlarms, joined
 from isopleth.tasks.drift.monitor import DriftMonitor
 
 # Seconds between two writings of the metrics, unless there is an alarm.
 _BETWEEN = 1.0
+
+# Last rows of a stream that a page shows; parts of a stream that are kept before they are joined.
+_MOST_ROWS, _MOST_PARTS = 1_000_000, 10_000
 
 
 def monitor(
@@ -45,14 +51,17 @@ def monitor(
     ignore_missing: bool,
     as_json: bool,
     metrics: Path | None,
+    report: Path | None,
 ) -> None:
     """Watch rows from standard input and print alarms."""
     if replay and state is None:
         raise InputError("--replay skips the rows that a state file has counted: name it with --state.")
     if state is not None:
+        refuse_same({"--reference": reference, "--state": state, "--report": report})
         check_target(state)
         click.get_current_context().with_resource(sole_run(state))
         remove_leftovers(state)  # of runs that were killed
+    check_report(report)
     if metrics is not None:
         check_target(metrics)
         remove_leftovers(metrics)
@@ -66,12 +75,30 @@ def monitor(
             watching = _fitted(table, how)
             if state is not None:
                 save(watching, state)
-    alarmed = _watch(watching, table, options, state, watching.state_.rows if replay else 0, as_json, metrics)
+    # The page is written at an interrupt, too: an endless stream ends with one.
+    with _paged(report, reference) if report else nullcontext() as kept:
+        skip = watching.state_.rows if replay else 0
+        alarmed = _watch(watching, table, options, state, skip, as_json, Metrics(metrics), kept)
     if not as_json:
         rows, alarms = watching.state_.rows, watching.state_.alarms
         click.echo(f"{counted(rows, 'row')}, {counted(alarms, 'alarm')}")
     if alarmed:
         click.get_current_context().exit(ALARM_CODE)
+
+
+@contextmanager
+def _paged(report: Path, reference: Path) -> Iterator[list[DriftAlarms]]:
+    """Give a list for the alarms of the stream, and write their page in the end."""
+    kept: list[DriftAlarms] = []
+    try:
+        yield kept
+    finally:
+        if kept:
+            found = replace(joined(kept, _MOST_ROWS), counted_from=1)
+            notes = [f"The page shows the last rows of the stream, from row {found.first_row + 1} on."] * (
+                found.first_row > 0
+            )
+            write_page(found, report, [reference], notes=notes)
 
 
 def _watch(
@@ -81,10 +108,10 @@ def _watch(
     state: Path | None,
     skip: int,
     as_json: bool,
-    metrics: Path | None,
+    report: Metrics,
+    kept: list[DriftAlarms] | None,
 ) -> bool:
     """Process the rows of standard input, and return whether there was an alarm."""
-    report = Metrics(metrics)
     report.write(watching)
     kinds = table.read.kinds if isinstance(table, MixedTable) and table.read and table.read.kinds.named else None
     for batch in RowReader(table.names, table.named, kinds, options.missing).batches(sys.stdin.buffer):
@@ -93,6 +120,10 @@ def _watch(
             with matched_columns():
                 alarms = watching.update(batch.values[skipped:])
             _print(alarms, as_json)
+            if kept is not None:
+                kept.append(alarms)
+                if len(kept) > _MOST_PARTS:
+                    kept[:] = [joined(kept, _MOST_ROWS)]
             if state is not None:
                 save(watching, state)
             report.take(alarms)
@@ -171,20 +202,17 @@ def moved(alarms: DriftAlarms, place: int) -> dict[str, str]:
 
 def _print(alarms: DriftAlarms, as_json: bool) -> None:
     """Print alarms at once, for a reader that waits for them."""
-    for place, (row, first, statistic, threshold) in enumerate(zip(*alarms.table().values(), strict=True)):
+    for place, (row, first, statistic, threshold) in enumerate(zip(*alarms._columns().values(), strict=True)):
         changes = moved(alarms, place)
         if as_json:
             rows = {"row": int(row) + 1, "first_row": int(first) + 1}
             numbers = {"statistic": float(statistic), "threshold": float(threshold)}
             click.echo(json.dumps({**rows, **numbers, "changes": changes}))
         else:
-            lines = [
-                f"row {row + 1}: rows {first + 1} to {row + 1} differ from the reference "
-                f"(distance {statistic:.4g}, threshold {threshold:.4g})"
-            ]
-            click.echo(
-                "\n".join([*lines, *(f"    {printable(name)}: {printable(text)}" for name, text in changes.items())])
-            )
+            words = f"row {row + 1}: rows {first + 1} to {row + 1} differ from the reference"
+            lines = [f"{words} (distance {statistic:.4g}, threshold {threshold:.4g})"]
+            lines += [f"    {printable(name)}: {printable(text)}" for name, text in changes.items()]
+            click.echo(wrapped("\n".join(lines)))
 
 
 class Metrics:

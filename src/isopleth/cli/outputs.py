@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from isopleth.cli.answers import check_report
 from isopleth.cli.findings import Findings
 from isopleth.cli.mixed import MixedTable, rows_of
 from isopleth.cli.models import matched_columns
@@ -27,6 +28,7 @@ class Outputs:
     model: Path | None = None
     figure: Path | None = None
     raw_text: bool = False
+    page: Path | None = None
 
     def check(self, inputs: dict[str, Path | None]) -> None:
         """Check that files can be written and do not replace another file of the same run.
@@ -41,13 +43,14 @@ class Outputs:
         InputError, MissingExtraError
             If any file cannot be written.
         """
-        refuse_same({**inputs, "--out": self.rows, "--save": self.model, "--plot": self.figure})
+        refuse_same({**inputs, "--out": self.rows, "--save": self.model, "--plot": self.figure, "--report": self.page})
         if self.rows:
             check_table_target(self.rows)
         if self.model:
             check_target(self.model)
         if self.figure:
             check_figure_target(self.figure)
+        check_report(self.page)
 
     def write(self, findings: Findings, detector: AnomalyDetector) -> None:
         """Write the requested files, each completely or not at all."""
@@ -56,7 +59,7 @@ class Outputs:
         if self.figure:
             with matched_columns(), warnings.catch_warnings():
                 warnings.simplefilter("ignore", DataWarning)  # which was shown when the rows were scored
-                drawn = _drawn(findings.table, detector)
+                drawn = numbers_of(findings.table, detector)
             figure = plot_anomalies(*drawn, findings.scores, findings.p_values, findings.labels, findings.known)
         if self.rows:
             write_table(self.rows, findings.columns(), raw_text=self.raw_text)
@@ -66,7 +69,7 @@ class Outputs:
             save_figure(figure, self.figure)
 
 
-def _drawn(table: Table, detector: AnomalyDetector) -> tuple[np.ndarray, list[str]]:
+def numbers_of(table: Table, detector: AnomalyDetector) -> tuple[np.ndarray, list[str]]:
     """Return the numbers of a table and the names of their columns; those that are missing as the detector fills them."""
     if isinstance(table, MixedTable) or np.isnan(table.values).any():
         return detector.drawn(rows_of(table))

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-import click
 import numpy as np
 
+from isopleth.cli.answers import answer, write_page
 from isopleth.cli.messages import Stages, naming_columns
 from isopleth.cli.mixed import MixedTable, decided, kinds_in_words, read_for_detector, read_mixed, rows_of
 from isopleth.cli.models import matched_columns
@@ -37,9 +37,11 @@ def prior(
     out: Path | None,
     plot: Path | None,
     raw_text: bool,
+    report: Path | None,
+    as_json: bool,
 ) -> None:
     """Estimate the shares of classes and report them."""
-    outputs = Outputs(rows=out, figure=plot)
+    outputs = Outputs(rows=out, figure=plot, page=report)
     outputs.check({"TRAIN": train, "TEST": test})
     with Stages(["reading", "fitting", "estimating", "writing"]) as stage:
         stage("reading")
@@ -59,10 +61,12 @@ def prior(
         # Draw first, so that an error in drawing leaves no other file.
         figure = cast("Figure", plot_class_priors(priors).figure) if plot else None
         if out:
-            write_table(out, {name: np.array(column) for name, column in priors.to_dict().items()}, raw_text=raw_text)
+            write_table(out, priors._columns(), raw_text=raw_text)
         if plot and figure is not None:
             save_figure(figure, plot)
-    click.echo(report(priors, len(classes), labelled))
+        if report:
+            write_page(priors, report, [train, test])
+    answer(report_text(priors, len(classes), labelled), priors, as_json)
 
 
 def read_labelled(path: Path, target: str, options: TableOptions) -> tuple[Table, np.ndarray]:
@@ -89,7 +93,7 @@ def read_labelled(path: Path, target: str, options: TableOptions) -> tuple[Table
     return read_mixed(path, options), read_labels(path, target)
 
 
-def report(priors: ClassPriors, labelled_rows: int, labelled: Table) -> str:
+def report_text(priors: ClassPriors, labelled_rows: int, labelled: Table) -> str:
     """Return the text that a run prints."""
     columns = f"{counted(len(labelled.names), 'column')}: {kinds_in_words(labelled)}"
     head = f"{counted(priors.rows, 'row')} without labels, {labelled_rows:,} with; {columns}"

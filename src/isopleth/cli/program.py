@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from isopleth.cli.answers import keep_arguments
 from isopleth.cli.commands import COMMANDS
 from isopleth.cli.messages import one_line_warnings, say
 from isopleth.cli.signals import INTERRUPTED, INTERRUPTED_CODE, signals_first
@@ -46,10 +47,13 @@ class Program(click.Group):
             return INTERRUPTED_CODE
         return code if isinstance(code, int) else 0
 
-    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+    def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> click.Context:
         """Parse the arguments; the help is printed here already."""
+        given = list(args)  # click empties the list
         with _failures_as_sentences():
-            return super().make_context(*args, **extra)
+            context = super().make_context(info_name, args, *more, **extra)
+        keep_arguments(context, given)
+        return context
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was asked for."""

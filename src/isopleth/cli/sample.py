@@ -8,18 +8,20 @@ from typing import Any
 import click
 import numpy as np
 
+from isopleth.cli.answers import check_report, print_json, write_page
 from isopleth.cli.columns import KindTable, read_kinds
 from isopleth.cli.commands import SAMPLE_SIZE
 from isopleth.cli.messages import Stages, say
 from isopleth.cli.models import of_this_version
 from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import refuse_same
-from isopleth.cli.text import counted
+from isopleth.cli.text import counted, wrapped
 from isopleth.density import SOSREP
 from isopleth.density.kernel_density import KernelDensity
 from isopleth.errors import InputError, printable
 from isopleth.io import check_target, load, save
 from isopleth.io.writing import FRAME_SUFFIXES, check_table_target, write_frame
+from isopleth.tasks.made_rows.result import MadeRows
 
 # Rows of a table with gaps that can be fitted in ten to twenty seconds, cubed. A row with a pattern of gaps of its own takes as
 # long as ten others.
@@ -38,10 +40,13 @@ def sample(
     complete: bool,
     options: TableOptions,
     raw_text: bool,
+    report: Path | None,
+    as_json: bool,
 ) -> None:
     """Make new rows like those of a table."""
     _refuse_unclear(file, model, save_to, options)
-    refuse_same({"FILE": file, "--model": model, "--out": out, "--save": save_to})
+    refuse_same({"FILE": file, "--model": model, "--out": out, "--save": save_to, "--report": report})
+    check_report(report)
     check_table_target(out, FRAME_SUFFIXES)
     if save_to:
         check_target(save_to)
@@ -62,7 +67,14 @@ def sample(
         write_frame(out, made, raw_text=raw_text)
         if save_to:
             save(density, save_to)
-    click.echo(f"{counted(made.num_rows, 'row')} of {counted(made.num_columns, 'column')} in {printable(str(out))}")
+        found = MadeRows.of(made, None if file is None else table.data) if report or as_json else None
+        if report and found is not None:
+            write_page(found, report, [path for path in (file, model) if path])
+    if as_json and found is not None:
+        print_json(found.to_dict(0) | {"out": str(out)})
+        return
+    text = f"{counted(made.num_rows, 'row')} of {counted(made.num_columns, 'column')} in {printable(str(out))}"
+    click.echo(wrapped(text))
 
 
 def _refuse_unclear(file: Path | None, model: Path | None, save_to: Path | None, options: TableOptions) -> None:

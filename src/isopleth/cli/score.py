@@ -11,12 +11,13 @@ import click
 import numpy as np
 
 import isopleth
+from isopleth.cli.answers import about_run, print_json
 from isopleth.cli.columns import KindRows, read_for_model
 from isopleth.cli.messages import Stages, removed_if_refused, resumable, say
 from isopleth.cli.models import Answers, answers_of, columns_at_fit, encoded_answers, kinds_of, of_this_version
 from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import refuse_same
-from isopleth.cli.text import counted, places, shortened
+from isopleth.cli.text import counted, places, shortened, wrapped
 from isopleth.errors import printable
 from isopleth.io import FileRows, open_rows
 from isopleth.io.files import remove_leftovers
@@ -35,6 +36,7 @@ def score(
     chunk_rows: int | None,
     resume: bool,
     row_numbers: bool,
+    as_json: bool,
 ) -> None:
     """Write the answers of a model for each row of a table."""
     refuse_same({"MODEL": model, "FILE": file, "--out": out, "the partial file": partial_path(out)})
@@ -79,11 +81,17 @@ def score(
         say(
             f"words that no row of the fit had, by column and number of cells: {counts}; they count as one more category."
         )
-    click.echo(f"{counted(rows.n_rows, 'row')}: {shortened(answers.names)} in {printable(str(out))}")
+    if as_json:
+        values = {"rows": rows.n_rows, "answers": answers.names, "out": str(out), "unranked": unranked}
+        print_json(about_run("scores", **values))
+        return
+    click.echo(wrapped(f"{counted(rows.n_rows, 'row')}: {shortened(answers.names)} in {printable(str(out))}"))
     if unranked:
         limit = "the range of the density" + " or its bounds" * answers.bounded
         verb = "is" if unranked == 1 else "are"
-        click.echo(f"{counted(unranked, 'row')} {verb} beyond {limit}: log_density is -inf and does not rank them")
+        click.echo(
+            wrapped(f"{counted(unranked, 'row')} {verb} beyond {limit}: log_density is -inf and does not rank them")
+        )
 
 
 def _unranked(answers: Answers, journal: Journal) -> int:

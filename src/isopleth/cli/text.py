@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 
 import numpy as np
@@ -26,8 +26,9 @@ def aligned(cells: Sequence[Sequence[str]], width: int | None = None) -> str:
     cells : sequence of sequence of str
         The rows, the header first; all have the same number of cells.
     width : int, optional
-        Characters of a line; the last cell of a longer row is folded. By default the width of the terminal, and
-        no limit where the output is none.
+        Characters of a line; the last cell of a longer row is folded. If the other columns leave less than 20 characters for it,
+        columns before it are left out, the last one first, and a line below the table names them. By default the width of the
+        terminal, and no limit where the output is none.
 
     Returns
     -------
@@ -44,6 +45,8 @@ def aligned(cells: Sequence[Sequence[str]], width: int | None = None) -> str:
     if width is None:
         width = _terminal_width()
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    if width is not None and len(widths) > 2 and _needed(widths) > width:
+        return _without_columns(cells, widths, width)
     indent = sum(widths[:-1]) + 2 * (len(widths) - 1)
     lines = []
     for row in cells:
@@ -53,9 +56,46 @@ def aligned(cells: Sequence[Sequence[str]], width: int | None = None) -> str:
     return "\n".join(lines)
 
 
+def _without_columns(cells: Sequence[Sequence[str]], widths: list[int], width: int) -> str:
+    """Return a table without the columns before the last one for which a line has no room."""
+    last = len(widths) - 1
+    kept = last
+    while kept > 1 and _needed([*widths[:kept], widths[last]]) > width:
+        kept -= 1
+    table = aligned([[*row[:kept], row[last]] for row in cells], max(width, _needed([*widths[:kept], widths[last]])))
+    left_out = ", ".join(cells[0][kept:last])
+    return f"{table}\n{wrapped(f'No room for: {left_out}. A wider terminal or --json shows them.', width)}"
+
+
+def _needed(widths: list[int]) -> int:
+    """Return the characters of a line whose last cell is folded as far as possible."""
+    return sum(widths[:-1]) + 2 * (len(widths) - 1) + min(_NARROWEST, widths[-1])
+
+
+def wrapped(text: str, width: int | None = None) -> str:
+    """Return text whose lines are broken between words where they are longer than a line of the terminal.
+
+    Parameters
+    ----------
+    text : str
+        Lines; those that are short enough, such as rows of a table, stay as they are.
+    width : int, optional
+        Characters of a line; by default the width of the terminal, and no limit where the output is none.
+    """
+    width = _terminal_width() if width is None else width
+    if width is None:
+        return text
+    lines = [
+        [line] if len(line) <= width else textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False)
+        for line in text.split("\n")
+    ]
+    return "\n".join(piece for pieces in lines for piece in pieces)
+
+
 def _terminal_width() -> int | None:
     """Return the characters of a line of the terminal; None where the output is a file or a pipe."""
-    if not sys.stdout.isatty() and not os.environ.get("COLUMNS"):
+    # Not by the variable COLUMNS alone: an interactive Python sets it for the programs that it starts, whose output it reads.
+    if not sys.stdout.isatty():
         return None
     return shutil.get_terminal_size().columns
 
@@ -70,7 +110,7 @@ def _folded(text: str, width: int | None) -> list[str]:
         if len(joined) <= width:
             lines[-1] = joined
         else:
-            lines += [piece[i : i + width] for i in range(0, len(piece), width)]
+            lines += textwrap.wrap(piece, width, break_on_hyphens=False)
     return [line for line in lines if line] or [""]
 
 

@@ -12,12 +12,13 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from isopleth.backend import Backend
+from isopleth.cells import quoted
 from isopleth.columns import TableColumns, encode_cell, new_table, write_cells
 from isopleth.density.bounds import Bounds
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.recording import Drawn, Recording
 from isopleth.entry import encoded_rows, on_host
-from isopleth.errors import DataWarning, InputError, listed, quoted
+from isopleth.errors import DataWarning, InputError, listed
 from isopleth.frame import Frame
 
 # Draws whose mean fills a gap of a column with bounds: the mean of a logarithm is not the logarithm of the mean.
@@ -360,21 +361,25 @@ class TableDensity:
         out: dict[int, float] = {}
         for name, value in given.items():
             place = self._place(name, "given")
-            column = self.columns.columns[place]
-            number = encode_cell(column, value)
+            number = encode_cell(self.columns.columns[place], value)
             if np.isnan(number):
                 raise InputError(f"given has no value for column {name!r}; leave the column out instead.")
             if place in out:
                 raise InputError(f"given names column {name!r} twice, by name and by number.")
+            out[place] = number
+        return out
+
+    def _warn_of_new_words(self, values: dict[int, float]) -> None:
+        """Warn of words that no training row has, which may be misspelt."""
+        for place, number in values.items():
+            column = self.columns.columns[place]
             if column.kind == "categorical" and number == len(column.levels):
                 warnings.warn(
-                    f"given has {quoted([value])} for column {name!r}, a word that no training row has; the column has "
+                    f"given has a word for column {column.name!r} that no training row has; the column has "
                     f"{quoted(column.levels)}.",
                     DataWarning,
                     stacklevel=4,
                 )
-            out[place] = number
-        return out
 
     def conditional(self, given: Mapping[Any, Any]) -> TableDensity:
         """Return the density of the other columns where some have given values.
@@ -396,6 +401,7 @@ class TableDensity:
             nothing is left.
         """
         values = self._given(given)
+        self._warn_of_new_words(values)
         rest = [i for i in range(len(self.columns.columns)) if i not in values]
         if not rest:
             raise InputError("given has a value for every column; leave at least one out.")

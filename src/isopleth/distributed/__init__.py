@@ -1,4 +1,4 @@
-"""Fits over Dask collections and files that do not fit in memory, and a model's answers partition by partition."""
+"""Fits over Dask collections, record batches and files that do not fit in memory, and a model's answers part by part."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from isopleth.distributed.answers import (
     predict,
     score_samples,
 )
+from isopleth.distributed.batches import BatchParts
 from isopleth.distributed.files import FileParts
 from isopleth.distributed.fitting import fit
 
 __all__ = [
+    "BatchParts",
     "FileParts",
     "decision_function",
     "difference",

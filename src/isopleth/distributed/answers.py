@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from isopleth.distributed.batches import is_batches, numbers, reader, record_batches
 from isopleth.errors import InputError
 from isopleth.operators.threads import processors_taken
 
@@ -21,13 +24,15 @@ def score_samples(model: Any, rows: Any) -> Any:
     ----------
     model : estimator
         A fitted model with a method `score_samples`.
-    rows : dask.array.Array of shape (n_samples, n_features) or dask.dataframe.DataFrame
-        Rows. Their number need not be known. Column names of a frame are compared with those at fit.
+    rows : dask.array.Array of shape (n_samples, n_features), dask.dataframe.DataFrame or record batches of Arrow
+        Rows. Their number need not be known. Column names of a frame are compared with those at fit. Record batches may come
+        from an iterator, a data set, a table, or whatever else :class:`BatchParts` takes; other columns are allowed.
 
     Returns
     -------
-    dask.array.Array of shape (n_samples,)
-        Lazy: one task for each partition. The graph holds the model as it is now.
+    dask.array.Array of shape (n_samples,), or iterator of pyarrow.RecordBatch
+        Lazy: one task for each partition, and the graph holds the model as it is now. For record batches an iterator of them,
+        each with a further column named after this function; one batch is in memory at a time.
 
     Raises
     ------
@@ -77,12 +82,14 @@ def predict(model: Any, rows: Any) -> Any:
 def _answer(model: Any, method: str, rows: Any, wide: bool = False, dtype: type = np.float64) -> Any:
     if not callable(getattr(model, method, None)):
         raise InputError(f"{type(model).__name__} has no {method}; pass a fitted model that has.")
+    check_is_fitted(model)
+    if not hasattr(rows, "__dask_graph__") and is_batches(rows):
+        return _of_batches(model, method, rows, wide)
     if not hasattr(rows, "__dask_graph__"):
         raise InputError(
-            f"rows are {type(rows).__name__}, no Dask collection; rows in memory go to the model's own {method}, files to "
-            "the command line: isopleth score MODEL FILE."
+            f"rows are {type(rows).__name__}, no Dask collection and no record batches; rows in memory go to the model's own "
+            f"{method}, files to the command line: isopleth score MODEL FILE."
         )
-    check_is_fitted(model)
     import dask.array as da  # Dask is there if rows are its own
     from dask.delayed import delayed
 
@@ -102,6 +109,28 @@ def _answer(model: Any, method: str, rows: Any, wide: bool = False, dtype: type 
     return rows.map_blocks(_of_block, model=shared, method=method, dtype=dtype, meta=meta, **layout)
 
 
+def _of_batches(model: Any, method: str, rows: Any, wide: bool) -> Iterator[Any]:
+    """Yield record batches with the answers as further columns; `wide` answers have a column for each column of the model."""
+    import pyarrow as arrow
+
+    names = getattr(model, "feature_names_in_", None)
+    for number, batch in enumerate(record_batches(rows) if isinstance(rows, Iterator) else reader(rows)()):
+        used = batch.schema.names if names is None else [str(name) for name in names]
+        if len(used) != model.n_features_in_:
+            raise InputError(f"a batch has {len(used)} columns; expected {model.n_features_in_}, as at fit.")
+        if hasattr(model, "_table_columns"):  # words and gaps are read by the model itself
+            table: Any = arrow.Table.from_batches([batch]).select(used)
+        else:
+            table = numbers(batch, used)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="X does not have valid feature names")
+            found = _of(table, model, method, number, "batch")
+        columns = {f"d_{name}": column for name, column in zip(used, found.T, strict=True)} if wide else {method: found}
+        added = {name: arrow.array(np.ascontiguousarray(column)) for name, column in columns.items()}
+        kept = dict(zip(batch.schema.names, batch.columns, strict=True))
+        yield arrow.record_batch(kept | added)
+
+
 def _check_columns(model: Any, rows: Any, columns: list[Any] | None) -> None:
     """Refuse other columns than those of the fit, before anything is computed."""
     if rows.shape[1] != model.n_features_in_:
@@ -118,7 +147,7 @@ def _of_block(rows: Any, model: Any, method: str, block_id: tuple[int, ...] | No
     return _of(rows, model, method, 0 if block_id is None else block_id[0])
 
 
-def _of(rows: Any, model: Any, method: str, number: int) -> np.ndarray:
+def _of(rows: Any, model: Any, method: str, number: int, what: str = "partition") -> np.ndarray:
     """Return the answer for one partition, which may be empty: models refuse an array of no rows."""
     if not len(rows):
         wide = method == "grad_log_density"
@@ -127,4 +156,4 @@ def _of(rows: Any, model: Any, method: str, number: int) -> np.ndarray:
         with processors_taken():
             return np.asarray(getattr(model, method)(rows))
     except InputError as error:
-        raise InputError(f"partition {number}: {error}") from error
+        raise InputError(f"{what} {number}: {error}") from error

@@ -9,6 +9,7 @@ from isopleth.density.feature_sosrep import fit_parts as fit_features
 from isopleth.density.landmarks import fit_parts as fit_density
 from isopleth.difference import LSDD
 from isopleth.difference.lsdd import fit_parts as fit_difference
+from isopleth.distributed.batches import BatchParts, is_batches
 from isopleth.errors import InputError
 from isopleth.parts import Parts
 from isopleth.score import NystromKEF
@@ -22,13 +23,15 @@ def fit(estimator: Any, X: Any, Y: Any = None, *, sample_weight: Any = None, sam
     ----------
     estimator : SOSREP with `landmarks`, RandomFeatureSOSREP, NystromKEF or LSDD
         The estimator with its parameters. If `n_jobs` is negative, the default, each partition is processed by one thread.
-    X : dask.array.Array of shape (n_samples, n_features), dask.dataframe.DataFrame or Parts
-        Rows. Dask collections are computed on the current client, or in threads of this process. They are read several times:
-        persist them if they are slow to compute and the memory of the workers is large enough.
+    X : dask.array.Array of shape (n_samples, n_features), dask.dataframe.DataFrame, Parts or record batches of Arrow
+        Rows. Whatever gives record batches is taken as :class:`BatchParts` describes. Dask collections are computed on the
+        current client, or in threads of this process. They are read several times: persist them if they are slow to compute
+        and the memory of the workers is large enough.
     Y : the same, optional
         Rows of the second sample, for LSDD.
-    sample_weight, sample_weight_y : dask.array.Array or dask.dataframe.Series, optional
-        A weight for each row of `X` and of `Y`, in the same partitions. Not for `Parts`, which hold their weights.
+    sample_weight, sample_weight_y : dask.array.Array, dask.dataframe.Series or str, optional
+        A weight for each row of `X` and of `Y`, in the same partitions; for record batches the name of their column. Not for
+        `Parts`, which hold their weights.
 
     Returns
     -------
@@ -69,12 +72,12 @@ def fit(estimator: Any, X: Any, Y: Any = None, *, sample_weight: Any = None, sam
 
 
 def as_parts(rows: Any, weights: Any, what: str) -> Parts:
-    """Return the parts of a Dask collection, or parts as they are.
+    """Return the parts of a Dask collection or of record batches, or parts as they are.
 
     Raises
     ------
     InputError
-        If it is neither a Dask collection nor Parts.
+        If it is none of these.
     """
     if isinstance(rows, Parts):
         if weights is not None:
@@ -84,7 +87,16 @@ def as_parts(rows: Any, weights: Any, what: str) -> Parts:
         from isopleth.distributed.dask_parts import DaskParts  # Dask is there if rows are its own
 
         return DaskParts(rows, weights, what)
+    if is_batches(rows):
+        return BatchParts(rows, weights=_named(weights))
     raise InputError(
-        f"{what} is {type(rows).__name__}; expected a dask.array, a dask.dataframe or Parts such as FileParts; rows in memory go "
-        "to the estimator's own fit."
+        f"{what} is {type(rows).__name__}; expected a dask.array, a dask.dataframe, record batches of Arrow or Parts such as "
+        "FileParts; rows in memory go to the estimator's own fit."
     )
+
+
+def _named(weights: Any) -> str | None:
+    """Return the name of the column of weights of record batches."""
+    if weights is None or isinstance(weights, str):
+        return weights
+    raise InputError("the weights of record batches are one of their columns; pass its name.")

@@ -47,13 +47,12 @@ class ParquetSource:
     missing: MissingCells | None = None
 
     def __init__(self, path: Origin, columns: Sequence[str] | None, but: str | None) -> None:
-        types = _types()
         self._path = path
         with opened_parquet(path) as file:
             names = column_names(file)
             self.names = [names[j] for j in positions(path, names, columns, but)]
             schema = file.schema_arrow
-            text = [name for name in self.names if not _is_numeric(types, schema.field(name).type)]
+            text = [name for name in self.names if not is_numeric(schema.field(name).type)]
             self._ends = np.cumsum(
                 [file.metadata.row_group(g).num_rows for g in range(file.metadata.num_row_groups)], dtype=np.int64
             )
@@ -114,7 +113,9 @@ def column_names(file: Any) -> list[str]:
     return [name for name in file.schema_arrow.names if not name.startswith(_INDEX)]
 
 
-def _is_numeric(types: Any, kind: Any) -> bool:
+def is_numeric(kind: Any) -> bool:
+    """Tell whether an Arrow type holds numbers: integers, floats, decimals, booleans, or nothing but missing cells."""
+    types = _types()
     tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
     return any(test(kind) for test in tests)
 

@@ -399,6 +399,11 @@ def read_names(path: str | os.PathLike[str]) -> list[str] | None:
 _CELLS = 2**20
 
 
+def rows_of_a_chunk(columns: int) -> int:
+    """Return the number of rows of so many columns that fit 8 MiB."""
+    return max(1, _CELLS // columns)
+
+
 def _unheard(share: float) -> None:
     """Ignore the progress."""
 
@@ -430,7 +435,7 @@ class FileRows:
     @property
     def chunk_rows(self) -> int:
         """Number of rows in a chunk of 8 MiB."""
-        return max(1, _CELLS // len(self.names))
+        return rows_of_a_chunk(len(self.names))
 
     def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[Block]:
         """Yield the rows from `start` on, `rows` at a time; the last chunk may have fewer.

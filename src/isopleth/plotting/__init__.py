@@ -11,7 +11,7 @@ from isopleth.plotting.drift import plot_drift
 from isopleth.plotting.explanation import plot_explanation
 from isopleth.plotting.saving import check_figure_target, save_figure
 from isopleth.plotting.search import plot_search
-from isopleth.plotting.two_sample import plot_two_samples
+from isopleth.plotting.two_sample import plot_made_rows, plot_two_samples
 
 __all__ = [
     "check_figure_target",
@@ -22,6 +22,7 @@ __all__ = [
     "plot_difference",
     "plot_drift",
     "plot_explanation",
+    "plot_made_rows",
     "plot_search",
     "plot_two_samples",
     "save_figure",

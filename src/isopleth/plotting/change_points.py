@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _MOST_PANELS = 6
 _MOST_POINTS = 4000
+# Places that the title names.
+_MOST_NAMED = 4
 _STYLES = {"level": "-", "slope": "-", "scatter": "--", "shape": ":", "frequency": "-.", "relation": "-."}
 # Descriptions of the kinds of changes.
 MEANINGS = {
@@ -75,7 +77,9 @@ def plot_change_points(changes: Any, names: list[str] | None = None) -> Figure:
         _mark(axes, changes)
         axes.spines[["top", "right"]].set_visible(False)
     count = len(changes)
-    above[0].set_title(f"{count or 'no'} change{'' if count == 1 else 's'}", loc="left")
+    places = ", ".join(map(str, changes.places[:_MOST_NAMED])) + ", ..." * (count > _MOST_NAMED)
+    found = f"{count} change{'' if count == 1 else 's'}, at step {places}" if count else "No change"
+    above[0].set_title(found, loc="left", fontsize=10)
     if count:
         handles, shown = above[0].get_legend_handles_labels()
         figure.legend(handles, shown, loc="outside upper right", ncols=len(shown), frameon=False, fontsize=8)

@@ -53,7 +53,12 @@ def plot_class_priors(priors: Any, ax: Axes | None = None) -> Axes:
     ax.plot(priors.priors, places, "o", color=BLUE, clip_on=False)
     ax.set_yticks(places, [column_label(str(name), _LONGEST_NAME) for name in priors.classes.tolist()])
     ax.set(xlim=(0.0, 1.0), ylim=(count - 0.5, -0.5), xlabel="share of the rows")
-    ax.set_title(f"{priors.rows:,} unlabelled rows, {percent(priors.level)} intervals", loc="left", fontsize=10)
+    first = int(np.argmax(priors.priors))
+    name = column_label(str(priors.classes[first]), _LONGEST_NAME)
+    finding = f"{name}: {priors.priors[first]:.1%}"
+    ax.set_title(
+        f"{finding}\n{priors.rows:,} unlabelled rows, {percent(priors.level)} intervals", loc="left", fontsize=10
+    )
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="x", linewidth=0.5, alpha=0.4)
     return ax

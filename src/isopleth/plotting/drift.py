@@ -44,15 +44,18 @@ def plot_drift(alarms: Any, ax: Axes | None = None) -> Axes:
     'row'
     """
     ax = given_or_new(ax, 7.2, 3.0)
-    rows = alarms.first_row + np.arange(len(alarms.statistic))
+    rows = alarms.counted_from + alarms.first_row + np.arange(len(alarms.statistic))
     ax.plot(rows, alarms.statistic, color=BLUE, linewidth=0.9)
     ax.axhline(alarms.threshold, color=GREY, linewidth=0.9, linestyle="--", label="threshold")
-    raised = alarms.table()
     count = len(alarms)
     label = f"{count:,} alarm{'' if count == 1 else 's'}"
-    ax.plot(raised["row"], raised["statistic"], "o", color=VERMILLION, markersize=5, label=label, zorder=4)
+    heights = alarms.statistic[alarms.rows - alarms.first_row]
+    ax.plot(alarms.rows + alarms.counted_from, heights, "o", color=VERMILLION, markersize=5, label=label, zorder=4)
     ax.set(xlabel="row", ylabel=f"distance of the last {alarms.window} rows")
     ax.set_ylim(bottom=0.0)
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False, fontsize=8, loc="upper left")
+    title = f"{label}, the first at row {alarms.rows[0] + alarms.counted_from:,}" if count else "No alarm"
+    ax.set_title(title, loc="left", fontsize=10)
+    # Above the frame, where there is no data.
+    ax.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, borderaxespad=0.1)
     return ax

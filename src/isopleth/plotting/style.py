@@ -64,8 +64,8 @@ def write_note(axes: Axes, lines: list[str], *, over_dots: bool = False) -> None
 
 
 def beyond_frame(count: int) -> list[str]:
-    """Return the note about dots that are drawn at the edge of the frame."""
-    return [f"{count:,} beyond the frame, drawn at its edge"] * bool(count)
+    """Return the note about rows that are drawn as triangles at the edge of the frame."""
+    return [f"{count:,} beyond the frame, drawn as triangles at its edge"] * bool(count)
 
 
 # Of the longest line of a level, others as long as this are labelled too; islands around single rows are not.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from isopleth.errors import InputError
-from isopleth.plotting.style import BLUE, GREY, VERMILLION, beyond_frame, column_label, new_figure, write_note
+from isopleth.plotting.style import BLUE, GREY, VERMILLION, column_label, new_figure, write_note
 from isopleth.plotting.view import robust_range, some
 
 if TYPE_CHECKING:
@@ -18,11 +19,13 @@ if TYPE_CHECKING:
 _Samples = list[tuple[np.ndarray, np.ndarray, str, str]]
 
 _MOST_BARS = 10
+_MOST_HISTOGRAMS = 3
+_MOST_WORDS = 8
+_MOST_COLUMNS = 4
 _LEAST_PLACES = 4
 _MOST_DOTS = 3000
 _BINS = 24
 _LONGEST_NAME = 24
-_MOST_WORDS, _LONGEST_WORD = 12, 14
 _MARGIN = 0.04
 _LEVEL = 0.05
 # Of the largest excess of a sample at its rows: those where it is at least this are drawn strong.
@@ -33,9 +36,9 @@ def plot_two_samples(result: Any, names: Any = None, labels: Any = ("X", "Y")) -
     """Draw how two samples differ.
 
     The left panel shows for each column how clearly it differs on its own, with p-values adjusted for the number of columns.
-    The right panel shows the rows of both samples in the two columns that differ most clearly. Rows are drawn in a strong
-    colour where the fitted excess of their own sample is at least half of its largest value. A single column is drawn as two
-    histograms.
+    On the right are histograms of both samples in the columns that differ most clearly, three at most. If no column differs by
+    itself, the rows of both samples are drawn in the two columns with the smallest p-values, in a strong colour where the fitted
+    excess of their own sample is at least half of its largest value.
 
     Parameters
     ----------
@@ -75,17 +78,56 @@ def plot_two_samples(result: Any, names: Any = None, labels: Any = ("X", "Y")) -
     if len(names) != len(result.names):
         raise InputError(f"names has {len(names)} entries; expected one a column, {len(result.names)}.")
     samples = _samples(result, labels)
-    figure = new_figure(11.0, 4.8)
-    left, right = figure.subplots(1, 2, width_ratios=(1.0, 1.25))
-    _draw_columns(left, result, names, varying)
-    shown = np.sort(varying[:2])
-    if len(shown) == 1:
-        _draw_histograms(right, samples, int(shown[0]), names)
-    else:
-        _draw_rows(right, samples, shown, names)
-        _write_words(right.yaxis, result, int(shown[1]))
-    _write_words(right.xaxis, result, int(shown[0]))
-    right.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(0.0, 1.0))
+    clear = varying[result.witness.pvalues[varying] <= _LEVEL][:_MOST_HISTOGRAMS]
+    plain = result.problem.table is None
+    alone = clear if len(clear) or (plain and len(varying) > 1) else varying[:1]
+    figure = new_figure(11.0, 4.8 if len(alone) < 3 else 6.0)
+    grid = figure.add_gridspec(max(1, len(alone)), 2, width_ratios=(1.0, 1.25))
+    _draw_columns(figure.add_subplot(grid[:, 0]), result, names, varying)
+    for k, column in enumerate(alone):
+        axes = figure.add_subplot(grid[k, 1])
+        draw = _Panel(result.known_cells(int(column)), [label for *_, label in samples], names[column])
+        draw(axes, float(result.witness.pvalues[column]))
+        _write_times(axes.xaxis, result, int(column))
+    if not len(alone):
+        axes = figure.add_subplot(grid[0, 1])
+        _draw_rows(axes, samples, np.sort(varying[:2]), names)
+    handles, texts = axes.get_legend_handles_labels()
+    figure.legend(handles, texts, frameon=False, fontsize=9, loc="outside upper right", ncols=2)
+    return figure
+
+
+def plot_made_rows(made: Any) -> Figure:
+    """Draw the columns of made rows that differ most from those of their table, four at most.
+
+    Parameters
+    ----------
+    made : MadeRows
+        New rows and their table.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Made without pyplot: no window opens, and no display is needed.
+
+    Raises
+    ------
+    InputError
+        If the table is not at hand, or has no known cells.
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    chosen = sorted(made.distance, key=lambda name: -made.distance[name])[:_MOST_COLUMNS]
+    if not chosen:
+        raise InputError("the table of these rows is not at hand, so there is nothing to compare them with.")
+    figure = new_figure(9.0, 0.6 + 2.2 * ((len(chosen) + 1) // 2))
+    panels = figure.subplots((len(chosen) + 1) // 2, 2, squeeze=False).ravel()
+    for axes, name in zip(panels, chosen, strict=False):
+        said = _Panel(made.known_cells(name), ["table", "made rows"], name).draw(axes)
+        axes.set_title(f"{column_label(name, _LONGEST_NAME)}: {said}", loc="left", fontsize=10)
+    for axes in panels[len(chosen) :]:
+        axes.set_axis_off()
+    figure.legend(*panels[0].get_legend_handles_labels(), frameon=False, fontsize=9, loc="outside upper right", ncols=2)
     return figure
 
 
@@ -105,7 +147,8 @@ def _draw_columns(axes: Axes, result: Any, names: list[str], varying: np.ndarray
     some_of = f" ({len(shown)} of {len(result.names)} columns)" if len(shown) < len(result.names) else ""
     axes.set_xlabel(f"score of the column alone{some_of}")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.set_title(f"All columns together: p = {result.pvalue:.3g}", loc="left")
+    verdict = "The samples differ" if result.pvalue <= _LEVEL else "No difference is shown"
+    axes.set_title(f"{verdict}: p = {result.pvalue:.3g}", loc="left")
 
 
 def _samples(result: Any, labels: Any) -> _Samples:
@@ -117,42 +160,68 @@ def _samples(result: Any, labels: Any) -> _Samples:
     ]
 
 
-def _write_words(axis: Any, result: Any, column: int) -> None:
-    """Write words at the ticks of a column of words, and times at those of a column of times."""
+def _write_times(axis: Any, result: Any, column: int) -> None:
+    """Write days at the ticks of a column of times."""
     table = result.problem.table
-    if table is None:
-        return
-    encoding = table.encoding
-    if encoding.cells[column].kind == "categorical":
-        words = [*encoding.levels(column), "other words", "missing"]
-        shown = [j for j in range(len(words)) if axis.get_view_interval()[0] <= j <= axis.get_view_interval()[1]]
-        shown = shown[:: max(1, -(-len(shown) // _MOST_WORDS))]
-        axis.set_ticks(shown, [column_label(words[j], _LONGEST_WORD) for j in shown], fontsize=8)
-    elif encoding.cells[column].kind == "time":
-        days = encoding.columns.columns[column]
+    if table is not None and table.encoding.cells[column].kind == "time":
         ticks = axis.get_ticklocs()[1:-1:2]
-        moments = np.rint(ticks + days.origin).astype("datetime64[s]").astype("datetime64[D]")
-        axis.set_ticks(ticks, [str(moment) for moment in moments], fontsize=8)
+        moments = np.rint(ticks + table.encoding.columns.columns[column].origin).astype("datetime64[s]")
+        axis.set_ticks(ticks, [str(moment) for moment in moments.astype("datetime64[D]")], fontsize=8)
 
 
 def _rows(rows: np.ndarray) -> str:
     return "1 row" if len(rows) == 1 else f"{len(rows):,} rows"
 
 
-def _draw_histograms(axes: Axes, samples: _Samples, column: int, names: list[str]) -> None:
-    low, high = robust_range(np.concatenate([rows[:, [column]] for rows, *_ in samples]))
-    edges = np.linspace(low[0], high[0], _BINS + 1)
-    outside = 0
-    for rows, _, color, label in samples:
-        values = rows[:, column]
-        counts = np.histogram(values, edges)[0] / len(values) / np.diff(edges)
-        outside += int(((values < low[0]) | (values > high[0])).sum())
-        axes.stairs(counts, edges, color=color, label=label, linewidth=1.4)
-        axes.stairs(counts, edges, color=color, fill=True, alpha=0.12)
-    axes.set(xlabel=column_label(names[column]), ylabel="density", ylim=(0.0, 1.2 * axes.get_ylim()[1]))
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.set_title("Both samples", loc="left")
-    write_note(axes, [f"{outside:,} beyond the frame, not drawn"] * bool(outside))
+@dataclass(frozen=True)
+class _Panel:
+    """Known cells of a column in both samples, the names of these and of the column."""
+
+    cells: tuple[np.ndarray, np.ndarray]
+    labels: list[str]
+    name: str
+
+    def __call__(self, axes: Axes, p: float) -> None:
+        """Draw both samples: numbers as histograms, words as shares."""
+        empty = not all(len(cells) for cells in self.cells)
+        said = "cells are known in one sample only" if empty else self.draw(axes)
+        said = said if p <= _LEVEL or empty else "no difference shown"
+        axes.set_title(f"{column_label(self.name, _LONGEST_NAME)}: {said}, p = {p:.3g}", loc="left", fontsize=10)
+
+    def draw(self, axes: Axes) -> str:
+        """Draw both samples, and return what differs most."""
+        axes.spines[["top", "right"]].set_visible(False)
+        words = any(cells.dtype == object for cells in self.cells)
+        return (self._shares if words else self._histograms)(axes)
+
+    def _histograms(self, axes: Axes) -> str:
+        low, high = robust_range(np.concatenate(self.cells)[:, None])
+        edges = np.linspace(low[0], high[0] if high[0] > low[0] else low[0] + 1.0, _BINS + 1)
+        outside = 0
+        for values, color, label in zip(self.cells, (BLUE, VERMILLION), self.labels, strict=True):
+            counts = np.histogram(values, edges)[0] / len(values) / np.diff(edges)
+            outside += int(((values < low[0]) | (values > high[0])).sum())
+            axes.stairs(counts, edges, color=color, label=label, linewidth=1.4)
+            axes.stairs(counts, edges, color=color, fill=True, alpha=0.12)
+        axes.set(xlabel=column_label(self.name), ylabel="density", ylim=(0.0, 1.05 * axes.get_ylim()[1]))
+        write_note(axes, [f"{outside:,} beyond the frame, not drawn"] * bool(outside))
+        (a, b, c), (d, e, f) = (np.percentile(values, [25, 50, 75]) for values in self.cells)
+        if abs(e - b) >= abs((f - d) - (c - a)):
+            return f"median {b:.4g} → {e:.4g}"
+        return f"spread {c - a:.4g} → {f - d:.4g}"
+
+    def _shares(self, axes: Axes) -> str:
+        words, counts = np.unique(np.concatenate(self.cells).astype(str), return_counts=True)
+        shown = words[np.argsort(-counts, kind="stable")[:_MOST_WORDS]]
+        shares = [np.array([(cells.astype(str) == word).mean() for word in shown]) for cells in self.cells]
+        places = np.arange(len(shown))
+        for share, shift, color, label in zip(shares, (-0.2, 0.2), (BLUE, VERMILLION), self.labels, strict=True):
+            axes.barh(places + shift, share, height=0.36, color=color, alpha=0.8, label=label)
+        axes.set_yticks(places, [column_label(str(word), _LONGEST_NAME) for word in shown])
+        axes.set_ylim(len(shown) - 0.4, -0.6)
+        axes.set(xlabel=f"share of the rows ({column_label(self.name)})")
+        most = int(np.argmax(np.abs(shares[1] - shares[0])))
+        return f"{column_label(str(shown[most]), _LONGEST_NAME)} {shares[0][most]:.1%} → {shares[1][most]:.1%}"
 
 
 def _draw_rows(axes: Axes, samples: _Samples, columns: np.ndarray, names: list[str]) -> None:
@@ -172,8 +241,8 @@ def _draw_rows(axes: Axes, samples: _Samples, columns: np.ndarray, names: list[s
         xlabel=column_label(names[columns[0]]),
         ylabel=column_label(names[columns[1]]),
         xlim=(low[0] - margin[0], high[0] + margin[0]),
-        ylim=(low[1] - margin[1], high[1] + 4.0 * margin[1]),
+        ylim=(low[1] - margin[1], high[1] + margin[1]),
     )
     axes.spines[["top", "right"]].set_visible(False)
-    axes.set_title("Strong: where the sample has more rows than the other", loc="left", fontsize=10)
-    write_note(axes, beyond_frame(outside))
+    axes.set_title("No column differs by itself. Strong: more rows than the other sample", loc="left", fontsize=10)
+    write_note(axes, [f"{outside:,} beyond the frame, drawn at its edge"] * bool(outside))

@@ -242,12 +242,17 @@ def test_names_are_those_at_fit(rows, frame, names):
 
 
 def test_frames_take_the_cells(detector, rows):
-    explanation = detector.explain(rows[:3])
     for make in (pd.DataFrame, pl.DataFrame):
-        cells = make(explanation.to_dict())
+        frame = make(rows[:3], **{"columns" if make is pd.DataFrame else "schema": list("abcd")})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the detector was fitted without names
+            explanation = detector.explain(frame)
+        cells = explanation.table()
+        assert isinstance(cells, make)
         assert list(cells.columns) == ["row", "score", "column", "value", "best", "rise"]
         assert len(cells) == 12
-    cells = pd.DataFrame(explanation.to_dict()).pivot(index="row", columns="column", values="rise")
+    explanation = detector.explain(rows[:3])
+    cells = explanation.table().pivot(index="row", columns="column", values="rise")
     np.testing.assert_array_equal(cells[explanation.names], explanation.rise)
 
 

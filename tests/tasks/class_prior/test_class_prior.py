@@ -147,9 +147,9 @@ class TestInput:
 
     def test_labels_may_be_words_or_truth_values(self):
         words = fitted(y=np.where(Y == 1, "ill", "healthy")).estimate(NEW)
-        assert words.to_dict()["class"] == ["healthy", "ill"]
+        assert words.to_dict()["classes"] == ["healthy", "ill"]
         np.testing.assert_allclose(words.priors, fitted().estimate(NEW).priors)
-        assert fitted(y=Y == 1).estimate(NEW).to_dict()["class"] == [False, True]
+        assert fitted(y=Y == 1).estimate(NEW).to_dict()["classes"] == [False, True]
         assert fitted(y=pd.Categorical(np.where(Y == 1, "ill", "healthy"))).classes_.tolist() == ["healthy", "ill"]
 
     def test_rows_of_a_class_that_was_not_labelled_are_noticed(self):
@@ -257,7 +257,7 @@ class TestResult:
         assert repr(priors).endswith("95% intervals)")
         assert repr(replace(priors, level=0.999)).endswith("99.9% intervals)")
         assert str(priors).count("\n") == 1
-        table = pd.DataFrame(priors.to_dict())
+        table = priors.table()
         assert list(table.columns) == ["class", "prior", "lower", "upper"]
         assert table["prior"].sum() == pytest.approx(1.0)
         np.testing.assert_allclose(priors.covariance.sum(axis=0), 0.0, atol=1e-12)
@@ -276,7 +276,9 @@ class TestResult:
         priors = fitted(y=np.where(Y == 1, "ill $", "healthy")).estimate(NEW)
         ax = priors.plot()
         assert [label.get_text() for label in ax.get_yticklabels()] == ["healthy", r"ill \$"]
-        assert ax.get_title(loc="left") == "50 unlabelled rows, 95% intervals"
+        largest = ["healthy", r"ill \$"][int(priors.priors.argmax())]
+        title = f"{largest}: {priors.priors.max():.1%}\n50 unlabelled rows, 95% intervals"
+        assert ax.get_title(loc="left") == title
         np.testing.assert_allclose(ax.lines[0].get_xdata(), priors.priors)
         assert priors.plot(ax=ax) is ax
 

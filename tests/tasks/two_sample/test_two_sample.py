@@ -105,9 +105,10 @@ def test_the_witness_is_the_difference_that_lsdd_fits(result):
 
 
 def test_the_table_of_columns_begins_with_the_clearest(result):
-    table = result.witness.table()
+    table = result.table()
     assert table["column"][0] == "column 2"
-    assert (np.diff(table["pvalue"]) >= 0).all()
+    assert set(table) >= {"share", "median_before", "median_after", "pvalue", "statistic"}
+    assert (np.diff(table["share"]) <= 0).all()
     with pytest.raises(InputError, match="alpha"):
         result.witness.columns(2.0)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -19,9 +20,11 @@ from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame, medians
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, interruptible
+from isopleth.results import chosen_rows, shown_cells
 from isopleth.tasks.anomaly.cells import TableCells
 from isopleth.tasks.anomaly.explanation import Counterfactuals, Explanation, best_counterfactuals
 from isopleth.tasks.anomaly.reference import ReferenceDensity
+from isopleth.tasks.anomaly.result import Anomalies
 from isopleth.tasks.anomaly.rule import PooledRule
 from isopleth.tasks.anomaly.selection import anomaly_probabilities, benjamini_hochberg, conformal_p_values
 from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable
@@ -522,7 +525,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         [['column 1'], ['column 0']]
         """
         table, rows = self._enter(X)
-        X, keep = table.rows, self._frame.keep
+        given, X, keep = X, table.rows, self._frame.keep
         known, values = self._index.find(rows), self._counterfactuals.values
         tried = Counterfactuals(self._frame.enter(values))
         gained, place = best_counterfactuals(self._rule, rows, known, tried, self._limits)
@@ -535,7 +538,56 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         cells = self._cells
         names, order = cells.names(plain_names(self)), cells.order
         values, best = cells.shown(X), cells.shown(best)
-        return Explanation(names, values[:, order], rise[:, order], best[:, order], -surprises.sum(axis=1), evidence)
+        return Explanation(
+            names, values[:, order], rise[:, order], best[:, order], -surprises.sum(axis=1), evidence
+        ).like(given)
+
+    def anomalies(self, X: Any, fdr: float = 0.1, explain: int = 0) -> Anomalies:
+        """Judge the rows of a table and return the answer as a table, a picture or a page.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            The table of the fit, which is recognised and has its `p_values_` and `training_labels_`, or new rows, which
+            have those of :meth:`p_values` and :meth:`predict`.
+        fdr : float, default=0.1
+            False discovery rate of the rows that are `certain`; see :meth:`select`.
+        explain : int, default=0
+            Number of least likely rows of which :meth:`explain` says which columns make them unlikely.
+
+        Returns
+        -------
+        Anomalies
+            With `table()`, `to_dict()`, `plot()` and `report(path)`.
+
+        Raises
+        ------
+        InputError
+            If the rows or parameters cannot be used.
+        """
+        table, rows = self._enter(X)
+        scores, known = self._score(rows), to_numpy(self.training_scores_)
+        own = np.shape(scores) == np.shape(known) and np.allclose(scores, known, rtol=1e-9)
+        if own:
+            p_values, labels = to_numpy(self.p_values_), to_numpy(self.training_labels_)
+        else:
+            p_values, labels = self._p_values(rows), np.where(scores < self.offset_, -1, 1)
+        certain = to_numpy(self.select(None if own else X, fdr=fdr))
+        cells, names = shown_cells(X, table.rows, plain_names(self))
+        found = Anomalies(names, cells, scores, p_values, labels, certain, float(fdr), self.rule)
+        if table.columns is not None or table.missing.any():
+            found = replace(found, drawn=self._drawn(table) if self._cells.n_numeric else None)
+        if explain:
+            chosen = found.order[:explain]
+            found = replace(found, explanation=self.explain(chosen_rows(X, chosen)), explained_rows=chosen)
+        return found.like(X)
+
+    @property
+    def rule(self) -> str:
+        """What a flag means, in a few words."""
+        if self.contamination == "auto":
+            return "worth a look, as unlikely as the least likely thirtieth of ordinary rows"
+        return f"the least likely {float(self.contamination):.3g} of the fitted rows"
 
     def drawn(self, X: Any) -> tuple[np.ndarray, list[str]]:
         """Return the columns of numbers, for pictures: missing ones stand at their conditional means.
@@ -587,12 +639,4 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         MissingExtraError
             If matplotlib is not installed.
         """
-        from isopleth.plotting import plot_anomalies
-
-        _, rows = self._enter(X)
-        scores, known = self._score(rows), to_numpy(self.training_scores_)
-        if np.shape(scores) == np.shape(known) and np.allclose(scores, known, rtol=1e-9):
-            p_values, labels = to_numpy(self.p_values_), to_numpy(self.training_labels_)
-        else:
-            p_values, labels = self._p_values(rows), np.where(scores < self.offset_, -1, 1)
-        return plot_anomalies(*self.drawn(X), scores, p_values, labels)
+        return self.anomalies(X).plot()

@@ -11,6 +11,7 @@ import numpy as np
 
 from isopleth.errors import InputError
 from isopleth.operators.threads import map_threads
+from isopleth.results import Result, counted
 from isopleth.tasks.anomaly.table import Limits, blocks
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ _MOST_PRINTED = 10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Explanation:
+class Explanation(Result):
     """Gain in score of each row if one of its cells had another value; result of :meth:`AnomalyDetector.explain`.
 
     Parameters
@@ -134,14 +135,10 @@ class Explanation:
             raise InputError(f"row = {row!r}: expected the position of one of the {n} rows explained, 0 to {n - 1}.")
         return int(row) % n
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return one line for each cell, row by row, for ``pandas.DataFrame`` and ``polars.DataFrame``.
+    kind = "explanation"
 
-        Returns
-        -------
-        dict
-            Columns "row" (position, int), "score", "column" (name), "value", "best" and "rise", n d entries each.
-        """
+    def _columns(self) -> dict[str, Any]:
+        """Return a row for each cell, row by row: "row" (position), "score", "column" (name), "value", "best" and "rise"."""
         n, d = self.rise.shape
         return {
             "row": np.repeat(np.arange(n), d),
@@ -151,6 +148,13 @@ class Explanation:
             "best": self.best.ravel(),
             "rise": self.rise.ravel(),
         }
+
+    def _facts(self) -> dict[str, Any]:
+        return {"rows": len(self), "columns": self.names}
+
+    def _sentences(self) -> list[str]:
+        words = [f"{counted(len(self), 'row')} explained: the columns whose value alone costs the score most."]
+        return words + [f"Row {i}: {self.describe(i)}." for i in range(min(len(self), _MOST_PRINTED))]
 
     def __str__(self) -> str:
         lines = [

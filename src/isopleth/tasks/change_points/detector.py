@@ -16,6 +16,7 @@ from isopleth.backend import Array, Backend, to_backend
 from isopleth.entry import check_memory_limit, enter, on_host
 from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
+from isopleth.results import Result, counted, in_words
 from isopleth.tasks.change_points.curve import along_series, score_curve
 from isopleth.tasks.change_points.kinds import kind_of_location, kind_of_shape
 from isopleth.tasks.change_points.legs import SHORTEST_SHAPES, Candidate, Scanned, cycle_of, merged, scans
@@ -56,7 +57,7 @@ _LONGEST = 2000
 
 
 @dataclass(frozen=True, eq=False)
-class ChangePoints:
+class ChangePoints(Result):
     """Changes of a series.
 
     Parameters
@@ -73,6 +74,10 @@ class ChangePoints:
         The least false alarm rates at which each change would be reported.
     columns : list of tuple of int, optional
         The columns in which each change was seen.
+    where : dict of str to ndarray of shape (T,), optional
+        Columns that say where the steps stand, such as lines of a file; by default steps are counted from 0.
+    names : list of str, optional
+        Names of the columns of the series.
     """
 
     places: np.ndarray
@@ -81,6 +86,8 @@ class ChangePoints:
     series: np.ndarray = field(repr=False)
     p_values: np.ndarray | None = field(default=None, repr=False)
     columns: list[tuple[int, ...]] | None = field(default=None, repr=False)
+    where: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
+    names: list[str] | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.places)
@@ -89,29 +96,45 @@ class ChangePoints:
         found = ", ".join(f"{place} ({kind})" for place, kind in zip(self.places, self.kinds, strict=True))
         return f"ChangePoints({found or 'none'})"
 
-    def table(self) -> dict[str, np.ndarray]:
-        """Return a table with one row for each change, as a dict of columns.
+    kind = "change_points"
 
-        The columns are ``change``, ``kind``, ``score``, ``p_value``, ``columns``, and ``before`` and ``after``, the means of the
-        segments before and after each change. If the series has several columns, there are ``before_0``, ``before_1``, ...
+    def _columns(self) -> dict[str, Any]:
+        """Return a row for each change.
+
+        The columns are ``change``, ``kind``, ``score``, ``p_value``, ``columns``, and ``before`` and ``after``, means of the
+        segments beside each change: one for each column of the series, numbered if there are several.
         """
         bounds = np.concatenate([[0], self.places, [len(self.series)]]).astype(int)
         means = np.array([np.nanmean(self.series[a:b], axis=0) for a, b in pairwise(bounds)])
-        out = {"change": self.places, "kind": self.kinds, "score": self.scores[self.places]}
+        where = {name: column[self.places] for name, column in self.where.items()} or {"change": self.places}
+        out = where | {"kind": self.kinds, "score": self.scores[self.places]}
         if self.p_values is not None:
             out["p_value"] = self.p_values
         if self.columns is not None:
-            out["columns"] = np.array([", ".join(map(str, some)) for some in self.columns], dtype=object)
+            names = self.names or list(map(str, range(self.series.shape[1])))
+            out["columns"] = np.array([", ".join(names[j] for j in some) for some in self.columns], dtype=object)
         for j in range(self.series.shape[1]):
-            label = "" if self.series.shape[1] == 1 else f"_{j}"
+            label = "" if self.series.shape[1] == 1 else f"_{j if self.names is None else self.names[j]}"
             out |= {f"before{label}": means[:-1, j], f"after{label}": means[1:, j]}
         return out
+
+    def _facts(self) -> dict[str, Any]:
+        return {"rows": len(self.series), "columns": self.series.shape[1], "changes": len(self)}
+
+    def _sentences(self) -> list[str]:
+        steps = counted(len(self.series), "step")
+        if not len(self):
+            return [f"The series of {steps} shows no change."]
+        noun, column = next(iter(self.where.items()), ("step", np.arange(len(self.series))))
+        kinds = [f"{noun} {column[place]} ({kind})" for place, kind in zip(self.places, self.kinds, strict=True)]
+        first = f"The series of {steps} changes {'once' if len(self) == 1 else f'{len(self)} times'}."
+        return [first, f"The first {'step' if len(self) == 1 else 'steps'} after a change: {in_words(kinds, 8)}."]
 
     def plot(self) -> Figure:
         """Draw the series with its changes, and the score curve; see :func:`isopleth.plotting.plot_change_points`."""
         from isopleth.plotting import plot_change_points
 
-        return plot_change_points(self)
+        return plot_change_points(self, self.names)
 
 
 class ChangePointDetector(BaseEstimator):
@@ -272,7 +295,7 @@ class ChangePointDetector(BaseEstimator):
             np.where(missing, np.nan, values),
             self.p_values_,
             self.columns_,
-        )
+        ).like(series)
         del self._changed
         to_backend(self, backend)
         return self

@@ -21,6 +21,7 @@ from isopleth.frame import Frame
 from isopleth.length_scales import deviations
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import ONE_BLAS_THREAD
+from isopleth.results import Result, counted
 from isopleth.row_encoding import RowEncoding
 from isopleth.tasks.class_prior.scores import Features, Fits, FoldSums, drawn_evenly, stratified_folds
 from isopleth.tasks.class_prior.shares import (
@@ -288,7 +289,10 @@ class ClassPriorEstimator(BaseEstimator):
                 stacklevel=2,
             )
         lower, upper = found.intervals(float(level)).T
-        return ClassPriors(to_numpy(self.classes_), found.priors, lower, upper, found.covariance, float(level), len(z))
+        shares = ClassPriors(
+            to_numpy(self.classes_), found.priors, lower, upper, found.covariance, float(level), len(z)
+        )
+        return shares.like(X)
 
     def _warn_of_new_gaps(self, rows: np.ndarray) -> None:
         new = np.isnan(rows).any(axis=0) & ~self._with_gaps
@@ -404,7 +408,7 @@ def _is_missing(label: Any) -> bool:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ClassPriors:
+class ClassPriors(Result):
     """Shares of the classes among unlabelled rows.
 
     Parameters
@@ -428,7 +432,7 @@ class ClassPriors:
     >>> from isopleth import ClassPriorEstimator
     >>> rng = np.random.default_rng(0)
     >>> X, y = rng.normal(size=(60, 2)) + np.repeat([[0.0], [3.0]], 30, axis=0), np.repeat(["a", "b"], 30)
-    >>> ClassPriorEstimator(random_state=0).fit(X, y).estimate(X[:35]).to_dict()["class"]
+    >>> ClassPriorEstimator(random_state=0).fit(X, y).estimate(X[:35]).to_dict()["classes"]
     ['a', 'b']
     """
 
@@ -450,14 +454,24 @@ class ClassPriors:
         cells = zip(self.classes.tolist(), self.priors, self.lower, self.upper, strict=True)
         return [f"{name}: {share:.3f} [{low:.3f}{gap}{high:.3f}]" for name, share, low, high in cells]
 
-    def to_dict(self) -> dict[str, list[object]]:
-        """Return the columns class, prior, lower and upper, for example for ``pandas.DataFrame``."""
-        return {
-            "class": self.classes.tolist(),
-            "prior": self.priors.tolist(),
-            "lower": self.lower.tolist(),
-            "upper": self.upper.tolist(),
-        }
+    kind = "class_priors"
+
+    def _columns(self) -> dict[str, Any]:
+        """Return the columns class, prior, lower and upper."""
+        return {"class": self.classes, "prior": self.priors, "lower": self.lower, "upper": self.upper}
+
+    def _facts(self) -> dict[str, Any]:
+        return {"rows": self.rows, "classes": self.classes.tolist(), "level": self.level}
+
+    def _sentences(self) -> list[str]:
+        largest = int(np.argmax(self.priors))
+        interval = f"{self.lower[largest]:.1%} to {self.upper[largest]:.1%}"
+        return [
+            f"Of {counted(self.rows, 'row')} without labels, about {self.priors[largest]:.1%} ({interval}) belong to the most "
+            f"frequent class, {self.classes[largest]}.",
+            f"Intervals hold with {100.0 * self.level:.6g} % confidence if rows of a class are alike in both tables and every "
+            "class is among the labels.",
+        ]
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the shares with their intervals; see :func:`isopleth.plotting.plot_class_priors`."""

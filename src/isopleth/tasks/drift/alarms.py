@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from isopleth.errors import InputError
+from isopleth.results import Result, counted, in_words, records
 from isopleth.row_encoding import RowEncoding
 from isopleth.tasks.two_sample.column_changes import (
     PLAIN,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DriftAlarms:
+class DriftAlarms(Result):
     """Alarms in some rows of a stream, and the statistic that raised them.
 
     It is true if there is an alarm, its length is the number of alarms, and iteration gives their rows.
@@ -42,6 +43,8 @@ class DriftAlarms:
         Number of rows of a window.
     columns : tuple of dict
         Changes of the columns at each alarm, see :meth:`changes`.
+    counted_from : int, default=0
+        Number of the first row of the stream in tables, sentences and pages.
 
     Examples
     --------
@@ -59,6 +62,7 @@ class DriftAlarms:
     threshold: float
     window: int
     columns: tuple[dict[str, Any], ...] = ()
+    counted_from: int = 0
 
     @property
     def rows(self) -> np.ndarray:
@@ -79,21 +83,41 @@ class DriftAlarms:
         )
         return f"DriftAlarms({len(found)} alarm{'' if len(found) == 1 else 's'} in {where}{': ' if some else ''}{some})"
 
-    def table(self) -> dict[str, np.ndarray]:
-        """Return the alarms as columns, for example for a data frame.
+    kind = "drift"
 
-        Returns
-        -------
-        dict of str to ndarray of shape (alarms,)
-            ``row``, the ``first_row`` of its window, ``statistic`` and ``threshold``.
-        """
+    def _columns(self) -> dict[str, Any]:
+        """Return a row for each alarm: ``row``, the ``first_row`` of its window, ``statistic`` and ``threshold``."""
         rows = self.rows
         return {
-            "row": rows,
-            "first_row": rows - self.window + 1,
+            "row": rows + self.counted_from,
+            "first_row": rows - self.window + 1 + self.counted_from,
             "statistic": self.statistic[rows - self.first_row],
             "threshold": np.full(len(rows), self.threshold),
         }
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "first_row": self.first_row + self.counted_from,
+            "rows": len(self.statistic),
+            "alarms": len(self),
+            "threshold": self.threshold,
+            "window": self.window,
+            "column_changes": [records(changes) for changes in self.columns],
+        }
+
+    def _sentences(self) -> list[str]:
+        rows = counted(len(self.statistic), "row")
+        if not len(self):
+            return [f"No alarm: {rows} of the stream do not differ from the reference more than by chance."]
+        where = in_words([str(row) for row in self.rows + self.counted_from], 8)
+        words = [
+            f"{counted(len(self), 'alarm')} in {rows} of the stream, at row {where} (counted from {self.counted_from})."
+        ]
+        if self.columns:
+            moved = [n for n, m in zip(self.columns[0]["column"], self.columns[0]["moved"], strict=True) if m]
+            words += [f"At the first alarm these columns had moved: {in_words(moved)}."] * bool(moved)
+            words += ["No single column had moved at the first alarm: look at how columns go together."] * (not moved)
+        return words
 
     def changes(self, alarm: int = 0) -> dict[str, Any]:
         """Return how the columns of the window that raised an alarm differ from the reference, the largest change first.
@@ -149,6 +173,17 @@ class DriftAlarms:
         from isopleth.plotting.drift import plot_drift
 
         return plot_drift(self, ax)
+
+
+def joined(parts: list[DriftAlarms], most: int) -> DriftAlarms:
+    """Return the alarms of consecutive rows of a stream as one result, which has the last `most` rows or a few more."""
+    rows, first = 0, len(parts)
+    while first and rows < most:
+        first -= 1
+        rows += len(parts[first].statistic)
+    kept = parts[first:]
+    columns = tuple(changes for part in kept for changes in part.columns)
+    return replace(kept[0], statistic=np.concatenate([part.statistic for part in kept]), columns=columns)
 
 
 # Quantiles that are kept of each column of the reference.

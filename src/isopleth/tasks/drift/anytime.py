@@ -273,7 +273,7 @@ class AnytimeDriftMonitor(BaseEstimator):
             If rows cannot be used; then none of them is processed. Also if `state_` was assigned from another monitor.
         """
         check_is_fitted(self, "threshold_")
-        X = enter(self, X, missing=True).rows
+        given, X = X, enter(self, X, missing=True).rows
         state = self.state_
         if not isinstance(state, AnytimeState) or state.key != self._key:
             raise InputError("state_ is not of this monitor with this reference; assign one that it has had since fit.")
@@ -287,7 +287,8 @@ class AnytimeDriftMonitor(BaseEstimator):
             if state.alarms > had:
                 columns = (self._columns.changes(state.recent),)
         self.state_ = state
-        return DriftAlarms(first, np.concatenate(statistics), self.threshold_, int(self.window), columns)
+        alarms = DriftAlarms(first, np.concatenate(statistics), self.threshold_, int(self.window), columns)
+        return alarms.like(given)
 
     def _take_in(self, state: AnytimeState, X: np.ndarray) -> tuple[AnytimeState, np.ndarray]:
         out = np.full(len(X), np.nan)

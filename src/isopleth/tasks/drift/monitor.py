@@ -329,7 +329,7 @@ class DriftMonitor(BaseEstimator):
             For words that were not in the reference, with their number; they count as one more category.
         """
         check_is_fitted(self, "threshold_")
-        X = enter(self, X, missing=True).rows
+        given, X = X, enter(self, X, missing=True).rows
         state = self._own_state()
         first = state.rows
         parts, windows = [], []
@@ -340,7 +340,7 @@ class DriftMonitor(BaseEstimator):
                 windows += found
         self.state_ = state
         columns = tuple(self._columns.changes(window) for window in windows)
-        return DriftAlarms(first, np.concatenate(parts), self.threshold_, len(state.block), columns)
+        return DriftAlarms(first, np.concatenate(parts), self.threshold_, len(state.block), columns).like(given)
 
     def _own_state(self) -> DriftState:
         if not isinstance(self.state_, DriftState) or self.state_.key != self._key:

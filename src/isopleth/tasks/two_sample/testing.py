@@ -15,14 +15,16 @@ from sklearn.utils import check_random_state
 
 from isopleth.backend import frame_names, to_numpy
 from isopleth.cells import in_memory, with_columns
+from isopleth.columns import decode_cells
 from isopleth.difference.lsdd import LSDD
 from isopleth.difference.samples import TwoSamples, enter_both
 from isopleth.entry import Table, check_memory_limit, column_names
 from isopleth.errors import DataWarning, InputError, listed
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs, map_threads
+from isopleth.results import Result, in_words
 from isopleth.row_encoding import used_names
-from isopleth.tasks.two_sample.column_changes import in_order
+from isopleth.tasks.two_sample.column_changes import in_order, kinds
 from isopleth.tasks.two_sample.permutation import Basis, adjusted_p_values, p_value, tiles
 from isopleth.tasks.two_sample.problem import MixedSamples, TwoSampleProblem
 from isopleth.tasks.two_sample.separation import Separation, column_changes
@@ -253,7 +255,9 @@ def compare_samples(
     if found is not None:
         _check_assignments(problem)
     if len(samples.rows) == 1:  # all rows are equal
-        return TwoSampleResult(0.0, 1.0, sizes, names, permutations, 1, np.full(len(names), np.nan), {}, problem, 0)
+        return TwoSampleResult(
+            0.0, 1.0, sizes, names, permutations, 1, np.full(len(names), np.nan), {}, problem, 0
+        ).like(X, Y)
     with ONE_BLAS_THREAD:
         scores = problem.scores
     statistics = scores.max(axis=0)
@@ -271,9 +275,11 @@ def compare_samples(
         dict(zip(problem.score_names, scores[:, 0].tolist(), strict=True)),
         problem,
         best,
-    )
+    ).like(X, Y)
 
 
+# p-value up to which a difference is reported in words.
+_LEVEL = 0.05
 # Fewer assignments of groups to samples allow no p-value of .05.
 _FEWEST_ASSIGNMENTS = 20
 _ROWS_OF_INTERVAL, _CENTERS_OF_INTERVAL = 5000, 200
@@ -288,7 +294,7 @@ class ConfidenceInterval(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TwoSampleResult:
+class TwoSampleResult(Result):
     """Result of :func:`two_sample_test`.
 
     Parameters
@@ -326,6 +332,50 @@ class TwoSampleResult:
     scores: dict[str, float]
     problem: TwoSampleProblem = field(repr=False)
     best: int
+
+    kind = "two_samples"
+
+    def known_cells(self, column: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the known cells of a column in both samples: numbers, times in seconds, or words as objects."""
+        if self.problem.table is None:
+            X, Y = self.problem.given
+            return X[:, column], Y[:, column]
+        encoding = self.problem.table.encoding
+        kind, place = kinds(encoding)[column], encoding.cells[column].place
+        both = [rows[:, place] for rows in self.problem.table.given]
+        both = [cells[~np.isnan(cells)] for cells in both]
+        if kind.kind == "categorical":
+            both = [np.array(decode_cells(kind, cells), dtype=object) for cells in both]
+        return both[0], both[1]
+
+    def _columns(self) -> dict[str, Any]:
+        """Return a row for each column of the samples, the largest change first: see :meth:`changes`."""
+        found = self.changes(alpha=1.0)
+        scores = dict(zip(self.names, self.witness.statistics, strict=True))
+        return found | {"statistic": np.array([scores[name] for name in found["column"]])}
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "pvalue": self.pvalue,
+            "statistic": self.statistic,
+            "rows": list(self.sizes),
+            "columns": self.names,
+            "permutations": self.n_permutations,
+            "rows_permuted_as_one": self.group,
+            "scores": self.scores,
+        }
+
+    def _sentences(self) -> list[str]:
+        n, m = self.sizes
+        if self.pvalue > _LEVEL:
+            first = f"No difference between the two samples ({n:,} and {m:,} rows) is shown: p = {self.pvalue:.3g}."
+            return [first, "That is no proof that they are equal; small samples show large differences only."]
+        first = f"The two samples ({n:,} and {m:,} rows) differ: p = {self.pvalue:.3g}."
+        named = self.changes(_LEVEL)["column"]
+        if not named:
+            return [first, "No column differs by itself: the difference is in how columns go together."]
+        verb = "differs by itself" if len(named) == 1 else "differ by themselves"
+        return [first, f"{len(named)} of {len(self.names)} columns {verb}: {in_words(named)}."]
 
     def __repr__(self) -> str:
         return f"TwoSampleResult(statistic={self.statistic:.4g}, pvalue={self.pvalue:.4g})"
@@ -554,21 +604,6 @@ class Witness:
     def order(self) -> np.ndarray:
         """Indices of the columns, smallest p-values first."""
         return np.lexsort([-self.statistics, self.pvalues])
-
-    def table(self) -> dict[str, Any]:
-        """Return one line for each column, smallest p-values first, for ``pandas.DataFrame`` and ``polars.DataFrame``.
-
-        Returns
-        -------
-        dict
-            Arrays "column", "statistic" and "pvalue".
-        """
-        order = self.order
-        return {
-            "column": [self.names[j] for j in order],
-            "statistic": self.statistics[order],
-            "pvalue": self.pvalues[order],
-        }
 
     def __repr__(self) -> str:
         return f"Witness(columns={self.columns()!r})"

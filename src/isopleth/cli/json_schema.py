@@ -1,0 +1,174 @@
+"""The JSON objects that the commands print with --json: keys, their types and meanings.
+
+The command line page is made from these tables, and a test compares them with what the commands print. Types are those of JSON;
+"number or null" is null where a number is missing or infinite.
+"""
+
+from __future__ import annotations
+
+_NUMBER = "number or null"
+# Keys of every object.
+COMMON = {
+    "result": ("string", "kind of the result"),
+    "isopleth": ("string", "version"),
+}
+_SUMMARY = {"summary": ("list of string", "the finding in sentences")}
+_PLACE = {
+    "line": ("integer", "line of a text file on which the row begins, counted from 1"),
+    "row": ("integer", "number of the row, counted from 1: in files without lines, and with --row-numbers"),
+}
+_JUDGED = {
+    **_SUMMARY,
+    "rows": ("integer", "rows of the table"),
+    "columns": ("list of string", "columns that were used"),
+    "flagged": ("integer", "number of flagged rows"),
+    "certain": ("integer", "number of rows selected at the false discovery rate"),
+    "fdr": ("number", "that rate"),
+    "rule": ("string", "what a flag means"),
+    "table": ("list of object", "one object for each of the --top least likely rows"),
+}
+_JUDGED_ROW = {
+    **_PLACE,
+    "score": (_NUMBER, "higher is more normal"),
+    "p_value": (_NUMBER, "p-value of the row"),
+    "flagged": ("boolean", "whether the row is flagged"),
+    "certain": ("boolean", "whether it is selected at the false discovery rate"),
+    "explained_by": ("string", "columns that make the row unlikely; with --explain or --report"),
+}
+_CHANGED_COLUMN = {
+    "column": ("string", "name of the column"),
+    "share": (_NUMBER, "share of the values that differ, at least"),
+    "median_before": (_NUMBER, "median in A"),
+    "median_after": (_NUMBER, "median in B"),
+    "spread_before": (_NUMBER, "quartile distance in A"),
+    "spread_after": (_NUMBER, "quartile distance in B"),
+    "pvalue": ("number", "p-value of the column alone, adjusted for the number of columns"),
+    "statistic": (_NUMBER, "score of the column alone"),
+}
+
+# For each command the keys of its object, and those of the objects in its table.
+SCHEMAS: dict[str, tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]] = {
+    "anomalies": (COMMON | _JUDGED, _JUDGED_ROW),
+    "changes": (
+        COMMON
+        | _SUMMARY
+        | {
+            "rows": ("integer", "steps of the series"),
+            "columns": ("integer", "columns of the series"),
+            "changes": ("integer", "number of changes"),
+            "table": ("list of object", "one object for each change: its place, and"),
+        },
+        {
+            **_PLACE,
+            "kind": ("string", "level, slope, scatter, shape, frequency or relation"),
+            "score": (_NUMBER, "score curve at the change"),
+            "p_value": (_NUMBER, "about the least false alarm rate at which it would be reported"),
+            "columns": ("string", "columns in which it was seen"),
+            "before": (_NUMBER, "mean before; before_NAME for several columns"),
+            "after": (_NUMBER, "mean after; after_NAME for several columns"),
+        },
+    ),
+    "compare": (
+        COMMON
+        | _SUMMARY
+        | {
+            "pvalue": ("number", "p-value of the test"),
+            "statistic": (_NUMBER, "its statistic"),
+            "rows": ("list of integer", "rows of A and B"),
+            "columns": ("list of string", "columns that were compared"),
+            "permutations": ("integer", "number of permutations"),
+            "rows_permuted_as_one": ("integer", "rows of a group"),
+            "scores": ("object", "the nine scores by their names"),
+            "before": ("string", "file A"),
+            "after": ("string", "file B"),
+            "table": ("list of object", "one object for each of the --top columns"),
+        },
+        _CHANGED_COLUMN,
+    ),
+    "demo": (
+        COMMON
+        | _JUDGED
+        | {
+            "known": ("integer", "number of known anomalies"),
+            "known_among_least_likely": ("integer", "of these, among as many least likely rows"),
+            "known_flagged": ("integer", "of these, flagged"),
+            "plot": ("string", "file with the picture"),
+        },
+        _JUDGED_ROW,
+    ),
+    "doctor": (
+        COMMON
+        | {
+            "python": ("string", "version of Python"),
+            "executable": ("string", "path of Python"),
+            "platform": ("string", "operating system"),
+            "processors": ("integer", "processors that this process may use"),
+            "memory_bytes": ("integer or null", "memory of the machine"),
+            "blas": ("list of string", "libraries for linear algebra, and their threads"),
+            "threads": ("object", "environment variables that limit threads"),
+            "versions": ("object", "versions of the libraries that isopleth needs; null where missing"),
+            "optional": ("object", "versions of optional libraries; null where not installed"),
+            "gpu": ("list of string", "GPUs that PyTorch sees"),
+        },
+        {},
+    ),
+    "fit": (
+        COMMON
+        | {
+            "type": ("string", "class of the model"),
+            "model": ("string", "file of the model"),
+            "rows": ("integer", "rows of the table"),
+            "columns": ("list of string", "columns that were used"),
+        },
+        {},
+    ),
+    "monitor": (
+        {
+            "row": ("integer", "row at which the alarm was raised, counted from 1; one object a line for each alarm"),
+            "first_row": ("integer", "first row of its window"),
+            "statistic": ("number", "distance of the window from the reference"),
+            "threshold": ("number", "threshold of the distance"),
+            "changes": ("object", "how the columns changed that moved, in words"),
+        },
+        {},
+    ),
+    "prior": (
+        COMMON
+        | _SUMMARY
+        | {
+            "rows": ("integer", "rows without labels"),
+            "classes": ("list", "classes, as they are in the file"),
+            "level": ("number", "confidence of each interval"),
+            "table": ("list of object", "one object for each class"),
+        },
+        {
+            "class": ("string, number or boolean", "the class"),
+            "prior": ("number", "its share"),
+            "lower": ("number", "lower limit"),
+            "upper": ("number", "upper limit"),
+        },
+    ),
+    "sample": (
+        COMMON
+        | _SUMMARY
+        | {
+            "rows": ("integer", "number of made rows"),
+            "columns": ("list of string", "their columns"),
+            "rows_of_the_table": ("integer or null", "rows of FILE; null with --model"),
+            "distance": ("object", "share of the values of each column that differs from FILE"),
+            "out": ("string", "file with the rows"),
+            "table": ("list of object", "empty: the rows are in the file"),
+        },
+        {},
+    ),
+    "score": (
+        COMMON
+        | {
+            "rows": ("integer", "rows of the table"),
+            "answers": ("list of string", "columns of the result"),
+            "out": ("string", "file of the result"),
+            "unranked": ("integer", "rows whose log density is minus infinity"),
+        },
+        {},
+    ),
+}

@@ -1,0 +1,174 @@
+"use strict";
+(() => {
+  const pictures = JSON.parse(document.getElementById("charts").textContent);
+  const charts = [];
+  const colour = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+
+  // Tables: a button in the head sorts the rows; numbers by data-v, which has all digits.
+  const value = cell => (cell.classList.contains("n") ? Number(cell.dataset.v ?? cell.textContent) : cell.textContent);
+  const order = (a, b) => (typeof a === "number" ? (isNaN(a) ? 1 : isNaN(b) ? -1 : a - b) : a.localeCompare(b));
+  for (const button of document.querySelectorAll("th button")) {
+    button.addEventListener("click", () => {
+      const head = button.parentElement, body = head.closest("table").tBodies[0];
+      const down = head.getAttribute("aria-sort") === "ascending", place = head.cellIndex;
+      for (const other of head.parentElement.children) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      const rows = [...body.rows].map(row => [value(row.cells[place]), row]);
+      rows.sort((a, b) => (down ? order(b[0], a[0]) : order(a[0], b[0])));
+      body.append(...rows.map(row => row[1]));
+    });
+  }
+
+  function reading(chart, point) {
+    const series = chart.picture.series[point.datasetIndex], k = point.index;
+    if (series.notes[k]) return series.notes[k];
+    if (chart.picture.names.length) return `${chart.picture.names[k]}: ${series.low.length ? series.low[k] + " to " : ""}${series.y[k]}`;
+    return `${chart.picture.x} ${series.x[k]}, ${chart.picture.y} ${series.y[k]}`;
+  }
+
+  function dataset(series, picture) {
+    const c = colour(series.colour), bars = picture.names.length > 0;
+    const points = bars ? (series.low.length ? series.y.map((y, k) => [series.low[k], y]) : series.y)
+      : series.x.map((x, k) => ({ x, y: series.y[k] }));
+    const out = { label: series.name, data: points, borderColor: c, backgroundColor: c, order: 0 };
+    if (series.style === "pairs") return { ...out, type: "bar", backgroundColor: c + "cc", order: 1 };
+    if (series.style === "bars" || series.style === "ranges") {
+      return { ...out, type: "bar", grouped: false, barPercentage: series.style === "ranges" ? 0.35 : 0.7,
+        backgroundColor: c + (series.style === "ranges" ? "88" : "cc"), order: 1 };
+    }
+    if (series.style === "dots") {
+      const size = bars ? 6 : series.strong ? 4.5 : 2.5;
+      const away = k => series.beyond.length && series.beyond[k] >= 0;
+      return { ...out, type: bars ? "line" : "scatter", showLine: false, borderWidth: series.strong ? 1.5 : 0, clip: 12,
+        backgroundColor: c + (series.strong ? "66" : "77"), pointRadius: points.map((_, k) => (away(k) ? size + 2 : size)),
+        pointHoverRadius: size + 3, pointStyle: points.map((_, k) => (away(k) ? "triangle" : "circle")),
+        rotation: points.map((_, k) => (away(k) ? series.beyond[k] : 0)), pointHitRadius: 4 };
+    }
+    const steps = series.style === "steps";
+    return { ...out, type: "line", borderWidth: series.strong ? 2 : 1.3, pointRadius: 0, pointHitRadius: 6, tension: 0,
+      borderDash: series.dashed ? [6, 4] : [], stepped: steps ? "after" : false, fill: steps ? "origin" : false,
+      backgroundColor: c + "30", spanGaps: false };
+  }
+
+  const verticals = {
+    id: "verticals",
+    afterDatasetsDraw(chart) {
+      const { ctx, chartArea, scales } = chart;
+      ctx.save();
+      ctx.strokeStyle = colour("vermillion");
+      ctx.lineWidth = 1.5;
+      for (const [place] of chart.picture.lines) {
+        const x = scales.x.getPixelForValue(place);
+        if (x < chartArea.left || x > chartArea.right) continue;
+        ctx.beginPath();
+        ctx.moveTo(x, chartArea.top);
+        ctx.lineTo(x, chartArea.bottom);
+        ctx.stroke();
+      }
+      ctx.restore();
+    },
+  };
+
+  function axis(label, log) {
+    return { type: log ? "logarithmic" : "linear", title: { display: label !== "", text: label, color: colour("text") },
+      grace: log ? undefined : "3%", ticks: { color: colour("quiet"), maxRotation: 0, autoSkipPadding: 12 }, grid: { color: colour("grid") },
+      border: { color: colour("line") } };
+  }
+
+  function options(picture) {
+    const bars = picture.names.length > 0, shares = picture.series.some(s => s.style === "steps"), mode = bars ? "x" : "xy";
+    const limits = { min: "original", max: "original" };
+    return {
+      animation: false, responsive: true, maintainAspectRatio: false, indexAxis: bars ? "y" : "x",
+      interaction: { mode: "nearest", intersect: true },
+      scales: { x: axis(picture.x, picture.log),
+        y: bars ? { ...axis(picture.y, false), type: "category", ticks: { color: colour("text"), autoSkip: false } } : { ...axis(picture.y, false), min: shares ? 0 : undefined } },
+      plugins: {
+        legend: { display: picture.series.filter(s => s.name).length > 1, align: "start",
+          labels: { color: colour("text"), usePointStyle: true, boxHeight: 7, filter: item => item.text !== "" } },
+        tooltip: { displayColors: false, callbacks: { title: () => "", label: item => reading(item.chart, item).split("\n") } },
+        zoom: { limits: bars ? { x: limits } : { x: limits, y: limits },
+          pan: { enabled: true, mode, modifierKey: "shift" },
+          zoom: { mode, wheel: { enabled: true, modifierKey: "ctrl" }, drag: { enabled: true, backgroundColor: colour("blue") + "33" } } },
+      },
+      onHover: (_, points, chart) => { if (points.length) say(chart, points[0]); },
+    };
+  }
+
+  const say = (chart, point) => { chart.words.textContent = reading(chart, point); };
+
+  function draw(canvas, picture) {
+    const data = { labels: picture.names.length ? picture.names : undefined, datasets: picture.series.map(s => dataset(s, picture)) };
+    const plugin = { id: "picture", beforeInit(chart) { chart.picture = picture; } };
+    const chart = new Chart(canvas, { type: picture.names.length ? "bar" : "scatter", data, options: options(picture), plugins: [plugin, verticals] });
+    const section = canvas.closest("section");
+    chart.words = section.querySelector(".reading");
+    chart.words.textContent = "Drag over a part of the picture to enlarge it. Arrow keys step from point to point.";
+    return chart;
+  }
+
+  // Keys reach the points that have a text: those of the last series, which are drawn on top, first.
+  function stops(picture) {
+    return picture.series.map((s, i) => (s.notes.length || picture.names.length ? s.y.map((_, k) => ({ datasetIndex: i, index: k })) : []))
+      .reverse().flat();
+  }
+
+  function listen(canvas, number) {
+    let at = -1;
+    canvas.addEventListener("keydown", event => {
+      const chart = charts[number], step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+      if (event.key === "+" || event.key === "-") chart.zoom(event.key === "+" ? 1.4 : 0.7);
+      else if (event.key === "Escape") chart.resetZoom();
+      else if (step) {
+        const all = stops(chart.picture);
+        if (!all.length) return;
+        at = (at + step + all.length) % all.length;
+        const { x, y } = chart.getDatasetMeta(all[at].datasetIndex).data[all[at].index];
+        chart.setActiveElements([all[at]]);
+        chart.tooltip.setActiveElements([all[at]], { x, y });
+        chart.update();
+        say(chart, all[at]);
+      } else return;
+      event.preventDefault();
+    });
+    for (const button of canvas.closest("section").querySelectorAll("[data-zoom]")) {
+      button.addEventListener("click", () => {
+        const by = Number(button.dataset.zoom);
+        if (by) charts[number].zoom(by); else charts[number].resetZoom();
+      });
+    }
+  }
+
+  const canvases = [...document.querySelectorAll("canvas")];
+  function redraw() {
+    Chart.defaults.font.family = "system-ui, sans-serif";
+    canvases.forEach((canvas, k) => {
+      charts[k]?.destroy();
+      charts[k] = draw(canvas, pictures[k]);
+    });
+  }
+
+  const system = matchMedia("(prefers-color-scheme: dark)"), button = document.getElementById("theme");
+  const root = document.documentElement;
+  const dark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
+  const label = () => { button.textContent = dark() ? "Light colours" : "Dark colours"; };
+  button.hidden = false;
+  button.addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; label(); redraw(); });
+  system.addEventListener("change", () => { label(); redraw(); });
+  // Paper is white, whatever the screen is.
+  let chosen;
+  addEventListener("beforeprint", () => {
+    chosen = root.dataset.theme;
+    root.dataset.theme = "light";
+    redraw();
+    charts.forEach(chart => chart.resize(680, chart.height));
+  });
+  addEventListener("afterprint", () => {
+    if (chosen) root.dataset.theme = chosen; else delete root.dataset.theme;
+    redraw();
+  });
+  label();
+  redraw();
+  canvases.forEach(listen);
+  window.reportCharts = charts;
+})();

@@ -1,0 +1,1 @@
+"""Made rows: new rows like those of a table."""

@@ -1,0 +1,142 @@
+"""Result of drawing new rows like those of a table, beside that table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from scipy.stats import ks_2samp
+
+from isopleth.results import Result, counted
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MadeRows(Result):
+    """New rows, and the table that they are like.
+
+    Parameters
+    ----------
+    made : mapping of str to sequence of length n
+        Columns of the new rows: numbers, words or times, None or NaN where a cell is missing.
+    source : mapping of str to sequence of length m
+        The same columns of the table, or an empty mapping if it is not at hand.
+
+    Examples
+    --------
+    >>> found = MadeRows({"age": [31.0, 44.0], "city": ["Rome", "Oslo"]}, {"age": [30.0, 45.0, 52.0], "city": ["Rome"] * 3})
+    >>> print(found.to_dict()["summary"][0])
+    2 rows were made, like those of a table of 3 rows.
+    >>> found.distance["city"]
+    0.5
+    """
+
+    made: Mapping[str, Sequence[Any]]
+    source: Mapping[str, Sequence[Any]]
+
+    kind = "made_rows"
+
+    @classmethod
+    def of(cls, made: Any, source: Any = None) -> Self:
+        """Take the columns of data frames of any library; the table may be an array. Tables of the result are like `made`."""
+        import narwhals as nw
+
+        if isinstance(source, np.ndarray):
+            names = nw.from_native(made, eager_only=True).columns
+            return cls.of(made, nw.from_dict(dict(zip(names, source.T, strict=True)), backend="pyarrow").to_native())
+        columns = []
+        for table in (made, source):
+            frame = None if table is None else nw.from_native(table, eager_only=True)
+            columns.append({} if frame is None else {str(name): frame[name].to_list() for name in frame.columns})
+        kept = {name: cells for name, cells in columns[1].items() if name in columns[0]}
+        return cls(columns[0], kept).like(made)
+
+    def __len__(self) -> int:
+        """Return the number of new rows."""
+        return max((len(column) for column in self.made.values()), default=0)
+
+    def __repr__(self) -> str:
+        return f"MadeRows({counted(len(self), 'row')} of {counted(len(self.made), 'column')})"
+
+    def known_cells(self, column: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return the known cells of a column in the table and in the new rows: numbers, or others as objects."""
+        both = [
+            [cell for cell in columns.get(column, ()) if not _missing(cell)] for columns in (self.source, self.made)
+        ]
+        numbers = all(isinstance(cell, (int, float)) and not isinstance(cell, bool) for cells in both for cell in cells)
+        one, two = (np.array(cells, dtype=float if numbers else object) for cells in both)
+        return one, two
+
+    @cached_property
+    def distance(self) -> dict[str, float]:
+        """Share of the known cells of each column that would have to change to give it the distribution in the table.
+
+        For numbers it is the largest difference of the two distribution functions (Kolmogorov and Smirnov's distance), for
+        others the total variation distance.
+        """
+        found = {}
+        for name in self.source:
+            one, two = self.known_cells(name)
+            if not len(one) or not len(two):
+                continue
+            if one.dtype == object:
+                words = sorted({str(cell) for cell in [*one, *two]})
+                shares = [np.array([np.mean(cells.astype(str) == word) for word in words]) for cells in (one, two)]
+                found[name] = float(0.5 * np.abs(shares[0] - shares[1]).sum())
+            else:
+                found[name] = float(ks_2samp(one, two, method="asymp").statistic)
+        return found
+
+    def _columns(self) -> dict[str, Any]:
+        return dict(self.made)
+
+    def _facts(self) -> dict[str, Any]:
+        rows = max((len(column) for column in self.source.values()), default=0)
+        return {
+            "rows": len(self),
+            "columns": list(self.made),
+            "rows_of_the_table": rows or None,
+            "distance": self.distance,
+        }
+
+    def _sentences(self) -> list[str]:
+        rows = max((len(column) for column in self.source.values()), default=0)
+        first = f"{counted(len(self), 'row')} {'was' if len(self) == 1 else 'were'} made"
+        if not rows:
+            return [f"{first}."]
+        words = [f"{first}, like those of a table of {counted(rows, 'row')}."]
+        if self.distance:
+            name = max(self.distance, key=lambda one: self.distance[one])
+            words.append(
+                f"The column that differs most from the table is {name}: {self.distance[name]:.1%} of its values."
+            )
+            # Kolmogorov and Smirnov's quantile of 95 %.
+            chance = min(1.0, 1.36 * float(np.sqrt(1.0 / len(self) + 1.0 / rows)))
+            words.append(f"By chance alone a column of numbers differs by up to {chance:.1%}, in 19 of 20 columns.")
+        return [
+            *words,
+            "The rows do not protect the people in the table: extreme values and rare words may be those of the table.",
+        ]
+
+    def plot(self) -> Figure:
+        """Draw the columns that differ most, in the table and in the new rows.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        InputError
+            If the table is not at hand.
+        """
+        from isopleth.plotting import plot_made_rows
+
+        return plot_made_rows(self)
+
+
+def _missing(cell: Any) -> bool:
+    return cell is None or (isinstance(cell, float) and cell != cell)

@@ -1,0 +1,124 @@
+"""Commands in a terminal of 80 columns: no line is longer, no word is cut, and columns without room are named."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from cli.verbs import VERBS, arguments, write_files
+from isopleth.cli.text import aligned, wrapped
+
+pty = pytest.importorskip("pty")
+COLUMNS = 80
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("terminal")
+    write_files(path)
+    return path
+
+
+def run_in_terminal(command: list[str], columns: int, stream: str | None) -> tuple[int, str]:
+    """Run a command in a terminal of this width; return its exit code and what the terminal received."""
+    import fcntl
+    import struct
+    import termios
+
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    source = subprocess.PIPE if stream is not None else theirs
+    process = subprocess.Popen(
+        [sys.executable, "-m", "isopleth_command", *command],
+        stdin=source,
+        stdout=theirs,
+        stderr=theirs,
+        env=environment | {"TERM": "xterm"},
+        close_fds=True,
+    )
+    os.close(theirs)
+    if stream is not None:
+        process.stdin.write(stream.encode())
+        process.stdin.close()
+    received = b""
+    while True:
+        try:
+            chunk = os.read(ours, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not chunk:
+            break
+        received += chunk
+    os.close(ours)
+    return process.wait(60), received.decode()
+
+
+def lines_of(received: str) -> list[str]:
+    """Lines as they stand on the terminal in the end: a carriage return and the code that erases begin a line anew."""
+    return [re.split(r"\r\x1b\[K|\r", line)[-1] for line in received.replace("\r\n", "\n").split("\n")]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_line_is_longer_and_no_word_is_cut(verb, folder):
+    stream = (folder / "after.csv").read_text() if verb == "monitor" else None
+    code, received = run_in_terminal(arguments(verb, folder), COLUMNS, stream)
+    assert code == (3 if verb == "monitor" else 0), received
+    lines = lines_of(received)
+    # A path is one word, and paths of temporary folders may be longer than a line.
+    assert not [line for line in lines if len(line) > COLUMNS and max(map(len, line.split())) < COLUMNS]
+    assert any(len(line) > 10 for line in lines)
+    if verb in ("doctor", "demo"):
+        return
+    plain = subprocess.run(
+        [sys.executable, "-m", "isopleth_command", *arguments(verb, folder)],
+        input=stream,
+        capture_output=True,
+        text=True,
+    )
+    known = set((plain.stdout + plain.stderr).split())
+    words = {word for line in lines for word in line.split()}
+    note = set(["No", "room", "for:", "A", "wider", "terminal", "or", "--json", "shows", "them."])
+    assert not {word for word in words - known - note if word.rstrip(",.") not in " ".join(known)}
+
+
+def test_messages_are_broken_between_words(folder):
+    code, received = run_in_terminal(["anomalies", str(folder / "rows.csv"), "--columns", "none"], COLUMNS, None)
+    assert code == 2
+    lines = [line for line in lines_of(received) if line]
+    assert lines[0].startswith("isopleth: ")
+    assert all(len(line) <= COLUMNS or " " not in line for line in lines)
+
+
+def test_a_table_without_room_says_which_columns_are_left_out():
+    cells = [
+        ["p-value", "median A", "median B", "column"],
+        ["0.001", "123456789.1234", "223456789.1234", "income of the person"],
+    ]
+    assert aligned(cells, 80).splitlines()[1].split()[:3] == cells[1][:3]
+    narrow = aligned(cells, 50).splitlines()
+    assert max(map(len, narrow)) <= 50
+    assert narrow[0].split() == ["p-value", "median", "A", "column"]
+    assert " ".join(narrow[-2:]).endswith("No room for: median B. A wider terminal or --json shows them.")
+    assert "median A, median B" in " ".join(aligned(cells, 34).splitlines())
+
+
+def test_cells_are_folded_between_words():
+    cells = [["row", "reason"], ["1", "a first long reason with words  a second one"]]
+    assert aligned(cells, 28).splitlines() == [
+        "row  reason",
+        "  1  a first long reason",
+        "     with words",
+        "     a second one",
+    ]
+
+
+def test_only_long_lines_are_wrapped():
+    text = "short   line\n" + "word " * 20
+    assert wrapped(text, 30).splitlines()[0] == "short   line"
+    assert max(map(len, wrapped(text, 30).splitlines())) <= 30
+    assert wrapped(text, 30).split() == text.split()
