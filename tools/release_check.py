@@ -3,8 +3,8 @@
 Run ``make release-check``; ``make release-check PYTHONS="python3.11 python3.13"`` names the versions of Python. It checks
 
 - that the wheel holds ``py.typed`` and no tests, and the source distribution the tests and their templates;
-- for each Python, in an environment with the wheel and none of its extras: ``isopleth demo``, a scikit-learn pipeline, the time of
-  ``import isopleth`` after scikit-learn, and the types that a user's ``mypy --strict`` sees;
+- for each Python, in an environment with the wheel and none of its extras: ``isopleth demo``, a scikit-learn pipeline, the time
+  of ``import isopleth`` after scikit-learn, and the types that a user's ``mypy --strict`` sees;
 - that a small part of the tests passes from the unpacked source distribution, against the installed wheel.
 """
 
@@ -136,7 +136,7 @@ def check_types(python: Path, folder: Path) -> None:
     check("Incompatible types in assignment" in refused.stdout, "mypy --strict finds a mistake in a user's script")
     script.write_text(SCRIPT.replace("reveal_type", "print"))
     said = run(python, script, cwd=folder)
-    check("infin" in said, "the script runs, in a pipeline of scikit-learn too")
+    check("X contains inf" in said, "the script runs, in a pipeline of scikit-learn too")
 
 
 def check_source(python: Path, source: Path) -> None:

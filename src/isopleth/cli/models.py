@@ -34,12 +34,12 @@ def load_detector(path: Path) -> AnomalyDetector:
     detector = load(path)
     if not isinstance(detector, AnomalyDetector):
         raise InputError(
-            f"{path} holds a {type(detector).__name__}; a detector that isopleth anomalies --save has written is needed (isopleth "
-            "score takes other models)."
+            f"{path} holds a {type(detector).__name__}; a detector written by isopleth anomalies --save is needed "
+            "(isopleth score takes other models)."
         )
     if not hasattr(detector, "offset_"):
         raise InputError(
-            f"{path} holds a detector that is not fitted; one that isopleth anomalies --save has written is needed."
+            f"{path} holds a detector that is not fitted; one written by isopleth anomalies --save is needed."
         )
     return detector
 
