@@ -11,6 +11,7 @@ from scipy.stats import chi2
 from isopleth.difference.gaussian_system import GaussianSystem, PenalizedSpectrum
 from isopleth.frame import Frame
 from isopleth.operators.threads import interruptible
+from isopleth.progress import Progress
 
 SIMULATED_ROWS = 1e6
 # Simulated monitors: as many as the rows allow. The standard error of the mean run length of 300 is about 6 %.
@@ -197,7 +198,12 @@ class _Walks:
 
 
 def calibrate(
-    values: np.ndarray, window: int, run_length: float, rng: np.random.Generator, groups: np.ndarray | None = None
+    values: np.ndarray,
+    window: int,
+    run_length: float,
+    rng: np.random.Generator,
+    groups: np.ndarray | None = None,
+    verbose: bool | int = False,
 ) -> tuple[float, np.ndarray]:
     """Return the threshold and its simulated run lengths.
 
@@ -217,6 +223,8 @@ def calibrate(
         Generator of the simulations.
     groups : array of shape (n,), optional
         Group of each row of the reference. References and streams then consist of whole groups.
+    verbose : bool or int, default=False
+        Whether to show progress bars.
 
     Returns
     -------
@@ -233,17 +241,24 @@ def calibrate(
     parts = [slice(start, start + _TOGETHER) for start in range(0, count, _TOGETHER)]
     walks = [_Walks(reference, window, means[part], scale[part], part.start) for part in parts]
     blocks = max(1, round((window + 0.5 * (run_length - window)) / window))
-    for walk in walks:
-        for _ in range(blocks):
-            walk.advance(rng)
+    with Progress("simulation of streams", len(walks) * blocks, verbose) as tick:
+        for walk in walks:
+            for _ in range(blocks):
+                walk.advance(rng)
+                tick()
     elapsed = (blocks - 1.0) * window / (run_length - window)
     beyond = np.exp(-max(elapsed, 1.0 / count) / AHEAD)
     ceiling = float(np.quantile(np.concatenate([walk.peaks for walk in walks]), min(beyond, 1.0 - 2.0 / count)))
-    for walk in walks:
-        walk.drop(ceiling)
-        while len(walk) and walk.rows < HORIZON * run_length:
-            walk.advance(rng)
+    with Progress("simulation of false alarms", count, verbose) as tick:
+        for walk in walks:
+            running = len(walk)
             walk.drop(ceiling)
+            while len(walk) and walk.rows < HORIZON * run_length:
+                walk.advance(rng)
+                walk.drop(ceiling)
+                tick(running - len(walk))
+                running = len(walk)
+            tick(running)
     records = np.concatenate([r for walk in walks for r in walk.records])
     threshold, run_lengths = _solve(records, count, run_length, ceiling)
     return size * threshold, run_lengths
