@@ -155,7 +155,10 @@ def in_batches(X, Y, v):
 
 # Each computation, for its two samples and `verbose`, with the names of what it reports.
 LONG = {
-    "LSDD": (lambda X, Y, v: LSDD(random_state=0, verbose=v).fit(X, Y).difference(X), ["cross-validation"]),
+    "LSDD": (
+        lambda X, Y, v: LSDD(random_state=0, verbose=v).fit(X, Y).difference(X),
+        ["cross-validation", "moments at the length scale"],
+    ),
     "LSDD in batches": (in_batches, ["cross-validation"]),
     "KLIEP": (lambda X, Y, v: KLIEP(random_state=0, verbose=v).fit(X, Y).ratio(X), ["cross-validation"]),
     "RandomFeatureSOSREP": (
@@ -210,19 +213,19 @@ LONG = {
         lambda X, Y, v: (
             DriftMonitor(window=8, expected_run_length=40, centers=20, random_state=0, verbose=v).fit(X).threshold_
         ),
-        ["simulation of streams", "simulation of false alarms"],
+        ["simulation of references", "simulation of streams", "simulation of false alarms"],
     ),
     "rows of a DriftMonitor": (
         lambda X, Y, v: (
             DriftMonitor(window=8, expected_run_length=40, centers=20, random_state=0, verbose=v)
             .fit(X)
             .update(Y)
-            .statistics
+            .statistic
         ),
         ["rows of the stream"],
     ),
     "rows of an AnytimeDriftMonitor": (
-        lambda X, Y, v: AnytimeDriftMonitor(random_state=0, verbose=v).fit(X).update(Y).statistics,
+        lambda X, Y, v: AnytimeDriftMonitor(random_state=0, verbose=v).fit(X).update(Y).statistic,
         ["rows of the stream"],
     ),
     "ChangePointDetector": (

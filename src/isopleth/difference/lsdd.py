@@ -150,7 +150,7 @@ class LSDD(Streaming, FittedDifference):
     random_state : int, RandomState or None
         Seed of the folds and of the choice of centres.
     verbose : bool or int, default=False
-        Whether to show the progress of the cross-validation on standard error.
+        Whether to show the progress of the cross-validation and of the fit that follows on standard error.
 
     Attributes
     ----------
@@ -297,7 +297,7 @@ class LSDD(Streaming, FittedDifference):
             system = decisions.system(scale, self.memory_limit, n_jobs, backend)
             z = backend.array(decisions.frame.scaled(scale).enter(samples.rows))
             sums = SampleSums.empty(system, split.folds, split.units is not None, moments)
-            return sums.accumulate(z, split.weights, split.units), z
+            return sums.accumulate(z, split.weights, split.units, self.verbose), z
 
         def systems_at(place: int, n_jobs: int) -> tuple[float, FoldSystems]:
             return summed(decisions.scales[place], n_jobs, False)[0].systems(self.penalty)
