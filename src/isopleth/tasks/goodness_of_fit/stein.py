@@ -238,7 +238,7 @@ def _sums(
     signs: np.ndarray,
     memory_limit: float,
     n_jobs: int | None,
-    verbose: bool,
+    verbose: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return sum_ij w_i w_j u_ij for each length scale and vector of signs, and the sum of u_ii for each length scale."""
     n = len(z)
