@@ -20,6 +20,7 @@ from isopleth.density.recording import Drawn, Recording
 from isopleth.entry import encoded_rows, on_host
 from isopleth.errors import DataWarning, InputError, listed
 from isopleth.frame import Frame
+from isopleth.progress import Progress
 
 # Draws whose mean fills a gap of a column with bounds: the mean of a logarithm is not the logarithm of the mean.
 _DRAWS = 200
@@ -169,14 +170,15 @@ class TableDensity:
 
     # ---- filling gaps -----------------------------------------------------------------------------------------------
 
-    def fill(self, rows: np.ndarray, strategy: str, random_state: Any) -> np.ndarray:
-        """Encoded rows with their gaps filled; see :meth:`impute`."""
+    def fill(self, rows: np.ndarray, strategy: str, random_state: Any, verbose: bool | int = False) -> np.ndarray:
+        """Encoded rows with their gaps filled; see :meth:`impute`. With `verbose`, progress is shown."""
         if strategy not in ("mean", "draw"):
             raise InputError(f"strategy = {strategy!r}: expected 'mean' or 'draw'.")
         points = self._checked_points(rows)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         own = self.density.own_centers(points)
-        found = self.density.impute(points, strategy, rng, own)
+        with Progress("filling of gaps", int(np.isnan(points).any(axis=1).sum()), verbose) as tick:
+            found = self.density.impute(points, strategy, rng, own, tick)
         found = self._known_words(points, found, strategy, rng, own)
         filled = self._rows(found)
         bounded = np.isfinite(self.bounds.low) | np.isfinite(self.bounds.high)
