@@ -2,11 +2,14 @@
 
     python -m experiments.adbench --data DIR [--out board.csv] [--boards adbench oddbench] [--settings ...] [--methods ...]
     python -m experiments.adbench --page board.csv > docs/anomalies_board_results.txt
+    python -m experiments.adbench --pictures board.csv --to docs/images
+    python -m experiments.adbench --papers board.csv --published DIR > docs/anomalies_papers_results.txt
 
 DIR holds a folder ``adbench`` with ADBench's classical sets and one ``oddbench`` with OddBench's tables; see
 :mod:`experiments.adbench_boards` for the settings. Each line of the CSV file is one table, setting, seed and method with AUC,
 average precision and seconds of processor time. A run that was interrupted goes on where it stopped, and methods may be added
-later. The page is made from the file alone.
+later. The page and the pictures are made from the file alone. ``--papers`` sets published figures beside those of the file; see
+:mod:`experiments.adbench_published` for the files in ``--published``.
 """
 
 from __future__ import annotations
@@ -21,8 +24,10 @@ from pathlib import Path
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from experiments.adbench_boards import BOARDS, SETTINGS, Task, tables
-from experiments.adbench_methods import NAMES, Method, method
+from experiments.adbench_methods import NAMES, PYOD, Method, method
 from experiments.adbench_page import page
+from experiments.adbench_pictures import draw_pictures
+from experiments.adbench_published import beside
 
 FIELDS = ["board", "setting", "table", "seed", "method", "auc", "pr", "seconds"]
 
@@ -79,7 +84,7 @@ def run_boards(options: argparse.Namespace) -> None:
                             try:
                                 found = measured(methods[name], task, setting, seed)
                             except Exception as error:  # a method of others that fails on a table is left out there
-                                if name.startswith("isopleth"):
+                                if name not in PYOD:
                                     raise
                                 print(f"{name} on {path.stem}: {error}", file=sys.stderr)
                                 continue
@@ -93,6 +98,10 @@ def parse() -> argparse.Namespace:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--data", type=Path, help="folder with the boards' tables")
     what.add_argument("--page", type=Path, metavar="CSV", help="print the page of results made from this file")
+    what.add_argument("--pictures", type=Path, metavar="CSV", help="draw the pictures made from this file")
+    what.add_argument("--papers", type=Path, metavar="CSV", help="print published figures beside those of this file")
+    parser.add_argument("--to", type=Path, default=Path(), help="folder of the pictures")
+    parser.add_argument("--published", type=Path, default=Path(), help="folder with published figures by table")
     parser.add_argument("--out", type=Path, default=Path("board.csv"))
     parser.add_argument("--boards", nargs="+", choices=list(BOARDS), default=list(BOARDS))
     parser.add_argument("--settings", nargs="+", choices=list(SETTINGS), default=list(SETTINGS))
@@ -104,11 +113,18 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     """Run the boards, or print the page."""
     options = parse()
-    if options.page:
-        with options.page.open(newline="") as file:
-            print(page(list(csv.DictReader(file))))
-    else:
+    made_from = options.page or options.pictures or options.papers
+    if made_from is None:
         run_boards(options)
+        return
+    with made_from.open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    if options.page:
+        print(page(lines))
+    elif options.papers:
+        print(beside(lines, options.published))
+    else:
+        draw_pictures(lines, options.to)
 
 
 if __name__ == "__main__":

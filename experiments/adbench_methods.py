@@ -1,15 +1,21 @@
-"""Detectors that the boards compare: this library's detector, PyOD's detectors with their defaults, and neighbours' distances."""
+"""Methods that the boards compare.
+
+This library's detector and its densities, PyOD's detectors with their defaults, and neighbours' distances.
+"""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
 from experiments.adbench_boards import Task
+from experiments.adbench_kernels import KERNELS
 from isopleth import AnomalyDetector
 
 Method = Callable[[Task, bool, int], np.ndarray]
@@ -31,6 +37,7 @@ PYOD = {
     "KDE": "kde",
 }
 NEIGHBOURS = 5
+CLUSTERS = range(8, 17)
 
 
 def isopleth(task: Task, clean: bool, seed: int) -> np.ndarray:
@@ -55,6 +62,17 @@ def neighbour_distances(power: int) -> Method:
     return run
 
 
+def with_clusters(make: Callable[..., Any], X: np.ndarray) -> Any:
+    """CBLOF with its default of 8 clusters; with one more where it cannot divide them into large and small ones."""
+    for clusters in CLUSTERS:
+        try:
+            return make(n_clusters=clusters).fit(X)
+        except ValueError as error:
+            if "cluster separation" not in str(error):
+                raise
+    raise ValueError(f"no division into large and small clusters with {CLUSTERS[0]} to {CLUSTERS[-1]} clusters")
+
+
 def pyod(name: str) -> Method:
     """A detector of PyOD with its defaults.
 
@@ -67,7 +85,8 @@ def pyod(name: str) -> Method:
     seeded = "random_state" in inspect.signature(kind).parameters
 
     def run(task: Task, clean: bool, seed: int) -> np.ndarray:
-        detector = (kind(random_state=seed) if seeded else kind()).fit(task.train)
+        make = partial(kind, random_state=seed) if seeded else kind
+        detector = with_clusters(make, task.train) if name == "CBLOF" else make().fit(task.train)
         scores = detector.decision_scores_ if task.test is None else detector.decision_function(task.test)
         return np.nan_to_num(np.asarray(scores, dtype=float), posinf=1e300, neginf=-1e300)
 
@@ -81,9 +100,11 @@ OWN: dict[str, Method] = {
     "5-NN": neighbour_distances(1),
     "DTE-NP": neighbour_distances(2),
 }
-NAMES = [*OWN, *PYOD]
+DETECTORS = [*OWN, *PYOD]
+NAMES = [*DETECTORS, *KERNELS]
 
 
 def method(name: str) -> Method:
     """The method of a name, which :data:`NAMES` lists."""
-    return OWN[name] if name in OWN else pyod(name)
+    own = OWN | KERNELS
+    return own[name] if name in own else pyod(name)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
+from textwrap import wrap
 
 import numpy as np
 
 from experiments.adbench_boards import SETTINGS
-from experiments.adbench_methods import OURS
+from experiments.adbench_kernels import KERNELS
+from experiments.adbench_methods import DETECTORS, OURS
 
 Lines = list[dict[str, str]]
-
-
 Found = dict[str, dict[tuple[str, str], np.ndarray]]
 
 
@@ -38,58 +39,105 @@ def ranks(auc: np.ndarray) -> np.ndarray:
     return higher + (equal + 1) / 2
 
 
-def section(lines: Lines, board: str, setting: str) -> list[str]:
-    """One board in one setting: methods that were run with the same seeds stand together, this library's with them."""
+class Comparison:
+    """Methods that were run on the same tables of a board with the same seeds.
+
+    Attributes
+    ----------
+    tables : list of str
+        The tables.
+    names : list of str
+        The methods, the best mean AUC first.
+    values : dict of str to ndarray of shape (n_tables, 3)
+        AUC and average precision in percent, and seconds: means over the seeds.
+    """
+
+    def __init__(self, found: Found, tables: list[str], seeds: tuple[str, ...]) -> None:
+        unit = np.array([100.0, 100.0, 1.0])
+        self.tables, self.seeds = tables, seeds
+        self.values = {
+            name: unit * np.array([np.mean([tasks[s, t] for s in seeds], axis=0) for t in tables])
+            for name, tasks in found.items()
+        }
+        self.names = sorted(self.values, key=lambda name: -self.values[name][:, 0].mean())
+
+    def seeds_in_words(self) -> str:
+        """``seed 1`` or ``seeds 1 2 3``."""
+        return f"seed{'s' * (len(self.seeds) > 1)} {' '.join(self.seeds)}"
+
+    def auc(self) -> np.ndarray:
+        """AUC of each method, in the order of `names`, on each table."""
+        return np.array([self.values[name][:, 0] for name in self.names])
+
+
+def comparisons(lines: Lines, board: str, setting: str, among: Collection[str]) -> list[Comparison]:
+    """Return one comparison for each set of seeds that a method was run with, the most methods first.
+
+    A method with more seeds is in the comparisons of fewer seeds as well, so that one of them has all methods.
+    """
     found = by_task(lines, board, setting)
     tables = {table for tasks in found.values() for _, table in tasks}
-    seeds = {name: whole_seeds(tasks, tables) for name, tasks in found.items()}
+    seeds = {name: whole_seeds(tasks, tables) for name, tasks in found.items() if name in among}
     out = []
-    others = sorted({s for name, s in seeds.items() if s and name != OURS}, key=len, reverse=True)
-    for of in others:
-        if set(of) <= set(seeds.get(OURS, ())):
-            names = [OURS, *(name for name, s in seeds.items() if s == of and name != OURS)]
-            title = f"{board}, {SETTINGS[setting]}: {len(tables)} tables, seeds {' '.join(of)}"
-            out += ["", title, *block({name: found[name] for name in names}, sorted(tables), of)]
-    left_out = sorted(name for name, s in seeds.items() if not s)
-    if left_out:
-        out.append(f"not run on all tables: {', '.join(left_out)}")
+    for of in sorted({s for s in seeds.values() if s}, key=len):
+        chosen = {name: found[name] for name, s in seeds.items() if set(of) <= set(s)}
+        if len(chosen) > 1:
+            out.append(Comparison(chosen, sorted(tables), of))
     return out
 
 
-def block(found: Found, tables: list[str], seeds: tuple[str, ...]) -> list[str]:
-    """Means and quartiles over tables, the best mean AUC first, and this library's leads."""
-    means = {n: np.array([np.mean([tasks[s, t] for s in seeds], axis=0) for t in tables]) for n, tasks in found.items()}
-    names = sorted(means, key=lambda name: -means[name][:, 0].mean())
-    auc, pr = (np.array([100 * means[name][:, k] for name in names]) for k in (0, 1))
-    rank = ranks(auc).mean(axis=1)
-    out = [f"{'':<30}{'AUC':>6}{'PR':>7}{'rank':>7}{'quartiles of AUC':>20}{'seconds':>9}"]
-    for name, a, p, r in zip(names, auc, pr, rank, strict=True):
+HEADER = (
+    f"{'':<32}{'AUC':>5}{'PR':>6}{'rank':>7}{'quartiles of AUC':>19}{'seconds':>9}"
+    f"{'lead':>8}{'se':>5}{'halves':>13}{'in PR':>7}"
+)
+
+
+def block(compared: Comparison) -> list[str]:
+    """Means and quartiles over tables, and the leads of this library's detector."""
+    rank = ranks(compared.auc()).mean(axis=1)
+    out = [HEADER]
+    for name, r in zip(compared.names, rank, strict=True):
+        a, p, seconds = compared.values[name].T
         low, middle, high = np.quantile(a, [0.25, 0.5, 0.75])
-        seconds = means[name][:, 2].sum()
-        out.append(
-            f"{name:<30}{a.mean():>6.1f}{p.mean():>7.1f}{r:>7.2f}{low:>8.1f}{middle:>6.1f}{high:>6.1f}{seconds:>9.1f}"
-        )
-    ours = names.index(OURS)
-    return out + [lead(auc[ours] - auc[k], pr[ours] - pr[k], name) for k, name in enumerate(names) if k != ours]
+        line = f"{name:<32}{a.mean():>5.1f}{p.mean():>6.1f}{r:>7.2f}{low:>7.1f}{middle:>6.1f}{high:>6.1f}{seconds.sum():>9.1f}"
+        out.append(line + (lead(compared, name) if name != OURS and OURS in compared.values else ""))
+    return out
 
 
-def lead(auc: np.ndarray, pr: np.ndarray, name: str) -> str:
-    """Mean lead of this library over a method, with its standard error over tables, and that on each half of the board."""
+def lead(compared: Comparison, name: str) -> str:
+    """Mean lead over a method, its standard error over tables, the leads on both halves of the board, and that in precision."""
+    difference = compared.values[OURS] - compared.values[name]
+    auc, pr = difference[:, 0], difference[:, 1]
     error = auc.std(ddof=1) / np.sqrt(len(auc))
-    return (
-        f"  lead over {name:<28} AUC {auc.mean():+.1f} (se {error:.1f}; every other table {auc[::2].mean():+.1f}, "
-        f"the others {auc[1::2].mean():+.1f}), PR {pr.mean():+.1f}"
-    )
+    return f"{auc.mean():>+8.1f}{error:>5.1f}{auc[::2].mean():>+7.1f}{auc[1::2].mean():>+6.1f}{pr.mean():>+7.1f}"
+
+
+def section(lines: Lines, board: str, setting: str) -> list[str]:
+    """One board in one setting: detectors side by side, and densities by their kernels."""
+    out = []
+    for what, among in (("detectors", DETECTORS), ("densities and their kernels", [OURS, *KERNELS])):
+        for compared in comparisons(lines, board, setting, among):
+            title = f"{board}, {SETTINGS[setting]}: {len(compared.tables)} tables, {compared.seeds_in_words()}; {what}"
+            out += ["", title, *block(compared)]
+    found = by_task(lines, board, setting)
+    tables = {table for tasks in found.values() for _, table in tasks}
+    left_out = sorted(name for name, tasks in found.items() if not whole_seeds(tasks, tables))
+    if left_out:
+        out += wrap(f"not run on all tables: {'; '.join(left_out)}", width=len(HEADER))
+    return out
+
+
+INTRODUCTION = """\
+Mean area under the ROC curve (AUC) and mean average precision (PR) over tables, in percent; mean rank by AUC;
+seconds of processor time to fit and score all tables once. The methods of PyOD have their defaults.
+Lead: AUC of isopleth less that of the method, with its standard error over tables (se), on every other table and
+on the others (halves), and in average precision."""
 
 
 def page(lines: Lines) -> str:
     """The page."""
-    boards = sorted({line["board"] for line in lines})
-    out = [
-        "Mean area under the ROC curve (AUC) and mean average precision (PR) over tables, in percent; mean rank by AUC;",
-        "seconds of processor time to fit and score all tables once. The methods of PyOD have their defaults.",
-    ]
-    for board in boards:
+    out = [INTRODUCTION]
+    for board in sorted({line["board"] for line in lines}):
         for setting in SETTINGS:
             out += section(lines, board, setting)
     return "\n".join(out)

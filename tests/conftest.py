@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -13,6 +14,8 @@ import pytest
 hypothesis.settings.register_profile("isopleth", deadline=None, max_examples=25, derandomize=True)
 hypothesis.settings.load_profile("isopleth")
 
+# Shells start background jobs with interrupts ignored; tests of Ctrl-C would wait for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.pop("COLUMNS", None)  # without the width of a terminal, tables have one row a line
 
 

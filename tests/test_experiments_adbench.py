@@ -6,10 +6,14 @@ import sys
 import numpy as np
 import pytest
 from experiments import adbench, adbench_flags
-from experiments.adbench_boards import TIMES, oddbench, tables
+from experiments.adbench_boards import TIMES, Task, oddbench, tables
 from experiments.adbench_boards import adbench as adbench_task
-from experiments.adbench_methods import NAMES, PYOD, method
-from experiments.adbench_page import page, ranks
+from experiments.adbench_kernels import KERNELS, density_score, length_scale, median_distance
+from experiments.adbench_methods import NAMES, PYOD, method, with_clusters
+from experiments.adbench_page import HEADER, comparisons, page, ranks
+from experiments.adbench_pictures import critical_difference
+from experiments.adbench_published import FILES, beside
+from scipy.spatial.distance import cdist, pdist
 
 
 @pytest.fixture
@@ -80,7 +84,7 @@ def test_a_run_goes_on_where_it_stopped_and_the_page_follows(data, monkeypatch, 
     assert len(lines) == 2 * 2 * 2 * 2
     assert min(float(line["auc"]) for line in lines if line["method"] == "isopleth") > 0.9
     text = page(lines)
-    assert "adbench, the rows as they are, anomalies among them: 2 tables, seeds 1" in text
+    assert "adbench, the rows as they are, anomalies among them: 2 tables, seed 1; detectors" in text
     mean = 100 * np.mean(
         [
             float(n["auc"])
@@ -92,6 +96,108 @@ def test_a_run_goes_on_where_it_stopped_and_the_page_follows(data, monkeypatch, 
     monkeypatch.setattr(sys, "argv", ["adbench", "--page", str(out)])
     adbench.main()
     assert capsys.readouterr().out.strip() == text.strip()
+
+
+def lines_of(values, setting="as they are", board="adbench"):
+    """Lines of a file from AUC by method, seed and table."""
+    return [
+        {
+            "board": board,
+            "setting": setting,
+            "method": name,
+            "seed": seed,
+            "table": table,
+            "auc": auc,
+            "pr": auc,
+            "seconds": 1,
+        }
+        for (name, seed, table), auc in values.items()
+    ]
+
+
+def test_methods_stand_beside_others_of_the_same_seeds():
+    values = {("isopleth", s, t): 0.9 for s in "12" for t in ("1_a", "2_b")}
+    values |= {("IForest", s, t): 0.8 for s in "12" for t in ("1_a", "2_b")}
+    values |= {("MCD", "1", t): 0.7 for t in ("1_a", "2_b")} | {("LOF", "1", "1_a"): 0.6}
+    found = comparisons(lines_of(values), "adbench", "as they are", ["isopleth", "IForest", "MCD", "LOF"])
+    assert [(c.seeds, c.names) for c in found] == [
+        (("1",), ["isopleth", "IForest", "MCD"]),
+        (("1", "2"), ["isopleth", "IForest"]),
+    ]
+    text = page(lines_of(values))
+    assert "not run on all tables: LOF" in text
+    assert HEADER in text
+    row = next(line for line in text.splitlines() if line.startswith("MCD"))
+    assert row.split()[:4] == ["MCD", "70.0", "70.0", "3.00"]
+    assert row.split()[8:] == ["+20.0", "0.0", "+20.0", "+20.0", "+20.0"]
+
+
+def test_a_density_scores_its_own_rows_without_them():
+    rng = np.random.default_rng(1)
+    X = np.r_[rng.normal(size=(60, 2)), [[9.0, 9.0]]]
+    task = Task(X, None, np.r_[np.zeros(60), 1])
+    for name, score in KERNELS.items():
+        assert np.argmax(score(task, False, 0)) == 60, name
+
+
+def test_the_score_of_a_kernel_density_is_minus_the_log_of_its_mean_kernel():
+    rng = np.random.default_rng(2)
+    task = Task(rng.normal(size=(40, 2)), rng.normal(size=(10, 2)), np.zeros(10))
+    scale = length_scale(task.train, "KDE", "gaussian", "fixed", 0)
+    assert scale == pytest.approx(np.partition(pdist(task.train), 389)[389] / 4)
+    by_hand = -np.log(np.exp(-((cdist(task.test, task.train) / scale) ** 2) / 2).mean(axis=1) / (2 * np.pi * scale**2))
+    np.testing.assert_allclose(density_score("KDE", "gaussian", "fixed")(task, False, 0), by_hand, rtol=1e-6)
+    assert median_distance(task.train, "sdo") == pytest.approx(median_distance(task.train, "gaussian") / np.sqrt(2))
+
+
+def test_clusters_are_added_where_cblof_cannot_divide_them():
+    class Clusters:
+        def __init__(self, n_clusters):
+            self.n_clusters = n_clusters
+
+        def fit(self, X):
+            if self.n_clusters < 10:
+                raise ValueError("Could not form valid cluster separation.")
+            return self
+
+    assert with_clusters(Clusters, np.zeros((3, 1))).n_clusters == 10
+    with pytest.raises(TypeError):
+        with_clusters(lambda n_clusters: None + 1, np.zeros((3, 1)))
+
+
+def test_critical_differences_are_those_of_the_tables():
+    # Demsar (2006), table 5: q = 2.343 (3 methods), 2.728 (5), 3.164 (10)
+    for methods, q in ((3, 2.343), (5, 2.728), (10, 3.164)):
+        assert critical_difference(methods, 30) == pytest.approx(q * np.sqrt(methods * (methods + 1) / 180), rel=1e-3)
+
+
+def test_published_figures_stand_beside_measured_ones_of_the_same_tables(tmp_path):
+    for name in FILES.values():
+        (tmp_path / name).write_text("Dataset,IForest,VAE\nA,60,70\nb,80,70\nc,10,20\nimdb,0,0\n")
+    values = {(name, "1", t): auc for name, auc in (("isopleth", 0.9), ("IForest", 0.75)) for t in ("1_a", "2_B")}
+    lines = [line for setting in (*FILES, "copies") for line in lines_of(values, setting)]
+    rows = [line.split() for line in beside(lines, tmp_path).splitlines()]
+    assert ["paper,", "3", "paper,", "2", "here"] * 2 in rows
+    assert ["IForest"] + ["50.0", "70.0", "75.0"] * 2 in rows
+    assert ["isopleth"] + ["-", "-", "90.0"] * 2 in rows
+    assert [row[-4:] for row in rows if row[:1] == ["best"]] == [["VAE", "53.3", "70.0", "-"]] * 2
+    assert ["isopleth;", "here,", "seed", "1", "90.0"] in rows
+
+
+def test_pictures_are_drawn_from_the_file(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    rng = np.random.default_rng(0)
+    names = ["isopleth", "IForest", "MCD", *list(KERNELS)[:2]]
+    out = tmp_path / "board.csv"
+    with out.open("w", newline="") as file:
+        writer = csv.DictWriter(file, adbench.FIELDS)
+        writer.writeheader()
+        for board in ("adbench", "oddbench"):
+            writer.writerows(lines_of({(n, "1", t): rng.random() for n in names for t in ("1_a", "2_b")}, board=board))
+    monkeypatch.setattr(sys, "argv", ["adbench", "--pictures", str(out), "--to", str(tmp_path)])
+    adbench.main()
+    drawn = {path.name for path in tmp_path.glob("*.png")}
+    assert drawn == {f"anomalies_board_{kind}.png" for kind in ("boxes", "ranks", "heat", "kernels")}
 
 
 def test_ranks_share_ties():

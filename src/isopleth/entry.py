@@ -162,7 +162,8 @@ def _kinds_of(estimator: BaseEstimator, X: Any, also: Any = None) -> TableColumn
     named = [] if categorical is None else [categorical] if isinstance(categorical, str) else list(categorical)
     _refuse_kinds(X, times=True)
     _refuse_names(X)
-    if decided is None and not named and not any(map(is_table_of_kinds, tables)):
+    frames = [table for table in tables if not isinstance(table, np.ndarray)]
+    if decided is None and not named and not any(map(is_table_of_kinds, frames)):
         return None
     # A frame of numbers is taken as it is; identifiers are looked for where there are words or times too.
     as_it_is = all(map(holds_numbers_only, tables))

@@ -7,7 +7,7 @@ exchangeable, and a permutation test of encoded rows is as exact as one of numbe
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -272,23 +272,8 @@ class RowEncoding:
         return out
 
     def refuse_new_gaps(self, rows: np.ndarray) -> None:
-        """Refuse missing numbers in columns that were complete.
-
-        Raises
-        ------
-        InputError
-            If there are any; the message names the columns.
-        """
-        found = []
-        for cell in self.cells:
-            count = int(np.isnan(rows[:, cell.place]).sum())
-            if count and cell.kind != "categorical" and not cell.gap:
-                name = cell.name if cell.name.startswith("column ") else repr(cell.name)
-                found.append(f"{name} ({count} row{'s' if count > 1 else ''})")
-        if found:
-            raise InputError(
-                f"X contains NaN in {listed(found)}, but had none there at fit; fill them, or drop those rows."
-            )
+        """Raise an InputError for missing numbers in columns that were complete at fit."""
+        refuse_gaps(rows, [(c.name, c.place) for c in self.cells if c.kind != "categorical" and not c.gap])
 
     @property
     def is_plain(self) -> bool:
@@ -339,6 +324,26 @@ class RowEncoding:
         """Return values of coordinates for the numeric columns and times; NaN for categories."""
         return np.array(
             [values[b][0] if c.kind != "categorical" else np.nan for c, b in zip(self.cells, self.blocks, strict=True)]
+        )
+
+
+def refuse_gaps(rows: np.ndarray, complete: Iterable[tuple[str, int]]) -> None:
+    """Refuse missing numbers in columns that were complete at fit.
+
+    Raises
+    ------
+    InputError
+        If there are any; the message names the columns.
+    """
+    found = []
+    for name, place in complete:
+        count = int(np.isnan(rows[:, place]).sum())
+        if count:
+            label = name if name.startswith("column ") else repr(name)
+            found.append(f"{label} ({count} row{'s' if count > 1 else ''})")
+    if found:
+        raise InputError(
+            f"X contains NaN in {listed(found)}, but had none there at fit; fill them, or drop those rows."
         )
 
 

@@ -15,6 +15,7 @@ from isopleth.difference.statistics import deviations_at
 from isopleth.entry import Table, enter
 from isopleth.errors import InputError
 from isopleth.frame import Frame
+from isopleth.row_encoding import refuse_gaps, used_names
 
 
 class FittedDifference(BaseEstimator):
@@ -47,6 +48,8 @@ class FittedDifference(BaseEstimator):
         if encoding is not None:
             encoding.refuse_new_gaps(rows)
             rows = encoding(rows)
+        elif table.missing.any():
+            refuse_gaps(rows, zip(used_names(self, None), range(rows.shape[1]), strict=True))
         centers = Backend.of(self.centers_).array(self._frame.enter(to_numpy(self.centers_)))
         system = GaussianSystem(centers, self.log_volume_, self.memory_limit, self.n_jobs)
         return table, system, self._frame.enter(rows)

@@ -282,7 +282,9 @@ class LSDD(Streaming, FittedDifference):
         x, y = enter_both(self, X, Y, sample_weight_x, sample_weight_y)
         x, y = self._encoded(x, y)
         samples, backend = TwoSamples.of(x, y), x.backend
-        decisions, chosen = self._decide(samples, self._encoding.varying(self, samples.rows))
+        encoding = getattr(self, "_encoding", None)
+        keep = varying_columns(self, samples.rows) if encoding is None else encoding.varying(self, samples.rows)
+        decisions, chosen = self._decide(samples, keep)
         split = self._split(samples, chosen, decisions)
         workers = min(effective_n_jobs(self.n_jobs), fits_within(len(decisions.centers), self.memory_limit))
 
@@ -318,10 +320,10 @@ class LSDD(Streaming, FittedDifference):
 
         Missing numbers are drawn from the known ones of both samples: a point of positive mass would have no density.
         """
+        if x.columns is None and not x.missing.any() and not y.missing.any():
+            return x, y
         both = replace(x, rows=np.vstack([x.rows, y.rows]))
         self._encoding = RowEncoding.of_table(self, both, far=False)
-        if self._encoding.is_plain and not both.missing.any():
-            return x, y
         if not isinstance(self.centers, (Integral, type(None))) or self.length_scale is not None:
             raise InputError(
                 "tables with words, times or missing cells need centers as a number and length_scale=None, since their columns "

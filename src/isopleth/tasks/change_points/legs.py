@@ -22,7 +22,7 @@ _ALIKE, _ALIKE_CYCLES = 0.1, 0.5
 _NEAR = 2.0
 # Share of the rate at which shapes and innovations are scanned together: blocks of an estimated period are less exchangeable than
 # the shuffles assume.
-_TOGETHER = 0.5
+_TOGETHER = 0.75
 # False alarm rate of the detector over that of the scans.
 _OF_DETECTOR = 1.5
 # Steps of a block of windows in a series without a period, and of a block of innovations.
