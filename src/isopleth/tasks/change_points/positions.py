@@ -34,7 +34,8 @@ def position_intervals(
         \qquad \nu_i = n_i - k,
 
     with rows :math:`X_i`, residual sum of squares :math:`R_i`, :math:`n_i` rows of each side and k coefficients. The limits are
-    quantiles of the geometric mean of this and the posterior of the reversed series. The interval is widened to hold the place that was found.
+    quantiles of the geometric mean of this and the posterior of the reversed series. The interval is widened to hold the place
+    that was found.
 
     Parameters
     ----------
@@ -87,7 +88,8 @@ def _interval(rows: np.ndarray, place: int, line: bool, coverage: float) -> np.n
     weights = np.exp(logs - np.max(logs))
     below = np.cumsum(weights) / weights.sum()
     tail = 0.5 * (1.0 - coverage)
-    low, high = steps[np.searchsorted(below, tail)], steps[min(np.searchsorted(below, 1.0 - tail), len(steps) - 1)]
+    ends = np.minimum(np.searchsorted(below, [tail, 1.0 - tail]), len(steps) - 1)
+    low, high = steps[ends]
     return np.array([min(low, place), max(high, place)])
 
 
