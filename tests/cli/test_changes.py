@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 
 import numpy as np
 import pytest
@@ -79,3 +80,72 @@ def test_short_series_and_gaps_are_refused(tmp_path):
         assert result.exit_code == 2
         assert message in result.stderr
         assert result.stderr.count("\n") == 1
+
+
+@pytest.fixture
+def timed(tmp_path):
+    """The series with a column of times, hour after hour; line 42 is 2024-01-02 16:00."""
+    path = tmp_path / "timed.csv"
+    times = np.datetime64("2024-01-01T00:00") + np.arange(70) * np.timedelta64(1, "h")
+    rows = [f"{str(time).replace('T', ' ')},{a},{b}" for time, (a, b) in zip(times, SERIES, strict=True)]
+    path.write_text("\n".join(["when,flow,heat", *rows]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("arguments", [[], ["--time", "when"], ["--column", "flow"]])
+def test_times_stand_beside_lines(timed, tmp_path, arguments):
+    out, report = tmp_path / "rows.csv", tmp_path / "page.html"
+    result = run("changes", timed, *arguments, "--out", out, "--report", report)
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert "when" not in lines[0]
+    assert lines[2].split()[:2] == ["line", "time"]
+    assert lines[3].split()[:3] == ["42", "2024-01-02", "16:00:00"]
+    with open(out, newline="") as written:
+        rows = list(csv.DictReader(written))
+    assert [(row["line"], row["time"]) for row in rows if row["change"]] == [("42", "2024-01-02 16:00:00")]
+    assert "2024-01-02 16:00" in report.read_text(encoding="utf-8")
+    (row,) = json.loads(run("changes", timed, *arguments, "--json").stdout)["table"]
+    assert (row["line"], row["time"]) == (42, "2024-01-02 16:00:00")
+    assert row["earliest"] <= 42 <= row["latest"]
+
+
+def test_times_may_be_numbers_and_may_be_left_out(timed, tmp_path):
+    path = tmp_path / "seconds.csv"
+    np.savetxt(path, np.column_stack([0.5 * np.arange(70), SERIES]), delimiter=",", header="t,flow,heat", comments="")
+    (row,) = json.loads(run("changes", path, "--time", "t", "--json").stdout)["table"]
+    assert row["time"] == 20.0
+    (row,) = json.loads(run("changes", timed, "--exclude", "when", "--json").stdout)["table"]
+    assert "time" not in row
+
+
+@pytest.mark.parametrize(
+    ("line", "time", "message"),
+    [
+        (30, "2024-01-01 09:00", "'when' does not ascend: 2024-01-01 09:00:00 at line 30"),
+        (30, "2024-01-02 03:00", "'when' does not ascend: 2024-01-02 03:00:00 at line 30"),
+        (12, "", "no time at line 12"),
+        (51, "2024-01-03 1:00", "'2024-01-03 1:00' at line 51"),
+    ],
+)
+def test_the_first_line_where_times_do_not_ascend_is_named(timed, line, time, message):
+    lines = timed.read_text().splitlines()
+    lines[line - 1] = time + lines[line - 1][lines[line - 1].index(",") :]
+    timed.write_text("\n".join(lines) + "\n")
+    result = run("changes", timed)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_several_columns_of_times_and_unknown_ones_are_refused(timed):
+    text = timed.read_text().splitlines()
+    rows = [text[0] + ",sent", *(f"{row},{row.split(',')[0]}" for row in text[1:])]
+    timed.write_text("\n".join(rows) + "\n")
+    result = run("changes", timed)
+    assert result.exit_code == 2
+    assert "several columns hold times, 'when', 'sent'" in result.stderr
+    assert run("changes", timed, "--time", "when", "--exclude", "sent").exit_code == 0
+    result = run("changes", timed, "--time", "never")
+    assert result.exit_code == 2
+    assert "no column 'never' (--time)" in result.stderr

@@ -22,7 +22,7 @@ TYPES = {
     "list": list,
 }
 # Keys that stand for several, or that depend on the options.
-OPTIONAL = {"line", "row", "explained_by", "before", "after"}
+OPTIONAL = {"time", "line", "row", "explained_by", "before", "after"}
 
 
 @pytest.fixture(scope="module")

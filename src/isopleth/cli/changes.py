@@ -13,6 +13,7 @@ from isopleth.cli.messages import Stages, naming_columns
 from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import refuse_same
 from isopleth.cli.text import aligned, counted, places, shortened
+from isopleth.cli.times import read_times, time_column
 from isopleth.io import Table
 from isopleth.io.writing import check_table_target, write_table
 from isopleth.plotting import check_figure_target, plot_change_points, save_figure
@@ -23,6 +24,7 @@ from isopleth.tasks.change_points.detector import ChangePointDetector, ChangePoi
 def changes(
     file: Path,
     options: TableOptions,
+    time: str | None,
     false_alarm_rate: float,
     out: Path | None,
     plot: Path | None,
@@ -39,10 +41,14 @@ def changes(
         check_figure_target(plot)
     with Stages(["reading", "searching", "writing"]) as stage:
         stage("reading")
-        table = read_numbers(file, options)
+        column = time_column(file, options) if time is None else time
+        times = None if column is None else read_times(file, column, options)
+        table = read_numbers(file, options, but=column)
         stage("searching")
         with naming_columns(table.names):
-            detector = ChangePointDetector(false_alarm_rate=false_alarm_rate, random_state=0).fit(table.values)
+            detector = ChangePointDetector(false_alarm_rate=false_alarm_rate, random_state=0).fit(
+                table.values, times=times
+            )
         where = places(len(table.values), table.lines, row_numbers=row_numbers)
         found = replace(detector.result_, where=where, names=table.names)
         stage("writing")
@@ -59,7 +65,11 @@ def _columns(found: ChangePoints, table: Table, row_numbers: bool) -> dict[str, 
     kinds = np.full(len(found.series), "", dtype=object)
     kinds[found.places] = found.kinds
     where = places(len(found.series), table.lines, row_numbers=row_numbers)
-    return where | {"score": found.scores, "change": kinds}
+    return where | _times(found) | {"score": found.scores, "change": kinds}
+
+
+def _times(found: ChangePoints) -> dict[str, np.ndarray]:
+    return {} if found.times is None else {"time": found.times}
 
 
 def _report(found: ChangePoints, table: Table, rate: float, row_numbers: bool) -> str:
@@ -68,14 +78,17 @@ def _report(found: ChangePoints, table: Table, rate: float, row_numbers: bool) -
     header = f"{counted(rows, 'row')} of {shortened(table.names)}: {found_so_many} (false-alarm rate {rate:.3g})"
     if not count:
         return header
-    where = places(rows, table.lines, row_numbers=row_numbers)
-    cells = [[*where, "score", "change of"]]
-    for place, kind in zip(found.places, found.kinds, strict=True):
+    where = places(rows, table.lines, row_numbers=row_numbers) | _times(found)
+    counts = next(iter(where.values()))
+    intervals = np.empty((count, 2), dtype=int) if found.intervals is None else found.intervals
+    cells = [[*where, "score", "90 % interval", "change of"]]
+    for place, (low, high), kind in zip(found.places, intervals, found.kinds, strict=True):
         score = found.scores[place]
         cells.append(
             [
                 *(str(column[place]) for column in where.values()),
                 "-" if np.isnan(score) else f"{score:.4g}",
+                f"{counts[low]}-{counts[high]}",
                 MEANINGS[kind],
             ]
         )

@@ -160,6 +160,11 @@ def anomalies() -> None:
 @click.argument("file", type=_PATH)
 @table_options("--column", "Use this column, or several as one series of vectors.")
 @click.option(
+    "--time",
+    metavar="COLUMN",
+    help="Column with the times of the rows, in ascending order.  [default: the only column of dates or times, if there is one]",
+)
+@click.option(
     "--false-alarm-rate",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.05,
@@ -169,7 +174,7 @@ def anomalies() -> None:
 @click.option(
     "--out",
     type=_PATH,
-    help="Write line (or row), score and change (what changed, or nothing) of every row; .csv or .parquet.",
+    help="Write line (or row), time, score and change (what changed, or nothing) of every row; .csv or .parquet.",
 )
 @click.option("--plot", type=_PATH, help="Draw the series, its changes and the score curve; .png, .svg or .pdf.")
 @row_numbers_option

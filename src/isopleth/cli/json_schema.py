@@ -60,6 +60,9 @@ SCHEMAS: dict[str, tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]
         },
         {
             **_PLACE,
+            "time": ("string or number", "time of the step, if the series has times"),
+            "earliest": ("integer", "lower limit of a 90 % interval for the place, counted like the place"),
+            "latest": ("integer", "upper limit"),
             "kind": ("string", "level, slope, scatter, shape, frequency or relation"),
             "score": (_NUMBER, "score curve at the change"),
             "p_value": (_NUMBER, "about the least false alarm rate at which it would be reported"),

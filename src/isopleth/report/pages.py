@@ -328,21 +328,26 @@ def _change_points(found: ChangePoints, labels: tuple[str, str] = ("X", "Y")) ->
     names = found.names or (["value"] if dim == 1 else [f"column {j}" for j in range(dim)])
     noun, where = next(iter(found.where.items()), ("step", np.arange(len(found.series))))
     places = zip(where[found.places], found.kinds, strict=True)
-    lines = [(float(place) - 0.5, f"{noun} {place}, {kind}") for place, kind in places]
+    when = np.full(len(found.series), "") if found.times is None else np.array([f" ({time})" for time in found.times])
+    after = when[found.places]
+    lines = [
+        (float(place) - 0.5, f"{noun} {place}{time}, {kind}") for (place, kind), time in zip(places, after, strict=True)
+    ]
     count = f"{len(found)} change{'' if len(found) == 1 else 's'}" if len(found) else "no change"
     charts = []
     for j in range(min(dim, _MOST_CURVES)):
         steps, values = thinned(found.series[:, j])
-        texts = [f"{noun} {where[s]}: {v:.6g}" for s, v in zip(steps, values, strict=True)]
+        texts = [f"{noun} {where[s]}{when[s]}: {v:.6g}" for s, v in zip(steps, values, strict=True)]
         curve = Series(names[j], where[steps], values, "line", "blue", texts)
         charts.append(Chart(f"{names[j]}: {count}", noun, names[j], [curve], "", lines=lines))
     steps, values = thinned(found.scores)
-    texts = [f"{noun} {where[s]}: score {v:.4g}" for s, v in zip(steps, values, strict=True)]
+    texts = [f"{noun} {where[s]}{when[s]}: score {v:.4g}" for s, v in zip(steps, values, strict=True)]
     curve = Series("score", where[steps], values, "line", "blue", texts)
     about = f"High where windows before and after a {noun} differ."
     charts.append(Chart("Score curve", noun, "score", [curve], about, lines=lines))
     notes = [
         f"{noun}: the first one after the change.{'' if found.where else ' Steps are counted from 0.'}",
+        f"earliest and latest: {noun}s between which the first one after the change is, with a probability of about 90 %.",
         "p_value: about the least false alarm rate at which the change would be reported.",
         "before and after: means of the parts of the series beside the change.",
         "score: squared distance between the densities of windows before and after the step; empty near the ends.",

@@ -22,6 +22,8 @@ from isopleth.results import Result, counted, in_words
 from isopleth.tasks.change_points.curve import along_series, score_curve
 from isopleth.tasks.change_points.kinds import kind_of_location, kind_of_shape
 from isopleth.tasks.change_points.legs import SHORTEST_SHAPES, Candidate, Scanned, cycle_of, merged, scans
+from isopleth.tasks.change_points.positions import position_intervals
+from isopleth.tasks.change_points.times import split_times
 from isopleth.tasks.segmentation.costs import Noise, SegmentCosts, fitted_noise
 from isopleth.tasks.segmentation.description_length import (
     MOST_LAGS,
@@ -50,6 +52,8 @@ _LOCATION = 1.0 / 3.0
 # 60 and 200 steps and autoregressions (0.9 at 200 steps, 0.97 at 500) the frequency was below a third of the bound, up to the
 # error of 200 series.
 _OF_BOUND = 1.0 / 3.0
+# Probability of an interval for the position of a change.
+COVERAGE = 0.9
 # Series without a change that are simulated for the surcharge.
 RUNS = 199
 # Fewest draws beyond a quantile, so that it does not depend on a single one.
@@ -82,6 +86,10 @@ class ChangePoints(Result):
         Columns that say where the steps stand, such as lines of a file; by default steps are counted from 0.
     names : list of str, optional
         Names of the columns of the series.
+    times : ndarray of shape (T,), optional
+        Times of the steps.
+    intervals : ndarray of shape (m, 2), int, optional
+        Least and largest first step after each change: 90 % intervals.
     """
 
     places: np.ndarray
@@ -92,6 +100,8 @@ class ChangePoints(Result):
     columns: list[tuple[int, ...]] | None = field(default=None, repr=False)
     where: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
     names: list[str] | None = field(default=None, repr=False)
+    times: np.ndarray | None = field(default=None, repr=False)
+    intervals: np.ndarray | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.places)
@@ -105,13 +115,20 @@ class ChangePoints(Result):
     def _columns(self) -> dict[str, Any]:
         """Return a row for each change.
 
-        The columns are ``change``, ``kind``, ``score``, ``p_value``, ``columns``, and ``before`` and ``after``, means of the
-        segments beside each change: one for each column of the series, numbered if there are several.
+        The columns are ``change``, ``time`` if the times are known, ``earliest`` and ``latest`` (the interval of the change),
+        ``kind``, ``score``, ``p_value``, ``columns``, and ``before`` and ``after``, means of the segments beside each change: one
+        for each column of the series, numbered if there are several. ``earliest`` and ``latest`` are counted like the change.
         """
         bounds = np.concatenate([[0], self.places, [len(self.series)]]).astype(int)
         means = np.array([np.nanmean(self.series[a:b], axis=0) for a, b in pairwise(bounds)])
         where = {name: column[self.places] for name, column in self.where.items()} or {"change": self.places}
-        out = where | {"kind": self.kinds, "score": self.scores[self.places]}
+        out: dict[str, Any] = dict(where)
+        if self.times is not None:
+            out["time"] = self.times[self.places]
+        if self.intervals is not None:
+            counts = next(iter(self.where.values()), np.arange(len(self.series)))
+            out |= {"earliest": counts[self.intervals[:, 0]], "latest": counts[self.intervals[:, 1]]}
+        out |= {"kind": self.kinds, "score": self.scores[self.places]}
         if self.p_values is not None:
             out["p_value"] = self.p_values
         if self.columns is not None:
@@ -130,7 +147,9 @@ class ChangePoints(Result):
         if not len(self):
             return [f"The series of {steps} shows no change."]
         noun, column = next(iter(self.where.items()), ("step", np.arange(len(self.series))))
-        kinds = [f"{noun} {column[place]} ({kind})" for place, kind in zip(self.places, self.kinds, strict=True)]
+        when = [""] * len(self) if self.times is None else [f", {time}" for time in self.times[self.places]]
+        found = zip(self.places, self.kinds, when, strict=True)
+        kinds = [f"{noun} {column[place]} ({kind}{time})" for place, kind, time in found]
         first = f"The series of {steps} changes {'once' if len(self) == 1 else f'{len(self)} times'}."
         return [first, f"The first {'step' if len(self) == 1 else 'steps'} after a change: {in_words(kinds, 8)}."]
 
@@ -185,6 +204,8 @@ class ChangePointDetector(BaseEstimator):
         Columns in which each change was seen.
     p_values_ : array of shape (m,)
         About the least false alarm rates at which each change would be reported.
+    intervals_ : array of shape (m, 2), int
+        About 90 % intervals for the first steps after the changes: the least and the largest.
     segments_ : array of shape (T,), int
         Number of the segment of each step, from 0.
     scores_ : array of shape (T,)
@@ -240,11 +261,11 @@ class ChangePointDetector(BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit_predict(self, series: Any, y: Any = None, *, reference: Any = None) -> Array:
+    def fit_predict(self, series: Any, y: Any = None, *, reference: Any = None, times: Any = None) -> Array:
         """Fit, and return the positions of changes, ``change_points_``; ``segments_`` has the labels of all steps."""
-        return self.fit(series, reference=reference).change_points_
+        return self.fit(series, reference=reference, times=times).change_points_
 
-    def fit(self, series: Any, y: Any = None, *, reference: Any = None) -> Self:
+    def fit(self, series: Any, y: Any = None, *, reference: Any = None, times: Any = None) -> Self:
         """Find the changes of a series.
 
         Parameters
@@ -256,6 +277,10 @@ class ChangePointDetector(BaseEstimator):
         reference : array-like of shape (T', d), optional
             Stretch that is known to have no change. The noise for the false alarm rate of levels, slopes and scatters is then
             that of this stretch.
+        times : array-like of shape (T,) or str, optional
+            Times of the steps for ``result_``, each later than the one before: datetimes, numbers or ISO 8601 text. A name is
+            that of a column of a data frame. By default, the only column of datetimes in a data frame has the times, or else an
+            index of datetimes. A column of times is left out of the series and of the reference.
 
         Returns
         -------
@@ -265,8 +290,13 @@ class ChangePointDetector(BaseEstimator):
         ------
         InputError
             If the series is shorter than its windows, the reference shorter than a window, more than half of a column is
-            missing, values are infinite, or a parameter cannot be used.
+            missing, values are infinite, times do not ascend, or a parameter cannot be used.
         """
+        series, moments = split_times(series, times)
+        if hasattr(reference, "columns"):
+            reference, _ = split_times(
+                reference, times if isinstance(times, str) and times in reference.columns else None
+            )
         values = self._checked("series", series, reset=True)
         backend = Backend.of(series)
         self._set_lengths(len(values))
@@ -305,6 +335,8 @@ class ChangePointDetector(BaseEstimator):
             np.where(missing, np.nan, values),
             self.p_values_,
             self.columns_,
+            times=moments,
+            intervals=self.intervals_,
         ).like(series)
         del self._changed
         to_backend(self, backend)
@@ -366,6 +398,7 @@ class ChangePointDetector(BaseEstimator):
         self.change_points_ = np.empty(0, dtype=int)
         self.kinds_ = np.empty(0, dtype="<U9")
         self.p_values_, self._changed = np.empty(0), []
+        self.intervals_ = np.empty((0, 2), dtype=int)
         self.scores_ = along_series(np.zeros(length - self._reach + 1), length, self.subsequence_, self.window_)
         self.penalty_ = 2.0 * float(np.log(length))
         self.length_scale_ = float("nan")
@@ -413,6 +446,8 @@ class ChangePointDetector(BaseEstimator):
         for one in scans(level, innovations, cycle, (1.0 - _LOCATION) * rate, rng, observed, self.memory_limit):
             changes = merged(changes, one)
         self._set_changes(values, innovations, changes, found, cycle)
+        lines = (self.kinds_ == "slope") | (found.location.degree > 0)
+        self.intervals_ = position_intervals(level, self.change_points_, self._changed, lines, COVERAGE)
         tick(_SCANS)
 
     @staticmethod

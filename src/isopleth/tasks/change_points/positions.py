@@ -1,0 +1,146 @@
+"""Intervals for the positions of changes, from the posterior of a change between two autoregressions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import gammaln
+
+# Lags that are compared, and most other columns that explain a column at the same step.
+_LAGS, _MOST_OTHERS = (0, 1, 2, 4, 8), 5
+# Steps beside a change that are used at most: farther steps change the estimates of the coefficients little.
+_REACH = 1000
+# Rows for each coefficient and side, so that a side is not fitted by chance.
+_ROWS_A_COEFFICIENT = 3
+# Least residual sum of squares of a standardised column for each row; a constant stretch has none.
+_LEAST_SQUARE = 1e-12
+
+
+def position_intervals(
+    values: np.ndarray,
+    places: np.ndarray,
+    columns: Sequence[Sequence[int]],
+    lines: np.ndarray,
+    coverage: float,
+) -> np.ndarray:
+    r"""Return intervals for the first steps after changes.
+
+    Each side of a change is a Gaussian autoregression with its own coefficients and variance. With flat priors for the
+    coefficients, the logarithm of the variance and the position :math:`t` between the neighbouring changes, the posterior of
+    the position is
+
+    .. math:: p(t) \propto \prod_i |X_i^\top X_i|^{-1/2}\, \Gamma(\nu_i / 2)\, (R_i / 2)^{-\nu_i / 2},
+        \qquad \nu_i = n_i - k,
+
+    with rows :math:`X_i`, residual sum of squares :math:`R_i`, :math:`n_i` rows of each side and k coefficients. The limits are
+    quantiles of the geometric mean of this and the posterior of the reversed series. The interval is widened to hold the place
+    that was found.
+
+    Parameters
+    ----------
+    values : array of shape (T, d)
+        The series.
+    places : array of shape (m,), int
+        First steps after the changes, ascending.
+    columns : sequence of m sequences of int
+        Columns in which each change was seen.
+    lines : array of shape (m,), bool
+        Whether the sides of each change are lines.
+    coverage : float
+        Probability that an interval holds the position.
+
+    Returns
+    -------
+    ndarray of shape (m, 2), int
+        Least and largest first step after each change.
+    """
+    bounds = np.concatenate([[0], places, [len(values)]]).astype(int)
+    out = np.empty((len(places), 2), dtype=int)
+    for i, place in enumerate(places):
+        start, end = max(bounds[i], place - _REACH), min(bounds[i + 2], place + _REACH)
+        rows = values[start:end, list(columns[i])]
+        out[i] = start + _interval(rows, int(place - start), bool(lines[i]), coverage)
+    return out
+
+
+def _interval(rows: np.ndarray, place: int, line: bool, coverage: float) -> np.ndarray:
+    """Return the interval for one change in a stretch with no other."""
+    spread = rows.std(axis=0)
+    rows = (rows - rows.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
+    side = min(place, len(rows) - place)
+    others = min(rows.shape[1] - 1, _MOST_OTHERS)
+
+    def room(lags: int) -> bool:
+        return lags + _ROWS_A_COEFFICIENT * (1 + line + lags + others) <= side  # so that the place is among the steps
+
+    lags = [count for count in _LAGS if room(count)]
+    if not lags:  # too short for a model: anywhere between the neighbouring changes
+        return np.array([1, len(rows) - 1])
+    least = max(lags) + _ROWS_A_COEFFICIENT * (1 + line + max(lags) + others)
+    steps = np.arange(least, len(rows) - least + 1)
+    # The first steps after a change follow from values before it, which neither side explains, and so the posterior is late; that
+    # of the reversed series is early by as much.
+    logs = 0.5 * (
+        _log_posterior(rows, place, steps, lags, line)
+        + _log_posterior(rows[::-1], len(rows) - place, len(rows) - steps, lags, line)
+    )
+    weights = np.exp(logs - np.max(logs))
+    below = np.cumsum(weights) / weights.sum()
+    tail = 0.5 * (1.0 - coverage)
+    ends = np.minimum(np.searchsorted(below, [tail, 1.0 - tail]), len(steps) - 1)
+    low, high = steps[ends]
+    return np.array([min(low, place), max(high, place)])
+
+
+def _log_posterior(rows: np.ndarray, place: int, steps: np.ndarray, lags: list[int], line: bool) -> np.ndarray:
+    """Return the logarithm of the posterior at each of `steps`, up to a constant, with the best number of lags."""
+    skipped = max(lags)
+    logs = np.zeros(len(steps))
+    for j in range(rows.shape[1]):
+        target = rows[skipped:, j]
+        designs = [_design(rows, j, count, skipped, line) for count in lags]
+        criteria = [_criterion(design, target, place - skipped) for design in designs]
+        logs += _log_of_column(designs[int(np.argmin(criteria))], target, steps - skipped)
+    return logs
+
+
+def _design(rows: np.ndarray, j: int, lags: int, skipped: int, line: bool) -> np.ndarray:
+    """Return the regressors of column j from row `skipped` on: constant, line, lags, and earlier columns at the same step."""
+    n = len(rows)
+    parts = [np.ones(n - skipped)]
+    if line:
+        parts.append(np.linspace(-1.0, 1.0, n)[skipped:])
+    parts += [rows[skipped - lag : n - lag, j] for lag in range(1, lags + 1)]
+    parts += list(rows[skipped:, max(0, j - _MOST_OTHERS) : j].T)
+    return np.column_stack(parts)
+
+
+def _criterion(design: np.ndarray, target: np.ndarray, split: int) -> float:
+    """Return the Bayesian information criterion of a regression with its own coefficients and variance on each side."""
+    total = 0.0
+    for side in (slice(None, split), slice(split, None)):
+        X, y = design[side], target[side]
+        residuals = y - X @ np.linalg.lstsq(X, y)[0]
+        total += len(y) * np.log(max(np.mean(residuals**2), _LEAST_SQUARE)) + X.shape[1] * np.log(len(y))
+    return total
+
+
+def _log_of_column(design: np.ndarray, target: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Return the logarithm of the posterior by one column."""
+    gram = np.cumsum(design[:, :, None] * design[:, None, :], axis=0)
+    product = np.cumsum(design * target[:, None], axis=0)
+    square = np.cumsum(target**2)
+    left = gram[steps - 1], product[steps - 1], square[steps - 1], steps
+    right = gram[-1] - left[0], product[-1] - left[1], square[-1] - left[2], len(target) - steps
+    return _log_marginal(*left) + _log_marginal(*right)
+
+
+def _log_marginal(gram: np.ndarray, product: np.ndarray, square: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """Return the logarithm of the probability of one side, with coefficients and variance integrated out."""
+    k = gram.shape[1]
+    gram = gram + _LEAST_SQUARE * count[:, None, None] * np.eye(k)
+    fitted = np.einsum("ni,ni->n", product, np.linalg.solve(gram, product[:, :, None])[:, :, 0])
+    residual = np.maximum(square - fitted, _LEAST_SQUARE * count)
+    free = 0.5 * (count - k)
+    return np.asarray(-0.5 * np.linalg.slogdet(gram)[1] + gammaln(free) - free * np.log(0.5 * residual))

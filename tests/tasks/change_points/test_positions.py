@@ -1,0 +1,96 @@
+"""Intervals for the positions of changes: against a slow form, properties, and coverage."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import gammaln
+
+from isopleth import ChangePointDetector
+from isopleth.tasks.change_points.positions import position_intervals
+
+
+def interval(values, place, coverage=0.9, line=False):
+    values = np.asarray(values).reshape(len(values), -1)
+    columns = [tuple(range(values.shape[1]))]
+    return position_intervals(values, np.array([place]), columns, np.array([line]), coverage)[0].tolist()
+
+
+def slow_interval(y, place, coverage):
+    """Independent values: the side of each step is integrated over its mean and variance, one position after the other."""
+    y = (y - y.mean()) / y.std()
+    skipped = 8
+    steps = np.arange(skipped + 27, len(y) - skipped - 27 + 1)
+    logs = []
+    for t in steps:
+        log = 0.0
+        for side in (y[skipped:t], y[t:], y[:t], y[t:-skipped]):
+            free = (len(side) - 1) / 2
+            log += gammaln(free) - 0.5 * np.log(len(side)) - free * np.log(((side - side.mean()) ** 2).sum() / 2)
+        logs.append(log / 2)
+    below = np.cumsum(np.exp(logs - np.max(logs)))
+    below /= below[-1]
+    low, high = (int(steps[np.argmax(below >= share)]) for share in ((1 - coverage) / 2, (1 + coverage) / 2))
+    return [min(low, place), max(high, place)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_interval_is_that_of_the_slow_form(seed):
+    y = np.random.default_rng(seed).normal(size=200) + 1.2 * (np.arange(200) >= 90)
+    assert interval(y, 92) == slow_interval(y, 92, 0.9)
+
+
+def test_the_interval_does_not_depend_on_units_and_turns_with_the_series():
+    y = np.random.default_rng(1).normal(size=300) * np.where(np.arange(300) < 140, 1.0, 2.5)
+    low, high = interval(y, 141)
+    assert interval(7.0 - 1e6 * y, 141) == [low, high]
+    assert interval(y, 141, 0.99)[0] <= low < high <= interval(y, 141, 0.99)[1]
+    # The change at step 141 of the reversed series is at step 300 - 141. Quantiles of a discrete distribution may move by a step.
+    back = interval(y[::-1], 300 - 141)
+    assert [300 - back[1], 300 - back[0]] == pytest.approx([low, high], abs=1)
+
+
+def test_a_short_segment_has_the_widest_interval_and_a_clear_change_a_short_one():
+    y = np.random.default_rng(2).normal(size=100) + 30.0 * (np.arange(100) >= 50)
+    assert interval(y, 50) == [50, 50]
+    assert interval(y[48:], 2) == [1, 51]
+
+
+def test_constant_stretches_have_intervals():
+    y = np.repeat([0.0, 1.0], [60, 60])
+    low, high = interval(y, 60)
+    assert low <= 60 <= high
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda r, late: r.normal(size=300) + late,
+        lambda r, late: r.normal(size=300) * (1.0 + late),
+        lambda r, late: np.column_stack(
+            [a := r.normal(size=300), np.where(late, a + 0.5 * r.normal(size=300), r.normal(size=300))]
+        ),
+    ],
+)
+def test_the_posterior_holds_the_position(change):
+    """Of 100 intervals of 90 %, from places within 3 steps of the true one; fewer than 80 have a probability of .002."""
+    held = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        values = change(rng, np.arange(300) >= 150)
+        low, high = interval(values, 150 + int(rng.integers(-3, 4)))
+        held += low <= 150 <= high
+    assert held >= 80
+
+
+def test_the_detector_has_intervals_in_its_result():
+    rng = np.random.default_rng(0)
+    series = np.concatenate([rng.normal(size=100), rng.normal(2.0, size=80), rng.normal(2.0, 4.0, size=120)])
+    found = ChangePointDetector(random_state=0).fit(series)
+    assert found.intervals_.shape == (2, 2)
+    assert (found.intervals_[:, 0] <= [100, 180]).all()
+    assert (found.intervals_[:, 1] >= [100, 180]).all()
+    table = found.result_.table()
+    assert list(table["earliest"]) == found.intervals_[:, 0].tolist()
+    assert list(table["latest"]) == found.intervals_[:, 1].tolist()
+    assert ChangePointDetector(random_state=0).fit(np.zeros(60)).intervals_.shape == (0, 2)

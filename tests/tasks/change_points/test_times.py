@@ -1,0 +1,87 @@
+"""Times of the steps: from a column, an index or beside the series."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from isopleth import ChangePointDetector, InputError
+
+RNG = np.random.default_rng(0)
+FLOW = np.repeat([0.0, 4.0], [40, 30]) + RNG.normal(size=70)
+TIMES = np.datetime64("2024-01-01T00:00", "us") + np.arange(70) * np.timedelta64(1, "h")
+
+
+def times_of(series, **how):
+    found = ChangePointDetector(random_state=0).fit(series, **how).result_
+    assert found.places.tolist() == [40]
+    return list(found.table()["time"])
+
+
+@pytest.mark.parametrize(
+    ("series", "how"),
+    [
+        (pd.Series(FLOW, index=pd.DatetimeIndex(TIMES)), {}),
+        (pd.DataFrame({"flow": FLOW}, index=pd.DatetimeIndex(TIMES)), {}),
+        (pd.DataFrame({"when": TIMES, "flow": FLOW}), {}),
+        (pd.DataFrame({"flow": FLOW, "when": TIMES}), {"times": "when"}),
+        (pl.DataFrame({"when": TIMES, "flow": FLOW}), {}),
+        (FLOW, {"times": TIMES}),
+        (FLOW.tolist(), {"times": list(TIMES)}),
+    ],
+)
+def test_the_table_has_the_times_of_the_changes(series, how):
+    assert [np.datetime64(time) for time in times_of(series, **how)] == [TIMES[40]]
+
+
+def test_the_column_of_times_is_no_part_of_the_series():
+    frame = pd.DataFrame({"when": TIMES, "flow": FLOW})
+    detector = ChangePointDetector(random_state=0).fit(frame, reference=frame[:30])
+    assert detector.n_features_in_ == 1
+    assert detector.feature_names_in_.tolist() == ["flow"]
+    assert "2024-01-02 16:00" in detector.result_.to_dict()["summary"][1].replace("T", " ")
+
+
+def test_numbers_and_text_are_times_too():
+    assert times_of(FLOW, times=np.arange(70) * 0.5) == [20.0]
+    assert times_of(FLOW, times=[str(time) for time in TIMES]) == ["2024-01-02T16:00:00.000000"]
+    assert "time" not in ChangePointDetector(random_state=0).fit(FLOW).result_.table()
+
+
+def test_zones_count_in_the_order():
+    """The clock goes back by one hour at step 20, the time does not."""
+    summer, winter = timezone(timedelta(hours=2)), timezone(timedelta(hours=1))
+    start = datetime(2024, 10, 26, tzinfo=UTC)
+    times = [(start + timedelta(minutes=30 * i)).astimezone(summer if i < 20 else winter) for i in range(70)]
+    assert times_of(FLOW, times=times) == [times[40]]
+    with pytest.raises(InputError, match="row 20"):
+        times_of(FLOW, times=[time.replace(tzinfo=None) for time in times])
+
+
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        (TIMES[::-1], "times does not ascend: .* in row 1 "),
+        (np.where(np.arange(70) == 7, TIMES[6], TIMES), "in row 7 is not later"),
+        (np.where(np.arange(70) == 7, np.datetime64("NaT"), TIMES), "no time in row 7"),
+        (np.where(np.arange(70) == 5, np.nan, np.arange(70.0)), "no time in row 5"),
+        ([*map(str, TIMES[:69]), "later"], "'later' in row 69; expected a time"),
+        (TIMES[:60], r"shape \(60,\); expected \(70,\)"),
+        ("when", "no column 'when'"),
+    ],
+)
+def test_times_that_cannot_be_used_are_refused(times, message):
+    with pytest.raises(InputError, match=message):
+        ChangePointDetector(random_state=0).fit(FLOW, times=times)
+
+
+def test_frames_with_two_columns_of_times_or_nothing_else_are_refused():
+    two = pd.DataFrame({"a": TIMES, "b": TIMES, "flow": FLOW})
+    with pytest.raises(InputError, match=r"several columns of times, '?a'?, '?b'?;"):
+        ChangePointDetector().fit(two)
+    with pytest.raises(InputError, match="no column but 'a'"):
+        ChangePointDetector().fit(two[["a"]])
