@@ -1,10 +1,11 @@
 # Each target makes its own virtual environment, installs what it needs and runs. Versions come from constraints.txt, or for
 # test-lowest from constraints-lowest.txt.
 PYTHON ?= python3
+PYTHONS ?= $(PYTHON)
 export PIP_CONSTRAINT = $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-all test-lowest lint docs check-pages check-reports mutate clean
+.PHONY: demo test test-all test-lowest lint docs check-pages check-reports mutate release-check clean
 
 demo: .venv-demo/ready
 	.venv-demo/bin/isopleth demo
@@ -41,6 +42,9 @@ check-pages:  # after `make docs`; needs Chromium
 
 check-reports: .venv-browser/ready  # needs Chromium
 	.venv-browser/bin/python tools/check_reports.py
+
+release-check:  # wheel and source distribution, in fresh environments of each Python in PYTHONS
+	$(PYTHON) tools/release_check.py $(PYTHONS)
 
 .venv-demo/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-demo

@@ -74,7 +74,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="+", default=[200_000, 2_000_000], help="numbers of rows")
     parser.add_argument("--columns", type=int, default=10, help="number of columns")
-    parser.add_argument("--size", type=int, default=100, help="wave vectors")
+    parser.add_argument("--size", type=int, default=100, help="landmarks")
     parser.add_argument("--quick", action="store_true", help="500 rows of an array: a check that it runs")
     parser.add_argument("--out", type=Path, help="a text file")
     asked = parser.parse_args(arguments)

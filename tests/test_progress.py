@@ -8,8 +8,33 @@ import sys
 import numpy as np
 import pytest
 
-from isopleth import KDE, SOSREP, KernelScore, Search
+from isopleth import (
+    KDE,
+    KEF,
+    LSDD,
+    SOSREP,
+    SSGE,
+    AnomalyDetector,
+    ChangePointDetector,
+    ClassPriorEstimator,
+    DensityImputer,
+    DriftMonitor,
+    KernelScore,
+    Landweber,
+    NuMethod,
+    NystromKEF,
+    ProductLaplacian,
+    RandomFeatureSOSREP,
+    Search,
+    Stein,
+    stein_test,
+    two_sample_test,
+)
+from isopleth.difference import KLIEP
+from isopleth.errors import InputError
+from isopleth.operators.threads import map_threads
 from isopleth.progress import Progress
+from isopleth.tasks import AnytimeDriftMonitor
 
 
 @pytest.fixture
@@ -87,3 +112,170 @@ def test_searches_report_when_asked(at_once, capsys, model, label):
     assert capsys.readouterr().err == ""
     model.set_params(verbose=True).fit(rows)
     assert label in capsys.readouterr().err
+
+
+def test_computations_inside_one_that_reports_are_silent(at_once, capsys):
+    def work(item):
+        run()
+        step()
+
+    with Progress("search", 2, True) as step:
+        map_threads(work, range(2), 2)
+    assert "fits" not in capsys.readouterr().err
+    run()
+    assert "fits" in capsys.readouterr().err
+
+
+def test_computations_inside_a_silent_one_report(at_once, capsys):
+    with Progress("search", 1, False):
+        run()
+    assert "fits" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def samples():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(120, 2)), rng.normal(0.5, size=(90, 2))
+
+
+def with_gaps(rows):
+    rows = rows.copy()
+    rows[::7, 1] = np.nan
+    return rows
+
+
+def labels(rows):
+    return (np.arange(len(rows)) % 2).astype(int)
+
+
+def in_batches(X, Y, v):
+    model = LSDD(random_state=0, verbose=v).partial_fit(X[:60], Y[:60])
+    return model.partial_fit(X[60:], Y[60:]).difference(X)
+
+
+# Each computation, for its two samples and `verbose`, with the names of what it reports.
+LONG = {
+    "LSDD": (
+        lambda X, Y, v: LSDD(random_state=0, verbose=v).fit(X, Y).difference(X),
+        ["cross-validation", "moments at the length scale"],
+    ),
+    "LSDD in batches": (in_batches, ["cross-validation"]),
+    "KLIEP": (lambda X, Y, v: KLIEP(random_state=0, verbose=v).fit(X, Y).ratio(X), ["cross-validation"]),
+    "RandomFeatureSOSREP": (
+        lambda X, Y, v: RandomFeatureSOSREP(n_frequencies=50, random_state=0, verbose=v).fit(X).score_samples(X),
+        ["pass over the rows"],
+    ),
+    "RandomFeatureSOSREP with a Search": (
+        lambda X, Y, v: (
+            RandomFeatureSOSREP(
+                length_scale=Search(cv=0.3, criterion="likelihood"), n_frequencies=50, random_state=0, verbose=v
+            )
+            .fit(X)
+            .score_samples(X)
+        ),
+        ["search of a length scale", "pass over the rows"],
+    ),
+    "NystromKEF": (
+        lambda X, Y, v: NystromKEF(landmarks=10, random_state=0, verbose=v).fit(X).grad_log_density(X),
+        ["sums over the rows", "search of a ridge"],
+    ),
+    **{
+        cls.__name__: (
+            lambda X, Y, v, cls=cls: cls(length_scale="auto", verbose=v).fit(X).grad_log_density(X),
+            ["search of a length scale and base"],
+        )
+        for cls in (Stein, SSGE, KEF, NuMethod, Landweber)
+    },
+    "AnomalyDetector": (
+        lambda X, Y, v: AnomalyDetector(n_estimators=10, random_state=0, verbose=v).fit(X).score_samples(Y),
+        ["densities of samples"],
+    ),
+    "AnomalyDetector of a reference": (
+        lambda X, Y, v: AnomalyDetector(novelty=True, random_state=0, verbose=v).fit(X).score_samples(Y),
+        ["nearest rows", "density of all rows"],
+    ),
+    "explanation of anomalies": (
+        lambda X, Y, v: AnomalyDetector(n_estimators=10, random_state=0, verbose=v).fit(X).explain(Y[:5]).rise,
+        ["values that explain rows"],
+    ),
+    "two_sample_test": (
+        lambda X, Y, v: [
+            two_sample_test(X, Y, n_permutations=50, random_state=0, verbose=v).statistic,
+            *two_sample_test(X, Y, n_permutations=50, random_state=0, verbose=v).witness.pvalues,
+        ],
+        ["kernels of the rows", "permutations", "permutations by column"],
+    ),
+    "stein_test": (
+        lambda X, Y, v: stein_test(X, lambda rows: -rows, n_resamples=50, random_state=0, verbose=v).scores,
+        ["sums over pairs of rows"],
+    ),
+    "DriftMonitor": (
+        lambda X, Y, v: (
+            DriftMonitor(window=8, expected_run_length=40, centers=20, random_state=0, verbose=v).fit(X).threshold_
+        ),
+        ["simulation of references", "simulation of streams", "simulation of false alarms"],
+    ),
+    "rows of a DriftMonitor": (
+        lambda X, Y, v: (
+            DriftMonitor(window=8, expected_run_length=40, centers=20, random_state=0, verbose=v)
+            .fit(X)
+            .update(Y)
+            .statistic
+        ),
+        ["rows of the stream"],
+    ),
+    "rows of an AnytimeDriftMonitor": (
+        lambda X, Y, v: AnytimeDriftMonitor(random_state=0, verbose=v).fit(X).update(Y).statistic,
+        ["rows of the stream"],
+    ),
+    "ChangePointDetector": (
+        lambda X, Y, v: ChangePointDetector(random_state=0, verbose=v).fit(np.vstack([X, Y])).scores_,
+        ["search of changes"],
+    ),
+    "ClassPriorEstimator": (
+        lambda X, Y, v: ClassPriorEstimator(random_state=0, verbose=v).fit(X, labels(X)).estimate(Y).priors,
+        ["scores that separate the classes"],
+    ),
+    "DensityImputer": (
+        lambda X, Y, v: DensityImputer(verbose=v).fit_transform(with_gaps(X)),
+        ["filling of gaps"],
+    ),
+    "draws of a DensityImputer": (
+        lambda X, Y, v: DensityImputer(strategy="draw", random_state=0, verbose=v).fit_transform(with_gaps(X)),
+        ["filling of gaps"],
+    ),
+    "Search in a table": (
+        lambda X, Y, v: (
+            SOSREP(ProductLaplacian(), length_scale=Search(grid=[0.5, 1.0, 2.0], cv=0.3), verbose=v)
+            .fit(with_gaps(X))
+            .score_samples(X)
+        ),
+        ["search of a length scale"],
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", LONG)
+def test_verbose_reports_and_changes_no_result(at_once, capsys, samples, name):
+    compute, reports = LONG[name]
+    silent = compute(*samples, False)
+    assert capsys.readouterr().err == ""
+    shown = compute(*samples, True)
+    err = capsys.readouterr().err
+    for label in reports:
+        assert any(line.startswith(f"{label} [") and "100%" in line for line in err.splitlines()), err
+    np.testing.assert_array_equal(shown, silent)
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda X, Y: two_sample_test(X, Y, verbose="yes"),
+        lambda X, Y: stein_test(X, lambda rows: -rows, verbose=-1),
+        lambda X, Y: ChangePointDetector(verbose=None).fit(X),
+    ],
+)
+def test_a_wrong_verbose_is_refused(samples, compute):
+    with pytest.raises(InputError, match="verbose"):
+        compute(*samples)

@@ -91,7 +91,7 @@ def as_frame(X: Any) -> Any:
     if not isinstance(frame, nw.DataFrame):
         if not hasattr(X, "__arrow_c_stream__"):
             return None
-        frame = nw.from_arrow(X, backend=_arrow_library())
+        frame = _read_stream(X)
     if not frame.columns:
         raise InputError("X has no columns; expected at least one.")
     return frame
@@ -110,7 +110,7 @@ def in_memory(X: Any) -> Any:
     """Return `X`, or its rows as a frame if it is an Arrow stream, which can be read once only."""
     if not hasattr(X, "__arrow_c_stream__") or isinstance(_narwhal(X), nw.DataFrame):
         return X
-    return nw.from_arrow(X, backend=_arrow_library()).to_native()
+    return _read_stream(X).to_native()
 
 
 def with_columns(X: Any, names: Sequence[Any]) -> Any:
@@ -118,6 +118,15 @@ def with_columns(X: Any, names: Sequence[Any]) -> Any:
     if not isinstance(frame := _narwhal(X), nw.DataFrame):
         return X
     return frame.select(*names).to_native() if all(isinstance(name, str) for name in names) else X[list(names)]
+
+
+def _read_stream(X: Any) -> nw.DataFrame[Any]:
+    """Return the rows of an Arrow stream; refuse one column alone, such as a series."""
+    if getattr(X, "ndim", None) == 1 or isinstance(nw.from_native(X, allow_series=True, pass_through=True), nw.Series):
+        raise InputError(
+            "X is a single column; pass a table with this column, as X.to_frame() of a series or frame[['name']]."
+        )
+    return nw.from_arrow(X, backend=_arrow_library())
 
 
 def _arrow_library() -> Literal["pyarrow", "polars"]:

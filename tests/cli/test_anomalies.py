@@ -214,7 +214,7 @@ class TestReference:
     def test_rows_are_judged_by_the_reference_as_the_library_judges_them(self, file, clean, tmp_path):
         result = run("anomalies", file, "--reference", clean, "--out", tmp_path / "out.csv")
         assert (result.exit_code, result.stderr) == (0, "")
-        assert "has p <= t with a probability of at most about t" in result.stdout
+        assert "a share of about t or less has a p-value up to t" in result.stdout
         detector = AnomalyDetector(novelty=True, random_state=0).fit(X[:60, ::-1])
         rows, judged = rows_of(tmp_path / "out.csv"), X[:, ::-1]
         np.testing.assert_array_equal([float(row["score"]) for row in rows], detector.score_samples(judged))
@@ -269,7 +269,7 @@ class TestModel:
         result = run("anomalies", tmp_path / "new.csv", "--model", model)
         assert result.exit_code == 0
         assert result.stdout.startswith("1 row, 3 columns (a, b, c): 1 flagged")
-        assert "has p <= t with a probability of at most about t" in result.stdout
+        assert "a share of about t or less has a p-value up to t" in result.stdout
 
     def test_a_row_that_cannot_be_drawn_leaves_no_files(self, model, tmp_path):
         pytest.importorskip("matplotlib")

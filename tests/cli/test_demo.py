@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from isopleth.cli import demo as demo_command
 from isopleth.cli.program import program
 from isopleth.datasets import load_breast
 
@@ -44,6 +45,14 @@ def test_prints_the_table_and_draws_the_picture(tmp_path, monkeypatch):
 def test_the_picture_goes_where_it_is_wanted(tmp_path):
     assert run("--plot", tmp_path / "p.pdf").exit_code == 0
     assert (tmp_path / "p.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_the_table_is_printed_without_matplotlib(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo_command, "find_spec", lambda name: None)
+    result = run()
+    assert (result.exit_code, list(tmp_path.iterdir())) == (0, [])
+    assert result.stdout.endswith("There is no picture: pip install 'isopleth[plot]'.\n")
 
 
 @pytest.mark.parametrize(("name", "words"), [("none/p.png", "does not exist"), ("p.gif", ".png, .svg, .pdf")])

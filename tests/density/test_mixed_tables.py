@@ -307,6 +307,14 @@ def test_kernels_that_are_no_product_are_refused_by_name(ask):
         ask(table())
 
 
+def test_a_word_that_no_training_row_has_is_named():
+    model = KDE().fit(table())
+    with pytest.warns(
+        DataWarning, match="given has a word for column 'colour' that no training row has; the column has '"
+    ):
+        model.conditional({"colour": "rde"})
+
+
 @pytest.mark.parametrize(
     ("ask", "words"),
     [

@@ -139,8 +139,7 @@ def meaning(findings: Findings, rule: str, fdr: float, *, new: bool) -> str:
     marks = f"*: {first}.  **: certain at a false discovery rate of {fdr:.3g} ({counted(certain, 'row')})."
     if new:
         return marks + (
-            "\np-value: a row that comes from where the rows of the reference came from has p <= t with a probability of at most "
-            "about t, whatever t is."
+            "\np-value: among new rows like those of the reference, a share of about t or less has a p-value up to t, for any t."
         )
     return marks + (
         "\np-value: the share of rows as unlikely, continued by a fitted tail beyond the most extreme eighth and so approximate."

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from isopleth.cli.anomalies import fit, meaning, rule_of_flags, training_findings
 from isopleth.cli.answers import print_json
@@ -20,7 +22,8 @@ from isopleth.io import Table
 
 def demo(plot: Path, as_json: bool) -> None:
     """Find the anomalies of a table where they are known."""
-    outputs = Outputs(figure=plot)
+    drawn = _is_to_be_drawn()
+    outputs = Outputs(figure=plot if drawn else None)
     outputs.check({})
     with Stages(["reading", "fitting", "writing"]) as stage:
         stage("reading")
@@ -36,7 +39,12 @@ def demo(plot: Path, as_json: bool) -> None:
     chance = known * known / len(breast.labels)
     flagged = int(breast.labels[findings.flagged].sum())
     if as_json:
-        counts = {"known": known, "known_among_least_likely": found, "known_flagged": flagged, "plot": str(plot)}
+        counts = {
+            "known": known,
+            "known_among_least_likely": found,
+            "known_flagged": flagged,
+            "plot": str(plot) if drawn else None,
+        }
         print_json(findings.result(0.1, detector.rule).to_dict(known) | counts)
         return
     rule = rule_of_flags(detector)
@@ -45,4 +53,13 @@ def demo(plot: Path, as_json: bool) -> None:
         f"{found} of the {known} known anomalies are among the {known} least likely rows (by chance: {chance:.1f}); {flagged} of "
         f"them are among the {counted(int(findings.flagged.sum()), 'flagged row')}."
     )
-    click.echo(wrapped(f"{breast.description}\n\n{text}\n\n{finding}\nThe picture is in {printable(str(plot))}."))
+    picture = (
+        f"The picture is in {printable(str(plot))}." if drawn else "There is no picture: pip install 'isopleth[plot]'."
+    )
+    click.echo(wrapped(f"{breast.description}\n\n{text}\n\n{finding}\n{picture}"))
+
+
+def _is_to_be_drawn() -> bool:
+    """Return whether matplotlib is installed, or the user has asked for the picture and is to be told that it is not."""
+    asked = click.get_current_context().get_parameter_source("plot") is not ParameterSource.DEFAULT
+    return asked or find_spec("matplotlib") is not None

@@ -95,7 +95,7 @@ SCHEMAS: dict[str, tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]
             "known": ("integer", "number of known anomalies"),
             "known_among_least_likely": ("integer", "of these, among as many least likely rows"),
             "known_flagged": ("integer", "of these, flagged"),
-            "plot": ("string", "file with the picture"),
+            "plot": ("string or null", "file with the picture; null without matplotlib"),
         },
         _JUDGED_ROW,
     ),

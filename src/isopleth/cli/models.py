@@ -33,9 +33,14 @@ def load_detector(path: Path) -> AnomalyDetector:
     """
     detector = load(path)
     if not isinstance(detector, AnomalyDetector):
-        raise InputError(f"{path} holds a {type(detector).__name__}; a model written with --save is needed.")
+        raise InputError(
+            f"{path} holds a {type(detector).__name__}; a detector written by isopleth anomalies --save is needed "
+            "(isopleth score takes other models)."
+        )
     if not hasattr(detector, "offset_"):
-        raise InputError(f"{path} holds a detector that is not fitted; a model written with --save is needed.")
+        raise InputError(
+            f"{path} holds a detector that is not fitted; one written by isopleth anomalies --save is needed."
+        )
     return detector
 
 

@@ -35,7 +35,9 @@ class Program(click.Group):
             code = super().main(*args, **extra)
         except click.UsageError as error:
             command = error.ctx.command_path if error.ctx else "isopleth"
-            say(f"{error.format_message().rstrip('.')}; see {command} --help.")
+            message = error.format_message()
+            end = " See" if message.endswith("?") else "; see"
+            say(f"{message.rstrip('.')}{end} {command} --help.")
             return _WRONG_INPUT
         except click.ClickException as error:
             say(error.format_message())

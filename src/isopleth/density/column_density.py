@@ -15,6 +15,7 @@ from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.blocks import Matrix
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
+from isopleth.progress import unheard
 
 LOG_VALUE = Matrix("log value", lambda kernel: kernel._log)
 
@@ -326,6 +327,7 @@ class ColumnDensity:
         strategy: str = "mean",
         rng: np.random.Generator | None = None,
         skip: np.ndarray | None = None,
+        tick: Callable[[int], None] = unheard,
     ) -> np.ndarray:
         """Fill missing cells from their conditional density given the observed cells of the row.
 
@@ -340,6 +342,8 @@ class ColumnDensity:
         skip : array of int of shape (n,), optional
             Number of the centre that is left out for each row, or -1. A centre that was made by filling the row itself would
             return the cells that it was filled with.
+        tick : callable, optional
+            Called with the number of rows that were filled.
 
         Returns
         -------
@@ -354,10 +358,10 @@ class ColumnDensity:
         if strategy not in ("mean", "draw"):
             raise InputError(f"strategy = {strategy!r}: expected 'mean' or 'draw'.")
         if strategy == "draw":
-            return self._impute_draws(Z, rng or np.random.default_rng(), skip)
-        return self._impute_means(Z, skip)
+            return self._impute_draws(Z, rng or np.random.default_rng(), skip, tick)
+        return self._impute_means(Z, skip, tick)
 
-    def _impute_means(self, Z: np.ndarray, skip: np.ndarray | None) -> np.ndarray:
+    def _impute_means(self, Z: np.ndarray, skip: np.ndarray | None, tick: Callable[[int], None]) -> np.ndarray:
         out = Z.copy()
 
         def visit(pattern: Pattern, memory: float, n_jobs: int | None) -> None:
@@ -369,11 +373,14 @@ class ColumnDensity:
                     out[pattern.rows, j] = look.shares @ self.centers[:, self.columns[j]]
                 else:
                     out[pattern.rows, j] = self._probabilities(int(j), look).argmax(axis=1)
+            tick(len(pattern.rows))
 
         self._each(Z, visit)
         return out
 
-    def _impute_draws(self, Z: np.ndarray, rng: np.random.Generator, skip: np.ndarray | None) -> np.ndarray:
+    def _impute_draws(
+        self, Z: np.ndarray, rng: np.random.Generator, skip: np.ndarray | None, tick: Callable[[int], None]
+    ) -> np.ndarray:
         out = Z.copy()
 
         def visit(pattern: Pattern, memory: float, n_jobs: int | None) -> None:
@@ -384,6 +391,7 @@ class ColumnDensity:
             j = self._partners(look.terms, i, self._integrated(pattern), rng, n_jobs) if self.squared else i
             for column in pattern.missing:
                 out[pattern.rows, column] = self._draw(int(column), i, j, rng)
+            tick(len(pattern.rows))
 
         replace(self, n_jobs=1)._each(Z, visit)  # one thread, so that the order of draws does not depend on timing
         return out

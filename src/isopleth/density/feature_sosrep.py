@@ -84,6 +84,8 @@ class RandomFeatureSOSREP(DensityEstimator):
         Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
     random_state : int, RandomState or None, default=None
         Seed of the wave vectors.
+    verbose : bool or int, default=False
+        Whether to show the progress of :meth:`fit` on standard error: of a Search, or of each pass over the rows.
 
     Attributes
     ----------
@@ -160,6 +162,7 @@ class RandomFeatureSOSREP(DensityEstimator):
         "n_frequencies": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state"],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -172,6 +175,7 @@ class RandomFeatureSOSREP(DensityEstimator):
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = DEFAULT_N_JOBS,
         random_state: Any = None,
+        verbose: bool | int = False,
     ) -> None:
         self.kernel = kernel
         self.length_scale = length_scale
@@ -181,6 +185,7 @@ class RandomFeatureSOSREP(DensityEstimator):
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.verbose = verbose
 
     def _refuse(self, kernel: Kernel) -> None:
         kernel.self_convolution()
@@ -202,7 +207,7 @@ class RandomFeatureSOSREP(DensityEstimator):
         features = self._features(backend)
         shares = weights / namespace(weights).sum(weights)
         solution = newton(
-            lambda w: FeatureStatistics(features, w).accumulate(z, shares),
+            lambda w: FeatureStatistics(features, w).accumulate(z, shares, self.verbose),
             backend.array(np.zeros(features.size)),
             self.tol,
         )

@@ -11,6 +11,7 @@ from isopleth.backend import Array, namespace
 from isopleth.errors import InputError, TooLargeError
 from isopleth.operators.random_features import RandomFeatures
 from isopleth.operators.threads import ONE_BLAS_THREAD, effective_n_jobs, interruptible, map_threads
+from isopleth.progress import Progress
 
 # Matrices over all pairs of features that a solution holds, including the sums.
 _MATRICES = 4
@@ -140,7 +141,7 @@ class FeatureStatistics:
         square = xp.zeros((size, size), dtype=w.dtype, device=w.device)
         return _Sums(0.0, xp.zeros_like(w), square)
 
-    def accumulate(self, chunk: Array, weights: Any = None) -> Self:
+    def accumulate(self, chunk: Array, weights: Any = None, verbose: bool | int = False) -> Self:
         """Add rows.
 
         Parameters
@@ -149,6 +150,8 @@ class FeatureStatistics:
             Rows in frame coordinates, any number of them.
         weights : array of shape (n,), optional
             Their nonnegative weights, which count repetitions; None is 1 for each.
+        verbose : bool or int, default=False
+            Whether to show a progress bar.
 
         Returns
         -------
@@ -167,10 +170,12 @@ class FeatureStatistics:
             out = self._empty()
             for block in blocks[first::workers]:
                 self._add(chunk[block, :], weights[block], out)
+                tick()
             return out
 
-        for sums in map_threads(every_nth, range(workers), workers):
-            self._sums.add(sums)
+        with Progress("pass over the rows", len(blocks), verbose) as tick:
+            for sums in map_threads(every_nth, range(workers), workers):
+                self._sums.add(sums)
         return self
 
     def _add(self, x: Array, v: Array, out: _Sums) -> None:

@@ -26,6 +26,8 @@ class DensityImputer(TransformerMixin, BaseEstimator):
         The conditional mean of numeric columns and the likeliest word, or a joint draw of all missing cells of a row.
     random_state : int, RandomState or None, default=None
         Seed of draws.
+    verbose : bool or int, default=False
+        Whether to show the progress of :meth:`transform` on standard error. A `density` that is given has a parameter of its own.
 
     Attributes
     ----------
@@ -52,12 +54,20 @@ class DensityImputer(TransformerMixin, BaseEstimator):
         "density": [None, HasMethods(["fit", "impute"])],
         "strategy": [StrOptions({"mean", "draw"})],
         "random_state": ["random_state"],
+        "verbose": ["verbose"],
     }
 
-    def __init__(self, density: Any = None, strategy: str = "mean", random_state: Any = None) -> None:
+    def __init__(
+        self,
+        density: Any = None,
+        strategy: str = "mean",
+        random_state: Any = None,
+        verbose: bool | int = False,
+    ) -> None:
         self.density = density
         self.strategy = strategy
         self.random_state = random_state
+        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -87,7 +97,7 @@ class DensityImputer(TransformerMixin, BaseEstimator):
             As ``fit`` of the density.
         """
         self._validate_params()
-        default = SOSREP(ProductLaplacian(), length_scale=LEAVE_ONE_OUT)
+        default = SOSREP(ProductLaplacian(), length_scale=LEAVE_ONE_OUT, verbose=self.verbose)
         density = default if self.density is None else clone(self.density)
         self.density_ = density.fit(X, sample_weight=sample_weight)
         self.n_features_in_ = density.n_features_in_

@@ -56,7 +56,7 @@ class KDE(KernelDensity):
     n_jobs : int or None, default=-1
         Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
     verbose : bool or int, default=False
-        Whether to show the progress of a Search and of the estimate of the score on standard error.
+        Whether to show the progress of a Search, of the estimate of the score and of :meth:`impute` on standard error.
 
     Attributes
     ----------

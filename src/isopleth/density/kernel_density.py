@@ -178,6 +178,7 @@ class KernelDensity(DensityEstimator):
             self.category_scale,
             squared,
             self._fit_columns,
+            self.verbose,
         )
         self._kernel, self._frame, self._bounds = found.kernel, found.frame, found.bounds
         self._points, self._filled, self._constants = (
@@ -359,7 +360,8 @@ class KernelDensity(DensityEstimator):
         """
         table = self._checked(X)
         density = self._table_density()
-        return density.write(X, table.rows, density.fill(table.rows, strategy, random_state), table.backend)
+        filled = density.fill(table.rows, strategy, random_state, self.verbose)
+        return density.write(X, table.rows, filled, table.backend)
 
     def impute_interval(self, X: Any, level: float = 0.9) -> tuple[Any, Any]:
         """Compute central intervals of missing numeric cells given the known cells of the row.

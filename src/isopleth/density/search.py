@@ -292,6 +292,7 @@ def run_table_search(
     base_scale: np.ndarray,
     at: Callable[[float], tuple[Kernel, np.ndarray, np.ndarray]],
     fit: Fit,
+    verbose: bool | int = False,
 ) -> SearchPath:
     """Choose a scale of a table with words or gaps by the held-out log density of the known cells.
 
@@ -307,6 +308,8 @@ def run_table_search(
         For a factor the kernel, the rows in frame coordinates, and the log of the scale of the known numeric cells of each row.
     fit : callable
         As for :func:`run_search`.
+    verbose : bool or int, default=False
+        Whether to show a progress bar.
 
     Raises
     ------
@@ -325,11 +328,15 @@ def run_table_search(
         )
     factors, folds = search.factors, held_out_parts(len(weights), search.cv)
     losses, errors, shares = np.full((3, len(factors)), np.nan)
-    for i, factor in enumerate(factors):
-        kernel, z, volume = at(float(factor))
-        found = [_losses("likelihood", fit(kernel, z[~fold], weights[~fold]), z[fold]) for fold in folds]
-        terms, positive = _joined(len(weights), folds, found)
-        losses[i], errors[i], shares[i] = _summary(terms + volume, positive, weights)
+    with Progress("search of a length scale", len(factors) * len(folds), verbose) as tick:
+        for i, factor in enumerate(factors):
+            kernel, z, volume = at(float(factor))
+            found = []
+            for fold in folds:
+                found.append(_losses("likelihood", fit(kernel, z[~fold], weights[~fold]), z[fold]))
+                tick()
+            terms, positive = _joined(len(weights), folds, found)
+            losses[i], errors[i], shares[i] = _summary(terms + volume, positive, weights)
     best = _smallest(losses, "likelihood", False)
     path = SearchPath("likelihood", factors, factors[:, None] * base_scale, losses, errors, shares, best)
     _warn_of_choice(path, search, None)

@@ -74,7 +74,7 @@ class SOSREP(KernelDensity):
     n_jobs : int or None, default=-1
         Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
     verbose : bool or int, default=False
-        Whether to show the progress of a Search and of :meth:`sample` on standard error.
+        Whether to show the progress of a Search, of :meth:`impute` and of :meth:`sample` on standard error.
 
     Attributes
     ----------

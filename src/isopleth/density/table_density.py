@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -11,13 +12,15 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from isopleth.backend import Backend
+from isopleth.cells import quoted
 from isopleth.columns import TableColumns, encode_cell, new_table, write_cells
 from isopleth.density.bounds import Bounds
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.recording import Drawn, Recording
 from isopleth.entry import encoded_rows, on_host
-from isopleth.errors import InputError, listed
+from isopleth.errors import DataWarning, InputError, listed
 from isopleth.frame import Frame
+from isopleth.progress import Progress
 
 # Draws whose mean fills a gap of a column with bounds: the mean of a logarithm is not the logarithm of the mean.
 _DRAWS = 200
@@ -167,14 +170,15 @@ class TableDensity:
 
     # ---- filling gaps -----------------------------------------------------------------------------------------------
 
-    def fill(self, rows: np.ndarray, strategy: str, random_state: Any) -> np.ndarray:
-        """Encoded rows with their gaps filled; see :meth:`impute`."""
+    def fill(self, rows: np.ndarray, strategy: str, random_state: Any, verbose: bool | int = False) -> np.ndarray:
+        """Encoded rows with their gaps filled; see :meth:`impute`. With `verbose`, progress is shown."""
         if strategy not in ("mean", "draw"):
             raise InputError(f"strategy = {strategy!r}: expected 'mean' or 'draw'.")
         points = self._checked_points(rows)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         own = self.density.own_centers(points)
-        found = self.density.impute(points, strategy, rng, own)
+        with Progress("filling of gaps", int(np.isnan(points).any(axis=1).sum()), verbose) as tick:
+            found = self.density.impute(points, strategy, rng, own, tick)
         found = self._known_words(points, found, strategy, rng, own)
         filled = self._rows(found)
         bounded = np.isfinite(self.bounds.low) | np.isfinite(self.bounds.high)
@@ -367,6 +371,18 @@ class TableDensity:
             out[place] = number
         return out
 
+    def _warn_of_new_words(self, values: dict[int, float]) -> None:
+        """Warn of words that no training row has, which may be misspelt."""
+        for place, number in values.items():
+            column = self.columns.columns[place]
+            if column.kind == "categorical" and number == len(column.levels):
+                warnings.warn(
+                    f"given has a word for column {column.name!r} that no training row has; the column has "
+                    f"{quoted(column.levels)}.",
+                    DataWarning,
+                    stacklevel=4,
+                )
+
     def conditional(self, given: Mapping[Any, Any]) -> TableDensity:
         """Return the density of the other columns where some have given values.
 
@@ -387,6 +403,7 @@ class TableDensity:
             nothing is left.
         """
         values = self._given(given)
+        self._warn_of_new_words(values)
         rest = [i for i in range(len(self.columns.columns)) if i not in values]
         if not rest:
             raise InputError("given has a value for every column; leave at least one out.")

@@ -104,6 +104,7 @@ def fit_table(
     category_scale: Any,
     squared: bool,
     fitter: ColumnFitter,
+    verbose: bool | int = False,
 ) -> TableFit:
     """Fit encoded rows, of which some cells may be NaN.
 
@@ -125,6 +126,8 @@ def fit_table(
         Whether the density is the square of a sum of kernels.
     fitter : callable
         Fits rows in frame coordinates.
+    verbose : bool or int, default=False
+        Whether to show the progress of a Search.
 
     Raises
     ------
@@ -182,7 +185,11 @@ def fit_table(
     path = None
     times = 1.0
     if search is not None:
-        path = run_table_search(search, weights, scale, at, lambda k, z, w: _HeldOut(fit(k, z, w).density))  # type: ignore[arg-type]
+
+        def held_out(bound: ColumnKernel, z: np.ndarray, w: np.ndarray) -> _HeldOut:
+            return _HeldOut(fit(bound, z, w).density)
+
+        path = run_table_search(search, weights, scale, at, held_out, verbose)  # type: ignore[arg-type]
         times = path.best_factor
     bound, z, _ = at(times)
     result = fit(bound, z, weights)

@@ -12,6 +12,7 @@ import numpy as np
 from isopleth.backend import Array, Backend, namespace
 from isopleth.difference.gaussian_system import PenalizedSpectrum, over_volume, quotient, smallest
 from isopleth.operators.threads import map_threads
+from isopleth.progress import Progress
 
 # Ridge over the volume below which systems count as nearly singular.
 LEAST_ALPHA = 1e-3
@@ -259,19 +260,24 @@ def cross_validate(
     length_scales: np.ndarray,
     alphas: np.ndarray,
     n_jobs: int,
+    verbose: bool | int = False,
 ) -> CrossFitted:
     """Compute losses over the grid, its best point, and the estimates with grid points chosen without their fold.
 
     ``systems_at(i, threads)`` returns the log volume and the fits to folds at length scale i, computed by this many threads.
+    With `verbose`, progress is shown.
     """
     searched = len(length_scales) * len(alphas) > 1
     workers = min(n_jobs, len(length_scales))
 
     def tables(place: int) -> tuple[float, FoldTables]:
         log_volume, systems = systems_at(place, max(1, n_jobs // workers))
-        return log_volume, fold_tables(systems, alphas, searched)
+        found = fold_tables(systems, alphas, searched)
+        tick()
+        return log_volume, found
 
-    found = map_threads(tables, range(len(length_scales)), workers)
+    with Progress("cross-validation", len(length_scales), verbose) as tick:
+        found = map_threads(tables, range(len(length_scales)), workers)
     volumes = np.array([log_volume for log_volume, _ in found])
     loss_table = np.stack([table.losses for _, table in found], axis=1)
     cross_table = np.stack([table.cross for _, table in found], axis=1)

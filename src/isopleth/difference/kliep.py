@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -22,6 +23,7 @@ from isopleth.errors import InputError
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
+from isopleth.progress import Progress
 from isopleth.rows import folds_of
 
 # Kernels with a smaller mean over Y are left out, because they would be divided by nearly 0.
@@ -53,6 +55,8 @@ class KLIEP(BaseEstimator):
         Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
     random_state : int, RandomState or None
         Seed of centres and folds.
+    verbose : bool or int, default=False
+        Whether to show the progress of the cross-validation on standard error.
 
     Attributes
     ----------
@@ -93,6 +97,7 @@ class KLIEP(BaseEstimator):
         "memory_limit": [Interval(Real, 0, None, closed="neither")],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -105,6 +110,7 @@ class KLIEP(BaseEstimator):
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = DEFAULT_N_JOBS,
         random_state: Any = None,
+        verbose: bool | int = False,
     ) -> None:
         self.length_scale = length_scale
         self.centers = centers
@@ -114,6 +120,7 @@ class KLIEP(BaseEstimator):
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, X: Any, Y: Any) -> Self:
         """Fit the ratio.
@@ -146,7 +153,7 @@ class KLIEP(BaseEstimator):
         fold = folds_of(len(x), int(rng.integers(2**31)), min(int(self.cv), len(x)))
         with ONE_BLAS_THREAD:
             systems = [self._functions(frame.scaled(scale), x, y, backend) for scale in scales]
-            held_out = [self._held_out(system, fold) for system in systems] if len(scales) > 1 else [0.0]
+            held_out = self._held_out_ratios(systems, fold) if len(scales) > 1 else [0.0]
             best = int(np.argmax(held_out))
             functions, means = systems[best]
             if not np.isfinite(held_out[best]) or not _all_seen(functions):
@@ -178,7 +185,12 @@ class KLIEP(BaseEstimator):
         values = system.matrix(frame.enter(x)) / backend.array(np.where(seen, means, 1.0))
         return values * backend.array(seen.astype(np.float64)), np.where(seen, means, np.inf)
 
-    def _held_out(self, system: tuple[Array, np.ndarray], fold: np.ndarray) -> float:
+    def _held_out_ratios(self, systems: list[tuple[Array, np.ndarray]], fold: np.ndarray) -> list[float]:
+        """Return :meth:`_held_out` of each system."""
+        with Progress("cross-validation", len(systems) * (int(fold.max()) + 1), self.verbose) as tick:
+            return [self._held_out(system, fold, tick) for system in systems]
+
+    def _held_out(self, system: tuple[Array, np.ndarray], fold: np.ndarray, tick: Callable[[], None]) -> float:
         """Return the mean log ratio over the rows of X, each from the ratio fitted without its fold."""
         functions, _ = system
         xp, backend = namespace(functions), Backend.of(functions)
@@ -191,6 +203,7 @@ class KLIEP(BaseEstimator):
             own = xp.take(functions, backend.array(np.flatnonzero(fold == k)), axis=0)
             with np.errstate(divide="ignore"):
                 out[fold == k] = np.log(to_numpy(own @ weights))
+            tick()
         return float(out.mean())
 
     def ratio(self, X: Any) -> Array:

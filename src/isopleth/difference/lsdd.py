@@ -149,6 +149,8 @@ class LSDD(Streaming, FittedDifference):
         Threads of kernel sums; -1 is all processors, None is one or what joblib.parallel_config says.
     random_state : int, RandomState or None
         Seed of the folds and of the choice of centres.
+    verbose : bool or int, default=False
+        Whether to show the progress of the cross-validation and of the fit that follows on standard error.
 
     Attributes
     ----------
@@ -223,6 +225,7 @@ class LSDD(Streaming, FittedDifference):
         "memory_limit": [Interval(Real, 0, None, closed="neither")],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
+        "verbose": ["verbose"],
     }
 
     _decisions: Decisions
@@ -240,6 +243,7 @@ class LSDD(Streaming, FittedDifference):
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = DEFAULT_N_JOBS,
         random_state: Any = None,
+        verbose: bool | int = False,
     ) -> None:
         self.length_scale = length_scale
         self.alpha = alpha
@@ -250,6 +254,7 @@ class LSDD(Streaming, FittedDifference):
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -292,15 +297,15 @@ class LSDD(Streaming, FittedDifference):
             system = decisions.system(scale, self.memory_limit, n_jobs, backend)
             z = backend.array(decisions.frame.scaled(scale).enter(samples.rows))
             sums = SampleSums.empty(system, split.folds, split.units is not None, moments)
-            return sums.accumulate(z, split.weights, split.units), z
+            return sums.accumulate(z, split.weights, split.units, self.verbose), z
 
         def systems_at(place: int, n_jobs: int) -> tuple[float, FoldSystems]:
             return summed(decisions.scales[place], n_jobs, False)[0].systems(self.penalty)
 
         with ONE_BLAS_THREAD:  # the systems of folds are small: one thread for each length scale is faster
-            found = (
-                None if split.folds == 1 else cross_validate(systems_at, decisions.scales, decisions.alphas, workers)
-            )
+            found = None
+            if split.folds > 1:
+                found = cross_validate(systems_at, decisions.scales, decisions.alphas, workers, self.verbose)
             scale = decisions.scale(found)
             sums, z = summed(scale, self.n_jobs, True)
             at, system = DifferenceSystem.of(sums, self.penalty), sums.system
@@ -508,6 +513,7 @@ class LSDD(Streaming, FittedDifference):
                 decisions.scales,
                 decisions.alphas,
                 workers,
+                self.verbose,
             )
 
     def _keep(self, decisions: Decisions, at: DifferenceSystem, found: CrossFitted | None) -> None:

@@ -14,6 +14,7 @@ from isopleth.errors import InputError
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
+from isopleth.progress import Progress
 from isopleth.rows import RunningFolds, row_keys
 
 # Rows at once, beyond which more memory gains no time.
@@ -339,7 +340,7 @@ class SampleSums:
             return cls(system, blank, None)
         return cls(system, blank, [Moments(0.0, np.zeros(b), system.backend.array(np.zeros((b, b)))) for _ in range(2)])
 
-    def accumulate(self, z: Array, weights: np.ndarray, units: np.ndarray | None) -> Self:
+    def accumulate(self, z: Array, weights: np.ndarray, units: np.ndarray | None, verbose: bool | int = False) -> Self:
         """Add rows.
 
         Parameters
@@ -350,13 +351,17 @@ class SampleSums:
             Weights by sample and fold.
         units : array of shape (b, 2, T) or None
             Weights of the rows that are centres.
+        verbose : bool or int, default=False
+            Whether to show a progress bar, if there are moments; otherwise the time is short.
         """
         if self.moments is None:
             sums = self.system.sums(z, weights.reshape(len(weights), -1))
         else:
             sums = np.zeros((self.folds.sums.shape[0], weights[0].size))
-            for part in self.system.chunks(len(weights)):
-                sums += self._add(self.system.matrix(z[part, :]), weights[part], self.moments)
+            with Progress("moments at the length scale", len(weights), verbose) as tick:
+                for part in self.system.chunks(len(weights)):
+                    sums += self._add(self.system.matrix(z[part, :]), weights[part], self.moments)
+                    tick(len(weights[part]))
         self.folds += FoldSums(sums.reshape(self.folds.sums.shape), weights.sum(axis=0), units)
         return self
 

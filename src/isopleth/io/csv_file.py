@@ -391,7 +391,7 @@ class Begun:
         try:
             line, self.first = next(coming)
         except StopIteration:
-            raise InputError(f"{path} is empty; a table of numbers is needed.") from None
+            raise InputError(f"{path} is empty; a table is needed.") from None
         found = header_names(path, self.first, self.numerals)
         self.named = found is not None
         self.names = found or [f"x{j + 1}" for j in range(len(self.first))]
@@ -466,7 +466,7 @@ def _left_out(path: Origin, begun: Begun, counting: RowNumbers, columns: Sequenc
 
 def _refuse_no_rows(path: Origin, rows: int) -> None:
     if not rows:
-        raise InputError(f"{path} has a header but no rows; a table of numbers is needed.")
+        raise InputError(f"{path} has a header but no rows; a table is needed.")
 
 
 def _refuse_ragged(path: Origin, chunk: list[tuple[int, list[str]]], width: int) -> None:

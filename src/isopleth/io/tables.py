@@ -158,7 +158,7 @@ def _check_beginning(source: Origin, kind: Format) -> None:
     with open(source.path, "rb") as file:
         beginning = file.read(8)
     if not beginning:
-        raise InputError(f"{source} is empty; a table of numbers is needed.")
+        raise InputError(f"{source} is empty; a table is needed.")
     if kind.magic and beginning.startswith(kind.magic):
         return
     other = next((name for magic, name in _BINARY.items() if beginning.startswith(magic)), None)
@@ -171,7 +171,7 @@ def _check_beginning(source: Origin, kind: Format) -> None:
 def check_shape(source: Origin, rows: int, width: int, min_rows: int) -> None:
     """Refuse a table without columns, or with fewer than `min_rows` rows."""
     if not width:
-        raise InputError(f"{source} has no columns; a table of numbers is needed.")
+        raise InputError(f"{source} has no columns; a table is needed.")
     if rows < min_rows:
         has = "only one row" if rows == 1 else f"{rows or 'no'} rows"
         raise InputError(f"{source} has {has}; at least {min_rows} {'are' if min_rows > 1 else 'is'} needed.")

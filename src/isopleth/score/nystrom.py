@@ -19,6 +19,7 @@ from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.parts import Parts, take_columns
+from isopleth.progress import Progress
 from isopleth.rows import FOLDS, distinct_rows, held_out_parts
 from isopleth.score.base import FrameFit, ScoreEstimator, warn_if_all_is_cut
 from isopleth.score.field import GaussianBase, KernelTerm
@@ -67,6 +68,8 @@ class NystromKEF(Streaming, ScoreEstimator):
         Bytes that matrices and scratch of sums may take together.
     n_jobs : int or None, default=-1
         Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
+    verbose : bool or int, default=False
+        Whether to show the progress of the sums over the rows and of the choice of the ridge on standard error.
 
     Attributes
     ----------
@@ -116,6 +119,7 @@ class NystromKEF(Streaming, ScoreEstimator):
         "landmark_method": [StrOptions(set(METHODS))],
         "base": [None, StrOptions({"gaussian"})],
         "random_state": ["random_state"],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -130,6 +134,7 @@ class NystromKEF(Streaming, ScoreEstimator):
         random_state: Any = None,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = DEFAULT_N_JOBS,
+        verbose: bool | int = False,
     ) -> None:
         self.kernel = kernel
         self.space = space
@@ -141,6 +146,7 @@ class NystromKEF(Streaming, ScoreEstimator):
         self.random_state = random_state
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _fit_frame(
         self, space: Space, z: np.ndarray, weights: np.ndarray, base: GaussianBase | None, backend: Backend
@@ -159,7 +165,7 @@ class NystromKEF(Streaming, ScoreEstimator):
 
     def _choose_regularizer(self, sums: list[NystromStatistics], given: Regularizer | None) -> Regularizer:
         """Return the regularizer for these sums; if none is given and the sums are in parts, set `search_path_`."""
-        path = path_of(sums)
+        path = path_of(sums, self.verbose)
         if path is None:
             return Tikhonov() if given is None else given
         self.search_path_ = path
@@ -259,10 +265,13 @@ class NystromKEF(Streaming, ScoreEstimator):
     ) -> list[NystromStatistics]:
         """Return sums over all rows, in parts if the ridge is to be chosen."""
         if self.regularizer is not None or len(z) < 2 * FOLDS:
-            return [NystromStatistics(space, centers, base, backend).accumulate(z, weights)]
-        parts = parts_within_memory(space, centers, base, backend)
-        for part, rows in zip(parts, held_out_parts(len(z), len(parts)), strict=True):
-            part.accumulate(z[rows], weights[rows])
+            parts, held_out = [NystromStatistics(space, centers, base, backend)], [np.ones(len(z), dtype=bool)]
+        else:
+            parts = parts_within_memory(space, centers, base, backend)
+            held_out = held_out_parts(len(z), len(parts))
+        with Progress("sums over the rows", len(z), self.verbose) as tick:
+            for part, rows in zip(parts, held_out, strict=True):
+                part.accumulate(z[rows], weights[rows], tick)
         return parts
 
     def _choose_centers(self, space: Space, z: np.ndarray, weights: np.ndarray) -> np.ndarray:

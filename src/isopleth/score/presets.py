@@ -47,7 +47,7 @@ class Stein(KernelScore):
         As for :class:`KernelScore`.
     out_of_sample : {"principled", "augmented"}, default="principled"
         The rule for rows that were not fitted. With "augmented" the divergence has no closed form.
-    solver, tol, memory_limit, n_jobs
+    solver, tol, memory_limit, n_jobs, verbose
         As for :class:`KernelScore`.
 
     Attributes
@@ -86,6 +86,7 @@ class Stein(KernelScore):
         tol: float = 1e-8,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = DEFAULT_N_JOBS,
+        verbose: bool | int = False,
     ) -> None:
         self.kernel = kernel
         self.alpha = alpha
@@ -95,6 +96,7 @@ class Stein(KernelScore):
         self.tol = tol
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _fixed_regularizer(self) -> Regularizer:
         return Tikhonov(self.alpha)
@@ -176,7 +178,7 @@ class SSGE(KernelScore):
         Keep the eigenvalues of K/M of at least this size instead.
     count : int or float, optional
         Keep this number of the largest eigenvalues instead; a number between 0 and 1 is a share of all of them.
-    length_scale, base, solver, tol, memory_limit, n_jobs
+    length_scale, base, solver, tol, memory_limit, n_jobs, verbose
         As for :class:`KernelScore`.
 
     Attributes
@@ -223,6 +225,7 @@ class SSGE(KernelScore):
         tol: float = 1e-8,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = DEFAULT_N_JOBS,
+        verbose: bool | int = False,
     ) -> None:
         self.kernel = kernel
         self.space = space
@@ -235,6 +238,7 @@ class SSGE(KernelScore):
         self.tol = tol
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _fixed_regularizer(self) -> Regularizer:
         if self.threshold is None and self.count is None:
@@ -261,7 +265,7 @@ class KEF(KernelScore):
         The ridge, in units of the eigenvalues of K/M.
     truncated : bool, default=True
         Whether to omit the term :math:`\hat\zeta`; False is the form of the paper.
-    length_scale, base, solver, tol, memory_limit, n_jobs
+    length_scale, base, solver, tol, memory_limit, n_jobs, verbose
         As for :class:`KernelScore`.
 
     Attributes
@@ -301,6 +305,7 @@ class KEF(KernelScore):
         tol: float = 1e-8,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = DEFAULT_N_JOBS,
+        verbose: bool | int = False,
     ) -> None:
         self.kernel = kernel
         self.alpha = alpha
@@ -311,6 +316,7 @@ class KEF(KernelScore):
         self.tol = tol
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _fixed_regularizer(self) -> Regularizer:
         return Tikhonov(self.alpha, bool(self.truncated))
@@ -338,7 +344,7 @@ class NuMethod(KernelScore):
         The number of steps; takes precedence over `alpha`.
     nu : float, default=1.0
         The qualification of the method.
-    length_scale, base, solver, tol, memory_limit, n_jobs
+    length_scale, base, solver, tol, memory_limit, n_jobs, verbose
         As for :class:`KernelScore`.
 
     Attributes
@@ -379,6 +385,7 @@ class NuMethod(KernelScore):
         tol: float = 1e-8,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = DEFAULT_N_JOBS,
+        verbose: bool | int = False,
     ) -> None:
         self.kernel = kernel
         self.space = space
@@ -391,6 +398,7 @@ class NuMethod(KernelScore):
         self.tol = tol
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _fixed_regularizer(self) -> Regularizer:
         if self.steps is not None:
@@ -418,7 +426,7 @@ class Landweber(KernelScore):
         The number of steps; takes precedence over `alpha`.
     step_size : float, optional
         :math:`\eta`, less than two over the largest eigenvalue of K/M. None is 0.9 over that eigenvalue.
-    length_scale, base, solver, tol, memory_limit, n_jobs
+    length_scale, base, solver, tol, memory_limit, n_jobs, verbose
         As for :class:`KernelScore`.
 
     Attributes
@@ -459,6 +467,7 @@ class Landweber(KernelScore):
         tol: float = 1e-8,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = DEFAULT_N_JOBS,
+        verbose: bool | int = False,
     ) -> None:
         self.kernel = kernel
         self.space = space
@@ -471,6 +480,7 @@ class Landweber(KernelScore):
         self.tol = tol
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _fixed_regularizer(self) -> Regularizer:
         if self.steps is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from isopleth.backend import NUMPY, Backend, namespace
 from isopleth.errors import InputError, TooLargeError
+from isopleth.progress import Progress
 from isopleth.rows import FOLDS, RunningFolds
 from isopleth.score.field import GaussianBase
 from isopleth.score.landmark_sums import bytes_of_squares
@@ -132,10 +133,10 @@ class NystromFolds:
         return path_of(self.parts)
 
 
-def path_of(parts: Sequence[NystromStatistics]) -> RidgePath | None:
+def path_of(parts: Sequence[NystromStatistics], verbose: bool | int = False) -> RidgePath | None:
     """Compare ridges by holding out each part; return None for a single part or too few samples."""
     enough = sum(part.n_samples for part in parts) >= 2 * FOLDS and all(part.total_weight > 0.0 for part in parts)
-    return choose_ridge(parts) if len(parts) > 1 and enough else None
+    return choose_ridge(parts, verbose) if len(parts) > 1 and enough else None
 
 
 # Half as many ridges as KernelScore compares: each costs a factorisation for each part, and losses are flat within a factor
@@ -189,7 +190,7 @@ class RidgePath:
         return "\n".join(lines)
 
 
-def choose_ridge(parts: Sequence[NystromStatistics]) -> RidgePath:
+def choose_ridge(parts: Sequence[NystromStatistics], verbose: bool | int = False) -> RidgePath:
     """Choose the largest ridge whose held-out loss is within ALPHA_ERRORS standard errors of the smallest one.
 
     Ridges go from LARGEST_ALPHA down to FLOOR over the number of samples.
@@ -198,6 +199,8 @@ def choose_ridge(parts: Sequence[NystromStatistics]) -> RidgePath:
     ----------
     parts : sequence of NystromStatistics
         Sums over two or more parts of the samples, with the same landmarks. Each part is held out once.
+    verbose : bool or int, default=False
+        Whether to show a progress bar.
 
     Returns
     -------
@@ -219,7 +222,8 @@ def choose_ridge(parts: Sequence[NystromStatistics]) -> RidgePath:
     share = weights / weights.sum()
     decades = math.log10(LARGEST_ALPHA * sum(part.n_samples for part in parts) / FLOOR)
     alphas = LARGEST_ALPHA * 10.0 ** (-np.arange(int(STEPS_A_DECADE * decades) + 1) / STEPS_A_DECADE)
-    losses = _losses(parts, share.tolist(), alphas.tolist())
+    with Progress("search of a ridge", len(parts) * len(alphas), verbose) as tick:
+        losses = _losses(parts, share.tolist(), alphas.tolist(), tick)
     means = share @ losses
     best = int(np.argmin(means))
     with np.errstate(invalid="ignore"):  # infinite losses have none
@@ -277,7 +281,9 @@ def parts_within_memory(
     return [NystromStatistics(beside, landmarks, base, backend) for _ in range(folds)]
 
 
-def _losses(parts: Sequence[NystromStatistics], share: list[float], alphas: list[float]) -> np.ndarray:
+def _losses(
+    parts: Sequence[NystromStatistics], share: list[float], alphas: list[float], tick: Callable[[], None]
+) -> np.ndarray:
     """Return the loss of each part by fits to the others, of shape (parts, ridges); infinite if rounding prevents a solution."""
     whole = pooled_system(parts)
     out = np.full((len(parts), len(alphas)), np.inf)
@@ -286,7 +292,9 @@ def _losses(parts: Sequence[NystromStatistics], share: list[float], alphas: list
         squares = whole.squares - w * held.squares
         squares /= 1.0 - w
         others = NystromSystem(whole.gram, squares, (whole.rhs - w * held.rhs) / (1.0 - w), held.eps)
-        out[f] = [_loss(others, alpha, held) for alpha in alphas]
+        for i, alpha in enumerate(alphas):
+            out[f, i] = _loss(others, alpha, held)
+            tick()
     return np.where(np.isfinite(out), out, np.inf)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import InitVar, dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -11,6 +11,7 @@ import numpy as np
 
 from isopleth.backend import NUMPY, Array, Backend, namespace
 from isopleth.errors import InputError, TooLargeError
+from isopleth.progress import unheard
 from isopleth.score.field import GaussianBase
 from isopleth.score.landmark_sums import CHUNK, add_squares, bytes_of_squares, empty_squares, stacked
 from isopleth.score.spaces import Space
@@ -94,7 +95,7 @@ class NystromStatistics:
             )
         return empty_squares(self.space, self._points)
 
-    def accumulate(self, chunk: np.ndarray, weights: Any = None) -> Self:
+    def accumulate(self, chunk: np.ndarray, weights: Any = None, tick: Callable[[int], None] = unheard) -> Self:
         """Add samples.
 
         Parameters
@@ -103,6 +104,8 @@ class NystromStatistics:
             Samples in frame coordinates, any number of them.
         weights : ndarray of shape (n,), optional
             Their nonnegative weights, which count repetitions; None is 1 for each.
+        tick : callable, optional
+            Called with the number of samples that were added, after each chunk.
 
         Returns
         -------
@@ -118,6 +121,7 @@ class NystromStatistics:
         for start in range(0, len(chunk), CHUNK):
             rows = start + np.flatnonzero(w[start : start + CHUNK])
             self._add(_squarable(chunk[rows], self.landmarks.dtype), w[rows])
+            tick(len(w[start : start + CHUNK]))
         self.total_weight += float(w.sum())
         self.n_samples += int(np.count_nonzero(w))
         return self

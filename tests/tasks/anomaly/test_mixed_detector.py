@@ -125,7 +125,7 @@ def test_explanations_name_words_and_gaps(fitted):
     assert explanation.values[2, 4] is None
     assert "load=missing" in explanation.describe(2, k=5) or explanation.rise[2, 4] == 0.0
     assert explanation.values[0, 3] == X.when[0]
-    frame = pd.DataFrame(explanation.to_dict())
+    frame = explanation.table()
     assert frame.value[0] == "ship"
     # A row gains nothing by its own word.
     assert (explanation.rise >= 0.0).all()

@@ -333,7 +333,7 @@ def test_the_accuracy_of_telling_apart_holds_the_best_one_possible():
     assert found.low < found.accuracy < found.high
     assert found.share == pytest.approx(2.0 * found.accuracy - 1.0)
     assert 0.0 < found.share_low < 2.0 * best - 1.0 < found.share_high
-    assert "guessing has 50.0%" in str(found)
+    assert "guessing has 50 %)" in str(found)
 
 
 def test_equal_samples_are_not_separated():

@@ -12,7 +12,7 @@ from isopleth.frame import bounded
 from isopleth.operators.threads import map_threads
 from isopleth.rows import merge_rows
 from isopleth.tasks.anomaly.distances import counterfactual_distances, distances_between
-from isopleth.tasks.anomaly.table import NEW, Categories, Limits, TrainingTable, blocks
+from isopleth.tasks.anomaly.table import NEW, Categories, Limits, TrainingTable, blocks, map_blocks
 
 # A density of all rows follows every cluster, also one of anomalies. A small random sample rarely contains an
 # anomaly, so the density fitted to it describes ordinary rows.
@@ -158,7 +158,7 @@ class Committee:
         """Return minus the mean log density of each row; `known` are numbers of training rows, or NEW."""
         widest = max(len(member.centers) + rows.shape[1] for member in self.members)
         parts = blocks(len(rows), 8 * 4 * widest, limits)
-        found = map_threads(lambda part: self._evidence(rows[part], known[part]), parts, limits.threads)
+        found = map_blocks("densities of samples", lambda part: self._evidence(rows[part], known[part]), parts, limits)
         return np.concatenate(found)
 
     def _judging(self, known: np.ndarray) -> np.ndarray:

@@ -93,6 +93,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
     random_state : int, RandomState or None
         Seed of the samples and, with ``novelty=True``, of the rows that represent all in tables of more than 20,000
         distinct ones.
+    verbose : bool or int, default=False
+        Whether to show the progress of the evidence of many rows, at fit and later, on standard error.
 
     Attributes
     ----------
@@ -138,6 +140,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         "memory_limit": [Interval(Real, 0, None, closed="neither")],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -150,6 +153,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = DEFAULT_N_JOBS,
         random_state: Any = None,
+        verbose: bool | int = False,
     ) -> None:
         self.contamination = contamination
         self.novelty = novelty
@@ -159,6 +163,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
         """Return the tags of scikit-learn: missing cells and categories are taken."""
@@ -276,7 +281,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
 
     @property
     def _limits(self) -> Limits:
-        return Limits(float(self.memory_limit), effective_n_jobs(self.n_jobs))
+        return Limits(float(self.memory_limit), effective_n_jobs(self.n_jobs), self.verbose)
 
     def _enter(self, X: Any) -> tuple[Table, np.ndarray]:
         """Return the checked rows, and the same in the frame of the model."""

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from isopleth.errors import InputError
-from isopleth.operators.threads import map_threads
 from isopleth.results import Result, counted
-from isopleth.tasks.anomaly.table import Limits, blocks
+from isopleth.tasks.anomaly.table import Limits, blocks, map_blocks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -300,5 +299,5 @@ def best_counterfactuals(
         return np.maximum(surprise[:, :, 0] - after.min(axis=2), 0.0), after.argmin(axis=2)
 
     parts = blocks(len(rows), rule.counterfactual_bytes(len(tried.values)), limits, MOST_ROWS)
-    found = map_threads(best, parts, limits.threads)
+    found = map_blocks("values that explain rows", best, parts, limits)
     return np.concatenate([rise for rise, _ in found]), np.concatenate([place for _, place in found])

@@ -8,10 +8,9 @@ from typing import Self
 import numpy as np
 
 from isopleth.frame import bounded
-from isopleth.operators.threads import map_threads
 from isopleth.tasks.anomaly.distances import counterfactual_distances, distances_between
 from isopleth.tasks.anomaly.evidence import Ellipsoid
-from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable, blocks
+from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable, blocks, map_blocks
 
 WIDTH = 1 / 4  # width of the kernel over the median distance between nearest neighbours
 WIDTH_ROWS = 1000  # number of rows that determine this median
@@ -114,7 +113,7 @@ class ReferenceDensity:
             distances = distances_between(self.centers, bounded(rows[part] / self.scale), self.mismatch)
             return self._surprise(distances[:, :, None], known[part])[:, 0]
 
-        return np.concatenate(map_threads(surprise, parts, limits.threads))[:, None]
+        return np.concatenate(map_blocks("density of all rows", surprise, parts, limits))[:, None]
 
     def complete(self, rows: np.ndarray, limits: Limits) -> np.ndarray:
         """Return rows with their gaps filled: by the conditional mean or, if no training row had a gap, by the median."""
@@ -178,4 +177,4 @@ def _nearest(
         return distances.min(axis=1)
 
     parts = blocks(len(some), 8.0 * 2 * len(centers), limits, max(1, AT_ONCE // len(centers)))
-    return np.concatenate(map_threads(nearest, parts, limits.threads))
+    return np.concatenate(map_blocks("nearest rows", nearest, parts, limits))

@@ -5,12 +5,17 @@ Columns of numbers come first, in the frame of the model and NaN where a cell is
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 
+from isopleth.operators.threads import map_threads
+from isopleth.progress import Progress
 from isopleth.rows import merge_rows, row_keys
+
+R = TypeVar("R")
 
 COMMON = 16  # copies beyond which a repeated row is a common value and not one observation that was copied
 NEW = -1  # number of a row that is not a training row, or is a common value among them
@@ -19,16 +24,29 @@ _GAP = -1e300  # stands for a missing cell where rows are compared; cells in the
 
 
 class Limits(NamedTuple):
-    """Memory in bytes and number of threads, which depend on the machine and not on the model."""
+    """Memory in bytes, number of threads and whether to show progress, which do not affect the model."""
 
     memory: float
     threads: int
+    verbose: bool | int = False
 
 
 def blocks(n: int, row_bytes: float, limits: Limits, most: int = MOST_ROWS) -> list[slice]:
     """Split `n` rows into slices such that the scratch memory of all threads is within the memory limit."""
     size = max(1, min(most, int(limits.memory / limits.threads / row_bytes)))
     return [slice(i, i + size) for i in range(0, n, size)]
+
+
+def map_blocks(label: str, work: Callable[[slice], R], parts: list[slice], limits: Limits) -> list[R]:
+    """Return `work` of each block of rows, computed in threads, with a progress bar if one was asked for."""
+
+    def counted(part: slice) -> R:
+        found = work(part)
+        tick()
+        return found
+
+    with Progress(label, len(parts), limits.verbose) as tick:
+        return map_threads(counted, parts, limits.threads)
 
 
 def discounted(copies: np.ndarray) -> np.ndarray:

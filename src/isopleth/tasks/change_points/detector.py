@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from numbers import Integral, Real
@@ -16,6 +17,7 @@ from isopleth.backend import Array, Backend, to_backend
 from isopleth.entry import check_memory_limit, enter, on_host
 from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
+from isopleth.progress import Progress, checked_verbose, unheard
 from isopleth.results import Result, counted, in_words
 from isopleth.tasks.change_points.curve import along_series, score_curve
 from isopleth.tasks.change_points.kinds import kind_of_location, kind_of_shape
@@ -58,6 +60,8 @@ RUNS = 199
 _LEAST_EXCEEDING = 4
 # Most steps of a simulated series. In longer series the cost of a change, 2 log n, grows faster than the best chance saving.
 _LONGEST = 2000
+# Time of the score curve, the description and the scans in a progress bar, in simulated series, as measured for long series.
+_CURVE, _DESCRIPTION, _SCANS = RUNS // 4, 2 * RUNS, RUNS // 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +191,8 @@ class ChangePointDetector(BaseEstimator):
         Bytes for a block of windows.
     random_state : int, RandomState or None, default=None
         Seed of the centres, the simulated series and the shuffles.
+    verbose : bool or int, default=False
+        Whether to show the progress of :meth:`fit` on standard error.
 
     Attributes
     ----------
@@ -245,6 +251,7 @@ class ChangePointDetector(BaseEstimator):
         centers: int = 100,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         random_state: Any = None,
+        verbose: bool | int = False,
     ) -> None:
         self.subsequence = subsequence
         self.window = window
@@ -252,6 +259,7 @@ class ChangePointDetector(BaseEstimator):
         self.centers = centers
         self.memory_limit = memory_limit
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit_predict(self, series: Any, y: Any = None, *, reference: Any = None, times: Any = None) -> Array:
         """Fit, and return the positions of changes, ``change_points_``; ``segments_`` has the labels of all steps."""
@@ -313,7 +321,9 @@ class ChangePointDetector(BaseEstimator):
             # Filled gaps count as observed: they have the scatter of the other values, and means of the few other windows would
             # cause false alarms.
             observed = np.ones(len(values), dtype=bool)
-            self._fit_telling(scaled, observed, None if known is None else known[:, telling] / largest, rng)
+            calm = None if known is None else known[:, telling] / largest
+            with Progress("search of changes", 2 * RUNS + _CURVE + _DESCRIPTION + _SCANS, self.verbose) as tick:
+                self._fit_telling(scaled, observed, calm, rng, tick)
         else:
             self._set_nothing(len(values))
         self.columns_ = [tuple(int(j) for j in np.flatnonzero(telling)[list(some)]) for some in self._changed]
@@ -368,6 +378,7 @@ class ChangePointDetector(BaseEstimator):
             if not (optional and value is None) and (not isinstance(value, Integral) or value < least):
                 raise InputError(f"{name} = {value!r}: expected a whole number >= {least}{' or None' * optional}.")
         check_memory_limit(self.memory_limit)
+        checked_verbose(self.verbose)
         auto = min(_WINDOW, max(_LEAST_WINDOW, length // _WINDOWS))
         self.window_ = int(auto if self.window is None else self.window)
         short = min(_SUBSEQUENCE, max(1, self.window_ // _ROWS_A_STEP))
@@ -398,18 +409,25 @@ class ChangePointDetector(BaseEstimator):
         return 2 * self.window_ + self.subsequence_ - 1
 
     def _fit_telling(
-        self, values: np.ndarray, observed: np.ndarray, known: np.ndarray | None, rng: np.random.Generator
+        self,
+        values: np.ndarray,
+        observed: np.ndarray,
+        known: np.ndarray | None,
+        rng: np.random.Generator,
+        tick: Callable[[int], None],
     ) -> None:
         self.scores_, sliding = score_curve(
             values, self.subsequence_, self.window_, self.centers, self.memory_limit, rng
         )
         self.length_scale_ = sliding.length_scale
+        tick(_CURVE)
         rate = float(self.false_alarm_rate)
         found = describe(values)
         calm = found if known is None else unbroken(known)
-        gains = null_gains(calm.location, calm.precision, len(values), 0, rng)
+        tick(_DESCRIPTION)
+        gains = null_gains(calm.location, calm.precision, len(values), 0, rng, tick)
         extra = surcharge(gains, _LOCATION * rate)
-        of_scatter = self._null_gains_of_scatter(calm, len(values), rng)
+        of_scatter = self._null_gains_of_scatter(calm, len(values), rng, tick)
         scatter = surcharge(of_scatter, _LOCATION * rate)
         if max(extra, scatter) > 0.0 and (len(found.location.changes) or len(found.scatter_changes)):
             calm_level = found.shocks or not len(found.location.changes)  # a surcharge adds no change
@@ -430,13 +448,17 @@ class ChangePointDetector(BaseEstimator):
         self._set_changes(values, innovations, changes, found, cycle)
         lines = (self.kinds_ == "slope") | (found.location.degree > 0)
         self.intervals_ = position_intervals(level, self.change_points_, self._changed, lines, COVERAGE)
+        tick(_SCANS)
 
     @staticmethod
-    def _null_gains_of_scatter(calm: Description, length: int, rng: np.random.Generator) -> np.ndarray:
+    def _null_gains_of_scatter(
+        calm: Description, length: int, rng: np.random.Generator, tick: Callable[[int], None]
+    ) -> np.ndarray:
         """Simulate the saving of the best change of scatter in series without changes; zeros if there are no scatters."""
         if calm.scatter is None:
+            tick(RUNS)
             return np.zeros(RUNS)
-        return null_gains(calm.scatter, np.ones(len(calm.precision)), length, SHORTEST_SCATTER, rng)
+        return null_gains(calm.scatter, np.ones(len(calm.precision)), length, SHORTEST_SCATTER, rng, tick)
 
     @staticmethod
     def _of_location(
@@ -502,7 +524,12 @@ class ChangePointDetector(BaseEstimator):
 
 
 def null_gains(
-    found: Segmentation, precision: np.ndarray, length: int, shortest: int, rng: np.random.Generator
+    found: Segmentation,
+    precision: np.ndarray,
+    length: int,
+    shortest: int,
+    rng: np.random.Generator,
+    tick: Callable[[int], None] = unheard,
 ) -> np.ndarray:
     """Simulate the saving of the best change in series without changes; sorted.
 
@@ -520,10 +547,16 @@ def null_gains(
         Least length of a segment.
     rng : Generator
         Random generator of the draws.
+    tick : callable, optional
+        Called after each series.
     """
     n = min(length, _LONGEST)
     places = np.linspace(0, len(precision) - 1, n).astype(int)
-    return np.sort([_gain(found, precision[places], shortest, rng) for _ in range(RUNS)])
+    gains = []
+    for _ in range(RUNS):
+        gains.append(_gain(found, precision[places], shortest, rng))
+        tick(1)
+    return np.sort(gains)
 
 
 def surcharge(gains: np.ndarray, rate: float) -> float:

@@ -21,6 +21,7 @@ from isopleth.frame import Frame
 from isopleth.length_scales import deviations
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import ONE_BLAS_THREAD
+from isopleth.progress import Progress
 from isopleth.results import Result, counted
 from isopleth.row_encoding import RowEncoding
 from isopleth.tasks.class_prior.scores import Features, Fits, FoldSums, drawn_evenly, stratified_folds
@@ -83,6 +84,8 @@ class ClassPriorEstimator(BaseEstimator):
         Bytes that matrices and blocks of rows may take together, without the scores of ten fits for every unlabelled row.
     random_state : int, RandomState or None
         Seed of the folds and of the choice of centres.
+    verbose : bool or int, default=False
+        Whether to show the progress of the sums and scores of labelled rows on standard error.
 
     Attributes
     ----------
@@ -142,6 +145,7 @@ class ClassPriorEstimator(BaseEstimator):
         "compare_missing": ["boolean"],
         "memory_limit": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state"],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -152,6 +156,7 @@ class ClassPriorEstimator(BaseEstimator):
         compare_missing: bool = True,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         random_state: Any = None,
+        verbose: bool | int = False,
     ) -> None:
         self.alpha = alpha
         self.centers = centers
@@ -159,6 +164,7 @@ class ClassPriorEstimator(BaseEstimator):
         self.compare_missing = compare_missing
         self.memory_limit = memory_limit
         self.random_state = random_state
+        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -201,20 +207,22 @@ class ClassPriorEstimator(BaseEstimator):
         self._frame = centred.scaled(self._column_scale(centred.centre(rows), balance, keep, table.rows))
         z = self._frame.enter(rows)
         self.centers_ = np.unique(rows[drawn_evenly(labels, self.centers, seed)], axis=0)
-        with ONE_BLAS_THREAD:  # the systems of the folds are small
+        passes = 2 if self.alpha is not None else 2 + len(_SHARES_OF_RIDGE)
+        bar = Progress("scores that separate the classes", passes * len(z), self.verbose)
+        with ONE_BLAS_THREAD, bar as tick:  # the systems of the folds are small
             features = Features.of(self._frame.enter(self.centers_), self.memory_limit)
             folds = stratified_folds(labels, seed)
-            sums = FoldSums.of(features, z, labels, folds)
+            sums = FoldSums.of(features, z, labels, folds, tick)
             largest = _RIDGE * float(np.sqrt((1.0 / counts).sum())) / len(counts)
             self.alpha_ = largest if self.alpha is None else float(self.alpha)
             self._fits = Fits.of(features, sums, self.alpha_)
-            scores = self._fits.held_out(z, folds)
+            scores = self._fits.held_out(z, folds, tick)
             self._squash = Squash.of(scores[:, :-1], labels)
             if self.alpha is None:
                 losses = held_out_losses(self._squash(scores[:, :-1]), labels)
                 for share in _SHARES_OF_RIDGE:
                     fits = Fits.of(features, sums, share * largest)
-                    found = fits.held_out(z, folds)
+                    found = fits.held_out(z, folds, tick)
                     squash = Squash.of(found[:, :-1], labels)
                     fewer = held_out_losses(squash(found[:, :-1]), labels)
                     if clearly_less(fewer, losses):

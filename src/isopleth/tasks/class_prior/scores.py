@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -12,6 +12,7 @@ from scipy.spatial.distance import cdist
 
 from isopleth.errors import InputError
 from isopleth.operators.threads import interruptible
+from isopleth.progress import unheard
 
 FOLDS = 10
 # Length scale of the kernel, in mean absolute differences of standardised columns.
@@ -94,8 +95,15 @@ class FoldSums:
     counts: np.ndarray
 
     @classmethod
-    def of(cls, features: Features, z: np.ndarray, labels: np.ndarray, folds: np.ndarray) -> Self:
-        """Compute the sums over labelled rows."""
+    def of(
+        cls,
+        features: Features,
+        z: np.ndarray,
+        labels: np.ndarray,
+        folds: np.ndarray,
+        tick: Callable[[int], None] = unheard,
+    ) -> Self:
+        """Compute the sums over labelled rows; `tick` is called with the number of rows that were added."""
         n_folds, classes, b = int(folds.max()) + 1, int(labels.max()) + 1, len(features.centers)
         counts = np.zeros((n_folds, classes))
         np.add.at(counts, (folds, labels), 1.0)
@@ -108,6 +116,7 @@ class FoldSums:
                 rows = phi[mine]
                 second[fold] += (rows * weight[part][mine][:, None]).T @ rows
                 first[fold] += (labels[part][mine] == np.arange(classes)[:, None]).astype(float) @ rows
+                tick(len(rows))
         return cls(second, first, counts)
 
     def without(self, fold: int, alpha: float) -> tuple[np.ndarray, np.ndarray]:
@@ -177,14 +186,15 @@ class Fits:
         coefficients, offsets = zip(*(sums.without(fold, alpha) for fold in range(len(sums.counts))), strict=True)
         return cls(features, np.stack(coefficients, axis=1), np.stack(offsets))
 
-    def held_out(self, z: np.ndarray, folds: np.ndarray) -> np.ndarray:
-        """Return scores of labelled rows, each by the fit without its fold, of shape (n, K + 1)."""
+    def held_out(self, z: np.ndarray, folds: np.ndarray, tick: Callable[[int], None] = unheard) -> np.ndarray:
+        """Return scores of labelled rows, each by the fit without its fold, of shape (n, K + 1); `tick` counts rows."""
         out = np.empty((len(z), self.offsets.shape[1]))
         for part in self.features.blocks(len(z)):
             phi, place = self.features(z[part]), np.arange(len(z))[part]
             for fold, offset in enumerate(self.offsets):
                 mine = folds[part] == fold
                 out[place[mine]] = phi[mine] @ self.coefficients[:, fold] + offset
+                tick(int(mine.sum()))
         return out
 
     def __call__(self, z: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from isopleth.entry import enter
 from isopleth.errors import InputError
+from isopleth.progress import Progress
 from isopleth.row_encoding import RowEncoding
 from isopleth.rows import row_keys
 from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns
@@ -91,6 +92,8 @@ class AnytimeDriftMonitor(BaseEstimator):
         columns in the reference.
     random_state : int, RandomState or None
         Seed of the rows from which scores are made, and of the order of ties.
+    verbose : bool or int, default=False
+        Whether to show the progress of :meth:`update` on standard error.
 
     Attributes
     ----------
@@ -137,6 +140,7 @@ class AnytimeDriftMonitor(BaseEstimator):
         "categorical": [None, str, "array-like"],
         "compare_missing": ["boolean"],
         "random_state": ["random_state"],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -146,12 +150,14 @@ class AnytimeDriftMonitor(BaseEstimator):
         categorical: Any = None,
         compare_missing: bool = True,
         random_state: Any = None,
+        verbose: bool | int = False,
     ) -> None:
         self.false_alarm_probability = false_alarm_probability
         self.window = window
         self.categorical = categorical
         self.compare_missing = compare_missing
         self.random_state = random_state
+        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -279,13 +285,15 @@ class AnytimeDriftMonitor(BaseEstimator):
             raise InputError("state_ is not of this monitor with this reference; assign one that it has had since fit.")
         first, statistics = state.rows, []
         columns: tuple[dict[str, Any], ...] = ()
-        for start in range(0, len(X), _AT_ONCE):
-            rows = X[start : start + _AT_ONCE]
-            had = state.alarms
-            state, statistic = self._take_in(state, rows)
-            statistics.append(statistic)
-            if state.alarms > had:
-                columns = (self._columns.changes(state.recent),)
+        with Progress("rows of the stream", len(X), self.verbose) as tick:
+            for start in range(0, len(X), _AT_ONCE):
+                rows = X[start : start + _AT_ONCE]
+                had = state.alarms
+                state, statistic = self._take_in(state, rows)
+                statistics.append(statistic)
+                if state.alarms > had:
+                    columns = (self._columns.changes(state.recent),)
+                tick(len(rows))
         self.state_ = state
         alarms = DriftAlarms(first, np.concatenate(statistics), self.threshold_, int(self.window), columns)
         return alarms.like(given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -11,6 +12,7 @@ from scipy.stats import chi2
 from isopleth.difference.gaussian_system import GaussianSystem, PenalizedSpectrum
 from isopleth.frame import Frame
 from isopleth.operators.threads import interruptible
+from isopleth.progress import Progress, unheard
 
 SIMULATED_ROWS = 1e6
 # Simulated monitors: as many as the rows allow. The standard error of the mean run length of 300 is about 6 %.
@@ -70,11 +72,13 @@ class Reference:
             rest = np.maximum(rest, (sums**2).sum(axis=0) / len(values))
         return cls(values[:, :kept].astype(np.float32), rest, groups)
 
-    def drawn_again(self, count: int, level: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    def drawn_again(
+        self, count: int, level: float, rng: np.random.Generator, tick: Callable[[int], None] = unheard
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Draw `count` references from this one, and return their means and the ratios of their thresholds to the own one.
 
         The threshold of a reference is a quantile of a quadratic form in a normal vector whose covariance is estimated from
-        its rows. The quantile is approximated from three traces of that covariance.
+        its rows. The quantile is approximated from three traces of that covariance. `tick` is called with the number drawn.
         """
         width = self.values.shape[1]
         turned = min(width, TURNED)
@@ -85,6 +89,7 @@ class Reference:
             part = slice(start, min(start + _TOGETHER, count))
             share = self._shares_drawn(part.stop - start, rng)
             means[part], moments[part] = share @ self.values, share @ products
+            tick(len(share))
         covariance = np.empty((count, turned, turned))
         covariance[:, i, j] = covariance[:, j, i] = moments[:, : len(i)] - means[:, i] * means[:, j]
         others = np.hstack([moments[:, len(i) :] - means[:, turned:] ** 2, np.tile(self.rest, (count, 1))])
@@ -197,7 +202,12 @@ class _Walks:
 
 
 def calibrate(
-    values: np.ndarray, window: int, run_length: float, rng: np.random.Generator, groups: np.ndarray | None = None
+    values: np.ndarray,
+    window: int,
+    run_length: float,
+    rng: np.random.Generator,
+    groups: np.ndarray | None = None,
+    verbose: bool | int = False,
 ) -> tuple[float, np.ndarray]:
     """Return the threshold and its simulated run lengths.
 
@@ -217,6 +227,8 @@ def calibrate(
         Generator of the simulations.
     groups : array of shape (n,), optional
         Group of each row of the reference. References and streams then consist of whole groups.
+    verbose : bool or int, default=False
+        Whether to show progress bars.
 
     Returns
     -------
@@ -229,21 +241,29 @@ def calibrate(
     reference = Reference.of(values / np.sqrt(size), groups)  # within single precision for any ridge
     count = int(np.clip(SIMULATED_ROWS / run_length, FEWEST, MOST))
     # The statistic exceeds the threshold for a few rows at a time, once in a run length.
-    means, scale = reference.drawn_again(count, min(0.1, 3.0 / run_length), rng)
+    with Progress("simulation of references", count, verbose) as tick:
+        means, scale = reference.drawn_again(count, min(0.1, 3.0 / run_length), rng, tick)
     parts = [slice(start, start + _TOGETHER) for start in range(0, count, _TOGETHER)]
     walks = [_Walks(reference, window, means[part], scale[part], part.start) for part in parts]
     blocks = max(1, round((window + 0.5 * (run_length - window)) / window))
-    for walk in walks:
-        for _ in range(blocks):
-            walk.advance(rng)
+    with Progress("simulation of streams", len(walks) * blocks, verbose) as tick:
+        for walk in walks:
+            for _ in range(blocks):
+                walk.advance(rng)
+                tick()
     elapsed = (blocks - 1.0) * window / (run_length - window)
     beyond = np.exp(-max(elapsed, 1.0 / count) / AHEAD)
     ceiling = float(np.quantile(np.concatenate([walk.peaks for walk in walks]), min(beyond, 1.0 - 2.0 / count)))
-    for walk in walks:
-        walk.drop(ceiling)
-        while len(walk) and walk.rows < HORIZON * run_length:
-            walk.advance(rng)
+    with Progress("simulation of false alarms", count, verbose) as tick:
+        for walk in walks:
+            running = len(walk)
             walk.drop(ceiling)
+            while len(walk) and walk.rows < HORIZON * run_length:
+                walk.advance(rng)
+                walk.drop(ceiling)
+                tick(running - len(walk))
+                running = len(walk)
+            tick(running)
     records = np.concatenate([r for walk in walks for r in walk.records])
     threshold, run_lengths = _solve(records, count, run_length, ceiling)
     return size * threshold, run_lengths

@@ -21,6 +21,7 @@ from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
+from isopleth.progress import Progress
 from isopleth.row_encoding import RowEncoding
 from isopleth.rows import row_keys
 from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns
@@ -79,6 +80,8 @@ class DriftMonitor(BaseEstimator):
         Threads of kernel sums at fit; -1 is all processors, None is one or what joblib.parallel_config says.
     random_state : int, RandomState or None
         Seed of the choice of centres and of the simulations.
+    verbose : bool or int, default=False
+        Whether to show the progress of the simulations of :meth:`fit`, and of :meth:`update`, on standard error.
 
     Attributes
     ----------
@@ -151,6 +154,7 @@ class DriftMonitor(BaseEstimator):
         "memory_limit": [Interval(Real, 0, None, closed="neither")],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -166,6 +170,7 @@ class DriftMonitor(BaseEstimator):
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = DEFAULT_N_JOBS,
         random_state: Any = None,
+        verbose: bool | int = False,
     ) -> None:
         self.window = window
         self.expected_run_length = expected_run_length
@@ -178,6 +183,7 @@ class DriftMonitor(BaseEstimator):
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -250,7 +256,7 @@ class DriftMonitor(BaseEstimator):
                 )
             run_length = float(self.expected_run_length)
             blocks = None if groups is None else groups[others]
-            threshold, self.run_lengths_ = calibrate(values, int(self.window), run_length, rng, blocks)
+            threshold, self.run_lengths_ = calibrate(values, int(self.window), run_length, rng, blocks, self.verbose)
         # The norm of the noise exceeds the root of the threshold once in a run length, and the norm of a difference adds to it.
         # Far away all kernels are 0, so a share of rows that moves there changes the mean by this share of its norm.
         threshold = float((np.sqrt(threshold) + self.min_effect * np.linalg.norm(self._features.mean)) ** 2)
@@ -333,11 +339,12 @@ class DriftMonitor(BaseEstimator):
         state = self._own_state()
         first = state.rows
         parts, windows = [], []
-        with ONE_BLAS_THREAD:
+        with ONE_BLAS_THREAD, Progress("rows of the stream", len(X), self.verbose) as tick:
             for start in range(0, len(X), _AT_ONCE):
                 state, statistic, found = self._take_in(state, X[start : start + _AT_ONCE])
                 parts.append(statistic)
                 windows += found
+                tick(len(statistic))
         self.state_ = state
         columns = tuple(self._columns.changes(window) for window in windows)
         return DriftAlarms(first, np.concatenate(parts), self.threshold_, len(state.block), columns).like(given)

@@ -20,6 +20,7 @@ from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import median
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
+from isopleth.progress import Progress, checked_verbose
 
 # Multiples of the median distance whose discrepancies are compared.
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -90,6 +91,7 @@ def stein_test(
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
     n_jobs: int | None = DEFAULT_N_JOBS,
     random_state: Any = None,
+    verbose: bool | int = False,
 ) -> SteinTestResult:
     r"""Test whether a sample is from a density whose score is known; its normaliser is not needed.
 
@@ -124,6 +126,8 @@ def stein_test(
         Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
     random_state : int, RandomState or None
         Seed of the signs.
+    verbose : bool or int, default=False
+        Whether to show the progress of the sums over pairs of rows on standard error.
 
     Returns
     -------
@@ -163,6 +167,7 @@ def stein_test(
     if isinstance(flip, bool) or not isinstance(flip, Real) or not 0.0 < flip < 1.0:
         raise InputError(f"flip = {flip!r}: expected a probability between 0 and 1.")
     check_memory_limit(memory_limit)
+    shown = checked_verbose(verbose)
     rows = enter(SteinTest(), X, reset=True, min_samples=2).rows
     scores = _scores_at(rows, score)
     found = get_kernel(kernel).bind(rows.shape[1])
@@ -173,7 +178,7 @@ def stein_test(
     z, pull = (rows - rows.mean(axis=0)) / unit, scores * unit
     scales = _length_scales(length_scale, z)
     signs = _signs(len(z), resamples, float(flip), random_state)
-    sums, diagonal = _sums(found, z, pull, scales, signs, memory_limit, n_jobs)
+    sums, diagonal = _sums(found, z, pull, scales, signs, memory_limit, n_jobs, shown)
     normal = _normal_scores(sums - diagonal[:, None])
     statistics = normal.max(axis=0)
     n = len(z)
@@ -233,6 +238,7 @@ def _sums(
     signs: np.ndarray,
     memory_limit: float,
     n_jobs: int | None,
+    verbose: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return sum_ij w_i w_j u_ij for each length scale and vector of signs, and the sum of u_ii for each length scale."""
     n = len(z)
@@ -258,13 +264,16 @@ def _sums(
             u -= kernel.laplacian(scaled) / scale**2
             u[:, own:] *= 2.0
             out[k] = np.einsum("ib,ib->b", signs[rows], u @ signs[on])
+        tick((n - rows.start) * own)
         return out
 
     workers = effective_n_jobs(n_jobs)
     room = memory_limit / (workers * 8 * _ARRAYS)
     step = int(max(1, min(_PAIRS, room) // n))
     parts = [slice(start, min(start + step, n)) for start in range(0, n, step)]
-    sums = np.sum(map_threads(work, parts, min(workers, len(parts))), axis=0)
+    pairs = sum((n - part.start) * (part.stop - part.start) for part in parts)
+    with Progress("sums over pairs of rows", pairs, verbose) as tick:
+        sums = np.sum(map_threads(work, parts, min(workers, len(parts))), axis=0)
     at_zero = float(kernel.laplacian(0.0))
     return sums, np.sum(pull * pull) - n * at_zero / scales**2
 

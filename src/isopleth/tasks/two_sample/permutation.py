@@ -17,6 +17,7 @@ from isopleth.difference.gaussian_system import PenalizedSpectrum
 from isopleth.errors import InputError
 from isopleth.frame import bounded
 from isopleth.operators.threads import map_threads
+from isopleth.progress import Progress
 
 # Smallest number of groups; from twice as many rows in both samples, groups are permuted instead of rows.
 _GROUPS = 4000
@@ -466,7 +467,12 @@ def tiles(units: int, group: int, width: int, memory_limit: float, n_jobs: int) 
 
 
 def unit_features(
-    found: list[Basis], rows: np.ndarray, units: Units, memory_limit: float, n_jobs: int
+    found: list[Basis],
+    rows: np.ndarray,
+    units: Units,
+    memory_limit: float,
+    n_jobs: int,
+    verbose: bool | int = False,
 ) -> list[np.ndarray]:
     """Return means of the functions over each unit of consecutive rows, of shape (units, b), one array a basis.
 
@@ -493,8 +499,11 @@ def unit_features(
         distances = {metric: cdist(some, centers, metric) for metric in metrics}
         for basis, features in zip(found, out, strict=True):
             features[part] = unit.means(basis.kernel(distances[basis.metric]))
+        tick()
 
-    map_threads(fill, tiles(count, group, len(centers), memory_limit, n_jobs), n_jobs)
+    parts = list(tiles(count, group, len(centers), memory_limit, n_jobs))
+    with Progress("kernels of the rows", len(parts), verbose) as tick:
+        map_threads(fill, parts, n_jobs)
     return out
 
 

@@ -12,6 +12,7 @@ from isopleth.columns import TableColumns
 from isopleth.difference.samples import TwoSamples
 from isopleth.errors import InputError
 from isopleth.operators.threads import effective_n_jobs, map_threads
+from isopleth.progress import Progress
 from isopleth.row_encoding import RowEncoding
 from isopleth.rows import merge_rows
 from isopleth.tasks.two_sample.permutation import (
@@ -149,6 +150,8 @@ class TwoSampleProblem:
         The samples before they were encoded, if they have words, times or missing cells.
     groups : tuple of two arrays, optional
         Number of the group of each row of each sample; groups are permuted as blocks.
+    verbose : bool, default=False
+        Whether to show progress bars.
     """
 
     samples: TwoSamples
@@ -160,6 +163,7 @@ class TwoSampleProblem:
     n_jobs: int | None
     table: MixedSamples | None = None
     groups: tuple[np.ndarray, np.ndarray] | None = None
+    verbose: bool = False
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -314,9 +318,17 @@ class TwoSampleProblem:
     def _forms(self, found: list[Basis], rows: np.ndarray) -> np.ndarray:
         """Return quadratic forms and column contrasts by statistic and label vector, of shape (k + d, 1 + B)."""
         labels, units = self.labels, self.units
-        features = unit_features(found, rows, units, self.memory_limit - self._bytes_of_labels, self.workers)
+        limit = self.memory_limit - self._bytes_of_labels
+        features = unit_features(found, rows, units, limit, self.workers, self.verbose)
         pairs = list(zip(found, features, strict=True))
-        forms = map_threads(lambda p: quadratic_forms(*p, labels), pairs, min(self.workers, len(pairs)))
+
+        def form(pair: tuple[Basis, np.ndarray]) -> np.ndarray:
+            out = quadratic_forms(*pair, labels)
+            tick()
+            return out
+
+        with Progress("permutations", len(pairs), self.verbose) as tick:
+            forms = map_threads(form, pairs, min(self.workers, len(pairs)))
         return np.vstack([*forms, column_contrasts(rows, units, labels).T])
 
     @cached_property
@@ -350,10 +362,12 @@ class TwoSampleProblem:
             out[:, varying[0]] = self.scores.max(axis=0)
             return out
         place = np.cumsum(self.varying) - 1
-        for j in varying:
-            where = place[self.blocks[j]][self.varying[self.blocks[j]]]
-            values = merge_rows(self.rows[:, where], np.ones(len(self.rows)))[0]
-            some = np.unique(np.linspace(0, len(values) - 1, min(len(values), _CENTERS_OF_COLUMNS)).astype(int))
-            found = gaussian_bases(values[some], length_scales(values), self.workers)
-            out[:, j] = moment_scores(self._forms(found, self.unit_rows[:, where])).max(axis=0)
+        with Progress("permutations by column", len(varying), self.verbose) as tick:
+            for j in varying:
+                where = place[self.blocks[j]][self.varying[self.blocks[j]]]
+                values = merge_rows(self.rows[:, where], np.ones(len(self.rows)))[0]
+                some = np.unique(np.linspace(0, len(values) - 1, min(len(values), _CENTERS_OF_COLUMNS)).astype(int))
+                found = gaussian_bases(values[some], length_scales(values), self.workers)
+                out[:, j] = moment_scores(self._forms(found, self.unit_rows[:, where])).max(axis=0)
+                tick()
         return out

@@ -58,8 +58,9 @@ class Separation:
     def __str__(self) -> str:
         level = f"{100.0 * self.confidence_level:.6g} % confidence"
         return (
-            f"a row can be assigned to its sample with an accuracy of {self.accuracy:.1%} ({self.low:.1%} to {self.high:.1%}, "
-            f"{level}; guessing has 50.0%), so at least {self.share_low:.1%} of one sample differ from the other"
+            f"a row can be assigned to its sample with an accuracy of {100 * self.accuracy:.1f} % "
+            f"({100 * self.low:.1f} % to {100 * self.high:.1f} %, {level}; guessing has 50 %), so at least "
+            f"{100 * self.share_low:.1f} % of one sample differ from the other"
         )
 
     @classmethod

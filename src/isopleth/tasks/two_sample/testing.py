@@ -22,6 +22,7 @@ from isopleth.entry import Table, check_memory_limit, column_names
 from isopleth.errors import DataWarning, InputError, listed
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs, map_threads
+from isopleth.progress import checked_verbose
 from isopleth.results import Result, in_words
 from isopleth.row_encoding import used_names
 from isopleth.tasks.two_sample.column_changes import in_order, kinds
@@ -137,6 +138,7 @@ def two_sample_test(
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
     n_jobs: int | None = DEFAULT_N_JOBS,
     random_state: Any = None,
+    verbose: bool | int = False,
 ) -> TwoSampleResult:
     r"""Test whether two samples are from one distribution, against any difference of densities.
 
@@ -172,6 +174,8 @@ def two_sample_test(
         Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
     random_state : int, RandomState or None
         Seed of the permutations, the centres and the groups.
+    verbose : bool or int, default=False
+        Whether to show the progress of the test, and of what is computed from its result, on standard error.
 
     Returns
     -------
@@ -221,6 +225,7 @@ def two_sample_test(
         memory_limit=memory_limit,
         n_jobs=n_jobs,
         random_state=random_state,
+        verbose=verbose,
     )
 
 
@@ -236,6 +241,7 @@ def compare_samples(
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
     n_jobs: int | None = DEFAULT_N_JOBS,
     random_state: Any = None,
+    verbose: bool | int = False,
 ) -> TwoSampleResult:
     """Return the result of :func:`two_sample_test`; `columns` keeps the kinds of the columns."""
     permutations, most = _check_count(n_permutations, "n_permutations"), _check_count(centers, "centers")
@@ -250,7 +256,9 @@ def compare_samples(
     seed = int(check_random_state(random_state).randint(2**31))
     labels = column_names(columns) if table is None else [repr(name) for name in names]
     found = _checked_groups(groups, (len(x.rows), len(y.rows)))
-    problem = TwoSampleProblem(samples, labels, permutations, most, seed, memory_limit, n_jobs, table, found)
+    problem = TwoSampleProblem(
+        samples, labels, permutations, most, seed, memory_limit, n_jobs, table, found, checked_verbose(verbose)
+    )
     sizes = problem.sizes
     if found is not None:
         _check_assignments(problem)
@@ -515,6 +523,7 @@ class TwoSampleResult(Result):
             memory_limit=self.problem.memory_limit,
             n_jobs=self.problem.n_jobs,
             random_state=self.problem.seed,
+            verbose=self.problem.verbose,
         )
         return model.fit(X, Y)
 
