@@ -24,6 +24,7 @@ def test_the_error_is_that_of_the_gradient():
     assert entropy.error(lambda x: 0.0 * x.sum(), sample) == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_it_runs(tmp_path, capsys):
     entropy.main(["--quick", "--out", str(tmp_path / "table.txt")])
     printed, text = capsys.readouterr().out, (tmp_path / "table.txt").read_text()

@@ -67,6 +67,7 @@ def test_the_page_says_which_columns_are_left_out(folder):
     assert re.search(r"left out: identifier\s+name", words_of(folder / "named.html"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", REPORTING)
 def test_the_text_is_the_same_with_a_page(verb, folder):
     assert run(verb, folder).stdout == run(verb, folder, "--report", str(folder / "x.html")).stdout

@@ -63,7 +63,10 @@ def lines_of(received: str) -> list[str]:
     return [re.split(r"\r\x1b\[K|\r", line)[-1] for line in received.replace("\r\n", "\n").split("\n")]
 
 
-@pytest.mark.parametrize("verb", VERBS)
+# Each case starts a process; two commands stand for the others in the default tests.
+@pytest.mark.parametrize(
+    "verb", [verb if verb in ("anomalies", "doctor") else pytest.param(verb, marks=pytest.mark.slow) for verb in VERBS]
+)
 def test_no_line_is_longer_and_no_word_is_cut(verb, folder):
     stream = (folder / "after.csv").read_text() if verb == "monitor" else None
     code, received = run_in_terminal(arguments(verb, folder), COLUMNS, stream)

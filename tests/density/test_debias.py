@@ -39,6 +39,7 @@ def test_with_the_true_score_the_bias_has_fourth_order(scale):
     assert scale**2 * (z.var() + 1.0) == pytest.approx(1.0 + scale**4 / 4, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_the_mean_integrated_squared_error_is_less_than_half():
     errors = {}
     for seed in range(3):

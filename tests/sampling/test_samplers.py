@@ -120,6 +120,7 @@ def test_the_unadjusted_sampler_is_slightly_too_wide_and_says_so():
     assert (variance < 1.03 + 4 * np.sqrt(2 / size)).all()
 
 
+@pytest.mark.slow
 def test_passes_over_length_scales_bring_chains_from_mode_to_mode():
     rows = np.concatenate([np.random.default_rng(0).normal(size=(150, 1)) * 0.3, 6.0 + np.zeros((50, 1))])
     rows[150:] += 0.3 * np.random.default_rng(1).normal(size=(50, 1))

@@ -151,6 +151,7 @@ def run_length(monitor, rng, longest=4000):
     return next(iter(alarms), longest)
 
 
+@pytest.mark.slow
 def test_groups_keep_the_run_length_of_rows_that_depend_on_each_other(monkeypatch):
     monkeypatch.setattr(calibration, "FEWEST", 200)
     monkeypatch.setattr(calibration, "MOST", 200)
