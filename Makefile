@@ -22,7 +22,7 @@ LOWEST = tests/test_estimators.py tests/test_tensors.py tests/test_namespace.py 
 	tests/kernels/test_kernels.py tests/score/test_score_tensors.py tests/difference/test_difference_tensors.py tests/tasks/test_task_tensors.py
 
 test-lowest: .venv-lowest/ready
-	.venv-lowest/bin/python -m pytest -q -m "not slow" $(LOWEST)
+	.venv-lowest/bin/python -m pytest -q -m "not slow" -n auto $(LOWEST)
 
 lint: .venv-test/ready
 	.venv-test/bin/ruff format --check .

@@ -71,7 +71,7 @@ def test_a_picture_and_another_level(train, test, tmp_path):
     pytest.importorskip("matplotlib")
     result = run(train, test, "--target", "kind", "--level", "0.5", "--plot", tmp_path / "shares.png")
     assert result.exit_code == 0, result.output
-    assert "50 % interval" in result.stdout
+    assert "50% interval" in result.stdout
     assert (tmp_path / "shares.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -98,7 +98,7 @@ def report_text(priors: ClassPriors, labelled_rows: int, labelled: Table) -> str
     columns = f"{counted(len(labelled.names), 'column')}: {kinds_in_words(labelled)}"
     head = f"{counted(priors.rows, 'row')} without labels, {labelled_rows:,} with; {columns}"
     numbers = zip(priors.classes.tolist(), priors.priors, priors.lower, priors.upper, strict=True)
-    cells = [["share", f"{100 * priors.level:.6g} % interval", "class"]]
+    cells = [["share", f"{100 * priors.level:.6g}% interval", "class"]]
     cells += [[f"{share:.3f}", f"{low:.3f} to {high:.3f}", printable(str(name))] for name, share, low, high in numbers]
     meaning = (
         "share: of the rows without labels that belong to the class, if rows of a class are in both tables alike and every "

@@ -338,15 +338,21 @@ _INTEGERS = {
 }
 
 
+def _with_gaps(column: Any) -> Any:
+    """Return a column of numbers with a gap in place of NaN, where its library tells them apart."""
+    name = column.name
+    return column.to_frame().select(nw.when(~nw.col(name).is_nan()).then(nw.col(name)).alias(name)).get_column(name)
+
+
 def _cast(column: Any, wanted: str) -> Any:
     """Return a column of numbers, words or times with a type that the table had, if it can have that."""
     if wanted in _INTEGERS and column.dtype.is_numeric():
         if bool(column.is_nan().any()) and column.implementation.is_pandas_like():
             # Whole numbers with gaps are of a nullable type, which has the same name.
             return nw.from_native(column.to_native().astype(wanted), series_only=True)
-        return column.fill_nan(None).cast(_INTEGERS[wanted])
+        return _with_gaps(column).cast(_INTEGERS[wanted])
     if wanted in ("Float32", "Float64") and column.dtype.is_numeric():
-        return column.fill_nan(None).cast(getattr(nw, wanted))
+        return _with_gaps(column).cast(getattr(nw, wanted))
     if wanted == "Date" and isinstance(column.dtype, nw.Datetime):
         return column if column.implementation.is_pandas_like() else column.cast(nw.Date)
     if wanted == "Categorical":

@@ -266,7 +266,7 @@ def _landmark_fits(
         alphas = [alpha for other, alpha in fits if other == factor]
         found += landmark_scores(rows, base, factor * scale, alphas, d, memory_limit)
     values, divergences = (xp.stack(one) for one in zip(*found, strict=True))
-    unlike = xp.astype(~many_copies(rows), rows.dtype)
+    unlike = xp.astype(xp.asarray(~many_copies(rows)), rows.dtype)  # NumPy makes a scalar of it
     return Models(unlike * values, unlike * divergences)
 
 
