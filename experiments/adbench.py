@@ -28,16 +28,9 @@ from experiments.adbench_methods import NAMES, PYOD, Method, method
 from experiments.adbench_page import page
 from experiments.adbench_pictures import draw_pictures
 from experiments.adbench_published import beside
+from experiments.resumed import resumed
 
 FIELDS = ["board", "setting", "table", "seed", "method", "auc", "pr", "seconds"]
-
-
-def done(path: Path) -> set[tuple[str, ...]]:
-    """Results that the file already holds."""
-    if not path.exists():
-        return set()
-    with path.open(newline="") as file:
-        return {tuple(line[name] for name in FIELDS[:5]) for line in csv.DictReader(file)}
 
 
 def measured(run: Method, task: Task, setting: str, seed: int) -> list[float]:
@@ -63,13 +56,8 @@ def available(names: list[str]) -> dict[str, Method]:
 
 def run_boards(options: argparse.Namespace) -> None:
     """Add to the file what is not in it yet."""
-    finished = done(options.out)
     methods = available(options.methods)
-    new = not options.out.exists()
-    with options.out.open("a", newline="") as file:
-        writer = csv.writer(file)
-        if new:
-            writer.writerow(FIELDS)
+    with resumed(options.out, FIELDS, 5) as (finished, add):
         for board in options.boards:
             files = tables(options.data, board)
             if not files:
@@ -88,8 +76,7 @@ def run_boards(options: argparse.Namespace) -> None:
                                     raise
                                 print(f"{name} on {path.stem}: {error}", file=sys.stderr)
                                 continue
-                            writer.writerow([*line, name, *(f"{value:.5f}" for value in found)])
-                            file.flush()
+                            add([[*line, name, *(f"{value:.5f}" for value in found)]])
 
 
 def parse() -> argparse.Namespace:

@@ -300,19 +300,29 @@ def study(kinds: list[int], runs: int, jobs: int) -> dict[str, np.ndarray]:
     return out
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=20, help="series of each kind")
+def run_kinds(
+    arguments: list[str] | None,
+    about: str | None,
+    names: list[str],
+    runs: int,
+    study: Callable[[list[int], int, int], object],
+) -> None:
+    """Parse the options of a study of kinds of series, and run it."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=runs, help="series of each kind")
     parser.add_argument("--kinds", help="names of kinds; all of them without")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     options = parser.parse_args(arguments)
-    names = [kind.__name__ for kind in KINDS]
     chosen = names if options.kinds is None else options.kinds.split(",")
     for name in chosen:
         if name not in names:
             parser.error(f"there is no kind {name!r}; there are {', '.join(names)}.")
     study([names.index(name) for name in chosen], options.runs, options.jobs)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print the table."""
+    run_kinds(arguments, __doc__, [kind.__name__ for kind in KINDS], 20, study)
 
 
 if __name__ == "__main__":

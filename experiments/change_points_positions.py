@@ -8,13 +8,13 @@ share in which the interval of the change nearest to the true one holds it; and 
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 from scipy.signal import lfilter
 
+from experiments.change_points_made_up import run_kinds
 from isopleth import ChangePointDetector
 
 LENGTH, PLACE = 400, 200
@@ -99,17 +99,7 @@ def study(kinds: list[int], runs: int, jobs: int) -> dict[str, np.ndarray]:
 
 def main(arguments: list[str] | None = None) -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=200, help="series of each kind")
-    parser.add_argument("--kinds", help="names of kinds; all of them without")
-    parser.add_argument("--jobs", type=int, default=1, help="processes")
-    options = parser.parse_args(arguments)
-    names = [kind.__name__ for kind in KINDS]
-    chosen = names if options.kinds is None else options.kinds.split(",")
-    for name in chosen:
-        if name not in names:
-            parser.error(f"there is no kind {name!r}; there are {', '.join(names)}.")
-    study([names.index(name) for name in chosen], options.runs, options.jobs)
+    run_kinds(arguments, __doc__, [kind.__name__ for kind in KINDS], 200, study)
 
 
 if __name__ == "__main__":

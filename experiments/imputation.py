@@ -32,6 +32,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.mixed_data import MOST_ROWS, TABLES, OneHot, is_words, read_table, some_rows
+from experiments.resumed import resumed
 from isopleth import KDE, SOSREP
 from isopleth.density.column_density import ColumnDensity
 from isopleth.kernels.product import GAUSSIAN_FACTOR, LAPLACIAN_FACTOR, ColumnKernel, ProductLaplacian
@@ -242,15 +243,7 @@ def cases(parts: list[str], tables: list[str], seeds: list[int]) -> Iterator[tup
 
 def run(options: argparse.Namespace) -> None:
     """Add to the file what is not in it yet."""
-    new = not options.out.exists()
-    finished = set()
-    if not new:
-        with options.out.open(newline="") as file:
-            finished = {tuple(line[name] for name in FIELDS[:5]) for line in csv.DictReader(file)}
-    with options.out.open("a", newline="") as file:
-        writer = csv.writer(file)
-        if new:
-            writer.writerow(FIELDS)
+    with resumed(options.out, FIELDS, 5) as (finished, add):
         for part, table, share, seed, method in cases(options.parts, options.tables, options.seeds):
             key = (part, table, str(share), str(seed), method)
             if key in finished or method in options.without:
@@ -262,9 +255,7 @@ def run(options: argparse.Namespace) -> None:
             except ImportError as error:
                 print(f"{method}: {error}; not measured", file=sys.stderr)
                 continue
-            for figure, value in found.items():
-                writer.writerow([*key, figure, f"{value:.5f}"])
-            file.flush()
+            add([*key, figure, f"{value:.5f}"] for figure, value in found.items())
 
 
 # ---- costs ---------------------------------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.mixed_data import OneHot, is_words, read_table, some_rows
+from experiments.resumed import resumed
 from isopleth import KDE, SOSREP, two_sample_test
 from isopleth.density.recording import NumberFormat
 from isopleth.kernels.product import ProductLaplacian
@@ -244,15 +245,7 @@ def measured(data: Path, table: str, seed: int, method: str) -> dict[str, float]
 
 def run(options: argparse.Namespace) -> None:
     """Add to the file what is not in it yet."""
-    new = not options.out.exists()
-    finished = set()
-    if not new:
-        with options.out.open(newline="") as file:
-            finished = {tuple(line[name] for name in FIELDS[:3]) for line in csv.DictReader(file)}
-    with options.out.open("a", newline="") as file:
-        writer = csv.writer(file)
-        if new:
-            writer.writerow(FIELDS)
+    with resumed(options.out, FIELDS, 3) as (finished, add):
         for seed in options.seeds:
             for table in options.tables:
                 for method in options.methods:
@@ -262,9 +255,7 @@ def run(options: argparse.Namespace) -> None:
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")
                         found = measured(options.data, table, seed, method)
-                    for figure, value in found.items():
-                        writer.writerow([*key, figure, f"{value:.5f}"])
-                    file.flush()
+                    add([*key, figure, f"{value:.5f}"] for figure, value in found.items())
 
 
 FIGURES = {
