@@ -1,7 +1,9 @@
 """Power of the two-sample test in six published settings, and against made-up differences of other kinds.
 
-    python -m experiments.two_sample_power [--data DIR] [--runs 200] [--only NAME ...] [--quick] [--others] [--jobs N]
-        [--out FILE]
+    python -m experiments.two_sample_power --p-values FILE [--data DIR] [--runs 200] [--only NAME ...] [--quick] [--others]
+        [--jobs N] [--out FILE]
+
+The file holds the p-values of every run. A command that was interrupted, or is given more runs, adds the missing ones.
 
 The published settings are those of MMD-FUSE (Biggs, Schrab and Gretton, 2023): a uniform law against one with 2 bumps a column
 whose signs are drawn anew in each run, amplitude .3 and .4 in one column, .6 and .8 in two; and a mixture of four normals in
@@ -15,17 +17,21 @@ on: row 0 is MMD-FUSE, row 3 MMDAgg). The bar is the better of the two less .02 
 from __future__ import annotations
 
 import argparse
+import csv
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 
+from experiments.resumed import resumed
 from isopleth import two_sample_test
 
 ALPHA = 0.05
+FIELDS = ["setting", "run", "this test", "hyppo MMD", "energy"]
+HEADS = ("runs", *FIELDS[2:], "MMD-FUSE", "MMDAgg", "bar")
 FUSE, AGG = 0, 3
 Pair = tuple[np.ndarray, np.ndarray]
 
@@ -212,8 +218,28 @@ def bar(better: float) -> float:
     return better - 0.02 - float(np.sqrt(better * (1.0 - better) / 200.0))
 
 
+def table(found: dict[str, np.ndarray], data: Path | None) -> Iterator[str]:
+    """Yield a line a setting from the p-values of its runs, of shape (runs, 3)."""
+    yield f"{'setting':<28}" + "".join(f"{head:>11}" for head in HEADS)
+    for name, values in found.items():
+        power = np.where(np.isnan(values), np.nan, values <= ALPHA).mean(axis=0)
+        known = published(data, name)
+        cells = "".join(f"{'-' if np.isnan(c) else format(c, '.3f'):>11}" for c in [*power, *known, bar(max(known))])
+        yield f"{name:<28}{len(values):>11,}{cells}"
+
+
+def read(path: Path, names: list[str], runs: int) -> dict[str, np.ndarray]:
+    """Return the p-values in a file by setting, for settings of which there are any."""
+    found: dict[str, list[list[float]]] = {name: [] for name in names}
+    with path.open(newline="") as file:
+        for line in csv.DictReader(file):
+            if line["setting"] in found and int(line["run"]) < runs:
+                found[line["setting"]].append([float(line[field]) for field in FIELDS[2:]])
+    return {name: np.array(values) for name, values in found.items() if values}
+
+
 def main(arguments: list[str] | None = None) -> None:
-    """Print a line a setting."""
+    """Add the missing runs to the file of p-values and print a line a setting."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder with power/*.npy, the published rejections")
     parser.add_argument("--runs", type=int, default=200, help="pairs of samples a setting")
@@ -221,22 +247,24 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="5 runs")
     parser.add_argument("--others", action="store_true", help="run hyppo's MMD and SciPy's energy distance too")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--out", type=Path, help="write the table to this file as well")
+    parser.add_argument("--p-values", type=Path, required=True, help="file of p-values, to which missing runs are added")
+    parser.add_argument("--out", type=Path, help="write the table of all settings in the file of p-values here")
     options = parser.parse_args(arguments)
     runs = 5 if options.quick else options.runs
-    heads = ("this test", "hyppo MMD", "energy", "MMD-FUSE", "MMDAgg", "bar")
-    lines = [f"power at level .05, {runs} runs", f"{'setting':<28}" + "".join(f"{head:>11}" for head in heads)]
-    print("\n".join(lines), flush=True)
-    with ProcessPoolExecutor(options.jobs) as pool:
-        names = [*SETTINGS, *([DIGITS] if options.data else [])]
-        for name in [name for name in names if not options.only or name in options.only]:
-            tasks = [(name, run, options.others) for run in range(runs)]
-            found = np.array(list(pool.map(partial(p_values, data=options.data), tasks, chunksize=5)))
-            power = np.where(np.isnan(found), np.nan, found <= ALPHA).mean(axis=0)
-            known = published(options.data, name)
-            cells = [*power, *known, bar(max(known))]
-            lines.append(f"{name:<28}" + "".join(f"{'-' if np.isnan(c) else format(c, '.3f'):>11}" for c in cells))
-            print(lines[-1], flush=True)
+    names = [*SETTINGS, *([DIGITS] if options.data else [])]
+    asked = [name for name in names if not options.only or name in options.only]
+    with (
+        ProcessPoolExecutor(options.jobs) as pool,
+        resumed(options.p_values, FIELDS, 2) as (finished, add),
+    ):
+        for name in asked:
+            todo = [run for run in range(runs) if (name, str(run)) not in finished]
+            tasks = [(name, run, options.others) for run in todo]
+            values = pool.map(partial(p_values, data=options.data), tasks, chunksize=5)
+            for run, value in zip(todo, values, strict=True):
+                add([[name, run, *value]])
+            print("\n".join(table(read(options.p_values, [name], runs), options.data)), flush=True)
+    lines = [f"power at level {ALPHA}", *table(read(options.p_values, names, runs), options.data)]
     if options.out:
         options.out.write_text("\n".join(lines) + "\n")
 

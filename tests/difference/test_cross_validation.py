@@ -99,10 +99,40 @@ def test_pairs_of_folds_choose_by_rows_that_the_fold_has_not():
         assert (i, j) == np.unravel_index(np.argmin(score), score.shape)
 
 
-def test_steady_length_scale_is_the_largest_that_a_fold_chose():
-    scales = np.array([[0.5, 5.0], [1.0, 10.0], [2.0, 20.0]])
+@pytest.mark.parametrize(("density", "expected"), [(3, [1.4, 14.0]), (2, [0.5, 5.0]), (0, [0.5, 5.0])])
+def test_the_distance_is_resolved_below_the_length_scale_of_the_densities(density, expected):
+    scales = np.array([[0.5, 5.0], [1.4, 14.0], [1.5, 15.0], [2.0, 20.0]])
     volumes = np.log(scales).sum(axis=1)
-    path = DifferenceSearchPath(
-        scales, np.ones(1), volumes, np.zeros((3, 3, 1)), (2, 0), np.array([[0, 0], [1, 0], [0, 0]])
-    )
-    assert path.steady_length_scale.tolist() == [1.0, 10.0]
+    path = DifferenceSearchPath(scales, np.ones(1), volumes, np.zeros((3, 4, 1)), (2, 0), np.zeros((3, 2), int), density)
+    assert path.resolving_length_scale.tolist() == expected
+
+
+def test_the_length_scale_of_the_densities_has_the_smallest_loss_for_their_average():
+    x, y = two()
+    labels = (np.arange(40) % 3, np.arange(30) % 3)
+    path = LSDD(**{**GRID, "cv": labels}).fit(x, y).search_path_
+    losses = np.zeros((3, 3))
+    for t in range(3):
+        train, test = (x[labels[0] != t], y[labels[1] != t]), (x[labels[0] == t], y[labels[1] == t])
+        centers = np.concatenate(train)
+        for k, sigma in enumerate((0.4, 0.8, 1.6)):
+            means = [
+                0.5 * sum(oracle.psi(part, centers, sigma).mean(axis=0) for part in parts) for parts in (train, test)
+            ]
+            gram = oracle.gram(centers, sigma)
+            for m, alpha in enumerate((0.1, 1.0, 10.0)):
+                theta = np.linalg.solve(gram + alpha * oracle.volume(2, sigma) * np.eye(len(centers)), means[0])
+                losses[k, m] += theta @ gram @ theta - 2.0 * means[1] @ theta
+    assert path.density_index == np.unravel_index(np.argmin(losses), losses.shape)[0]
+
+
+def test_the_cross_fitted_estimate_is_that_of_the_length_scale_of_the_densities():
+    x, y = two()
+    labels = (np.arange(40) % 4, np.arange(30) % 4)
+    model = LSDD(**{**GRID, "alpha": [0.1, 1.0, 10.0], "cv": labels}).fit(x, y)
+    sigma = float(model.search_path_.length_scales[model.search_path_.density_index, 0])
+    estimates = []
+    for t in range(4):
+        train, test = (x[labels[0] != t], y[labels[1] != t]), (x[labels[0] == t], y[labels[1] == t])
+        estimates.append(oracle.cross_fitted(train, test, sigma, 0.1 * oracle.volume(2, sigma)))
+    assert model.squared_l2_ == pytest.approx(np.mean(estimates), rel=1e-9)

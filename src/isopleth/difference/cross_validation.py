@@ -17,6 +17,9 @@ from isopleth.progress import Progress
 # Ridge over the volume below which systems count as nearly singular.
 LEAST_ALPHA = 1e-3
 
+# Ridge over the volume of estimates of the distance: larger ones shrink the distance more than they reduce its variance.
+DISTANCE_ALPHA = 0.1
+
 
 @dataclass(frozen=True)
 class Split:
@@ -82,16 +85,28 @@ class FoldSums:
 
     def held_out(self, fold: int) -> np.ndarray:
         """Return the mean over the first sample less the mean over the second, in one fold."""
-        means = self.sums[:, :, fold] / self.counts[:, fold]
-        return means[:, 0] - means[:, 1]
+        return _difference(self._held_out_means(fold))
+
+    def held_out_middle(self, fold: int) -> np.ndarray:
+        """Return the average of the means over both samples, in one fold."""
+        return np.asarray(self._held_out_means(fold).mean(axis=1))
+
+    def _held_out_means(self, fold: int) -> np.ndarray:
+        return np.asarray(self.sums[:, :, fold] / self.counts[:, fold])
 
     def _train(self, array: np.ndarray, out: Sequence[int]) -> np.ndarray:
         return np.delete(array, list(out), axis=-1).sum(axis=-1)
 
     def trained(self, out: Sequence[int]) -> np.ndarray:
         """Return the difference of means over all folds except those in `out`."""
-        means = self._train(self.sums, out) / self._train(self.counts, out)
-        return means[:, 0] - means[:, 1]
+        return _difference(self._trained_means(out))
+
+    def trained_middle(self, out: Sequence[int]) -> np.ndarray:
+        """Return the average of the means over both samples, over all folds except those in `out`."""
+        return np.asarray(self._trained_means(out).mean(axis=1))
+
+    def _trained_means(self, out: Sequence[int]) -> np.ndarray:
+        return self._train(self.sums, out) / self._train(self.counts, out)
 
     def trained_without_self(self, out: Sequence[int]) -> np.ndarray:
         """Return :meth:`trained` with each function averaged over all rows except the one that is its centre."""
@@ -101,8 +116,11 @@ class FoldSums:
         own = own / np.maximum(np.ceil(own * (1.0 - 1e-12)), 1.0)
         total = self._train(self.counts, out)
         own[:, total - own.max(axis=0) <= 1e-9 * total] = 0.0  # a single draw cannot be left out
-        means = (self._train(self.sums, out) - own) / (total - own)
-        return means[:, 0] - means[:, 1]
+        return _difference((self._train(self.sums, out) - own) / (total - own))
+
+
+def _difference(means: np.ndarray) -> np.ndarray:
+    return np.asarray(means[:, 0] - means[:, 1])
 
 
 @dataclass(frozen=True)
@@ -115,12 +133,15 @@ class FoldTables:
         Cross-validation losses by held-out fold.
     cross : array of shape (T, a)
         Cross-fitted dual estimates of the squared L2 distance.
+    density : array of shape (T, a)
+        Cross-validation losses of fits to the average of both densities.
     paired : array of shape (T, T, a) or None
         Losses in the first fold of fits to all folds except the first and the second.
     """
 
     losses: np.ndarray
     cross: np.ndarray
+    density: np.ndarray
     paired: np.ndarray | None
 
 
@@ -212,22 +233,26 @@ def fold_tables(systems: FoldSystems, alphas: np.ndarray, nested: bool) -> FoldT
     sums, least = systems.sums, float(alphas.min())
     folds = range(sums.folds)
     tests = [sums.held_out(t) for t in folds]
-    losses, cross = np.empty((2, len(folds), len(alphas)))
+    losses, cross, density = np.empty((3, len(folds), len(alphas)))
     for t in folds:
         fit = systems.fit((t,), least)
-        h, alone, test = fit.coordinates([sums.trained((t,)), sums.trained_without_self((t,)), tests[t]]).T
+        columns = [sums.trained((t,)), sums.trained_without_self((t,)), tests[t]]
+        h, alone, test, middle, middle_test = fit.coordinates(
+            [*columns, sums.trained_middle((t,)), sums.held_out_middle(t)]
+        ).T
         losses[t] = _losses(fit, alphas, h, test)
+        density[t] = _losses(fit, alphas, middle, middle_test)
         # 2 h'Gk - h'GHGk, h over the held-out fold and k over the others
         k = [alone if systems.leaves_out_self(alpha) else h for alpha in alphas]
         cross[t] = [(test * k[a]) @ fit.spectrum.dual_weights(alpha) for a, alpha in enumerate(alphas)]
     if not nested:
-        return FoldTables(losses, cross, None)
+        return FoldTables(losses, cross, density, None)
     paired = np.full((len(folds), len(folds), len(alphas)), np.nan)
     for s, t in combinations(folds, 2):
         fit = systems.fit((s, t), least)
         h, test_s, test_t = fit.coordinates([sums.trained((s, t)), tests[s], tests[t]]).T
         paired[s, t], paired[t, s] = _losses(fit, alphas, h, test_s), _losses(fit, alphas, h, test_t)
-    return FoldTables(losses, cross, paired)
+    return FoldTables(losses, cross, density, paired)
 
 
 def _losses(fit: FoldFit, alphas: np.ndarray, h: np.ndarray, test: np.ndarray) -> np.ndarray:
@@ -280,19 +305,22 @@ def cross_validate(
         found = map_threads(tables, range(len(length_scales)), workers)
     volumes = np.array([log_volume for log_volume, _ in found])
     loss_table = np.stack([table.losses for _, table in found], axis=1)
-    cross_table = np.stack([table.cross for _, table in found], axis=1)
     best = smallest(loss_table.mean(axis=0), volumes)
+    density = smallest(np.stack([table.density.mean(axis=0) for _, table in found]), volumes)[0]
     folds = len(loss_table)
     nested = np.zeros((folds, 2), dtype=int)
     if searched:
         pairs = np.stack([table.paired for _, table in found if table.paired is not None], axis=2)
         nested[:] = [_nested_choice(pairs, volumes, fold) for fold in range(folds)]
-    path = DifferenceSearchPath(length_scales, alphas, volumes, loss_table, (best[0], best[1]), nested)
+    path = DifferenceSearchPath(length_scales, alphas, volumes, loss_table, (best[0], best[1]), nested, density)
     at = (np.arange(folds), nested[:, 0], nested[:, 1])
     relative_volumes = volumes[nested[:, 0]] - volumes[best[0]]
+    with np.errstate(divide="ignore"):
+        ridge = int(np.argmin(np.abs(np.log(alphas / DISTANCE_ALPHA))))
+    cross = found[density][1].cross[:, ridge].mean()
     return CrossFitted(
         path,
-        float(over_volume(cross_table[at], relative_volumes).mean()),
+        float(over_volume(cross, volumes[density] - volumes[best[0]])),
         float(over_volume(-loss_table[at], relative_volumes).mean()),
     )
 
@@ -319,7 +347,10 @@ class DifferenceSearchPath:
     best_index : tuple of two int
         Indices of the chosen length scale and ridge, which have the smallest mean loss.
     nested_index : ndarray of shape (T, 2)
-        Indices chosen for each fold by the other folds, which the cross-fitted estimates use.
+        Indices chosen for each fold by the other folds, which the estimate "lower_bound" uses.
+    density_index : int
+        Index of the length scale at which a Gaussian sum fits the average of both densities best, which estimates and
+        intervals of the squared L2 distance use.
 
     Examples
     --------
@@ -339,6 +370,7 @@ class DifferenceSearchPath:
     relative_losses: np.ndarray
     best_index: tuple[int, int]
     nested_index: np.ndarray
+    density_index: int
 
     @property
     def fold_losses(self) -> np.ndarray:
@@ -368,10 +400,11 @@ class DifferenceSearchPath:
         return float(self.alphas[self.best_index[1]])
 
     @property
-    def steady_length_scale(self) -> np.ndarray:
-        """Largest of the length scales in `nested_index`, of shape (d,); every fold chooses this one or a smaller one."""
-        chosen = self.nested_index[:, 0]
-        return self.length_scales[chosen[np.argmax(self.log_volumes[chosen])]]
+    def resolving_length_scale(self) -> np.ndarray:
+        """Largest of the length scales at most that of `density_index` over the root of 2, else the smallest, of shape (d,)."""
+        sizes = np.log(self.length_scales).mean(axis=1)
+        small = np.flatnonzero(sizes <= sizes[self.density_index] - 0.5 * np.log(2.0) + 1e-9)
+        return np.asarray(self.length_scales[small[np.argmax(sizes[small])] if len(small) else np.argmin(sizes)])
 
     def __repr__(self) -> str:
         """Return a table with one line for each length scale, at its best ridge."""

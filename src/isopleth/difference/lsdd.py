@@ -74,11 +74,11 @@ class Decisions:
         return self.scales[0] if found is None else found.path.best_length_scale
 
     def near(self, found: CrossFitted | None) -> np.ndarray:
-        """Return the length scale of intervals.
+        """Return the length scale of intervals, at which the densities are resolved.
 
-        A search that finds no difference may end at a length scale too large to resolve any, or by chance at a tiny one.
+        The search for the difference may end at a length scale too large to resolve it, above all where it finds none.
         """
-        return np.fmin(self.scales[0] if found is None else found.path.steady_length_scale, self.spread)
+        return np.fmin(self.scales[0] if found is None else found.path.resolving_length_scale, self.spread)
 
     def system(
         self, scale: np.ndarray, memory_limit: float, n_jobs: int | None, backend: Backend = NUMPY

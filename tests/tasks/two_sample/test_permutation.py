@@ -284,6 +284,7 @@ def test_groups_are_units_and_those_of_both_samples_strata():
     values = np.arange(9.0)[:, None]
     np.testing.assert_allclose(units.means(values)[:, 0], [0, 1.5, 3, 4.5, 6.5, 8])
     assert Units.of_groups(np.array([0]), np.array([0, 0])).assignments == 2
+    assert units.least_p_value == pytest.approx(2 / 12)
     assert Units.of_groups(np.array([0, 1]), np.array([2, 3])).strata is None
 
 

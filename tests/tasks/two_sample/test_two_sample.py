@@ -124,6 +124,21 @@ def test_the_interval_is_that_of_lsdd_and_holds_the_distance():
         found.confidence_interval(95)
 
 
+@pytest.mark.parametrize(("n", "m", "least"), [(2, 2, 2 / 6), (3, 3, 2 / 20), (2, 3, 1 / 10), (3, 4, 1 / 35)])
+def test_samples_too_small_for_any_evidence_give_a_warning(n, m, least, recwarn):
+    """Even samples that lie far apart have no p-value below the share of the assignments that are as extreme."""
+    found = two_sample_test(np.arange(n)[:, None] / 9.0, 50.0 + np.arange(m)[:, None] / 7.0, random_state=0, n_jobs=1)
+    assert found.pvalue == pytest.approx(least, abs=4.0 * (least / 1000) ** 0.5)
+    messages = [str(w.message) for w in recwarn if issubclass(w.category, DataWarning)]
+    expected = f"no p-value can be much below {least:.2g} and no difference can be shown at level 0.05; more rows are needed"
+    assert [expected in message for message in messages] == [True] * (least > 0.05)
+
+
+def test_too_few_permutations_give_a_warning():
+    with pytest.warns(DataWarning, match=r"n_permutations = 18 allows no p-value below 0\.053; at level 0\.05 at least 19"):
+        two_sample_test(normal(9, 1), normal(9, 1, 1), n_permutations=18, random_state=0, n_jobs=1)
+
+
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 40), (2, 3)])
 def test_the_smallest_samples_can_be_tested(n, m):
     found = two_sample_test(normal(n, 2), normal(m, 2, 1), **FEW)

@@ -122,6 +122,17 @@ class Units:
         logs = gammaln(total + 1.0) - gammaln(first + 1.0) - gammaln(total - first + 1.0)
         return float(np.rint(np.exp(min(float(logs.sum()), np.log(1e9)))))
 
+    @property
+    def least_p_value(self) -> float:
+        """Share of the assignments that have the largest statistic, at least.
+
+        If the samples can change places, each assignment has the statistic of the one that exchanges them.
+        """
+        own = np.arange(sum(self.sizes)) < self.sizes[0]
+        strata = np.zeros(len(own), dtype=np.intp) if self.strata is None else self.strata
+        equal = np.array_equal(2 * np.bincount(strata, own), np.bincount(strata))
+        return min((2.0 if equal else 1.0) / self.assignments, 1.0)
+
     def means(self, values: np.ndarray) -> np.ndarray:
         """Return means over each unit of `values` of shape (sum(lengths), k), whose rows are in the order of the units."""
         if self.lengths is not None:
@@ -295,11 +306,16 @@ def adjusted_p_values(statistics: np.ndarray) -> np.ndarray:
 
 # Ridge over the volume of the kernel: nearly all directions that the centres resolve have the same weight.
 ALPHA = 0.1
+# Small scales have twice as many centres in few columns, and a larger ridge, because more of their directions are only noise.
+_NARROW, _NARROW_ALPHA, _NARROW_CENTERS = (0, 1), 0.3, 2
 # At one scale the directions are weighted by their variance too, which detects a change of spread in all columns at once.
 _LARGE_ALPHA, _AT_STEP = 1000.0, 4
 # Eigenvalues of H below this are left out; they are negligible beside the ridge.
 _LOST = 1e-6
+# Statistics leave out eigenvalues below this share of the ridge: most of the time is spent on these, to no effect.
+_NEGLIGIBLE = 0.01
 _ROWS_OF_DISTANCES = 400
+_FACTORS = 16
 _SMALLEST, _LARGEST = 0.05, 0.95
 # Largest ratio of the 95th percentile to the smallest scale: nearly equal rows must not spread the scales too far.
 _WIDEST = 200.0
@@ -400,6 +416,8 @@ class Basis:
         Eigenvectors.
     alphas : tuple of float
         Ridges over the volume of the kernel.
+    start : int
+        First of the directions that statistics use, in ascending order of the eigenvalues.
     """
 
     centers: np.ndarray
@@ -407,15 +425,22 @@ class Basis:
     values: np.ndarray
     vectors: np.ndarray
     alphas: tuple[float, ...] = (ALPHA,)
+    start: int = 0
 
     metric = "sqeuclidean"
 
     @classmethod
-    def of(cls, centers: np.ndarray, length_scale: float, alphas: tuple[float, ...] = (ALPHA,)) -> Self:
-        """Diagonalise the inner products of the functions, over the volume of the kernel."""
+    def of(
+        cls, centers: np.ndarray, length_scale: float, alphas: tuple[float, ...] = (ALPHA,), most: int | None = None
+    ) -> Self:
+        """Diagonalise the inner products of the functions, over the volume; statistics use at most `most` directions."""
         spectrum = PenalizedSpectrum.of(cls.inner_products(centers, length_scale))
         kept = spectrum.values > _LOST
-        return cls(centers, length_scale, spectrum.values[kept], spectrum.vectors[:, kept], alphas)
+        values, vectors = spectrum.values[kept], spectrum.vectors[:, kept]
+        start = int(np.searchsorted(values, _NEGLIGIBLE * min(alphas)))
+        if most is not None:
+            start = max(start, len(values) - most)
+        return cls(centers, length_scale, values, vectors, alphas, start)
 
     @staticmethod
     def inner_products(centers: np.ndarray, length_scale: float) -> np.ndarray:
@@ -428,9 +453,9 @@ class Basis:
 
     @property
     def weights(self) -> np.ndarray:
-        """Eigenvalues of M for every ridge, of shape (k, r)."""
-        alphas = np.array(self.alphas)[:, None]
-        return np.asarray((self.values + 2.0 * alphas) / (self.values + alphas) ** 2)
+        """Eigenvalues of M for every ridge and direction that statistics use, of shape (k, r)."""
+        alphas, values = np.array(self.alphas)[:, None], self.values[self.start :]
+        return np.asarray((values + 2.0 * alphas) / (values + alphas) ** 2)
 
 
 class LaplaceBasis(Basis):
@@ -441,22 +466,44 @@ class LaplaceBasis(Basis):
     @staticmethod
     def inner_products(centers: np.ndarray, length_scale: float) -> np.ndarray:
         r"""Return :math:`\prod_j (1 + e_j) e^{-e_j}`, :math:`e_j = |c_j - c'_j| / s`."""
-        log = np.zeros((len(centers), len(centers)))
-        for column in centers.T:
-            e = np.abs(column[:, None] - column) / length_scale
-            log += np.log1p(e) - e
-        return np.exp(log)
+        log = pdist(centers, "cityblock") / -length_scale
+        one, other = np.triu_indices(len(centers), 1)
+        # A logarithm takes longer than a product; products of so few factors, each below 1e19, do not overflow.
+        for start in range(0, centers.shape[1], _FACTORS):
+            product = np.ones(len(log))
+            for column in centers.T[start : start + _FACTORS] / length_scale:
+                product *= 1.0 + np.minimum(np.abs(column[one] - column[other]), 1e18)
+            log += np.log(product)
+        out = np.eye(len(centers))
+        out[one, other] = out[other, one] = np.exp(log)
+        return out
 
     def kernel(self, distances: np.ndarray) -> np.ndarray:
         """Return the functions at these city-block distances from the centres."""
         return np.asarray(np.exp(distances * (-1.0 / self.length_scale)))
 
 
-def gaussian_bases(centers: np.ndarray, scales: np.ndarray, n_jobs: int) -> list[Basis]:
-    """Return one basis of Gaussians for each of the scales of :func:`length_scales`."""
-    ridges = [(ALPHA, _LARGE_ALPHA) if step == _AT_STEP else (ALPHA,) for step in _USED]
-    pairs = list(zip(scales.tolist(), ridges, strict=True))
-    return map_threads(lambda pair: Basis.of(centers, *pair), pairs, min(n_jobs, len(pairs)))
+def choose_centers(rows: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw the centres of the smallest length scales from `rows`; the first `count` are those of the others."""
+    drawn = rng.permutation(len(rows))
+    return rows[np.concatenate([np.sort(drawn[:count]), np.sort(drawn[count : _NARROW_CENTERS * count])])]
+
+
+def gaussian_bases(centers: np.ndarray, count: int, scales: np.ndarray, n_jobs: int) -> list[Basis]:
+    """Return one basis of Gaussians for each of the scales of :func:`length_scales`.
+
+    The first `count` centres are used. If at a small scale the functions around these are nearly dependent, as in few columns,
+    all centres are used with no more than `count` directions, so that clusters and fine detail are resolved with less noise. In
+    many columns the functions are independent, whatever their number, and more of them would only add noise.
+    """
+
+    def basis(pair: tuple[int, float]) -> Basis:
+        step, scale = pair
+        out = Basis.of(centers[:count], scale, (ALPHA, _LARGE_ALPHA) if step == _AT_STEP else (ALPHA,))
+        dependent = len(out.weights[0]) < len(out.centers)
+        return Basis.of(centers, scale, (_NARROW_ALPHA,), count) if step in _NARROW and dependent else out
+
+    return map_threads(basis, list(zip(_USED, scales.tolist(), strict=True)), min(n_jobs, len(_USED)))
 
 
 def tiles(units: int, group: int, width: int, memory_limit: float, n_jobs: int) -> Iterator[slice]:
@@ -476,29 +523,29 @@ def unit_features(
 ) -> list[np.ndarray]:
     """Return means of the functions over each unit of consecutive rows, of shape (units, b), one array a basis.
 
-    The distances are shared by all length scales, so this loop does not use :class:`~isopleth.operators.Operator`. One operator
+    The centres of each basis are the first ones of the longest list of centres. The distances are shared by all length scales, so this loop does not use :class:`~isopleth.operators.Operator`. One operator
     for each length scale takes 1 to 1.6 times as long (4,000 rows, 150 centres, 2 to 50 columns), and there is none for
     city-block distances.
     """
-    centers, lengths = found[0].centers, units.lengths
+    centers, lengths = max((basis.centers for basis in found), key=len), units.lengths
     group = units.group if lengths is None else int(lengths.max())
     ends = group * np.arange(1 + len(rows) // group) if lengths is None else np.concatenate([[0], np.cumsum(lengths)])
     count = len(ends) - 1
-    needed = 8 * (len(found) + 4) * count * len(centers)
+    needed = 8 * count * (sum(len(basis.centers) for basis in found) + 4 * len(centers))
     if needed > memory_limit:
         raise InputError(
             f"{count} units at {len(centers)} centers and {len(found)} length scales need {needed / 1e9:.2g} GB, more than "
             "memory_limit; use fewer centers or raise memory_limit."
         )
-    out = [np.empty((count, len(centers))) for _ in found]
-    metrics = {basis.metric for basis in found}
+    out = [np.empty((count, len(basis.centers))) for basis in found]
+    metrics = {metric: max(len(b.centers) for b in found if b.metric == metric) for metric in {b.metric for b in found}}
 
     def fill(part: slice) -> None:
         some = rows[ends[part.start] : ends[part.stop]]
         unit = units if lengths is None else replace(units, lengths=lengths[part])
-        distances = {metric: cdist(some, centers, metric) for metric in metrics}
+        distances = {metric: cdist(some, centers[:most], metric) for metric, most in metrics.items()}
         for basis, features in zip(found, out, strict=True):
-            features[part] = unit.means(basis.kernel(distances[basis.metric]))
+            features[part] = unit.means(basis.kernel(distances[basis.metric][:, : len(basis.centers)]))
         tick()
 
     parts = list(tiles(count, group, len(centers), memory_limit, n_jobs))
@@ -512,7 +559,7 @@ def quadratic_forms(basis: Basis, features: np.ndarray, labels: Labels) -> np.nd
 
     These products are constant under permutations only if the samples have equal size; otherwise they add noise.
     """
-    coordinates = (features - labels.mean(features)) @ basis.vectors
+    coordinates = (features - labels.mean(features)) @ basis.vectors[:, basis.start :]
     own = labels.own_products(coordinates**2 @ basis.weights.T)
     return np.asarray((labels.contrasts(coordinates) ** 2 @ basis.weights.T - own).T)
 

@@ -21,6 +21,7 @@ from isopleth.tasks.two_sample.permutation import (
     Labels,
     LaplaceBasis,
     Units,
+    choose_centers,
     city_block_scale,
     column_contrasts,
     gaussian_bases,
@@ -311,9 +312,9 @@ class TwoSampleProblem:
     def bases(self) -> list[Basis]:
         """Functions of all columns: Gaussians of six length scales, and products of Laplace functions."""
         rng = np.random.default_rng([self.seed, 2])
-        centers = self.rows[np.sort(rng.permutation(len(self.rows))[: self.centers])]
-        found = gaussian_bases(centers, length_scales(self.rows), self.workers)
-        return [*found, LaplaceBasis.of(centers, city_block_scale(self.rows))]
+        centers = choose_centers(self.rows, self.centers, rng)
+        found = gaussian_bases(centers, self.centers, length_scales(self.rows), self.workers)
+        return [*found, LaplaceBasis.of(centers[: self.centers], city_block_scale(self.rows))]
 
     def _forms(self, found: list[Basis], rows: np.ndarray) -> np.ndarray:
         """Return quadratic forms and column contrasts by statistic and label vector, of shape (k + d, 1 + B)."""
@@ -367,7 +368,7 @@ class TwoSampleProblem:
                 where = place[self.blocks[j]][self.varying[self.blocks[j]]]
                 values = merge_rows(self.rows[:, where], np.ones(len(self.rows)))[0]
                 some = np.unique(np.linspace(0, len(values) - 1, min(len(values), _CENTERS_OF_COLUMNS)).astype(int))
-                found = gaussian_bases(values[some], length_scales(values), self.workers)
+                found = gaussian_bases(values[some], len(some), length_scales(values), self.workers)
                 out[:, j] = moment_scores(self._forms(found, self.unit_rows[:, where])).max(axis=0)
                 tick()
         return out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -104,20 +105,29 @@ def _checked_groups(groups: Any, sizes: tuple[int, int]) -> tuple[np.ndarray, np
 
 
 def _check_assignments(problem: TwoSampleProblem) -> None:
-    """Refuse groups that leave nothing to permute, and warn if there are too few for a p-value of .05."""
-    ways = problem.units.assignments
-    if ways <= 2:
+    """Refuse groups that leave nothing to permute, and warn if no p-value of .05 can be reached."""
+    ways, grouped = problem.units.assignments, problem.groups is not None
+    if grouped and ways <= 2:
         raise InputError(
             f"groups: the {sum(problem.units.sizes)} groups of X and Y can be assigned to the samples in {ways:.0f} "
             f"way{'s' if ways > 1 else ''} only, so no p-value can be below {1.0 / ways:.2g}; give more groups, or none if "
             "rows are independent."
         )
-    if ways < _FEWEST_ASSIGNMENTS:
-        warnings.warn(
-            f"the groups can be assigned to the samples in {ways:.0f} ways only, so no p-value can be below {1.0 / ways:.2g}.",
-            DataWarning,
-            stacklevel=3,
+    of_ways, of_draws = problem.units.least_p_value, 1.0 / (1.0 + problem.permutations)
+    if of_ways > _LEVEL:
+        kind = "groups" if grouped else "rows"
+        message = (
+            f"the {kind} can be assigned to the samples in {ways:.0f} ways only, so no p-value can be much below {of_ways:.2g} "
+            f"and no difference can be shown at level {_LEVEL}; more {kind} are needed."
         )
+    elif of_draws > _LEVEL:
+        message = (
+            f"n_permutations = {problem.permutations} allows no p-value below {of_draws:.2g}; at level {_LEVEL} at least "
+            f"{math.ceil(1.0 / _LEVEL) - 1} are needed."
+        )
+    else:
+        return
+    warnings.warn(message, DataWarning, stacklevel=4)
 
 
 def _check_count(value: Any, name: str) -> int:
@@ -159,7 +169,8 @@ def two_sample_test(
     n_permutations : int, default=999
         Random permutations of the labels. The smallest p-value is 1 / (1 + n_permutations).
     centers : int, default=150
-        Largest number of centres, distinct rows drawn from both samples together.
+        Largest number of centres, distinct rows drawn from both samples together; in few columns twice as many for the two
+        smallest length scales.
     categorical : None, name, or sequence of names or numbers of columns, optional
         Columns of numbers that are categories.
     compare_missing : bool, default=True
@@ -186,6 +197,11 @@ def two_sample_test(
     ------
     InputError
         For rows that cannot be used, samples with different columns, and parameters out of range.
+
+    Warns
+    -----
+    DataWarning
+        If rows, groups or permutations are so few that no p-value can be .05 or less.
 
     Notes
     -----
@@ -260,8 +276,7 @@ def compare_samples(
         samples, labels, permutations, most, seed, memory_limit, n_jobs, table, found, checked_verbose(verbose)
     )
     sizes = problem.sizes
-    if found is not None:
-        _check_assignments(problem)
+    _check_assignments(problem)
     if len(samples.rows) == 1:  # all rows are equal
         return TwoSampleResult(
             0.0, 1.0, sizes, names, permutations, 1, np.full(len(names), np.nan), {}, problem, 0
@@ -288,8 +303,6 @@ def compare_samples(
 
 # p-value up to which a difference is reported in words.
 _LEVEL = 0.05
-# Fewer assignments of groups to samples allow no p-value of .05.
-_FEWEST_ASSIGNMENTS = 20
 _ROWS_OF_INTERVAL, _CENTERS_OF_INTERVAL = 5000, 200
 _MOST_REPEATED = 0.5
 
