@@ -247,7 +247,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="5 runs")
     parser.add_argument("--others", action="store_true", help="run hyppo's MMD and SciPy's energy distance too")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--p-values", type=Path, required=True, help="file of p-values, to which missing runs are added")
+    parser.add_argument(
+        "--p-values", type=Path, required=True, help="file of p-values, to which missing runs are added"
+    )
     parser.add_argument("--out", type=Path, help="write the table of all settings in the file of p-values here")
     options = parser.parse_args(arguments)
     runs = 5 if options.quick else options.runs

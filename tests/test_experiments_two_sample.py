@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -43,12 +45,32 @@ def test_the_published_power_is_read_at_its_place(tmp_path):
     assert two_sample_power.bar(0.5) == pytest.approx(0.48 - (0.25 / 200) ** 0.5)
 
 
-def test_both_studies_print_their_tables(monkeypatch, tmp_path, capsys):
-    for study, name in ((two_sample_power, "mean, d = 1"), (two_sample_level, two_sample_level.NAMED)):
-        monkeypatch.setattr(study, "SETTINGS", {name: study.SETTINGS[name]})
-        study.main(["--runs", "2", "--out", str(tmp_path / "table.txt")])
-        assert (tmp_path / "table.txt").read_text() == capsys.readouterr().out
-        assert name in (tmp_path / "table.txt").read_text()
+def test_the_study_of_the_level_prints_its_table(monkeypatch, tmp_path, capsys):
+    name = two_sample_level.NAMED
+    monkeypatch.setattr(two_sample_level, "SETTINGS", {name: two_sample_level.SETTINGS[name]})
+    two_sample_level.main(["--runs", "2", "--out", str(tmp_path / "table.txt")])
+    assert (tmp_path / "table.txt").read_text() == capsys.readouterr().out
+    assert name in (tmp_path / "table.txt").read_text()
+
+
+def test_the_study_of_the_power_adds_the_runs_that_are_missing(monkeypatch, tmp_path):
+    name, seen = "mean, d = 1", []
+
+    def p_values(task, data):
+        seen.append(task[1])
+        return [0.04 if task[1] else 0.06, np.nan, np.nan]
+
+    monkeypatch.setattr(two_sample_power, "SETTINGS", {name: two_sample_power.SETTINGS[name], "blobs": None})
+    monkeypatch.setattr(two_sample_power, "p_values", p_values)
+    monkeypatch.setattr(two_sample_power, "ProcessPoolExecutor", ThreadPoolExecutor)
+    files = ["--p-values", str(tmp_path / "p.csv"), "--out", str(tmp_path / "table.txt")]
+    two_sample_power.main(["--runs", "2", "--only", name, *files])
+    two_sample_power.main(["--runs", "4", "--only", name, *files])
+    assert seen == [0, 1, 2, 3]
+    lines = (tmp_path / "table.txt").read_text().splitlines()
+    assert lines[0] == "power at level 0.05"
+    assert lines[2].split(maxsplit=4)[-1].split()[:2] == ["4", "0.750"]
+    assert len(lines) == 3  # settings without runs have no line
 
 
 def test_tables_without_a_difference_lack_cells_and_have_many_words():

@@ -103,7 +103,9 @@ def test_pairs_of_folds_choose_by_rows_that_the_fold_has_not():
 def test_the_distance_is_resolved_below_the_length_scale_of_the_densities(density, expected):
     scales = np.array([[0.5, 5.0], [1.4, 14.0], [1.5, 15.0], [2.0, 20.0]])
     volumes = np.log(scales).sum(axis=1)
-    path = DifferenceSearchPath(scales, np.ones(1), volumes, np.zeros((3, 4, 1)), (2, 0), np.zeros((3, 2), int), density)
+    path = DifferenceSearchPath(
+        scales, np.ones(1), volumes, np.zeros((3, 4, 1)), (2, 0), np.zeros((3, 2), int), density
+    )
     assert path.resolving_length_scale.tolist() == expected
 
 

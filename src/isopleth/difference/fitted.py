@@ -119,11 +119,13 @@ class FittedDifference(BaseEstimator):
         "cross_fitted"
             :math:`h_t^\top M h_{-t}`, the mean over folds t of the dual form with one h of the held-out fold and the other
             of the training folds. In the latter, each function is averaged over all rows except its own centre, unless the
-            penalty is "rkhs" or :math:`\alpha < 0.001`. Length scale and ridge are chosen for each fold by cross-validation
-            within the others (smallest mean loss plus standard error). Its expectation is :math:`\int (p - q)\, g` for the g
-            of the training folds, and 0 if p = q. It can be negative.
+            penalty is "rkhs" or :math:`\alpha < 0.001`. The length scale is the candidate at which a Gaussian sum fits the
+            average of both densities best, by cross-validation, and the ridge is the candidate nearest to 0.1: those that fit
+            the difference best shrink the distance. Its expectation is :math:`\int (p - q)\, g` for the g of the training
+            folds, and 0 if p = q. It can be negative.
         "lower_bound"
-            Minus the cross-validation loss, chosen in the same way: unbiased for
+            Minus the cross-validation loss, with length scale and ridge chosen for each fold by cross-validation within the
+            others (smallest mean loss plus standard error): unbiased for
             :math:`\int (p - q)^2 - \int (g - (p - q))^2`, which is never above the distance.
         "linear", "quadratic", "combined"
             :math:`h^\top \theta`, :math:`\theta^\top H \theta` and
@@ -161,15 +163,14 @@ class FittedDifference(BaseEstimator):
 
         It contains all distances D with :math:`(\hat D - D)^2 \le z^2 \operatorname{var}(D)`, z the normal quantile, where
         :math:`\hat D` is a cross-fitted estimate. Its variance by the limit law depends on D, because the law is different
-        for p = q. Its ridge is a hundredth of the chosen one and at most 0.1, its length scale the largest of those that
-        the folds choose, but no more than the standard deviations within the samples. ``squared_l2_`` has the smallest
-        error, but it is smaller than the distance by about that error, so it is not used as the centre of the interval.
+        for p = q. Its ridge is a hundredth of the chosen one and at most 0.1. Its length scale is the one at which a Gaussian
+        sum fits the average of both densities best, over the root of 2, but no more than the standard deviations within the
+        samples: for ``squared_l2_``, which has the smaller error, the bias would be too large in relation to it.
 
         The expectation of :math:`\hat D` is :math:`\mu^\top M \mu` with the exact means :math:`\mu`, which is at most the
         distance. The lower limit is therefore conservative, and the upper limit covers as far as the length scale resolves the
         difference. Without assumptions no upper limit exists. In more columns less is resolved: the distance from the estimate
-        to the upper limit grows by 8 % with each column beyond the first, and beyond five columns there is no interval,
-        because simulated ones were below most distances.
+        to the upper limit grows by 8 % with each column beyond the first, and beyond five columns there is no interval.
 
         Parameters
         ----------

@@ -229,7 +229,10 @@ def test_few_groups_give_a_warning_and_gaps_must_be_compared_with_groups():
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(2, 9, 1))
     groups = np.repeat([0, 1], [4, 5]), np.repeat([2, 3], [4, 5])
-    with pytest.warns(DataWarning, match=r"groups can be assigned to the samples in 6 ways only, so no p-value can be much below 0\.33"):
+    with pytest.warns(
+        DataWarning,
+        match=r"groups can be assigned to the samples in 6 ways only, so no p-value can be much below 0\.33",
+    ):
         two_sample_test(X, Y, groups=groups, **FEW)
     with pytest.raises(InputError, match="exclude each other"):
         two_sample_test(X, Y, groups=groups, compare_missing=False, **FEW)

@@ -130,12 +130,16 @@ def test_samples_too_small_for_any_evidence_give_a_warning(n, m, least, recwarn)
     found = two_sample_test(np.arange(n)[:, None] / 9.0, 50.0 + np.arange(m)[:, None] / 7.0, random_state=0, n_jobs=1)
     assert found.pvalue == pytest.approx(least, abs=4.0 * (least / 1000) ** 0.5)
     messages = [str(w.message) for w in recwarn if issubclass(w.category, DataWarning)]
-    expected = f"no p-value can be much below {least:.2g} and no difference can be shown at level 0.05; more rows are needed"
+    expected = (
+        f"no p-value can be much below {least:.2g} and no difference can be shown at level 0.05; more rows are needed"
+    )
     assert [expected in message for message in messages] == [True] * (least > 0.05)
 
 
 def test_too_few_permutations_give_a_warning():
-    with pytest.warns(DataWarning, match=r"n_permutations = 18 allows no p-value below 0\.053; at level 0\.05 at least 19"):
+    with pytest.warns(
+        DataWarning, match=r"n_permutations = 18 allows no p-value below 0\.053; at level 0\.05 at least 19"
+    ):
         two_sample_test(normal(9, 1), normal(9, 1, 1), n_permutations=18, random_state=0, n_jobs=1)
 
 

@@ -523,9 +523,9 @@ def unit_features(
 ) -> list[np.ndarray]:
     """Return means of the functions over each unit of consecutive rows, of shape (units, b), one array a basis.
 
-    The centres of each basis are the first ones of the longest list of centres. The distances are shared by all length scales, so this loop does not use :class:`~isopleth.operators.Operator`. One operator
-    for each length scale takes 1 to 1.6 times as long (4,000 rows, 150 centres, 2 to 50 columns), and there is none for
-    city-block distances.
+    The centres of each basis are the first ones of the longest list of centres. The distances are shared by all length scales, so
+    this loop does not use :class:`~isopleth.operators.Operator`. One operator for each length scale takes 1 to 1.6 times as long
+    (4,000 rows, 150 centres, 2 to 50 columns), and there is none for city-block distances.
     """
     centers, lengths = max((basis.centers for basis in found), key=len), units.lengths
     group = units.group if lengths is None else int(lengths.max())
