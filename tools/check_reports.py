@@ -102,6 +102,16 @@ def make_pages(folder: Path) -> list[Path]:
     words = [rng.choice(["Rome", "Oslo", "Bern"], 400, p=p) for p in ([0.3, 0.4, 0.3], [0.7, 0.2, 0.1])]
     mixed = [pyarrow.table({"city": word, "x": rows[:, 0]}) for word, rows in zip(words, (before, after), strict=True)]
     results["compare words"] = two_sample_test(*mixed, random_state=0)
+    # Times beside the numbers: on the axes of pictures stand dates.
+    days = np.datetime64("2024-01-30", "s") + np.arange(400) * np.timedelta64(6, "h")
+    dated = [
+        pyarrow.table({"when": days + shift, "x": one[:, 0]})
+        for shift, one in ((0, before), (np.timedelta64(9, "D"), after))
+    ]
+    results["compare times"] = two_sample_test(*dated, random_state=0)
+    results["anomalies of times"] = AnomalyDetector(random_state=0).fit(dated[0]).anomalies(dated[0])
+    minutes = np.datetime64("2024-12-31T23:10") + np.arange(160) * np.timedelta64(30, "s")
+    results["changes at times"] = ChangePointDetector(random_state=0).fit(series, times=minutes).result_
     for name, result in results.items():
         result.report(folder / f"{name}.html")
     return [folder / f"{name}.html" for name in results]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import singledispatch
 from typing import Any
 
 import numpy as np
 
-from isopleth.plotting.change_points import MEANINGS
+from isopleth.clock_times import length_text, seconds_of, time_text
+from isopleth.plotting.change_points import MEANINGS, borders
 from isopleth.plotting.view import deviations_of, extreme_columns, robust_range, some
 from isopleth.report.page import Chart, Page, PageTable, Series, thinned
 from isopleth.results import Result, cell_text, counted, in_words
@@ -114,10 +116,18 @@ def _values_text(found: Anomalies, rows: np.ndarray) -> list[str]:
     else:
         z = np.abs(deviations_of(numbers[rows], numbers))
         pairs = [
-            [(names[j], numbers[i, j]) for j in np.argsort(-deviation, kind="stable")[:_VALUES]]
+            [
+                (names[j], _number(names[j], numbers[i, j], found.times))
+                for j in np.argsort(-deviation, kind="stable")[:_VALUES]
+            ]
             for i, deviation in zip(rows, z, strict=True)
         ]
     return ["  ".join(f"{name}={cell_text(value)}" for name, value in some) for some in pairs]
+
+
+def _number(name: str, value: float, times: Sequence[str]) -> Any:
+    """Return a number, or seconds since 1970 as text."""
+    return time_text(float(value)) if name in times else value
 
 
 def _row_notes(found: Anomalies, rows: np.ndarray) -> list[str]:
@@ -160,7 +170,8 @@ def _rows_chart(found: Anomalies) -> Chart | None:
         if len(flagged)
         else f"No row is flagged in {x} and {y}"
     )
-    return Chart(title, x, y, series, about)
+    times = "".join(axis for axis, name in (("x", x), ("y", y)) if name in found.times)
+    return Chart(title, x, y, series, about, times=times)
 
 
 def _dots(
@@ -253,21 +264,24 @@ def _histograms(result: TwoSampleResult, columns: dict[str, Any], labels: tuple[
 
 
 def _histogram(name: str, cells: tuple[np.ndarray, np.ndarray], labels: tuple[str, str], p: float) -> Chart:
-    one, two = cells
-    low, high = robust_range(np.concatenate(cells)[:, None])
+    times = cells[0].dtype.kind == "M"
+    one, two = map(seconds_of, cells) if times else cells
+    text = time_text if times else "{:.6g}".format
+    low, high = robust_range(np.concatenate([one, two])[:, None])
     edges = np.linspace(low[0], high[0], _BINS + 1)
     series, outside = [], 0
     for label, values, colour in ((labels[0], one, "blue"), (labels[1], two, "vermillion")):
         counts = np.histogram(values, edges)[0] / len(values)
         outside += int(((values < low[0]) | (values > high[0])).sum())
         notes = [
-            f"{label}: {share:.1%} between {a:.6g} and {b:.6g}"
+            f"{label}: {share:.1%} between {text(a)} and {text(b)}"
             for share, a, b in zip(counts, edges, edges[1:], strict=False)
         ]
-        median = f"{label}: median {np.median(values):.6g}"
+        median = f"{label}: median {text(round(np.median(values)) if times else np.median(values))}"
         series.append(Series(median, edges, np.append(counts, counts[-1]), "steps", colour, [*notes, notes[-1]]))
     about = f"{counted(outside, 'value')} beyond the frame left out." if outside else ""
-    return Chart(_move(name, one, two, p), name, "share of the rows", series, about)
+    title = _move(name, one, two, p, times)
+    return Chart(title, name, "share of the rows", series, about, times="x" * times)
 
 
 def _shares_chart(name: str, cells: tuple[np.ndarray, np.ndarray], labels: tuple[str, str], p: float) -> Chart:
@@ -290,15 +304,17 @@ def _shares_chart(name: str, cells: tuple[np.ndarray, np.ndarray], labels: tuple
     )
 
 
-def _move(name: Any, one: np.ndarray, two: np.ndarray, p: float) -> str:
+def _move(name: Any, one: np.ndarray, two: np.ndarray, p: float, times: bool) -> str:
     """Return what happened to a column, for a title."""
     (a, b, c), (d, e, f) = (np.percentile(values, [25, 50, 75]) for values in (one, two))
     end = f" (p = {p:.3g})"
     if p > _LEVEL:
         return f"{name}: no difference shown{end}"
     if abs(e - b) >= abs((f - d) - (c - a)):
-        return f"{name}: median from {b:.4g} to {e:.4g}{end}"
-    return f"{name}: spread from {c - a:.4g} to {f - d:.4g}{end}"
+        before, after = (time_text(round(x)) if times else f"{x:.4g}" for x in (b, e))
+        return f"{name}: median from {before} to {after}{end}"
+    before, after = (length_text(x) if times else f"{x:.4g}" for x in (c - a, f - d))
+    return f"{name}: spread from {before} to {after}{end}"
 
 
 @page_of.register
@@ -328,23 +344,27 @@ def _change_points(found: ChangePoints, labels: tuple[str, str] = ("X", "Y")) ->
     names = found.names or (["value"] if dim == 1 else [f"column {j}" for j in range(dim)])
     noun, where = next(iter(found.where.items()), ("step", np.arange(len(found.series))))
     places = zip(where[found.places], found.kinds, strict=True)
-    when = np.full(len(found.series), "") if found.times is None else np.array([f" ({time})" for time in found.times])
+    axis, moments, dates = found.axis()
+    when = (
+        np.full(len(found.series), "") if found.times is None else np.array([f" ({cell_text(t)})" for t in found.times])
+    )
     after = when[found.places]
     lines = [
-        (float(place) - 0.5, f"{noun} {place}{time}, {kind}") for (place, kind), time in zip(places, after, strict=True)
+        (float(border), f"{noun} {place}{time}, {kind}")
+        for (place, kind), time, border in zip(places, after, borders(moments, found.places), strict=True)
     ]
     count = f"{len(found)} change{'' if len(found) == 1 else 's'}" if len(found) else "no change"
     charts = []
     for j in range(min(dim, _MOST_CURVES)):
         steps, values = thinned(found.series[:, j])
         texts = [f"{noun} {where[s]}{when[s]}: {v:.6g}" for s, v in zip(steps, values, strict=True)]
-        curve = Series(names[j], where[steps], values, "line", "blue", texts)
-        charts.append(Chart(f"{names[j]}: {count}", noun, names[j], [curve], "", lines=lines))
+        curve = Series(names[j], moments[steps], values, "line", "blue", texts)
+        charts.append(Chart(f"{names[j]}: {count}", axis, names[j], [curve], "", lines=lines, times="x" * dates))
     steps, values = thinned(found.scores)
     texts = [f"{noun} {where[s]}{when[s]}: score {v:.4g}" for s, v in zip(steps, values, strict=True)]
-    curve = Series("score", where[steps], values, "line", "blue", texts)
+    curve = Series("score", moments[steps], values, "line", "blue", texts)
     about = f"High where windows before and after a {noun} differ."
-    charts.append(Chart("Score curve", noun, "score", [curve], about, lines=lines))
+    charts.append(Chart("Score curve", axis, "score", [curve], about, lines=lines, times="x" * dates))
     notes = [
         f"{noun}: the first one after the change.{'' if found.where else ' Steps are counted from 0.'}",
         f"earliest and latest: {noun}s between which the first one after the change is, with a probability of about 90 %.",
