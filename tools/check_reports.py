@@ -20,7 +20,14 @@ import numpy as np
 import pyarrow
 from playwright.sync_api import Page, sync_playwright
 
-from isopleth import AnomalyDetector, ChangePointDetector, ClassPriorEstimator, DriftMonitor, two_sample_test
+from isopleth import (
+    AnomalyDetector,
+    ChangePointDetector,
+    ClassPriorEstimator,
+    DriftMonitor,
+    stein_test,
+    two_sample_test,
+)
 from isopleth.datasets import load_breast
 from isopleth.tasks import MadeRows
 
@@ -112,6 +119,7 @@ def make_pages(folder: Path) -> list[Path]:
     results["anomalies of times"] = AnomalyDetector(random_state=0).fit(dated[0]).anomalies(dated[0])
     minutes = np.datetime64("2024-12-31T23:10") + np.arange(160) * np.timedelta64(30, "s")
     results["changes at times"] = ChangePointDetector(random_state=0).fit(series, times=minutes).result_
+    results["fit"] = stein_test(before, lambda X: -1.3 * X, random_state=0)
     for name, result in results.items():
         result.report(folder / f"{name}.html")
     return [folder / f"{name}.html" for name in results]

@@ -71,6 +71,11 @@ def time_text(seconds: float) -> str:
     return text.rstrip("0").removesuffix(".").removesuffix(" 00:00:00") if "." in text else text
 
 
+def time_words(time: Any) -> str:
+    """Return a time in the words of its table: datetime64 without a fraction of zeros, others as they are."""
+    return time_text(float(seconds_of(time))) if isinstance(time, np.datetime64) else str(time)
+
+
 def length_text(seconds: float) -> str:
     """Return a length of time in the largest unit of which it has at least two.
 

@@ -71,12 +71,12 @@ def test_the_figure_can_be_saved(tmp_path, suffix):
 def test_times_stand_at_the_axis_and_in_the_title():
     days = np.datetime64("2024-01-01") + np.arange(60)
     figure = plot_change_points(replace(made_up(["level"]), times=days))
-    figure.canvas.draw()
     curve = figure.axes[-1]
     assert curve.get_xlabel() == "time"
-    assert any("2024" in text.get_text() for text in (*curve.get_xticklabels(), curve.xaxis.get_offset_text()))
+    ticks = curve.xaxis.get_major_formatter().format_ticks(curve.get_xticks())
+    assert {"Jan", "Feb"} <= set(ticks)
     assert figure.axes[0].lines[0].get_xdata()[0] == (days[0] - np.datetime64("1970-01-01")).astype(float)
-    assert figure.axes[0].get_title(loc="left") == "1 change, at time 2024-01-31"
+    assert figure.axes[0].get_title(loc="left") == "1 change, at 2024-01-31"
 
 
 def test_lines_of_a_file_stand_at_the_axis_without_times():

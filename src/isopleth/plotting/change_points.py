@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isopleth.clock_times import seconds_of, time_text
+from isopleth.clock_times import time_words
 from isopleth.plotting.style import (
     BLACK,
     BLUE,
@@ -95,10 +95,14 @@ def plot_change_points(changes: Any, names: list[str] | None = None) -> Figure:
         axes.spines[["top", "right"]].set_visible(False)
     count = len(changes)
     shown = next(iter(changes.where.values()), np.arange(len(places))) if changes.times is None else changes.times
-    named = ", ".join(_in_words(shown[place]) for place in changes.places[:_MOST_NAMED]) + ", ..." * (
+    named = ", ".join(time_words(shown[place]) for place in changes.places[:_MOST_NAMED]) + ", ..." * (
         count > _MOST_NAMED
     )
-    found = f"{count} change{'' if count == 1 else 's'}, at {noun} {named}" if count else "No change"
+    found = (
+        f"{count} change{'' if count == 1 else 's'}, at {named if noun == 'time' else f'{noun} {named}'}"
+        if count
+        else "No change"
+    )
     above[0].set_title(found, loc="left", fontsize=10)
     if count:
         handles, shown = above[0].get_legend_handles_labels()
@@ -109,11 +113,6 @@ def plot_change_points(changes: Any, names: list[str] | None = None) -> Figure:
 def borders(places: np.ndarray, changes: np.ndarray) -> np.ndarray:
     """Return where the lines of changes are drawn: in the middle between the first steps after them and the steps before."""
     return np.asarray(0.5 * (places[changes - 1] + places[changes]))
-
-
-def _in_words(moment: Any) -> str:
-    """Return a time or a number in short: datetime64 without a fraction of zeros."""
-    return time_text(float(seconds_of(moment))) if isinstance(moment, np.datetime64) else str(moment)
 
 
 def _draw_series(axes: Axes, changes: Any, j: int, places: np.ndarray) -> None:

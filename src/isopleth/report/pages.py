@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.clock_times import length_text, seconds_of, time_text
+from isopleth.clock_times import length_text, seconds_of, time_text, time_words
 from isopleth.plotting.change_points import MEANINGS, borders
 from isopleth.plotting.view import deviations_of, extreme_columns, robust_range, some
 from isopleth.report.page import Chart, Page, PageTable, Series, thinned
@@ -18,6 +18,7 @@ from isopleth.tasks.anomaly.result import Anomalies
 from isopleth.tasks.change_points.detector import ChangePoints
 from isopleth.tasks.class_prior.estimator import ClassPriors
 from isopleth.tasks.drift.alarms import DriftAlarms
+from isopleth.tasks.goodness_of_fit.stein import SteinTestResult
 from isopleth.tasks.made_rows.result import MadeRows
 from isopleth.tasks.two_sample.testing import TwoSampleResult
 
@@ -30,6 +31,7 @@ _BINS = 30
 _MOST_WORDS = 20
 _MOST_HISTOGRAMS, _MOST_CURVES = 6, 6
 _LEVEL = 0.05
+_SPREAD_OF_TIMES = "time_before and time_after: medians of a column of times, whose spread is in seconds."
 
 
 @singledispatch
@@ -219,6 +221,7 @@ def _two_samples(result: TwoSampleResult, labels: tuple[str, str] = ("X", "Y")) 
         f"before is {labels[0]}, after is {labels[1]}. spread: from the first quartile to the third.",
         f"The p-value of the whole comparison is from {result.n_permutations} permutations and is exact.",
     ]
+    notes += [_SPREAD_OF_TIMES] * ("time_before" in columns)
     about = "Each column by itself, the largest change first."
     charts = [_columns_chart(result, columns), *_histograms(result, columns, labels)]
     return Page("Comparison of two tables", result._sentences(), [_table("Columns", columns, about)], charts, {}, notes)
@@ -278,7 +281,9 @@ def _histogram(name: str, cells: tuple[np.ndarray, np.ndarray], labels: tuple[st
             for share, a, b in zip(counts, edges, edges[1:], strict=False)
         ]
         median = f"{label}: median {text(round(np.median(values)) if times else np.median(values))}"
-        series.append(Series(median, edges, np.append(counts, counts[-1]), "steps", colour, [*notes, notes[-1]]))
+        # The outline begins and ends on the axis.
+        outline = np.concatenate([edges[:1], edges]), np.concatenate([[0.0], counts, [0.0]])
+        series.append(Series(median, *outline, "steps", colour, ["", *notes, ""]))
     about = f"{counted(outside, 'value')} beyond the frame left out." if outside else ""
     title = _move(name, one, two, p, times)
     return Chart(title, name, "share of the rows", series, about, times="x" * times)
@@ -327,11 +332,13 @@ def _made_rows(found: MadeRows, labels: tuple[str, str] = ("X", "Y")) -> Page:
             charts.append(_shares_chart(name, cells, both, 0.0))
         elif np.ptp(np.concatenate(cells)) > 0:
             charts.append(_histogram(name, cells, both, 0.0))
-    charts = [replace(chart, title=chart.title.partition(" (p = ")[0]) for chart in charts]
+        else:
+            continue
+        charts[-1] = replace(charts[-1], title=f"{name}: {found.distance[name]:.1%} of the values differ")
     first = {name: column[:_MOST_ROWS] for name, column in found.made.items()}
     table = PageTable("Made rows", dict(list(first.items())[:_MOST_COLUMNS]), len(found))
     distances = {"column": list(found.distance), "share that differs": list(found.distance.values())}
-    tables = [table, _table("Columns beside those of the table", distances)] if found.distance else [table]
+    tables = [table, _table("How much each column differs from the table", distances)] if found.distance else [table]
     notes = [
         "share that differs: the least share of the known cells that would have to change to be as those of the table are."
     ]
@@ -346,7 +353,9 @@ def _change_points(found: ChangePoints, labels: tuple[str, str] = ("X", "Y")) ->
     places = zip(where[found.places], found.kinds, strict=True)
     axis, moments, dates = found.axis()
     when = (
-        np.full(len(found.series), "") if found.times is None else np.array([f" ({cell_text(t)})" for t in found.times])
+        np.full(len(found.series), "")
+        if found.times is None
+        else np.array([f" ({time_words(t)})" for t in found.times])
     )
     after = when[found.places]
     lines = [
@@ -374,6 +383,51 @@ def _change_points(found: ChangePoints, labels: tuple[str, str] = ("X", "Y")) ->
         f"kind: {in_words([f'{kind} ({words})' if kind != words else kind for kind, words in MEANINGS.items()], 8)}.",
     ]
     return Page("Changes of a series", found._sentences(), [_table("Changes", found._columns())], charts, {}, notes)
+
+
+@page_of.register
+def _stein_test(result: SteinTestResult, labels: tuple[str, str] = ("X", "Y")) -> Page:
+    counts, edges = np.histogram(result.resampled, _BINS)
+    notes = [
+        f"{counted(int(count), 'vector')} of random signs between {a:.4g} and {b:.4g}"
+        for count, a, b in zip(counts, edges, edges[1:], strict=False)
+    ]
+    outline = np.concatenate([edges[:1], edges]), np.concatenate([[0], counts, [0]])
+    signs = Series("random signs", *outline, "steps", "grey", ["", *notes, ""])
+    # A dot on the axis keeps the statistic in the frame, where it is larger than all others.
+    sample = Series(
+        "this sample",
+        [result.statistic],
+        [0.0],
+        "dots",
+        "vermillion",
+        [f"this sample: {result.statistic:.4g}"],
+        strong=True,
+    )
+    verdict = "The sample does not fit the score" if result.pvalue <= _LEVEL else "No misfit is shown"
+    lines = [(result.statistic, f"statistic of this sample, {result.statistic:.4g}")]
+    about = "Statistics of random signs, as a sample from the density would give them."
+    charts = [
+        Chart(
+            f"{verdict}: p = {result.pvalue:.3g}", "statistic", "vectors of signs", [signs, sample], about, lines=lines
+        )
+    ]
+    if len(result.length_scales) > 1:
+        texts = [
+            f"length scale {x:.4g}: score {y:.4g}" for x, y in zip(result.length_scales, result.scores, strict=True)
+        ]
+        dots = Series("score", result.length_scales, result.scores, "dots", "blue", texts, strong=True)
+        title = f"The largest score is that of length scale {result.length_scale:.3g}"
+        charts.append(Chart(title, "length scale, in standard deviations", "score", [dots], log_x=True))
+    reading = [
+        "length_scale: in standard deviations of the columns.",
+        "discrepancy: unbiased estimate of the squared kernel Stein discrepancy; around 0 for a sample from the density.",
+        "score: the normal score of the discrepancy among those of random signs. The largest one is the statistic.",
+        "p-value: the share of all vectors of signs, the observed one and "
+        f"{result.n_resamples:,} random ones, whose statistic is no smaller.",
+    ]
+    table = _table("Length scales", result._columns())
+    return Page("Fit of a sample to a score", result._sentences(), [table], charts, {}, reading)
 
 
 @page_of.register
@@ -441,6 +495,7 @@ def _drift(found: DriftAlarms, labels: tuple[str, str] = ("X", "Y")) -> Page:
         f"Rows are counted from {found.counted_from}.",
         "moved: the change of the column is beyond what chance gives any column in one of 100 windows.",
     ]
+    notes += [_SPREAD_OF_TIMES] * any("time_before" in columns for columns in found.columns)
     return Page(
         "Drift of a stream", found._sentences(), tables, [Chart(title, "row", "distance", series, about)], {}, notes
     )

@@ -123,7 +123,7 @@ def _is_number(cell: Any) -> bool:
 def _cell(cell: Any, numeric: bool, longest: int, computed: bool) -> str:
     text = _cut(cell_text(cell), longest)
     if not numeric:
-        return f"<td class=long>{escape(text)}</td>" if len(text) > _LONG_CELL else f"<td>{escape(text)}</td>"
+        return f"<td class=long>{escape(text)}</td>" if len(text) > _LONG_CELL else f"<td class=s>{escape(text)}</td>"
     if computed and "." in text:
         text = f"{cell:.4g}"
     # Sorting uses the number itself where the text has fewer digits.

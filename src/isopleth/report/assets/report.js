@@ -88,7 +88,7 @@
         rotation: points.map((_, k) => (away(k) ? series.beyond[k] : 0)), pointHitRadius: 4 };
     }
     const steps = series.style === "steps";
-    return { ...out, type: "line", borderWidth: series.strong ? 2 : 1.3, pointRadius: 0, pointHitRadius: 6, tension: 0,
+    return { ...out, type: "line", pointStyle: "line", borderWidth: series.strong ? 2 : 1.3, pointRadius: 0, pointHitRadius: 6, tension: 0,
       borderDash: series.dashed ? [6, 4] : [], stepped: steps ? "after" : false, fill: steps ? "origin" : false,
       backgroundColor: c + "30", spanGaps: false };
   }
@@ -114,7 +114,8 @@
 
   function axis(label, log, times) {
     const out = { type: log ? "logarithmic" : "linear", title: { display: label !== "", text: label, color: colour("text") },
-      grace: log ? undefined : "3%", ticks: { color: colour("quiet"), maxRotation: 0, autoSkipPadding: 12 }, grid: { color: colour("grid") },
+      grace: log ? undefined : "3%", bounds: log ? undefined : "data",
+      ticks: { color: colour("quiet"), maxRotation: 0, autoSkipPadding: 12, includeBounds: false }, grid: { color: colour("grid") },
       border: { color: colour("line") } };
     if (!times) return out;
     out.ticks = { ...out.ticks, autoSkip: false, callback: (_, k, ticks) => ticks[k].words };
@@ -123,6 +124,12 @@
       scale.ticks = timeTicks(scale.min, scale.max, Math.max(2, most)).map(tick => ({ value: tick.value, words: tick.label }));
     };
     return out;
+  }
+
+  // A row beyond the frame is drawn as a triangle; the legend shows a dot all the same.
+  function labels(chart) {
+    const found = Chart.defaults.plugins.legend.labels.generateLabels(chart);
+    return found.map(item => (item.pointStyle === "triangle" ? { ...item, pointStyle: "circle", rotation: 0 } : item));
   }
 
   function options(picture) {
@@ -136,7 +143,7 @@
           : { ...axis(picture.y, false, picture.times.includes("y")), min: shares ? 0 : undefined } },
       plugins: {
         legend: { display: picture.series.filter(s => s.name).length > 1, align: "start",
-          labels: { color: colour("text"), usePointStyle: true, boxHeight: 7, filter: item => item.text !== "" } },
+          labels: { color: colour("text"), usePointStyle: true, boxHeight: 7, filter: item => item.text !== "", generateLabels: labels } },
         tooltip: { displayColors: false, callbacks: { title: () => "", label: item => reading(item.chart, item).split("\n") } },
         zoom: { limits: bars ? { x: limits } : { x: limits, y: limits },
           pan: { enabled: true, mode, modifierKey: "shift" },
@@ -160,7 +167,8 @@
 
   // Keys reach the points that have a text: those of the last series, which are drawn on top, first.
   function stops(picture) {
-    return picture.series.map((s, i) => (s.notes.length || picture.names.length ? s.y.map((_, k) => ({ datasetIndex: i, index: k })) : []))
+    const told = (s, k) => picture.names.length || s.notes[k];
+    return picture.series.map((s, i) => s.y.map((_, k) => k).filter(k => told(s, k)).map(k => ({ datasetIndex: i, index: k })))
       .reverse().flat();
   }
 

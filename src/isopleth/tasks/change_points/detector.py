@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Array, Backend, to_backend
-from isopleth.clock_times import axis_of
+from isopleth.clock_times import axis_of, time_words
 from isopleth.entry import check_memory_limit, enter, on_host
 from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
@@ -148,7 +148,7 @@ class ChangePoints(Result):
         if not len(self):
             return [f"The series of {steps} shows no change."]
         noun, column = next(iter(self.where.items()), ("step", np.arange(len(self.series))))
-        when = [""] * len(self) if self.times is None else [f", {time}" for time in self.times[self.places]]
+        when = [""] * len(self) if self.times is None else [f", {time_words(time)}" for time in self.times[self.places]]
         found = zip(self.places, self.kinds, when, strict=True)
         kinds = [f"{noun} {column[place]} ({kind}{time})" for place, kind, time in found]
         first = f"The series of {steps} changes {'once' if len(self) == 1 else f'{len(self)} times'}."
