@@ -56,7 +56,10 @@ def refused(*arguments):
 def test_a_density_of_words_times_and_gaps_is_that_of_a_fit_in_memory(folder):
     out = folder / "m.model"
     result = fine("fit", folder / "t.csv", "--out", out, "--chunk-rows", 70)
-    assert result.stderr == "isopleth: 300 rows: 2 numbers, 1 category, 1 time; left out: order_no (identifier)\n"
+    assert (
+        result.stderr
+        == f"isopleth: {folder / 't.csv'}: 300 rows: 2 numbers, 1 category, 1 time; left out: order_no (identifier)\n"
+    )
     assert result.stdout == f"SOSREP of 300 rows of 4 columns in {out}\n"
     frame = table()
     there = SOSREP(length_scale="leave_one_out").fit(frame.drop(columns="order_no"))

@@ -125,7 +125,10 @@ def _say(frame: Frame, kinds: TableColumns, table: Table) -> None:
             else f"in {(counts > 0).sum()} columns"
         )
         cells = "missing cell" if counts.sum() == 1 else "missing cells"
-        say(kinds.summary(len(missing)) + (f"; {counts.sum():,} {cells} {where}" if counts.any() else ""))
+        say(
+            f"{frame.source}: {kinds.summary(len(missing))}"
+            + (f"; {counts.sum():,} {cells} {where}" if counts.any() else "")
+        )
     for note in notes:
         say(with_places(note, frame))
 
