@@ -164,6 +164,12 @@ def test_the_shorter_way_to_numbers_is_said(words, numbers, said, tmp_path):
     assert run("changes", path).stderr == f"isopleth: {path}: {said}\n"
 
 
+def test_tables_without_a_common_column_are_refused_as_such(file, tmp_path):
+    other = tmp_path / "other.csv"
+    other.write_text("length,width\n1,2\n3,4\n5,6\n")
+    assert f"{file} and {other} have no column in common" in run("compare", file, other).stderr
+
+
 def test_columns_that_a_model_lacks_are_said_with_what_to_do(tmp_path):
     path, model = table_of(tmp_path, 0, 3), tmp_path / "m.model"
     fine("fit", path, "--out", model)

@@ -67,8 +67,7 @@ def read_numbers(path: Path, options: TableOptions, *, but: str | None = None, m
     infinite = [name for name, column in zip(frame.names, frame.data.columns, strict=True) if _is_infinite(column)]
     if infinite:
         read_table(path, infinite, min_rows=1, decimal=options.decimal)  # which names the lines
-    kinds = _kinds(path, frame, options)
-    names = _numeric_names(path, frame, kinds, options)
+    kinds, names = _numeric_columns(path, frame, options)
     values = kinds.encode(frame.data, _missing(options)).numeric
     cells = MissingCells(len(names))
     cells.add(Block(values, frame.lines))
@@ -252,6 +251,9 @@ class KindRows:
 
     def __post_init__(self) -> None:
         names = [str(name) for name in self.kinds.names] if self.kinds.named else None
+        present = None if names is None else read_names(self.path)
+        if names is not None and present is not None:
+            refuse_mismatch(self.path, names, present, chosen=False)
         how: dict[str, Any] = {"missing": self.options.missing, "decimal": self.options.decimal}
         self._first = read_frame(self.path, names, min_rows=1, most=_FIRST_ROWS, **how)
         if names is not None and not self._first.named:
@@ -312,7 +314,7 @@ def open_numbers(path: Path, options: TableOptions, progress: Callable[[float], 
     frame = _frame(path, options, None, 1, _FIRST_ROWS)
     names = frame.names
     if not isinstance(frame.data, np.ndarray):
-        names = _numeric_names(path, frame, _kinds(path, frame, options), options)
+        _, names = _numeric_columns(path, frame, options)
     # All columns of a file are not named: then an index without a name is recognised.
     chosen = None if options.columns is None and names == (read_names(path) or names) else names
     return open_rows(path, chosen, progress=progress, decimal=options.decimal)
@@ -364,11 +366,12 @@ def _missing(options: TableOptions) -> frozenset[str]:
     return MISSING_WORDS if options.missing is None else frozenset({"", *options.missing})
 
 
-def _kinds(path: Path, frame: Frame, options: TableOptions) -> TableColumns:
-    """Decide the kinds of the columns, and say so if anything is left out or was recognised."""
+def _numeric_columns(path: Path, frame: Frame, options: TableOptions) -> tuple[TableColumns, list[str]]:
+    """Decide the kinds of the columns, refuse words and times, and say if anything is left out or was recognised."""
     kinds = _decided(path, frame, options)
+    names = _numeric_names(path, frame, kinds, options)
     _say_kinds(frame, kinds)
-    return kinds
+    return kinds, names
 
 
 def _decided(path: Path, frame: Frame, options: TableOptions, also: Frame | None = None) -> TableColumns:

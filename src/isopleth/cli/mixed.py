@@ -76,7 +76,7 @@ def read_two_mixed(a: Path, b: Path, options: TableOptions, *, by_name: bool) ->
     first, second = (_mixed(path, read) for path, read in zip((a, b), both, strict=True))
     kinds = both[0].kinds
     if kinds.left_out:
-        say(kinds.summary(len(first.values) + len(second.values)))
+        say(f"{a} and {b}: {kinds.summary(len(first.values) + len(second.values))}")
     for note in dict.fromkeys([*both[0].frame.notes, *both[1].frame.notes, *kinds.notes]):
         say(note)
     if _has_words(kinds) or any(np.isnan(table.values).any() for table in (first, second)):
