@@ -129,7 +129,9 @@ def test_files_that_do_not_fit_a_model_are_refused_with_the_line(folder):
     fine("fit", folder / "t.csv", "--out", folder / "m.model")
     frame = table(90, 1)
     frame.drop(columns="kind").to_csv(folder / "new.csv", index=False)
-    assert "lacks 'kind' of the columns" in refused("score", folder / "m.model", folder / "new.csv", "--out", folder / "x.csv")
+    assert "lacks 'kind' of the columns" in refused(
+        "score", folder / "m.model", folder / "new.csv", "--out", folder / "x.csv"
+    )
     frame["speed"] = frame["speed"].astype(str)
     frame.loc[50, "speed"] = "fast"
     frame.to_csv(folder / "new.csv", index=False)

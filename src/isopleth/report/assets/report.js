@@ -112,16 +112,31 @@
     },
   };
 
+  // The frame is a little larger than the data; where the reader has zoomed, it is as chosen.
+  function widen(scale) {
+    const margin = 0.03 * (scale.max - scale.min || 1), { min, max } = scale.options;
+    if (min === undefined) scale.min -= margin;
+    if (max === undefined) scale.max += margin;
+  }
+
+  const room = scale => Math.max(2, scale.axis === "x" ? scale.chart.width / 110 : scale.chart.height / 60);
+
+  function roundTicks(scale) {
+    const { min, max } = scale, step = max > min ? power((max - min) / room(scale), 1) : 1;
+    scale.ticks = [];
+    for (let k = Math.ceil(min / step); k * step <= max; k++) scale.ticks.push({ value: Number((k * step).toPrecision(12)) });
+  }
+
   function axis(label, log, times) {
     const out = { type: log ? "logarithmic" : "linear", title: { display: label !== "", text: label, color: colour("text") },
-      grace: log ? undefined : "3%", bounds: log ? undefined : "data",
-      ticks: { color: colour("quiet"), maxRotation: 0, autoSkipPadding: 12, includeBounds: false }, grid: { color: colour("grid") },
+      ticks: { color: colour("quiet"), maxRotation: 0, autoSkipPadding: 12 }, grid: { color: colour("grid") },
       border: { color: colour("line") } };
+    if (log) return out;
+    Object.assign(out, { bounds: "data", afterDataLimits: widen, afterBuildTicks: roundTicks });
     if (!times) return out;
     out.ticks = { ...out.ticks, autoSkip: false, callback: (_, k, ticks) => ticks[k].words };
     out.afterBuildTicks = scale => {
-      const most = scale.axis === "x" ? scale.chart.width / 110 : scale.chart.height / 60;
-      scale.ticks = timeTicks(scale.min, scale.max, Math.max(2, most)).map(tick => ({ value: tick.value, words: tick.label }));
+      scale.ticks = timeTicks(scale.min, scale.max, room(scale)).map(tick => ({ value: tick.value, words: tick.label }));
     };
     return out;
   }
@@ -138,8 +153,8 @@
     return {
       animation: false, responsive: true, maintainAspectRatio: false, indexAxis: bars ? "y" : "x",
       interaction: { mode: "nearest", intersect: true },
-      scales: { x: axis(picture.x, picture.log, picture.times.includes("x")),
-        y: bars ? { ...axis(picture.y, false), type: "category", ticks: { color: colour("text"), autoSkip: false } }
+      scales: { x: { ...axis(picture.x, picture.log, picture.times.includes("x")), ...(bars ? { min: 0, bounds: "ticks" } : {}) },
+        y: bars ? { ...axis(picture.y, true), type: "category", ticks: { color: colour("text"), autoSkip: false } }
           : { ...axis(picture.y, false, picture.times.includes("y")), min: shares ? 0 : undefined } },
       plugins: {
         legend: { display: picture.series.filter(s => s.name).length > 1, align: "start",
