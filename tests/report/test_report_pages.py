@@ -237,6 +237,14 @@ def test_columns_of_times_show_times(tmp_path):
     assert found.plot().axes[0].get_xlabel() == "when"
 
 
+def test_few_whole_numbers_have_a_bin_each():
+    before, after = np.arange(120.0)[:, None] % 4, np.arange(120.0)[:, None] % 5
+    page = page_of(two_sample_test(before, after, n_permutations=99, random_state=0))
+    x, y = np.array(page.charts[1].series[1].x), np.array(page.charts[1].series[1].y)
+    assert x.tolist() == [-0.5, -0.5, 0.5, 1.5, 2.5, 3.5, 4.5]
+    np.testing.assert_allclose(y, [0.0, 0.2, 0.2, 0.2, 0.2, 0.2, 0.0])
+
+
 def test_made_times_are_compared_as_numbers():
     one = MadeRows({"when": list(DAYS[:40].tolist())}, {"when": list((DAYS[:40] + np.timedelta64(1, "h")).tolist())})
     assert one.distance["when"] == pytest.approx(1 / 40)

@@ -10,7 +10,7 @@ import numpy as np
 from isopleth.clock_times import length_text, seconds_of, time_text
 from isopleth.errors import InputError
 from isopleth.plotting.style import BLUE, DAY, GREY, VERMILLION, column_label, new_figure, write_dates, write_note
-from isopleth.plotting.view import robust_range, some
+from isopleth.plotting.view import bin_edges, robust_range, some
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -189,7 +189,7 @@ class _Panel:
         times = self.cells[0].dtype.kind == "M"
         cells = tuple(seconds_of(values) / DAY for values in self.cells) if times else self.cells
         low, high = robust_range(np.concatenate(cells)[:, None])
-        edges = np.linspace(low[0], high[0] if high[0] > low[0] else low[0] + 1.0, _BINS + 1)
+        edges = bin_edges(np.concatenate(cells), _BINS, low[0], high[0])
         outside = 0
         for values, color, label in zip(cells, (BLUE, VERMILLION), self.labels, strict=True):
             counts = np.histogram(values, edges)[0] / len(values) / np.diff(edges)

@@ -90,6 +90,14 @@ def robust_range(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return low, high
 
 
+def bin_edges(values: np.ndarray, bins: int, low: float, high: float) -> np.ndarray:
+    """Return the edges of the bins of a histogram; few whole numbers have a bin each, of which they are the middle."""
+    inside = values[(values >= low) & (values <= high)]
+    if high - low < bins and (inside == np.rint(inside)).all():
+        return np.arange(np.ceil(low) - 0.5, np.floor(high) + 1.0)
+    return np.linspace(low, high if high > low else low + 1.0, bins + 1)
+
+
 def some(rows: np.ndarray, most: int) -> np.ndarray:
     """Return at most `most` of the rows, the same ones in each call."""
     if len(rows) <= most:

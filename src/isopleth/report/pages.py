@@ -11,7 +11,7 @@ import numpy as np
 
 from isopleth.clock_times import length_text, seconds_of, time_text, time_words
 from isopleth.plotting.change_points import MEANINGS, borders
-from isopleth.plotting.view import deviations_of, extreme_columns, robust_range, some
+from isopleth.plotting.view import bin_edges, deviations_of, extreme_columns, robust_range, some
 from isopleth.report.page import Chart, Page, PageTable, Series, thinned
 from isopleth.results import Result, cell_text, counted, in_words
 from isopleth.tasks.anomaly.result import Anomalies
@@ -271,7 +271,7 @@ def _histogram(name: str, cells: tuple[np.ndarray, np.ndarray], labels: tuple[st
     one, two = map(seconds_of, cells) if times else cells
     text = time_text if times else "{:.6g}".format
     low, high = robust_range(np.concatenate([one, two])[:, None])
-    edges = np.linspace(low[0], high[0], _BINS + 1)
+    edges = bin_edges(np.concatenate([one, two]), _BINS, low[0], high[0])
     series, outside = [], 0
     for label, values, colour in ((labels[0], one, "blue"), (labels[1], two, "vermillion")):
         counts = np.histogram(values, edges)[0] / len(values)
@@ -372,7 +372,7 @@ def _change_points(found: ChangePoints, labels: tuple[str, str] = ("X", "Y")) ->
     steps, values = thinned(found.scores)
     texts = [f"{noun} {where[s]}{when[s]}: score {v:.4g}" for s, v in zip(steps, values, strict=True)]
     curve = Series("score", moments[steps], values, "line", "blue", texts)
-    about = f"High where windows before and after a {noun} differ."
+    about = "High where the windows before and after a step differ."
     charts.append(Chart("Score curve", axis, "score", [curve], about, lines=lines, times="x" * dates))
     notes = [
         f"{noun}: the first one after the change.{'' if found.where else ' Steps are counted from 0.'}",

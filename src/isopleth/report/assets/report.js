@@ -89,7 +89,7 @@
     }
     const steps = series.style === "steps";
     return { ...out, type: "line", pointStyle: "line", borderWidth: series.strong ? 2 : 1.3, pointRadius: 0, pointHitRadius: 6, tension: 0,
-      borderDash: series.dashed ? [6, 4] : [], stepped: steps ? "after" : false, fill: steps ? "origin" : false,
+      borderDash: series.dashed ? [6, 4] : [], stepped: steps ? "before" : false, fill: steps ? "origin" : false,
       backgroundColor: c + "30", spanGaps: false };
   }
 
