@@ -199,6 +199,7 @@ def check_tabulator(page: Page) -> list[str]:
 def check(browser: Any, path: Path, width: int, scheme: str, keep: Path | None) -> list[str]:
     """Return the defects of a page."""
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page.set_default_timeout(180_000)  # the machine may be busy
     defects: list[str] = []
     page.on("console", lambda message: defects.append(f"console: {message.text}"))
     page.on("pageerror", lambda error: defects.append(f"script: {error}"))

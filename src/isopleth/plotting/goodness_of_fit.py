@@ -50,7 +50,7 @@ def plot_stein_test(result: Any) -> Figure:
     left.set(xlabel="statistic", ylabel="vectors of signs")
     verdict = "The sample does not fit the score" if result.pvalue <= _LEVEL else "No misfit is shown"
     left.set_title(f"{verdict}: p = {result.pvalue:.3g}", loc="left", fontsize=10)
-    left.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, borderaxespad=0.1)
+    figure.legend(*left.get_legend_handles_labels(), frameon=False, fontsize=8, loc="outside upper right", ncols=2)
     right.plot(result.length_scales, result.scores, "o-", color=BLUE, linewidth=0.9, markersize=5)
     right.set(xscale="log", xlabel="length scale, in standard deviations", ylabel="score")
     right.set_xticks(result.length_scales, [f"{scale:.3g}" for scale in result.length_scales])
