@@ -185,7 +185,7 @@ def test_tight_clusters_far_apart_in_many_columns(block, apart):
     assert np.max(np.abs(got - want)) <= 1e-10 * np.max(np.abs(want))
 
 
-def test_the_limit_on_blas_threads_is_lifted_after_concurrent_sums():
+def test_the_limit_on_blas_threads_is_lifted_after_concurrent_sums(many_blas_threads):
     before = [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
     x = np.random.default_rng(7).normal(size=(1500, 5))
     op = Operator(Gaussian(), x, n_jobs=2)
