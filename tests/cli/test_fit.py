@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
-import subprocess
-import sys
+import signal
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import forked
 from isopleth import SOSREP, NystromKEF, Search
 from isopleth.cli.program import program
 from isopleth.distributed import files as checkpoints
 from isopleth.io import load
+from isopleth.io import resume as journals
 
 X = np.random.default_rng(0).normal(size=(600, 3))
 
@@ -162,23 +164,20 @@ def test_a_fit_that_is_killed_goes_on_and_gives_the_same_bytes(tmp_path, file):
     """The signal cannot be caught and comes in the middle of writing."""
     assert run(file, "--out", tmp_path / "whole", "--size", 20, "--chunk-rows", 100).exit_code == 0
     out, kept = tmp_path / "m", tmp_path / "m.partial"
-    killing = (
-        "import os, signal\n"
-        "from isopleth.io.resume import Journal\n"
-        "append, calls = Journal.append, []\n"
-        "def torn(self, key, arrays):\n"
-        "    append(self, key, arrays)\n"
-        "    calls.append(1)\n"
-        "    if len(calls) == 2:\n"
-        "        os.truncate(self.path, self.path.stat().st_size - 5)\n"
-        "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "Journal.append = torn\n"
-        "from isopleth.cli import main\n"
-        "main()\n"
-    )
+    append, calls = journals.Journal.append, []
+
+    def torn(self, key, arrays):
+        append(self, key, arrays)
+        calls.append(1)
+        if len(calls) == 2:
+            os.truncate(self.path, self.path.stat().st_size - 5)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def before():
+        journals.Journal.append = torn
+
     command = ["fit", str(file), "--size", "20", "--chunk-rows", "100", "--out", str(out)]
-    killed = subprocess.run([sys.executable, "-c", killing, *command], check=False)
-    assert killed.returncode == -9
+    assert forked.run(command, before).returncode == -signal.SIGKILL
     assert kept.is_file()
     assert not out.exists()
     assert run(*command[1:], "--resume").exit_code == 0
