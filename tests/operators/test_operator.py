@@ -35,8 +35,8 @@ def dense(kernel, x, y, v, block):
 @pytest.mark.parametrize("dim", [1, 2, 3, 4, 9])
 def test_blocks_agree_with_the_dense_form(kernel, block, dim):
     rng = np.random.default_rng(dim)
-    x, y = rng.normal(size=(700, dim)), rng.normal(size=(1300, dim))
-    v = rng.normal(size=1300)
+    x, y = rng.normal(size=(300, dim)), rng.normal(size=(600, dim))
+    v = rng.normal(size=600)
     got = Operator(kernel, x, y, block=block, n_jobs=2).matvec(v)
     want = dense(kernel, x, y, v, block)
     assert np.max(np.abs(got - want)) <= 1e-10 * np.max(np.abs(want))
