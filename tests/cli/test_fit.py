@@ -16,6 +16,7 @@ from isopleth.cli.program import program
 from isopleth.distributed import files as checkpoints
 from isopleth.io import load
 from isopleth.io import resume as journals
+from isopleth.score.ridge_selection import default_landmarks
 
 X = np.random.default_rng(0).normal(size=(600, 3))
 
@@ -86,11 +87,12 @@ def test_what_is_wrong_is_one_line_and_leaves_nothing(tmp_path, file):
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
 
 
-def test_a_score_of_many_columns_takes_fewer_landmarks(tmp_path):
+def test_a_score_has_the_landmarks_that_suit_its_columns(tmp_path, monkeypatch):
     file, out = tmp_path / "table.npy", tmp_path / "m"
-    np.save(file, np.random.default_rng(0).normal(size=(120, 50)))
-    assert run(file, "--out", out, "--kind", "score").output == f"NystromKEF of 120 rows of 50 columns in {out}\n"
-    assert load(out).centers_.shape == (30, 50)
+    np.save(file, np.random.default_rng(0).normal(size=(120, 8)))
+    monkeypatch.setattr("isopleth.cli.fit.default_landmarks", lambda space, d: default_landmarks(space, 10 * d))
+    assert run(file, "--out", out, "--kind", "score").output == f"NystromKEF of 120 rows of 8 columns in {out}\n"
+    assert load(out).centers_.shape == (18, 8)
 
 
 def test_refusals_and_warnings_name_what_the_command_has(tmp_path):

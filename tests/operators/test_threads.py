@@ -180,7 +180,7 @@ def test_the_same_bits_in_every_thread(work, many_blas_threads):
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(600, 4)), rng.normal(0.2, 1.0, size=(500, 4))
     answers = {
-        "drift": lambda: DriftMonitor(window=10, expected_run_length=200, random_state=0).fit(X).threshold_,
+        "drift": lambda: DriftMonitor(window=10, expected_run_length=50, random_state=0).fit(X).threshold_,
         "two samples": lambda: two_sample_test(X, Y, n_permutations=99, random_state=0).statistic,
         "density": lambda: SOSREP().fit(X).score_samples(Y).tobytes(),
         "difference": lambda: LSDD(length_scale=1.0, random_state=0).fit(X[:150], Y[:120]).difference(Y).tobytes(),
