@@ -208,7 +208,8 @@ class ChangePointDetector(BaseEstimator):
     subsequence_, window_ : int
         k and r.
     length_scale_ : float
-        Length scale of the score curve, in standard deviations of the columns: the median distance between centres.
+        Length scale of the score curve, in standard deviations of the columns: the median distance between centres over
+        the root of 2.
     result_ : ChangePoints
         The changes with the series and the curve; it has a table and a picture.
     n_features_in_ : int
