@@ -1,12 +1,12 @@
 """Shares of classes among unlabelled rows, and what they do for a classifier (paper, Fig. 10).
 
-    python -m experiments.class_prior --data DIR [--quick] [--runs 100] [--out FIGURE] [--jobs N]
-    python -m experiments.class_prior --made-up [--quick] [--runs 300]
+    python -m experiments.class_prior --data DIR --results FILE [--quick] [--runs 100] [--out FIGURE] [--jobs N]
+    python -m experiments.class_prior --made-up --results FILE [--quick] [--runs 300] [--jobs N]
 
 DIR holds uci/{australian,pima,german,heart_statlog}.tsv.gz. In each run 20 rows of each class are labelled, and of 50 others
 round(50 pi) are of class 1, for pi = 0.1, ..., 0.9; then the same with 100 labelled rows of each class, or as many as the table
-leaves. Beside ClassPriorEstimator stand EMQ, KDEy-ML and DyS (with logistic regression) and EDx (the energy distance) of QuaPy,
-with their defaults, which see the same rows, standardised by the labelled ones. Printed are the mean squared errors with their
+leaves. Beside ClassPriorEstimator stand EMQ and KDEy-ML (with logistic regression) and EDx (the energy distance) of QuaPy, with
+their defaults, which see the same rows, standardised by the labelled ones. Printed are the mean squared errors with their
 standard errors, the paired differences to each other method, how often the 95 % interval holds the share and how wide it is, and
 the share of rows that regularised least squares, weighted by these shares, classifies wrongly; "none" and "true" are no weights
 and those of the true shares.
@@ -22,7 +22,9 @@ drawn.
 from __future__ import annotations
 
 import argparse
+import csv
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import cache, partial
@@ -31,16 +33,18 @@ from pathlib import Path
 import numpy as np
 from scipy.special import softmax
 
+from experiments.resumed import resumed
 from isopleth import ClassPriorEstimator
 from isopleth.errors import InputError, require
 from isopleth.plotting import check_figure_target, save_figure
-from isopleth.plotting.style import BLUE, GREY, VERMILLION, new_figure
+from isopleth.plotting.style import BLACK, BLUE, GREY, VERMILLION, new_figure
 
 TABLES = ("australian", "pima", "german", "heart_statlog")
 PRIORS = tuple(k / 10 for k in range(1, 10))
 LABELLED, UNLABELLED = (20, 100), 50
-METHODS = ("isopleth", "EMQ", "KDEy-ML", "EDx", "DyS")
+METHODS = ("isopleth", "EMQ", "KDEy-ML", "EDx")
 WEIGHTS = (*METHODS, "none", "true")
+FIELDS = ["task", "run", "values"]
 TRIANGLE = np.stack([np.cos(np.arange(3) * 2.0 * np.pi / 3.0), np.sin(np.arange(3) * 2.0 * np.pi / 3.0)], axis=1)
 SQUARE = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
 LINE = np.array([[-1.0, 0.0], [0.0, 0.0], [1.0, 0.0]])
@@ -109,7 +113,6 @@ def other_methods(x: np.ndarray, y: np.ndarray, new: np.ndarray, seed: int) -> l
         aggregative.EMQ(LogisticRegression()),
         aggregative.KDEyML(LogisticRegression(), random_state=seed),
         direct.EDx(),
-        aggregative.DyS(LogisticRegression()),
     )
     out = []
     for quantifier in methods:
@@ -120,13 +123,12 @@ def other_methods(x: np.ndarray, y: np.ndarray, new: np.ndarray, seed: int) -> l
     return out
 
 
-def one_run(task: tuple[str, int, float, int], data: Path) -> np.ndarray:
+def one_share(name: str, rows: int, prior: float, seed: int, data: Path) -> np.ndarray:
     """Return squared errors, whether the interval contains the share and its width, and shares of wrong classes."""
     from sklearn.linear_model import RidgeClassifier
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    name, rows, prior, seed = task
     X, y = table(data, name)
     labelled, unlabelled = split(y, prior, rows, seed)
     x, classes, new = X[labelled], y[labelled], X[unlabelled]
@@ -146,16 +148,25 @@ def one_run(task: tuple[str, int, float, int], data: Path) -> np.ndarray:
     return np.array([*errors, found.lower[1] <= prior <= found.upper[1], found.upper[1] - found.lower[1], *wrong])
 
 
-def study(data: Path, labelled: int, runs: int, jobs: int) -> dict[str, np.ndarray]:
-    """Return results by table, of shape (priors, runs, what one run gives), and print each when it is complete."""
-    out = {}
-    with ProcessPoolExecutor(jobs) as pool:
-        for name in TABLES:
-            tasks = [(name, labelled, prior, run) for prior in PRIORS for run in range(runs)]
-            found = np.array(list(pool.map(partial(one_run, data=data), tasks, chunksize=10)))
-            out[name] = found.reshape(len(PRIORS), runs, -1)
-            report(f"{name}, {len(split(table(data, name)[1], 0.5, labelled, 0)[0]) // 2} labelled", found)
-    return out
+def one_split(task: str, run: int, data: Path) -> np.ndarray:
+    """Return what :func:`one_share` gives for every share, for a task such as "pima 20"."""
+    name, rows = task.split()
+    return np.concatenate([one_share(name, int(rows), prior, run, data) for prior in PRIORS])
+
+
+def collected(
+    measure: Callable[[str, int], np.ndarray], tasks: list[str], runs: int, path: Path, jobs: int
+) -> dict[str, np.ndarray]:
+    """Return the results of each task as an array of shape (runs, ...), after adding the missing ones to the file."""
+    with resumed(path, FIELDS, 2) as (finished, add), ProcessPoolExecutor(jobs) as pool:
+        missing = [(task, run) for run in range(runs) for task in tasks if (task, str(run)) not in finished]
+        if missing:
+            values = pool.map(measure, *zip(*missing, strict=True))
+            for (task, run), found in zip(missing, values, strict=True):
+                add([[task, run, " ".join(f"{value:.9g}" for value in found)]])
+    with path.open(newline="") as file:
+        lines = [line for line in csv.DictReader(file) if int(line["run"]) < runs]
+    return {task: np.array([line["values"].split() for line in lines if line["task"] == task], float) for task in tasks}
 
 
 def report(name: str, found: np.ndarray) -> None:
@@ -185,7 +196,7 @@ def emq(probabilities: np.ndarray) -> np.ndarray:
     return shares
 
 
-def one_made_up(name: str, run: int, first_seed: int) -> tuple[np.ndarray, np.ndarray]:
+def one_draw(name: str, run: int, first_seed: int) -> np.ndarray:
     """Return the errors of the four estimates, and whether the intervals for rows and for the population hold, by class."""
     from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
     from sklearn.linear_model import LogisticRegression
@@ -201,23 +212,21 @@ def one_made_up(name: str, run: int, first_seed: int) -> tuple[np.ndarray, np.nd
     found, wider = estimator.estimate(new), estimator.estimate(other, population=True)
     counted = np.bincount(LinearDiscriminantAnalysis().fit(x, y).predict(new), minlength=classes) / len(new)
     expected = emq(LogisticRegression(max_iter=300).fit(x, y).predict_proba(new))
-    odds = new @ centers.T - 0.5 * np.square(centers).sum(axis=1)
-    known = emq(softmax(odds, axis=1))
+    known = emq(softmax(new @ centers.T - 0.5 * np.square(centers).sum(axis=1), axis=1))
     errors = np.array([found.priors, expected, counted, known]) - shares
     holds = [(each.lower <= shares) & (shares <= each.upper) for each in (found, wider)]
-    return errors, np.array(holds)
+    return np.concatenate([*errors, *holds])
 
 
-def made_up(runs: int, first_seed: int) -> None:
+def report_made_up(found: dict[str, np.ndarray]) -> None:
     """Print errors and how often intervals hold the shares of normal classes."""
-    print(
-        f"{'':<22} rms error ours     EMQ  counting  true densities   intervals for rows hold; for the population hold"
-    )
-    for name in MADE_UP:
-        errors, holds = zip(*(one_made_up(name, run, first_seed) for run in range(runs)), strict=True)
-        cells = "  ".join(f"{error:.4f}" for error in np.sqrt(np.mean(np.square(errors), axis=(0, 2))))
-        rows, population = (" ".join(f"{share:.1%}" for share in each) for each in np.mean(holds, axis=0))
-        print(f"{name:<22}          {cells}            {rows}; {population}", flush=True)
+    width = max(map(len, found))
+    print(f"{'':<{width}}  ours    EMQ     counting  true densities  intervals for rows hold; for the population hold")
+    for name, values in found.items():
+        parts = values.reshape(len(values), 6, -1)
+        errors = "  ".join(f"{error:.4f}" for error in np.sqrt(np.square(parts[:, :4]).mean(axis=(0, 2))))
+        rows, population = (" ".join(f"{share:.1%}" for share in each) for each in parts[:, 4:].mean(axis=0))
+        print(f"{name:<{width}}  {errors}          {rows}; {population}")
 
 
 def draw(found: dict[str, np.ndarray], path: Path) -> None:
@@ -225,15 +234,15 @@ def draw(found: dict[str, np.ndarray], path: Path) -> None:
     figure = new_figure(11.0, 3.2)
     panels = figure.subplots(1, len(found))
     for axes, (name, results) in zip(panels, found.items(), strict=True):
-        for i, (method, color) in enumerate(zip(METHODS, (BLUE, VERMILLION, GREY), strict=True)):
+        for i, (method, color) in enumerate(zip(METHODS, (BLUE, VERMILLION, BLACK, GREY), strict=True)):
             errors = results[:, :, i]
-            spread = errors.std(axis=1) / np.sqrt(errors.shape[1])
-            axes.errorbar(PRIORS, errors.mean(axis=1), spread, fmt="o-", markersize=4, color=color, label=method)
+            spread = errors.std(axis=0) / np.sqrt(len(errors))
+            axes.errorbar(PRIORS, errors.mean(axis=0), spread, fmt="o-", markersize=4, color=color, label=method)
         axes.set(xlabel="share of class 1", title=name)
         axes.set_ylim(bottom=0.0)
         axes.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("mean squared error")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(METHODS), frameon=False)
     save_figure(figure, path)
 
 
@@ -248,19 +257,25 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--first-seed", type=int, default=0, help="seed of the first draw of made-up classes")
     parser.add_argument("--quick", action="store_true", help="ten splits")
+    parser.add_argument(
+        "--results", type=Path, required=True, help="CSV file of all runs, to which a run adds what is missing"
+    )
     parser.add_argument("--out", type=Path, help="figure of the errors")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     options = parser.parse_args(arguments)
     runs = 10 if options.quick else options.runs or (300 if options.made_up else 100)
     if options.made_up:
-        made_up(runs, options.first_seed)
+        measure = partial(one_draw, first_seed=options.first_seed)
+        report_made_up(collected(measure, list(MADE_UP), runs, options.results, options.jobs))
         return
     if options.out:
         check_figure_target(options.out)
-    for labelled in LABELLED:
-        found = study(options.data, labelled, runs, options.jobs)
-        if options.out and labelled == LABELLED[0]:
-            draw(found, options.out)
+    tasks = [f"{name} {labelled}" for labelled in LABELLED for name in TABLES]
+    splits = collected(partial(one_split, data=options.data), tasks, runs, options.results, options.jobs)
+    for task, values in splits.items():
+        report(task, values.reshape(runs * len(PRIORS), -1))
+    if options.out:
+        draw({name: splits[f"{name} {LABELLED[0]}"].reshape(runs, len(PRIORS), -1) for name in TABLES}, options.out)
 
 
 if __name__ == "__main__":
