@@ -56,9 +56,9 @@ class ClassPriorEstimator(BaseEstimator):
     .. math:: \theta_k = (C + \lambda I)^{-1} (\mu_k - \mu),
 
     where C is the covariance, :math:`\mu_k, \mu` are the means of kernel features over the labelled rows, with equal weights of
-    the classes: the least-squares density difference with this mixture in place of Lebesgue measure. A logistic function bounds
-    the scores, and they are adapted to the estimated shares so that their variance is smallest there. Second, the mean scores of
-    the classes are computed from held-out rows. The estimate is
+    the classes: the least-squares density difference with this mixture in place of Lebesgue measure. A logistic function, fitted
+    to held-out rows, bounds the scores, and they are adapted to the estimated shares so that their variance is smallest there.
+    Second, the mean scores of the classes are computed from held-out rows. The estimate is
 
     .. math:: \min_\pi\; (m - A \pi)^\top S^{-1} (m - A \pi) + K (K + 1)\, |\pi - \tfrac1K|^2,
         \qquad \pi \ge 0, \quad \sum_k \pi_k = 1
