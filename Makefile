@@ -5,13 +5,16 @@ PYTHONS ?= $(PYTHON)
 export PIP_CONSTRAINT = $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-all test-lowest lint docs check-pages check-reports mutate release-check clean
+.PHONY: demo test test-all test-lowest coverage lint docs check-pages check-reports mutate release-check clean
 
 demo: .venv-demo/ready
 	.venv-demo/bin/isopleth demo
 
 test: .venv-test/ready lint
-	.venv-test/bin/python -m pytest -m "not slow" -n auto --cov --cov-report=term
+	.venv-test/bin/python -m pytest -m "not slow" -n auto
+
+coverage: .venv-test/ready  # a target of its own, because the tests take much longer while lines are counted
+	.venv-test/bin/python -m pytest -m "not slow" -n auto --cov --cov-report=term --cov-fail-under=97
 
 test-all: .venv-test/ready
 	.venv-test/bin/python -m pytest

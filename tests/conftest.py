@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 import os
+
+# Workers of pytest-xdist share the processors already; BLAS and OpenMP with threads of their own would wait for each other.
+# Libraries read the variables when they are loaded, and plugins of pytest have loaded NumPy before this.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    from threadpoolctl import threadpool_limits
+
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")
+    threadpool_limits(1)
+
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager

@@ -90,7 +90,9 @@ def test_the_study_of_made_up_series(capsys):
     assert "short_steps" in capsys.readouterr().out
 
 
-def test_the_study_of_positions(capsys):
+def test_the_study_of_positions(capsys, monkeypatch):
+    monkeypatch.setattr(change_points_positions, "LENGTH", 200)
+    monkeypatch.setattr(change_points_positions, "PLACE", 100)
     found = change_points_positions.study([0], 2, 1)["mean"]
     assert found.shape == (2, 3)
     assert "mean" in capsys.readouterr().out

@@ -29,7 +29,9 @@ def test_the_true_score_is_the_gradient():
         np.testing.assert_allclose(mixture.score(x)[:, j], (up - down) / (2 * h), rtol=1e-6)
 
 
-def test_the_command_prints_both_tables(capsys):
+def test_the_command_prints_both_tables(capsys, monkeypatch):
+    monkeypatch.setattr(debiased, "SCALES", np.geomspace(0.12, 1.2, 6))
+    monkeypatch.setattr(debiased, "SIZES", (60, 120))
     debiased.main(["--quick", "--runs", "1"])
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2 + 4 + 3

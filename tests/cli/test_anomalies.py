@@ -10,6 +10,7 @@ import pickle
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import warnings
@@ -18,6 +19,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import forked
 from isopleth import SOSREP, AnomalyDetector
 from isopleth.cli import anomalies as command
 from isopleth.cli import messages
@@ -528,34 +530,34 @@ class TestProcess:
         assert (process.returncode, out) == (2, "")
         assert err == f"isopleth: {tmp_path / 'none.csv'} does not exist; check the name and the folder.\n"
 
-    def test_a_reader_that_leaves_early_is_no_failure_to_speak_of(self, file):
-        process = self.start("anomalies", file, "--top", "61")
-        process.stdout.close()
-        assert process.stderr.read() == ""
-        process.wait(timeout=60)
+    def test_a_reader_that_leaves_early_is_no_failure_to_speak_of(self, file, tmp_path):
+        reader, writer = os.pipe()
+        os.close(reader)
+        with open(tmp_path / "err", "w") as err, open(os.devnull) as empty:
+            assert forked.Forked(["anomalies", file, "--top", "61"], empty, writer, err).wait() == 1
+        os.close(writer)
+        assert (tmp_path / "err").read_text() == ""
 
-    def test_an_interrupt_while_writing_leaves_the_old_file(self, file, tmp_path):
-        (tmp_path / "out.csv").write_text("before")
-        interrupting = (
-            "import os, signal; os.fsync = lambda file: signal.raise_signal(signal.SIGINT); "
-            "from isopleth.cli import main; main()"
-        )
-        process = self.start("anomalies", file, "--out", tmp_path / "out.csv", code=interrupting)
-        out, err = process.communicate(timeout=60)
-        assert (process.returncode, out) == (130, "")
-        assert err == "isopleth: interrupted; nothing is left half written.\n"
-        assert (tmp_path / "out.csv").read_text() == "before"
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["out.csv", "table.csv"]
+    @pytest.mark.parametrize(
+        ("number", "code", "message"),
+        [
+            (signal.SIGINT, 130, "isopleth: interrupted; nothing is left half written.\n"),
+            (signal.SIGTERM, 143, ""),
+        ],
+    )
+    @pytest.mark.parametrize("existing", [True, False])
+    def test_a_signal_while_writing_leaves_the_old_file_or_none(self, file, tmp_path, number, code, message, existing):
+        out = tmp_path / "out.csv"
+        if existing:
+            out.write_text("before")
 
-    def test_a_termination_while_writing_leaves_nothing(self, file, tmp_path):
-        terminating = (
-            "import os, signal; os.fsync = lambda file: signal.raise_signal(signal.SIGTERM); "
-            "from isopleth.cli import main; main()"
-        )
-        process = self.start("anomalies", file, "--out", tmp_path / "out.csv", code=terminating)
-        assert process.communicate(timeout=60) == ("", "")
-        assert process.returncode == 143
-        assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+        def signalling():
+            os.fsync = lambda file: signal.raise_signal(number)
+
+        process = forked.run(["anomalies", file, "--out", out], signalling)
+        assert (process.returncode, process.stdout, process.stderr) == (code, "", message)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["out.csv"] * existing + ["table.csv"]
+        assert not existing or out.read_text() == "before"
 
     def test_an_interrupt_while_importing(self):
         interrupting = """
@@ -572,11 +574,16 @@ main()
         assert process.communicate(timeout=60) == ("", "isopleth: interrupted; nothing is left half written.\n")
         assert process.returncode == 130
 
-    @pytest.mark.parametrize("arguments", ["--help", "--version", "anomalies {}"])
-    def test_output_that_cannot_be_written(self, file, arguments):
-        process = in_shell(f"{arguments.format(shlex.quote(str(file)))} >/dev/full")
+    @pytest.mark.parametrize("arguments", ["--help", pytest.param("--version", marks=pytest.mark.slow)])
+    def test_output_that_cannot_be_written(self, arguments):
+        process = in_shell(f"{arguments} >/dev/full")
         assert process.returncode == 2
         assert process.stderr == "isopleth: No space left on device; nothing was completed.\n"
+
+    def test_results_that_cannot_be_written(self, file, tmp_path):
+        with open("/dev/full", "w") as full, open(tmp_path / "err", "w") as err, open(os.devnull) as empty:
+            assert forked.Forked(["anomalies", file], empty, full, err).wait() == 2
+        assert (tmp_path / "err").read_text() == "isopleth: No space left on device; nothing was completed.\n"
 
     @pytest.mark.parametrize("place", ["&-", "/dev/full"])
     def test_messages_that_cannot_be_written(self, place):

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
-import subprocess
-import sys
+import signal
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import forked
 from isopleth import SOSREP, NystromKEF, Search
 from isopleth.cli.program import program
 from isopleth.distributed import files as checkpoints
 from isopleth.io import load
+from isopleth.io import resume as journals
+from isopleth.score.ridge_selection import default_landmarks
 
 X = np.random.default_rng(0).normal(size=(600, 3))
 
@@ -84,11 +87,12 @@ def test_what_is_wrong_is_one_line_and_leaves_nothing(tmp_path, file):
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
 
 
-def test_a_score_of_many_columns_takes_fewer_landmarks(tmp_path):
+def test_a_score_has_the_landmarks_that_suit_its_columns(tmp_path, monkeypatch):
     file, out = tmp_path / "table.npy", tmp_path / "m"
-    np.save(file, np.random.default_rng(0).normal(size=(120, 50)))
-    assert run(file, "--out", out, "--kind", "score").output == f"NystromKEF of 120 rows of 50 columns in {out}\n"
-    assert load(out).centers_.shape == (30, 50)
+    np.save(file, np.random.default_rng(0).normal(size=(120, 8)))
+    monkeypatch.setattr("isopleth.cli.fit.default_landmarks", lambda space, d: default_landmarks(space, 10 * d))
+    assert run(file, "--out", out, "--kind", "score").output == f"NystromKEF of 120 rows of 8 columns in {out}\n"
+    assert load(out).centers_.shape == (18, 8)
 
 
 def test_refusals_and_warnings_name_what_the_command_has(tmp_path):
@@ -162,23 +166,20 @@ def test_a_fit_that_is_killed_goes_on_and_gives_the_same_bytes(tmp_path, file):
     """The signal cannot be caught and comes in the middle of writing."""
     assert run(file, "--out", tmp_path / "whole", "--size", 20, "--chunk-rows", 100).exit_code == 0
     out, kept = tmp_path / "m", tmp_path / "m.partial"
-    killing = (
-        "import os, signal\n"
-        "from isopleth.io.resume import Journal\n"
-        "append, calls = Journal.append, []\n"
-        "def torn(self, key, arrays):\n"
-        "    append(self, key, arrays)\n"
-        "    calls.append(1)\n"
-        "    if len(calls) == 2:\n"
-        "        os.truncate(self.path, self.path.stat().st_size - 5)\n"
-        "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "Journal.append = torn\n"
-        "from isopleth.cli import main\n"
-        "main()\n"
-    )
+    append, calls = journals.Journal.append, []
+
+    def torn(self, key, arrays):
+        append(self, key, arrays)
+        calls.append(1)
+        if len(calls) == 2:
+            os.truncate(self.path, self.path.stat().st_size - 5)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def before():
+        journals.Journal.append = torn
+
     command = ["fit", str(file), "--size", "20", "--chunk-rows", "100", "--out", str(out)]
-    killed = subprocess.run([sys.executable, "-c", killing, *command], check=False)
-    assert killed.returncode == -9
+    assert forked.run(command, before).returncode == -signal.SIGKILL
     assert kept.is_file()
     assert not out.exists()
     assert run(*command[1:], "--resume").exit_code == 0

@@ -6,14 +6,13 @@ import html
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 
 import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+import forked
 from cli.verbs import arguments, write_files
 from isopleth.cli.commands import COMMANDS
 from isopleth.cli.program import program
@@ -124,17 +123,17 @@ def test_two_options_cannot_name_one_file(folder):
 @pytest.mark.skipif(os.name == "nt", reason="signals of another kind")
 def test_an_interrupt_of_a_stream_writes_the_page_of_the_rows_so_far(folder):
     page = folder / "interrupted.html"
-    command = [sys.executable, "-m", "isopleth_command", *arguments("monitor", folder), "--report", str(page)]
-    process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    process.stdin.write((folder / "after.csv").read_text())
-    process.stdin.flush()
-    process.stdout.readline()  # the first alarm: the rows have been read
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(20) == 130
+    shown = folder / "interrupted.txt"
+    with (
+        shown.open("w") as out,
+        forked.Forked([*arguments("monitor", folder), "--report", page], None, out, out) as process,
+    ):
+        process.stdin.write((folder / "after.csv").read_bytes())
+        process.stdin.flush()
+        deadline = time.monotonic() + 20.0
+        while not shown.stat().st_size and time.monotonic() < deadline:  # until the first alarm
+            time.sleep(0.01)
+        time.sleep(0.2)  # for the other rows
+        os.kill(process.pid, signal.SIGINT)
+        assert process.wait() == 130
     assert "alarm" in words_of(page)
-    process.stdin.close()
-    process.stdout.close()
-    process.stderr.close()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
+import signal
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import forked
 from isopleth import KDE, LSDD, AnomalyDetector, ClassPriorEstimator, NystromKEF, RandomFeatureSOSREP
 from isopleth.cli.program import program
 from isopleth.io import read_table, save
@@ -221,22 +222,19 @@ def test_what_an_interrupted_run_has_left_is_not_written_over(tmp_path, file, mo
 def test_a_run_that_is_killed_goes_on_and_gives_the_same_bytes(tmp_path, file, model):
     """The signal cannot be caught and comes in the middle of writing."""
     out, partial = tmp_path / "r.csv", tmp_path / "r.csv.partial"
-    killing = (
-        "import os, signal\n"
-        "from isopleth.io.resume import Journal\n"
-        "append = Journal.append\n"
-        "def torn(self, key, arrays):\n"
-        "    append(self, key, arrays)\n"
-        "    if key == '30':\n"
-        "        os.truncate(self.path, self.path.stat().st_size - 5)\n"
-        "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "Journal.append = torn\n"
-        "from isopleth.cli import main\n"
-        "main()\n"
-    )
+    append = journals.Journal.append
+
+    def torn(self, key, arrays):
+        append(self, key, arrays)
+        if key == "30":
+            os.truncate(self.path, self.path.stat().st_size - 5)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def before():
+        journals.Journal.append = torn
+
     command = ["score", str(model), str(file), "--out", str(out), "--chunk-rows", "10"]
-    killed = subprocess.run([sys.executable, "-W", "ignore", "-c", killing, *command], check=False)
-    assert killed.returncode == -9
+    assert forked.run(command, before).returncode == -signal.SIGKILL
     assert partial.exists()
     assert not out.exists()
     assert run(*command[1:], "--resume").exit_code == 0

@@ -71,13 +71,14 @@ def test_a_category_with_one_level_is_left_out_and_with_gaps_is_used(path):
     assert set(made["one"].dropna()) <= {"x"}
 
 
-def test_ten_thousand_levels(path):
+@pytest.mark.parametrize("levels", [2_000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_thousands_of_levels(path, levels):
     rng = np.random.default_rng(0)
-    words = [f"w{k}" for k in range(10_000)]
-    frame = pd.DataFrame({"a": rng.normal(size=20_000).round(3), "word": words + words})
+    words = [f"w{k}" for k in range(levels)]
+    frame = pd.DataFrame({"a": rng.normal(size=2 * levels).round(3), "word": words + words})
     write(path, frame)
     told = run(path, "--size", "300")
-    assert "the density is fitted to 300 of 20,000 rows" in told
+    assert f"the density is fitted to 300 of {2 * levels:,} rows" in told
     assert set(pd.read_csv(path.parent / "s.csv")["word"]) <= set(words)
 
 

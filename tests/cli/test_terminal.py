@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 
 import pytest
 
+import forked
 from cli.verbs import VERBS, arguments, write_files
 from isopleth.cli.text import aligned, wrapped
 
@@ -31,15 +30,8 @@ def run_in_terminal(command: list[str], columns: int, stream: str | None) -> tup
 
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-    source = subprocess.PIPE if stream is not None else theirs
-    process = subprocess.Popen(
-        [sys.executable, "-m", "isopleth_command", *command],
-        stdin=source,
-        stdout=theirs,
-        stderr=theirs,
-        env=environment | {"TERM": "xterm"},
-        close_fds=True,
+    process = forked.Forked(
+        command, theirs if stream is None else None, theirs, theirs, lambda: os.environ.update(TERM="xterm")
     )
     os.close(theirs)
     if stream is not None:
@@ -55,7 +47,7 @@ def run_in_terminal(command: list[str], columns: int, stream: str | None) -> tup
             break
         received += chunk
     os.close(ours)
-    return process.wait(60), received.decode()
+    return process.wait(), received.decode()
 
 
 def lines_of(received: str) -> list[str]:
@@ -63,9 +55,8 @@ def lines_of(received: str) -> list[str]:
     return [re.split(r"\r\x1b\[K|\r", line)[-1] for line in received.replace("\r\n", "\n").split("\n")]
 
 
-# Each case starts a process; two commands stand for the others in the default tests.
 @pytest.mark.parametrize(
-    "verb", [verb if verb in ("anomalies", "doctor") else pytest.param(verb, marks=pytest.mark.slow) for verb in VERBS]
+    "verb", [pytest.param(verb, marks=pytest.mark.slow) if verb in ("demo", "sample") else verb for verb in VERBS]
 )
 def test_no_line_is_longer_and_no_word_is_cut(verb, folder):
     stream = (folder / "after.csv").read_text() if verb == "monitor" else None
@@ -77,12 +68,7 @@ def test_no_line_is_longer_and_no_word_is_cut(verb, folder):
     assert any(len(line) > 10 for line in lines)
     if verb in ("doctor", "demo"):
         return
-    plain = subprocess.run(
-        [sys.executable, "-m", "isopleth_command", *arguments(verb, folder)],
-        input=stream,
-        capture_output=True,
-        text=True,
-    )
+    plain = forked.run(arguments(verb, folder), given=stream or "")
     known = set((plain.stdout + plain.stderr).split())
     words = {word for line in lines for word in line.split()}
     note = set(["No", "room", "for:", "A", "wider", "terminal", "or", "--json", "shows", "them."])

@@ -16,7 +16,7 @@ VERBS = {
     "demo": ["--plot", "{folder}/demo.png"],
     "doctor": [],
     "fit": ["{folder}/rows.csv", "--out", "{folder}/model", "--size", "20"],
-    "monitor": ["--reference", "{folder}/rows.csv", "--window", "20"],
+    "monitor": ["--reference", "{folder}/rows.csv", "--window", "20", "--run-length", "200"],
     "prior": ["{folder}/labelled.csv", "{folder}/rows.csv", "--target", "class"],
     "sample": ["{folder}/rows.csv", "--rows", "30", "--size", "100", "--out", "{folder}/made.csv"],
     "score": ["{folder}/ready", "{folder}/rows.csv", "--out", "{folder}/scores.csv"],

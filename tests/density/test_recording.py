@@ -69,8 +69,15 @@ def test_weights_are_repetitions():
     assert np.mean(np.abs(form.at(shares) - again.at(shares))) < 0.4
 
 
-@pytest.mark.parametrize("kind", [SOSREP, KDE])
-@pytest.mark.parametrize("kernel", ["gaussian", ProductLaplacian()])
+@pytest.mark.parametrize(
+    ("kind", "kernel"),
+    [
+        (SOSREP, ProductLaplacian()),
+        (KDE, "gaussian"),
+        pytest.param(SOSREP, "gaussian", marks=pytest.mark.slow),
+        pytest.param(KDE, ProductLaplacian(), marks=pytest.mark.slow),
+    ],
+)
 def test_every_column_keeps_its_distribution(kind, kernel):
     frame = shop()
     made = kind(kernel, length_scale="leave_one_out").fit(frame).sample(4000, random_state=0, as_recorded=True)

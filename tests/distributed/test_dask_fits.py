@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import os
 import pickle
 import signal
@@ -26,15 +27,19 @@ def cluster():
     """A client of two worker processes on this machine that nobody has asked for by default."""
     patient = {
         "distributed.comm.timeouts.connect": "300s",
-        "distributed.comm.timeouts.tcp": "300s",
-    }  # machines are busy
+        "distributed.comm.timeouts.tcp": "300s",  # machines are busy
+        # Workers fork from a process that has imported what they need: imports take a new process seconds.
+        "distributed.worker.multiprocessing-method": "forkserver",
+    }
     alone = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
-    with (
-        dask.config.set(patient),
-        workers.LocalCluster(**alone, processes=True, silence_logs=logging.CRITICAL) as two,
-        workers.Client(two, set_as_default=False) as found,
-    ):
-        yield found
+    with dask.config.set(patient):
+        workers.utils.get_mp_context()  # sets a list of its own
+        multiprocessing.set_forkserver_preload(["dask.dataframe", "isopleth.distributed.dask_parts", "sklearn.cluster"])
+        with (
+            workers.LocalCluster(**alone, processes=True, silence_logs=logging.CRITICAL) as two,
+            workers.Client(two, set_as_default=False) as found,
+        ):
+            yield found
 
 
 @pytest.fixture

@@ -191,12 +191,12 @@ class TestChunks:
         return write(tmp_path, gzip.compress(content) if suffix.endswith("gz") else content, f"t{suffix}")
 
     def test_a_blank_line_or_a_short_row_far_down(self, tmp_path):
-        text = "a,w\n" + "1,x\n" * 200_000 + "\n2,y\n"
-        first = read_frame(write(tmp_path, "a,w\n1,x\n2,y\n", "first.csv"))
-        (chunk,) = read_frame_chunks(write(tmp_path, text), first, 200_001)
-        assert chunk.lines[[0, -2, -1]].tolist() == [2, 200_001, 200_003]
-        with pytest.raises(InputError, match="line 200004: 1 cell"):
-            list(read_frame_chunks(write(tmp_path, text + "3\n"), first, 50_000))
+        text = "a,w\n" + f"1,{'x' * 100}\n" * 20_000 + "\n2,y\n"
+        first = read_frame(write(tmp_path, f"a,w\n1,{'x' * 100}\n2,y\n", "first.csv"))
+        (chunk,) = read_frame_chunks(write(tmp_path, text), first, 20_001)
+        assert chunk.lines[[0, -2, -1]].tolist() == [2, 20_001, 20_003]
+        with pytest.raises(InputError, match="line 20004: 1 cell"):
+            list(read_frame_chunks(write(tmp_path, text + "3\n"), first, 5_000))
 
 
 class TestNumbers:

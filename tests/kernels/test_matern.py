@@ -79,7 +79,7 @@ def test_self_convolution_in_one_dimension(kernel, r):
 def test_self_convolution_in_more_dimensions(kernel, dim):
     # Around the two centres, in the coordinates in which they are foci: the integrand is smooth there.
     k, r, reach = kernel.bind(dim), 1.7, 40.0
-    t, weight = np.polynomial.legendre.leggauss(300)
+    t, weight = np.polynomial.legendre.leggauss(200)
     top = np.arccosh(2 * reach / r)
     mu, nu = (top * (t + 1) / 2)[:, None], (np.pi * (t + 1) / 2)[None, :]
     a, b = r / 2 * (np.cosh(mu) + np.cos(nu)), r / 2 * (np.cosh(mu) - np.cos(nu))

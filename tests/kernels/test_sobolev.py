@@ -29,8 +29,8 @@ MIXED = {
 MIXED_CASES = [(d, coefficients) for d, many in MIXED.items() for coefficients in many]
 
 
-def thinned(cases, step=3):
-    """Return all cases, of which every third is run by default and the others are slow."""
+def thinned(cases, step=4):
+    """Return all cases, of which every fourth is run by default and the others are slow."""
     return [case if i % step == 0 else pytest.param(*case, marks=pytest.mark.slow) for i, case in enumerate(cases)]
 
 

@@ -35,8 +35,8 @@ def dense(kernel, x, y, v, block):
 @pytest.mark.parametrize("dim", [1, 2, 3, 4, 9])
 def test_blocks_agree_with_the_dense_form(kernel, block, dim):
     rng = np.random.default_rng(dim)
-    x, y = rng.normal(size=(700, dim)), rng.normal(size=(1300, dim))
-    v = rng.normal(size=1300)
+    x, y = rng.normal(size=(300, dim)), rng.normal(size=(600, dim))
+    v = rng.normal(size=600)
     got = Operator(kernel, x, y, block=block, n_jobs=2).matvec(v)
     want = dense(kernel, x, y, v, block)
     assert np.max(np.abs(got - want)) <= 1e-10 * np.max(np.abs(want))
@@ -185,7 +185,7 @@ def test_tight_clusters_far_apart_in_many_columns(block, apart):
     assert np.max(np.abs(got - want)) <= 1e-10 * np.max(np.abs(want))
 
 
-def test_the_limit_on_blas_threads_is_lifted_after_concurrent_sums():
+def test_the_limit_on_blas_threads_is_lifted_after_concurrent_sums(many_blas_threads):
     before = [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
     x = np.random.default_rng(7).normal(size=(1500, 5))
     op = Operator(Gaussian(), x, n_jobs=2)

@@ -68,9 +68,9 @@ def close(got, want, tol=1e-10):
 @pytest.mark.parametrize("dim", [1, 2, 3, 4, 9])
 def test_blocks_agree_with_the_literal_form(name, block, dim):
     rng = np.random.default_rng(dim)
-    x, y = rng.normal(size=(300, dim)), rng.normal(size=(1100, dim))
+    x, y = rng.normal(size=(300, dim)), rng.normal(size=(600, dim))
     x[:20] = y[5:25]
-    v = coefficients(rng, 1100, dim, block)
+    v = coefficients(rng, 600, dim, block)
     close(
         Operator(KERNELS[name], x, y, block=block, n_jobs=2).matvec(v), dense(KERNELS[name], x, y, v, block), tol=1e-9
     )

@@ -43,9 +43,9 @@ CASES = {
         ClassPriorEstimator(random_state=0).fit(make(SHIFTED), CLASSES).estimate(make(SHIFTED[:70]))
     ),
     "drift": lambda make: (
-        DriftMonitor(20, 500, random_state=0).fit(make(ROWS[8:])).update(make(np.vstack([AFTER, AFTER + 5.0])))
+        DriftMonitor(20, 200, random_state=0).fit(make(ROWS[8:])).update(make(np.vstack([AFTER, AFTER + 5.0])))
     ),
-    "no drift": lambda make: DriftMonitor(20, 500, random_state=0).fit(make(ROWS[8:])).update(make(ROWS[8:30])),
+    "no drift": lambda make: DriftMonitor(20, 200, random_state=0).fit(make(ROWS[8:])).update(make(ROWS[8:30])),
     "made rows": lambda make: MadeRows.of(_framed(make(AFTER)), _framed(make(ROWS))),
     "anytime drift": lambda make: AnytimeDriftMonitor(random_state=0).fit(make(ROWS[8:])).update(make(AFTER + 5.0)),
 }

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 import pytest
-from scipy.stats import norm
 
 from isopleth import InputError
 from isopleth.sampling import effective_sample_size, r_hat, tail_effective_sample_size
@@ -42,7 +42,7 @@ def test_all_three_equal_arviz():
 
 
 def slow_r_hat(x):
-    half = x.shape[1] // 2
+    half, inverse = x.shape[1] // 2, NormalDist().inv_cdf
     chains = [c[:half] for c in x] + [c[-half:] for c in x]
     median = np.median(np.concatenate(chains))
 
@@ -51,7 +51,7 @@ def slow_r_hat(x):
         first = {}
         for place, v in enumerate(pooled):
             first.setdefault(v, []).append(place + 1)
-        z = [[norm.ppf((np.mean(first[v]) - 3 / 8) / (len(pooled) + 1 / 4)) for v in c] for c in values]
+        z = [[inverse((sum(first[v]) / len(first[v]) - 3 / 8) / (len(pooled) + 1 / 4)) for v in c] for c in values]
         means = [sum(c) / len(c) for c in z]
         within = sum(sum((v - m) ** 2 for v in c) / (len(c) - 1) for c, m in zip(z, means, strict=True)) / len(z)
         grand = sum(means) / len(means)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
-import threading
-import time
 import warnings
 
 import numpy as np
@@ -19,6 +18,12 @@ from isopleth.sampling.jumps import Jump
 from isopleth.sampling.steps import Hamiltonian, Langevin, StepSize, UnadjustedLangevin
 from isopleth.sampling.target import Whitened, target_of
 
+BY_DEFAULT = [
+    ("gaussian", "hmc", True),
+    ("laplacian", "hmc", False),
+    ("laplacian", "mala", True),
+    ("matern52", "mala", False),
+]
 MEANS = np.array([[-1.5, 0.0], [1.5, 0.5]])
 
 
@@ -50,7 +55,7 @@ def test_moves_between_cells_of_a_grid_are_in_detailed_balance(step):
     target, draw = two_modes()
     whitened = Whitened.of(target)
     rng = np.random.default_rng(1)
-    count, cells = 20_000 if step == "jump" else 200_000, 6
+    count, cells = 20_000 if step == "jump" else 100_000, 6
     start = np.linalg.solve(whitened.root, (draw(count, rng) - whitened.centre).T).T
     act = Jump(whitened, rng) if step == "jump" else lambda state, rng: step(whitened, state, rng)
     before = whitened.evaluate(start)
@@ -91,9 +96,14 @@ def energy_test(a, b, permutations=199, seed=0):
     return (1 + sum(statistic(rng.permutation(order)) >= observed for _ in range(permutations))) / (1 + permutations)
 
 
-@pytest.mark.parametrize("jumps", [True, False])
-@pytest.mark.parametrize("method", ["mala", "hmc"])
-@pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "matern52"])
+@pytest.mark.parametrize(
+    ("kernel", "method", "jumps"),
+    [
+        # By default each kernel, each method with and without jumps; the other combinations are slow.
+        pytest.param(*case, marks=() if case in BY_DEFAULT else pytest.mark.slow)
+        for case in itertools.product(["gaussian", "laplacian", "matern52"], ["mala", "hmc"], [True, False])
+    ],
+)
 def test_adjusted_chains_agree_with_exact_draws(kernel, method, jumps):
     model = SOSREP(kernel=kernel, length_scale=1.0).fit(mixture(60, 2))
     exact = model.sample(20_000, random_state=0)
@@ -196,11 +206,12 @@ def test_scores_draw_rows_like_the_data(base):
     drawn = score.sample(800, random_state=0)
     np.testing.assert_allclose(drawn.mean(axis=0), rows.mean(axis=0), atol=0.25)
     np.testing.assert_allclose(np.cov(drawn.T), np.cov(rows.T), atol=0.45)
-    np.testing.assert_array_equal(drawn, score.sample(800, random_state=0))
+    if base is None:
+        np.testing.assert_array_equal(drawn, score.sample(800, random_state=0))
 
 
 def test_diagonal_scores_draw_without_a_log_density():
-    rows = np.random.default_rng(0).normal(size=(300, 2))
+    rows = np.random.default_rng(0).normal(size=(150, 2))
     score = KernelScore(space="diagonal", base="gaussian").fit(rows)
     assert score.sample(500, random_state=0).std() == pytest.approx(rows.std(), rel=0.15)
     with pytest.raises(InputError, match="space='curl_free'"):
@@ -328,16 +339,18 @@ def test_models_without_a_target_are_refused():
         sample(Target(lambda x: (np.full(len(x), -np.inf), -x), np.random.default_rng(0).normal(size=(9, 2))))
 
 
-def test_chains_end_within_a_second_of_an_interrupt():
-    def interrupt():
-        time.sleep(0.5)
-        os.kill(os.getpid(), signal.SIGINT)
+def test_chains_end_soon_after_an_interrupt():
+    target, calls = target_of(SOSREP(kernel="matern52").fit(mixture(100, 3))), []
 
-    threading.Thread(target=interrupt, daemon=True).start()
-    began = time.monotonic()
+    def evaluate(x):
+        calls.append(len(x))
+        if len(calls) == 300:
+            os.kill(os.getpid(), signal.SIGINT)
+        return target.evaluate(x)
+
     with pytest.raises(KeyboardInterrupt):
-        sample(SOSREP(kernel="matern52").fit(mixture(500, 3)), 10**6, random_state=0)
-    assert time.monotonic() - began < 5.0  # half a second, the fit, and a second
+        sample(Target(evaluate, target.start), 10**6, random_state=0)
+    assert 300 <= len(calls) < 310
 
 
 def test_progress_is_shown_only_when_asked_for(capsys, monkeypatch):

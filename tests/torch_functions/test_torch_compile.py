@@ -34,7 +34,7 @@ def test_every_public_function_is_tried():
     assert set(CALLS) == set(functions.__all__)
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("eager", marks=pytest.mark.slow)])  # the first does more
 @pytest.mark.parametrize("name", CALLS)
 def test_a_compiled_function_has_the_same_values_and_gradients(name, backend):
     def loss(z, scale):

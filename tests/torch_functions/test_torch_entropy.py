@@ -307,9 +307,13 @@ def test_the_gradient_of_the_entropy_of_a_normal_sample_in_its_scale(estimator, 
     np.testing.assert_allclose(scale.grad.numpy(), [1.0, 0.5], rtol=0.12 if estimator is None else 0.4)  # of log scale
 
 
-@pytest.mark.parametrize("estimator", [None, KernelScore()], ids=["default", "score"])
-def test_the_gradient_of_mutual_information_of_normal_samples(estimator):
-    x, noise = samples(1500, 2), samples(1500, 2, seed=1)
+@pytest.mark.parametrize(
+    ("estimator", "n"),
+    [(None, 1500), (KernelScore(), 500), pytest.param(KernelScore(), 1500, marks=pytest.mark.slow)],
+    ids=["default", "score", "score of many rows"],
+)
+def test_the_gradient_of_mutual_information_of_normal_samples(estimator, n):
+    x, noise = samples(n, 2), samples(n, 2, seed=1)
     s = torch.tensor(0.8, dtype=torch.float64, requires_grad=True)
     mutual_information_surrogate(x, x + s * noise, estimator).backward()
     want = -2.0 / (s * (s**2 + 1.0))  # of log(1 + 1/s^2), two columns

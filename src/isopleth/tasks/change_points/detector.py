@@ -17,26 +17,24 @@ from isopleth.backend import Array, Backend, to_backend
 from isopleth.entry import check_memory_limit, enter, on_host
 from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.progress import Progress, checked_verbose, unheard
+from isopleth.progress import Progress, checked_verbose
 from isopleth.results import Result, counted, in_words
+from isopleth.tasks.change_points.chance import RUNS, null_gains, null_margins, p_value_of_gain, surcharge
 from isopleth.tasks.change_points.curve import along_series, score_curve
 from isopleth.tasks.change_points.kinds import kind_of_location, kind_of_shape
 from isopleth.tasks.change_points.legs import SHORTEST_SHAPES, Candidate, Scanned, cycle_of, merged, scans
 from isopleth.tasks.change_points.positions import position_intervals
 from isopleth.tasks.change_points.times import split_times
-from isopleth.tasks.segmentation.costs import Noise, SegmentCosts, fitted_noise
 from isopleth.tasks.segmentation.description_length import (
-    MOST_LAGS,
     SHORTEST_SCATTER,
     Description,
     describe,
     in_stages,
     logs_of_growth,
+    or_shocks,
     unbroken,
 )
-from isopleth.tasks.segmentation.dynamic import SegmentationSearch
 from isopleth.tasks.segmentation.preparation import filled_gaps, repeats_exactly, without_absurd_values
-from isopleth.tasks.segmentation.segments import Segmentation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,12 +52,6 @@ _LOCATION = 1.0 / 3.0
 _OF_BOUND = 1.0 / 3.0
 # Probability of an interval for the position of a change.
 COVERAGE = 0.9
-# Series without a change that are simulated for the surcharge.
-RUNS = 199
-# Fewest draws beyond a quantile, so that it does not depend on a single one.
-_LEAST_EXCEEDING = 4
-# Most steps of a simulated series. In longer series the cost of a change, 2 log n, grows faster than the best chance saving.
-_LONGEST = 2000
 # Time of the score curve, the description and the scans in a progress bar, in simulated series, as measured for long series.
 _CURVE, _DESCRIPTION, _SCANS = RUNS // 4, 2 * RUNS, RUNS // 2
 
@@ -322,7 +314,7 @@ class ChangePointDetector(BaseEstimator):
             # cause false alarms.
             observed = np.ones(len(values), dtype=bool)
             calm = None if known is None else known[:, telling] / largest
-            with Progress("search of changes", 2 * RUNS + _CURVE + _DESCRIPTION + _SCANS, self.verbose) as tick:
+            with Progress("search of changes", 3 * RUNS + _CURVE + _DESCRIPTION + _SCANS, self.verbose) as tick:
                 self._fit_telling(scaled, observed, calm, rng, tick)
         else:
             self._set_nothing(len(values))
@@ -436,10 +428,16 @@ class ChangePointDetector(BaseEstimator):
         level = logs_of_growth(values)
         cycle = cycle_of(level)
         changes = self._of_location(values, found, gains, (extra, scatter), rate)
-        if not changes and len(
-            found.location.changes
-        ):  # the scans then use the innovations of the description without changes
+        if not changes and len(found.location.changes):
             found = in_stages(found.prepared, (np.inf, scatter))
+        if not changes and not found.shocks:
+            reference = None if known is None else calm
+            changes, found = self._of_one_weak_change(
+                found, reference, len(values), scatter, rate, rng.spawn(1)[0], tick
+            )
+        else:
+            tick(RUNS)
+        # Without a change of location, the scans use the innovations of the description without any.
         if len(values) < SHORTEST_SHAPES:
             changes = merged(changes, Scanned(self._of_scatter(found, of_scatter), 0.5 * SHORTEST_SCATTER))
         innovations = found.location.innovations / found.precision[:, None]
@@ -487,6 +485,31 @@ class ChangePointDetector(BaseEstimator):
         ]
 
     @staticmethod
+    def _of_one_weak_change(
+        found: Description,
+        reference: Description | None,
+        length: int,
+        scatter: float,
+        rate: float,
+        rng: np.random.Generator,
+        tick: Callable[[int], None],
+    ) -> tuple[list[Candidate], Description]:
+        """Return a change that costs more than it saves, but less than chance does at the rate, and the description with it.
+
+        The cost of a place, 2 log n, is a bound, and a line describes a small step nearly as well. So the margin between the
+        descriptions with and without one change is compared with its simulated distribution.
+        """
+        margins = null_margins(reference or found, length, rng, tick)
+        extra = surcharge(margins, _LOCATION * rate, least=-np.inf)
+        weak = or_shocks(in_stages(found.prepared, (extra, scatter))) if np.isfinite(extra) else found
+        if len(weak.location.changes) != 1:
+            return [], found
+        p_value = p_value_of_gain(found.cost - (weak.cost - extra), margins) / _LOCATION
+        if p_value > rate:
+            return [], found
+        return [Candidate(int(weak.location.changes[0]), p_value, "location")], weak
+
+    @staticmethod
     def _of_scatter(found: Description, gains: np.ndarray) -> list[Candidate]:
         """Return the changes of scatter in the description, for series too short for the scan of shapes."""
         if found.scatter is None:
@@ -521,77 +544,3 @@ class ChangePointDetector(BaseEstimator):
         self.p_values_ = np.array([one.p_value for one in changes])
         self.kinds_ = np.array([kind for kind, _ in named], dtype="<U9")
         self._changed = [columns for _, columns in named]
-
-
-def null_gains(
-    found: Segmentation,
-    precision: np.ndarray,
-    length: int,
-    shortest: int,
-    rng: np.random.Generator,
-    tick: Callable[[int], None] = unheard,
-) -> np.ndarray:
-    """Simulate the saving of the best change in series without changes; sorted.
-
-    The series have the noise that was found: its correlation, its innovations drawn with replacement, and its scatter.
-
-    Parameters
-    ----------
-    found : Segmentation
-        Segments whose noise is simulated.
-    precision : array of shape (n,)
-        One over the relative standard deviation of the innovations.
-    length : int
-        Steps of the series that is searched for changes, which may be longer than a reference.
-    shortest : int
-        Least length of a segment.
-    rng : Generator
-        Random generator of the draws.
-    tick : callable, optional
-        Called after each series.
-    """
-    n = min(length, _LONGEST)
-    places = np.linspace(0, len(precision) - 1, n).astype(int)
-    gains = []
-    for _ in range(RUNS):
-        gains.append(_gain(found, precision[places], shortest, rng))
-        tick(1)
-    return np.sort(gains)
-
-
-def surcharge(gains: np.ndarray, rate: float) -> float:
-    """Return the saving that the best change exceeds in a share `rate` of series without changes, at least 0.
-
-    For rates that only a few runs would reach, the tail is extrapolated like that of a likelihood ratio, exp(-g/2).
-    """
-    seen = max(rate, _LEAST_EXCEEDING / (RUNS + 1))
-    place = int(np.ceil((RUNS + 1) * (1.0 - seen))) - 1
-    return max(0.0, float(gains[place]) + 2.0 * float(np.log(seen / rate)))
-
-
-def p_value_of_gain(gain: float, gains: np.ndarray) -> float:
-    """Return the share of series without changes in which the best change saves as much; the inverse of :func:`surcharge`."""
-    exceeding = int(np.sum(gains >= gain))
-    if exceeding >= _LEAST_EXCEEDING:
-        return (1 + exceeding) / (RUNS + 1)
-    seen = _LEAST_EXCEEDING / (RUNS + 1)
-    place = int(np.ceil((RUNS + 1) * (1.0 - seen))) - 1
-    return float(seen * np.exp(-0.5 * max(gain - float(gains[place]), 0.0)))
-
-
-def _gain(found: Segmentation, precision: np.ndarray, shortest: int, rng: np.random.Generator) -> float:
-    n = len(precision)
-    drawn = found.innovations[rng.integers(0, len(found.innovations), n)]
-    made = zip(found.noises, drawn.T, strict=True)
-    series = np.column_stack([noise.series(innovations / precision) for noise, innovations in made])
-    if (np.ptp(series, axis=0) <= 0.0).any():
-        return -float("inf")
-    # The cost of coefficients depends on the range. It has to be the range of the observed series with its changes.
-    white = SegmentCosts(series, (Noise(),) * series.shape[1], found.degree, precision, found.extents)
-    whole = np.array([0, n])
-    left = white.residuals(whole) * precision
-    fitted = tuple(fitted_noise(own, whole, min(MOST_LAGS, n // 10)) for own in left)
-    least = max(shortest, MOST_LAGS + found.degree + 3)
-    return SegmentationSearch(
-        SegmentCosts(series, fitted, found.degree, precision, found.extents), least
-    ).gain_of_one_change()

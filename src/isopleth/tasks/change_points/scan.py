@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from isopleth.tasks.change_points.embedding import Blocks, over_blocks
+from isopleth.tasks.segmentation.costs import Noise, SegmentCosts, fitted_noise
+from isopleth.tasks.segmentation.dynamic import SegmentationSearch
 
 # Number of shuffles, and of neighbouring blocks that they keep together, because these are correlated without a change too.
 RUNS = 199
@@ -28,6 +31,8 @@ _SWEEPS = 2
 _TYPICAL, _ERRORS = 0.75, 1.5
 # Fewest blocks after joining. If joining would leave fewer, there is no scan if blocks two apart differ this many times as much.
 _FEWEST_WIDE, _MOST_ALIKE = 16, 2.0
+# Most lags of the autoregression that a step is compared with, and twice the nats by which the step has to be cheaper.
+_MOST_LAGS, _CLEARLY = 2, 2.0
 _EULER = 0.5772156649
 
 
@@ -64,10 +69,14 @@ class ContrastScan:
         Random generator of the shuffles.
     alike : float
         Blocks are joined if those two apart differ by at least this share more than neighbours do.
+    remembers : bool
+        Whether blocks may be alike over some time without a change, so that a step must explain more than an autoregression.
     """
 
-    def __init__(self, parts: np.ndarray, blocks: Blocks, rng: np.random.Generator, alike: float = 0.1) -> None:
-        self._parts, self._blocks, self._rng = parts, blocks, rng
+    def __init__(
+        self, parts: np.ndarray, blocks: Blocks, rng: np.random.Generator, alike: float = 0.1, remembers: bool = False
+    ) -> None:
+        self._parts, self._blocks, self._rng, self._remembers = parts, blocks, rng, remembers
         self._means = over_blocks(parts, blocks.parts)
         self._widen(alike)
         self._least = max(_LEAST_BLOCKS, int(np.ceil(_LEAST_SHARE * blocks.count)))
@@ -109,18 +118,19 @@ class ContrastScan:
             if p_value <= rate:
                 found[start + place] = p_value
                 waiting += [(start, start + place), (start + place, end)]
-        for place in set(found) - self._abrupt(sorted(found)):
-            del found[place]
+        for gradual in [self._line_ahead] + [self._past_ahead] * self._remembers:
+            for place in set(found) - self._abrupt(sorted(found), gradual):
+                del found[place]
         return self._placed(found)
 
-    def _abrupt(self, places: list[int]) -> set[int]:
-        """Return the places where a step explains more than a line between the neighbours; the others are parts of a drift.
+    def _abrupt(self, places: list[int], ahead_of_step: Callable[[int, int, int], float]) -> set[int]:
+        """Return the places where a step explains more than something gradual between the neighbours.
 
-        The place where the line is best relative to the step is removed first, which joins the segments on both sides.
+        The place where the step is worst is removed first, which joins the segments on both sides.
         """
         kept = [0, *places, len(self._means)]
         while len(kept) > 2:
-            ahead = [self._line_ahead(*kept[i - 1 : i + 2]) for i in range(1, len(kept) - 1)]
+            ahead = [ahead_of_step(*kept[i - 1 : i + 2]) for i in range(1, len(kept) - 1)]
             worst = int(np.argmax(ahead))
             if ahead[worst] <= 0.0:
                 break
@@ -138,6 +148,22 @@ class ContrastScan:
         before, n = place - start, len(rest)
         step = float(np.sum(rest[:before].sum(axis=0) ** 2)) * n / (before * (n - before))
         return float(np.sum((time @ rest) ** 2)) / float(time @ time) - step
+
+    def _past_ahead(self, start: int, place: int, end: int) -> float:
+        """Return how much cheaper an autoregression alone describes a segment than one with a step at a place.
+
+        The whitened components are projected on the direction of the step. Scatter that comes and goes makes near blocks alike,
+        and by chance far ones differ. The step has to be cheaper by `_CLEARLY`.
+        """
+        rows = _components(self._means[start:end])[0]
+        if not rows.any():
+            return 0.0
+        white = _whitened(rows[None])[0]
+        line = white @ (white[place - start :].mean(axis=0) - white[: place - start].mean(axis=0))
+        line = (line - line.mean()) / max(float(line.std()), 1e-300)
+        n = len(line)
+        with_step, alone = (_cost(line, np.array(bounds)) for bounds in ([0, place - start, n], [0, n]))
+        return with_step - alone + _CLEARLY
 
     def _tested(self, start: int, end: int) -> tuple[int, float]:
         """Return the place of the largest contrast in a segment, and its p-value."""
@@ -224,6 +250,17 @@ def _scanned(rows: np.ndarray, least: int) -> tuple[np.ndarray, np.ndarray]:
     before = np.arange(least, n - least + 1)
     contrasts = np.einsum("ijk,ijk->ij", sums, sums) * n / (before * (n - before))
     return contrasts.argmax(axis=1) + least, contrasts.max(axis=1)
+
+
+def _cost(line: np.ndarray, bounds: np.ndarray) -> float:
+    """Return the cost of segments of equal level with white noise, or with autoregressive noise if that is less."""
+    weights, costs = np.ones(len(line)), []
+    noise = Noise()
+    for _ in range(3):
+        search = SegmentationSearch(SegmentCosts(line[:, None], (noise,), 0, weights), 1)
+        costs.append(search.total(bounds))
+        noise = fitted_noise(search.costs.residuals(bounds)[0], bounds, min(_MOST_LAGS, len(line) // 10))
+    return min(costs)
 
 
 def _p_value(largest: float, null: np.ndarray) -> float:

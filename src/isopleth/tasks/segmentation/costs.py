@@ -10,7 +10,7 @@ import numpy as np
 from scipy.signal import lfilter
 
 # Largest absolute reflection coefficient: closer to 1, rounding errors exceed the variance of the innovations.
-_STABLE = 0.999
+STABLE = 0.999
 _LOG_TWO_PI = float(np.log(2.0 * np.pi))
 # Smallest variance of time in a segment, in units of its squared length; smaller ones are rounding errors of cumulative sums.
 _LEAST_SPREAD = 1e-4
@@ -93,7 +93,7 @@ def fitted_noise(residuals: np.ndarray, bounds: np.ndarray, most: int) -> Noise:
         power = ahead @ ahead + behind @ behind
         if len(here) < 4 or power <= 0.0:
             break
-        reflection = float(np.clip(2.0 * (ahead @ behind) / power, -_STABLE, _STABLE))
+        reflection = float(np.clip(2.0 * (ahead @ behind) / power, -STABLE, STABLE))
         forward[here], backward[here] = ahead - reflection * behind, behind - reflection * ahead
         found.append(reflection)
         criterion += n * np.log1p(-(reflection**2)) + np.log(n)

@@ -144,9 +144,14 @@ def describe(values: np.ndarray, surcharges: tuple[float, float] = (0.0, 0.0)) -
             other = in_stages(rest, surcharges)
             if other.cost + sum(period + 1 for period in periods) * np.log(n) < best.cost:
                 best = other
-    if not len(best.location.changes) or n < _LEAST_FOR_SHOCKS or not _shocks_are_cheaper(best):
-        return best
-    return replace(in_stages(best.prepared, (np.inf, 0.0)), shocks=True)
+    return or_shocks(best)
+
+
+def or_shocks(found: Description) -> Description:
+    """Return a description without changes of location if heavy-tailed shocks are cheaper than these."""
+    if not len(found.location.changes) or len(found.prepared) < _LEAST_FOR_SHOCKS or not _shocks_are_cheaper(found):
+        return found
+    return replace(in_stages(found.prepared, (np.inf, 0.0)), shocks=True)
 
 
 def unbroken(values: np.ndarray) -> Description:

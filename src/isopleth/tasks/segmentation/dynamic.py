@@ -66,17 +66,22 @@ class SegmentationSearch:
         costs = freedom * (np.log(rss.sum(axis=1) / freedom) + 1.0) + cost.sum(axis=1)
         return float(_added(self._without_data(len(bounds) - 2), costs))
 
-    def gain_of_one_change(self) -> float:
-        """Return the saving of the best single change; negative if there is none."""
+    def best_change(self) -> tuple[np.ndarray, float]:
+        """Return the bounds and the cost of the best segmentation with one change; an infinite cost if there is none."""
         place = np.arange(self.shortest, self.n - self.shortest + 1)
         freedom = self._freedom(2)
         if not len(place) or freedom < 1:
-            return -float("inf")
+            return np.array([0, self.n]), float("inf")
         before, cost_before = self.costs.parts(np.array([0]), place)
         after, cost_after = self.costs.parts(place, np.array([self.n]))
         costs = freedom * (np.log((before + after) / freedom) + 1.0) + cost_before + cost_after
         total = _added(self._without_data(1), costs)
-        return self.total(np.array([0, self.n])) - float(total.min())
+        best = int(total.argmin())
+        return np.array([0, place[best], self.n]), float(total[best])
+
+    def gain_of_one_change(self) -> float:
+        """Return the saving of the best single change; negative if there is none."""
+        return self.total(np.array([0, self.n])) - self.best_change()[1]
 
     def of_segments(self, start: np.ndarray, end: np.ndarray, variances: np.ndarray) -> np.ndarray:
         """Return the costs of segments for each row of `variances` of shape (k, d)."""

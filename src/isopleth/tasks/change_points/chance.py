@@ -1,0 +1,162 @@
+"""How much a change shortens the description of a series without changes, by chance: simulated distributions and p-values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from isopleth.progress import unheard
+from isopleth.tasks.segmentation.costs import STABLE, Noise, SegmentCosts, fitted_noise
+from isopleth.tasks.segmentation.description_length import MOST_LAGS, Description
+from isopleth.tasks.segmentation.dynamic import SegmentationSearch
+from isopleth.tasks.segmentation.segments import Segmentation
+
+# Simulated series without a change.
+RUNS = 199
+# Fewest draws beyond a quantile, so that it does not depend on a single one.
+_LEAST_EXCEEDING = 4
+# Most steps of a simulated series. In longer series the cost of a change, 2 log n, grows faster than the best chance saving.
+_LONGEST = 2000
+# Times that noise and change are fitted in turn.
+_ROUNDS = 3
+
+
+def null_gains(
+    found: Segmentation,
+    precision: np.ndarray,
+    length: int,
+    shortest: int,
+    rng: np.random.Generator,
+    tick: Callable[[int], None] = unheard,
+) -> np.ndarray:
+    """Simulate the saving of the best change in series without changes; sorted.
+
+    The series have the noise that was found: its correlation, its innovations drawn with replacement, and its scatter.
+
+    Parameters
+    ----------
+    found : Segmentation
+        Segments whose noise is simulated.
+    precision : array of shape (n,)
+        One over the relative standard deviation of the innovations.
+    length : int
+        Steps of the series that is searched for changes, which may be longer than a reference.
+    shortest : int
+        Least length of a segment.
+    rng : Generator
+        Random generator of the draws.
+    tick : callable, optional
+        Called after each series.
+    """
+    n = min(length, _LONGEST)
+    places = np.linspace(0, len(precision) - 1, n).astype(int)
+    gains = []
+    for _ in range(RUNS):
+        gains.append(_gain(found, precision[places], shortest, rng))
+        tick(1)
+    return np.sort(gains)
+
+
+def null_margins(
+    calm: Description, length: int, rng: np.random.Generator, tick: Callable[[int], None] = unheard
+) -> np.ndarray:
+    """Simulate by how much the best description with one change is shorter than the best without; sorted.
+
+    The series have the line and the noise of a description without changes. Their innovations have its sizes, in its order, and
+    random signs, so that a stretch of large ones stays where it is. Each series is described anew without and with one change,
+    by constants and by lines, and with the noise fitted to each. The margin is negative where the change costs more than it
+    saves.
+
+    Parameters
+    ----------
+    calm : Description
+        Description without changes.
+    length : int
+        Steps of the series that is searched for changes, which may be longer than a reference.
+    rng : Generator
+        Random generator of the draws.
+    tick : callable, optional
+        Called after each series.
+    """
+    n, location = min(length, _LONGEST), calm.location
+    places = np.linspace(0, len(calm.precision) - 1, n).astype(int)
+    precision, innovations = calm.precision[places], location.innovations[places]
+    time = np.linspace(-1.0, 1.0, len(calm.prepared))
+    rises = location.degree * (time @ calm.prepared) / (time @ time) * location.extents / np.ptp(calm.prepared, axis=0)
+    line = np.linspace(-1.0, 1.0, n)[:, None] * rises
+    noises = [_without_bias(noise, n, location.degree) for noise in location.noises]
+    margins = []
+    for _ in range(RUNS):
+        drawn = rng.choice([-1.0, 1.0], (n, 1)) * innovations / precision[:, None]
+        made = [noise.series(column) for noise, column in zip(noises, drawn.T, strict=True)]
+        margins.append(_margin(line + np.column_stack(made), precision, location.extents))
+        tick(1)
+    return np.sort(margins)
+
+
+def surcharge(gains: np.ndarray, rate: float, least: float = 0.0) -> float:
+    """Return the saving that the best change exceeds in a share `rate` of series without changes, but not less than `least`.
+
+    For rates that only a few runs would reach, the tail is extrapolated like that of a likelihood ratio, exp(-g/2).
+    """
+    seen = max(rate, _LEAST_EXCEEDING / (RUNS + 1))
+    place = int(np.ceil((RUNS + 1) * (1.0 - seen))) - 1
+    return max(least, float(gains[place]) + 2.0 * float(np.log(seen / rate)))
+
+
+def p_value_of_gain(gain: float, gains: np.ndarray) -> float:
+    """Return the share of series without changes in which the best change saves as much; the inverse of :func:`surcharge`."""
+    exceeding = int(np.sum(gains >= gain))
+    if exceeding >= _LEAST_EXCEEDING:
+        return (1 + exceeding) / (RUNS + 1)
+    seen = _LEAST_EXCEEDING / (RUNS + 1)
+    place = int(np.ceil((RUNS + 1) * (1.0 - seen))) - 1
+    return float(seen * np.exp(-0.5 * max(gain - float(gains[place]), 0.0)))
+
+
+def _gain(found: Segmentation, precision: np.ndarray, shortest: int, rng: np.random.Generator) -> float:
+    n = len(precision)
+    drawn = found.innovations[rng.integers(0, len(found.innovations), n)]
+    made = zip(found.noises, drawn.T, strict=True)
+    series = np.column_stack([noise.series(innovations / precision) for noise, innovations in made])
+    if (np.ptp(series, axis=0) <= 0.0).any():
+        return -float("inf")
+    # The cost of coefficients depends on the range. It has to be the range of the observed series with its changes.
+    white = SegmentCosts(series, (Noise(),) * series.shape[1], found.degree, precision, found.extents)
+    whole = np.array([0, n])
+    left = white.residuals(whole) * precision
+    fitted = tuple(fitted_noise(own, whole, min(MOST_LAGS, n // 10)) for own in left)
+    least = max(shortest, MOST_LAGS + found.degree + 3)
+    return SegmentationSearch(
+        SegmentCosts(series, fitted, found.degree, precision, found.extents), least
+    ).gain_of_one_change()
+
+
+def _without_bias(noise: Noise, n: int, degree: int) -> Noise:
+    r"""Correct the first autocorrelation by the bias of its estimate, which is about :math:`-(1 + 3a) / n` around a constant and
+    :math:`-(2 + 4a) / n` around a line (Kendall 1954): a walk would be simulated as a process that returns to its mean.
+    """
+    if not noise.order:
+        return noise
+    first, *others = noise.reflections
+    bias = (1.0 + degree + (3.0 + degree) * first) / n
+    return Noise((min(first + max(bias, 0.0), STABLE), *others))
+
+
+def _margin(series: np.ndarray, precision: np.ndarray, extents: np.ndarray) -> float:
+    n = len(series)
+    if (np.ptp(series, axis=0) <= 0.0).any():
+        return -float("inf")
+    lags, whole = min(MOST_LAGS, n // 10), np.array([0, n])
+    without, with_one = [], []
+    for degree in (0, 1):
+        noises, bounds = (Noise(),) * series.shape[1], whole
+        for _ in range(_ROUNDS):
+            left = SegmentCosts(series, noises, degree, precision, extents).residuals(bounds) * precision
+            noises = tuple(fitted_noise(own, bounds, lags) for own in left)
+            search = SegmentationSearch(SegmentCosts(series, noises, degree, precision, extents), lags + degree + 3)
+            bounds, cost = search.best_change()
+            without.append(search.total(whole))
+            with_one.append(cost)
+    return min(without) - min(with_one)

@@ -1,0 +1,88 @@
+"""A weak change of level against what chance saves, and a step against an autoregression."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+
+from isopleth import ChangePointDetector
+from isopleth.tasks.change_points import chance
+from isopleth.tasks.change_points.embedding import Blocks
+from isopleth.tasks.change_points.scan import ContrastScan
+from isopleth.tasks.segmentation.costs import Noise, SegmentCosts
+from isopleth.tasks.segmentation.description_length import describe
+from isopleth.tasks.segmentation.dynamic import SegmentationSearch
+
+
+def test_a_small_step_that_a_line_describes_nearly_as_well_is_found():
+    found = [
+        ChangePointDetector(random_state=0).fit_predict(
+            np.random.default_rng(seed).normal(size=300) + np.repeat([0.0, 1.1], 150)
+        )
+        for seed in range(4)
+    ]
+    assert sum(len(places) == 1 and abs(places[0] - 150) <= 20 for places in found) >= 3
+
+
+def test_a_line_is_not_taken_for_a_step():
+    line = np.linspace(0.0, 2.0, 300)
+    found = [
+        ChangePointDetector(random_state=0).fit_predict(line + np.random.default_rng(seed).normal(size=300))
+        for seed in range(4)
+    ]
+    assert sum(len(places) > 0 for places in found) <= 1
+
+
+def test_the_margin_is_that_of_every_place_by_enumeration():
+    rng = np.random.default_rng(3)
+    series = rng.normal(size=(40, 1)) + np.repeat([0.0, 3.0], 20)[:, None]
+    weights, extents, n = np.ones(40), np.array([np.ptp(series)]), 40
+    literal_without, literal_with = [], []
+    for degree in (0, 1):
+        search = SegmentationSearch(SegmentCosts(series, (Noise(),), degree, weights, extents), degree + 5)
+        literal_without.append(search.total(np.array([0, n])))
+        literal_with.append(min(search.total(np.array([0, p, n])) for p in range(degree + 5, n - degree - 4)))
+        assert search.best_change()[1] == pytest.approx(literal_with[-1], rel=1e-12)
+        assert search.total(search.best_change()[0]) == pytest.approx(literal_with[-1], rel=1e-12)
+    # The noise that is fitted may only make both descriptions shorter, and the line is the shortest without a change.
+    margin = chance._margin(series, weights, extents)
+    assert 0.0 < margin <= min(literal_without) - min(literal_with) + 1e-9
+
+
+def test_margins_by_chance_are_negative_and_larger_for_a_walk():
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(200, 1))
+    calm = describe(noise, (np.inf, np.inf))
+    walk = describe(np.cumsum(noise, axis=0), (np.inf, np.inf))
+    of_noise, of_walk = (chance.null_margins(one, 200, np.random.default_rng(1)) for one in (calm, walk))
+    assert len(of_noise) == chance.RUNS
+    assert (np.diff(of_noise) >= 0.0).all()
+    assert np.quantile(of_noise, 0.95) < 0.0 < np.quantile(of_walk, 0.98)
+
+
+def test_the_bias_of_an_autocorrelation_is_corrected():
+    rng = np.random.default_rng(0)
+    series = lfilter([1.0], [1.0, -0.8], rng.normal(size=(400, 140)), axis=1)[:, 100:]
+    rest = series - series.mean(axis=1, keepdims=True)
+    estimates = np.sum(rest[:, 1:] * rest[:, :-1], axis=1) / np.sum(rest[:, :-1] ** 2, axis=1)
+    corrected = [chance._without_bias(Noise((float(a),)), 40, 0).reflections[0] for a in estimates]
+    assert abs(np.mean(corrected) - 0.8) < 0.5 * abs(np.mean(estimates) - 0.8)
+    assert chance._without_bias(Noise(), 40, 1) == Noise()
+
+
+def test_blocks_that_are_alike_over_some_time_have_no_step():
+    alarms, steps = {True: 0, False: 0}, {True: 0, False: 0}
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        alike = lfilter([1.0], [1.0, -0.8], rng.normal(size=160))[40:, None] + 0.7 * rng.normal(size=(120, 1))
+        step = rng.normal(size=(120, 1)) + np.repeat([0.0, 1.5], 60)[:, None]
+        blocks = Blocks(5.0, 120, 1)
+        for remembers in (True, False):
+            # Blocks are not joined here, so that the comparison with an autoregression decides alone.
+            scans = [ContrastScan(rows, blocks, np.random.default_rng(1), 100.0, remembers) for rows in (alike, step)]
+            alarms[remembers] += len(scans[0].changes(0.05)) > 0
+            steps[remembers] += any(abs(one.step - 300) <= 30 for one in scans[1].changes(0.05))
+    assert alarms[False] >= 3
+    assert alarms[True] <= alarms[False] // 3
+    assert steps[True] == steps[False] == 6
