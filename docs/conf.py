@@ -74,7 +74,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
-    "thumbnail_size": (640, 400),
+    "thumbnail_size": (880, 400),  # most pictures have panels side by side
     "min_reported_time": 10**6,  # times differ from build to build
     "write_computation_times": False,
     "reference_url": {},

@@ -20,7 +20,14 @@ import numpy as np
 import pyarrow
 from playwright.sync_api import Page, sync_playwright
 
-from isopleth import AnomalyDetector, ChangePointDetector, ClassPriorEstimator, DriftMonitor, two_sample_test
+from isopleth import (
+    AnomalyDetector,
+    ChangePointDetector,
+    ClassPriorEstimator,
+    DriftMonitor,
+    stein_test,
+    two_sample_test,
+)
 from isopleth.datasets import load_breast
 from isopleth.tasks import MadeRows
 
@@ -102,6 +109,17 @@ def make_pages(folder: Path) -> list[Path]:
     words = [rng.choice(["Rome", "Oslo", "Bern"], 400, p=p) for p in ([0.3, 0.4, 0.3], [0.7, 0.2, 0.1])]
     mixed = [pyarrow.table({"city": word, "x": rows[:, 0]}) for word, rows in zip(words, (before, after), strict=True)]
     results["compare words"] = two_sample_test(*mixed, random_state=0)
+    # Times beside the numbers: on the axes of pictures stand dates.
+    days = np.datetime64("2024-01-30", "s") + np.arange(400) * np.timedelta64(6, "h")
+    dated = [
+        pyarrow.table({"when": days + shift, "x": one[:, 0]})
+        for shift, one in ((0, before), (np.timedelta64(9, "D"), after))
+    ]
+    results["compare times"] = two_sample_test(*dated, random_state=0)
+    results["anomalies of times"] = AnomalyDetector(random_state=0).fit(dated[0]).anomalies(dated[0])
+    minutes = np.datetime64("2024-12-31T23:10") + np.arange(160) * np.timedelta64(30, "s")
+    results["changes at times"] = ChangePointDetector(random_state=0).fit(series, times=minutes).result_
+    results["fit"] = stein_test(before, lambda X: -1.3 * X, random_state=0)
     for name, result in results.items():
         result.report(folder / f"{name}.html")
     return [folder / f"{name}.html" for name in results]
@@ -181,6 +199,7 @@ def check_tabulator(page: Page) -> list[str]:
 def check(browser: Any, path: Path, width: int, scheme: str, keep: Path | None) -> list[str]:
     """Return the defects of a page."""
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page.set_default_timeout(180_000)  # the machine may be busy
     defects: list[str] = []
     page.on("console", lambda message: defects.append(f"console: {message.text}"))
     page.on("pageerror", lambda error: defects.append(f"script: {error}"))

@@ -34,6 +34,7 @@ LAYERS = [
 
 SHARED = {
     "entry": "checks of rows and weights",
+    "clock_times": "times as seconds and text",
     "columns": "kinds of columns",
     "row_encoding": "words and gaps as numbers",
     "cells": "cells of frames and arrays",

@@ -122,6 +122,7 @@ def draw(run: Run, images: Digits | Faces, path: Path) -> None:
         again = run.networks.picture(run.networks.encode(x, None))
         lines = [run.networks.shown(x), again, samples[:SHOWN], samples[SHOWN:]]
     figure = new_figure(9.0, 3.3)
+    figure.patch.set_alpha(0.0)  # the ground of a page may be light or dark
     axes = figure.subplots(len(lines), SHOWN)
     for place in axes.flat:
         place.set_axis_off()

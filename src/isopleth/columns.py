@@ -226,6 +226,11 @@ class TableColumns:
         return [str(column.name) for column in self.columns if column.kind != "categorical"]
 
     @property
+    def origins(self) -> dict[str, float]:
+        """First time of each column of times, in seconds since 1970."""
+        return {str(column.name): column.origin for column in self.columns if column.kind == "time"}
+
+    @property
     def categorical_names(self) -> list[str]:
         """Names of the columns of :attr:`EncodedTable.codes`."""
         return [

@@ -295,7 +295,7 @@ class TestModel:
         [
             ("a,b,z", [], ["lacks 'c'", "has 'z'"]),
             ("a,b,c", ["--columns", "a,b"], ["--columns", "lacks 'c'"]),
-            ("a,b,c,d", ["--columns", "a,b,c,d"], ["'d'", "does not know"]),
+            ("a,b,c,d", ["--columns", "a,b,c,d"], ["'d'", "was not fitted on"]),
         ],
     )
     def test_other_columns(self, model, tmp_path, header, arguments, words):

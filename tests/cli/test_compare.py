@@ -170,7 +170,7 @@ def test_words_times_gaps_and_identifiers(mixed, tmp_path):
     result = run(mixed, other, "--out", tmp_path / "rows.csv")
     assert result.exit_code == 0, result.output
     summary = "1 number, 2 categories, 1 time; left out: order_no (identifier)"
-    assert result.stderr == f"isopleth: 550 rows: {summary}\n"
+    assert result.stderr == f"isopleth: {mixed} and {other}: 550 rows: {summary}\n"
     lines = result.stdout.splitlines()
     assert lines[0] == f"300 and 250 rows, 4 columns (day, colour, temperature, open): {summary}"
     assert lines[1] == "p-value 0.001 (999 permutations): the samples differ"

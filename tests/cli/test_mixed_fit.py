@@ -56,7 +56,10 @@ def refused(*arguments):
 def test_a_density_of_words_times_and_gaps_is_that_of_a_fit_in_memory(folder):
     out = folder / "m.model"
     result = fine("fit", folder / "t.csv", "--out", out, "--chunk-rows", 70)
-    assert result.stderr == "isopleth: 300 rows: 2 numbers, 1 category, 1 time; left out: order_no (identifier)\n"
+    assert (
+        result.stderr
+        == f"isopleth: {folder / 't.csv'}: 300 rows: 2 numbers, 1 category, 1 time; left out: order_no (identifier)\n"
+    )
     assert result.stdout == f"SOSREP of 300 rows of 4 columns in {out}\n"
     frame = table()
     there = SOSREP(length_scale="leave_one_out").fit(frame.drop(columns="order_no"))
@@ -126,7 +129,9 @@ def test_files_that_do_not_fit_a_model_are_refused_with_the_line(folder):
     fine("fit", folder / "t.csv", "--out", folder / "m.model")
     frame = table(90, 1)
     frame.drop(columns="kind").to_csv(folder / "new.csv", index=False)
-    assert "has no column 'kind'" in refused("score", folder / "m.model", folder / "new.csv", "--out", folder / "x.csv")
+    assert "lacks 'kind' of the columns" in refused(
+        "score", folder / "m.model", folder / "new.csv", "--out", folder / "x.csv"
+    )
     frame["speed"] = frame["speed"].astype(str)
     frame.loc[50, "speed"] = "fast"
     frame.to_csv(folder / "new.csv", index=False)

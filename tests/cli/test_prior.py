@@ -149,7 +149,10 @@ class TestRefusals:
     def test_words_besides_the_target(self, train, test):
         head, *rows = train.read_text().splitlines()
         train.write_text("\n".join([f"name,{head}", *(f"{'xy'[i % 2]},{row}" for i, row in enumerate(rows))]) + "\n")
-        assert "test.csv lacks 'name' of the model's columns" in run(train, test, "--target", "kind").stderr
+        assert (
+            "test.csv lacks 'name' of the columns that the model was fitted on"
+            in run(train, test, "--target", "kind").stderr
+        )
         assert run(train, test, "--target", "kind", "--exclude", "name").exit_code == 0
         head, *rows = test.read_text().splitlines()
         test.write_text("\n".join([f"{head},name", *(f"{row},{'xy'[i % 2]}" for i, row in enumerate(rows))]) + "\n")
@@ -166,7 +169,7 @@ class TestRefusals:
     def test_other_columns(self, train, tmp_path):
         path = tmp_path / "other.csv"
         path.write_text("a,b\n1,2\n")
-        assert "lacks 'c' of the model's columns" in refused(train, path, "--target", "kind")
+        assert "lacks 'c' of the columns that the model was fitted on" in refused(train, path, "--target", "kind")
 
     def test_level(self, train, test):
         assert "expected a confidence between 0 and 1" in refused(train, test, "--target", "kind", "--level", "95")

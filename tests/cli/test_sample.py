@@ -61,7 +61,10 @@ def made(file):
     out = file.with_name("made.csv")
     result = fine(file, "-n", 1000, "--out", out)
     assert result.stdout == f"1,000 rows of 6 columns in {out}\n"
-    assert result.stderr == "isopleth: 300 rows: 3 numbers, 2 categories, 1 time; left out: order_no (identifier)\n"
+    assert (
+        result.stderr
+        == f"isopleth: {file}: 300 rows: 3 numbers, 2 categories, 1 time; left out: order_no (identifier)\n"
+    )
     return out
 
 

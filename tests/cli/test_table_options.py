@@ -34,7 +34,7 @@ def fine(*arguments):
 
 def test_identifiers_are_left_out_and_it_is_said(file, tmp_path):
     result = fine("anomalies", file, "--exclude", "word", "--save", tmp_path / "m.model")
-    assert result.stderr == "isopleth: 60 rows: 2 numbers; left out: order_no (identifier)\n"
+    assert result.stderr == f"isopleth: {file}: 60 rows: 2 numbers; left out: order_no (identifier)\n"
     assert load(tmp_path / "m.model").feature_names_in_.tolist() == ["a", "b"]
 
 
@@ -132,3 +132,61 @@ def test_booleans_are_numbers(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b\n" + "".join(f"{a},{b > 0}\n" for a, b in X.tolist()))
     assert fine("fit", path, "--out", tmp_path / "m.model").stderr == ""
+
+
+def table_of(tmp_path, words, numbers):
+    rng = np.random.default_rng(0)
+    columns = {f"w{j}": rng.choice(["red", "blue"], 40) for j in range(words)}
+    columns |= {f"x{j}": rng.normal(size=40) for j in range(numbers)}
+    path = tmp_path / "t.csv"
+    path.write_text(
+        "\n".join([",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))])
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("words", "numbers", "said"),
+    [
+        (13, 0, "all 13 columns hold words or times; a table of numbers is needed."),
+        (1, 0, "the only column, 'w0', holds words or times; a table of numbers is needed."),
+        (13, 2, "no numbers in columns 'w0', 'w1', 'w2', 'w3' and 9 more; choose the numbers with --column x0,x1."),
+        (2, 9, "no numbers in columns 'w0', 'w1'; leave them out with --exclude w0,w1."),
+        (
+            9,
+            9,
+            "no numbers in columns 'w0', 'w1', 'w2', 'w3' and 5 more; choose columns of numbers, such as --column x0,x1.",
+        ),
+    ],
+)
+def test_the_shorter_way_to_numbers_is_said(words, numbers, said, tmp_path):
+    path = table_of(tmp_path, words, numbers)
+    assert run("changes", path).stderr == f"isopleth: {path}: {said}\n"
+
+
+def test_tables_without_a_common_column_are_refused_as_such(file, tmp_path):
+    other = tmp_path / "other.csv"
+    other.write_text("length,width\n1,2\n3,4\n5,6\n")
+    assert f"{file} and {other} have no column in common" in run("compare", file, other).stderr
+
+
+def test_columns_that_a_model_lacks_are_said_with_what_to_do(tmp_path):
+    path, model = table_of(tmp_path, 0, 3), tmp_path / "m.model"
+    fine("fit", path, "--out", model)
+    np.save(tmp_path / "two.npy", np.zeros((5, 2)))
+    for lines, said in (
+        (
+            "a,b\n1,2\n",
+            "has none of the columns that the model was fitted on, 'x0', 'x1', 'x2'; give a table with these columns.",
+        ),
+        (
+            "x0,x1,x4\n1,2,3\n",
+            "lacks 'x2' of the columns that the model was fitted on, and has 'x4', which the model does not know; "
+            "add or rename columns.",
+        ),
+    ):
+        other = tmp_path / "other.csv"
+        other.write_text(lines)
+        assert run("score", model, other, "--out", tmp_path / "o.csv").stderr == f"isopleth: {other} {said}\n"
+    refused = run("score", model, tmp_path / "two.npy", "--out", tmp_path / "o.csv").stderr
+    assert refused.endswith("2 columns where the model was fitted on 3; give a table with the 3 columns.\n")

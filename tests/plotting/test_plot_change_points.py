@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -64,3 +66,20 @@ def test_the_figure_can_be_saved(tmp_path, suffix):
     path = tmp_path / f"changes.{suffix}"
     save_figure(plot_change_points(made_up(["shape"]), ["price in $"]), path)
     assert path.stat().st_size > 2000
+
+
+def test_times_stand_at_the_axis_and_in_the_title():
+    days = np.datetime64("2024-01-01") + np.arange(60)
+    figure = plot_change_points(replace(made_up(["level"]), times=days))
+    curve = figure.axes[-1]
+    assert curve.get_xlabel() == "time"
+    ticks = curve.xaxis.get_major_formatter().format_ticks(curve.get_xticks())
+    assert {"Jan", "Feb"} <= set(ticks)
+    assert figure.axes[0].lines[0].get_xdata()[0] == (days[0] - np.datetime64("1970-01-01")).astype(float)
+    assert figure.axes[0].get_title(loc="left") == "1 change, at 2024-01-31"
+
+
+def test_lines_of_a_file_stand_at_the_axis_without_times():
+    figure = plot_change_points(replace(made_up(["level"]), where={"line": np.arange(60) + 2}))
+    assert figure.axes[-1].get_xlabel() == "line"
+    assert figure.axes[0].get_title(loc="left") == "1 change, at line 32"

@@ -122,4 +122,5 @@ def test_words_and_times_are_written_at_the_axes():
     colours, days = panels["share of the rows (colour)"], panels["day"]
     assert {text.get_text() for text in colours.get_yticklabels()} == {"red", "blue"}
     assert colours.get_title(loc="left").startswith("colour: red ")
-    assert all(text.get_text().startswith("2024-") for text in days.get_xticklabels())
+    assert {"Feb", "Mar"} <= set(days.xaxis.get_major_formatter().format_ticks(days.get_xticks()))
+    assert days.get_title(loc="left").startswith("day: median 2024-01-")

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from isopleth import AnomalyDetector, ChangePointDetector, ClassPriorEstimator, DriftMonitor, two_sample_test
+from isopleth import (
+    AnomalyDetector,
+    ChangePointDetector,
+    ClassPriorEstimator,
+    DriftMonitor,
+    stein_test,
+    two_sample_test,
+)
 from isopleth.tasks import AnytimeDriftMonitor, MadeRows
 
 RNG = np.random.default_rng(0)
@@ -47,6 +54,8 @@ CASES = {
     ),
     "no drift": lambda make: DriftMonitor(20, 200, random_state=0).fit(make(ROWS[8:])).update(make(ROWS[8:30])),
     "made rows": lambda make: MadeRows.of(_framed(make(AFTER)), _framed(make(ROWS))),
+    "sample of another density": lambda make: stein_test(make(AFTER), lambda X: -X, n_resamples=99, random_state=0),
+    "sample of the density": lambda make: stein_test(make(ROWS[8:]), -ROWS[8:], n_resamples=99, random_state=0),
     "anytime drift": lambda make: AnytimeDriftMonitor(random_state=0).fit(make(ROWS[8:])).update(make(AFTER + 5.0)),
 }
 

@@ -10,11 +10,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from isopleth import AnomalyDetector, ChangePointDetector, two_sample_test
 from isopleth.errors import InputError
 from isopleth.report import Chart, Context, Page, PageTable, Series, page_of, write_report
 from isopleth.report.page import thinned
 from isopleth.report.rendering import render, shown_rows
 from isopleth.report.writing import MOST_BYTES
+from isopleth.tasks import MadeRows
 from isopleth.tasks.anomaly.result import Anomalies
 from report.result_cases import CASES, NAMES, result_of
 from report.test_results import Cells
@@ -203,3 +205,47 @@ def test_a_result_without_a_page_of_its_own_has_sentences_and_table(tmp_path):
     assert list(page.tables[0].columns) == ["row", "score", "column", "value", "best", "rise"]
     with pytest.raises(TypeError, match="int has no page"):
         page_of(3)
+
+
+DAYS = np.datetime64("2024-01-01T00:00") + np.arange(80) * np.timedelta64(1, "D")
+
+
+def test_changes_stand_at_their_times(tmp_path):
+    series = np.repeat([0.0, 6.0], 40) + np.sin(np.arange(80) ** 2)
+    ChangePointDetector(random_state=0).fit(series, times=DAYS).result_.report(tmp_path / "page.html")
+    for picture in data_of((tmp_path / "page.html").read_text(encoding="utf-8")):
+        assert (picture["times"], picture["x"]) == ("x", "time")
+        assert picture["series"][0]["x"][:2] == [19723 * 86400, 19724 * 86400]
+        assert picture["lines"][0] == [(19723 + 39.5) * 86400, "step 40 (2024-02-10), level"]
+
+
+def test_columns_of_times_show_times(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    before, after = (pandas.DataFrame({"when": DAYS + shift, "x": np.arange(80.0) % 7}) for shift in (0, 30 * 1440))
+    compared = page_of(two_sample_test(before, after, n_permutations=99, random_state=0))
+    when = next(chart for chart in compared.charts if chart.x_label == "when")
+    assert when.times == "x"
+    assert when.title.startswith("when: median from 2024-02-09 12:00:00 to 2024-03-10 12:00:00")
+    assert when.series[0].notes[1].startswith("X: ")
+    assert " between 2024-01-01 and 2024-01-04" in when.series[0].notes[1]
+    before.loc[5, "x"] = np.nan
+    found = AnomalyDetector(n_estimators=10, random_state=0).fit(before).anomalies(before)
+    chart = page_of(found).charts[0]
+    assert (chart.x_label, chart.times) == ("when", "x")
+    dots = chart.series[0]
+    assert f"when={np.datetime64(round(dots.x[0]), 's').astype('datetime64[D]')}" in dots.notes[0]
+    assert found.plot().axes[0].get_xlabel() == "when"
+
+
+def test_few_whole_numbers_have_a_bin_each():
+    before, after = np.arange(120.0)[:, None] % 4, np.arange(120.0)[:, None] % 5
+    page = page_of(two_sample_test(before, after, n_permutations=99, random_state=0))
+    x, y = np.array(page.charts[1].series[1].x), np.array(page.charts[1].series[1].y)
+    assert x.tolist() == [-0.5, -0.5, 0.5, 1.5, 2.5, 3.5, 4.5]
+    np.testing.assert_allclose(y, [0.0, 0.2, 0.2, 0.2, 0.2, 0.2, 0.0])
+
+
+def test_made_times_are_compared_as_numbers():
+    one = MadeRows({"when": list(DAYS[:40].tolist())}, {"when": list((DAYS[:40] + np.timedelta64(1, "h")).tolist())})
+    assert one.distance["when"] == pytest.approx(1 / 40)
+    assert page_of(one).charts[0].times == "x"

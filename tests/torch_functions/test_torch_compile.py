@@ -1,6 +1,7 @@
 """Functions of isopleth.torch inside torch.compile: the values and gradients that they have outside."""
 
 import inspect
+import warnings
 
 import pytest
 
@@ -69,3 +70,14 @@ def test_signature_and_documentation_remain(name):
     called = function.__call__ if isinstance(function, type) else function
     assert "x" in inspect.signature(called).parameters
     assert "Examples" in function.__doc__
+
+
+@pytest.mark.parametrize("name", ["mmd", "squared_l2", "svgd_direction"])
+def test_a_function_can_be_compiled_itself_without_a_warning(name):
+    torch.compiler.reset()
+    x = points(80, 0)
+    other = -x if name == "svgd_direction" else Y
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = torch.compile(getattr(functions, name), backend="eager")(x, other)
+    torch.testing.assert_close(found, getattr(functions, name)(x, other))

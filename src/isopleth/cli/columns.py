@@ -23,11 +23,15 @@ from isopleth.errors import DataWarning, InputError
 from isopleth.io import FileRows, Frame, Table, open_rows, read_frame, read_frame_chunks, read_names, read_table
 from isopleth.io.parquet_file import floats
 from isopleth.io.source import Block, MissingCells, choice, listed
+from isopleth.results import counted
 
 T = TypeVar("T", Table, FileRows)
 
 # Rows of a file larger than memory by which the kinds of its columns are decided.
 _FIRST_ROWS = 100_000
+
+# Columns that an advice names in full.
+_MOST_ADVISED = 6
 
 # From here on, float64 holds only some of the integers.
 _ALL_INTEGERS = 2.0**53
@@ -63,8 +67,7 @@ def read_numbers(path: Path, options: TableOptions, *, but: str | None = None, m
     infinite = [name for name, column in zip(frame.names, frame.data.columns, strict=True) if _is_infinite(column)]
     if infinite:
         read_table(path, infinite, min_rows=1, decimal=options.decimal)  # which names the lines
-    kinds = _kinds(path, frame, options)
-    names = _numeric_names(path, frame, kinds, options)
+    kinds, names = _numeric_columns(path, frame, options)
     values = kinds.encode(frame.data, _missing(options)).numeric
     cells = MissingCells(len(names))
     cells.add(Block(values, frame.lines))
@@ -248,6 +251,9 @@ class KindRows:
 
     def __post_init__(self) -> None:
         names = [str(name) for name in self.kinds.names] if self.kinds.named else None
+        present = None if names is None else read_names(self.path)
+        if names is not None and present is not None:
+            refuse_mismatch(self.path, names, present, chosen=False)
         how: dict[str, Any] = {"missing": self.options.missing, "decimal": self.options.decimal}
         self._first = read_frame(self.path, names, min_rows=1, most=_FIRST_ROWS, **how)
         if names is not None and not self._first.named:
@@ -308,7 +314,7 @@ def open_numbers(path: Path, options: TableOptions, progress: Callable[[float], 
     frame = _frame(path, options, None, 1, _FIRST_ROWS)
     names = frame.names
     if not isinstance(frame.data, np.ndarray):
-        names = _numeric_names(path, frame, _kinds(path, frame, options), options)
+        _, names = _numeric_columns(path, frame, options)
     # All columns of a file are not named: then an index without a name is recognised.
     chosen = None if options.columns is None and names == (read_names(path) or names) else names
     return open_rows(path, chosen, progress=progress, decimal=options.decimal)
@@ -360,11 +366,12 @@ def _missing(options: TableOptions) -> frozenset[str]:
     return MISSING_WORDS if options.missing is None else frozenset({"", *options.missing})
 
 
-def _kinds(path: Path, frame: Frame, options: TableOptions) -> TableColumns:
-    """Decide the kinds of the columns, and say so if anything is left out or was recognised."""
+def _numeric_columns(path: Path, frame: Frame, options: TableOptions) -> tuple[TableColumns, list[str]]:
+    """Decide the kinds of the columns, refuse words and times, and say if anything is left out or was recognised."""
     kinds = _decided(path, frame, options)
+    names = _numeric_names(path, frame, kinds, options)
     _say_kinds(frame, kinds)
-    return kinds
+    return kinds, names
 
 
 def _decided(path: Path, frame: Frame, options: TableOptions, also: Frame | None = None) -> TableColumns:
@@ -401,7 +408,7 @@ def _decided(path: Path, frame: Frame, options: TableOptions, also: Frame | None
 def _say_kinds(frame: Frame, kinds: TableColumns) -> None:
     notes = [*frame.notes, *kinds.notes]
     if kinds.left_out or notes:
-        say(kinds.summary(len(frame.data)))
+        say(f"{frame.source}: {kinds.summary(len(frame.data))}")
     for note in notes:
         say(with_places(note, frame))
 
@@ -428,12 +435,24 @@ def _numeric_names(path: Path, frame: Frame, kinds: TableColumns, options: Table
     for name in text:
         if name not in (options.categorical or []) and _is_mostly_numbers(frame.data.column(name)):
             read_table(path, [name], min_rows=1, decimal=options.decimal)  # which names the line
+    numbers = [str(column.name) for column in kinds.columns if column.kind == "numeric"]
     if text:
-        several = len(text) > 1
-        others = "" if len(text) < len(kinds.columns) else ", and there are no others; a table of numbers is needed"
-        advice = "" if others else f"; leave {'them' if several else 'it'} out with `exclude={choice(text)}`"
-        raise InputError(f"{path}: no numbers in column{'s' if several else ''} {listed(text)}{others}{advice}.")
-    return [str(column.name) for column in kinds.columns]
+        raise InputError(f"{path}: {_words_refused(text, numbers)}")
+    return numbers
+
+
+def _words_refused(text: list[str], numbers: list[str]) -> str:
+    """Return why columns of words or times cannot be used, and the shorter way to do without them."""
+    several = len(text) > 1
+    if not numbers:
+        columns = f"all {len(text)} columns hold" if several else f"the only column, {text[0]!r}, holds"
+        return f"{columns} words or times; a table of numbers is needed."
+    subject = f"no numbers in column{'s' if several else ''} {listed(text, most=4)}"
+    if len(numbers) < len(text) and len(numbers) <= _MOST_ADVISED:
+        return f"{subject}; choose the numbers with `columns={choice(numbers)}`."
+    if len(text) <= _MOST_ADVISED:
+        return f"{subject}; leave {'them' if several else 'it'} out with `exclude={choice(text)}`."
+    return f"{subject}; choose columns of numbers, such as `columns={choice(numbers[:2])}`."
 
 
 def _is_infinite(cells: Any) -> bool:
@@ -494,9 +513,18 @@ def refuse_mismatch(path: Path, names: list[str], offered: Sequence[str], *, cho
     if not missing and not (extra and chosen):
         return
     where = "--columns" if chosen else str(path)
-    lacks = f"lacks {listed(missing)} of the model's columns" if missing else "has all of the model's columns"
-    others = f", and has {listed(extra)} that it does not know" if extra else ""
-    raise InputError(f"{where} {lacks}{others}; give the model the columns it was fitted on: {listed(names)}.")
+    if not missing:
+        raise InputError(
+            f"{where} names {listed(extra, most=4)}, which the model was not fitted on; its columns are {listed(names)}."
+        )
+    if len(missing) == len(names):
+        raise InputError(
+            f"{where} has none of the columns that the model was fitted on, {listed(names)}; give a table with these columns."
+        )
+    others = f", and has {listed(extra, most=4)}, which the model does not know" if extra else ""
+    raise InputError(
+        f"{where} lacks {listed(missing)} of the columns that the model was fitted on{others}; add or rename columns."
+    )
 
 
 def _read_by_position(
@@ -504,8 +532,11 @@ def _read_by_position(
 ) -> T:
     table = read(path, columns, min_rows=1)
     if len(table.names) != expected:
+        needed = f"the {expected} columns" if expected > 1 else "the one column"
+        # Of too few columns there is nothing to choose.
+        advice = f"choose {needed} with --columns" if len(table.names) > expected else f"give a table with {needed}"
         raise InputError(
-            f"{path}: {len(table.names)} columns where the model was fitted on {expected}; choose them with --columns."
+            f"{path}: {counted(len(table.names), 'column')} where the model was fitted on {expected}; {advice}."
         )
     if known is not None:
         warnings.warn(

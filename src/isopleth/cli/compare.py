@@ -95,6 +95,11 @@ def read_both(a: Path, b: Path, options: TableOptions) -> tuple[Table, Table]:
             for path, one, other in ((b, names_a, names_b), (a, names_b, names_a))
         ]
         missing = [f"{path} lacks {listed(names)}" for path, names in lacks if names]
+        if not set(names_a) & set(names_b):
+            raise InputError(
+                f"{a} and {b} have no column in common: {listed(names_a, most=4)}, and {listed(names_b, most=4)}; give the "
+                "columns to compare the same names."
+            )
         if missing:
             raise InputError(f"{' and '.join(missing)}; choose columns that both have with --columns.")
     return read_two_mixed(a, b, options, by_name=by_name)

@@ -76,7 +76,7 @@ def read_two_mixed(a: Path, b: Path, options: TableOptions, *, by_name: bool) ->
     first, second = (_mixed(path, read) for path, read in zip((a, b), both, strict=True))
     kinds = both[0].kinds
     if kinds.left_out:
-        say(kinds.summary(len(first.values) + len(second.values)))
+        say(f"{a} and {b}: {kinds.summary(len(first.values) + len(second.values))}")
     for note in dict.fromkeys([*both[0].frame.notes, *both[1].frame.notes, *kinds.notes]):
         say(note)
     if _has_words(kinds) or any(np.isnan(table.values).any() for table in (first, second)):
@@ -125,7 +125,10 @@ def _say(frame: Frame, kinds: TableColumns, table: Table) -> None:
             else f"in {(counts > 0).sum()} columns"
         )
         cells = "missing cell" if counts.sum() == 1 else "missing cells"
-        say(kinds.summary(len(missing)) + (f"; {counts.sum():,} {cells} {where}" if counts.any() else ""))
+        say(
+            f"{frame.source}: {kinds.summary(len(missing))}"
+            + (f"; {counts.sum():,} {cells} {where}" if counts.any() else "")
+        )
     for note in notes:
         say(with_places(note, frame))
 

@@ -429,7 +429,10 @@ class RowReader:
             return found is None
         missing = [name for name in self.names if name not in found]
         if missing:
-            raise InputError(f"{_SOURCE} lacks {listed(missing)} of the reference's columns; it has {listed(found)}.")
+            raise InputError(
+                f"{_SOURCE} lacks {listed(missing)} of the reference's columns; it has {listed(found)}; give both the same "
+                "names, or choose the columns with --columns."
+            )
         self._where = [found.index(name) for name in self.names]
         return False
 

@@ -60,7 +60,9 @@ class Outputs:
             with matched_columns(), warnings.catch_warnings():
                 warnings.simplefilter("ignore", DataWarning)  # which was shown when the rows were scored
                 drawn = numbers_of(findings.table, detector)
-            figure = plot_anomalies(*drawn, findings.scores, findings.p_values, findings.labels, findings.known)
+            values, names, times = drawn
+            judged = (findings.scores, findings.p_values, findings.labels, findings.known)
+            figure = plot_anomalies(values, names, *judged, times=times)
         if self.rows:
             write_table(self.rows, findings.columns(), raw_text=self.raw_text)
         if self.model:
@@ -69,11 +71,11 @@ class Outputs:
             save_figure(figure, self.figure)
 
 
-def numbers_of(table: Table, detector: AnomalyDetector) -> tuple[np.ndarray, list[str]]:
-    """Return the numbers of a table and the names of their columns; those that are missing as the detector fills them."""
+def numbers_of(table: Table, detector: AnomalyDetector) -> tuple[np.ndarray, list[str], list[str]]:
+    """Return the numbers of a table, the names of their columns, and which of them are times; see `AnomalyDetector.drawn`."""
     if isinstance(table, MixedTable) or np.isnan(table.values).any():
         return detector.drawn(rows_of(table))
-    return table.values, table.names
+    return table.values, table.names, []
 
 
 def refuse_same(files: dict[str, Path | None]) -> None:

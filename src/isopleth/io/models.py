@@ -458,10 +458,14 @@ def check_archive(path: Path, content: bytes) -> None:
     _check_beginning(path, content)
     with ZipFile(BytesIO(content)) as archive:
         if _HEADER not in archive.namelist():
-            raise InputError(f"{path} is an archive without a model of isopleth; use a file that isopleth.save wrote.")
+            raise InputError(
+                f"{path} is an archive without a model of isopleth; use a file that isopleth fit, or save() in Python, wrote."
+            )
         # A few compressed bytes can become more than the memory holds. Stored data is no larger than the file.
         if any(member.compress_type != ZIP_STORED for member in archive.infolist()):
-            raise InputError(f"{path} is compressed inside, as no model is; use a file that isopleth.save wrote.")
+            raise InputError(
+                f"{path} is compressed inside, as no model is; use a file that isopleth fit, or save() in Python, wrote."
+            )
         if not is_whole(content):
             raise DamagedError("the checksum is another one")
         _check_version(path, archive)
@@ -483,7 +487,7 @@ def _check_beginning(path: Path, content: bytes) -> None:
             "save the model with isopleth.save."
         )
     if not content.startswith(b"PK"):
-        raise InputError(f"{path} is no model file; use a file that isopleth.save wrote.")
+        raise InputError(f"{path} is no model file; use a file that isopleth fit, or save() in Python, wrote.")
 
 
 def _check_version(path: Path, archive: ZipFile) -> None:

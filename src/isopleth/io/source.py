@@ -136,10 +136,10 @@ class MissingCells:
 _MANY = 12
 
 
-def listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str], most: int = _MANY) -> str:
     """Return names for a sentence: quoted, and cut short when there are many."""
-    shown = ", ".join(repr(name) for name in names[:_MANY])
-    return shown if len(names) <= _MANY else f"{shown} and {len(names) - _MANY} more"
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
 def positions(

@@ -9,6 +9,7 @@ from isopleth.plotting.density import plot_density
 from isopleth.plotting.difference import plot_difference
 from isopleth.plotting.drift import plot_drift
 from isopleth.plotting.explanation import plot_explanation
+from isopleth.plotting.goodness_of_fit import plot_stein_test
 from isopleth.plotting.saving import check_figure_target, save_figure
 from isopleth.plotting.search import plot_search
 from isopleth.plotting.two_sample import plot_made_rows, plot_two_samples
@@ -24,6 +25,7 @@ __all__ = [
     "plot_explanation",
     "plot_made_rows",
     "plot_search",
+    "plot_stein_test",
     "plot_two_samples",
     "save_figure",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from isopleth.errors import InputError
 from isopleth.plotting.density import Isopleths, draw_isopleths
 from isopleth.plotting.style import (
     BLACK,
+    DAY,
     GREY,
     MASSES,
     VERMILLION,
@@ -19,6 +21,7 @@ from isopleth.plotting.style import (
     column_label,
     halo,
     new_figure,
+    write_dates,
     write_note,
 )
 from isopleth.plotting.view import View, draw_arrows, draw_dots, extreme_columns, robust_range, some
@@ -49,6 +52,8 @@ def plot_anomalies(
     p_values: np.ndarray,
     labels: np.ndarray,
     known: np.ndarray | None = None,
+    *,
+    times: Sequence[str] = (),
 ) -> Figure:
     """Draw the anomalies of a table.
 
@@ -72,6 +77,8 @@ def plot_anomalies(
         -1 for flagged rows, 1 for all others.
     known : ndarray of shape (n,), bool, optional
         Rows that are known to be anomalies; they are marked with crosses, and the title says how many of them are flagged.
+    times : sequence of str, optional
+        Names of the columns that hold times, in seconds since 1970.
 
     Returns
     -------
@@ -100,9 +107,12 @@ def plot_anomalies(
     order = np.argsort(scores, kind="stable")
     flagged, plain = order[labels[order] < 0], order[labels[order] >= 0]
     ringed = flagged if len(flagged) else order[:_LEAST_LIKELY]
-    view = _view(values, names, ringed)
+    view = _view(values, names, ringed, times)
     margin = _MARGIN * (view.high - view.low)
     draw_isopleths(left, _isopleths(view.points, plain), view.names, view.low - margin, view.high + margin)
+    for axis, name in zip((left.xaxis, left.yaxis), view.names, strict=False):
+        if name in view.times:
+            write_dates(axis)
     columns = " and ".join(column_label(name, _LONGEST_NAME) for name in view.names)
     count = f"{len(flagged):,} of {len(scores):,} rows flagged" if len(flagged) else "No row is flagged"
     left.set_title(f"{count}: {columns}", loc="left", fontsize=11)
@@ -113,15 +123,16 @@ def plot_anomalies(
     return figure
 
 
-def _view(values: np.ndarray, names: list[str], extreme: np.ndarray) -> View:
+def _view(values: np.ndarray, names: list[str], extreme: np.ndarray, times: Sequence[str]) -> View:
     """Return the varying columns, two at most, in which the `extreme` rows deviate most, in the order of the table."""
     chosen = np.sort(extreme_columns(values, extreme)[:2])
     if not len(chosen):
         raise InputError(
             "every column is constant in these rows, so there is no density to draw; draw rows that differ."
         )
-    points = values[:, chosen]
-    return View(points, [names[j] for j in chosen], *robust_range(points))
+    shown = [names[j] for j in chosen]
+    points = values[:, chosen] / np.where(np.isin(shown, list(times)), DAY, 1.0)
+    return View(points, shown, *robust_range(points), times=frozenset(times))
 
 
 def _isopleths(points: np.ndarray, plain: np.ndarray) -> Isopleths:

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isopleth.plotting.style import BLACK, BLUE, GREY, VERMILLION, column_label, new_figure, write_note
+from isopleth.clock_times import time_words
+from isopleth.plotting.style import (
+    BLACK,
+    BLUE,
+    DAY,
+    GREY,
+    VERMILLION,
+    column_label,
+    new_figure,
+    write_dates,
+    write_note,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +43,8 @@ MEANINGS = {
 def plot_change_points(changes: Any, names: list[str] | None = None) -> Figure:
     """Draw a series with its changes, and below it the score curve.
 
-    A vertical line marks the first step after each change; its style shows what changed. If only levels, scatter or shape
+    A vertical line marks each change, before the first step after it; its style shows what changed. The horizontal axis shows
+    times if they are known, else lines of the file if the series is from one, else steps. If only levels, scatter or shape
     change, the mean of each segment is drawn. In a long series, each point of the curves is the extreme value of several steps.
 
     Parameters
@@ -67,18 +79,30 @@ def plot_change_points(changes: Any, names: list[str] | None = None) -> Figure:
     heights = [1.6] * panels + [1.2]
     *above, below = figure.subplots(panels + 1, 1, sharex=True, height_ratios=heights)
     labels = [f"column {j}" for j in range(dim)] if names is None else names
+    noun, places, dates = changes.axis()
+    places = places / DAY if dates else places
     for j, axes in enumerate(above):
-        _draw_series(axes, changes, j)
+        _draw_series(axes, changes, j, places)
         axes.set_ylabel("value" if dim == 1 and names is None else column_label(labels[j], 30))
     if dim > panels:
         write_note(above[-1], [f"{panels} of {dim} columns shown"])
-    _draw_curve(below, changes.scores)
+    _draw_curve(below, changes.scores, places)
+    below.set_xlabel(noun)
+    if dates:
+        write_dates(below.xaxis)
     for axes in (*above, below):
-        _mark(axes, changes)
+        _mark(axes, changes, borders(places, changes.places))
         axes.spines[["top", "right"]].set_visible(False)
     count = len(changes)
-    places = ", ".join(map(str, changes.places[:_MOST_NAMED])) + ", ..." * (count > _MOST_NAMED)
-    found = f"{count} change{'' if count == 1 else 's'}, at step {places}" if count else "No change"
+    shown = next(iter(changes.where.values()), np.arange(len(places))) if changes.times is None else changes.times
+    named = ", ".join(time_words(shown[place]) for place in changes.places[:_MOST_NAMED]) + ", ..." * (
+        count > _MOST_NAMED
+    )
+    found = (
+        f"{count} change{'' if count == 1 else 's'}, at {named if noun == 'time' else f'{noun} {named}'}"
+        if count
+        else "No change"
+    )
     above[0].set_title(found, loc="left", fontsize=10)
     if count:
         handles, shown = above[0].get_legend_handles_labels()
@@ -86,26 +110,34 @@ def plot_change_points(changes: Any, names: list[str] | None = None) -> Figure:
     return figure
 
 
-def _draw_series(axes: Axes, changes: Any, j: int) -> None:
+def borders(places: np.ndarray, changes: np.ndarray) -> np.ndarray:
+    """Return where the lines of changes are drawn: in the middle between the first steps after them and the steps before."""
+    return np.asarray(0.5 * (places[changes - 1] + places[changes]))
+
+
+def _draw_series(axes: Axes, changes: Any, j: int, places: np.ndarray) -> None:
     column = changes.series[:, j]
-    axes.plot(*_thinned(column), color=GREY, linewidth=0.8, zorder=2)
+    steps, values = _thinned(column)
+    axes.plot(places[steps], values, color=GREY, linewidth=0.8, zorder=2)
     if not len(changes) or "slope" in changes.kinds:
         return
     bounds = [0, *map(int, changes.places), len(column)]
     means = [np.nanmean(column[a:b]) for a, b in pairwise(bounds)]
-    axes.hlines(means, np.array(bounds[:-1]) - 0.5, np.array(bounds[1:]) - 0.5, color=BLACK, linewidth=1.2, zorder=3)
+    edges = np.concatenate([places[:1], borders(places, changes.places), places[-1:]])
+    axes.hlines(means, edges[:-1], edges[1:], color=BLACK, linewidth=1.2, zorder=3)
 
 
-def _draw_curve(axes: Axes, scores: np.ndarray) -> None:
+def _draw_curve(axes: Axes, scores: np.ndarray, places: np.ndarray) -> None:
     axes.axhline(0.0, color=GREY, linewidth=0.6)
-    axes.plot(*_thinned(scores), color=BLUE, linewidth=1.0, zorder=3)
-    axes.set(xlabel="step", ylabel="score")
+    steps, values = _thinned(scores)
+    axes.plot(places[steps], values, color=BLUE, linewidth=1.0, zorder=3)
+    axes.set_ylabel("score")
 
 
-def _mark(axes: Axes, changes: Any) -> None:
+def _mark(axes: Axes, changes: Any, lines: np.ndarray) -> None:
     for kind in dict.fromkeys(changes.kinds):
-        for place in changes.places[changes.kinds == kind]:
-            axes.axvline(place - 0.5, color=VERMILLION, linestyle=_STYLES[kind], linewidth=1.0, zorder=4)
+        for place in lines[changes.kinds == kind]:
+            axes.axvline(place, color=VERMILLION, linestyle=_STYLES[kind], linewidth=1.0, zorder=4)
         axes.plot([], [], color=VERMILLION, linestyle=_STYLES[kind], linewidth=1.0, label=MEANINGS[kind])
 
 

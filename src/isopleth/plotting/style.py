@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+# matplotlib counts days on axes of dates.
+DAY = 86_400.0
 MASSES = (0.5, 0.8, 0.95, 0.99)
 # Okabe and Ito's colours can be distinguished by readers with any kind of colour vision, and in grey.
 BLUE, VERMILLION, GREY, BLACK = "#0072B2", "#D55E00", "#7A7A7A", "#000000"
@@ -29,6 +31,14 @@ def column_label(name: str, longest: int = 60) -> str:
     """Return the name of a column, shortened to one line, with dollar signs escaped: they would begin a formula."""
     shown = "".join(letter if letter.isprintable() else " " for letter in name)
     return (shown if len(shown) <= longest else f"{shown[: longest - 3]}...").replace("$", r"\$")
+
+
+def write_dates(axis: Any) -> None:
+    """Write dates and times at the ticks of an axis of days since 1970."""
+    dates = require("matplotlib.dates", "plot", "Plotting")
+    locator = dates.AutoDateLocator(minticks=3, maxticks=7)
+    axis.set_major_locator(locator)
+    axis.set_major_formatter(dates.ConciseDateFormatter(locator))
 
 
 def percent(share: float) -> str:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from isopleth.clock_times import length_text, seconds_of, time_text
 from isopleth.errors import InputError
-from isopleth.plotting.style import BLUE, GREY, VERMILLION, column_label, new_figure, write_note
-from isopleth.plotting.view import robust_range, some
+from isopleth.plotting.style import BLUE, DAY, GREY, VERMILLION, column_label, new_figure, write_dates, write_note
+from isopleth.plotting.view import bin_edges, robust_range, some
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,7 +89,6 @@ def plot_two_samples(result: Any, names: Any = None, labels: Any = ("X", "Y")) -
         axes = figure.add_subplot(grid[k, 1])
         draw = _Panel(result.known_cells(int(column)), [label for *_, label in samples], names[column])
         draw(axes, float(result.witness.pvalues[column]))
-        _write_times(axes.xaxis, result, int(column))
     if not len(alone):
         axes = figure.add_subplot(grid[0, 1])
         _draw_rows(axes, samples, np.sort(varying[:2]), names)
@@ -160,15 +160,6 @@ def _samples(result: Any, labels: Any) -> _Samples:
     ]
 
 
-def _write_times(axis: Any, result: Any, column: int) -> None:
-    """Write days at the ticks of a column of times."""
-    table = result.problem.table
-    if table is not None and table.encoding.cells[column].kind == "time":
-        ticks = axis.get_ticklocs()[1:-1:2]
-        moments = np.rint(ticks + table.encoding.columns.columns[column].origin).astype("datetime64[s]")
-        axis.set_ticks(ticks, [str(moment) for moment in moments.astype("datetime64[D]")], fontsize=8)
-
-
 def _rows(rows: np.ndarray) -> str:
     return "1 row" if len(rows) == 1 else f"{len(rows):,} rows"
 
@@ -195,20 +186,30 @@ class _Panel:
         return (self._shares if words else self._histograms)(axes)
 
     def _histograms(self, axes: Axes) -> str:
-        low, high = robust_range(np.concatenate(self.cells)[:, None])
-        edges = np.linspace(low[0], high[0] if high[0] > low[0] else low[0] + 1.0, _BINS + 1)
+        times = self.cells[0].dtype.kind == "M"
+        cells = tuple(seconds_of(values) / DAY for values in self.cells) if times else self.cells
+        low, high = robust_range(np.concatenate(cells)[:, None])
+        edges = bin_edges(np.concatenate(cells), _BINS, low[0], high[0])
         outside = 0
-        for values, color, label in zip(self.cells, (BLUE, VERMILLION), self.labels, strict=True):
+        for values, color, label in zip(cells, (BLUE, VERMILLION), self.labels, strict=True):
             counts = np.histogram(values, edges)[0] / len(values) / np.diff(edges)
             outside += int(((values < low[0]) | (values > high[0])).sum())
             axes.stairs(counts, edges, color=color, label=label, linewidth=1.4)
             axes.stairs(counts, edges, color=color, fill=True, alpha=0.12)
         axes.set(xlabel=column_label(self.name), ylabel="density", ylim=(0.0, 1.05 * axes.get_ylim()[1]))
         write_note(axes, [f"{outside:,} beyond the frame, not drawn"] * bool(outside))
-        (a, b, c), (d, e, f) = (np.percentile(values, [25, 50, 75]) for values in self.cells)
-        if abs(e - b) >= abs((f - d) - (c - a)):
-            return f"median {b:.4g} → {e:.4g}"
-        return f"spread {c - a:.4g} → {f - d:.4g}"
+        (a, b, c), (d, e, f) = (np.percentile(values, [25, 50, 75]) for values in cells)
+        middle = abs(e - b) >= abs((f - d) - (c - a))
+        if times:
+            write_dates(axes.xaxis)
+            said = (
+                [time_text(round(DAY * x)) for x in (b, e)]
+                if middle
+                else [length_text(DAY * x) for x in (c - a, f - d)]
+            )
+        else:
+            said = [f"{x:.4g}" for x in ((b, e) if middle else (c - a, f - d))]
+        return f"{'median' if middle else 'spread'} {said[0]} → {said[1]}"
 
     def _shares(self, axes: Axes) -> str:
         words, counts = np.unique(np.concatenate(self.cells).astype(str), return_counts=True)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from isopleth.clock_times import time_text
 from isopleth.length_scales import robust_z
-from isopleth.plotting.style import GREY
+from isopleth.plotting.style import DAY, GREY
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,12 +25,13 @@ _MOST_OF_SCALE = 50_000
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Rows of one or two columns, the column names, and the corners of the frame."""
+    """Rows of one or two columns, the column names, the corners of the frame, and which columns are days since 1970."""
 
     points: np.ndarray
     names: list[str]
     low: np.ndarray
     high: np.ndarray
+    times: frozenset[str] = frozenset()
 
     @property
     def outside(self) -> int:
@@ -55,7 +57,9 @@ class View:
         """Return the values of a row that are outside the frame, as text."""
         point = self.points[row]
         outside = np.flatnonzero((point < self.low) | (point > self.high))
-        return ", ".join(f"{point[j]:,.10g}" for j in outside)
+        return ", ".join(
+            time_text(DAY * point[j]) if self.names[j] in self.times else f"{point[j]:,.10g}" for j in outside
+        )
 
 
 def extreme_columns(values: np.ndarray, extreme: np.ndarray) -> np.ndarray:
@@ -84,6 +88,14 @@ def robust_range(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     low = np.maximum(points.min(axis=0), middle - _FARTHEST * spread)
     high = np.minimum(points.max(axis=0), middle + _FARTHEST * spread)
     return low, high
+
+
+def bin_edges(values: np.ndarray, bins: int, low: float, high: float) -> np.ndarray:
+    """Return the edges of the bins of a histogram; few whole numbers have a bin each, of which they are the middle."""
+    inside = values[(values >= low) & (values <= high)]
+    if high - low < bins and (inside == np.rint(inside)).all():
+        return np.arange(np.ceil(low) - 0.5, np.floor(high) + 1.0)
+    return np.linspace(low, high if high > low else low + 1.0, bins + 1)
 
 
 def some(rows: np.ndarray, most: int) -> np.ndarray:

@@ -74,6 +74,8 @@ class Chart:
         Names of the bars, from top to bottom; empty for pictures without bars.
     lines : list of tuple
         Vertical lines: place and text.
+    times : str
+        Axes whose numbers are seconds since 1970 and are shown as dates and times: "", "x", "y" or "xy".
     """
 
     title: str
@@ -84,6 +86,7 @@ class Chart:
     log_x: bool = False
     names: list[str] = field(default_factory=list)
     lines: list[tuple[float, str]] = field(default_factory=list)
+    times: str = ""
 
 
 @dataclass(frozen=True)

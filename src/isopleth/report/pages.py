@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import singledispatch
 from typing import Any
 
 import numpy as np
 
-from isopleth.plotting.change_points import MEANINGS
-from isopleth.plotting.view import deviations_of, extreme_columns, robust_range, some
+from isopleth.clock_times import length_text, seconds_of, time_text, time_words
+from isopleth.plotting.change_points import MEANINGS, borders
+from isopleth.plotting.view import bin_edges, deviations_of, extreme_columns, robust_range, some
 from isopleth.report.page import Chart, Page, PageTable, Series, thinned
 from isopleth.results import Result, cell_text, counted, in_words
 from isopleth.tasks.anomaly.result import Anomalies
 from isopleth.tasks.change_points.detector import ChangePoints
 from isopleth.tasks.class_prior.estimator import ClassPriors
 from isopleth.tasks.drift.alarms import DriftAlarms
+from isopleth.tasks.goodness_of_fit.stein import SteinTestResult
 from isopleth.tasks.made_rows.result import MadeRows
 from isopleth.tasks.two_sample.testing import TwoSampleResult
 
@@ -28,6 +31,7 @@ _BINS = 30
 _MOST_WORDS = 20
 _MOST_HISTOGRAMS, _MOST_CURVES = 6, 6
 _LEVEL = 0.05
+_SPREAD_OF_TIMES = "time_before and time_after: medians of a column of times, whose spread is in seconds."
 
 
 @singledispatch
@@ -114,10 +118,18 @@ def _values_text(found: Anomalies, rows: np.ndarray) -> list[str]:
     else:
         z = np.abs(deviations_of(numbers[rows], numbers))
         pairs = [
-            [(names[j], numbers[i, j]) for j in np.argsort(-deviation, kind="stable")[:_VALUES]]
+            [
+                (names[j], _number(names[j], numbers[i, j], found.times))
+                for j in np.argsort(-deviation, kind="stable")[:_VALUES]
+            ]
             for i, deviation in zip(rows, z, strict=True)
         ]
     return ["  ".join(f"{name}={cell_text(value)}" for name, value in some) for some in pairs]
+
+
+def _number(name: str, value: float, times: Sequence[str]) -> Any:
+    """Return a number, or seconds since 1970 as text."""
+    return time_text(float(value)) if name in times else value
 
 
 def _row_notes(found: Anomalies, rows: np.ndarray) -> list[str]:
@@ -160,7 +172,8 @@ def _rows_chart(found: Anomalies) -> Chart | None:
         if len(flagged)
         else f"No row is flagged in {x} and {y}"
     )
-    return Chart(title, x, y, series, about)
+    times = "".join(axis for axis, name in (("x", x), ("y", y)) if name in found.times)
+    return Chart(title, x, y, series, about, times=times)
 
 
 def _dots(
@@ -208,6 +221,7 @@ def _two_samples(result: TwoSampleResult, labels: tuple[str, str] = ("X", "Y")) 
         f"before is {labels[0]}, after is {labels[1]}. spread: from the first quartile to the third.",
         f"The p-value of the whole comparison is from {result.n_permutations} permutations and is exact.",
     ]
+    notes += [_SPREAD_OF_TIMES] * ("time_before" in columns)
     about = "Each column by itself, the largest change first."
     charts = [_columns_chart(result, columns), *_histograms(result, columns, labels)]
     return Page("Comparison of two tables", result._sentences(), [_table("Columns", columns, about)], charts, {}, notes)
@@ -253,21 +267,26 @@ def _histograms(result: TwoSampleResult, columns: dict[str, Any], labels: tuple[
 
 
 def _histogram(name: str, cells: tuple[np.ndarray, np.ndarray], labels: tuple[str, str], p: float) -> Chart:
-    one, two = cells
-    low, high = robust_range(np.concatenate(cells)[:, None])
-    edges = np.linspace(low[0], high[0], _BINS + 1)
+    times = cells[0].dtype.kind == "M"
+    one, two = map(seconds_of, cells) if times else cells
+    text = time_text if times else "{:.6g}".format
+    low, high = robust_range(np.concatenate([one, two])[:, None])
+    edges = bin_edges(np.concatenate([one, two]), _BINS, low[0], high[0])
     series, outside = [], 0
     for label, values, colour in ((labels[0], one, "blue"), (labels[1], two, "vermillion")):
         counts = np.histogram(values, edges)[0] / len(values)
         outside += int(((values < low[0]) | (values > high[0])).sum())
         notes = [
-            f"{label}: {share:.1%} between {a:.6g} and {b:.6g}"
+            f"{label}: {share:.1%} between {text(a)} and {text(b)}"
             for share, a, b in zip(counts, edges, edges[1:], strict=False)
         ]
-        median = f"{label}: median {np.median(values):.6g}"
-        series.append(Series(median, edges, np.append(counts, counts[-1]), "steps", colour, [*notes, notes[-1]]))
+        median = f"{label}: median {text(round(np.median(values)) if times else np.median(values))}"
+        # The outline begins and ends on the axis.
+        outline = np.concatenate([edges[:1], edges]), np.concatenate([[0.0], counts, [0.0]])
+        series.append(Series(median, *outline, "steps", colour, ["", *notes, ""]))
     about = f"{counted(outside, 'value')} beyond the frame left out." if outside else ""
-    return Chart(_move(name, one, two, p), name, "share of the rows", series, about)
+    title = _move(name, one, two, p, times)
+    return Chart(title, name, "share of the rows", series, about, times="x" * times)
 
 
 def _shares_chart(name: str, cells: tuple[np.ndarray, np.ndarray], labels: tuple[str, str], p: float) -> Chart:
@@ -290,15 +309,17 @@ def _shares_chart(name: str, cells: tuple[np.ndarray, np.ndarray], labels: tuple
     )
 
 
-def _move(name: Any, one: np.ndarray, two: np.ndarray, p: float) -> str:
+def _move(name: Any, one: np.ndarray, two: np.ndarray, p: float, times: bool) -> str:
     """Return what happened to a column, for a title."""
     (a, b, c), (d, e, f) = (np.percentile(values, [25, 50, 75]) for values in (one, two))
     end = f" (p = {p:.3g})"
     if p > _LEVEL:
         return f"{name}: no difference shown{end}"
     if abs(e - b) >= abs((f - d) - (c - a)):
-        return f"{name}: median from {b:.4g} to {e:.4g}{end}"
-    return f"{name}: spread from {c - a:.4g} to {f - d:.4g}{end}"
+        before, after = (time_text(round(x)) if times else f"{x:.4g}" for x in (b, e))
+        return f"{name}: median from {before} to {after}{end}"
+    before, after = (length_text(x) if times else f"{x:.4g}" for x in (c - a, f - d))
+    return f"{name}: spread from {before} to {after}{end}"
 
 
 @page_of.register
@@ -311,11 +332,13 @@ def _made_rows(found: MadeRows, labels: tuple[str, str] = ("X", "Y")) -> Page:
             charts.append(_shares_chart(name, cells, both, 0.0))
         elif np.ptp(np.concatenate(cells)) > 0:
             charts.append(_histogram(name, cells, both, 0.0))
-    charts = [replace(chart, title=chart.title.partition(" (p = ")[0]) for chart in charts]
+        else:
+            continue
+        charts[-1] = replace(charts[-1], title=f"{name}: {found.distance[name]:.1%} of the values differ")
     first = {name: column[:_MOST_ROWS] for name, column in found.made.items()}
     table = PageTable("Made rows", dict(list(first.items())[:_MOST_COLUMNS]), len(found))
     distances = {"column": list(found.distance), "share that differs": list(found.distance.values())}
-    tables = [table, _table("Columns beside those of the table", distances)] if found.distance else [table]
+    tables = [table, _table("How much each column differs from the table", distances)] if found.distance else [table]
     notes = [
         "share that differs: the least share of the known cells that would have to change to be as those of the table are."
     ]
@@ -328,23 +351,29 @@ def _change_points(found: ChangePoints, labels: tuple[str, str] = ("X", "Y")) ->
     names = found.names or (["value"] if dim == 1 else [f"column {j}" for j in range(dim)])
     noun, where = next(iter(found.where.items()), ("step", np.arange(len(found.series))))
     places = zip(where[found.places], found.kinds, strict=True)
-    when = np.full(len(found.series), "") if found.times is None else np.array([f" ({time})" for time in found.times])
+    axis, moments, dates = found.axis()
+    when = (
+        np.full(len(found.series), "")
+        if found.times is None
+        else np.array([f" ({time_words(t)})" for t in found.times])
+    )
     after = when[found.places]
     lines = [
-        (float(place) - 0.5, f"{noun} {place}{time}, {kind}") for (place, kind), time in zip(places, after, strict=True)
+        (float(border), f"{noun} {place}{time}, {kind}")
+        for (place, kind), time, border in zip(places, after, borders(moments, found.places), strict=True)
     ]
     count = f"{len(found)} change{'' if len(found) == 1 else 's'}" if len(found) else "no change"
     charts = []
     for j in range(min(dim, _MOST_CURVES)):
         steps, values = thinned(found.series[:, j])
         texts = [f"{noun} {where[s]}{when[s]}: {v:.6g}" for s, v in zip(steps, values, strict=True)]
-        curve = Series(names[j], where[steps], values, "line", "blue", texts)
-        charts.append(Chart(f"{names[j]}: {count}", noun, names[j], [curve], "", lines=lines))
+        curve = Series(names[j], moments[steps], values, "line", "blue", texts)
+        charts.append(Chart(f"{names[j]}: {count}", axis, names[j], [curve], "", lines=lines, times="x" * dates))
     steps, values = thinned(found.scores)
     texts = [f"{noun} {where[s]}{when[s]}: score {v:.4g}" for s, v in zip(steps, values, strict=True)]
-    curve = Series("score", where[steps], values, "line", "blue", texts)
-    about = f"High where windows before and after a {noun} differ."
-    charts.append(Chart("Score curve", noun, "score", [curve], about, lines=lines))
+    curve = Series("score", moments[steps], values, "line", "blue", texts)
+    about = "High where the windows before and after a step differ."
+    charts.append(Chart("Score curve", axis, "score", [curve], about, lines=lines, times="x" * dates))
     notes = [
         f"{noun}: the first one after the change.{'' if found.where else ' Steps are counted from 0.'}",
         f"earliest and latest: {noun}s between which the first one after the change is, with a probability of about 90 %.",
@@ -354,6 +383,51 @@ def _change_points(found: ChangePoints, labels: tuple[str, str] = ("X", "Y")) ->
         f"kind: {in_words([f'{kind} ({words})' if kind != words else kind for kind, words in MEANINGS.items()], 8)}.",
     ]
     return Page("Changes of a series", found._sentences(), [_table("Changes", found._columns())], charts, {}, notes)
+
+
+@page_of.register
+def _stein_test(result: SteinTestResult, labels: tuple[str, str] = ("X", "Y")) -> Page:
+    counts, edges = np.histogram(result.resampled, _BINS)
+    notes = [
+        f"{counted(int(count), 'vector')} of random signs between {a:.4g} and {b:.4g}"
+        for count, a, b in zip(counts, edges, edges[1:], strict=False)
+    ]
+    outline = np.concatenate([edges[:1], edges]), np.concatenate([[0], counts, [0]])
+    signs = Series("random signs", *outline, "steps", "grey", ["", *notes, ""])
+    # A dot on the axis keeps the statistic in the frame, where it is larger than all others.
+    sample = Series(
+        "this sample",
+        [result.statistic],
+        [0.0],
+        "dots",
+        "vermillion",
+        [f"this sample: {result.statistic:.4g}"],
+        strong=True,
+    )
+    verdict = "The sample does not fit the score" if result.pvalue <= _LEVEL else "No misfit is shown"
+    lines = [(result.statistic, f"statistic of this sample, {result.statistic:.4g}")]
+    about = "Statistics of random signs, as a sample from the density would give them."
+    charts = [
+        Chart(
+            f"{verdict}: p = {result.pvalue:.3g}", "statistic", "vectors of signs", [signs, sample], about, lines=lines
+        )
+    ]
+    if len(result.length_scales) > 1:
+        texts = [
+            f"length scale {x:.4g}: score {y:.4g}" for x, y in zip(result.length_scales, result.scores, strict=True)
+        ]
+        dots = Series("score", result.length_scales, result.scores, "dots", "blue", texts, strong=True)
+        title = f"The largest score is that of length scale {result.length_scale:.3g}"
+        charts.append(Chart(title, "length scale, in standard deviations", "score", [dots], log_x=True))
+    reading = [
+        "length_scale: in standard deviations of the columns.",
+        "discrepancy: unbiased estimate of the squared kernel Stein discrepancy; around 0 for a sample from the density.",
+        "score: the normal score of the discrepancy among those of random signs. The largest one is the statistic.",
+        "p-value: the share of all vectors of signs, the observed one and "
+        f"{result.n_resamples:,} random ones, whose statistic is no smaller.",
+    ]
+    table = _table("Length scales", result._columns())
+    return Page("Fit of a sample to a score", result._sentences(), [table], charts, {}, reading)
 
 
 @page_of.register
@@ -422,6 +496,7 @@ def _drift(found: DriftAlarms, labels: tuple[str, str] = ("X", "Y")) -> Page:
         f"Rows are counted from {found.counted_from}.",
         "moved: the change of the column is beyond what chance gives any column in one of 100 windows.",
     ]
+    notes += [_SPREAD_OF_TIMES] * any("time_before" in columns for columns in found.columns)
     return Page(
         "Drift of a stream", found._sentences(), tables, [Chart(title, "row", "distance", series, about)], {}, notes
     )

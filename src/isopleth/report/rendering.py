@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.report.page import Chart, Numbers, Page, PageTable, Series
+from isopleth.report.page import Chart, Page, PageTable, Series
 from isopleth.results import cell_text, in_words
 
 _SCRIPTS = ("chart.umd.min.js", "chartjs-plugin-zoom.min.js", "report.js")
@@ -123,7 +123,7 @@ def _is_number(cell: Any) -> bool:
 def _cell(cell: Any, numeric: bool, longest: int, computed: bool) -> str:
     text = _cut(cell_text(cell), longest)
     if not numeric:
-        return f"<td class=long>{escape(text)}</td>" if len(text) > _LONG_CELL else f"<td>{escape(text)}</td>"
+        return f"<td class=long>{escape(text)}</td>" if len(text) > _LONG_CELL else f"<td class=s>{escape(text)}</td>"
     if computed and "." in text:
         text = f"{cell:.4g}"
     # Sorting uses the number itself where the text has fewer digits.
@@ -156,17 +156,18 @@ def _chart_data(chart: Chart, share: float) -> dict[str, Any]:
         "y": chart.y_label,
         "log": chart.log_x,
         "names": [_cut(name, 40) for name in chart.names],
-        "lines": [[_short(place), _cut(text, 80)] for place, text in chart.lines],
+        "lines": [[_place(place, "x" in chart.times), _cut(text, 80)] for place, text in chart.lines],
+        "times": chart.times,
     }
-    return data | {"series": [_series_data(series, longest) for series in chart.series]}
+    return data | {"series": [_series_data(series, longest, chart.times) for series in chart.series]}
 
 
-def _series_data(series: Series, longest: int) -> dict[str, Any]:
+def _series_data(series: Series, longest: int, times: str) -> dict[str, Any]:
     return {
         "name": series.name,
-        "x": _shorts(series.x),
-        "y": _shorts(series.y),
-        "low": _shorts(series.low),
+        "x": [_place(value, "x" in times) for value in series.x],
+        "y": [_place(value, "y" in times) for value in series.y],
+        "low": [_short(value) for value in series.low],
         "style": series.style,
         "colour": series.colour,
         "notes": [_cut(note, longest) for note in series.notes],
@@ -176,8 +177,9 @@ def _series_data(series: Series, longest: int) -> dict[str, Any]:
     }
 
 
-def _shorts(values: Numbers) -> list[float | None]:
-    return [_short(value) for value in values]
+def _place(value: float, time: bool) -> float | None:
+    """Return a number, or seconds since 1970 to the millisecond, as a picture shows them."""
+    return round(float(value), 3) if time and math.isfinite(value) else _short(value)
 
 
 def _short(value: float) -> float | None:

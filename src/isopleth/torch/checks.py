@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, NoReturn, ParamSpec, TypeVar, cast
 
 import torch
@@ -124,7 +125,14 @@ def outside_graphs(function: Callable[P, T]) -> Callable[P, T]:
     With ``fullgraph=True``, which allows no such break, torch refuses the function.
     """
     reason = "sums of isopleth.torch go tile by tile, in threads; they are not part of a graph"
-    return cast(Callable[P, T], torch.compiler.disable(function, reason=reason))
+    kept_out = cast(Callable[P, T], torch.compiler.disable(function, reason=reason))
+
+    # ``torch.compile(f)`` of a disabled function f itself would take the function that was disabled; of this one it does not.
+    @wraps(function)
+    def called(*arguments: P.args, **options: P.kwargs) -> T:
+        return kept_out(*arguments, **options)
+
+    return called
 
 
 class TensorFunction(Function):

@@ -65,5 +65,5 @@ def test_the_page_has_rows_and_columns_side_by_side(tmp_path):
     MadeRows.of(MADE, TABLE).report(tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "100 rows were made, like those of a table of 300 rows." in text
-    assert "Columns beside those of the table" in text
+    assert "How much each column differs from the table" in text
     assert "(p = " not in text[: text.index("</main>")]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -333,7 +335,8 @@ def test_the_accuracy_of_telling_apart_holds_the_best_one_possible():
     assert found.low < found.accuracy < found.high
     assert found.share == pytest.approx(2.0 * found.accuracy - 1.0)
     assert 0.0 < found.share_low < 2.0 * best - 1.0 < found.share_high
-    assert "guessing has 50 %)" in str(found)
+    assert "guessing has 50 %), so at least " in str(found)
+    assert str(replace(found, low=0.4)).endswith("which is no better than guessing")
 
 
 def test_equal_samples_are_not_separated():

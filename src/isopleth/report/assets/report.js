@@ -23,7 +23,50 @@
     const series = chart.picture.series[point.datasetIndex], k = point.index;
     if (series.notes[k]) return series.notes[k];
     if (chart.picture.names.length) return `${chart.picture.names[k]}: ${series.low.length ? series.low[k] + " to " : ""}${series.y[k]}`;
-    return `${chart.picture.x} ${series.x[k]}, ${chart.picture.y} ${series.y[k]}`;
+    return `${chart.picture.x} ${shown(chart.picture, "x", series.x[k])}, ${chart.picture.y} ${shown(chart.picture, "y", series.y[k])}`;
+  }
+
+  // Times are seconds since 1970 on a linear axis, with ticks at round times.
+  const MINUTE = 60, HOUR = 3600, DAY = 86400, MONTH = 30.4 * DAY, YEAR = 365.25 * DAY;
+  const STEPS = [1, 2, 5, 10, 15, 30].flatMap(n => [n, n * MINUTE]).concat([1, 2, 3, 6, 12].map(n => n * HOUR),
+    [1, 2, 4, 7, 14].map(n => n * DAY), [1, 2, 3, 6].map(n => n * MONTH)).sort((a, b) => a - b);
+  const power = (x, unit) => {
+    const ten = 10 ** Math.floor(Math.log10(x / unit));
+    return [1, 2, 5, 10].map(n => n * ten * unit).find(step => step >= x * (1 - 1e-9));
+  };
+  const iso = seconds => {
+    const moment = new Date(Math.round(seconds * 1000));
+    return isNaN(moment) ? ["", ""] : moment.toISOString().split(/[TZ]/);
+  };
+  const shown = (picture, axis, value) => {
+    if (!picture.times.includes(axis)) return value;
+    const [day, clock] = iso(value);
+    return `${day} ${clock.replace(/\.000$/, "")}`.replace(/ 00:00:00$/, "");
+  };
+
+  function timeTicks(low, high, most) {
+    const least = (high - low) / most;
+    const step = least <= 0 ? DAY : least < 0.5 ? power(least, 1) : STEPS.find(one => one >= least) ?? power(least, YEAR);
+    const ticks = [];
+    if (step < MONTH) {
+      for (let at = Math.ceil(low / step) * step; at <= high && ticks.length < 100; at += step) ticks.push(at);
+    } else {
+      const months = Math.round(step / MONTH) < 12 ? Math.round(step / MONTH) : 12 * Math.round(step / YEAR);
+      const start = new Date(low * 1000), first = start.getUTCFullYear() * 12 + start.getUTCMonth();
+      for (let m = Math.floor(first / months) * months; ticks.length < 100; m += months) {
+        const day = new Date(0);
+        day.setUTCFullYear(Math.floor(m / 12), m - 12 * Math.floor(m / 12), 1);
+        if (!(day / 1000 <= high)) break;
+        if (day / 1000 >= low) ticks.push(day / 1000);
+      }
+    }
+    return ticks.map((at, k) => {
+      const [day, clock] = iso(at);
+      if (step >= MONTH) return { value: at, label: step >= YEAR * 0.99 ? day.replace(/-\d\d-\d\d$/, "") : day.slice(0, -3) };
+      if (step >= DAY) return { value: at, label: day };
+      const short = clock.slice(0, step >= MINUTE ? 5 : step >= 1 ? 8 : 12);
+      return { value: at, label: k === 0 || at % DAY === 0 ? [short, day] : short };
+    });
   }
 
   function dataset(series, picture) {
@@ -45,8 +88,8 @@
         rotation: points.map((_, k) => (away(k) ? series.beyond[k] : 0)), pointHitRadius: 4 };
     }
     const steps = series.style === "steps";
-    return { ...out, type: "line", borderWidth: series.strong ? 2 : 1.3, pointRadius: 0, pointHitRadius: 6, tension: 0,
-      borderDash: series.dashed ? [6, 4] : [], stepped: steps ? "after" : false, fill: steps ? "origin" : false,
+    return { ...out, type: "line", pointStyle: "line", borderWidth: series.strong ? 2 : 1.3, pointRadius: 0, pointHitRadius: 6, tension: 0,
+      borderDash: series.dashed ? [6, 4] : [], stepped: steps ? "before" : false, fill: steps ? "origin" : false,
       backgroundColor: c + "30", spanGaps: false };
   }
 
@@ -69,10 +112,39 @@
     },
   };
 
-  function axis(label, log) {
-    return { type: log ? "logarithmic" : "linear", title: { display: label !== "", text: label, color: colour("text") },
-      grace: log ? undefined : "3%", ticks: { color: colour("quiet"), maxRotation: 0, autoSkipPadding: 12 }, grid: { color: colour("grid") },
+  // The frame is a little larger than the data; where the reader has zoomed, it is as chosen.
+  function widen(scale) {
+    const margin = 0.03 * (scale.max - scale.min || 1), { min, max } = scale.options;
+    if (min === undefined) scale.min -= margin;
+    if (max === undefined) scale.max += margin;
+  }
+
+  const room = scale => Math.max(2, scale.axis === "x" ? scale.chart.width / 110 : scale.chart.height / 60);
+
+  function roundTicks(scale) {
+    const { min, max } = scale, step = max > min ? power((max - min) / room(scale), 1) : 1;
+    scale.ticks = [];
+    for (let k = Math.ceil(min / step); k * step <= max; k++) scale.ticks.push({ value: Number((k * step).toPrecision(12)) });
+  }
+
+  function axis(label, log, times) {
+    const out = { type: log ? "logarithmic" : "linear", title: { display: label !== "", text: label, color: colour("text") },
+      ticks: { color: colour("quiet"), maxRotation: 0, autoSkipPadding: 12 }, grid: { color: colour("grid") },
       border: { color: colour("line") } };
+    if (log) return out;
+    Object.assign(out, { bounds: "data", afterDataLimits: widen, afterBuildTicks: roundTicks });
+    if (!times) return out;
+    out.ticks = { ...out.ticks, autoSkip: false, callback: (_, k, ticks) => ticks[k].words };
+    out.afterBuildTicks = scale => {
+      scale.ticks = timeTicks(scale.min, scale.max, room(scale)).map(tick => ({ value: tick.value, words: tick.label }));
+    };
+    return out;
+  }
+
+  // A row beyond the frame is drawn as a triangle; the legend shows a dot all the same.
+  function labels(chart) {
+    const found = Chart.defaults.plugins.legend.labels.generateLabels(chart);
+    return found.map(item => (item.pointStyle === "triangle" ? { ...item, pointStyle: "circle", rotation: 0 } : item));
   }
 
   function options(picture) {
@@ -81,11 +153,12 @@
     return {
       animation: false, responsive: true, maintainAspectRatio: false, indexAxis: bars ? "y" : "x",
       interaction: { mode: "nearest", intersect: true },
-      scales: { x: axis(picture.x, picture.log),
-        y: bars ? { ...axis(picture.y, false), type: "category", ticks: { color: colour("text"), autoSkip: false } } : { ...axis(picture.y, false), min: shares ? 0 : undefined } },
+      scales: { x: { ...axis(picture.x, picture.log, picture.times.includes("x")), ...(bars ? { min: 0, bounds: "ticks" } : {}) },
+        y: bars ? { ...axis(picture.y, true), type: "category", ticks: { color: colour("text"), autoSkip: false } }
+          : { ...axis(picture.y, false, picture.times.includes("y")), min: shares ? 0 : undefined } },
       plugins: {
         legend: { display: picture.series.filter(s => s.name).length > 1, align: "start",
-          labels: { color: colour("text"), usePointStyle: true, boxHeight: 7, filter: item => item.text !== "" } },
+          labels: { color: colour("text"), usePointStyle: true, boxHeight: 7, filter: item => item.text !== "", generateLabels: labels } },
         tooltip: { displayColors: false, callbacks: { title: () => "", label: item => reading(item.chart, item).split("\n") } },
         zoom: { limits: bars ? { x: limits } : { x: limits, y: limits },
           pan: { enabled: true, mode, modifierKey: "shift" },
@@ -109,7 +182,8 @@
 
   // Keys reach the points that have a text: those of the last series, which are drawn on top, first.
   function stops(picture) {
-    return picture.series.map((s, i) => (s.notes.length || picture.names.length ? s.y.map((_, k) => ({ datasetIndex: i, index: k })) : []))
+    const told = (s, k) => picture.names.length || s.notes[k];
+    return picture.series.map((s, i) => s.y.map((_, k) => k).filter(k => told(s, k)).map(k => ({ datasetIndex: i, index: k })))
       .reverse().flat();
   }
 

@@ -594,8 +594,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
             return "worth a look, as unlikely as the least likely thirtieth of ordinary rows"
         return f"the least likely {float(self.contamination):.3g} of the fitted rows"
 
-    def drawn(self, X: Any) -> tuple[np.ndarray, list[str]]:
-        """Return the columns of numbers, for pictures: missing ones stand at their conditional means.
+    def drawn(self, X: Any) -> tuple[np.ndarray, list[str], list[str]]:
+        """Return the columns of numbers and times, for pictures: missing ones stand at their conditional means.
 
         Parameters
         ----------
@@ -605,9 +605,11 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         Returns
         -------
         values : ndarray of shape (n_samples, n_numeric)
-            The numbers.
+            The numbers; times as seconds since 1970.
         names : list of str
             Their names.
+        times : list of str
+            Those of the names whose columns hold times.
 
         Raises
         ------
@@ -617,14 +619,21 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         check_is_fitted(self, "offset_")
         table = enter(self, X)
         if table.columns is None and not table.missing.any():
-            return table.rows, plain_names(self)
-        numeric = self._cells.n_numeric
-        if not numeric:
+            return table.rows, plain_names(self), []
+        if not self._cells.n_numeric:
             raise InputError("every column is one of words, so there is nothing to draw; leave the picture out.")
+        return self._drawn(table)
+
+    def _drawn(self, table: Table) -> tuple[np.ndarray, list[str], list[str]]:
+        numeric = self._cells.n_numeric
         rows = self._frame.enter(self._cells.known(table.rows))
-        values = self._frame.leave(self._rule.complete(rows, self._limits), self._counterfactuals.values[0])
-        names = plain_names(self) if table.columns is None else table.columns.numeric_names
-        return values[:, :numeric], names[:numeric]
+        values = self._frame.leave(self._rule.complete(rows, self._limits), self._counterfactuals.values[0])[
+            :, :numeric
+        ]
+        if table.columns is None:
+            return values, plain_names(self)[:numeric], []
+        names, origins = table.columns.numeric_names[:numeric], table.columns.origins
+        return values + [origins.get(name, 0.0) for name in names], names, list(origins)
 
     def plot(self, X: Any) -> Figure:
         """Draw rows, the least likely ringed, between isopleths of two columns, and their scores.

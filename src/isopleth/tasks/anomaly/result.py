@@ -44,8 +44,9 @@ class Anomalies(Result):
         Which columns make some rows unlikely.
     explained_rows : ndarray of shape (k,), int, optional
         Positions of those rows.
-    drawn : tuple of ndarray and list of str, optional
-        Columns of numbers for pictures, with missing cells filled, and their names.
+    drawn : tuple of ndarray and two lists of str, optional
+        Columns of numbers for pictures, with missing cells filled, their names, and those of the names whose columns hold times,
+        in seconds since 1970.
 
     Examples
     --------
@@ -71,7 +72,7 @@ class Anomalies(Result):
     places: dict[str, np.ndarray] = field(default_factory=dict)
     explanation: Explanation | None = None
     explained_rows: np.ndarray | None = None
-    drawn: tuple[np.ndarray, list[str]] | None = None
+    drawn: tuple[np.ndarray, list[str], list[str]] | None = None
 
     kind = "anomalies"
 
@@ -149,7 +150,12 @@ class Anomalies(Result):
         from isopleth.plotting import plot_anomalies
 
         names, numbers = self.numbers
-        return plot_anomalies(numbers, names, self.scores, self.p_values, self.labels)
+        return plot_anomalies(numbers, names, self.scores, self.p_values, self.labels, times=self.times)
+
+    @property
+    def times(self) -> list[str]:
+        """Names of the columns of :attr:`numbers` that hold times, in seconds since 1970."""
+        return self.drawn[2] if self.drawn is not None else []
 
     @cached_property
     def numbers(self) -> tuple[list[str], np.ndarray]:

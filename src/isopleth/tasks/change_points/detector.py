@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Array, Backend, to_backend
+from isopleth.clock_times import axis_of, time_words
 from isopleth.entry import check_memory_limit, enter, on_host
 from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
@@ -139,11 +140,29 @@ class ChangePoints(Result):
         if not len(self):
             return [f"The series of {steps} shows no change."]
         noun, column = next(iter(self.where.items()), ("step", np.arange(len(self.series))))
-        when = [""] * len(self) if self.times is None else [f", {time}" for time in self.times[self.places]]
+        when = [""] * len(self) if self.times is None else [f", {time_words(time)}" for time in self.times[self.places]]
         found = zip(self.places, self.kinds, when, strict=True)
         kinds = [f"{noun} {column[place]} ({kind}{time})" for place, kind, time in found]
         first = f"The series of {steps} changes {'once' if len(self) == 1 else f'{len(self)} times'}."
         return [first, f"The first {'step' if len(self) == 1 else 'steps'} after a change: {in_words(kinds, 8)}."]
+
+    def axis(self) -> tuple[str, np.ndarray, bool]:
+        """Return where pictures show the steps: at their times if known, else at their lines of a file, else counted from 0.
+
+        Returns
+        -------
+        name : str
+            Name of the axis.
+        places : ndarray of shape (T,)
+            Place of each step.
+        dates : bool
+            Whether places are seconds since 1970.
+        """
+        if self.times is not None:
+            places, dates = axis_of(self.times)
+            return "time", places, dates
+        name, counts = next(iter(self.where.items()), ("step", np.arange(len(self.series))))
+        return name, np.asarray(counts, dtype=np.float64), False
 
     def plot(self) -> Figure:
         """Draw the series with its changes, and the score curve; see :func:`isopleth.plotting.plot_change_points`."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
-from datetime import time as clock
+from datetime import UTC
 from typing import Any
 
 import narwhals as nw
@@ -11,6 +10,7 @@ import numpy as np
 
 from isopleth.backend import to_numpy
 from isopleth.cells import as_frame, in_memory, is_missing, with_columns
+from isopleth.clock_times import as_datetime
 from isopleth.errors import InputError, listed
 from isopleth.results import frame_library
 
@@ -120,14 +120,9 @@ def _moments(cells: np.ndarray, name: str) -> np.ndarray:
 
 def _moment(cell: Any, row: int, name: str) -> float:
     try:
-        if isinstance(cell, str):
-            cell = datetime.fromisoformat(cell.strip())
-        elif isinstance(cell, clock):
-            cell = datetime.combine(date(1970, 1, 1), cell)
-        elif isinstance(cell, date) and not isinstance(cell, datetime):
-            cell = datetime(cell.year, cell.month, cell.day)
-        if isinstance(cell, datetime):
-            return (cell if cell.tzinfo else cell.replace(tzinfo=UTC)).timestamp()
-        return float(cell)
+        moment = as_datetime(cell)
+        if moment is None:
+            return float(cell)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (TypeError, ValueError):
         raise InputError(f"{name} holds {cell!r} in row {row}; expected a time such as 2024-01-31 12:00.") from None

@@ -109,9 +109,10 @@ class DriftAlarms(Result):
         rows = counted(len(self.statistic), "row")
         if not len(self):
             return [f"No alarm: {rows} of the stream do not differ from the reference more than by chance."]
+        noun = "row" if len(self) == 1 else "rows"
         where = in_words([str(row) for row in self.rows + self.counted_from], 8)
         words = [
-            f"{counted(len(self), 'alarm')} in {rows} of the stream, at row {where} (counted from {self.counted_from})."
+            f"{counted(len(self), 'alarm')} in {rows} of the stream, at {noun} {where} (counted from {self.counted_from})."
         ]
         if self.columns:
             moved = [n for n, m in zip(self.columns[0]["column"], self.columns[0]["moved"], strict=True) if m]

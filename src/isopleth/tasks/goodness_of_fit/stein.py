@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -21,6 +21,13 @@ from isopleth.length_scales import median
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
 from isopleth.progress import Progress, checked_verbose
+from isopleth.results import Result, counted
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Level at which the sentences of a result say that the sample is not from the density.
+_LEVEL = 0.05
 
 # Multiples of the median distance whose discrepancies are compared.
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -37,7 +44,7 @@ class SteinTest(BaseEstimator):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SteinTestResult:
+class SteinTestResult(Result):
     """Result of :func:`stein_test`.
 
     Parameters
@@ -52,8 +59,10 @@ class SteinTestResult:
         Unbiased estimates of the squared kernel Stein discrepancy for each length scale, in columns of unit standard deviation.
     scores : ndarray of shape (k,)
         The normal score of each discrepancy.
-    n_resamples : int
-        Number of random vectors of signs.
+    resampled : ndarray of shape (n_resamples,)
+        Statistics of the random vectors of signs.
+    rows : int
+        Number of rows of the sample.
 
     Examples
     --------
@@ -69,7 +78,15 @@ class SteinTestResult:
     length_scales: np.ndarray
     discrepancies: np.ndarray
     scores: np.ndarray
-    n_resamples: int
+    resampled: np.ndarray
+    rows: int
+
+    kind = "stein_test"
+
+    @property
+    def n_resamples(self) -> int:
+        """Number of random vectors of signs."""
+        return len(self.resampled)
 
     @property
     def length_scale(self) -> float:
@@ -78,6 +95,41 @@ class SteinTestResult:
 
     def __repr__(self) -> str:
         return f"SteinTestResult(statistic={self.statistic:.4g}, pvalue={self.pvalue:.4g})"
+
+    def _columns(self) -> dict[str, Any]:
+        """Return a row for each length scale."""
+        return {"length_scale": self.length_scales, "discrepancy": self.discrepancies, "score": self.scores}
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "pvalue": self.pvalue,
+            "statistic": self.statistic,
+            "rows": self.rows,
+            "resamples": self.n_resamples,
+            "length_scale": self.length_scale,
+        }
+
+    def _sentences(self) -> list[str]:
+        rows = counted(self.rows, "row")
+        if self.pvalue > _LEVEL:
+            first = f"No difference between the sample of {rows} and the density is shown: p = {self.pvalue:.3g}."
+            return [first, "That is no proof that the sample is from it; small samples show large differences only."]
+        return [
+            f"The sample of {rows} is not from the density with this score: p = {self.pvalue:.3g}.",
+            f"The difference is clearest at a length scale of {self.length_scale:.3g} standard deviations of the columns.",
+        ]
+
+    def plot(self) -> Figure:
+        """Draw the statistic among those of random signs; see :func:`isopleth.plotting.plot_stein_test`.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from isopleth.plotting import plot_stein_test
+
+        return plot_stein_test(self)
 
 
 def stein_test(
@@ -188,8 +240,9 @@ def stein_test(
         length_scales=scales,
         discrepancies=(sums[:, 0] - diagonal) / (n * (n - 1.0)),
         scores=normal[:, 0],
-        n_resamples=resamples,
-    )
+        resampled=statistics[1:],
+        rows=n,
+    ).like(X)
 
 
 def _check_resamples(value: Any) -> int:

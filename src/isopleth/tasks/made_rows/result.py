@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.stats import ks_2samp
 
+from isopleth.clock_times import seconds_of
 from isopleth.results import Result, counted
 
 if TYPE_CHECKING:
@@ -64,20 +66,24 @@ class MadeRows(Result):
         return f"MadeRows({counted(len(self), 'row')} of {counted(len(self.made), 'column')})"
 
     def known_cells(self, column: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return the known cells of a column in the table and in the new rows: numbers, or others as objects."""
+        """Return the known cells of a column in the table and in the new rows: numbers, datetime64, or others as objects."""
         both = [
             [cell for cell in columns.get(column, ()) if not _missing(cell)] for columns in (self.source, self.made)
         ]
         numbers = all(isinstance(cell, (int, float)) and not isinstance(cell, bool) for cells in both for cell in cells)
-        one, two = (np.array(cells, dtype=float if numbers else object) for cells in both)
+        times = not numbers and all(isinstance(cell, date) for cells in both for cell in cells)
+        kind: Any = float if numbers else "datetime64[us]" if times else object
+        if times:
+            both = [[_without_zone(cell) for cell in cells] for cells in both]
+        one, two = (np.array(cells, dtype=kind) for cells in both)
         return one, two
 
     @cached_property
     def distance(self) -> dict[str, float]:
         """Share of the known cells of each column that would have to change to give it the distribution in the table.
 
-        For numbers it is the largest difference of the two distribution functions (Kolmogorov and Smirnov's distance), for
-        others the total variation distance.
+        For numbers and times it is the largest difference of the two distribution functions (Kolmogorov and Smirnov's distance),
+        for others the total variation distance.
         """
         found = {}
         for name in self.source:
@@ -89,6 +95,7 @@ class MadeRows(Result):
                 shares = [np.array([np.mean(cells.astype(str) == word) for word in words]) for cells in (one, two)]
                 found[name] = float(0.5 * np.abs(shares[0] - shares[1]).sum())
             else:
+                one, two = (seconds_of(cells) if cells.dtype.kind == "M" else cells for cells in (one, two))
                 found[name] = float(ks_2samp(one, two, method="asymp").statistic)
         return found
 
@@ -138,5 +145,9 @@ class MadeRows(Result):
         return plot_made_rows(self)
 
 
+def _without_zone(cell: date) -> date:
+    return cell.astimezone(UTC).replace(tzinfo=None) if isinstance(cell, datetime) and cell.tzinfo else cell
+
+
 def _missing(cell: Any) -> bool:
-    return cell is None or (isinstance(cell, float) and cell != cell)
+    return cell is None or bool(cell != cell)  # NaN and NaT differ from themselves

@@ -57,10 +57,12 @@ class Separation:
 
     def __str__(self) -> str:
         level = f"{100.0 * self.confidence_level:.6g} % confidence"
+        shown = "which is no better than guessing"
+        if self.share_low > 0.0:
+            shown = f"so at least {100 * self.share_low:.1f} % of one sample differ from the other"
         return (
             f"a row can be assigned to its sample with an accuracy of {100 * self.accuracy:.1f} % "
-            f"({100 * self.low:.1f} % to {100 * self.high:.1f} %, {level}; guessing has 50 %), so at least "
-            f"{100 * self.share_low:.1f} % of one sample differ from the other"
+            f"({100 * self.low:.1f} % to {100 * self.high:.1f} %, {level}; guessing has 50 %), {shown}"
         )
 
     @classmethod

@@ -344,7 +344,7 @@ class TwoSampleResult(Result):
     kind = "two_samples"
 
     def known_cells(self, column: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the known cells of a column in both samples: numbers, times in seconds, or words as objects."""
+        """Return the known cells of a column in both samples: numbers, datetime64, or words as objects."""
         if self.problem.table is None:
             X, Y = self.problem.given
             return X[:, column], Y[:, column]
@@ -354,6 +354,8 @@ class TwoSampleResult(Result):
         both = [cells[~np.isnan(cells)] for cells in both]
         if kind.kind == "categorical":
             both = [np.array(decode_cells(kind, cells), dtype=object) for cells in both]
+        elif kind.kind == "time":
+            both = [decode_cells(kind, cells) for cells in both]
         return both[0], both[1]
 
     def _columns(self) -> dict[str, Any]:
