@@ -7,7 +7,7 @@ import gzip
 import numpy as np
 import pytest
 from experiments import class_prior
-from experiments.class_prior import main, report, split, table
+from experiments.class_prior import collected, emq, main, report, split, table
 
 from isopleth import InputError
 
@@ -16,11 +16,17 @@ Y = np.repeat([0, 1], [120, 80])
 
 @pytest.mark.parametrize("prior", class_prior.PRIORS)
 def test_a_split_has_the_share_and_no_row_twice(prior):
-    labelled, unlabelled = split(Y, prior, 3)
+    labelled, unlabelled = split(Y, prior, 20, 3)
     assert np.bincount(Y[labelled]).tolist() == [20, 20]
     assert len(unlabelled) == 50
     assert Y[unlabelled].mean() == pytest.approx(prior)
     assert len(set(labelled) | set(unlabelled)) == 90
+
+
+def test_small_tables_have_fewer_labelled_rows():
+    labelled, unlabelled = split(Y, 0.9, 100, 3)
+    assert np.bincount(Y[labelled]).tolist() == [35, 35]  # 80 of class 1, less 45 of 50 unlabelled ones
+    assert len(set(labelled) | set(unlabelled)) == 120
 
 
 def test_tables_are_read_with_their_classes(tmp_path):
@@ -34,17 +40,43 @@ def test_tables_are_read_with_their_classes(tmp_path):
         table(tmp_path, "german")
 
 
-def test_the_report_compares_with_the_better_alternative(capsys):
+def test_the_report_has_errors_and_paired_differences(capsys):
     rng = np.random.default_rng(0)
-    found = np.column_stack([rng.random((40, 3)) * [1.0, 0.5, 2.0], np.ones(40), np.full(40, 0.3), rng.random((40, 5))])
-    report("made up", found)
+    errors = rng.random((40, 4)) * [1.0, 0.5, 2.0, 1.0]
+    report("made up", np.column_stack([errors, np.ones(40), np.full(40, 0.3), rng.random((40, 6))]))
     text = capsys.readouterr().out
-    difference = found[:, 0] - found[:, 1]
-    assert f"isopleth less EMQ: {difference.mean():+.4f}+-{difference.std() / np.sqrt(40):.4f}" in text
+    difference = errors[:, 0] - errors[:, 1]
+    assert f"isopleth less  EMQ {difference.mean():+.4f}+-{difference.std() / np.sqrt(40):.4f}" in text
     assert "interval holds 100.0%, width 0.30" in text
 
 
-def test_made_up_classes(capsys, monkeypatch):
-    monkeypatch.setattr(class_prior, "MADE_UP", class_prior.MADE_UP[:1])
-    main(["--made-up", "--runs", "3"])
-    assert capsys.readouterr().out.startswith("distance 1.0, 20 labelled, 50 not   0.1: ")
+def test_made_up_classes(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(class_prior, "MADE_UP", {"pair": class_prior.MADE_UP["pair 2, all"]})
+    main(["--made-up", "--runs", "2", "--results", str(tmp_path / "runs.csv")])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith("pair  0.0")
+    assert len((tmp_path / "runs.csv").read_text().splitlines()) == 3
+    main(["--made-up", "--runs", "2", "--results", str(tmp_path / "runs.csv")])
+    assert capsys.readouterr().out.splitlines() == lines
+    assert len((tmp_path / "runs.csv").read_text().splitlines()) == 3
+
+
+def test_runs_that_are_in_the_file_are_not_repeated(tmp_path):
+    path = tmp_path / "runs.csv"
+    path.write_text("task,run,values\na,0,7 8\n")
+    found = collected(_length_and_run, ["a", "b"], 2, path, 1)
+    assert found["a"].tolist() == [[7.0, 8.0], [1.0, 1.0]]
+    assert found["b"].tolist() == [[1.0, 0.0], [1.0, 1.0]]
+
+
+def _length_and_run(task, run):
+    return np.array([len(task), run], float)
+
+
+def test_expectation_maximisation_has_the_largest_likelihood():
+    rng = np.random.default_rng(0)
+    probabilities = rng.dirichlet([0.5, 0.5], size=200)
+    share = emq(probabilities)[1]
+    grid = np.linspace(0.001, 0.999, 999)
+    likelihood = np.log(probabilities @ np.stack([1.0 - grid, grid])).sum(axis=0)
+    assert share == pytest.approx(grid[np.argmax(likelihood)], abs=2e-3)

@@ -67,6 +67,15 @@ def test_shares_are_those_of_the_estimator_whatever_the_order_of_the_columns(tra
     np.testing.assert_allclose([float(row["prior"]) for row in rows], expected.priors)
 
 
+def test_intervals_for_the_population(train, test, tmp_path):
+    result = run(train, test, "--target", "kind", "--population", "--out", tmp_path / "out.csv")
+    assert result.exit_code == 0, result.output
+    assert "for the population that the rows were drawn from" in result.stdout
+    expected = ClassPriorEstimator(random_state=0).fit(X, Y).estimate(NEW, population=True)
+    with open(tmp_path / "out.csv", newline="") as file:
+        np.testing.assert_allclose([float(row["upper"]) for row in csv.DictReader(file)], expected.upper)
+
+
 def test_a_picture_and_another_level(train, test, tmp_path):
     pytest.importorskip("matplotlib")
     result = run(train, test, "--target", "kind", "--level", "0.5", "--plot", tmp_path / "shares.png")

@@ -307,6 +307,11 @@ def monitor() -> None:
 @table_options("--columns", "Use these columns only, besides the target.")
 @ignore_missing_option
 @click.option("--level", type=float, default=0.95, show_default=True, help="Confidence of each interval.")
+@click.option(
+    "--population",
+    is_flag=True,
+    help="Give intervals for the population that the rows of TEST were drawn from, and not for these rows.",
+)
 @click.option("--out", type=_PATH, help="Write class, prior, lower and upper; .csv or .parquet.")
 @click.option("--plot", type=_PATH, help="Draw the shares; .png, .svg or .pdf.")
 @raw_text_option

@@ -34,6 +34,7 @@ def prior(
     options: TableOptions,
     ignore_missing: bool,
     level: float,
+    population: bool,
     out: Path | None,
     plot: Path | None,
     raw_text: bool,
@@ -56,7 +57,7 @@ def prior(
         table = read_for_detector(test, replace(options, columns=None, exclude=None), estimator)
         stage("estimating")
         with naming_columns(labelled.names), matched_columns():
-            priors = estimator.estimate(rows_of(table), level)
+            priors = estimator.estimate(rows_of(table), level, population=population)
         stage("writing")
         # Draw first, so that an error in drawing leaves no other file.
         figure = cast("Figure", plot_class_priors(priors).figure) if plot else None
@@ -104,4 +105,6 @@ def report_text(priors: ClassPriors, labelled_rows: int, labelled: Table) -> str
         "share: of the rows without labels that belong to the class, if rows of a class are in both tables alike and every "
         "class is among the labels."
     )
+    if priors.population:
+        meaning += " The interval is for the population that the rows were drawn from."
     return f"{head}\n\n{aligned(cells)}\n\n{meaning}"

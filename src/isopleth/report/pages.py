@@ -451,7 +451,8 @@ def _class_priors(found: ClassPriors, labels: tuple[str, str] = ("X", "Y")) -> P
     )
     reading = [
         "prior: the share of the rows without labels that belong to the class.",
-        f"lower and upper: limits of an interval with a confidence of {level} for each class by itself.",
+        f"lower and upper: limits of an interval with a confidence of {level} for each class by itself, for the share "
+        + ("in the population that the rows were drawn from." if found.population else "among these rows."),
     ]
     return Page("Shares of classes", found._sentences(), [_table("Classes", columns)], [chart], {}, reading)
 

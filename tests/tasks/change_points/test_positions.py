@@ -7,13 +7,15 @@ import pytest
 from scipy.special import gammaln
 
 from isopleth import ChangePointDetector
-from isopleth.tasks.change_points.positions import position_intervals
+from isopleth.tasks.change_points.positions import positions_of
 
 
 def interval(values, place, coverage=0.9, line=False):
     values = np.asarray(values).reshape(len(values), -1)
     columns = [tuple(range(values.shape[1]))]
-    return position_intervals(values, np.array([place]), columns, np.array([line]), coverage)[0].tolist()
+    return positions_of(values, np.array([place]), columns, np.array([line]), np.array([False]), coverage)[1][
+        0
+    ].tolist()
 
 
 def slow_interval(y, place, coverage):
@@ -94,3 +96,17 @@ def test_the_detector_has_intervals_in_its_result():
     assert list(table["earliest"]) == found.intervals_[:, 0].tolist()
     assert list(table["latest"]) == found.intervals_[:, 1].tolist()
     assert ChangePointDetector(random_state=0).fit(np.zeros(60)).intervals_.shape == (0, 2)
+
+
+def test_a_rough_place_of_a_change_of_scatter_moves_to_the_most_probable_step():
+    near = []
+    for seed in range(8):
+        values = np.random.default_rng(seed).normal(size=(300, 1)) * np.repeat([1.0, 3.0], 150)[:, None]
+        arguments = values, np.array([168]), [(0,)], np.array([False])
+        same, _ = positions_of(*arguments, np.array([False]), 0.9)
+        moved, intervals = positions_of(*arguments, np.array([True]), 0.9)
+        assert same.tolist() == [168]
+        assert intervals[0, 0] <= moved[0] <= intervals[0, 1]
+        near.append(abs(int(moved[0]) - 150))
+    assert np.median(near) <= 3
+    assert max(near) < 18

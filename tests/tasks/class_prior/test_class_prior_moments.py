@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
 from scipy.stats import multivariate_normal, norm
 
 from isopleth.tasks.class_prior.shares import (
     ClassMoments,
     Squash,
     _mean_if_positive,
+    calibration,
     strangeness,
     sum_zero_basis,
 )
@@ -25,7 +28,7 @@ class TestSquash:
         densities = np.stack(
             [multivariate_normal(mean, moments.within).pdf(scores[:50] @ basis) for mean in moments.positive_means], 1
         )
-        found = Squash.of(scores, labels)(scores[:50])
+        found = Squash.of_normal(scores, labels)(scores[:50])
         np.testing.assert_allclose(found, densities / densities.sum(axis=1, keepdims=True), rtol=1e-8, atol=1e-12)
 
     def test_scores_of_the_wrong_sign_are_not_turned_round(self):
@@ -37,7 +40,82 @@ class TestSquash:
         assert Squash.of(scores, wrong).slopes[1, 1] > 0.0
 
 
+class TestCalibration:
+    @pytest.fixture
+    def sample(self):
+        rng = np.random.default_rng(3)
+        labels = np.repeat([0, 1, 2], [10, 20, 40])
+        return rng.normal(size=(70, 3)) + 1.5 * np.eye(3)[labels] + [0.0, 0.7, 0.0], labels
+
+    def test_it_has_the_least_loss(self, sample):
+        odds, labels = sample
+        counts = np.array([10.0, 20.0, 40.0])
+
+        def loss(values):
+            total = 0.0
+            for row, label in zip(odds, labels, strict=True):
+                log_share = log_softmax(values[0] * row + values[1:])
+                own, other = (counts[label] + 1.0 / 3.0) / (counts[label] + 1.0), 1.0 / 3.0 / (counts[label] + 1.0)
+                target = np.where(np.arange(3) == label, own, other)
+                total -= target @ log_share / counts[label] / 3.0
+            return total
+
+        factor, added = calibration(odds, labels)
+        expected = minimize(loss, [1.0, 0.0, 0.0, 0.0], tol=1e-10).x
+        assert loss(np.append(factor, added)) <= loss(expected) + 1e-12
+        assert factor == pytest.approx(expected[0], abs=1e-5)
+        np.testing.assert_allclose(added, expected[1:] - expected[1:].mean(), atol=1e-5)
+
+    def test_at_equal_shares_the_mean_probabilities_are_equal(self, sample):
+        odds, labels = sample
+        factor, added = calibration(odds, labels)
+        found = softmax(factor * odds + added, axis=1)
+        means = np.mean([found[labels == k].mean(axis=0) for k in range(3)], axis=0)
+        sizes = np.array([10.0, 20.0, 40.0])
+        unsure = 1.0 / (sizes + 1.0)
+        np.testing.assert_allclose(means, ((1.0 - unsure) + unsure.mean()) / 3.0, atol=1e-6)
+
+    def test_probabilities_do_not_depend_on_the_unit_of_the_odds(self, sample):
+        odds, labels = sample
+        factor, added = calibration(odds, labels)
+        again, same = calibration(200.0 * odds + np.arange(70.0)[:, None], labels)
+        assert 200.0 * again == pytest.approx(factor, rel=1e-5)
+        np.testing.assert_allclose(same, added, atol=1e-5)
+
+    def test_it_permutes_with_rows_and_classes(self, sample):
+        odds, labels = sample
+        rows, classes = np.random.default_rng(0).permutation(70), np.array([2, 0, 1])
+        factor, added = calibration(odds, labels)
+        again, permuted = calibration(odds[rows][:, classes], np.argsort(classes)[labels[rows]])
+        assert again == pytest.approx(factor)
+        np.testing.assert_allclose(permuted, added[classes], atol=1e-9)
+
+    def test_classes_without_a_mistake_get_bounded_odds(self):
+        labels = np.repeat([0, 1], 30)
+        odds = 1e3 * np.eye(2)[labels]
+        factor, added = calibration(odds, labels)
+        # As if half a row of 31 were of the other class.
+        np.testing.assert_allclose(factor * 1e3, np.log(30.5 / 0.5), rtol=1e-5)
+        np.testing.assert_allclose(added, 0.0, atol=1e-9)
+
+    def test_odds_of_the_wrong_sign_are_flattened_and_not_turned_round(self):
+        labels = np.repeat([0, 1], 30)
+        factor, _ = calibration(-2.0 * np.eye(2)[labels], labels)
+        assert 0.0 < factor < 0.01
+
+
 class TestMoments:
+    def test_half_a_row_of_any_class_is_added_to_the_covariances(self):
+        rng = np.random.default_rng(0)
+        labels = np.repeat([0, 1, 2], [10, 20, 30])
+        moments = ClassMoments.of(rng.normal(size=(60, 2)) + 3.0 * sum_zero_basis(3)[labels], labels)
+        found = moments.with_unseen_rows()
+        for k in range(3):
+            away = moments.means - moments.means[k]
+            added = 0.5 / (moments.counts[k] + 0.5) * away.T @ away / 3.0
+            np.testing.assert_allclose(found.covariances[k], moments.covariances[k] + added)
+        np.testing.assert_array_equal(found.means, moments.means)
+
     def test_positive_gap_is_the_mean_of_a_normal_variable_that_is_positive(self):
         values = np.random.default_rng(2).normal(size=(30, 1))
         labels = np.repeat([0, 1], 15)

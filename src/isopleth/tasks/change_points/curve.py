@@ -46,8 +46,8 @@ class SlidingLSDD:
 
     @classmethod
     def at(cls, centers: np.ndarray, memory_limit: float, length_scale: float | None = None) -> Self:
-        """Make an LSDD at a length scale, by default the median distance between centres."""
-        scale = float(np.median(pdist(centers))) if length_scale is None else length_scale
+        """Make an LSDD at a length scale, by default the median distance between centres over the root of 2."""
+        scale = float(np.median(pdist(centers)) / np.sqrt(2.0)) if length_scale is None else length_scale
         log_volume = centers.shape[1] * (0.5 * float(np.log(np.pi)) + float(np.log(scale)))
         system = GaussianSystem(centers / scale, log_volume, memory_limit)
         return cls(system, PenalizedSpectrum.of(system.gram()), scale)

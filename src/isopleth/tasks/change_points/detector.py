@@ -24,7 +24,7 @@ from isopleth.tasks.change_points.chance import RUNS, null_gains, null_margins, 
 from isopleth.tasks.change_points.curve import along_series, score_curve
 from isopleth.tasks.change_points.kinds import kind_of_location, kind_of_shape
 from isopleth.tasks.change_points.legs import SHORTEST_SHAPES, Candidate, Scanned, cycle_of, merged, scans
-from isopleth.tasks.change_points.positions import position_intervals
+from isopleth.tasks.change_points.positions import positions_of
 from isopleth.tasks.change_points.times import split_times
 from isopleth.tasks.segmentation.description_length import (
     SHORTEST_SCATTER,
@@ -227,7 +227,8 @@ class ChangePointDetector(BaseEstimator):
     subsequence_, window_ : int
         k and r.
     length_scale_ : float
-        Length scale of the score curve, in standard deviations of the columns: the median distance between centres.
+        Length scale of the score curve, in standard deviations of the columns: the median distance between centres over
+        the root of 2.
     result_ : ChangePoints
         The changes with the series and the curve; it has a table and a picture.
     n_features_in_ : int
@@ -462,9 +463,11 @@ class ChangePointDetector(BaseEstimator):
         innovations = found.location.innovations / found.precision[:, None]
         for one in scans(level, innovations, cycle, (1.0 - _LOCATION) * rate, rng, observed, self.memory_limit):
             changes = merged(changes, one)
-        self._set_changes(values, innovations, changes, found, cycle)
+        rough = self._set_changes(values, innovations, changes, found, cycle)
         lines = (self.kinds_ == "slope") | (found.location.degree > 0)
-        self.intervals_ = position_intervals(level, self.change_points_, self._changed, lines, COVERAGE)
+        self.change_points_, self.intervals_ = positions_of(
+            level, self.change_points_, self._changed, lines, rough, COVERAGE
+        )
         tick(_SCANS)
 
     @staticmethod
@@ -545,8 +548,8 @@ class ChangePointDetector(BaseEstimator):
         changes: list[Candidate],
         found: Description,
         cycle: float | None,
-    ) -> None:
-        """Set the attributes of the changes: places, kinds, columns and p-values."""
+    ) -> np.ndarray:
+        """Set the attributes of the changes: places, kinds, columns and p-values; return whether each place is rough."""
         changes = sorted(changes, key=lambda one: one.step)
         bounds = [0, *(one.step for one in changes), len(values)]
         named = []
@@ -563,3 +566,6 @@ class ChangePointDetector(BaseEstimator):
         self.p_values_ = np.array([one.p_value for one in changes])
         self.kinds_ = np.array([kind for kind, _ in named], dtype="<U9")
         self._changed = [columns for _, columns in named]
+        # A scan finds changes of scatter and relation in blocks; an autoregression for each side places them more precisely.
+        scanned = np.array([one.kind == "shape" for one in changes], dtype=bool)
+        return scanned & np.isin(self.kinds_, ["scatter", "relation"]) & (cycle is None)

@@ -1,4 +1,4 @@
-"""Intervals for the positions of changes, from the posterior of a change between two autoregressions."""
+"""Positions of changes and intervals for them, from the posterior of a change between two autoregressions."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ _ROWS_A_COEFFICIENT = 3
 _LEAST_SQUARE = 1e-12
 
 
-def position_intervals(
+def positions_of(
     values: np.ndarray,
     places: np.ndarray,
     columns: Sequence[Sequence[int]],
     lines: np.ndarray,
+    rough: np.ndarray,
     coverage: float,
-) -> np.ndarray:
-    r"""Return intervals for the first steps after changes.
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""Move changes that were found in blocks to their most probable steps, and return intervals for all.
 
     Each side of a change is a Gaussian autoregression with its own coefficients and variance. With flat priors for the
     coefficients, the logarithm of the variance and the position :math:`t` between the neighbouring changes, the posterior of
@@ -35,7 +36,7 @@ def position_intervals(
 
     with rows :math:`X_i`, residual sum of squares :math:`R_i`, :math:`n_i` rows of each side and k coefficients. The limits are
     quantiles of the geometric mean of this and the posterior of the reversed series. The interval is widened to hold the place
-    that was found.
+    of the change. The most probable step is where the product is largest.
 
     Parameters
     ----------
@@ -47,25 +48,31 @@ def position_intervals(
         Columns in which each change was seen.
     lines : array of shape (m,), bool
         Whether the sides of each change are lines.
+    rough : array of shape (m,), bool
+        Changes to move.
     coverage : float
         Probability that an interval holds the position.
 
     Returns
     -------
-    ndarray of shape (m, 2), int
+    places : ndarray of shape (m,), int
+        First steps after the changes.
+    intervals : ndarray of shape (m, 2), int
         Least and largest first step after each change.
     """
     bounds = np.concatenate([[0], places, [len(values)]]).astype(int)
     out = np.empty((len(places), 2), dtype=int)
-    for i, place in enumerate(places):
-        start, end = max(bounds[i], place - _REACH), min(bounds[i + 2], place + _REACH)
+    for i in range(len(places)):
+        place, end = bounds[i + 1], min(bounds[i + 2], bounds[i + 1] + _REACH)
+        start = max(bounds[i], place - _REACH)
         rows = values[start:end, list(columns[i])]
-        out[i] = start + _interval(rows, int(place - start), bool(lines[i]), coverage)
-    return out
+        best, *ends = _interval(rows, int(place - start), bool(lines[i]), bool(rough[i]), coverage)
+        bounds[i + 1], out[i] = start + best, start + np.array(ends)
+    return bounds[1:-1], out
 
 
-def _interval(rows: np.ndarray, place: int, line: bool, coverage: float) -> np.ndarray:
-    """Return the interval for one change in a stretch with no other."""
+def _interval(rows: np.ndarray, place: int, line: bool, rough: bool, coverage: float) -> tuple[int, int, int]:
+    """Return the step and the interval of one change in a stretch with no other."""
     spread = rows.std(axis=0)
     rows = (rows - rows.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
     side = min(place, len(rows) - place)
@@ -76,7 +83,7 @@ def _interval(rows: np.ndarray, place: int, line: bool, coverage: float) -> np.n
 
     lags = [count for count in _LAGS if room(count)]
     if not lags:  # too short for a model: anywhere between the neighbouring changes
-        return np.array([1, len(rows) - 1])
+        return place, 1, len(rows) - 1
     least = max(lags) + _ROWS_A_COEFFICIENT * (1 + line + max(lags) + others)
     steps = np.arange(least, len(rows) - least + 1)
     # The first steps after a change follow from values before it, which neither side explains, and so the posterior is late; that
@@ -90,7 +97,9 @@ def _interval(rows: np.ndarray, place: int, line: bool, coverage: float) -> np.n
     tail = 0.5 * (1.0 - coverage)
     ends = np.minimum(np.searchsorted(below, [tail, 1.0 - tail]), len(steps) - 1)
     low, high = steps[ends]
-    return np.array([min(low, place), max(high, place)])
+    if rough:
+        place = int(steps[np.argmax(logs)])
+    return place, min(low, place), max(high, place)
 
 
 def _log_posterior(rows: np.ndarray, place: int, steps: np.ndarray, lags: list[int], line: bool) -> np.ndarray:

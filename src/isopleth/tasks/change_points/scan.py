@@ -118,7 +118,7 @@ class ContrastScan:
             if p_value <= rate:
                 found[start + place] = p_value
                 waiting += [(start, start + place), (start + place, end)]
-        for gradual in [self._line_ahead] + [self._past_ahead] * self._remembers:
+        for gradual in [self._drift_ahead] + [self._past_ahead] * self._remembers:
             for place in set(found) - self._abrupt(sorted(found), gradual):
                 del found[place]
         return self._placed(found)
@@ -137,8 +137,11 @@ class ContrastScan:
             del kept[worst + 1]
         return set(kept[1:-1])
 
-    def _line_ahead(self, start: int, place: int, end: int) -> float:
-        """Return how much more a line explains of the whitened components of a segment than a step at a place."""
+    def _drift_ahead(self, start: int, place: int, end: int) -> float:
+        """Return how much more a gradual drift explains of the whitened components of a segment than a step at a place.
+
+        A drift is a line, or a parabola along the direction of the step.
+        """
         rows = _components(self._means[start:end])[0]
         if not rows.any():
             return 0.0
@@ -147,7 +150,12 @@ class ContrastScan:
         time = np.arange(len(rest)) - 0.5 * (len(rest) - 1)
         before, n = place - start, len(rest)
         step = float(np.sum(rest[:before].sum(axis=0) ** 2)) * n / (before * (n - before))
-        return float(np.sum((time @ rest) ** 2)) / float(time @ time) - step
+        line = float(np.sum((time @ rest) ** 2)) / float(time @ time)
+        jump = rest[before:].mean(axis=0) - rest[:before].mean(axis=0)
+        along = rest @ (jump / max(float(np.linalg.norm(jump)), 1e-300))
+        square = time**2 - np.mean(time**2)
+        parabola = sum(float(term @ along) ** 2 / float(term @ term) for term in (time, square))
+        return max(line, parabola) - step
 
     def _past_ahead(self, start: int, place: int, end: int) -> float:
         """Return how much cheaper an autoregression alone describes a segment than one with a step at a place.

@@ -37,9 +37,9 @@ from isopleth.tasks.class_prior.shares import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Largest ridge that is tried, over the root of the number of labelled rows for classes of equal size, and the smaller ones as
-# shares of it. Classes that only a combination of columns separates need a small ridge.
-_RIDGE, _SHARES_OF_RIDGE = 0.2, (0.1, 0.01)
+# Largest ridge that is tried, over the number of labelled rows for classes of equal size, and the smaller ones as shares of
+# it. With few rows a large ridge has less noise; classes that only a combination of columns separates need a small one.
+_RIDGE, _SHARES_OF_RIDGE = 10.0, (0.1, 0.01, 0.001)
 # Distance of the unlabelled rows from the mixture, in standard deviations, that causes a warning.
 _STRANGE = 6.0
 # With weight 0 a class would not be learned, and some classifiers fail or return wrong classes.
@@ -56,9 +56,9 @@ class ClassPriorEstimator(BaseEstimator):
     .. math:: \theta_k = (C + \lambda I)^{-1} (\mu_k - \mu),
 
     where C is the covariance, :math:`\mu_k, \mu` are the means of kernel features over the labelled rows, with equal weights of
-    the classes: the least-squares density difference with this mixture in place of Lebesgue measure. A logistic function bounds
-    the scores, and they are adapted to the estimated shares so that their variance is smallest there. Second, the mean scores of
-    the classes are computed from held-out rows. The estimate is
+    the classes: the least-squares density difference with this mixture in place of Lebesgue measure. A logistic function, fitted
+    to held-out rows, bounds the scores, and they are adapted to the estimated shares so that their variance is smallest there.
+    Second, the mean scores of the classes are computed from held-out rows. The estimate is
 
     .. math:: \min_\pi\; (m - A \pi)^\top S^{-1} (m - A \pi) + K (K + 1)\, |\pi - \tfrac1K|^2,
         \qquad \pi \ge 0, \quad \sum_k \pi_k = 1
@@ -71,9 +71,9 @@ class ClassPriorEstimator(BaseEstimator):
     Parameters
     ----------
     alpha : float, optional
-        The ridge :math:`\lambda` over the trace of C; None is :math:`0.2/\sqrt n`, where :math:`n = K^2 / \sum_k n_k^{-1}` is
-        an effective number of labelled rows, dominated by small classes; or a tenth or a hundredth of it, if held-out rows
-        are then classified better by more than a standard error.
+        The ridge :math:`\lambda` over the trace of C; None is :math:`10/n`, where :math:`n = K^2 / \sum_k n_k^{-1}` is an
+        effective number of labelled rows, dominated by small classes; or a tenth, a hundredth or a thousandth of it, if
+        held-out rows are then classified better by more than a standard error.
     centers : int, default=500
         Largest number of labelled rows that are centres of kernels, drawn at random and evenly from the classes.
     categorical : None, name, or sequence of names or numbers of columns, optional
@@ -213,7 +213,7 @@ class ClassPriorEstimator(BaseEstimator):
             features = Features.of(self._frame.enter(self.centers_), self.memory_limit)
             folds = stratified_folds(labels, seed)
             sums = FoldSums.of(features, z, labels, folds, tick)
-            largest = _RIDGE * float(np.sqrt((1.0 / counts).sum())) / len(counts)
+            largest = _RIDGE * float((1.0 / counts).sum()) / len(counts) ** 2
             self.alpha_ = largest if self.alpha is None else float(self.alpha)
             self._fits = Fits.of(features, sums, self.alpha_)
             scores = self._fits.held_out(z, folds, tick)
@@ -252,7 +252,7 @@ class ClassPriorEstimator(BaseEstimator):
             raise InputError(f"{name} is of a size that leaves no scale; rescale it to numbers nearer to 1.")
         return scale
 
-    def estimate(self, X: Any, level: float = 0.95) -> ClassPriors:
+    def estimate(self, X: Any, level: float = 0.95, *, population: bool = False) -> ClassPriors:
         """Estimate the shares of the classes among unlabelled rows.
 
         Parameters
@@ -263,6 +263,9 @@ class ClassPriorEstimator(BaseEstimator):
             Confidence level of the interval for each share. For two classes it contains the shares that a test does not
             reject. For more it is Student's interval around the estimate without the second term, with a standard deviation
             by the delta method and the degrees of freedom of Welch and Satterthwaite.
+        population : bool, default=False
+            Whether intervals are for the shares in the population from which the rows were drawn. If not, they are for the
+            shares among these rows, which differ from those of the population by chance.
 
         Returns
         -------
@@ -296,9 +299,10 @@ class ClassPriorEstimator(BaseEstimator):
                 DataWarning,
                 stacklevel=2,
             )
-        lower, upper = found.intervals(float(level)).T
+        lower, upper = found.intervals(float(level), population=population).T
+        covariance = found.covariance(population=population)
         shares = ClassPriors(
-            to_numpy(self.classes_), found.priors, lower, upper, found.covariance, float(level), len(z)
+            to_numpy(self.classes_), found.priors, lower, upper, covariance, float(level), len(z), population
         )
         return shares.like(X)
 
@@ -433,6 +437,9 @@ class ClassPriors(Result):
         Confidence level of each interval.
     rows : int
         Number of unlabelled rows.
+    population : bool
+        Whether the intervals are for the shares in the population from which the rows were drawn, and not for those among the
+        rows themselves.
 
     Examples
     --------
@@ -451,6 +458,7 @@ class ClassPriors(Result):
     covariance: np.ndarray
     level: float
     rows: int
+    population: bool = False
 
     def __repr__(self) -> str:
         return f"ClassPriors({', '.join(self._lines(', '))}; {100.0 * self.level:.6g}% intervals)"
@@ -469,7 +477,12 @@ class ClassPriors(Result):
         return {"class": self.classes, "prior": self.priors, "lower": self.lower, "upper": self.upper}
 
     def _facts(self) -> dict[str, Any]:
-        return {"rows": self.rows, "classes": self.classes.tolist(), "level": self.level}
+        return {
+            "rows": self.rows,
+            "classes": self.classes.tolist(),
+            "level": self.level,
+            "population": self.population,
+        }
 
     def _sentences(self) -> list[str]:
         largest = int(np.argmax(self.priors))
@@ -477,9 +490,13 @@ class ClassPriors(Result):
         return [
             f"Of {counted(self.rows, 'row')} without labels, about {self.priors[largest]:.1%} ({interval}) belong to the most "
             f"frequent class, {self.classes[largest]}.",
-            f"Intervals hold with {100.0 * self.level:.6g} % confidence if rows of a class are alike in both tables and every "
-            "class is among the labels.",
+            f"Intervals of the shares {self._scope} hold with {100.0 * self.level:.6g} % confidence if rows of a class are alike "
+            "in both tables and every class is among the labels.",
         ]
+
+    @property
+    def _scope(self) -> str:
+        return "in the population of these rows" if self.population else "among these rows"
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the shares with their intervals; see :func:`isopleth.plotting.plot_class_priors`."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -58,19 +59,30 @@ class Shares:
             priors = solve(moments.positive_means, target, moments.noise(near, len(new), drawn=False))
         return cls(priors, moments, target, len(new), _jackknife(scores))
 
-    @property
-    def covariance(self) -> np.ndarray:
-        """Covariance of unconstrained shares of sum 1, by the delta method, of shape (K, K)."""
+    def covariance(self, *, population: bool) -> np.ndarray:
+        """Return the covariance of unconstrained shares of sum 1, by the delta method, of shape (K, K)."""
         directions = self._directions
-        return np.asarray(directions @ self._noise(self._near) @ directions.T)
+        return np.asarray(directions @ self._noise(self._near, population=population) @ directions.T)
 
-    def _noise(self, priors: np.ndarray) -> np.ndarray:
-        """Return :meth:`ClassMoments.noise` of drawn rows, plus the noise of fits to labelled rows.
+    def _noise(self, priors: np.ndarray, *, population: bool) -> np.ndarray:
+        r"""Return :meth:`ClassMoments.noise`, plus the noise of fits to labelled rows that score one another.
 
-        Of two rows of one class, each contributes equally to the score of the other, so this noise counts twice.
+        The moments take the held-out scores for independent. But what row i adds by chance to the score of row j, j adds to
+        that of i. With :math:`w_k = \pi_k / n_k` this adds :math:`|w - \bar w|^2 / ((1 - \tfrac1K) \sum_k n_k^{-1})` times the
+        variance of a score over samples of labelled rows: nothing if all w are equal, because the contributions of rows of the
+        same class and of different classes then cancel.
         """
-        twice = np.einsum("...k,ij->...ij", priors**2 / self.moments.counts, self.unstable)
-        return np.asarray(self.moments.noise(priors, self.rows, drawn=True) + twice)
+        counts = self.moments.counts
+        weights = priors / counts
+        spread = np.square(weights - weights.mean(axis=-1, keepdims=True)).sum(axis=-1)
+        shared = spread / ((1.0 - 1.0 / len(counts)) * (1.0 / counts).sum())
+        noise = self._cautious.noise(priors, self.rows, drawn=population)
+        return np.asarray(noise + np.einsum("...,ij->...ij", shared, self.unstable))
+
+    @cached_property
+    def _cautious(self) -> ClassMoments:
+        """Moments with the covariances that intervals use."""
+        return self.moments.with_unseen_rows()
 
     @property
     def _near(self) -> np.ndarray:
@@ -83,20 +95,23 @@ class Shares:
         basis = sum_zero_basis(len(self.priors))
         return np.asarray(np.linalg.solve(basis.T @ self.moments.positive_means, basis.T).T)
 
-    def intervals(self, level: float) -> np.ndarray:
-        """Return limits of an interval for each share, of shape (K, 2), within [0, 1]."""
+    def intervals(self, level: float, *, population: bool) -> np.ndarray:
+        """Return limits of an interval for each share, of shape (K, 2), within [0, 1].
+
+        The shares are those among the unlabelled rows, or in the population from which these were drawn.
+        """
         if len(self.priors) == 2:
-            low, high = self._not_rejected(level)
+            low, high = self._not_rejected(level, population=population)
             ends = np.array([[1.0 - high, 1.0 - low], [low, high]])
         else:
             noise = self.moments.noise(self.priors, self.rows, drawn=False)
             middle = mixture(self.moments.positive_means, self.target, noise, shrink=False)
-            degrees = self.moments.degrees(self._near, self.rows, self._directions)
-            half = stdtrit(degrees, 0.5 + 0.5 * level) * np.sqrt(np.diag(self.covariance))
+            degrees = self._cautious.degrees(self._near, self.rows, self._directions)
+            half = stdtrit(degrees, 0.5 + 0.5 * level) * np.sqrt(np.diag(self.covariance(population=population)))
             ends = np.clip(np.stack([middle - half, middle + half], axis=1), 0.0, 1.0)
         return np.stack([np.minimum(ends[:, 0], self.priors), np.maximum(ends[:, 1], self.priors)], axis=1)
 
-    def _not_rejected(self, level: float) -> tuple[float, float]:
+    def _not_rejected(self, level: float, *, population: bool) -> tuple[float, float]:
         """Return the smallest and largest share of the second of two classes that a test does not reject.
 
         The noise depends on the tested share. If classes are similar this interval is wide, whereas a ratio and its standard
@@ -107,9 +122,9 @@ class Shares:
             return 0.0, 1.0
         grid = np.linspace(0.0, 1.0, _GRID)
         shares = np.stack([1.0 - grid, grid], axis=1)
-        noise = self._noise(shares)[:, 0, 0]
+        noise = self._noise(shares, population=population)[:, 0, 0]
         distance = np.abs(self.target - shares @ means)[:, 0] / np.sqrt(noise)
-        width = stdtrit(self.moments.degrees(shares, self.rows, np.ones(1)), 0.5 + 0.5 * level)
+        width = stdtrit(self._cautious.degrees(shares, self.rows, np.ones(1)), 0.5 + 0.5 * level)
         kept = grid[distance <= np.maximum(width, distance.min())]
         return float(kept.min()), float(kept.max())
 
@@ -160,7 +175,16 @@ _POOLED_ROWS = 2.0
 # Share of its mean variance that is added to every covariance: a few rows of many classes leave it singular.
 _SHRINKAGE = 1e-3
 # Arrays of one covariance for each class that are held at once.
-_ARRAYS = 3
+_ARRAYS = 4
+# Rows of unknown class that are added to every class where its labelled rows cannot show rare mistakes: to the covariances of
+# intervals, and to the labels to which probabilities are fitted.
+_UNSEEN_ROWS, _UNSURE_ROWS = 0.5, 1.0
+# Smallest factor by which calibration may flatten log odds. Held-out scores that separate nothing would make all probabilities
+# equal.
+_LEAST_FACTOR = 1e-3
+_NEWTON_STEPS = 50
+# Decrease of the loss, in natural units of information a row, below which calibration stops.
+_CONVERGED = 1e-14
 _FAR = -1e4
 _LEAST_PROBABILITY = 1e-12
 
@@ -238,6 +262,19 @@ class ClassMoments:
         added = error * _mean_if_positive(values / error) - values
         return np.asarray(self.means + basis @ (vectors * added) @ vectors.T)
 
+    def with_unseen_rows(self) -> Self:
+        """Return moments whose covariances count half a row more in every class, of a class drawn at random.
+
+        If classes are well separated, the few labelled rows of a class may contain none with scores of another class, and their
+        covariance would be far too small.
+        """
+        weight = _UNSEEN_ROWS / (self.counts + _UNSEEN_ROWS)
+        middle = self.means.mean(axis=0)
+        spread = np.einsum("ki,kj->ij", self.means - middle, self.means - middle) / len(self.means)
+        away = self.means - middle
+        added = spread + np.einsum("ki,kj->kij", away, away)
+        return replace(self, covariances=self.covariances + weight[:, None, None] * added)
+
     def noise(self, priors: np.ndarray, rows: int, *, drawn: bool) -> np.ndarray:
         """Return the covariance of the mean over `rows` unlabelled rows less the mixture of class means, for shares (..., K).
 
@@ -272,9 +309,10 @@ def _mean_if_positive(mean: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Squash:
-    """Map from scores to class probabilities: those of normal scores with a common covariance and equal shares.
+    """Map from scores to class probabilities at equal shares.
 
-    Unbounded scores of rows far from all classes would only add noise to the means.
+    Unbounded scores of rows far from all classes would only add noise to the means. The log odds are those of normal scores with
+    a common covariance, times a factor and plus a constant for each class, both fitted to held-out rows.
 
     Parameters
     ----------
@@ -290,6 +328,13 @@ class Squash:
     @classmethod
     def of(cls, scores: np.ndarray, labels: np.ndarray) -> Self:
         """Fit to held-out scores of shape (n, K)."""
+        normal = cls.of_normal(scores, labels)
+        factor, added = calibration(scores @ normal.slopes + normal.offsets, labels)
+        return cls(factor * normal.slopes, factor * normal.offsets + added)
+
+    @classmethod
+    def of_normal(cls, scores: np.ndarray, labels: np.ndarray) -> Self:
+        """Return the map for normal scores with the means and the common covariance of the held-out ones."""
         basis = sum_zero_basis(scores.shape[1])
         moments = ClassMoments.of(scores @ basis, labels)
         means = moments.positive_means
@@ -300,6 +345,68 @@ class Squash:
     def __call__(self, scores: np.ndarray) -> np.ndarray:
         """Return probabilities of the shape of the scores, (..., K)."""
         return np.asarray(softmax(scores @ self.slopes + self.offsets, axis=-1))
+
+
+def calibration(odds: np.ndarray, labels: np.ndarray) -> tuple[float, np.ndarray]:
+    r"""Return the factor t and the constants b with which softmax(t odds + b) has the least logarithmic loss.
+
+    This is bias-corrected temperature scaling. All classes have the same weight. The label of a row of class k counts as
+    :math:`(n_k + 1/K) / (n_k + 1)` of a row of this class and :math:`(1/K) / (n_k + 1)` of each other class, so that t is bounded
+    if no held-out row is misclassified. t is at least 0.001.
+    """
+    classes = odds.shape[1]
+    counts = np.bincount(labels, minlength=classes)
+    unsure = (_UNSURE_ROWS / (counts + _UNSURE_ROWS))[labels][:, None]
+    target = (1.0 - unsure) * np.eye(classes)[labels] + unsure / classes
+    weight = (1.0 / (classes * counts))[labels]
+    # A constant in each row changes no probability, but large numbers cancel in the second derivatives.
+    odds = odds - odds.mean(axis=1, keepdims=True)
+    # Newton's method starts where no probability is near 0 or 1, because there the second derivatives vanish.
+    values = np.append(1.0 / max(1.0, float(np.abs(odds).max())), np.zeros(classes))
+    loss = _loss(values, odds, target, weight)
+    for _ in range(_NEWTON_STEPS):
+        gradient, curvature = _derivatives(values, odds, target, weight)
+        fixed = values[0] <= _LEAST_FACTOR and gradient[0] > 0.0
+        if fixed:
+            gradient[0] = curvature[0, 1:] = curvature[1:, 0] = 0.0
+        step = np.linalg.solve(curvature, gradient)
+        if gradient @ step < _CONVERGED:
+            break
+        for length in 0.5 ** np.arange(30.0):
+            tried = values - length * step
+            tried[0] = max(tried[0], _LEAST_FACTOR)
+            new = _loss(tried, odds, target, weight)
+            if new <= loss:
+                values, loss = tried, new
+                break
+        else:
+            break
+    return float(values[0]), values[1:] - values[1:].mean()
+
+
+def _loss(values: np.ndarray, odds: np.ndarray, target: np.ndarray, weight: np.ndarray) -> float:
+    """Return the weighted logarithmic loss at the factor and the constants."""
+    logits = values[0] * odds + values[1:]
+    largest = logits.max(axis=1, keepdims=True)
+    total = np.log(np.exp(logits - largest).sum(axis=1)) + largest[:, 0]
+    return float(weight @ (total - (target * logits).sum(axis=1)))
+
+
+def _derivatives(
+    values: np.ndarray, odds: np.ndarray, target: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the gradient and the second derivatives of :func:`_loss`, the latter made definite along equal constants."""
+    found = softmax(values[0] * odds + values[1:], axis=1)
+    away, weighted = weight[:, None] * (found - target), weight[:, None] * found
+    mean = (found * odds).sum(axis=1)
+    centred = odds - mean[:, None]
+    curvature = np.empty((len(values), len(values)))
+    curvature[0, 0] = (weighted * centred**2).sum()
+    curvature[0, 1:] = curvature[1:, 0] = (weighted * centred).sum(axis=0)
+    # The first term is for the constants' sum, which changes no probability; the second for classes that no row is likely in.
+    curvature[1:, 1:] = np.diag(weighted.sum(axis=0)) - weighted.T @ found + 1.0 / len(target.T)
+    curvature[np.diag_indices_from(curvature)] += 1e-12
+    return np.append((away * odds).sum(), away.sum(axis=0)), curvature
 
 
 def held_out_losses(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
