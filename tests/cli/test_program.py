@@ -98,7 +98,7 @@ def refused(*arguments) -> str:
 def test_messages_name_the_options_of_the_command(tmp_path):
     file = tmp_path / "t.csv"
     file.write_text('a,"b,c",word\n1,y,x\n2,x,y\n')
-    assert refused("changes", file).endswith('leave them out with --exclude "b,c",word.\n')
+    assert refused("changes", file).endswith("choose the numbers with --column a.\n")
     assert "(--column);" in refused("changes", file, "--column", "z")
     file.write_text("a,b\n1,nan\n2,3\n")
     assert refused("changes", file).endswith("or choose other columns with --column.\n")

@@ -26,7 +26,7 @@ DaskParts = pytest.importorskip("isopleth.distributed.dask_parts").DaskParts
 def cluster():
     """A client of two worker processes on this machine that nobody has asked for by default."""
     patient = {
-        "distributed.comm.timeouts.connect": "300s",
+        "distributed.comm.timeouts.connect": "30s",  # connections to a worker that was killed are tried again until then
         "distributed.comm.timeouts.tcp": "300s",  # machines are busy
         # Workers fork from a process that has imported what they need: imports take a new process seconds.
         "distributed.worker.multiprocessing-method": "forkserver",

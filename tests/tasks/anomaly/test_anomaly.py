@@ -329,7 +329,7 @@ class TestPlot:
     def given(self, monkeypatch):
         pytest.importorskip("matplotlib")
         calls = []
-        monkeypatch.setattr("isopleth.plotting.plot_anomalies", lambda *given: calls.append(given))
+        monkeypatch.setattr("isopleth.plotting.plot_anomalies", lambda *given, times: calls.append(given))
         return calls
 
     def test_the_table_of_the_fit_is_recognised(self, given):
