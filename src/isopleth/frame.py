@@ -24,6 +24,14 @@ def medians(X: np.ndarray) -> np.ndarray:
     return upper if len(X) % 2 else 0.5 * ordered[:, :half].max(axis=1) + 0.5 * upper
 
 
+def deviations(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the weighted standard deviation of each column, for numbers of any size."""
+    share = weights / weights.sum()
+    largest = np.abs(rows).max(axis=0)  # squares of the numbers themselves may over- or underflow
+    unit = rows / np.where(largest > 0.0, largest, 1.0)
+    return np.asarray(largest * np.sqrt(share @ (unit - share @ unit) ** 2))
+
+
 @dataclass(frozen=True)
 class Frame:
     """Map x -> (x - shift) / scale of the columns that vary.

@@ -10,19 +10,12 @@ from scipy.spatial.distance import pdist
 
 from isopleth.entry import on_host
 from isopleth.errors import InputError
+from isopleth.frame import deviations
 
 MEDIAN_ROWS = 1000
 
 # Function of rows and weights that returns the length scale of each column.
 Rule = Callable[[np.ndarray, np.ndarray], np.ndarray]
-
-
-def deviations(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the weighted standard deviation of each column, for numbers of any size."""
-    share = weights / weights.sum()
-    largest = np.abs(rows).max(axis=0)  # squares of the numbers themselves may over- or underflow
-    unit = rows / np.where(largest > 0.0, largest, 1.0)
-    return np.asarray(largest * np.sqrt(share @ (unit - share @ unit) ** 2))
 
 
 def scott(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from isopleth.length_scales import deviations
+from isopleth.frame import deviations
 from isopleth.score import KernelScore
 
 

@@ -27,9 +27,9 @@ from isopleth.entry import varying_columns, warn_few_rows
 from isopleth.errors import DataWarning, InputError
 from isopleth.expansion import KernelExpansion
 from isopleth.first_pass import ColumnMoments, FirstPass
-from isopleth.frame import Frame
+from isopleth.frame import Frame, deviations
 from isopleth.kernels import Kernel, get_kernel
-from isopleth.length_scales import RULES, Rule, deviations, loss_units, resolve_length_scale, scott
+from isopleth.length_scales import RULES, Rule, loss_units, resolve_length_scale, scott
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.random_features import RandomFeatures
 from isopleth.operators.threads import DEFAULT_N_JOBS

@@ -11,7 +11,7 @@ import numpy as np
 from isopleth.backend import to_numpy
 from isopleth.difference.samples import TwoSamples
 from isopleth.errors import InputError
-from isopleth.length_scales import deviations
+from isopleth.frame import deviations
 
 # Ridges over the volume of the kernel.
 ALPHAS = 10.0 ** np.arange(-3.0, 4.25, 0.5)

@@ -17,8 +17,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from isopleth.backend import to_numpy
 from isopleth.entry import column_names, enter, on_host
 from isopleth.errors import DataWarning, InputError, listed
-from isopleth.frame import Frame
-from isopleth.length_scales import deviations
+from isopleth.frame import Frame, deviations
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import ONE_BLAS_THREAD
 from isopleth.progress import Progress
