@@ -192,10 +192,11 @@ class ChangePointDetector(BaseEstimator):
     window : int, optional
         r, the number of subsequences in a window; as in the paper 50, less for short series.
     false_alarm_rate : float, default=0.05
-        Probability with which a series without a change may show one. A third goes to levels and slopes, the rest to the
-        scans. The surcharge is a quantile of what a change saves in simulated series with the noise that was found; that is
-        an approximation for correlated noise, and takes the prepared series and its model as given. All changes of level and
-        slope together must also save enough against the best description without any.
+        Probability that is meant for a change in a series without one; the guide has measured shares. A third goes to levels
+        and slopes. Half of it goes to the scans of a series with a period; without a period these have more. The surcharge is
+        a quantile of what a change saves in simulated series with the noise that was found; that is an approximation for
+        correlated noise, and takes the prepared series and its model as given. All changes of level and slope together must
+        also save enough against the best description without any; failing this, one change must save more than by chance.
     centers : int, default=100
         Number of subsequences, drawn at random, that are centres.
     memory_limit : float, default=2**30

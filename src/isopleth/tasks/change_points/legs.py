@@ -23,8 +23,8 @@ _NEAR = 2.0
 # Share of the rate at which shapes and innovations are scanned together: blocks of an estimated period are less exchangeable than
 # the shuffles assume.
 _TOGETHER = 0.75
-# Shares of the rate without a period. Shuffled chunks make the scan of innovations conservative, and it leaves out steps that an
-# autoregression explains: in simulated series it alarms less often than its share says.
+# Shares of the rate without a period, together more than 1. Chunks keep blocks together in the shuffles, and steps that an
+# autoregression explains are left out, so that in independent series the scan of innovations alarms less often than its share.
 _INNOVATIONS, _SHAPES = 1.0, 0.5
 # False alarm rate of the detector over that of the scans.
 _OF_DETECTOR = 1.5
@@ -91,9 +91,9 @@ def scans(
 ) -> list[Scanned]:
     """Scan the shapes of windows and the distribution of innovations.
 
-    If the series has a period, both are averaged over blocks of one period and scanned together. Otherwise innovations are
-    scanned over blocks of five steps, which place a change more precisely, and each scan has half of the rate. A scan for
-    which the series has too few blocks is left out.
+    If the series has a period, both are averaged over blocks of one period and scanned together, with three quarters of the
+    rate. Otherwise innovations are scanned over blocks of five steps, which place a change more precisely. This scan has the
+    whole rate, and that of windows half of it. A scan for which the series has too few blocks is left out.
 
     Parameters
     ----------
