@@ -41,7 +41,7 @@ def scipy_energy(pair: Pair) -> float:
     return float((distances >= distances[0] * (1.0 - 1e-9)).mean())
 
 
-def p_value(_: Pair, answer: float) -> float:
+def pvalue(_: Pair, answer: float) -> float:
     """Return the p-value itself: the samples do differ."""
     return answer
 
@@ -56,7 +56,7 @@ COMPARISONS = [
             "hyppo MMD, chi-squared": Program(hyppo_mmd, needs="hyppo", array_bytes=lambda n, d: 40.0 * n**2),
             "SciPy energy distance": Program(scipy_energy, dims=(1,)),
         },
-        p_value,
+        pvalue,
         "p-value",
         rows=(500, 1000, 2000, 4000),
         columns=10,

@@ -66,7 +66,7 @@ detector = pipeline[-1]
 order = np.argsort(detector.training_scores_)
 print(
     orders.assign(
-        score=detector.training_scores_.round(1), p_value=detector.p_values_.round(4)
+        score=detector.training_scores_.round(1), pvalue=detector.p_values_.round(4)
     ).iloc[order[:6]]
 )
 

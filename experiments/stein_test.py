@@ -111,7 +111,7 @@ POWER = {
 }
 
 
-def p_value(setting: Setting, run: int, one_scale: bool = False) -> float:
+def pvalue(setting: Setting, run: int, one_scale: bool = False) -> float:
     """Return the p-value of one sample."""
     rng = np.random.default_rng(run)
     x = setting.draw(rng, setting.rows, setting.columns)
@@ -124,8 +124,8 @@ def p_values(task: tuple[str, int]) -> tuple[float, float]:
     """Return the p-values of a setting by name: of the default, and for power with one length scale too."""
     name, run = task
     if name in LEVEL:
-        return p_value(LEVEL[name], run), np.nan
-    return p_value(POWER[name], run), p_value(POWER[name], run, one_scale=True)
+        return pvalue(LEVEL[name], run), np.nan
+    return pvalue(POWER[name], run), pvalue(POWER[name], run, one_scale=True)
 
 
 def main(arguments: list[str] | None = None) -> None:

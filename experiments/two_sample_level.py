@@ -55,7 +55,7 @@ def p_values(task: tuple[str, int]) -> tuple[float, float]:
     name, run = task
     x, y = SETTINGS[name](np.random.default_rng([run, list(SETTINGS).index(name)]))
     result = two_sample_test(x, y, n_permutations=99, centers=CENTERS, n_jobs=1, random_state=run)
-    return result.pvalue, float(result.witness.pvalues.min()) if name == NAMED else np.nan
+    return result.pvalue, float(result.witness.p_values.min()) if name == NAMED else np.nan
 
 
 def main(arguments: list[str] | None = None) -> None:

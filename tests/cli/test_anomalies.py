@@ -87,9 +87,9 @@ class TestReport:
         lines = result.stdout.splitlines()
         assert lines[0].startswith("61 rows, 3 columns (a, b, c): ")
         assert lines[2].split() == ["rank", "line", "score", "p-value", "flag", "most", "extreme", "columns"]
-        rank, line, _score, sign, p_value, flag, *columns = lines[3].split()
+        rank, line, _score, sign, pvalue, flag, *columns = lines[3].split()
         # A tenth of one row in 61 is the least that they can show.
-        assert (rank, line, sign, p_value, flag) == ("1", "62", "<", "0.002", "**")
+        assert (rank, line, sign, pvalue, flag) == ("1", "62", "<", "0.002", "**")
         assert columns[:2] in (["a=30", "c=-20"], ["c=-20", "a=30"])
         assert lines[-1].startswith("p-value: the share of rows")
         assert "**: certain at a false discovery rate of 0.1 (1 row)." in lines[-2]
@@ -173,11 +173,11 @@ class TestFiles:
     def test_out_holds_every_row(self, file, tmp_path):
         assert run("anomalies", file, "--out", tmp_path / "out.csv").exit_code == 0
         rows = rows_of(tmp_path / "out.csv")
-        assert list(rows[0]) == ["line", "score", "p_value", "label", "certain"]
+        assert list(rows[0]) == ["line", "score", "pvalue", "label", "certain"]
         detector = AnomalyDetector(random_state=0).fit(X)
         assert [int(row["line"]) for row in rows] == list(range(2, 63))
         np.testing.assert_array_equal([float(row["score"]) for row in rows], detector.training_scores_)
-        np.testing.assert_array_equal([float(row["p_value"]) for row in rows], detector.p_values_)
+        np.testing.assert_array_equal([float(row["pvalue"]) for row in rows], detector.p_values_)
         np.testing.assert_array_equal([int(row["label"]) for row in rows], detector.training_labels_ == -1)
         np.testing.assert_array_equal([int(row["certain"]) for row in rows], detector.select(fdr=0.1))
 
@@ -185,7 +185,7 @@ class TestFiles:
         parquet = pytest.importorskip("pyarrow.parquet")
         assert run("anomalies", file, "--out", tmp_path / "out.parquet").exit_code == 0
         table = parquet.read_table(tmp_path / "out.parquet")
-        assert table.column_names == ["line", "score", "p_value", "label", "certain"]
+        assert table.column_names == ["line", "score", "pvalue", "label", "certain"]
         assert table.num_rows == 61
 
     def test_plot(self, file, tmp_path):
@@ -220,7 +220,7 @@ class TestReference:
         detector = AnomalyDetector(novelty=True, random_state=0).fit(X[:60, ::-1])
         rows, judged = rows_of(tmp_path / "out.csv"), X[:, ::-1]
         np.testing.assert_array_equal([float(row["score"]) for row in rows], detector.score_samples(judged))
-        np.testing.assert_array_equal([float(row["p_value"]) for row in rows], detector.p_values(judged))
+        np.testing.assert_array_equal([float(row["pvalue"]) for row in rows], detector.p_values(judged))
         np.testing.assert_array_equal([int(row["label"]) for row in rows], detector.predict(judged) == -1)
         np.testing.assert_array_equal([int(row["certain"]) for row in rows], detector.select(judged, fdr=0.1))
         assert rows[-1]["label"] == "1"
@@ -256,7 +256,7 @@ class TestModel:
         detector = AnomalyDetector(random_state=0).fit(X)
         rows = rows_of(tmp_path / "out.csv")
         np.testing.assert_array_equal([float(row["score"]) for row in rows], detector.score_samples(new))
-        np.testing.assert_array_equal([float(row["p_value"]) for row in rows], detector.p_values(new))
+        np.testing.assert_array_equal([float(row["pvalue"]) for row in rows], detector.p_values(new))
         np.testing.assert_array_equal([int(row["label"]) for row in rows], detector.predict(new) == -1)
 
     def test_columns_are_matched_by_name_whatever_their_order(self, model, tmp_path):

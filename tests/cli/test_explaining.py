@@ -71,7 +71,7 @@ def test_a_real_table(tmp_path):
 def test_out_names_the_first_column_of_shown_and_flagged_rows(file, tmp_path):
     run(file, "--explain", "--top", 3, "--out", tmp_path / "out.csv")
     rows = rows_of(tmp_path / "out.csv")
-    assert list(rows[0]) == ["line", "score", "p_value", "label", "certain", "explained_by", "best", "rise"]
+    assert list(rows[0]) == ["line", "score", "pvalue", "label", "certain", "explained_by", "best", "rise"]
     detector = AnomalyDetector(random_state=0).fit(X)
     shown = detector.training_scores_.argsort()[: max(3, int((detector.training_labels_ < 0).sum()))]
     explanation = detector.explain(X[shown])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isopleth.cli.text import ColumnNumbers, aligned, p_value, significant
+from isopleth.cli.text import ColumnNumbers, aligned, pvalue_text, significant
 
 
 @pytest.mark.parametrize("step", [1.0, 1e-3, 1e-7, 1e-12])
@@ -62,7 +62,7 @@ def test_statistics_of_a_dense_column_stay_short():
     ],
 )
 def test_p_values_claim_no_more_than_the_rows_support(p, rows, text):
-    assert p_value(p, rows) == text
+    assert pvalue_text(p, rows) == text
 
 
 def test_tables_are_folded_to_the_width_of_the_terminal(monkeypatch):

@@ -79,7 +79,7 @@ def test_every_kind_of_model_says_what_it_says_in_memory(tmp_path, file):
         density: {"log_density": density.score_samples(X)},
         detector: {
             "score": detector.score_samples(X),
-            "p_value": detector.p_values(X),
+            "pvalue": detector.p_values(X),
             "label": detector.predict(X) < 0,
         },
         named(score, "c", "a", "b"): dict(zip(["d_c", "d_a", "d_b"], vectors.T, strict=True)),
@@ -105,7 +105,7 @@ def test_a_pipeline_says_what_its_last_step_says(tmp_path, file):
     detector = make_pipeline(StandardScaler(), AnomalyDetector(random_state=0)).fit(X)
     assert run(_saved(detector, tmp_path), file, "--out", tmp_path / "d.csv").exit_code == 0
     table, scaled = read_table(tmp_path / "d.csv"), detector[0].transform(X)
-    assert table.names == ["line", "score", "p_value", "label"]
+    assert table.names == ["line", "score", "pvalue", "label"]
     np.testing.assert_allclose(table.values[:, 2], detector[1].p_values(scaled), rtol=1e-12)
     assert np.array_equal(table.values[:, 3], detector.predict(X) < 0)
     for density in (make_pipeline(StandardScaler(), KDE()).fit(X), make_pipeline(KDE()).fit(X)):

@@ -146,7 +146,7 @@ class TestLeftPanel:
 
 
 class TestRightPanel:
-    def test_scores_rise_and_the_last_flagged_p_value_is_named(self):
+    def test_scores_rise_and_the_last_flagged_pvalue_is_named(self):
         X = RNG.normal(size=(100, 2))
         worst = np.argsort(-np.linalg.norm(X - np.median(X, axis=0), axis=1))[:3]
         _, right = drawn(X, worst).axes

@@ -29,7 +29,7 @@ def test_the_clearest_column_is_on_top_and_coloured():
     assert left.get_yticklabels()[0].get_text() == "column 2"
     assert to_hex(left.patches[0].get_facecolor()).upper() == BLUE
     assert to_hex(left.patches[1].get_facecolor()).upper() == GREY
-    assert left.texts[0].get_text() == f"p = {result.witness.pvalues.min():.3g}"
+    assert left.texts[0].get_text() == f"p = {result.witness.p_values.min():.3g}"
     assert right.get_xlabel() == "column 2"
     assert right.get_title(loc="left").startswith("column 2: median ")
     assert left.get_title(loc="left") == "The samples differ: p = 0.01"

@@ -178,7 +178,7 @@ def test_a_long_curve_keeps_its_extremes_and_gaps():
 
 
 def test_sorting_has_all_digits_where_the_text_has_fewer():
-    table = PageTable("t", {"p_value": [0.123456789, 0.5], "n": [3, 4]}, 2, computed=frozenset({"p_value"}))
+    table = PageTable("t", {"pvalue": [0.123456789, 0.5], "n": [3, 4]}, 2, computed=frozenset({"pvalue"}))
     text = render(Page("a", ["b."], [table]), {})
     assert "<td class=n data-v=0.123456789>0.1235</td>" in text
     assert "<td class=n>0.5</td>" in text

@@ -112,7 +112,7 @@ raw_text_option = click.option(
 @click.option(
     "--out",
     type=_PATH,
-    help="Write line (or row), score, p_value, label (1: flagged) and certain (1: selected by --fdr) of every row; .csv or "
+    help="Write line (or row), score, pvalue, label (1: flagged) and certain (1: selected by --fdr) of every row; .csv or "
     ".parquet.",
 )
 @click.option(
@@ -380,7 +380,7 @@ def score() -> None:
     """Write the answers of MODEL for each row of FILE, a table in .csv, .tsv, .parquet or .npy that may be larger than memory.
 
     RESULT has the line of each row in FILE, or its number if FILE has no lines, and the answers of the model. A density has
-    log_density. A detector has score, p_value and label (1: flagged). A score has a vector, with d_ before the names of the
+    log_density. A detector has score, pvalue and label (1: flagged). A score has a vector, with d_ before the names of the
     columns. A difference of densities has difference. An .npy file has the answers alone. During a run the answers are stored in
     RESULT.partial; with --resume an interrupted run gives the same bytes in the end.
     """

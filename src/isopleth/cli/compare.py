@@ -13,7 +13,7 @@ from isopleth.cli.messages import Stages, naming_columns
 from isopleth.cli.mixed import decided, kinds_in_words, read_two_mixed, rows_of
 from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import Outputs
-from isopleth.cli.text import ColumnNumbers, aligned, counted, p_value, places, shortened
+from isopleth.cli.text import ColumnNumbers, aligned, counted, pvalue_text, places, shortened
 from isopleth.errors import InputError, printable
 from isopleth.io import Table, read_names
 from isopleth.io.source import listed
@@ -121,7 +121,7 @@ def report_text(result: TwoSampleResult, first: Table, second: Table, top: int) 
     columns = f"{counted(len(first.names), 'column')} ({shortened(first.names)})"
     head = f"{n:,} and {m:,} rows, {columns}: {kinds_in_words(first)}"
     verdict = "the samples differ" if result.pvalue <= _LEVEL else "no difference is shown"
-    lines = [head, f"p-value {p_value(result.pvalue)} ({result.n_permutations} permutations): {verdict}"]
+    lines = [head, f"p-value {pvalue_text(result.pvalue)} ({result.n_permutations} permutations): {verdict}"]
     with suppress(InputError):  # too few rows to hold some out
         found = str(result.separation())
         lines.append(found[0].upper() + found[1:])
@@ -135,12 +135,12 @@ def _table(result: TwoSampleResult, first: Table, second: Table, top: int) -> st
     cells = [["p-value", "share", "column", "A -> B"]]
     for j in witness.order[:top]:
         name = result.names[j]
-        mark = " *" if witness.pvalues[j] <= _LEVEL else ""
+        mark = " *" if witness.p_values[j] <= _LEVEL else ""
         change = (
             printable(said[name]) if "description" in changes else _numbers(first.values[:, j], second.values[:, j])
         )
         share = f"{100.0 * shares[name]:.1f} %"
-        cells.append([p_value(witness.pvalues[j]), share, printable(first.names[j]) + mark, change])
+        cells.append([pvalue_text(witness.p_values[j]), share, printable(first.names[j]) + mark, change])
     return aligned(cells)
 
 

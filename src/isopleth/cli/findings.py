@@ -14,7 +14,7 @@ from isopleth.cli.commands import MOST_FLAGGED
 from isopleth.cli.messages import say
 from isopleth.cli.mixed import rows_of, some_rows
 from isopleth.cli.models import matched_columns
-from isopleth.cli.text import ColumnNumbers, aligned, counted, p_value, places, shortened
+from isopleth.cli.text import ColumnNumbers, aligned, counted, pvalue_text, places, shortened
 from isopleth.errors import DataWarning, printable
 from isopleth.io.tables import Table
 from isopleth.length_scales import robust_z
@@ -87,7 +87,7 @@ class Findings:
         """Return the columns of a file of results."""
         columns = self.places() | {
             "score": self.scores,
-            "p_value": self.p_values,
+            "pvalue": self.p_values,
             "label": self.flagged.astype(np.int64),
             "certain": self.certain.astype(np.int64),
         }
@@ -196,7 +196,7 @@ def _cells(findings: Findings, shown: np.ndarray) -> list[list[str]]:
         else _described(findings, findings.explanation, shown)
     )
     for rank, (i, reason) in enumerate(zip(shown, reasons, strict=True), start=1):
-        numbers = [f"{findings.scores[i]:.4g}", p_value(findings.p_values[i], findings.rows_behind)]
+        numbers = [f"{findings.scores[i]:.4g}", pvalue_text(findings.p_values[i], findings.rows_behind)]
         cells.append(
             [
                 str(rank),

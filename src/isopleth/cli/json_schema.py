@@ -30,7 +30,7 @@ _JUDGED = {
 _JUDGED_ROW = {
     **_PLACE,
     "score": (_NUMBER, "higher is more normal"),
-    "p_value": (_NUMBER, "p-value of the row"),
+    "pvalue": (_NUMBER, "p-value of the row"),
     "flagged": ("boolean", "whether the row is flagged"),
     "certain": ("boolean", "whether it is selected at the false discovery rate"),
     "explained_by": ("string", "columns that make the row unlikely; with --explain or --report"),
@@ -65,7 +65,7 @@ SCHEMAS: dict[str, tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]
             "latest": ("integer", "upper limit"),
             "kind": ("string", "level, slope, scatter, shape, frequency or relation"),
             "score": (_NUMBER, "score curve at the change"),
-            "p_value": (_NUMBER, "about the least false alarm rate at which it would be reported"),
+            "pvalue": (_NUMBER, "about the least false alarm rate at which it would be reported"),
             "columns": ("string", "columns in which it was seen"),
             "before": (_NUMBER, "mean before; before_NAME for several columns"),
             "after": (_NUMBER, "mean after; after_NAME for several columns"),

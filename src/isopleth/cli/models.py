@@ -151,7 +151,7 @@ def encoded_answers(model: Any) -> Callable[[np.ndarray], list[np.ndarray]]:
 def _of_kind(path: Path, model: Any) -> Answers:
     last, entered = _last_step(model)
     if isinstance(last, AnomalyDetector):
-        names = ["score", "p_value", "label"]
+        names = ["score", "pvalue", "label"]
         return Answers(path, model, names, frozenset({"label"}), lambda rows: list(judged(last, entered(rows))))
     if hasattr(last, "score_samples"):
         what = "log_density" if isinstance(last, DensityEstimator) else "score"

@@ -232,7 +232,7 @@ def _has_decimals(values: np.ndarray, decimals: int) -> bool:
     return bool((np.round(values, decimals) == values).all())
 
 
-def p_value(p: float, rows: int | None = None) -> str:
+def pvalue_text(p: float, rows: int | None = None) -> str:
     """Return a p-value as text, not smaller than the data can show.
 
     Parameters
@@ -244,7 +244,7 @@ def p_value(p: float, rows: int | None = None) -> str:
 
     Examples
     --------
-    >>> p_value(0.01234), p_value(1e-9), p_value(1e-9, rows=100)
+    >>> pvalue_text(0.01234), pvalue_text(1e-9), pvalue_text(1e-9, rows=100)
     ('0.0123', '< 1e-6', '< 0.001')
     """
     least = LEAST_P if rows is None else max(LEAST_P, _PART_OF_A_ROW / rows)

@@ -79,7 +79,7 @@ def plot_two_samples(result: Any, names: Any = None, labels: Any = ("X", "Y")) -
     if len(names) != len(result.names):
         raise InputError(f"names has {len(names)} entries; expected one a column, {len(result.names)}.")
     samples = _samples(result, labels)
-    clear = varying[result.witness.pvalues[varying] <= _LEVEL][:_MOST_HISTOGRAMS]
+    clear = varying[result.witness.p_values[varying] <= _LEVEL][:_MOST_HISTOGRAMS]
     plain = result.problem.table is None
     alone = clear if len(clear) or (plain and len(varying) > 1) else varying[:1]
     figure = new_figure(11.0, 4.8 if len(alone) < 3 else 6.0)
@@ -88,7 +88,7 @@ def plot_two_samples(result: Any, names: Any = None, labels: Any = ("X", "Y")) -
     for k, column in enumerate(alone):
         axes = figure.add_subplot(grid[k, 1])
         draw = _Panel(result.known_cells(int(column)), [label for *_, label in samples], names[column])
-        draw(axes, float(result.witness.pvalues[column]))
+        draw(axes, float(result.witness.p_values[column]))
     if not len(alone):
         axes = figure.add_subplot(grid[0, 1])
         _draw_rows(axes, samples, np.sort(varying[:2]), names)
@@ -133,7 +133,7 @@ def plot_made_rows(made: Any) -> Figure:
 
 def _draw_columns(axes: Axes, result: Any, names: list[str], varying: np.ndarray) -> None:
     witness, shown = result.witness, varying[:_MOST_BARS]
-    score, p = witness.statistics[shown], witness.pvalues[shown]
+    score, p = witness.statistics[shown], witness.p_values[shown]
     places = np.arange(len(shown))
     clear = p <= _LEVEL
     axes.barh(places, np.maximum(score, 0.0), height=0.7, color=np.where(clear, BLUE, GREY).tolist())

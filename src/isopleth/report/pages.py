@@ -97,7 +97,7 @@ def _anomaly_table(found: Anomalies) -> PageTable:
         columns[name] = found.values[shown, j]
     left_out = len(found.names) - len(chosen)
     about = f"{len(chosen)} of {len(found.names)} columns are shown." if left_out else ""
-    return PageTable("The least likely rows", columns, len(found), about, frozenset({"score", "p_value"}))
+    return PageTable("The least likely rows", columns, len(found), about, frozenset({"score", "pvalue"}))
 
 
 def _telling_columns(found: Anomalies) -> list[int]:
@@ -377,7 +377,7 @@ def _change_points(found: ChangePoints, labels: tuple[str, str] = ("X", "Y")) ->
     notes = [
         f"{noun}: the first one after the change.{'' if found.where else ' Steps are counted from 0.'}",
         f"earliest and latest: {noun}s between which the first one after the change is, with a probability of about 90 %.",
-        "p_value: about the least false alarm rate at which the change would be reported.",
+        "pvalue: about the least false alarm rate at which the change would be reported.",
         "before and after: means of the parts of the series beside the change.",
         "score: squared distance between the densities of windows before and after the step; empty near the ends.",
         f"kind: {in_words([f'{kind} ({words})' if kind != words else kind for kind, words in MEANINGS.items()], 8)}.",

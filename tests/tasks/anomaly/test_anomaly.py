@@ -156,7 +156,7 @@ def test_scores_are_sums_of_log_tail_shares():
     assert (detector.training_scores_ <= 0).all()
 
 
-def test_the_smallest_p_value_counts_every_training_row():
+def test_the_smallest_pvalue_counts_every_training_row():
     X = table(83)
     for novelty in (False, True):
         detector = AnomalyDetector(novelty=novelty, random_state=0).fit(X)

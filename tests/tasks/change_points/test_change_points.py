@@ -243,7 +243,7 @@ def test_changes_carry_p_values_columns_and_labels_of_segments():
     assert found.columns_ == [(1,)]
     assert 0.0 <= found.p_values_[0] <= 0.05
     np.testing.assert_array_equal(found.segments_, np.repeat([0, 1], [120, 80]))
-    assert set(found.result_.table()) >= {"p_value", "columns"}
+    assert set(found.result_.table()) >= {"pvalue", "columns"}
 
 
 def test_a_change_of_relation_is_found_and_named():

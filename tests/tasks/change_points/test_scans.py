@@ -16,7 +16,7 @@ from isopleth.tasks.change_points.embedding import (
     period_of,
 )
 from isopleth.tasks.change_points.kinds import kind_of_location, kind_of_shape
-from isopleth.tasks.change_points.scan import ContrastScan, _p_value, _scanned, _whitened
+from isopleth.tasks.change_points.scan import ContrastScan, _pvalue, _scanned, _whitened
 from isopleth.tasks.segmentation.preparation import _bridge, filled_gaps
 
 
@@ -111,14 +111,14 @@ def test_the_scan_of_independent_blocks_holds_its_level_and_finds_a_change():
     rows[24:] += 2.0
     (found,) = ContrastScan(rows, Blocks(7.0, 60, 1), rng).changes(0.05)
     assert abs(found.step - 168) <= 7
-    assert found.p_value < 0.02
+    assert found.pvalue < 0.02
 
 
 def test_p_values_are_shares_and_fall_on_beyond_them():
     null = np.exp(np.random.default_rng(6).gumbel(size=199))
     middle = float(np.sort(null)[99])
-    assert _p_value(middle, null) == 0.505
-    far = [_p_value(float(null.max()) * factor, null) for factor in (1.0, 3.0, 10.0)]
+    assert _pvalue(middle, null) == 0.505
+    far = [_pvalue(float(null.max()) * factor, null) for factor in (1.0, 3.0, 10.0)]
     assert far == sorted(far, reverse=True)
     assert far[-1] < 0.005
 

@@ -58,7 +58,7 @@ def test_the_discrepancy_is_that_of_the_loss():
     assert result.length_scale == 1.3
 
 
-def test_the_statistic_is_the_largest_normal_score_and_the_p_value_its_rank():
+def test_the_statistic_is_the_largest_normal_score_and_the_pvalue_its_rank():
     sums = np.array([[3.0, 1.0, 2.0, 5.0], [7.0, 1.0, 2.0, 3.0]])
     scores = _normal_scores(sums)
     assert np.argsort(scores[0]).tolist() == [1, 2, 0, 3]

@@ -77,10 +77,10 @@ def test_frames_of_all_libraries_and_arrow_streams_give_one_answer():
         found = two_sample_test(one, other, **FEW)
         assert found.statistic == expected.statistic
         assert found.names == expected.names
-        np.testing.assert_array_equal(found.witness.pvalues, expected.witness.pvalues)
+        np.testing.assert_array_equal(found.witness.p_values, expected.witness.p_values)
 
 
-def test_swapped_samples_and_reordered_rows_give_the_same_p_value():
+def test_swapped_samples_and_reordered_rows_give_the_same_pvalue():
     X, Y = people(80, gap=0.2), people(60, 1, red=0.4)
     expected = two_sample_test(X, Y, **FEW)
     for compared in (True, False):

@@ -19,7 +19,7 @@ from isopleth.tasks.two_sample.permutation import (
     adjusted_p_values,
     column_contrasts,
     moment_scores,
-    p_value,
+    permutation_pvalue,
     quadratic_forms,
     rank_scores,
     unit_features,
@@ -214,9 +214,9 @@ def test_forms_that_never_move_have_score_0():
 
 
 def test_p_values_count_ties_and_the_observed_one():
-    assert p_value(np.array([1.0, 0.0, 1.0, 2.0])) == 0.75
-    assert p_value(np.array([3.0, 0.0, 1.0, 2.0])) == 0.25
-    assert p_value(np.array([1.0, 1.0 - 1e-12, 0.0, 0.0])) == 0.5
+    assert permutation_pvalue(np.array([1.0, 0.0, 1.0, 2.0])) == 0.75
+    assert permutation_pvalue(np.array([3.0, 0.0, 1.0, 2.0])) == 0.25
+    assert permutation_pvalue(np.array([1.0, 1.0 - 1e-12, 0.0, 0.0])) == 0.5
 
 
 def test_adjusted_p_values_against_their_definition():
@@ -230,7 +230,7 @@ def test_adjusted_p_values_against_their_definition():
         maxima = statistics[:, order[k:]].max(axis=1)
         worst = max(worst, float((maxima >= statistics[0, j]).mean()))
         assert found[j] == worst
-    assert (found >= [p_value(statistics[:, j]) for j in range(4)]).all()
+    assert (found >= [permutation_pvalue(statistics[:, j]) for j in range(4)]).all()
 
 
 def test_the_family_of_null_columns_keeps_the_level():
@@ -284,7 +284,7 @@ def test_groups_are_units_and_those_of_both_samples_strata():
     values = np.arange(9.0)[:, None]
     np.testing.assert_allclose(units.means(values)[:, 0], [0, 1.5, 3, 4.5, 6.5, 8])
     assert Units.of_groups(np.array([0]), np.array([0, 0])).assignments == 2
-    assert units.least_p_value == pytest.approx(2 / 12)
+    assert units.least_pvalue == pytest.approx(2 / 12)
     assert Units.of_groups(np.array([0, 1]), np.array([2, 3])).strata is None
 
 

@@ -29,7 +29,7 @@ def result():
     return two_sample_test(normal(80, 3), Y, **FEW)
 
 
-def test_a_clear_difference_has_the_smallest_p_value_and_its_column(result):
+def test_a_clear_difference_has_the_smallest_pvalue_and_its_column(result):
     assert result.pvalue == 0.01
     assert result.witness.columns() == ["column 2"]
     assert repr(result) == f"TwoSampleResult(statistic={result.statistic:.4g}, pvalue=0.01)"
@@ -69,7 +69,7 @@ def test_the_order_of_rows_and_of_samples_makes_no_difference(result):
     again = two_sample_test(Y[::-1], np.random.default_rng(5).permutation(X), **FEW)
     assert again.statistic == pytest.approx(result.statistic, rel=1e-9)
     assert again.pvalue == result.pvalue
-    np.testing.assert_allclose(again.witness.pvalues, result.witness.pvalues)
+    np.testing.assert_allclose(again.witness.p_values, result.witness.p_values)
 
 
 def test_units_of_columns_make_no_difference(result):
@@ -154,7 +154,7 @@ def test_the_smallest_samples_can_be_tested(n, m):
         found.confidence_interval()
 
 
-def test_identical_samples_have_p_value_1():
+def test_identical_samples_have_pvalue_1():
     X = normal(50, 2)
     assert two_sample_test(X, X, **FEW).pvalue == 1.0
     assert two_sample_test([[1.0]], [[1.0], [1.0]], **FEW).pvalue == 1.0
@@ -205,12 +205,12 @@ def test_constant_columns_have_no_effect():
     found = two_sample_test(X, Y, **FEW)
     assert found.pvalue == 0.01
     assert np.isnan(found.length_scale).tolist() == [False, True]
-    assert found.witness.pvalues.tolist() == [0.01, 1.0]
+    assert found.witness.p_values.tolist() == [0.01, 1.0]
 
 
 def test_a_single_varying_column_is_judged_by_the_joint_test():
     found = two_sample_test(normal(40, 1), normal(30, 1, 1) + 0.4, **FEW)
-    assert found.witness.pvalues[0] == found.pvalue
+    assert found.witness.p_values[0] == found.pvalue
 
 
 def test_names_of_columns_come_along():

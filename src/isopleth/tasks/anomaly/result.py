@@ -110,7 +110,7 @@ class Anomalies(Result):
         order = self.order
         found = {name: column[order] for name, column in self.where.items()} | {
             "score": self.scores[order],
-            "p_value": self.p_values[order],
+            "pvalue": self.p_values[order],
             "flagged": self.flagged[order],
             "certain": self.certain[order],
         }

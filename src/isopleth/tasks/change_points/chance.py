@@ -105,7 +105,7 @@ def surcharge(gains: np.ndarray, rate: float, least: float = 0.0) -> float:
     return max(least, float(gains[place]) + 2.0 * float(np.log(seen / rate)))
 
 
-def p_value_of_gain(gain: float, gains: np.ndarray) -> float:
+def pvalue_of_gain(gain: float, gains: np.ndarray) -> float:
     """Return the share of series without changes in which the best change saves as much; the inverse of :func:`surcharge`."""
     exceeding = int(np.sum(gains >= gain))
     if exceeding >= _LEAST_EXCEEDING:

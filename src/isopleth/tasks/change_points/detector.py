@@ -20,7 +20,7 @@ from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.progress import Progress, checked_verbose
 from isopleth.results import Result, counted, in_words
-from isopleth.tasks.change_points.chance import RUNS, null_gains, null_margins, p_value_of_gain, surcharge
+from isopleth.tasks.change_points.chance import RUNS, null_gains, null_margins, pvalue_of_gain, surcharge
 from isopleth.tasks.change_points.curve import along_series, score_curve
 from isopleth.tasks.change_points.kinds import kind_of_location, kind_of_shape
 from isopleth.tasks.change_points.legs import SHORTEST_SHAPES, Candidate, Scanned, cycle_of, merged, scans
@@ -109,7 +109,7 @@ class ChangePoints(Result):
         """Return a row for each change.
 
         The columns are ``change``, ``time`` if the times are known, ``earliest`` and ``latest`` (the interval of the change),
-        ``kind``, ``score``, ``p_value``, ``columns``, and ``before`` and ``after``, means of the segments beside each change: one
+        ``kind``, ``score``, ``pvalue``, ``columns``, and ``before`` and ``after``, means of the segments beside each change: one
         for each column of the series, numbered if there are several. ``earliest`` and ``latest`` are counted like the change.
         """
         bounds = np.concatenate([[0], self.places, [len(self.series)]]).astype(int)
@@ -123,7 +123,7 @@ class ChangePoints(Result):
             out |= {"earliest": counts[self.intervals[:, 0]], "latest": counts[self.intervals[:, 1]]}
         out |= {"kind": self.kinds, "score": self.scores[self.places]}
         if self.p_values is not None:
-            out["p_value"] = self.p_values
+            out["pvalue"] = self.p_values
         if self.columns is not None:
             names = self.names or list(map(str, range(self.series.shape[1])))
             out["columns"] = np.array([", ".join(names[j] for j in some) for some in self.columns], dtype=object)
@@ -501,10 +501,10 @@ class ChangePointDetector(BaseEstimator):
             of_all = _OF_BOUND * float(np.exp(-0.5 * max(saved, 0.0)))
         if of_all > rate:
             return []
-        p_values = [max(of_all, p_value_of_gain(gain, gains) / _LOCATION) for gain in found.location.gains]
+        p_values = [max(of_all, pvalue_of_gain(gain, gains) / _LOCATION) for gain in found.location.gains]
         return [
-            Candidate(int(step), min(1.0, p_value), "location")
-            for step, p_value in zip(found.location.changes, p_values, strict=True)
+            Candidate(int(step), min(1.0, pvalue), "location")
+            for step, pvalue in zip(found.location.changes, p_values, strict=True)
         ]
 
     @staticmethod
@@ -527,10 +527,10 @@ class ChangePointDetector(BaseEstimator):
         weak = or_shocks(in_stages(found.prepared, (extra, scatter))) if np.isfinite(extra) else found
         if len(weak.location.changes) != 1:
             return [], found
-        p_value = p_value_of_gain(found.cost - (weak.cost - extra), margins) / _LOCATION
-        if p_value > rate:
+        pvalue = pvalue_of_gain(found.cost - (weak.cost - extra), margins) / _LOCATION
+        if pvalue > rate:
             return [], found
-        return [Candidate(int(weak.location.changes[0]), p_value, "location")], weak
+        return [Candidate(int(weak.location.changes[0]), pvalue, "location")], weak
 
     @staticmethod
     def _of_scatter(found: Description, gains: np.ndarray) -> list[Candidate]:
@@ -538,7 +538,7 @@ class ChangePointDetector(BaseEstimator):
         if found.scatter is None:
             return []
         return [
-            Candidate(int(step), min(1.0, p_value_of_gain(gain, gains) / _LOCATION), "scatter")
+            Candidate(int(step), min(1.0, pvalue_of_gain(gain, gains) / _LOCATION), "scatter")
             for step, gain in zip(found.scatter.changes, found.scatter.gains, strict=True)
         ]
 
@@ -564,7 +564,7 @@ class ChangePointDetector(BaseEstimator):
             else:
                 named.append(kind_of_shape(left, right, cycle))
         self.change_points_ = np.array(bounds[1:-1], dtype=int)
-        self.p_values_ = np.array([one.p_value for one in changes])
+        self.p_values_ = np.array([one.pvalue for one in changes])
         self.kinds_ = np.array([kind for kind, _ in named], dtype="<U9")
         self._changed = [columns for _, columns in named]
         # A scan finds changes of scatter and relation in blocks; an autoregression for each side places them more precisely.

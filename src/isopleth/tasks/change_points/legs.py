@@ -48,14 +48,14 @@ class Candidate:
     ----------
     step : int
         First step after the change.
-    p_value : float
+    pvalue : float
         The least false alarm rate of the detector at which it would be found.
     kind : {"location", "scatter", "shape"}
         Quantity that was compared: levels and slopes, the scatter of innovations, or mean embeddings.
     """
 
     step: int
-    p_value: float
+    pvalue: float
     kind: str
 
 
@@ -152,5 +152,5 @@ def _scanned(
     scan = ContrastScan(parts, blocks, rng, alike, remembers)
     found = scan.changes(share * rate)
     return Scanned(
-        [Candidate(one.step, min(1.0, _OF_DETECTOR / share * one.p_value), "shape") for one in found], scan.block
+        [Candidate(one.step, min(1.0, _OF_DETECTOR / share * one.pvalue), "shape") for one in found], scan.block
     )

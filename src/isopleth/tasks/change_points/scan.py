@@ -44,12 +44,12 @@ class Found:
     ----------
     step : int
         First step after the change.
-    p_value : float
+    pvalue : float
         Probability that a segment without a change has such a contrast somewhere.
     """
 
     step: int
-    p_value: float
+    pvalue: float
 
 
 class ContrastScan:
@@ -114,9 +114,9 @@ class ContrastScan:
             start, end = waiting.pop()
             if end - start < max(2 * self._least, _FEWEST):
                 continue
-            place, p_value = self._tested(start, end)
-            if p_value <= rate:
-                found[start + place] = p_value
+            place, pvalue = self._tested(start, end)
+            if pvalue <= rate:
+                found[start + place] = pvalue
                 waiting += [(start, start + place), (start + place, end)]
         for gradual in [self._drift_ahead] + [self._past_ahead] * self._remembers:
             for place in set(found) - self._abrupt(sorted(found), gradual):
@@ -181,7 +181,7 @@ class ContrastScan:
         place, largest = _scanned(_whitened(rows[None]), self._least)
         orders = np.array([self._shuffled(len(rows)) for _ in range(RUNS)])
         null = _scanned(_whitened(rows[orders]), self._least)[1]
-        return int(place[0]), _p_value(float(largest[0]), null)
+        return int(place[0]), _pvalue(float(largest[0]), null)
 
     def _shuffled(self, n: int) -> np.ndarray:
         """Draw an order of n blocks: a ring of blocks is cut into chunks at a random offset, and the chunks are permuted."""
@@ -271,7 +271,7 @@ def _cost(line: np.ndarray, bounds: np.ndarray) -> float:
     return min(costs)
 
 
-def _p_value(largest: float, null: np.ndarray) -> float:
+def _pvalue(largest: float, null: np.ndarray) -> float:
     """Return the share of shuffles that reach a value; if none does, the tail of a Gumbel distribution of their logarithms."""
     exceeding = int(np.sum(null >= largest))
     share = (1 + exceeding) / (1 + len(null))

@@ -16,7 +16,7 @@ from isopleth.tasks.two_sample.column_changes import (
     ColumnSummary,
     in_order,
     mixed_changes,
-    p_value_of_window,
+    pvalue_of_window,
     summaries,
 )
 
@@ -225,7 +225,7 @@ class ReferenceColumns:
         after = summaries(self.encoding, window)
         pairs = list(zip(self.summaries, after, strict=True))
         compared = self.encoding.compared
-        found = np.array([p_value_of_window(one, two, compared=compared) for one, two in pairs])
+        found = np.array([pvalue_of_window(one, two, compared=compared) for one, two in pairs])
         table = mixed_changes(self.encoding, list(self.summaries), after)
         if self.encoding.is_plain and not any(summary.missing for summary in [*self.summaries, *after]):
             table = {key: table[key] for key in PLAIN}

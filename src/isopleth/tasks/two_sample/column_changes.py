@@ -91,7 +91,7 @@ def share_that_differs(one: ColumnSummary, two: ColumnSummary, *, compared: bool
     return float(max(lower, upper, gaps))
 
 
-def p_value_of_window(one: ColumnSummary, two: ColumnSummary, *, compared: bool) -> float:
+def pvalue_of_window(one: ColumnSummary, two: ColumnSummary, *, compared: bool) -> float:
     """Return an approximate p-value of a window `two` against a reference `one`, as if the window had been chosen before."""
     found = []
     if len(one.counts):

@@ -123,7 +123,7 @@ class Units:
         return float(np.rint(np.exp(min(float(logs.sum()), np.log(1e9)))))
 
     @property
-    def least_p_value(self) -> float:
+    def least_pvalue(self) -> float:
         """Share of the assignments that have the largest statistic, at least.
 
         If the samples can change places, each assignment has the statistic of the one that exchanges them.
@@ -285,7 +285,7 @@ def at_least(statistics: np.ndarray, bar: Any) -> np.ndarray:
     return np.asarray(statistics >= bar - _TOLERANCE * np.maximum(1.0, np.abs(bar)))
 
 
-def p_value(statistics: np.ndarray) -> float:
+def permutation_pvalue(statistics: np.ndarray) -> float:
     """Return the share of the statistics that are no smaller than the first, the observed one; it counts itself."""
     return float((statistics >= statistics[0] - _TOLERANCE_OF_RANKS).mean())
 

@@ -27,7 +27,7 @@ from isopleth.progress import checked_verbose
 from isopleth.results import Result, in_words
 from isopleth.row_encoding import used_names
 from isopleth.tasks.two_sample.column_changes import in_order, kinds
-from isopleth.tasks.two_sample.permutation import Basis, adjusted_p_values, p_value, tiles
+from isopleth.tasks.two_sample.permutation import Basis, adjusted_p_values, permutation_pvalue, tiles
 from isopleth.tasks.two_sample.problem import MixedSamples, TwoSampleProblem
 from isopleth.tasks.two_sample.separation import Separation, column_changes
 
@@ -113,7 +113,7 @@ def _check_assignments(problem: TwoSampleProblem) -> None:
             f"way{'s' if ways > 1 else ''} only, so no p-value can be below {1.0 / ways:.2g}; give more groups, or none if "
             "rows are independent."
         )
-    of_ways, of_draws = problem.units.least_p_value, 1.0 / (1.0 + problem.permutations)
+    of_ways, of_draws = problem.units.least_pvalue, 1.0 / (1.0 + problem.permutations)
     if of_ways > _LEVEL:
         kind = "groups" if grouped else "rows"
         message = (
@@ -289,7 +289,7 @@ def compare_samples(
     scale[problem.varying] = problem.column_units.scale * problem.kernels[best][0].length_scale
     return TwoSampleResult(
         float(statistics[0]),
-        p_value(statistics),
+        permutation_pvalue(statistics),
         sizes,
         names,
         permutations,
@@ -481,9 +481,9 @@ class TwoSampleResult(Result):
         """
         if not 0.0 < alpha <= 1.0:
             raise InputError(f"alpha = {alpha!r}: expected a number above 0 and at most 1.")
-        found = column_changes(self.problem) | {"pvalue": self.witness.pvalues}
-        named = np.flatnonzero(self.witness.pvalues <= alpha)
-        order = named[np.lexsort([self.witness.pvalues[named], -found["share"][named]])]
+        found = column_changes(self.problem) | {"pvalue": self.witness.p_values}
+        named = np.flatnonzero(self.witness.p_values <= alpha)
+        order = named[np.lexsort([self.witness.p_values[named], -found["share"][named]])]
         return {"column": [self.names[j] for j in order]} | in_order(found, order)
 
     def confidence_interval(self, confidence_level: float = 0.95) -> ConfidenceInterval:
@@ -569,7 +569,7 @@ class Witness:
         Names of the columns.
     statistics : ndarray of shape (n_features,)
         Largest score of each column alone; -inf for constant columns.
-    pvalues : ndarray of shape (n_features,)
+    p_values : ndarray of shape (n_features,)
         p-value of each column alone, adjusted for the number of columns.
     x, y : ndarray of shape (n,) and (n',)
         Fitted density difference at the rows of X and of Y, times the volume of the kernel: positive where there is more of X.
@@ -584,7 +584,7 @@ class Witness:
 
     names: list[str]
     statistics: np.ndarray
-    pvalues: np.ndarray
+    p_values: np.ndarray
     x: np.ndarray
     y: np.ndarray
 
@@ -598,10 +598,10 @@ class Witness:
         scores = problem.column_scores()
         values = _differences(problem, *problem.kernels[best])[problem.samples.place]
         varying = np.flatnonzero(np.isfinite(scores[0]))
-        pvalues = adjusted_p_values(scores)
+        p_values = adjusted_p_values(scores)
         if len(varying) == 1:  # its scores are those of the joint test
-            pvalues[varying] = p_value(scores[:, varying[0]])
-        return cls(names, scores[0], pvalues, values[:n], values[n:])
+            p_values[varying] = permutation_pvalue(scores[:, varying[0]])
+        return cls(names, scores[0], p_values, values[:n], values[n:])
 
     def columns(self, alpha: float = 0.05) -> list[str]:
         """Return the names of the columns that differ by themselves, smallest p-values first.
@@ -622,12 +622,12 @@ class Witness:
         """
         if not 0.0 < alpha < 1.0:
             raise InputError(f"alpha = {alpha!r}: expected a number between 0 and 1.")
-        return [self.names[j] for j in self.order if self.pvalues[j] <= alpha]
+        return [self.names[j] for j in self.order if self.p_values[j] <= alpha]
 
     @property
     def order(self) -> np.ndarray:
         """Indices of the columns, smallest p-values first."""
-        return np.lexsort([-self.statistics, self.pvalues])
+        return np.lexsort([-self.statistics, self.p_values])
 
     def __repr__(self) -> str:
         return f"Witness(columns={self.columns()!r})"
