@@ -21,7 +21,7 @@ def problem(n: int, d: int) -> Pair:
 
 def ours(pair: Pair) -> float:
     """Run the permutation test over all scales."""
-    return two_sample_test(*pair, n_permutations=PERMUTATIONS - 1, random_state=0).pvalue
+    return two_sample_test(*pair, n_resamples=PERMUTATIONS - 1, random_state=0).pvalue
 
 
 def hyppo_mmd(pair: Pair) -> float:

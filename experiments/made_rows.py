@@ -220,7 +220,7 @@ def judged(train: pd.DataFrame, test: pd.DataFrame, made: pd.DataFrame, target: 
     near, usual = tree.query(z)[0], tree.query(y)[0]
     size = min(TEST_ROWS, len(y), len(z))
     pick = z[rng.permutation(len(z))[:size]], y[rng.permutation(len(y))[:size]]
-    pvalue = two_sample_test(*pick, n_permutations=199, random_state=seed, n_jobs=1).pvalue
+    pvalue = two_sample_test(*pick, n_resamples=199, random_state=seed, n_jobs=1).pvalue
     return {
         "detected": detected(made, test, every, rng),
         "rejected": float(pvalue <= 0.05),

@@ -54,7 +54,7 @@ def p_values(task: tuple[str, int]) -> tuple[float, float]:
     """Return the p-value of the test, and the smallest one of the columns."""
     name, run = task
     x, y = SETTINGS[name](np.random.default_rng([run, list(SETTINGS).index(name)]))
-    result = two_sample_test(x, y, n_permutations=99, centers=CENTERS, n_jobs=1, random_state=run)
+    result = two_sample_test(x, y, n_resamples=99, centers=CENTERS, n_jobs=1, random_state=run)
     return result.pvalue, float(result.witness.p_values.min()) if name == NAMED else np.nan
 
 

@@ -107,7 +107,7 @@ def level_of(task: tuple[str, int]) -> float:
     name, run = task
     draw, options = NULL[name]
     x, y, more = draw(np.random.default_rng([run, list(NULL).index(name)]))
-    how = {"n_permutations": 99, "centers": CENTERS, "n_jobs": 1, "random_state": run}
+    how = {"n_resamples": 99, "centers": CENTERS, "n_jobs": 1, "random_state": run}
     return two_sample_test(x, y, **how, **options, **more).pvalue
 
 
@@ -129,7 +129,7 @@ def power_of(task: tuple[int, int]) -> tuple[float, float, float]:
     draw, options, column = list(POWER.values())[place]
     rng = np.random.default_rng([run, place, 1])
     x, y, _ = draw(rng)
-    ours = two_sample_test(x, y, n_permutations=199, n_jobs=1, random_state=run, **options).pvalue
+    ours = two_sample_test(x, y, n_resamples=199, n_jobs=1, random_state=run, **options).pvalue
     alone = {}
     for name in x.columns:
         both = pd.concat([x[name], y[name]])

@@ -200,8 +200,8 @@ LONG = {
     ),
     "two_sample_test": (
         lambda X, Y, v: [
-            two_sample_test(X, Y, n_permutations=50, random_state=0, verbose=v).statistic,
-            *two_sample_test(X, Y, n_permutations=50, random_state=0, verbose=v).witness.p_values,
+            two_sample_test(X, Y, n_resamples=50, random_state=0, verbose=v).statistic,
+            *two_sample_test(X, Y, n_resamples=50, random_state=0, verbose=v).witness.p_values,
         ],
         ["kernels of the rows", "permutations", "permutations by column"],
     ),

@@ -22,7 +22,7 @@ _CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 _COMMANDS = {
     "anomalies": ["{place}/in.csv", "--out", "out.csv", "--save", "out.isopleth", "--plot", "out.png"],
     "changes": ["{place}/in.csv", "--out", "out.csv"],
-    "compare": ["{place}/in.csv", "{place}/more.csv", "--out", "out.csv", "--permutations", "199"],
+    "compare": ["{place}/in.csv", "{place}/more.csv", "--out", "out.csv", "--resamples", "199"],
     "demo": ["--plot", "out.png"],
     "fit": ["{place}/in.csv", "--out", "out.isopleth", "--size", "20"],
     "monitor": ["--reference", "{place}/in.csv", "--state", "out.state", "--window", "10", "--run-length", "100"],

@@ -39,12 +39,12 @@ def files(tmp_path):
 
 
 def test_the_verdict_and_the_columns(files):
-    result = run(*files, "--permutations", 99)
+    result = run(*files, "--resamples", 99)
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
     assert lines[0] == "60 and 40 rows, 3 columns (age, income, height): 3 numbers"
     assert lines[1] == "p-value 0.01 (99 permutations): the samples differ"
-    separation = two_sample_test(A, B, n_permutations=99, random_state=0).separation()
+    separation = two_sample_test(A, B, n_resamples=99, random_state=0).separation()
     assert lines[2] == "A" + str(separation)[1:]
     assert lines[5].split()[3:5] == ["income", "*"]
     assert f"median: {np.median(A[:, 1]):.4g} -> {np.median(B[:, 1]):.4g};  spread: " in lines[5]
@@ -58,13 +58,13 @@ def test_columns_are_matched_by_name(files, tmp_path):
 
 def test_no_difference(files, tmp_path):
     other = write(tmp_path / "c.csv", np.random.default_rng(1).normal(size=(50, 3)), "age,income,height")
-    assert "no difference is shown" in run(files[0], other, "--permutations", 99).stdout
+    assert "no difference is shown" in run(files[0], other, "--resamples", 99).stdout
 
 
 def test_a_difference_that_no_column_shows(tmp_path):
     x = np.random.default_rng(0).normal(size=(200, 1))
     files = write(tmp_path / "a.csv", np.c_[x, x], "p,q"), write(tmp_path / "b.csv", np.c_[x, -x], "p,q")
-    assert "No column differs by itself" in run(*files, "--permutations", 99).stdout
+    assert "No column differs by itself" in run(*files, "--resamples", 99).stdout
 
 
 def test_rows_are_written_with_their_differences(files, tmp_path):
@@ -86,7 +86,7 @@ def test_rows_are_numbered_where_one_file_has_no_lines(files, tmp_path):
         (tmp_path / "b.npy", [], "file,row,difference"),
         (files[1], ["--row-numbers"], "file,line,row,difference"),
     ):
-        assert run(files[0], other, "--out", out, "--permutations", 9, *options).exit_code == 0
+        assert run(files[0], other, "--out", out, "--resamples", 9, *options).exit_code == 0
         with open(out, newline="") as lines:
             rows = list(csv.DictReader(lines))
         assert ",".join(rows[0]) == header
@@ -103,19 +103,19 @@ def test_a_picture(files, tmp_path):
 def test_chosen_columns_and_arrays(files, tmp_path):
     np.save(tmp_path / "a.npy", A[:, :2])
     np.save(tmp_path / "b.npy", B[:, :2])
-    assert "2 columns (x1, x2)" in run(tmp_path / "a.npy", tmp_path / "b.npy", "--permutations", 9).stdout
-    assert "1 column (height)" in run(*files, "--columns", "height", "--permutations", 9).stdout
+    assert "2 columns (x1, x2)" in run(tmp_path / "a.npy", tmp_path / "b.npy", "--resamples", 9).stdout
+    assert "1 column (height)" in run(*files, "--columns", "height", "--resamples", 9).stdout
 
 
 def test_single_rows_have_no_accuracy(tmp_path):
     files = write(tmp_path / "a.csv", A[:1], "p,q,r"), write(tmp_path / "b.csv", B, "p,q,r")
-    result = run(*files, "--permutations", 9)
+    result = run(*files, "--resamples", 9)
     assert result.exit_code == 0, result.output
     assert "accuracy" not in result.stdout
 
 
 def test_a_table_does_not_differ_from_itself(files):
-    assert "p-value 1 (9 permutations): no difference is shown" in run(files[0], files[0], "--permutations", 9).stdout
+    assert "p-value 1 (9 permutations): no difference is shown" in run(files[0], files[0], "--resamples", 9).stdout
 
 
 def test_columns_of_a_size_that_cannot_be_used_are_named(files, tmp_path):
@@ -201,7 +201,7 @@ def test_a_picture_of_words_and_gaps(mixed, tmp_path):
     pytest.importorskip("matplotlib")
     other = tmp_path / "other.csv"
     other.write_text(mixed_rows(250, 1, red=0.6, gap=0.6))
-    assert run(mixed, other, "--permutations", 99, "--plot", tmp_path / "picture.svg").exit_code == 0
+    assert run(mixed, other, "--resamples", 99, "--plot", tmp_path / "picture.svg").exit_code == 0
     assert "colour" in (tmp_path / "picture.svg").read_text()
 
 

@@ -12,7 +12,7 @@ NAMES = ["age_of_the_person", "income_before_tax", "height", "weight"]
 VERBS = {
     "anomalies": ["{folder}/rows.csv", "--top", "3"],
     "changes": ["{folder}/rows.csv", "--column", "income_before_tax,height"],
-    "compare": ["{folder}/rows.csv", "{folder}/after.csv", "--permutations", "99"],
+    "compare": ["{folder}/rows.csv", "{folder}/after.csv", "--resamples", "99"],
     "demo": ["--plot", "{folder}/demo.png"],
     "doctor": [],
     "fit": ["{folder}/rows.csv", "--out", "{folder}/model", "--size", "20"],

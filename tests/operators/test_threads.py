@@ -181,7 +181,7 @@ def test_the_same_bits_in_every_thread(work, many_blas_threads):
     X, Y = rng.normal(size=(600, 4)), rng.normal(0.2, 1.0, size=(500, 4))
     answers = {
         "drift": lambda: DriftMonitor(window=10, expected_run_length=50, random_state=0).fit(X).threshold_,
-        "two samples": lambda: two_sample_test(X, Y, n_permutations=99, random_state=0).statistic,
+        "two samples": lambda: two_sample_test(X, Y, n_resamples=99, random_state=0).statistic,
         "density": lambda: SOSREP().fit(X).score_samples(Y).tobytes(),
         "difference": lambda: LSDD(length_scale=1.0, random_state=0).fit(X[:150], Y[:120]).difference(Y).tobytes(),
     }
@@ -197,7 +197,7 @@ def test_tests_in_a_pool_leave_blas_as_it_was(many_blas_threads):
     rng, before = np.random.default_rng(0), blas_threads()
     X, Y = rng.normal(size=(60, 2)), rng.normal(size=(60, 2))
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda seed: two_sample_test(X, Y, n_permutations=49, random_state=seed), range(12)))
+        list(pool.map(lambda seed: two_sample_test(X, Y, n_resamples=49, random_state=seed), range(12)))
         assert blas_threads() == before
 
 

@@ -10,7 +10,7 @@ from isopleth.plotting import plot_two_samples
 from isopleth.plotting.style import BLUE, GREY
 
 pytest.importorskip("matplotlib")
-FEW = {"n_permutations": 99, "random_state": 0}
+FEW = {"n_resamples": 99, "random_state": 0}
 
 
 def drawn(d, shift=3.0, **options):

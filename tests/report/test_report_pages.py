@@ -222,7 +222,7 @@ def test_changes_stand_at_their_times(tmp_path):
 def test_columns_of_times_show_times(tmp_path):
     pandas = pytest.importorskip("pandas")
     before, after = (pandas.DataFrame({"when": DAYS + shift, "x": np.arange(80.0) % 7}) for shift in (0, 30 * 1440))
-    compared = page_of(two_sample_test(before, after, n_permutations=99, random_state=0))
+    compared = page_of(two_sample_test(before, after, n_resamples=99, random_state=0))
     when = next(chart for chart in compared.charts if chart.x_label == "when")
     assert when.times == "x"
     assert when.title.startswith("when: median from 2024-02-09 12:00:00 to 2024-03-10 12:00:00")
@@ -239,7 +239,7 @@ def test_columns_of_times_show_times(tmp_path):
 
 def test_few_whole_numbers_have_a_bin_each():
     before, after = np.arange(120.0)[:, None] % 4, np.arange(120.0)[:, None] % 5
-    page = page_of(two_sample_test(before, after, n_permutations=99, random_state=0))
+    page = page_of(two_sample_test(before, after, n_resamples=99, random_state=0))
     x, y = np.array(page.charts[1].series[1].x), np.array(page.charts[1].series[1].y)
     assert x.tolist() == [-0.5, -0.5, 0.5, 1.5, 2.5, 3.5, 4.5]
     np.testing.assert_allclose(y, [0.0, 0.2, 0.2, 0.2, 0.2, 0.2, 0.0])

@@ -166,7 +166,7 @@ def test_a_new_reference_brings_its_backend(send):
 
 
 def test_two_samples_of_tensors(send):
-    results = [two_sample_test(take(ROWS), take(NEW), n_permutations=99, random_state=0) for take in (np.array, send)]
+    results = [two_sample_test(take(ROWS), take(NEW), n_resamples=99, random_state=0) for take in (np.array, send)]
     assert results[0].pvalue == results[1].pvalue
     assert results[0].statistic == results[1].statistic
     np.testing.assert_array_equal(results[1].length_scale, results[0].length_scale, strict=True)

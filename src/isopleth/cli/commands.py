@@ -200,7 +200,12 @@ def changes() -> None:
 @click.option("--plot", type=_PATH, help="Draw columns and rows; .png, .svg or .pdf.")
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Show so many columns.")
 @click.option(
-    "--permutations", type=click.IntRange(min=1), default=999, show_default=True, help="Number of permutations."
+    "--resamples",
+    "n_resamples",
+    type=click.IntRange(min=1),
+    default=999,
+    show_default=True,
+    help="Number of permutations.",
 )
 @row_numbers_option
 @raw_text_option

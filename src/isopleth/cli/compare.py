@@ -34,7 +34,7 @@ def compare(
     out: Path | None,
     plot: Path | None,
     top: int,
-    permutations: int,
+    n_resamples: int,
     row_numbers: bool,
     raw_text: bool,
     report: Path | None,
@@ -58,7 +58,7 @@ def compare(
                 decided(TwoSampleTest(), first),
                 rows_of(first),
                 rows_of(second),
-                n_permutations=permutations,
+                n_resamples=n_resamples,
                 compare_missing=not ignore_missing,
                 groups=of_rows,
                 random_state=0,
@@ -121,7 +121,7 @@ def report_text(result: TwoSampleResult, first: Table, second: Table, top: int) 
     columns = f"{counted(len(first.names), 'column')} ({shortened(first.names)})"
     head = f"{n:,} and {m:,} rows, {columns}: {kinds_in_words(first)}"
     verdict = "the samples differ" if result.pvalue <= _LEVEL else "no difference is shown"
-    lines = [head, f"p-value {pvalue_text(result.pvalue)} ({result.n_permutations} permutations): {verdict}"]
+    lines = [head, f"p-value {pvalue_text(result.pvalue)} ({result.n_resamples} permutations): {verdict}"]
     with suppress(InputError):  # too few rows to hold some out
         found = str(result.separation())
         lines.append(found[0].upper() + found[1:])

@@ -79,7 +79,7 @@ SCHEMAS: dict[str, tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]
             "statistic": (_NUMBER, "its statistic"),
             "rows": ("list of integer", "rows of A and B"),
             "columns": ("list of string", "columns that were compared"),
-            "permutations": ("integer", "number of permutations"),
+            "n_resamples": ("integer", "number of permutations"),
             "rows_permuted_as_one": ("integer", "rows of a group"),
             "scores": ("object", "the nine scores by their names"),
             "before": ("string", "file A"),

@@ -68,7 +68,7 @@ def plot_two_samples(result: Any, names: Any = None, labels: Any = ("X", "Y")) -
     >>> from isopleth import two_sample_test
     >>> from isopleth.plotting import plot_two_samples
     >>> X, Y = np.random.default_rng(0).normal(size=(2, 50, 2))
-    >>> len(plot_two_samples(two_sample_test(X, Y, n_permutations=99, random_state=0)).axes)
+    >>> len(plot_two_samples(two_sample_test(X, Y, n_resamples=99, random_state=0)).axes)
     2
     """
     order = result.witness.order

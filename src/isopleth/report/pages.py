@@ -219,7 +219,7 @@ def _two_samples(result: TwoSampleResult, labels: tuple[str, str] = ("X", "Y")) 
         f"most {_LEVEL:.0%}.",
         "share: at least this share of the values would have to change to give the column its distribution in the other table.",
         f"before is {labels[0]}, after is {labels[1]}. spread: from the first quartile to the third.",
-        f"The p-value of the whole comparison is from {result.n_permutations} permutations and is exact.",
+        f"The p-value of the whole comparison is from {result.n_resamples} permutations and is exact.",
     ]
     notes += [_SPREAD_OF_TIMES] * ("time_before" in columns)
     about = "Each column by itself, the largest change first."

@@ -85,7 +85,7 @@ def write_report(result: Result, path: str | os.PathLike[str], context: Context 
     >>> X, Y = np.random.default_rng(0).normal(size=(2, 50, 2))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder) / "result.html"
-    ...     two_sample_test(X, Y, n_permutations=99, random_state=0).report(path)
+    ...     two_sample_test(X, Y, n_resamples=99, random_state=0).report(path)
     ...     path.stat().st_size < 2_000_000
     True
     """

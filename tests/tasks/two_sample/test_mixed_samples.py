@@ -12,7 +12,7 @@ from isopleth.tasks.two_sample.problem import gap_strata
 
 pandas = pytest.importorskip("pandas")
 
-FEW = {"n_permutations": 99, "random_state": 0, "n_jobs": 1}
+FEW = {"n_resamples": 99, "random_state": 0, "n_jobs": 1}
 
 
 def people(n, seed=0, red=0.2, gap=0.05, days=100):
@@ -167,7 +167,7 @@ def test_the_level_is_exact(n, m, gaps, words, more):
     found = []
     for run in range(400):
         X, Y = draw_null(np.random.default_rng([run, n]), n, m, gaps[0], words, gaps[1])
-        found.append(two_sample_test(X, Y, n_permutations=39, centers=30, n_jobs=1, random_state=run, **more).pvalue)
+        found.append(two_sample_test(X, Y, n_resamples=39, centers=30, n_jobs=1, random_state=run, **more).pvalue)
     assert binomtest(int((np.array(found) <= 0.1 + 1e-9).sum()), 400, 0.1).pvalue > 0.001
 
 
@@ -183,7 +183,7 @@ def test_groups_are_permuted_as_blocks():
     for run in range(60):
         rng = np.random.default_rng([run, 7])
         (X, a), (Y, b) = patients(rng, 12), patients(rng, 14)
-        few = FEW | {"n_permutations": 39, "centers": 30, "random_state": run}
+        few = FEW | {"n_resamples": 39, "centers": 30, "random_state": run}
         rejected["rows"] += two_sample_test(X, Y, **few).pvalue <= 0.05
         rejected["groups"] += two_sample_test(X, Y, groups=(a, b + 100), **few).pvalue <= 0.05
     assert rejected["rows"] > 30

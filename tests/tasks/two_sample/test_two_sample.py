@@ -15,7 +15,7 @@ from isopleth.tasks.class_prior.scores import Fits, stratified_folds
 from isopleth.tasks.two_sample.permutation import Basis, Units
 from isopleth.tasks.two_sample.separation import held_out_answers
 
-FEW = {"n_permutations": 99, "random_state": 0, "n_jobs": 1}
+FEW = {"n_resamples": 99, "random_state": 0, "n_jobs": 1}
 
 
 def normal(n, d, seed=0, **law):
@@ -34,7 +34,7 @@ def test_a_clear_difference_has_the_smallest_pvalue_and_its_column(result):
     assert result.witness.columns() == ["column 2"]
     assert repr(result) == f"TwoSampleResult(statistic={result.statistic:.4g}, pvalue=0.01)"
     assert result.sizes == (80, 60)
-    assert result.n_permutations == 99
+    assert result.n_resamples == 99
 
 
 def test_the_result_is_frozen(result):
@@ -46,7 +46,7 @@ def test_level_over_runs():
     """Whole numbers alpha (1 + B) give the level itself; a share this far off has a chance of 1e-3."""
     draws = np.random.default_rng(3)
     found = [
-        two_sample_test(*draws.normal(size=(2, 8, 2)), n_permutations=19, centers=10, n_jobs=1, random_state=run).pvalue
+        two_sample_test(*draws.normal(size=(2, 8, 2)), n_resamples=19, centers=10, n_jobs=1, random_state=run).pvalue
         for run in range(200)
     ]
     assert binomtest(int(np.sum(np.array(found) <= 0.1 + 1e-12)), 200, 0.1).pvalue > 1e-3
@@ -57,7 +57,7 @@ def test_level_of_ties_and_of_uneven_samples():
     draws = np.random.default_rng(4)
     found = [
         two_sample_test(
-            draws.integers(0, 2, (4, 2)), draws.integers(0, 2, (20, 2)), n_permutations=19, n_jobs=1, random_state=run
+            draws.integers(0, 2, (4, 2)), draws.integers(0, 2, (20, 2)), n_resamples=19, n_jobs=1, random_state=run
         ).pvalue
         for run in range(200)
     ]
@@ -140,9 +140,9 @@ def test_samples_too_small_for_any_evidence_give_a_warning(n, m, least, recwarn)
 
 def test_too_few_permutations_give_a_warning():
     with pytest.warns(
-        DataWarning, match=r"n_permutations = 18 allows no p-value below 0\.053; at level 0\.05 at least 19"
+        DataWarning, match=r"n_resamples = 18 allows no p-value below 0\.053; at level 0\.05 at least 19"
     ):
-        two_sample_test(normal(9, 1), normal(9, 1, 1), n_permutations=18, random_state=0, n_jobs=1)
+        two_sample_test(normal(9, 1), normal(9, 1, 1), n_resamples=18, random_state=0, n_jobs=1)
 
 
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 40), (2, 3)])
@@ -286,8 +286,8 @@ def test_an_interval_of_repeated_rows_comes_with_a_warning():
 
 
 def test_many_permutations_are_refused_where_memory_is_short():
-    with pytest.raises(InputError, match="n_permutations = 10000000 needs"):
-        two_sample_test(normal(50, 1), normal(50, 1, 1), n_permutations=10**7)
+    with pytest.raises(InputError, match="n_resamples = 10000000 needs"):
+        two_sample_test(normal(50, 1), normal(50, 1, 1), n_resamples=10**7)
 
 
 def test_extreme_numbers():
@@ -303,8 +303,8 @@ def test_extreme_numbers():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"n_permutations": 0}, "n_permutations = 0"),
-        ({"n_permutations": 9.5}, "n_permutations"),
+        ({"n_resamples": 0}, "n_resamples = 0"),
+        ({"n_resamples": 9.5}, "n_resamples"),
         ({"centers": True}, "centers"),
         ({"memory_limit": -1}, "memory_limit"),
         ({"memory_limit": 1000}, "memory_limit"),
@@ -409,7 +409,7 @@ def test_the_interval_of_the_accuracy_covers_that_of_its_classifier(n, m, shift,
         X, Y, new_x, new_y = (draws.normal(size=(size, 2)) for size in (n, m, 4000, 4000))
         Y[:, 0] += shift
         new_y[:, 0] += shift
-        found = two_sample_test(X, Y, n_permutations=9, centers=20, n_jobs=1, random_state=run)
+        found = two_sample_test(X, Y, n_resamples=9, centers=20, n_jobs=1, random_state=run)
         answer = found.separation()
         of_x, of_y = (fitted[-1](found.problem.enter(rows)) for rows in (new_x, new_y))
         true = 0.5 * ((of_x[..., 0] > of_x[..., 1]).mean() + (of_y[..., 1] > of_y[..., 0]).mean())

@@ -286,7 +286,7 @@ class TwoSampleProblem:
         units = self.units
         if self._bytes_of_labels > self.memory_limit:
             raise InputError(
-                f"n_permutations = {self.permutations} needs {self._bytes_of_labels / 1e9:.2g} GB for these samples, more than "
+                f"n_resamples = {self.permutations} needs {self._bytes_of_labels / 1e9:.2g} GB for these samples, more than "
                 "memory_limit; use fewer or raise memory_limit."
             )
         if units.group == 1:

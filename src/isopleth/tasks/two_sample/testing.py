@@ -122,7 +122,7 @@ def _check_assignments(problem: TwoSampleProblem) -> None:
         )
     elif of_draws > _LEVEL:
         message = (
-            f"n_permutations = {problem.permutations} allows no p-value below {of_draws:.2g}; at level {_LEVEL} at least "
+            f"n_resamples = {problem.permutations} allows no p-value below {of_draws:.2g}; at level {_LEVEL} at least "
             f"{math.ceil(1.0 / _LEVEL) - 1} are needed."
         )
     else:
@@ -140,7 +140,7 @@ def two_sample_test(
     X: Any,
     Y: Any,
     *,
-    n_permutations: int = 999,
+    n_resamples: int = 999,
     centers: int = 150,
     categorical: Any = None,
     compare_missing: bool = True,
@@ -158,7 +158,7 @@ def two_sample_test(
     spread of a single column. Each is replaced by the normal score of its rank among all label vectors, and the largest score
     counts. Centres, length scales and units of the columns come from the rows of both samples together, so the p-value is
     exact: if the samples are from one distribution, P(pvalue <= a) <= a for every a, for any sizes, dimension and ties, and
-    P(pvalue <= a) = a up to ties where a (1 + n_permutations) is whole.
+    P(pvalue <= a) = a up to ties where a (1 + n_resamples) is whole.
 
     Parameters
     ----------
@@ -166,8 +166,8 @@ def two_sample_test(
         Rows of the two samples, independent of each other; at least one each. Columns are matched by name where both have
         names, and by position otherwise. Frames may hold words, truth values, times and missing cells; arrays hold numbers and
         NaN, except in columns that `categorical` names.
-    n_permutations : int, default=999
-        Random permutations of the labels. The smallest p-value is 1 / (1 + n_permutations).
+    n_resamples : int, default=999
+        Random permutations of the labels. The smallest p-value is 1 / (1 + n_resamples).
     centers : int, default=150
         Largest number of centres, distinct rows drawn from both samples together; in few columns twice as many for the two
         smallest length scales.
@@ -234,7 +234,7 @@ def two_sample_test(
         TwoSampleTest(categorical),
         X,
         Y,
-        n_permutations=n_permutations,
+        n_resamples=n_resamples,
         centers=centers,
         compare_missing=compare_missing,
         groups=groups,
@@ -250,7 +250,7 @@ def compare_samples(
     X: Any,
     Y: Any,
     *,
-    n_permutations: int = 999,
+    n_resamples: int = 999,
     centers: int = 150,
     compare_missing: bool = True,
     groups: Any = None,
@@ -260,7 +260,7 @@ def compare_samples(
     verbose: bool | int = False,
 ) -> TwoSampleResult:
     """Return the result of :func:`two_sample_test`; `columns` keeps the kinds of the columns."""
-    permutations, most = _check_count(n_permutations, "n_permutations"), _check_count(centers, "centers")
+    permutations, most = _check_count(n_resamples, "n_resamples"), _check_count(centers, "centers")
     check_memory_limit(memory_limit)
     effective_n_jobs(n_jobs)
     if groups is not None and not compare_missing:
@@ -328,7 +328,7 @@ class TwoSampleResult(Result):
         Rows of X and Y.
     names : list of str
         Names of the columns.
-    n_permutations : int
+    n_resamples : int
         Number of permutations.
     group : int
         Number of rows that were permuted as one; 0 for the groups of `groups`.
@@ -347,7 +347,7 @@ class TwoSampleResult(Result):
     pvalue: float
     sizes: tuple[int, int]
     names: list[str]
-    n_permutations: int
+    n_resamples: int
     group: int
     length_scale: np.ndarray
     scores: dict[str, float]
@@ -383,7 +383,7 @@ class TwoSampleResult(Result):
             "statistic": self.statistic,
             "rows": list(self.sizes),
             "columns": self.names,
-            "permutations": self.n_permutations,
+            "n_resamples": self.n_resamples,
             "rows_permuted_as_one": self.group,
             "scores": self.scores,
         }
