@@ -13,7 +13,7 @@ from isopleth.cli.messages import Stages, naming_columns
 from isopleth.cli.mixed import decided, kinds_in_words, read_two_mixed, rows_of
 from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import Outputs
-from isopleth.cli.text import ColumnNumbers, aligned, counted, pvalue_text, places, shortened
+from isopleth.cli.text import ColumnNumbers, aligned, counted, places, pvalue_text, shortened
 from isopleth.errors import InputError, printable
 from isopleth.io import Table, read_names
 from isopleth.io.source import listed

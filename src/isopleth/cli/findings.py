@@ -14,7 +14,7 @@ from isopleth.cli.commands import MOST_FLAGGED
 from isopleth.cli.messages import say
 from isopleth.cli.mixed import rows_of, some_rows
 from isopleth.cli.models import matched_columns
-from isopleth.cli.text import ColumnNumbers, aligned, counted, pvalue_text, places, shortened
+from isopleth.cli.text import ColumnNumbers, aligned, counted, places, pvalue_text, shortened
 from isopleth.errors import DataWarning, printable
 from isopleth.io.tables import Table
 from isopleth.length_scales import robust_z
