@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from isopleth.columns import TableColumns
 from isopleth.errors import InputError
+from isopleth.tables.schema import Schema
 
 N = 40
 
@@ -65,7 +65,7 @@ LIBRARIES = pytest.mark.parametrize(
 @LIBRARIES
 def test_every_library_gives_the_same(make):
     data = shop()
-    columns = TableColumns.of(make(data))
+    columns = Schema.of(make(data))
     assert [(c.name, c.kind) for c in columns.columns] == [
         ("price", "numeric"),
         ("colour", "categorical"),
@@ -98,7 +98,7 @@ def test_every_library_gives_the_same(make):
 @LIBRARIES
 def test_columns_are_put_in_order_and_missing_ones_named(make):
     data = shop()
-    columns = TableColumns.of(make(data))
+    columns = Schema.of(make(data))
     turned = dict(reversed(shop(seed=1).items()))
     plain, other = columns.encode(make(shop(seed=1))), columns.encode(make(turned | {"new": [1] * N}))
     np.testing.assert_array_equal(plain.numeric, other.numeric)
@@ -109,7 +109,7 @@ def test_columns_are_put_in_order_and_missing_ones_named(make):
 
 
 def test_words_that_were_not_there_are_the_last_category_and_counted():
-    columns = TableColumns.of(pd.DataFrame(shop()))
+    columns = Schema.of(pd.DataFrame(shop()))
     new = pd.DataFrame(shop()).assign(colour=["pink", "red", None, " red "] * 10)
     encoded = columns.encode(new)
     assert encoded.unseen == {"colour": 10}
@@ -134,17 +134,17 @@ def test_words_that_were_not_there_are_the_last_category_and_counted():
     ],
 )
 def test_kinds_of_single_columns(cells, kind):
-    columns = TableColumns.of(pd.DataFrame({"x": cells}))
+    columns = Schema.of(pd.DataFrame({"x": cells}))
     assert [column.kind for column in columns.columns] == [kind]
 
 
 def test_missing_words_are_missing():
-    columns = TableColumns.of(pd.DataFrame({"x": ["12", "n/a", "-", "3.5"] * 5, "y": ["a", "NA", "b", "?"] * 5}))
+    columns = Schema.of(pd.DataFrame({"x": ["12", "n/a", "-", "3.5"] * 5, "y": ["a", "NA", "b", "?"] * 5}))
     encoded = columns.encode(pd.DataFrame({"x": ["1", "-"], "y": ["?", "b"]}))
     np.testing.assert_array_equal(encoded.numeric, [[1.0], [np.nan]])
     assert encoded.codes.ravel().tolist() == [-1, 1]
     assert columns.notes == ("column 'x': '-' among numbers counts as missing.",)
-    kept = TableColumns.of(pd.DataFrame({"y": ["a", "NA", "b", "?"] * 5}), missing=["?"])
+    kept = Schema.of(pd.DataFrame({"y": ["a", "NA", "b", "?"] * 5}), missing=["?"])
     assert kept.levels == [("NA", "a", "b")]
 
 
@@ -166,39 +166,39 @@ def test_missing_words_are_missing():
 )
 def test_identifiers(name, cells, left):
     table = pd.DataFrame({name: cells, "z": np.random.default_rng(1).normal(size=30)})
-    columns = TableColumns.of(table)
+    columns = Schema.of(table)
     assert columns.left_out == ({name: "identifier"} if left else {})
-    assert not TableColumns.of(table, keep_identifiers=True).left_out
-    assert TableColumns.of(table, identifiers=[name]).left_out == {name: "identifier"}
+    assert not Schema.of(table, keep_identifiers=True).left_out
+    assert Schema.of(table, identifiers=[name]).left_out == {name: "identifier"}
 
 
 def test_an_identifier_alone_is_refused():
     with pytest.raises(InputError, match=r"no column is left to use: id \(identifier\)"):
-        TableColumns.of(pd.DataFrame({"id": np.arange(30)}))
+        Schema.of(pd.DataFrame({"id": np.arange(30)}))
 
 
 def test_what_is_said_of_columns_holds():
     table = pd.DataFrame(shop())
-    columns = TableColumns.of(table, numeric=["order_no"], categorical=["price"], exclude=["paid"])
+    columns = Schema.of(table, numeric=["order_no"], categorical=["price"], exclude=["paid"])
     kinds = {column.name: column.kind for column in columns.columns}
     assert kinds["order_no"] == "numeric"
     assert kinds["price"] == "categorical"
     assert columns.left_out["paid"] == "excluded"
     with pytest.raises(InputError, match="numeric names column 'prise'"):
-        TableColumns.of(table, numeric=["prise"])
+        Schema.of(table, numeric=["prise"])
     with pytest.raises(InputError, match=r"column 'colour' holds '\w+' in row 0"):
-        TableColumns.of(table, numeric=["colour"])
+        Schema.of(table, numeric=["colour"])
 
 
 def test_arrays_are_not_guessed_at():
     rows = np.column_stack([np.arange(30), np.arange(30) % 3])
-    columns = TableColumns.of(rows)
+    columns = Schema.of(rows)
     assert [(c.name, c.kind) for c in columns.columns] == [(0, "numeric"), (1, "numeric")]
-    columns = TableColumns.of(rows, categorical=[1])
+    columns = Schema.of(rows, categorical=[1])
     encoded = columns.encode(rows[:4])
     assert [columns.levels[0][code] for code in encoded.codes[:, 0]] == ["0", "1", "2", "0"]
     with pytest.raises(InputError, match="name it in categorical"):
-        TableColumns.of(np.array([["a", 1.0]] * 12, dtype=object))
+        Schema.of(np.array([["a", 1.0]] * 12, dtype=object))
     with pytest.raises(InputError, match="has 3 columns; expected 2"):
         columns.encode(np.zeros((2, 3)))
 
@@ -206,18 +206,18 @@ def test_arrays_are_not_guessed_at():
 def test_declared_levels_that_do_not_occur_are_kept():
     pl = pytest.importorskip("polars")
     cells = pl.Series("x", ["a", "b"] * 6, dtype=pl.Enum(["c", "b", "a"]))
-    assert TableColumns.of(cells.to_frame()).levels == [("a", "b", "c")]
+    assert Schema.of(cells.to_frame()).levels == [("a", "b", "c")]
 
 
 def test_many_levels():
     words = [f"w{i % 10_000}" for i in range(20_000)]
-    columns = TableColumns.of(pd.DataFrame({"x": words}))
+    columns = Schema.of(pd.DataFrame({"x": words}))
     assert columns.sizes == (10_001,)
     assert len(np.unique(columns.encode(pd.DataFrame({"x": words})).codes)) == 10_000
 
 
 def test_cells_that_cannot_be_read_are_named():
-    columns = TableColumns.of(pd.DataFrame({"x": [1.5, 2.5] * 6, "t": pd.date_range("2024-01-01", periods=12)}))
+    columns = Schema.of(pd.DataFrame({"x": [1.5, 2.5] * 6, "t": pd.date_range("2024-01-01", periods=12)}))
     with pytest.raises(InputError, match="column 'x' holds 'many' in row 1"):
         columns.encode(pd.DataFrame({"x": ["1", "many"], "t": ["2024-01-01"] * 2}))
     with pytest.raises(InputError, match="column 't' holds 'soon' in row 0"):
@@ -227,22 +227,22 @@ def test_cells_that_cannot_be_read_are_named():
     with pytest.raises(InputError, match="no names"):
         columns.encode(np.zeros((2, 2)))
     with pytest.raises(InputError, match="lazy"):
-        TableColumns.of(pytest.importorskip("polars").LazyFrame({"x": [1]}))
+        Schema.of(pytest.importorskip("polars").LazyFrame({"x": [1]}))
     with pytest.raises(InputError, match="named 'a'"):
-        TableColumns.of(pd.DataFrame([[1, 2]], columns=["a", "a"]))
+        Schema.of(pd.DataFrame([[1, 2]], columns=["a", "a"]))
 
 
 def test_clocks_keep_their_hour():
     zone = datetime.timezone(datetime.timedelta(hours=5))
     times = [datetime.datetime(2024, 1, 1, 9, tzinfo=zone) + datetime.timedelta(hours=30 * i) for i in range(20)]
-    columns = TableColumns.of(pd.DataFrame({"t": times}))
+    columns = Schema.of(pd.DataFrame({"t": times}))
     assert columns.categorical_names == ["t (hour)", "t (weekday)"]
     assert columns.encode(pd.DataFrame({"t": times})).codes[:3, 0].tolist() == [9, 15, 21]
 
 
 def test_times_of_day_are_seconds_since_midnight():
     times = [datetime.time(1, 2, 3, 500_000), datetime.time(9, 30), datetime.time(23, 59)]
-    columns = TableColumns.of(pd.DataFrame({"t": times * 7}))
+    columns = Schema.of(pd.DataFrame({"t": times * 7}))
     seconds = columns.encode(pd.DataFrame({"t": times})).numeric[:, 0] + columns.columns[0].origin
     assert seconds.tolist() == [3723.5, 9.5 * 3600, 86340.0]
 
@@ -260,7 +260,7 @@ def test_two_tables_decide_kinds_together():
         }
     )
     for first, second in ((one, two), (two, one)):
-        found = TableColumns.of(first, also=second)
+        found = Schema.of(first, also=second)
         kinds = {column.name: column for column in found.columns}
         assert found.left_out == {"no": "identifier"}
         assert set(kinds["size"].levels) == {"1", "2", "3", "large", "small"}
@@ -273,7 +273,7 @@ def test_a_table_without_values_leaves_the_kind_to_the_other():
     one = pd.DataFrame({"size": [1.5, 2.5] * 6, "kind": ["a", "b"] * 6})
     empty = pd.DataFrame({"size": [None] * 12, "kind": [None] * 12})
     for first, second in ((one, empty), (empty, one)):
-        assert [column.kind for column in TableColumns.of(first, also=second).columns] == ["numeric", "categorical"]
+        assert [column.kind for column in Schema.of(first, also=second).columns] == ["numeric", "categorical"]
 
 
 def test_rows_numbered_by_both_tables_are_an_identifier_and_other_numbers_are_not():
@@ -281,5 +281,5 @@ def test_rows_numbered_by_both_tables_are_an_identifier_and_other_numbers_are_no
     one, two = (
         pd.DataFrame({"row": range(n), "kind": rng.choice(["a", "b"], n), "x": rng.integers(0, 9, n)}) for n in (20, 30)
     )
-    assert TableColumns.of(one, also=two).left_out == {"row": "identifier"}
-    assert TableColumns.of(one, also=two.assign(row=3)).left_out == {}
+    assert Schema.of(one, also=two).left_out == {"row": "identifier"}
+    assert Schema.of(one, also=two.assign(row=3)).left_out == {}

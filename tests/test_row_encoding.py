@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
 
-from isopleth.columns import Column, TableColumns
-from isopleth.row_encoding import MOST_WORDS, RowEncoding
+from isopleth.tables.row_encoding import MOST_WORDS, RowEncoding
+from isopleth.tables.schema import Column, Schema
 
 
 def table(*kinds, words=()):
@@ -16,7 +16,7 @@ def table(*kinds, words=()):
         Column(name, kind, levels=tuple(words) if kind == "categorical" else ())
         for name, kind in zip(names, kinds, strict=True)
     )
-    return names, TableColumns(columns, {}, (), True, len(columns))
+    return names, Schema(columns, {}, (), True, len(columns))
 
 
 def test_complete_numbers_are_left_as_they_are():

@@ -33,11 +33,7 @@ LAYERS = [
 # Packages, what they hold, and where they are drawn. A package imports packages of lower layers, and the shared modules.
 
 SHARED = {
-    "entry": "checks of rows and weights",
-    "clock_times": "times as seconds and text",
-    "columns": "kinds of columns",
-    "row_encoding": "words and gaps as numbers",
-    "cells": "cells of frames and arrays",
+    "tables": "reading, kinds of columns, checks, writing",
     "backend": "array libraries, devices",
     "frame": "shift and scale",
     "length_scales": "rules for a scale",
@@ -46,7 +42,7 @@ SHARED = {
     "first_pass": "moments and a sample",
     "streaming": "partial fits",
     "progress": "progress bars",
-    "io": "files",
+    "io": "models and runs in files",
     "results": "tables, JSON, pages",
     "datasets": "example data",
     "errors": "exceptions, warnings",

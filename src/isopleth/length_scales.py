@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from isopleth.entry import on_host
 from isopleth.errors import InputError
 from isopleth.frame import deviations
+from isopleth.tables.checks import on_host
 
 MEDIAN_ROWS = 1000
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from isopleth.columns import TableColumns
 from isopleth.errors import InputError
 from isopleth.io import open_rows, read_frame, read_frame_chunks, read_names, read_table, source
+from isopleth.tables.schema import Schema
 
 TEXT = "day,price,colour,sold\n2024-01-31,1.5,red,true\n2024-02-01,NA,blue,False\n2024-02-02,2.5,,true\n"
 CELLS = {
@@ -158,7 +158,7 @@ class TestFormats:
         path = write(tmp_path, "a,w\n" + "".join(f"{i},w{i % 3}\n" for i in range(200_000)))
         frame = read_frame(path, most=1_000)
         assert frame.data.num_rows == len(frame.lines) == 1_000
-        assert TableColumns.of(frame.data, numeric=["a"]).levels == [("w0", "w1", "w2")]
+        assert Schema.of(frame.data, numeric=["a"]).levels == [("w0", "w1", "w2")]
 
 
 class TestChunks:
@@ -169,7 +169,7 @@ class TestChunks:
         table = pa.table(columns | {"d": [datetime(2024, 1, 1 + i % 28) for i in range(40_000)]})
         path = self.written(tmp_path, table, suffix)
         whole, first = read_frame(path), read_frame(path, most=500)
-        kinds = TableColumns.of(first.data)
+        kinds = Schema.of(first.data)
         chunks = list(read_frame_chunks(path, first, 7_000))
         assert [len(chunk.data) for chunk in chunks] == [7_000] * 5 + [5_000]
         encoded, expected = [kinds.encode(chunk.data) for chunk in chunks], kinds.encode(whole.data)
@@ -233,7 +233,7 @@ class TestNumbers:
     def test_words_that_look_like_numbers_in_some_rows(self, tmp_path):
         rows = "12\n13\nn/a\n14\n-\n15\n16\n17\n18\n19\n20\n21\n"
         frame = read_frame(write(tmp_path, "a\n" + rows))
-        columns = TableColumns.of(frame.data)
+        columns = Schema.of(frame.data)
         assert [column.kind for column in columns.columns] == ["numeric"]
         assert np.isnan(columns.encode(frame.data).numeric[:, 0]).tolist() == [c in ("n/a", "-") for c in rows.split()]
 
@@ -242,7 +242,7 @@ class TestMissing:
     @pytest.mark.parametrize("word", ["", "NA", "NaN", "null", "?", "n/a"])
     def test_words_that_mean_missing(self, tmp_path, word):
         path = write(tmp_path, f"a,b,w\n1,2,x\n{word},3,{word}\n4,5,y\n")
-        encoded = TableColumns.of(read_frame(path).data).encode(read_frame(path).data)
+        encoded = Schema.of(read_frame(path).data).encode(read_frame(path).data)
         assert np.isnan(encoded.numeric[:, 0]).tolist() == [False, True, False]
         assert encoded.codes[:, 0].tolist() == [0, -1, 1]
 
@@ -253,7 +253,7 @@ class TestMissing:
 
     def test_a_column_without_a_value(self, tmp_path):
         frame = read_frame(write(tmp_path, "a,void\n1,\n2,NA\n3,?\n"))
-        assert TableColumns.of(frame.data).left_out == {"void": "no value"}
+        assert Schema.of(frame.data).left_out == {"void": "no value"}
 
     def test_a_row_without_a_value(self, tmp_path):
         path = write(tmp_path, "a,w\n1,x\n,\n3,y\n")
@@ -265,19 +265,19 @@ class TestMissing:
 class TestWords:
     def test_a_category_with_one_level(self, tmp_path):
         frame = read_frame(write(tmp_path, "a,w\n1.5,x\n2,x\n3,x\n"))
-        assert TableColumns.of(frame.data).left_out == {"w": "one value only"}
+        assert Schema.of(frame.data).left_out == {"w": "one value only"}
 
     def test_ten_thousand_levels(self, tmp_path):
         frame = read_frame(write(tmp_path, "a,w\n" + "".join(f"{i / 7},w{i % 10_000}\n" for i in range(20_000))))
-        columns = TableColumns.of(frame.data)
+        columns = Schema.of(frame.data)
         assert columns.sizes == (10_001,)
         assert np.array_equal(np.unique(columns.encode(frame.data).codes), np.arange(10_000))
 
     def test_an_identifier_that_is_the_only_column(self, tmp_path):
         frame = read_frame(write(tmp_path, "order_no\n" + "".join(f"{i}\n" for i in range(100, 120))))
         with pytest.raises(InputError, match=r"no column is left to use: order_no \(identifier\)"):
-            TableColumns.of(frame.data)
-        assert len(TableColumns.of(frame.data, keep_identifiers=True).columns) == 1
+            Schema.of(frame.data)
+        assert len(Schema.of(frame.data, keep_identifiers=True).columns) == 1
 
     @pytest.mark.parametrize("before", [1, 5_000])
     @pytest.mark.parametrize("read", [read_frame, read_table, open_rows])
@@ -325,4 +325,4 @@ class TestTimes:
 
     def test_clocks_with_a_zone_are_left_to_the_kinds_of_columns(self, tmp_path):
         frame = read_frame(write(tmp_path, "d\n2024-01-31T12:00:00+02:00\n2024-02-01T12:00:00Z\n"))
-        assert [column.kind for column in TableColumns.of(frame.data).columns] == ["time"]
+        assert [column.kind for column in Schema.of(frame.data).columns] == ["time"]

@@ -18,7 +18,7 @@ from isopleth.errors import DataWarning, InputError, printable
 from isopleth.io import load, read_table, save
 from isopleth.io.models import sealed
 from isopleth.io.tables import read_labels
-from isopleth.io.writing import write_table
+from isopleth.tables.write import write_table
 
 ESCAPE = "\x1b[31mred\x07"
 X = np.random.default_rng(0).normal(size=(60, 2))

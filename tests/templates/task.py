@@ -16,10 +16,10 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.density.kde import KDE
-from isopleth.entry import enter
 from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, DEFAULT_N_JOBS
 from isopleth.results import Result, counted
+from isopleth.tables.checks import enter
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from isopleth.columns import TableColumns
     from isopleth.report import Context
     from isopleth.results import Result
+    from isopleth.tables.schema import Schema
 
 # Where the context of a run keeps its arguments, and how columns were used.
 _ARGUMENTS, _COLUMNS = "isopleth.arguments", "isopleth.columns"
@@ -30,7 +30,7 @@ def command_line() -> str:
     return shlex.join(["isopleth", *(context.meta.get(_ARGUMENTS, []) if context else [])])
 
 
-def keep_columns(kinds: TableColumns) -> None:
+def keep_columns(kinds: Schema) -> None:
     """Keep how the columns of a table are used: their kinds, and why others are left out."""
     context = click.get_current_context(silent=True)
     if context is not None:

@@ -15,9 +15,9 @@ from isopleth.cli.outputs import refuse_same
 from isopleth.cli.text import aligned, counted, places, shortened
 from isopleth.cli.times import read_times, time_column
 from isopleth.io import Table
-from isopleth.io.writing import check_table_target, write_table
 from isopleth.plotting import check_figure_target, plot_change_points, save_figure
 from isopleth.plotting.change_points import MEANINGS
+from isopleth.tables.write import check_table_target, write_table
 from isopleth.tasks.change_points.detector import ChangePointDetector, ChangePoints
 
 

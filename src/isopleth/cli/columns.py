@@ -14,16 +14,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from isopleth.cells import MISSING_WORDS
 from isopleth.cli.answers import keep_columns
 from isopleth.cli.messages import naming_columns, say
 from isopleth.cli.options import TableOptions
-from isopleth.columns import Column, TableColumns
 from isopleth.errors import DataWarning, InputError
 from isopleth.io import FileRows, Frame, Table, open_rows, read_frame, read_frame_chunks, read_names, read_table
 from isopleth.io.parquet_file import floats
 from isopleth.io.source import Block, MissingCells, choice, listed
 from isopleth.results import counted
+from isopleth.tables.cells import MISSING_WORDS
+from isopleth.tables.schema import Column, Schema
 
 T = TypeVar("T", Table, FileRows)
 
@@ -88,7 +88,7 @@ class KindTable:
         The rows; an array for files of arrays.
     names : list of str
         Names of the columns.
-    kinds : TableColumns
+    kinds : Schema
         What they are used as; others are left out.
     frame : Frame
         The table as it was read.
@@ -96,7 +96,7 @@ class KindTable:
 
     data: Any
     names: list[str]
-    kinds: TableColumns
+    kinds: Schema
     frame: Frame
 
     def fit(self, estimator: Any, rows: np.ndarray | None = None) -> Any:
@@ -123,7 +123,7 @@ def mixed_columns(path: Path, options: TableOptions) -> KindTable | None:
         words = [frame.names.index(name) for name in options.categorical or []]
         if not words and not np.isnan(data).any():
             return None
-        return KindTable(data, frame.names, TableColumns.of(data, categorical=words), frame)
+        return KindTable(data, frame.names, Schema.of(data, categorical=words), frame)
     try:
         kinds = _decided(path, frame, options)
     except InputError:  # refused in the same words where complete rows of numbers are read
@@ -136,7 +136,7 @@ def mixed_columns(path: Path, options: TableOptions) -> KindTable | None:
     return KindTable(data, frame.names, replace(kinds, columns=_without_cycles(kinds)), frame)
 
 
-def _without_cycles(kinds: TableColumns) -> tuple[Column, ...]:
+def _without_cycles(kinds: Schema) -> tuple[Column, ...]:
     return tuple(replace(column, cycles=()) for column in kinds.columns)
 
 
@@ -167,7 +167,7 @@ def read_kinds(
     data = frame.data
     if isinstance(data, np.ndarray):
         words = [frame.names.index(name) for name in options.categorical or []]
-        kinds = TableColumns.of(data, categorical=words)
+        kinds = Schema.of(data, categorical=words)
     else:
         kinds = _decided(path, frame, options)
         _refuse_typos(path, frame, kinds, options)
@@ -202,7 +202,7 @@ def read_two_kinds(a: Path, b: Path, options: TableOptions, *, by_name: bool) ->
         )
     if any(isinstance(frame.data, np.ndarray) for frame in frames):
         numbers = [(path, frame, _as_array(path, frame)) for path, frame in zip((a, b), frames, strict=True)]
-        first, second = (KindTable(data, frame.names, TableColumns.of(data), frame) for _, frame, data in numbers)
+        first, second = (KindTable(data, frame.names, Schema.of(data), frame) for _, frame, data in numbers)
         return first, second
     data = [frame.data.select(names) if by_name else frame.data.rename_columns(names) for frame in frames]
     one, two = (replace(frame, data=table, names=names) for frame, table in zip(frames, data, strict=True))
@@ -217,7 +217,7 @@ def _as_array(path: Path, frame: Frame) -> np.ndarray:
     if isinstance(frame.data, np.ndarray):
         return frame.data
     try:
-        return TableColumns.of_numbers(list(frame.names), True).encode(frame.data).numeric
+        return Schema.of_numbers(list(frame.names), True).encode(frame.data).numeric
     except InputError as error:
         raise InputError(f"{path}: {with_places(str(error), frame)}") from None
 
@@ -230,7 +230,7 @@ class KindRows:
     ----------
     path : Path
         The table.
-    kinds : TableColumns
+    kinds : Schema
         The columns of the density.
     options : TableOptions
         Missing words and decimal sign.
@@ -244,7 +244,7 @@ class KindRows:
     """
 
     path: Path
-    kinds: TableColumns
+    kinds: Schema
     options: TableOptions
     n_rows: int = 0
     unseen: Counter[str] = field(default_factory=Counter)
@@ -366,7 +366,7 @@ def _missing(options: TableOptions) -> frozenset[str]:
     return MISSING_WORDS if options.missing is None else frozenset({"", *options.missing})
 
 
-def _numeric_columns(path: Path, frame: Frame, options: TableOptions) -> tuple[TableColumns, list[str]]:
+def _numeric_columns(path: Path, frame: Frame, options: TableOptions) -> tuple[Schema, list[str]]:
     """Decide the kinds of the columns, refuse words and times, and say if anything is left out or was recognised."""
     kinds = _decided(path, frame, options)
     names = _numeric_names(path, frame, kinds, options)
@@ -374,10 +374,10 @@ def _numeric_columns(path: Path, frame: Frame, options: TableOptions) -> tuple[T
     return kinds, names
 
 
-def _decided(path: Path, frame: Frame, options: TableOptions, also: Frame | None = None) -> TableColumns:
+def _decided(path: Path, frame: Frame, options: TableOptions, also: Frame | None = None) -> Schema:
     """Decide the kinds of the columns of a file, or of two files with the same columns together."""
     try:
-        kinds = TableColumns.of(
+        kinds = Schema.of(
             frame.data,
             categorical=options.categorical or (),
             numeric=options.numeric or (),
@@ -405,7 +405,7 @@ def _decided(path: Path, frame: Frame, options: TableOptions, also: Frame | None
     return kinds
 
 
-def _say_kinds(frame: Frame, kinds: TableColumns) -> None:
+def _say_kinds(frame: Frame, kinds: Schema) -> None:
     notes = [*frame.notes, *kinds.notes]
     if kinds.left_out or notes:
         say(f"{frame.source}: {kinds.summary(len(frame.data))}")
@@ -413,7 +413,7 @@ def _say_kinds(frame: Frame, kinds: TableColumns) -> None:
         say(with_places(note, frame))
 
 
-def _refuse_typos(path: Path, frame: Frame, kinds: TableColumns, options: TableOptions) -> None:
+def _refuse_typos(path: Path, frame: Frame, kinds: Schema, options: TableOptions) -> None:
     """Refuse words in columns of which nearly all cells are numbers, unless the user takes them as categories."""
     for column in kinds.columns:
         name = str(column.name)
@@ -429,7 +429,7 @@ def _refuse_typos(path: Path, frame: Frame, kinds: TableColumns, options: TableO
             )
 
 
-def _numeric_names(path: Path, frame: Frame, kinds: TableColumns, options: TableOptions) -> list[str]:
+def _numeric_names(path: Path, frame: Frame, kinds: Schema, options: TableOptions) -> list[str]:
     """Return the names of the columns that are used; refuse words and times."""
     text = [str(column.name) for column in kinds.columns if column.kind != "numeric"]
     for name in text:

@@ -12,7 +12,7 @@ import click
 from isopleth.cli.messages import options_named
 from isopleth.cli.options import ColumnList, TableOptions
 from isopleth.cli.signals import leaving_at_once
-from isopleth.io.files import check_source
+from isopleth.tables.files import check_source
 
 # Flagged rows that --explain explains at most: a model can flag every row of a large file, which would take hours to explain.
 MOST_FLAGGED = 1000

@@ -18,8 +18,8 @@ from isopleth.errors import InputError, printable
 from isopleth.io import Table, read_names
 from isopleth.io.source import listed
 from isopleth.io.tables import read_labels
-from isopleth.io.writing import write_table
 from isopleth.plotting import plot_two_samples, save_figure
+from isopleth.tables.write import write_table
 from isopleth.tasks.two_sample.testing import TwoSampleResult, TwoSampleTest, compare_samples
 
 _LEVEL = 0.05

@@ -26,12 +26,12 @@ from isopleth.distributed import fit as fit_parts
 from isopleth.distributed.files import Checkpoint
 from isopleth.errors import InputError, TooLargeError, printable
 from isopleth.io import check_target, save
-from isopleth.io.files import remove_leftovers
 from isopleth.io.resume import Journal, partial_path, refuse_begun, table_fingerprint
 from isopleth.kernels import get_kernel
 from isopleth.score import NystromKEF
 from isopleth.score.ridge_selection import default_landmarks
 from isopleth.score.spaces import SPACES
+from isopleth.tables.files import remove_leftovers
 
 
 def fit(

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from isopleth.errors import InputError, printable
-from isopleth.io.files import is_for_want_of_room
+from isopleth.tables.files import is_for_want_of_room
 
 if TYPE_CHECKING:
     from isopleth.io.resume import Journal

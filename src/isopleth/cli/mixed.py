@@ -12,9 +12,9 @@ from isopleth.cli.columns import KindTable, read_for_model, read_kinds, read_two
 from isopleth.cli.messages import say
 from isopleth.cli.models import columns_at_fit
 from isopleth.cli.options import TableOptions
-from isopleth.columns import TableColumns, decode_cells
 from isopleth.errors import InputError
 from isopleth.io import Frame, Table, read_frame, read_names, read_table
+from isopleth.tables.schema import Schema, decode_cells
 
 T = TypeVar("T")
 
@@ -114,7 +114,7 @@ def read_mixed(path: Path, options: TableOptions, *, min_rows: int = 2) -> Table
     return read_table(path, table.names, min_rows=min_rows, decimal=options.decimal)
 
 
-def _say(frame: Frame, kinds: TableColumns, table: Table) -> None:
+def _say(frame: Frame, kinds: Schema, table: Table) -> None:
     missing = _missing_cells(table.values)
     counts = missing.sum(axis=0)
     notes = [*frame.notes, *kinds.notes]
@@ -133,7 +133,7 @@ def _say(frame: Frame, kinds: TableColumns, table: Table) -> None:
         say(with_places(note, frame))
 
 
-def _has_words(kinds: TableColumns) -> bool:
+def _has_words(kinds: Schema) -> bool:
     return any(column.kind != "numeric" for column in kinds.columns)
 
 
@@ -213,7 +213,7 @@ def _numbers(path: Path, options: TableOptions, detector: Any) -> Table:
             frame = read_frame(
                 path, options.columns or names, missing=options.missing, decimal=options.decimal, min_rows=1
             )
-            numbers = TableColumns.of_numbers(list(frame.names), True)
+            numbers = Schema.of_numbers(list(frame.names), True)
             data = frame.data
             values = data if isinstance(data, np.ndarray) else numbers.encode(data).numeric
         except InputError:

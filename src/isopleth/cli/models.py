@@ -15,11 +15,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.columns import TableColumns
 from isopleth.density.estimator import DensityEstimator
 from isopleth.density.kernel_density import KernelDensity
 from isopleth.errors import InputError
 from isopleth.io import load
+from isopleth.tables.schema import Schema
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 
 
@@ -131,7 +131,7 @@ def answers_of(path: Path) -> Answers:
         return _of_kind(path, model)
 
 
-def kinds_of(model: Any) -> TableColumns | None:
+def kinds_of(model: Any) -> Schema | None:
     """Return the columns of a density or detector of words or missing cells; None for all other models."""
     if isinstance(model, AnomalyDetector):
         return getattr(model, "_table_columns", None)

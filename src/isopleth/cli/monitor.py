@@ -23,14 +23,14 @@ from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import refuse_same
 from isopleth.cli.signals import ALARM_CODE
 from isopleth.cli.text import counted, wrapped
-from isopleth.columns import TableColumns
 from isopleth.errors import InputError, printable
 from isopleth.io import Table, check_target, load, save
-from isopleth.io.files import atomic_write, remove_leftovers, sole_run
 from isopleth.io.frames import missing_words
 from isopleth.io.source import listed
 from isopleth.io.text_columns import Column, cut, header_names, kind_of
 from isopleth.io.typed import moment
+from isopleth.tables.files import atomic_write, remove_leftovers, sole_run
+from isopleth.tables.schema import Schema
 from isopleth.tasks.drift.alarms import DriftAlarms, joined
 from isopleth.tasks.drift.monitor import DriftMonitor
 
@@ -334,7 +334,7 @@ class RowReader:
         The columns, in the order of the reference.
     named : bool
         Whether the names mean something.
-    kinds : TableColumns, optional
+    kinds : Schema, optional
         What the columns of the reference hold, if there are words or times.
     missing : sequence of str, optional
         Words that mean a missing cell.
@@ -342,7 +342,7 @@ class RowReader:
 
     names: list[str]
     named: bool
-    kinds: TableColumns | None = None
+    kinds: Schema | None = None
     missing: Sequence[str] | None = None
     _line: int = 0
     _delimiter: str = ","

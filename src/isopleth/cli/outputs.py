@@ -15,8 +15,8 @@ from isopleth.cli.mixed import MixedTable, rows_of
 from isopleth.cli.models import matched_columns
 from isopleth.errors import DataWarning, InputError
 from isopleth.io import Table, check_target, save
-from isopleth.io.writing import check_table_target, write_table
 from isopleth.plotting import check_figure_target, plot_anomalies, save_figure
+from isopleth.tables.write import check_table_target, write_table
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 
 

@@ -19,8 +19,8 @@ from isopleth.errors import InputError, printable
 from isopleth.io import Table, read_names, read_table
 from isopleth.io.source import listed
 from isopleth.io.tables import read_labels
-from isopleth.io.writing import write_table
 from isopleth.plotting import plot_class_priors, save_figure
+from isopleth.tables.write import write_table
 from isopleth.tasks.class_prior.estimator import ClassPriorEstimator, ClassPriors
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from isopleth.density import SOSREP
 from isopleth.density.kernel_density import KernelDensity
 from isopleth.errors import InputError, printable
 from isopleth.io import check_target, load, save
-from isopleth.io.writing import FRAME_SUFFIXES, check_table_target, write_frame
+from isopleth.tables.write import FRAME_SUFFIXES, check_table_target, write_frame
 from isopleth.tasks.made_rows.result import MadeRows
 
 # Rows of a table with gaps that can be fitted in ten to twenty seconds, cubed. A row with a pattern of gaps of its own takes as

@@ -20,10 +20,10 @@ from isopleth.cli.outputs import refuse_same
 from isopleth.cli.text import counted, places, shortened, wrapped
 from isopleth.errors import printable
 from isopleth.io import FileRows, open_rows
-from isopleth.io.files import remove_leftovers
 from isopleth.io.resume import Journal, content_fingerprint, partial_path, refuse_begun, table_fingerprint
 from isopleth.io.source import Block
-from isopleth.io.writing import TABLE_SUFFIXES, check_suffix, check_table_target, write_array, write_blocks
+from isopleth.tables.files import remove_leftovers
+from isopleth.tables.write import TABLE_SUFFIXES, check_suffix, check_table_target, write_array, write_blocks
 
 _SUFFIXES = (*TABLE_SUFFIXES, ".npy")
 

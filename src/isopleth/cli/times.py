@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.cells import MISSING_WORDS, SourceTable, parsed_time
 from isopleth.cli.columns import with_places
 from isopleth.cli.options import TableOptions
 from isopleth.errors import InputError
 from isopleth.io import read_frame, read_names
 from isopleth.io.source import listed
+from isopleth.tables.cells import MISSING_WORDS, SourceTable, parsed_time
 from isopleth.tasks.change_points.times import ascending_times
 
 # Rows by which a column of times is recognised.

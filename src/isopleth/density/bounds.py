@@ -11,8 +11,8 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import expit
 
-from isopleth.entry import on_host
 from isopleth.errors import InputError
+from isopleth.tables.checks import on_host
 
 _LARGEST = 1e300  # so that the distance to a bound does not overflow
 _LEAST_DIGITS = 1e4  # steps of double precision that a column must span as a logarithm

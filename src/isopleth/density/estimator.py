@@ -17,13 +17,13 @@ from isopleth.density.bounds import Bounds
 from isopleth.density.debias import Drift, moved
 from isopleth.density.fitted import ExpansionDensity, FrameDensity
 from isopleth.density.search import Fit, Search, run_search
-from isopleth.entry import Table, column_names, enter, varying_columns, warn_few_rows
 from isopleth.errors import InputError
 from isopleth.frame import Frame
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import RULES, Rule, loss_units, resolve_length_scale
 from isopleth.operators.threads import interruptible
 from isopleth.rows import distinct_rows
+from isopleth.tables.checks import Table, column_names, enter, varying_columns, warn_few_rows
 
 
 class DensityEstimator(DensityMixin, BaseEstimator, ABC):

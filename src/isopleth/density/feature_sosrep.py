@@ -23,7 +23,6 @@ from isopleth.density.estimator import DensityEstimator
 from isopleth.density.feature_statistics import FeatureStatistics, check_memory, newton
 from isopleth.density.fitted import FrameDensity, RootDensity
 from isopleth.density.search import Search
-from isopleth.entry import varying_columns, warn_few_rows
 from isopleth.errors import DataWarning, InputError
 from isopleth.expansion import KernelExpansion
 from isopleth.first_pass import ColumnMoments, FirstPass
@@ -35,6 +34,7 @@ from isopleth.operators.random_features import RandomFeatures
 from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.parts import Parts, take_columns
 from isopleth.solvers import auto
+from isopleth.tables.checks import varying_columns, warn_few_rows
 
 # Most rows of the subsample that is also fitted exactly, to estimate the error.
 CHECKED = 2000

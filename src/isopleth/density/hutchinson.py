@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from isopleth.backend import Backend, to_numpy
-from isopleth.entry import on_host
 from isopleth.errors import InputError
+from isopleth.tables.checks import on_host
 
 # At this h the rounding error of second differences, eps/h^2, equals their truncation error, h^2 times a fourth derivative.
 STEP = float(np.finfo(np.float64).eps) ** 0.25

@@ -15,8 +15,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import NUMPY, Backend, to_numpy
-from isopleth.cells import is_table_of_kinds, library_of
-from isopleth.columns import TableColumns
 from isopleth.density.bounds import Bounds
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.column_fit import ColumnFit
@@ -27,7 +25,6 @@ from isopleth.density.sampling import density_target
 from isopleth.density.search import Fit, Search
 from isopleth.density.table_density import TableDensity
 from isopleth.density.table_fit import LEAVE_ONE_OUT, fit_table, leave_one_out, product_factor
-from isopleth.entry import Table, column_names, enter, on_host
 from isopleth.errors import InputError
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import get_kernel
@@ -37,6 +34,9 @@ from isopleth.operators.threads import effective_n_jobs
 from isopleth.operators.tiles import HOST_TILE, SCRATCH_TILES, scratch
 from isopleth.rows import folds_of
 from isopleth.sampling import Target
+from isopleth.tables.cells import is_table_of_kinds, library_of
+from isopleth.tables.checks import Table, column_names, enter, on_host
+from isopleth.tables.schema import Schema
 
 # Kernels that are products over columns, for sentences.
 _PRODUCTS = "kernel='gaussian' or ProductLaplacian()"
@@ -202,13 +202,13 @@ class KernelDensity(DensityEstimator):
         self.log_normalizer_ = found.fit.density.log_normalizer + found.frame.log_volume
         return found.donors
 
-    def _number_columns(self) -> TableColumns:
+    def _number_columns(self) -> Schema:
         """Return the columns of a table of numbers."""
         named = hasattr(self, "feature_names_in_")
         names = list(self.feature_names_in_) if named else list(range(self.n_features_in_))
-        return TableColumns.of_numbers(names, named)
+        return Schema.of_numbers(names, named)
 
-    def _places(self, columns: TableColumns) -> np.ndarray:
+    def _places(self, columns: Schema) -> np.ndarray:
         """Return where the encoded columns stand in the table of the fit."""
         if columns.named:
             labels = column_names(self)
@@ -222,7 +222,7 @@ class KernelDensity(DensityEstimator):
         """Tell whether the fit was to a table with words or missing cells."""
         return hasattr(self, "_points")
 
-    def _table_density(self, columns: TableColumns | None = None, density: ColumnDensity | None = None) -> TableDensity:
+    def _table_density(self, columns: Schema | None = None, density: ColumnDensity | None = None) -> TableDensity:
         """Return the density as one of a table, which answers for missing cells."""
         columns = columns or getattr(self, "_table_columns", None) or self._number_columns()
         if self._of_kinds:

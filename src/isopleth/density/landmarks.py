@@ -9,12 +9,12 @@ import numpy as np
 
 from isopleth.backend import NUMPY
 from isopleth.density.bounds import Bounds
-from isopleth.entry import Table
 from isopleth.errors import InputError, TooLargeError
 from isopleth.first_pass import ColumnMoments, RowSample
 from isopleth.frame import bounded
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
 from isopleth.parts import Parts, take_columns
+from isopleth.tables.checks import Table
 
 if TYPE_CHECKING:
     from isopleth.density.sosrep import SOSREP

@@ -13,10 +13,10 @@ from typing import Any, cast
 import narwhals as nw
 import numpy as np
 
-from isopleth.columns import TableColumns
 from isopleth.density.column_density import LOG_VALUE
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import Operator
+from isopleth.tables.schema import Schema
 
 # Steps that values may be multiples of, the largest one first.
 _STEPS = tuple(m * 10.0**k for k in range(5, -7, -1) for m in (5.0, 1.0))
@@ -148,14 +148,14 @@ class Recording:
     weights: np.ndarray | None = None
 
     @classmethod
-    def of(cls, X: Any, columns: TableColumns, rows: np.ndarray, weights: np.ndarray) -> Recording:
+    def of(cls, X: Any, columns: Schema, rows: np.ndarray, weights: np.ndarray) -> Recording:
         """Return how the rows of a fit are recorded.
 
         Parameters
         ----------
         X : data frame or array
             The table.
-        columns : TableColumns
+        columns : Schema
             Its columns.
         rows : array of shape (n, n_numeric + n_categorical)
             Its encoded rows.

@@ -12,7 +12,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from isopleth.density.debias import Drift, moved
-from isopleth.entry import on_host
 from isopleth.errors import DataWarning, InputError
 from isopleth.frame import bounded
 from isopleth.kernels import Kernel
@@ -20,6 +19,7 @@ from isopleth.length_scales import RULES
 from isopleth.operators.threads import map_threads
 from isopleth.progress import Progress
 from isopleth.rows import held_out_parts
+from isopleth.tables.checks import on_host
 
 CRITERIA = ("hyvarinen", "likelihood", "stable_minimum")
 _LARGEST = float(np.finfo(np.float64).max)

@@ -16,7 +16,6 @@ from isopleth.density.column_fit import ColumnFit, fit_root, is_flat
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
 from isopleth.density.kernel_density import KernelDensity
 from isopleth.density.landmarks import choose_landmarks
-from isopleth.entry import Table
 from isopleth.errors import InputError
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import Kernel
@@ -25,6 +24,7 @@ from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.parts import ArrayParts
 from isopleth.solvers import SCALING_SOLVERS
+from isopleth.tables.checks import Table
 
 
 class SOSREP(KernelDensity):

@@ -12,15 +12,15 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from isopleth.backend import Backend
-from isopleth.cells import quoted
-from isopleth.columns import TableColumns, encode_cell, new_table, write_cells
 from isopleth.density.bounds import Bounds
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.recording import Drawn, Recording
-from isopleth.entry import encoded_rows, on_host
 from isopleth.errors import DataWarning, InputError, listed
 from isopleth.frame import Frame
 from isopleth.progress import Progress
+from isopleth.tables.cells import quoted
+from isopleth.tables.checks import encoded_rows, on_host
+from isopleth.tables.schema import Schema, encode_cell, new_table, write_cells
 
 # Draws whose mean fills a gap of a column with bounds: the mean of a logarithm is not the logarithm of the mean.
 _DRAWS = 200
@@ -41,7 +41,7 @@ class TableDensity:
     ----------
     density : ColumnDensity
         The density in frame coordinates, kept numeric columns before codes.
-    columns : TableColumns
+    columns : Schema
         The columns of the table.
     frame : Frame
         Shift and scale of its numeric columns.
@@ -66,7 +66,7 @@ class TableDensity:
     """
 
     density: ColumnDensity
-    columns: TableColumns
+    columns: Schema
     frame: Frame
     bounds: Bounds
     constants: np.ndarray

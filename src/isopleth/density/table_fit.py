@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.columns import TableColumns
 from isopleth.density.bounds import Bounds
 from isopleth.density.category_scales import frequency_rho
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.column_fit import MOST_CENTERS, ColumnFit, fill_from_neighbours
 from isopleth.density.column_scales import ColumnScales, leave_one_out_scales, of_squares
 from isopleth.density.search import Search, SearchPath, run_table_search
-from isopleth.entry import on_host
 from isopleth.errors import DataWarning, InputError, listed
 from isopleth.frame import Frame, bounded
 from isopleth.kernels import Kernel
 from isopleth.kernels.product import ColumnKernel, Factor
 from isopleth.length_scales import RULES, RULES_WITH_GAPS, resolve_length_scale
 from isopleth.rows import merge_rows
+from isopleth.tables.checks import on_host
+from isopleth.tables.schema import Schema
 
 # Rule of length scales that chooses one for each column.
 LEAVE_ONE_OUT = "leave_one_out"
@@ -97,7 +97,7 @@ class TableFit:
 def fit_table(
     rows: np.ndarray,
     weights: np.ndarray,
-    columns: TableColumns,
+    columns: Schema,
     bounds: Bounds,
     kernel: Kernel,
     length_scale: Any,
@@ -114,7 +114,7 @@ def fit_table(
         Encoded rows.
     weights : array of shape (n,)
         Their weights.
-    columns : TableColumns
+    columns : Schema
         The columns.
     bounds : Bounds
         Bounds of the numeric columns.
@@ -341,7 +341,7 @@ def _weights_of(centers: np.ndarray, z: np.ndarray, weights: np.ndarray) -> np.n
 
 
 def category_rho(
-    category_scale: Any, codes: np.ndarray, weights: np.ndarray, columns: TableColumns, n_columns: int, squared: bool
+    category_scale: Any, codes: np.ndarray, weights: np.ndarray, columns: Schema, n_columns: int, squared: bool
 ) -> np.ndarray:
     """Return the value of unlike categories of each categorical column.
 

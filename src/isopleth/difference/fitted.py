@@ -12,10 +12,10 @@ from isopleth.backend import Array, Backend, to_numpy
 from isopleth.difference.gaussian_system import GaussianSystem, over_volume
 from isopleth.difference.squared_l2 import SquaredL2Law, checked
 from isopleth.difference.statistics import deviations_at
-from isopleth.entry import Table, enter
 from isopleth.errors import InputError
 from isopleth.frame import Frame
-from isopleth.row_encoding import refuse_gaps, used_names
+from isopleth.tables.checks import Table, enter
+from isopleth.tables.row_encoding import refuse_gaps, used_names
 
 
 class FittedDifference(BaseEstimator):

@@ -16,11 +16,11 @@ from isopleth.density import KDE
 from isopleth.density.search import Search
 from isopleth.difference.gaussian_system import over_volume
 from isopleth.difference.samples import enter_both
-from isopleth.entry import Table, enter
 from isopleth.errors import InputError
 from isopleth.kernels import Gaussian
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.threads import DEFAULT_N_JOBS
+from isopleth.tables.checks import Table, enter
 
 
 class KDEDifference(BaseEstimator):

@@ -18,13 +18,13 @@ from isopleth.backend import Array, Backend, namespace, to_numpy
 from isopleth.difference.gaussian_system import GaussianSystem
 from isopleth.difference.grids import length_scales
 from isopleth.difference.samples import enter_both
-from isopleth.entry import column_names, enter, varying_columns
 from isopleth.errors import InputError
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.progress import Progress
 from isopleth.rows import folds_of
+from isopleth.tables.checks import column_names, enter, varying_columns
 
 # Kernels with a smaller mean over Y are left out, because they would be divided by nearly 0.
 _UNSEEN = 1e-200

@@ -19,14 +19,14 @@ from isopleth.difference.grids import choose_centers, factors, length_scales, ri
 from isopleth.difference.samples import TwoSamples, enter_both, split_as_given, split_at_random
 from isopleth.difference.squared_l2 import SquaredL2Law, in_sample
 from isopleth.difference.statistics import DifferenceStatistics, DifferenceSystem, SampleSums, deviation_factor
-from isopleth.entry import Table, column_names, enter, varying_columns, warn_of_new_beginning
 from isopleth.errors import InputError
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs
 from isopleth.parts import Parts, take_columns
-from isopleth.row_encoding import RowEncoding
 from isopleth.streaming import Streaming
+from isopleth.tables.checks import Table, column_names, enter, varying_columns, warn_of_new_beginning
+from isopleth.tables.row_encoding import RowEncoding
 
 # Seed of the numbers that take the place of missing ones.
 _SEED_OF_GAPS = 20

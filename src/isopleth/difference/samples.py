@@ -9,10 +9,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from isopleth.backend import to_numpy
-from isopleth.entry import Table, enter
 from isopleth.errors import InputError
 from isopleth.operators.threads import interruptible
 from isopleth.rows import distinct_rows, merge_rows
+from isopleth.tables.checks import Table, enter
 
 _MOST_UNITS = 1e8
 

@@ -9,10 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from isopleth.io.files import atomic_write, check_target
     from isopleth.io.frames import Frame
     from isopleth.io.models import load, save
     from isopleth.io.tables import FileRows, Table, open_rows, read_frame, read_frame_chunks, read_names, read_table
+    from isopleth.tables.files import atomic_write, check_target
 
 __all__ = [
     "FileRows",
@@ -34,8 +34,8 @@ _DEFINED_IN = {
     "FileRows": "isopleth.io.tables",
     "Frame": "isopleth.io.frames",
     "Table": "isopleth.io.tables",
-    "atomic_write": "isopleth.io.files",
-    "check_target": "isopleth.io.files",
+    "atomic_write": "isopleth.tables.files",
+    "check_target": "isopleth.tables.files",
     "load": "isopleth.io.models",
     "open_rows": "isopleth.io.tables",
     "read_frame": "isopleth.io.tables",

@@ -23,8 +23,8 @@ from sklearn.base import BaseEstimator
 
 from isopleth.backend import is_foreign, to_numpy
 from isopleth.errors import InputError, MissingExtraError
-from isopleth.io.files import atomic_write, check_source
 from isopleth.io.numpy_file import read_array_header
+from isopleth.tables.files import atomic_write, check_source
 
 
 def with_numpy_arrays(value: Any) -> Any:

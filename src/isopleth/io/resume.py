@@ -22,8 +22,8 @@ from zlib import crc32
 import numpy as np
 
 from isopleth.errors import InputError
-from isopleth.io.files import check_target, hidden_beginning, lock, open_locked, refused_writing
 from isopleth.io.source import STANDARD_INPUT, unpacked
+from isopleth.tables.files import check_target, hidden_beginning, lock, open_locked, refused_writing
 
 _MAGIC = b"isopleth partial 2\n"
 

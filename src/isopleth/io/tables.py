@@ -13,7 +13,6 @@ import numpy as np
 
 from isopleth.errors import InputError
 from isopleth.io.csv_file import CsvSource, read_csv, read_csv_labels, read_csv_names
-from isopleth.io.files import check_source
 from isopleth.io.frames import (
     Frame,
     Reading,
@@ -32,6 +31,7 @@ from isopleth.io.numpy_file import NpySource, read_npz
 from isopleth.io.parquet_file import ParquetSource, read_parquet_labels, read_parquet_names
 from isopleth.io.source import PACKED_SUFFIXES, Block, MissingCells, Origin, Progress, Source, UncheckedTable, unpacked
 from isopleth.io.text_columns import kind_of
+from isopleth.tables.files import check_source
 
 Columns = Sequence[str] | None
 
@@ -278,7 +278,7 @@ def read_frame(
     """Read a table with columns of all kinds: numbers, words, booleans, times and missing cells.
 
     A column is one of numbers if all cells that are not missing are numbers, and one of times if all are dates in one
-    format. :class:`isopleth.columns.TableColumns` decides what each column is used as.
+    format. :class:`isopleth.tables.schema.Schema` decides what each column is used as.
 
     Parameters
     ----------

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isopleth.clock_times import time_words
 from isopleth.plotting.style import (
     BLACK,
     BLUE,
@@ -19,6 +18,7 @@ from isopleth.plotting.style import (
     write_dates,
     write_note,
 )
+from isopleth.tables.clock_times import time_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from isopleth.backend import to_numpy
 from isopleth.density.bounds import Bounds
 from isopleth.density.search import Search
-from isopleth.entry import enter
 from isopleth.errors import InputError
+from isopleth.tables.checks import enter
 
 # Of the range of the centres: no nearer to a bound is a density looked at, which on the bound itself is none.
 _NEAREST = 1e-3

@@ -14,7 +14,6 @@ from isopleth.backend import to_numpy
 from isopleth.difference import LSDD
 from isopleth.difference.fitted import check_mass
 from isopleth.difference.squared_l2 import normal_quantile
-from isopleth.entry import enter
 from isopleth.errors import InputError
 from isopleth.length_scales import robust_z
 from isopleth.plotting.style import (
@@ -31,6 +30,7 @@ from isopleth.plotting.style import (
     write_note,
 )
 from isopleth.plotting.view import robust_range, some
+from isopleth.tables.checks import enter
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from isopleth.errors import DataWarning, require
-from isopleth.io.files import atomic_write, check_target
-from isopleth.io.writing import check_suffix
+from isopleth.tables.files import atomic_write, check_target
+from isopleth.tables.write import check_suffix
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isopleth.clock_times import length_text, seconds_of, time_text
 from isopleth.errors import InputError
 from isopleth.plotting.style import BLUE, DAY, GREY, VERMILLION, column_label, new_figure, write_dates, write_note
 from isopleth.plotting.view import bin_edges, robust_range, some
+from isopleth.tables.clock_times import length_text, seconds_of, time_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

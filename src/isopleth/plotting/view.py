@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isopleth.clock_times import time_text
 from isopleth.length_scales import robust_z
 from isopleth.plotting.style import DAY, GREY
+from isopleth.tables.clock_times import time_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.clock_times import length_text, seconds_of, time_text, time_words
 from isopleth.plotting.change_points import MEANINGS, borders
 from isopleth.plotting.view import bin_edges, deviations_of, extreme_columns, robust_range, some
 from isopleth.report.page import Chart, Page, PageTable, Series, thinned
 from isopleth.results import Result, cell_text, counted, in_words
+from isopleth.tables.clock_times import length_text, seconds_of, time_text, time_words
 from isopleth.tasks.anomaly.result import Anomalies
 from isopleth.tasks.change_points.detector import ChangePoints
 from isopleth.tasks.class_prior.estimator import ClassPriors

@@ -10,11 +10,11 @@ from importlib.metadata import version
 from typing import Any
 
 from isopleth.errors import InputError
-from isopleth.io.files import atomic_write, check_target
-from isopleth.io.writing import check_suffix
 from isopleth.report.pages import page_of
 from isopleth.report.rendering import render
 from isopleth.results import Result, own_version
+from isopleth.tables.files import atomic_write, check_target
+from isopleth.tables.write import check_suffix
 
 _SUFFIXES = (".html", ".htm")
 # Bytes of a page. Pages that would be longer have fewer rows and shorter texts.

@@ -14,7 +14,6 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Array, Backend, namespace, to_numpy
-from isopleth.entry import Table, column_names, enter
 from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame
 from isopleth.kernels import Kernel, get_kernel
@@ -26,6 +25,7 @@ from isopleth.score.field import GaussianBase, KernelTerm, Normalizer, ScoreFiel
 from isopleth.score.sampling import score_target
 from isopleth.score.spaces import SPACES, Space
 from isopleth.solvers.regularizers import Regularizer, SpectralCutoff
+from isopleth.tables.checks import Table, column_names, enter
 
 
 class FrameFit(NamedTuple):

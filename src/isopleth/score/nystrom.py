@@ -12,7 +12,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth.backend import NUMPY, Backend, to_numpy
-from isopleth.entry import enter, on_host, warn_of_new_beginning
 from isopleth.errors import InputError
 from isopleth.frame import Frame
 from isopleth.kernels import Kernel
@@ -29,6 +28,7 @@ from isopleth.score.spaces import SPACES, Space
 from isopleth.score.statistics import NystromStatistics, pooled_system
 from isopleth.solvers.regularizers import Regularizer, Tikhonov
 from isopleth.streaming import Streaming
+from isopleth.tables.checks import enter, on_host, warn_of_new_beginning
 
 
 class NystromKEF(Streaming, ScoreEstimator):

@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from isopleth.columns import TableColumns, decode_cells
-from isopleth.entry import Table
 from isopleth.errors import DataWarning, InputError, listed
+from isopleth.tables.checks import Table
+from isopleth.tables.schema import Schema, decode_cells
 
 UNSEEN = "a new word"  # how explanations show a word that was not among the training rows
 
@@ -26,13 +26,13 @@ class TableCells:
     missing : ndarray of shape (q,)
         Code of a missing cell of each categorical column: one behind that of unseen words or, if no training row had a gap there,
         that of the most frequent word.
-    columns : TableColumns, optional
+    columns : Schema, optional
         Kinds of the columns; None for arrays and frames of numbers.
     """
 
     n_numeric: int
     missing: np.ndarray
-    columns: TableColumns | None
+    columns: Schema | None
 
     @classmethod
     def of(cls, table: Table) -> Self:

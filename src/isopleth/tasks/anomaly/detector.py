@@ -15,12 +15,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Array, Backend, to_numpy
-from isopleth.entry import Table, enter, on_host, plain_names, varying_columns, warn_few_rows
 from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame, medians
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, interruptible
 from isopleth.results import chosen_rows, shown_cells
+from isopleth.tables.checks import Table, enter, on_host, plain_names, varying_columns, warn_few_rows
 from isopleth.tasks.anomaly.cells import TableCells
 from isopleth.tasks.anomaly.explanation import Counterfactuals, Explanation, best_counterfactuals
 from isopleth.tasks.anomaly.reference import ReferenceDensity

@@ -14,12 +14,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Array, Backend, to_backend
-from isopleth.clock_times import axis_of, time_words
-from isopleth.entry import check_memory_limit, enter, on_host
 from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.progress import Progress, checked_verbose
 from isopleth.results import Result, counted, in_words
+from isopleth.tables.checks import check_memory_limit, enter, on_host
+from isopleth.tables.clock_times import axis_of, time_words
 from isopleth.tasks.change_points.chance import RUNS, null_gains, null_margins, pvalue_of_gain, surcharge
 from isopleth.tasks.change_points.curve import along_series, score_curve
 from isopleth.tasks.change_points.kinds import kind_of_location, kind_of_shape

@@ -9,10 +9,10 @@ import narwhals as nw
 import numpy as np
 
 from isopleth.backend import to_numpy
-from isopleth.cells import as_frame, in_memory, is_missing, with_columns
-from isopleth.clock_times import as_datetime
 from isopleth.errors import InputError, listed
 from isopleth.results import frame_library
+from isopleth.tables.cells import as_frame, in_memory, is_missing, with_columns
+from isopleth.tables.clock_times import as_datetime
 
 
 def split_times(series: Any, times: Any) -> tuple[Any, np.ndarray | None]:

@@ -15,14 +15,14 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from isopleth.backend import to_numpy
-from isopleth.entry import column_names, enter, on_host
 from isopleth.errors import DataWarning, InputError, listed
 from isopleth.frame import Frame, deviations
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import ONE_BLAS_THREAD
 from isopleth.progress import Progress
 from isopleth.results import Result, counted
-from isopleth.row_encoding import RowEncoding
+from isopleth.tables.checks import column_names, enter, on_host
+from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.class_prior.scores import Features, Fits, FoldSums, drawn_evenly, stratified_folds
 from isopleth.tasks.class_prior.shares import (
     Shares,

@@ -10,7 +10,7 @@ import numpy as np
 
 from isopleth.errors import InputError
 from isopleth.results import Result, counted, in_words, records
-from isopleth.row_encoding import RowEncoding
+from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.two_sample.column_changes import (
     PLAIN,
     ColumnSummary,

@@ -14,11 +14,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.entry import enter
 from isopleth.errors import InputError
 from isopleth.progress import Progress
-from isopleth.row_encoding import RowEncoding
 from isopleth.rows import row_keys
+from isopleth.tables.checks import enter
+from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns
 from isopleth.tasks.drift.calibration import spread
 

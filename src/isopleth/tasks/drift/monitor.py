@@ -15,15 +15,15 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import to_numpy
-from isopleth.cells import in_memory, with_columns
-from isopleth.entry import enter, plain_names
 from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.progress import Progress
-from isopleth.row_encoding import RowEncoding
 from isopleth.rows import row_keys
+from isopleth.tables.cells import in_memory, with_columns
+from isopleth.tables.checks import enter, plain_names
+from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns
 from isopleth.tasks.drift.calibration import DriftFeatures, calibrate, spread
 

@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from isopleth.backend import to_numpy
-from isopleth.entry import check_memory_limit, enter
 from isopleth.errors import InputError
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import median
@@ -22,6 +21,7 @@ from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
 from isopleth.progress import Progress, checked_verbose
 from isopleth.results import Result, counted
+from isopleth.tables.checks import check_memory_limit, enter
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

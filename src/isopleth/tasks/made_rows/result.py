@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from scipy.stats import ks_2samp
 
-from isopleth.clock_times import seconds_of
 from isopleth.results import Result, counted
+from isopleth.tables.clock_times import seconds_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 from scipy.stats import binomtest, kstwobign
 
-from isopleth.columns import Column, decode_cells
-from isopleth.row_encoding import RowEncoding
+from isopleth.tables.row_encoding import RowEncoding
+from isopleth.tables.schema import Column, decode_cells
 
 # Words and missing cells are described where their share changes by so much.
 _VISIBLE = 0.005
@@ -112,7 +112,7 @@ def pvalue_of_window(one: ColumnSummary, two: ColumnSummary, *, compared: bool) 
 
 
 def summaries(encoding: RowEncoding, rows: np.ndarray, most: int | None = None) -> list[ColumnSummary]:
-    """Summarise the columns of rows of :class:`~isopleth.entry.Table`, in the order of the table."""
+    """Summarise the columns of rows of :class:`~isopleth.tables.checks.Table`, in the order of the table."""
     return [
         ColumnSummary.of(column, rows[:, cell.place], most)
         for column, cell in zip(kinds(encoding), encoding.cells, strict=True)

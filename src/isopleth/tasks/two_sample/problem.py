@@ -8,13 +8,13 @@ from typing import Self
 
 import numpy as np
 
-from isopleth.columns import TableColumns
 from isopleth.difference.samples import TwoSamples
 from isopleth.errors import InputError
 from isopleth.operators.threads import effective_n_jobs, map_threads
 from isopleth.progress import Progress
-from isopleth.row_encoding import RowEncoding
 from isopleth.rows import merge_rows
+from isopleth.tables.row_encoding import RowEncoding
+from isopleth.tables.schema import Schema
 from isopleth.tasks.two_sample.permutation import (
     Basis,
     ColumnUnits,
@@ -46,7 +46,7 @@ class MixedSamples:
     Parameters
     ----------
     given : tuple of two arrays
-        Rows of :class:`~isopleth.entry.Table`: numbers, then codes, NaN where a cell is missing.
+        Rows of :class:`~isopleth.tables.checks.Table`: numbers, then codes, NaN where a cell is missing.
     encoding : RowEncoding
         Made from the rows of both samples together.
     strata : array of shape (n + n',), optional
@@ -61,9 +61,7 @@ class MixedSamples:
     encoded: tuple[np.ndarray, np.ndarray]
 
     @classmethod
-    def of(
-        cls, x: np.ndarray, y: np.ndarray, names: list[str], columns: TableColumns | None, *, compared: bool
-    ) -> Self:
+    def of(cls, x: np.ndarray, y: np.ndarray, names: list[str], columns: Schema | None, *, compared: bool) -> Self:
         """Encode the rows of both samples; without `compared`, blank cells so that gaps are alike within strata."""
         both = rows = np.vstack([x, y])
         strata = None

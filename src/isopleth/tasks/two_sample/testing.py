@@ -15,17 +15,17 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from isopleth.backend import frame_names, to_numpy
-from isopleth.cells import in_memory, with_columns
-from isopleth.columns import decode_cells
 from isopleth.difference.lsdd import LSDD
 from isopleth.difference.samples import TwoSamples, enter_both
-from isopleth.entry import Table, check_memory_limit, column_names
 from isopleth.errors import DataWarning, InputError, listed
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs, map_threads
 from isopleth.progress import checked_verbose
 from isopleth.results import Result, in_words
-from isopleth.row_encoding import used_names
+from isopleth.tables.cells import in_memory, with_columns
+from isopleth.tables.checks import Table, check_memory_limit, column_names
+from isopleth.tables.row_encoding import used_names
+from isopleth.tables.schema import decode_cells
 from isopleth.tasks.two_sample.column_changes import in_order, kinds
 from isopleth.tasks.two_sample.permutation import Basis, adjusted_p_values, permutation_pvalue, tiles
 from isopleth.tasks.two_sample.problem import MixedSamples, TwoSampleProblem

@@ -15,7 +15,8 @@ from typing import Any, Self, cast
 import narwhals as nw
 import numpy as np
 
-from isopleth.cells import (
+from isopleth.errors import InputError
+from isopleth.tables.cells import (
     MISSING_NUMBERS,
     MISSING_WORDS,
     Cells,
@@ -27,7 +28,6 @@ from isopleth.cells import (
     parsed_time,
     quoted,
 )
-from isopleth.errors import InputError
 
 _NUMBERS_SHARE = (
     0.9  # least share of numbers among the cells of a text column that counts as numeric with missing cells
@@ -95,7 +95,7 @@ class EncodedTable:
 
 
 @dataclass(frozen=True)
-class TableColumns:
+class Schema:
     """Columns of a table and their encoding.
 
     :meth:`of` decides the kinds from training rows; :meth:`encode` converts tables with these columns to numbers.
@@ -116,9 +116,9 @@ class TableColumns:
     Examples
     --------
     >>> import pandas as pd
-    >>> from isopleth.columns import TableColumns
+    >>> from isopleth.tables.schema import Schema
     >>> table = pd.DataFrame({"order_no": range(12), "price": [9.5, 3.0, None] * 4, "colour": ["red", "blue", "red"] * 4})
-    >>> columns = TableColumns.of(table)
+    >>> columns = Schema.of(table)
     >>> columns.summary(len(table))
     '12 rows: 1 number, 1 category; left out: order_no (identifier)'
     >>> encoded = columns.encode(pd.DataFrame({"colour": ["green", None], "price": [1.0, 2.0]}))
@@ -260,12 +260,12 @@ class TableColumns:
         words = np.array([column.kind == "categorical" for column in self.columns])
         return np.argsort(words, kind="stable")
 
-    def take(self, places: Iterable[int]) -> TableColumns:
+    def take(self, places: Iterable[int]) -> Schema:
         """Select columns by their index in :attr:`columns`; columns of an array are numbered anew."""
         chosen = [self.columns[i] for i in places]
         if not self.named:
             chosen = [replace(column, name=j) for j, column in enumerate(chosen)]
-        return TableColumns(tuple(chosen), {}, (), self.named, len(chosen))
+        return Schema(tuple(chosen), {}, (), self.named, len(chosen))
 
     @classmethod
     def of_numbers(cls, names: list[Any], named: bool) -> Self:
@@ -342,17 +342,17 @@ def _typed(word: str, like: Any) -> Any:
     return float(word) if isinstance(like, (float, np.floating)) else word
 
 
-def write_cells(X: Any, columns: TableColumns, filled: np.ndarray, gaps: np.ndarray) -> Any:
+def write_cells(X: Any, columns: Schema, filled: np.ndarray, gaps: np.ndarray) -> Any:
     """Copy a table and write some of its cells.
 
     Parameters
     ----------
     X : data frame or array
         The table.
-    columns : TableColumns
+    columns : Schema
         Columns of the table.
     filled : array of shape (n, len(columns.columns))
-        Encoded cells, in the order of :attr:`TableColumns.columns`.
+        Encoded cells, in the order of :attr:`Schema.columns`.
     gaps : array of the same shape, bool
         Mask of the cells to write.
 
@@ -389,7 +389,7 @@ def _written(frame: Any, column: Column, values: np.ndarray, rows: np.ndarray) -
     return new.cast(old.dtype) if old.dtype in (nw.Categorical, nw.Enum) else new
 
 
-def _write_array(out: np.ndarray, columns: TableColumns, filled: np.ndarray, gaps: np.ndarray) -> np.ndarray:
+def _write_array(out: np.ndarray, columns: Schema, filled: np.ndarray, gaps: np.ndarray) -> np.ndarray:
     for j, column in enumerate(columns.columns):
         rows = np.flatnonzero(gaps[:, j])
         if len(rows):
@@ -400,8 +400,8 @@ def _write_array(out: np.ndarray, columns: TableColumns, filled: np.ndarray, gap
     return out
 
 
-def new_table(columns: TableColumns, values: np.ndarray, library: str | None) -> Any:
-    """Make a table of encoded cells in the order of :attr:`TableColumns.columns`: a frame of a library, or an array if None."""
+def new_table(columns: Schema, values: np.ndarray, library: str | None) -> Any:
+    """Make a table of encoded cells in the order of :attr:`Schema.columns`: a frame of a library, or an array if None."""
     cells = [decode_cells(column, values[:, j]) for j, column in enumerate(columns.columns)]
     if library is not None:
         names = [str(name) for name in columns.names]

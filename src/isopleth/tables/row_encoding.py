@@ -14,9 +14,9 @@ from typing import Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from isopleth.columns import Column, TableColumns
-from isopleth.entry import Table, plain_names, varying_columns
 from isopleth.errors import DataWarning, InputError, listed
+from isopleth.tables.checks import Table, plain_names, varying_columns
+from isopleth.tables.schema import Column, Schema
 
 # Words of a column that have a coordinate of their own: the most frequent ones that occur at least so often.
 MOST_WORDS, _FEWEST_ROWS = 100, 2
@@ -38,7 +38,7 @@ class CellEncoding:
     kind : {"numeric", "time", "categorical"}
         What it holds.
     place : int
-        Its place in the rows of :class:`~isopleth.entry.Table`.
+        Its place in the rows of :class:`~isopleth.tables.checks.Table`.
     center : float
         Median, in place of a missing number.
     absent : float
@@ -161,7 +161,7 @@ class RowEncoding:
     ----------
     cells : tuple of CellEncoding
         Encodings of the columns, in the order of the table.
-    columns : TableColumns or None
+    columns : Schema or None
         Kinds of the columns, where there are others than numbers.
     compared : bool
         Whether a missing cell differs from all others. Otherwise it is at the centre of its column.
@@ -169,14 +169,14 @@ class RowEncoding:
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth.row_encoding import RowEncoding
+    >>> from isopleth.tables.row_encoding import RowEncoding
     >>> rows = np.array([[1.0], [2.0], [4.0], [np.nan]])
     >>> RowEncoding.of(rows, ["age"])(rows).round(2).tolist()
     [[1.0, 0.0], [2.0, 0.0], [4.0, 0.0], [2.0, 2.31]]
     """
 
     cells: tuple[CellEncoding, ...]
-    columns: TableColumns | None
+    columns: Schema | None
     compared: bool
 
     @classmethod
@@ -184,7 +184,7 @@ class RowEncoding:
         cls,
         rows: np.ndarray,
         names: list[str],
-        columns: TableColumns | None = None,
+        columns: Schema | None = None,
         *,
         compared: bool = True,
         far: bool = True,
@@ -194,10 +194,10 @@ class RowEncoding:
         Parameters
         ----------
         rows : array of shape (n, d)
-            All rows, of :class:`~isopleth.entry.Table`.
+            All rows, of :class:`~isopleth.tables.checks.Table`.
         names : list of str
             Names of the columns, in the order of the table.
-        columns : TableColumns, optional
+        columns : Schema, optional
             Kinds of the columns.
         compared : bool, default=True
             Whether a missing cell differs from all others.
@@ -347,7 +347,7 @@ def refuse_gaps(rows: np.ndarray, complete: Iterable[tuple[str, int]]) -> None:
         )
 
 
-def used_names(estimator: BaseEstimator, columns: TableColumns | None) -> list[str]:
+def used_names(estimator: BaseEstimator, columns: Schema | None) -> list[str]:
     """Return the names of the columns that are used, in the order of the table; "column 0" and so on if they have none."""
     if columns is None:
         return plain_names(estimator)

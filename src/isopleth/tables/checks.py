@@ -21,9 +21,9 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
 from isopleth.backend import Backend, frame_names, is_foreign, refuse_gradient, to_backend, to_numpy
-from isopleth.cells import holds_numbers_only, in_memory, is_table_of_kinds
-from isopleth.columns import TableColumns
 from isopleth.errors import DataWarning, InputError, listed
+from isopleth.tables.cells import holds_numbers_only, in_memory, is_table_of_kinds
+from isopleth.tables.schema import Schema
 
 _Estimator = TypeVar("_Estimator", bound=BaseEstimator)
 _T = TypeVar("_T")
@@ -41,7 +41,7 @@ class Table:
         Their weights, ones where none were given.
     backend : Backend
         Array library and device that the rows came from.
-    columns : TableColumns, optional
+    columns : Schema, optional
         Kinds of the columns of a table with words, times or gaps. Its rows are those of numeric columns and times, then codes of
         categories. None if the rows are the table itself.
     """
@@ -49,7 +49,7 @@ class Table:
     rows: np.ndarray
     weights: np.ndarray
     backend: Backend
-    columns: TableColumns | None = None
+    columns: Schema | None = None
 
     @property
     def n_numeric(self) -> int:
@@ -154,7 +154,7 @@ def _takes_kinds(estimator: BaseEstimator) -> bool:
     return bool(tags.allow_nan and tags.categorical)
 
 
-def _kinds_of(estimator: BaseEstimator, X: Any, also: Any = None) -> TableColumns | None:
+def _kinds_of(estimator: BaseEstimator, X: Any, also: Any = None) -> Schema | None:
     """Return the kinds of the columns of a fit; None for arrays and for frames of complete numbers."""
     decided = estimator.__dict__.pop("_decided_columns", None)  # by the options of a command
     tables = [X] if also is None else [X, also]
@@ -172,7 +172,7 @@ def _kinds_of(estimator: BaseEstimator, X: Any, also: Any = None) -> TableColumn
         named = [
             names[j] if j not in names and isinstance(j, Integral) and j in range(len(names)) else j for j in named
         ]
-    columns = decided or TableColumns.of(X, categorical=named, keep_identifiers=as_it_is, cycles=False, also=also)
+    columns = decided or Schema.of(X, categorical=named, keep_identifiers=as_it_is, cycles=False, also=also)
     if columns.left_out and decided is None:
         reasons = listed([f"{str(name)!r} ({why})" for name, why in columns.left_out.items()])
         warnings.warn(f"columns left out: {reasons}.", DataWarning, stacklevel=4)
@@ -187,7 +187,7 @@ def _kinds_of(estimator: BaseEstimator, X: Any, also: Any = None) -> TableColumn
     return columns
 
 
-def encoded_rows(X: Any, columns: TableColumns, min_samples: int = 0) -> np.ndarray:
+def encoded_rows(X: Any, columns: Schema, min_samples: int = 0) -> np.ndarray:
     """Return a table of the columns of the fit as numbers, then codes; NaN where a cell is missing."""
     _refuse_kinds(X, times=True)
     _refuse_names(X)

@@ -1,0 +1,1 @@
+"""Tables: reading, kinds of columns, checks of what estimators receive, and writing."""
