@@ -84,7 +84,18 @@ def test_far_rows_have_log_densities_with_gradients():
     out.backward()
     assert bool(torch.isfinite(out).all())
     np.testing.assert_allclose(x.grad.numpy(), model.grad_log_density(x.detach().numpy()), rtol=1e-9)
-    assert bool(torch.isnan(model.grad_log_density(x)).all())
+    torch.testing.assert_close(model.grad_log_density(x).detach(), x.grad, rtol=1e-9, atol=0.0)
+
+
+def test_scores_of_far_and_near_rows_together_have_derivatives():
+    x = torch.tensor([[5.0, -2.0], [60.0, 200.0], [4.0, -1.0]], dtype=torch.float64, requires_grad=True)
+    model = KDE().fit(ROWS)
+    np.testing.assert_allclose(
+        model.grad_log_density(x).detach().numpy(), model.grad_log_density(x.detach().numpy()), rtol=1e-9, atol=1e-12
+    )
+    assert torch.autograd.gradcheck(model.grad_log_density, (x,), eps=1e-4, atol=1e-5)
+    gaps = torch.func.grad(lambda rows: model.grad_log_density(rows).square().sum())(x.detach())
+    assert bool(torch.isfinite(gaps).all())
 
 
 @pytest.mark.parametrize(

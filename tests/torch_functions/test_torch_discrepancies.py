@@ -72,6 +72,20 @@ def test_gradients_of_ksd_agree_with_differences(kernel):
     assert torch.autograd.gradcheck(lambda x, s: ksd(x, s, kernel, 1.2), (x, score))
 
 
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
+def test_one_tensor_counts_as_two_equal_samples(kernel, biased):
+    rows = samples(30, 2, seed=5)
+
+    def loss(rows, copied):
+        rows = rows.clone().requires_grad_()
+        value = mmd(rows, rows.clone() if copied else rows, kernel, 0.7, biased=biased)
+        return value.detach(), torch.autograd.grad(value, rows)[0]
+
+    for one, other in zip(loss(rows, False), loss(rows, True), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-12)
+
+
 def test_mmd_of_normal_samples_has_the_value_and_gradient_of_the_closed_form():
     """For unit normal densities m apart and a Gaussian kernel of scale l, 2 (l^2/(l^2+2))^(d/2) (1 - e^(-m^2/(2 (l^2+2))))."""
     noise, y = samples(3000, 2), samples(3000, 2, seed=1)

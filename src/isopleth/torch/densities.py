@@ -11,9 +11,44 @@ from torch import Tensor
 from isopleth.backend import to_numpy
 from isopleth.density.fitted import ExpansionDensity, RootDensity
 from isopleth.errors import InputError
-from isopleth.torch.checks import check_points, computed, constant
+from isopleth.kernels import Kernel
+from isopleth.torch.checks import TensorFunction, check_points, computed, constant, first_derivatives
 from isopleth.torch.log_sums import log_kernel_sum
 from isopleth.torch.products import gradient_product, kernel_product
+
+
+# Sums of kernels below this have lost digits to underflow.
+_TINY = 1e-280
+
+# Step of differences of the gradient of a log density, in frame coordinates.
+_STEP = 1e-4
+
+
+class _LogSlope(TensorFunction):
+    """Gradient of log sum_j c_j k(z_i, y_j), also where the sum underflows; its own derivative is taken by differences."""
+
+    @staticmethod
+    def forward(z: Tensor, centers: Tensor, log_coefficients: Tensor, kernel: Kernel, budget: dict[str, Any]) -> Tensor:
+        with torch.enable_grad():
+            rows = z.detach().requires_grad_()
+            total = log_kernel_sum(kernel, rows, centers, log_coefficients, **budget).sum()
+            return torch.autograd.grad(total, rows)[0]
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        *tensors, ctx.kernel, ctx.budget = inputs
+        ctx.save_for_backward(*tensors)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        def compute(z: Tensor, centers: Tensor, log_coefficients: Tensor, grad: Tensor) -> tuple[Tensor, ...]:
+            # The Hessian is symmetric, so that its product with a vector is a derivative along this vector.
+            size = torch.linalg.vector_norm(grad, dim=1, keepdim=True)
+            step = _STEP * grad / torch.where(size > 0.0, size, torch.ones_like(size))
+            ends = [_LogSlope.forward(z + by, centers, log_coefficients, ctx.kernel, ctx.budget) for by in (step, -step)]
+            return ((ends[0] - ends[1]) * (size / (2.0 * _STEP)),)
+
+        return *first_derivatives(compute, *ctx.saved_tensors, grad), None, None, None, None
 
 
 def score_samples(density: ExpansionDensity, frame: Any, log_normalizer: float, X: Tensor) -> Tensor:
@@ -47,11 +82,19 @@ def score_samples(density: ExpansionDensity, frame: Any, log_normalizer: float, 
 def grad_log_density(density: ExpansionDensity, frame: Any, X: Tensor) -> Tensor:
     """Return the gradient of the log density at rows, with a graph; arguments are as for :func:`score_samples`.
 
-    It is NaN at rows so far from all centres that the density underflows.
+    Where sums of kernels that can be negative underflow, it is NaN.
     """
     z, centers, coefficients = _at(density, frame, X)
-    given = (density.expansion.kernel, z, centers, coefficients)
-    slope = gradient_product(*given, **_budget(density)) / kernel_product(*given, **_budget(density))[:, None]
+    kernel, budget = density.expansion.kernel, _budget(density)
+    far = None
+    if kernel.nonnegative:
+        far = constant(lambda rows: kernel_product(kernel, rows, centers, coefficients, **budget) < _TINY, z)[:, None]
+        if X.device.type == "cpu" and not bool(constant(torch.any, far)):
+            far = None
+    near = (kernel, z if far is None else torch.where(far, centers[:1], z), centers, coefficients)
+    slope = gradient_product(*near, **budget) / kernel_product(*near, **budget)[:, None]
+    if far is not None:
+        slope = torch.where(far, _LogSlope.apply(z, centers, torch.log(coefficients), kernel, budget), slope)
     kept = torch.as_tensor(np.flatnonzero(frame.keep), device=X.device)
     out = z.new_zeros((len(z), X.shape[1]))
     return out.index_copy(1, kept, _power(density) * slope / torch.as_tensor(frame.scale, device=X.device))

@@ -104,13 +104,16 @@ def mmd(
     scale = median_distance(x, y) if length_scale is None else length_scale
     wide_x, wide_y = computed(x), computed(y)
 
-    def mean(a: Tensor, b: Tensor) -> Tensor:
-        sums = kernel_product(kernel, a, b, b.new_ones(len(b)), scale, memory_limit=memory_limit, n_jobs=n_jobs).sum()
-        if a is not b:
-            return sums / (len(a) * len(b))
-        return sums / len(a) ** 2 if biased else (sums - len(a)) / (len(a) * (len(a) - 1))
+    def total(a: Tensor, b: Tensor) -> Tensor:
+        return kernel_product(kernel, a, b, b.new_ones(len(b)), scale, memory_limit=memory_limit, n_jobs=n_jobs).sum()
 
-    return (mean(wide_x, wide_x) + mean(wide_y, wide_y) - 2.0 * mean(wide_x, wide_y)).to(x.dtype)
+    def within(a: Tensor) -> Tensor:
+        n = len(a)
+        return total(a, a) / n**2 if biased else (total(a, a) - n) / (n * (n - 1))
+
+    # Between the samples all pairs count, also if both are one tensor.
+    between = total(wide_x, wide_y) / (len(x) * len(y))
+    return (within(wide_x) + within(wide_y) - 2.0 * between).to(x.dtype)
 
 
 @outside_graphs

@@ -84,6 +84,14 @@ def test_units_columns_and_kinds_of_input_do_not_matter():
     assert several.pvalue == want.pvalue
 
 
+@pytest.mark.parametrize("unit", [1e-200, 1e200])
+def test_units_near_the_limits_of_numbers_do_not_matter(unit):
+    x = np.random.default_rng(7).normal(size=(60, 2))
+    want, got = stein_test(x, -x, random_state=0), stein_test(x * unit, -x / unit, random_state=0)
+    assert got.pvalue == want.pvalue
+    np.testing.assert_allclose(got.discrepancies, want.discrepancies, rtol=1e-9)
+
+
 def test_signs_flip_with_the_given_probability():
     signs = _signs(4000, 5, 0.1, 0)
     assert set(np.unique(signs)) == {-1.0, 1.0}

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 
 from isopleth.backend import to_numpy
 from isopleth.errors import InputError
+from isopleth.frame import deviations
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import median
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
@@ -225,7 +226,7 @@ def stein_test(
     found = get_kernel(kernel).bind(rows.shape[1])
     if found.smoothness <= 1.0 or found.by_columns:
         raise InputError(f"kernel = {kernel!r} is too rough for the Stein test; use 'imq', 'gaussian' or 'matern52'.")
-    spread = rows.std(axis=0)
+    spread = deviations(rows, np.ones(len(rows)))
     unit = np.where(spread > 0.0, spread, 1.0)
     z, pull = (rows - rows.mean(axis=0)) / unit, scores * unit
     scales = _length_scales(length_scale, z)
