@@ -45,7 +45,9 @@ class _LogSlope(TensorFunction):
             # The Hessian is symmetric, so that its product with a vector is a derivative along this vector.
             size = torch.linalg.vector_norm(grad, dim=1, keepdim=True)
             step = _STEP * grad / torch.where(size > 0.0, size, torch.ones_like(size))
-            ends = [_LogSlope.forward(z + by, centers, log_coefficients, ctx.kernel, ctx.budget) for by in (step, -step)]
+            ends = [
+                _LogSlope.forward(z + by, centers, log_coefficients, ctx.kernel, ctx.budget) for by in (step, -step)
+            ]
             return ((ends[0] - ends[1]) * (size / (2.0 * _STEP)),)
 
         return *first_derivatives(compute, *ctx.saved_tensors, grad), None, None, None, None
