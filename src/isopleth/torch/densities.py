@@ -16,7 +16,6 @@ from isopleth.torch.checks import TensorFunction, check_points, computed, consta
 from isopleth.torch.log_sums import log_kernel_sum
 from isopleth.torch.products import gradient_product, kernel_product
 
-
 # Sums of kernels below this have lost digits to underflow.
 _TINY = 1e-280
 
