@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import fdtri, gammaincinv
+
+# Confidence of the limits of the number of p-values below a point.
+_SURE = 0.95
 
 
 def conformal_p_values(training: np.ndarray, new: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
@@ -39,19 +43,24 @@ def benjamini_hochberg(p_values: np.ndarray, rate: float) -> float:
     return float(ordered[passed[-1]]) if len(passed) else 0.0
 
 
-def falling_density(p_values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Estimate a falling density on [0, 1] by the slopes of the least concave majorant of the shares (Grenander).
+def falling_density(ends: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the slopes of the least concave majorant of a distribution function (Grenander 1956).
+
+    Parameters
+    ----------
+    ends : ndarray of shape (k,)
+        Ascending points in (0, 1].
+    shares : ndarray of shape (k,)
+        Values of the function there, not negative.
 
     Returns
     -------
-    ends : ndarray of shape (k,)
-        Right ends of the steps, rising to 1.
-    heights : ndarray of shape (k,)
+    ends : ndarray of shape (m,)
+        Right ends of the steps of the density, a part of `ends`.
+    heights : ndarray of shape (m,)
         Density on each step, falling.
     """
-    values, counts = np.unique(np.append(p_values, 1.0), return_counts=True)
-    counts[-1] -= 1  # the end of the interval is no observation
-    x, y = np.append(0.0, values), np.append(0.0, np.cumsum(counts) / len(p_values))
+    x, y = np.append(0.0, ends), np.append(0.0, shares)
     corners = [0]
     for i in range(1, len(x)):
         while len(corners) > 1:
@@ -63,24 +72,34 @@ def falling_density(p_values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return x[corners[1:]], np.diff(y[corners]) / np.diff(x[corners])
 
 
-def anomaly_probabilities(among: np.ndarray, p_values: np.ndarray) -> np.ndarray:
-    r"""Return one less the local false discovery rate, :math:`1 - 1/g(p)` for the density g of p-values among some rows.
+def anomaly_probabilities(among: np.ndarray, p_values: np.ndarray, references: float = np.inf) -> np.ndarray:
+    r"""Return :math:`\max(0, 1 - 1/g(p))`, for a cautious estimate g of the density of p-values among some rows.
 
-    P-values of ordinary rows have the density 1 on [0, 1]; any excess of g is due to anomalies. The share of ordinary rows is
-    taken as 1, which makes the probabilities smaller.
+    P-values of ordinary rows have the density 1 on [0, 1]; any excess of g is due to anomalies. The estimate of a falling density
+    is not consistent near 0, where the smallest p-values of ordinary rows are dense by chance. So the number k of rows with a
+    p-value of at most p is replaced by its lower 95 % limit, :math:`k F_{0.05}(2k, 2j)`, with j the p-value times one more than
+    the number of reference rows; a quantile of the gamma distribution if p-values are exact.
 
     Parameters
     ----------
     among : ndarray of shape (n,)
-        p-values of the rows from which the density is estimated, as a falling one (Grenander 1956; Strimmer 2008).
+        p-values of the rows from which the density is estimated, as a falling one (Strimmer 2008).
     p_values : ndarray of shape (m,)
         p-values of the rows to judge.
+    references : float, default=inf
+        Number of rows by which conformal p-values are computed.
 
     Returns
     -------
     ndarray of shape (m,)
         In [0, 1), the higher the smaller the p-value.
     """
-    ends, heights = falling_density(among)
-    g = heights[np.minimum(np.searchsorted(ends, p_values, side="left"), len(heights) - 1)]
+    values, counts = np.unique(among, return_counts=True)
+    counts = np.cumsum(counts)
+    if np.isinf(references):
+        limits = gammaincinv(counts, 1.0 - _SURE)
+    else:
+        limits = counts * fdtri(2.0 * counts, 2.0 * values * (references + 1.0), 1.0 - _SURE)
+    ends, heights = falling_density(values, np.maximum.accumulate(limits) / len(among))
+    g = np.append(heights, 1.0)[np.searchsorted(ends, p_values, side="left")]
     return 1.0 - 1.0 / np.maximum(g, 1.0)
