@@ -28,7 +28,7 @@ LAYERS = [
         "sampling": ("Markov chains", 3 / 4),
     },
     {"operators": ("sums over points, in tiles", 0.5)},
-    {"kernels": ("similarity of points", 0.5)},
+    {"kernels": ("similarity of points", 1 / 3), "frames": ("invertible maps of rows", 2 / 3)},
 ]
 # Packages, what they hold, and where they are drawn. A package imports packages of lower layers, and the shared modules.
 

@@ -1,0 +1,47 @@
+"""Means between quantiles, which are continuous in rows and weights."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def quantile_means(rows: np.ndarray, weights: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """Return the mean of each column between successive quantiles.
+
+    A row across a level is split between both sides. So means are continuous in the weights, and a row of weight 2 counts as two
+    rows, which is not true of the usual quantiles.
+
+    Parameters
+    ----------
+    rows : array of shape (n, d)
+        Rows.
+    weights : array of shape (n,)
+        Positive weights.
+    levels : array of shape (k + 1,)
+        Increasing levels in [0, 1].
+
+    Returns
+    -------
+    array of shape (k, d)
+        The means.
+    """
+    order = np.argsort(rows, axis=0, kind="stable")
+    out = np.empty((len(levels) - 1, rows.shape[1]))
+    for j in range(rows.shape[1]):
+        x, w = rows[order[:, j], j], weights[order[:, j]]
+        share = np.cumsum(w)
+        share /= share[-1]
+        out[:, j] = _means(x, share, levels)
+    return out
+
+
+def _means(x: np.ndarray, share: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """Return means between levels of sorted values `x` with cumulative shares `share`."""
+    centre = x[np.searchsorted(share, 0.5)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        largest = max(abs(x[0] - centre), abs(x[-1] - centre))
+    unit = largest if 0.0 < largest < np.inf else 1.0
+    y = (x - centre) / unit  # sums of the numbers themselves could overflow or lose digits
+    total = np.concatenate([[0.0], np.cumsum(y * np.diff(share, prepend=0.0))])
+    sums = np.interp(levels, np.concatenate([[0.0], share]), total)
+    return centre + unit * np.diff(sums) / np.diff(levels)

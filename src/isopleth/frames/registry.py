@@ -1,0 +1,33 @@
+"""Names of frames."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from isopleth.errors import InputError
+from isopleth.frames.base import Frame
+from isopleth.frames.linear import Scale, Whiten
+
+# Frames by name.
+FRAMES: dict[str, Frame] = {"scale": Scale(), "whiten": Whiten()}
+
+
+def get_frame(frame: Any) -> Frame:
+    """Return the frame of a name, or a frame itself.
+
+    Raises
+    ------
+    InputError
+        If it is neither.
+
+    Examples
+    --------
+    >>> from isopleth.frames import get_frame
+    >>> get_frame("whiten")
+    Whiten(ridge=1e-06, components=False)
+    """
+    if isinstance(frame, Frame):
+        return frame
+    if isinstance(frame, str) and frame in FRAMES:
+        return FRAMES[frame]
+    raise InputError(f"frame = {frame!r}: expected a Frame or one of {', '.join(map(repr, FRAMES))}.")
