@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -118,6 +118,15 @@ def with_columns(X: Any, names: Sequence[Any]) -> Any:
     if not isinstance(frame := _narwhal(X), nw.DataFrame):
         return X
     return frame.select(*names).to_native() if all(isinstance(name, str) for name in names) else X[list(names)]
+
+
+def some_rows(X: Any, choose: Callable[[int], np.ndarray]) -> Any:
+    """Return the rows of a frame or array at the positions that `choose` returns for their number."""
+    frame = as_frame(X)
+    if frame is not None:
+        return frame[choose(len(frame)).tolist()].to_native()
+    array = np.asarray(X)
+    return array[choose(len(array))] if array.ndim == 2 else array
 
 
 def _read_stream(X: Any) -> nw.DataFrame[Any]:

@@ -22,7 +22,7 @@ from sklearn.utils.validation import validate_data
 
 from isopleth.backend import Backend, frame_names, is_foreign, refuse_gradient, to_backend, to_numpy
 from isopleth.errors import DataWarning, InputError, listed
-from isopleth.tables.cells import holds_numbers_only, in_memory, is_table_of_kinds
+from isopleth.tables.cells import holds_numbers_only, in_memory, is_table_of_kinds, some_rows
 from isopleth.tables.schema import Schema
 
 _Estimator = TypeVar("_Estimator", bound=BaseEstimator)
@@ -88,6 +88,7 @@ def enter(
     adding: bool = False,
     missing: bool = False,
     also: Any = None,
+    kinds_from: Callable[[int], np.ndarray] | None = None,
 ) -> Table:
     """Check the rows and weights that a public method receives, and convert them to float64 NumPy arrays.
 
@@ -111,6 +112,8 @@ def enter(
         Whether NaN is allowed, as a missing value.
     also : array-like, tensor or data frame of shape (m, n_features), optional
         With `reset`, a second table, whose rows count equally when the kinds of the columns are decided.
+    kinds_from : callable, optional
+        With `reset`, returns for a number of rows the positions of those that decide kinds and categories; by default all do.
 
     Returns
     -------
@@ -131,12 +134,12 @@ def enter(
         X = in_memory(X)
     columns = getattr(estimator, "_table_columns", None)
     if reset and _takes_kinds(estimator):
-        columns = _kinds_of(estimator, X, also)
+        columns = _kinds_of(estimator, X, also, kinds_from)
         estimator.__dict__.pop("_table_columns", None)
         if columns is not None:
             estimator._table_columns = columns
     if columns is not None:
-        rows = _renamed(name, "X", lambda: encoded_rows(X, columns, min_samples))
+        rows = _renamed(name, "X", lambda: encoded_rows(X, columns, min_samples, warn=kinds_from is None))
     else:
         rows = _renamed(
             name,
@@ -154,7 +157,9 @@ def _takes_kinds(estimator: BaseEstimator) -> bool:
     return bool(tags.allow_nan and tags.categorical)
 
 
-def _kinds_of(estimator: BaseEstimator, X: Any, also: Any = None) -> Schema | None:
+def _kinds_of(
+    estimator: BaseEstimator, X: Any, also: Any = None, kinds_from: Callable[[int], np.ndarray] | None = None
+) -> Schema | None:
     """Return the kinds of the columns of a fit; None for arrays and for frames of complete numbers."""
     decided = estimator.__dict__.pop("_decided_columns", None)  # by the options of a command
     tables = [X] if also is None else [X, also]
@@ -162,6 +167,8 @@ def _kinds_of(estimator: BaseEstimator, X: Any, also: Any = None) -> Schema | No
     named = [] if categorical is None else [categorical] if isinstance(categorical, str) else list(categorical)
     _refuse_kinds(X, times=True)
     _refuse_names(X)
+    if kinds_from is not None:
+        tables = [X] = [some_rows(X, kinds_from)]
     frames = [table for table in tables if not isinstance(table, np.ndarray)]
     if decided is None and not named and not any(map(is_table_of_kinds, frames)):
         return None
@@ -187,8 +194,8 @@ def _kinds_of(estimator: BaseEstimator, X: Any, also: Any = None) -> Schema | No
     return columns
 
 
-def encoded_rows(X: Any, columns: Schema, min_samples: int = 0) -> np.ndarray:
-    """Return a table of the columns of the fit as numbers, then codes; NaN where a cell is missing."""
+def encoded_rows(X: Any, columns: Schema, min_samples: int = 0, *, warn: bool = True) -> np.ndarray:
+    """Return a table of the columns of the fit as numbers, then codes, NaN where a cell is missing; warn of unseen words."""
     _refuse_kinds(X, times=True)
     _refuse_names(X)
     encoded = columns.encode(X)
@@ -196,7 +203,7 @@ def encoded_rows(X: Any, columns: Schema, min_samples: int = 0) -> np.ndarray:
         raise ValueError(
             f"Found array with {len(encoded.numeric)} sample(s) while a minimum of {min_samples} is required."
         )
-    if encoded.unseen:
+    if encoded.unseen and warn:
         counts = listed([f"{str(name)!r} ({count})" for name, count in encoded.unseen.items()])
         warnings.warn(
             f"words that were not among the training rows, by column and number of cells: {counts}; they count as one more "

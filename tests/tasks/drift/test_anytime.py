@@ -53,6 +53,34 @@ def test_false_alarms_over_long_streams():
     assert binomtest(alarms, 150, 0.2, "greater").pvalue > 1e-3
 
 
+def words(rng, rows, count, zipf):
+    shares = 1.0 / np.arange(1.0, count + 1.0) ** zipf
+    return pd.DataFrame({"word": np.char.add("w", rng.choice(count, rows, p=shares / shares.sum()).astype(str))})
+
+
+def alarms_with_words(streams, rows, alpha, count, zipf, reference=400):
+    alarms = 0
+    for run in range(streams):
+        rng = np.random.default_rng([run, count])
+        monitor = AnytimeDriftMonitor(alpha, random_state=run).fit(words(rng, reference, count, zipf))
+        alarms += len(monitor.update(words(rng, rows, count, zipf)))
+    return alarms
+
+
+@pytest.mark.filterwarnings("ignore:words that were not")
+def test_false_alarms_with_many_words():
+    """Words chosen from the rows that are compared later are more frequent there than in the stream: 10 alarms of 10."""
+    assert alarms_with_words(10, 600, 0.01, count=300, zipf=0.0) <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:words that were not")
+@pytest.mark.parametrize("zipf", [0.0, 1.0])
+@pytest.mark.parametrize("count", [3, 30, 300, 1000])
+def test_false_alarms_of_long_streams_of_words(count, zipf):
+    assert alarms_with_words(400, 3000, 0.05, count, zipf, reference=1000) <= 30
+
+
 def test_the_capital_is_a_fair_game():
     """The mean over streams is 1 after any number of rows, to the accuracy of the draws."""
     capital = []

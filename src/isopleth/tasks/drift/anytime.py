@@ -186,24 +186,27 @@ class AnytimeDriftMonitor(BaseEstimator):
         """
         self._validate_params()
         self.__dict__.pop("threshold_", None)
-        table = enter(self, X, reset=True, min_samples=2, missing=True)
-        X = table.rows
-        if len(X) < _FEWEST:
-            raise InputError(f"the reference X has {len(X)} rows; give {_FEWEST} or more.")
-        self._encoding = encoding = RowEncoding.of_table(self, table, compared=self.compare_missing)
-        given, seed = X, int(check_random_state(self.random_state).randint(2**31))
+        seed = int(check_random_state(self.random_state).randint(2**31))
+
+        def parts(n: int) -> tuple[np.ndarray, np.ndarray]:
+            order = np.random.default_rng(seed).permutation(n)
+            return tuple(np.split(order, [min(_MOST_OF_BINS, max(2, int(_SHARE_OF_BINS * n)))]))
+
+        # Everything that shapes a score comes from the first part. The scores of the other rows of the reference and those of
+        # the stream are then exchangeable; kinds, words or gaps chosen from rows that are compared later favour these rows.
+        table = enter(self, X, reset=True, min_samples=2, missing=True, kinds_from=lambda n: parts(n)[0])
+        given = table.rows
+        if len(given) < _FEWEST:
+            raise InputError(f"the reference X has {len(given)} rows; give {_FEWEST} or more.")
+        shaping, compared = parts(len(given))
+        self._encoding = encoding = RowEncoding.of_table(
+            self, replace(table, rows=given[shaping]), compared=self.compare_missing
+        )
         self._filling = np.random.default_rng([seed, 1]).integers(2**31, size=2)
         X = encoding.filled(given, int(self._filling[0]))
-        coded = encoding(X)
-        self._keep = encoding.varying(self, coded)
-        order = np.random.default_rng(seed).permutation(len(X))
-        count = min(_MOST_OF_BINS, max(2, int(_SHARE_OF_BINS * len(X))))
-        part = X[order[:count]]
-        first = coded[order[:count]][:, self._keep]
-        if encoding.is_plain:
-            self._unit = np.where(spread(first) > 0.0, spread(first), 1.0)
-        else:
-            self._unit = encoding.spreads(part, spread)[self._keep]
+        part = X[shaping]
+        first = encoding(part)
+        self._unit = _unit(first) if encoding.is_plain else encoding.spreads(part, spread)
         self._places = {
             j: _by_frequency(part[:, cell.place]) for j, cell in enumerate(encoding.cells) if cell.kind == "categorical"
         }
@@ -212,7 +215,7 @@ class AnytimeDriftMonitor(BaseEstimator):
         self._half_inverse = 0.5 / max(float(np.median(distances[np.triu_indices(len(distances), 1)])), 1e-300)
         levels = np.linspace(0.0, 1.0, _BINS + 1)[1:-1]
         self._edges = np.quantile(self._scores(part, alone=True), levels, axis=0).T.copy()
-        bins = self._bins(X[order[count:]])
+        bins = self._bins(X[compared])
         counts = np.stack([np.bincount(column, minlength=_BINS) for column in bins.T]).astype(np.float64)
         self._columns, self._seed = ReferenceColumns.of(encoding, given), seed
         key = int(row_keys(np.append(counts.ravel(), seed)[None])[0])
@@ -222,11 +225,11 @@ class AnytimeDriftMonitor(BaseEstimator):
         return table.finish(self)
 
     def _scores(self, X: np.ndarray, *, alone: bool = False) -> np.ndarray:
-        """Return the scores of rows that are not encoded: the kept columns, the mean kernel value, and the number of gaps.
+        """Return the scores of rows that are not encoded: the columns, the mean kernel value, and the number of gaps.
 
         With `alone`, a row that is a centre does not count itself: it would be more typical than any new row.
         """
-        rows = self._encoding(X)[:, self._keep]
+        rows = self._encoding(X)
         kernel = np.exp(-self._half_inverse * cdist(rows / self._unit, self._centers / self._unit, "sqeuclidean"))
         typical = kernel.sum(axis=1)
         if alone:
@@ -236,12 +239,10 @@ class AnytimeDriftMonitor(BaseEstimator):
         return np.column_stack([*self._columns_of(X), typical])
 
     def _columns_of(self, X: np.ndarray) -> list[np.ndarray]:
-        """Return a score for each kept column: numbers, and words by their place in the order of frequency."""
+        """Return a score for each column: numbers, and words by their place in the order of frequency."""
         encoding, out = self._encoding, []
         coded = encoding(X)
         for j, (cell, block) in enumerate(zip(encoding.cells, encoding.blocks, strict=True)):
-            if not self._keep[block].any():
-                continue
             if cell.kind != "categorical":
                 out.append(coded[:, block.start])
                 continue
@@ -326,6 +327,12 @@ class AnytimeDriftMonitor(BaseEstimator):
                 return AnytimeState(state.rows + len(X), 1, counts, capital, shares, recent, state.key), out
         recent = np.vstack([state.recent, X])[-int(self.window) :]
         return AnytimeState(state.rows + len(X), 0, counts, capital, shares, recent, state.key), out
+
+
+def _unit(rows: np.ndarray) -> np.ndarray:
+    """Return the spread of each column, and 1 for constant ones."""
+    found = spread(rows)
+    return np.where(found > 0.0, found, 1.0)
 
 
 def _by_frequency(codes: np.ndarray) -> np.ndarray:
