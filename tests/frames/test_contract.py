@@ -87,7 +87,7 @@ def test_tensors(name, dtype):
     assert z.dtype == x.dtype
     np.testing.assert_allclose(z.detach().numpy(), fitted.forward(Q), atol=tolerance)
     for found, expected in (
-        (fitted.inverse(z) / X.std(axis=0), Q / X.std(axis=0)),
+        (fitted.inverse(z.detach()), Q),
         (fitted.log_volume(x), fitted.log_volume(Q)),
         (fitted.pushforward(x, v), fitted.pushforward(Q, V)),
         (fitted.laplacian_log_volume(x), fitted.laplacian_log_volume(Q)),
