@@ -20,7 +20,8 @@ from isopleth.frame import Frame
 from isopleth.progress import Progress
 from isopleth.tables.cells import quoted
 from isopleth.tables.checks import encoded_rows, on_host
-from isopleth.tables.schema import Schema, encode_cell, new_table, write_cells
+from isopleth.tables.filling import write_cells
+from isopleth.tables.schema import Schema, encode_cell, new_table
 
 # Draws whose mean fills a gap of a column with bounds: the mean of a logarithm is not the logarithm of the mean.
 _DRAWS = 200
@@ -238,7 +239,8 @@ class TableDensity:
         Returns
         -------
         data frame or ndarray
-            `X` with its gaps filled, of the same library; known cells are as they were. A row that the density was fitted to
+            `X` with its gaps filled, of the same library; columns keep their types, so that whole numbers are filled with whole
+            numbers, and known cells are as they were. A row that the density was fitted to
             is not filled by the centre that was made of it.
 
         Raises

@@ -342,64 +342,6 @@ def _typed(word: str, like: Any) -> Any:
     return float(word) if isinstance(like, (float, np.floating)) else word
 
 
-def write_cells(X: Any, columns: Schema, filled: np.ndarray, gaps: np.ndarray) -> Any:
-    """Copy a table and write some of its cells.
-
-    Parameters
-    ----------
-    X : data frame or array
-        The table.
-    columns : Schema
-        Columns of the table.
-    filled : array of shape (n, len(columns.columns))
-        Encoded cells, in the order of :attr:`Schema.columns`.
-    gaps : array of the same shape, bool
-        Mask of the cells to write.
-
-    Returns
-    -------
-    data frame or ndarray
-        A frame of the library of `X`, or an array.
-    """
-    frame = as_frame(X)
-    if frame is None:
-        return _write_array(np.array(X), columns, filled, gaps)
-    written = []
-    for j, column in enumerate(columns.columns):
-        rows = np.flatnonzero(gaps[:, j])
-        if len(rows):
-            written.append(_written(frame, column, filled[:, j], rows))
-    return frame.with_columns(*written).to_native() if written else frame.to_native()
-
-
-def _written(frame: Any, column: Column, values: np.ndarray, rows: np.ndarray) -> Any:
-    old = frame.get_column(column.name)
-    if column.kind != "categorical":
-        cells = decode_cells(column, values)
-    else:
-        cells = [None if is_missing(cell) else cell for cell in old.to_list()]
-        like = next((cell for cell in cells if cell is not None), None)
-        for row, cell in zip(rows, decode_cells(column, values[rows], like), strict=True):
-            cells[row] = cell
-    new = nw.new_series(cast(str, column.name), cells, backend=frame.implementation)
-    if frame.implementation.is_pandas_like():  # pandas matches rows by their index
-        native = new.to_native()
-        native.index = frame.to_native().index
-        new = nw.from_native(native, series_only=True)
-    return new.cast(old.dtype) if old.dtype in (nw.Categorical, nw.Enum) else new
-
-
-def _write_array(out: np.ndarray, columns: Schema, filled: np.ndarray, gaps: np.ndarray) -> np.ndarray:
-    for j, column in enumerate(columns.columns):
-        rows = np.flatnonzero(gaps[:, j])
-        if len(rows):
-            known = [cell for cell in out[:, int(column.name)] if not is_missing(cell)]
-            cells = decode_cells(column, filled[rows, j], known[0] if known else None)
-            for row, cell in zip(rows, cells, strict=True):
-                out[row, int(column.name)] = cell
-    return out
-
-
 def new_table(columns: Schema, values: np.ndarray, library: str | None) -> Any:
     """Make a table of encoded cells in the order of :attr:`Schema.columns`: a frame of a library, or an array if None."""
     cells = [decode_cells(column, values[:, j]) for j, column in enumerate(columns.columns)]

@@ -1,0 +1,85 @@
+"""Known cells of a filled table: value and type are those that were given, for all kinds of columns and libraries."""
+
+import datetime as dt
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from isopleth import SOSREP, DensityImputer
+
+N = 60
+
+
+def _gappy(cells, first):
+    return [None if i in (first, first + 20) else cell for i, cell in enumerate(cells)]
+
+
+def _columns():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=N).round(3)
+    start = dt.datetime(2024, 1, 1, 3)
+    return {
+        "x": x.tolist(),
+        "count": rng.integers(0, 2**40, N).tolist(),
+        "flag": (rng.random(N) < 0.5).tolist(),
+        "word": rng.choice(["a", "b"], N).tolist(),
+        "day": [(start + dt.timedelta(days=i)).date() for i in range(N)],
+        "naive": [start + dt.timedelta(hours=7 * i) for i in range(N)],
+        "took": [dt.timedelta(seconds=int(s)) for s in rng.integers(1, 1000, N)],
+        "clock": [dt.time(int(h), 3) for h in rng.integers(0, 24, N)],
+    }
+
+
+def _pandas():
+    gappy = {name: _gappy(cells, 2 + j) for j, (name, cells) in enumerate(_columns().items())}
+    out = pd.DataFrame(gappy, index=[f"row {i}" for i in range(N)])
+    aware = pd.date_range("2024-01-01 03:00", periods=N, freq="7h", tz="Asia/Tokyo")
+    out["aware"] = aware.where(np.arange(N) != 11)
+    out["nullable"] = pd.array(gappy["count"], dtype="Int64")
+    out["truth"] = pd.array(gappy["flag"], dtype="boolean")
+    out["single"] = out["x"].astype("float32")
+    out["category"] = out["word"].astype("category")
+    out["arrow"] = pd.Series(gappy["count"], dtype="int64[pyarrow]", index=out.index)
+    return out
+
+
+def _polars():
+    gappy = {name: _gappy(cells, 2 + j) for j, (name, cells) in enumerate(_columns().items())}
+    out = pl.DataFrame(gappy)
+    return out.with_columns(
+        aware=pl.col("naive").dt.replace_time_zone("Asia/Tokyo"),
+        single=pl.col("x").cast(pl.Float32),
+        decimal=pl.Series([None if cell is None else Decimal(str(cell)) for cell in gappy["x"]], dtype=pl.Decimal(10, 3)),
+        category=pl.col("word").cast(pl.Categorical),
+        enum=pl.col("word").cast(pl.Enum(["a", "b"])),
+        unsigned=pl.col("count").cast(pl.UInt64),
+    )
+
+
+@pytest.mark.parametrize("table", [_pandas(), _polars()], ids=["pandas", "polars"])
+@pytest.mark.parametrize("fill", [DensityImputer().fit_transform, lambda X: SOSREP().fit(X).impute(X, "draw", 0)])
+def test_known_cells_keep_their_values_and_types(table, fill):
+    filled = fill(table)
+    for name in table.columns:
+        before, after = table[name], filled[name]
+        assert before.dtype == after.dtype, name
+        gaps = before.isna().to_numpy() if isinstance(table, pd.DataFrame) else before.is_null().to_numpy()
+        cells = list(zip(before.to_list(), after.to_list(), gaps, strict=True))
+        known = [(old, new) for old, new, gap in cells if not gap]
+        assert [old for old, _ in known] == [new for _, new in known], name
+        kinds = {type(old) for old, _ in known}
+        assert {type(new) for _, new, _ in cells} == kinds, name
+        assert gaps.any()
+    if isinstance(table, pd.DataFrame):
+        assert filled.index.equals(table.index)
+
+
+def test_arrays_of_objects_keep_whole_numbers_and_times():
+    x = np.empty((N, 2), dtype=object)
+    x[:, 0] = _gappy(range(N), 4)
+    x[:, 1] = np.random.default_rng(0).normal(size=N)
+    filled = DensityImputer().fit_transform(x)
+    assert all(type(cell) is int for cell in filled[:, 0])
