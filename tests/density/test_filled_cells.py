@@ -52,7 +52,9 @@ def _polars():
     return out.with_columns(
         aware=pl.col("naive").dt.replace_time_zone("Asia/Tokyo"),
         single=pl.col("x").cast(pl.Float32),
-        decimal=pl.Series([None if cell is None else Decimal(str(cell)) for cell in gappy["x"]], dtype=pl.Decimal(10, 3)),
+        decimal=pl.Series(
+            [None if cell is None else Decimal(str(cell)) for cell in gappy["x"]], dtype=pl.Decimal(10, 3)
+        ),
         category=pl.col("word").cast(pl.Categorical),
         enum=pl.col("word").cast(pl.Enum(["a", "b"])),
         unsigned=pl.col("count").cast(pl.UInt64),
