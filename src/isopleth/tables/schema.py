@@ -21,8 +21,6 @@ from isopleth.tables.cells import (
     MISSING_WORDS,
     Cells,
     SourceTable,
-    as_frame,
-    is_missing,
     joined,
     parsed_number,
     parsed_time,
