@@ -44,7 +44,7 @@ OF_ONE_TABLE = [
     KDE(debias=True),
     DensityImputer(),
     RandomFeatureSOSREP(n_frequencies=10),
-    KernelScore(folds=2),
+    KernelScore(cv=2),
     Stein(),
     SSGE(),
     SSGE(space="curl_free"),

@@ -234,7 +234,7 @@ def test_a_preset_is_kernel_score_with_arguments_fixed(preset, same):
     X, x = rows(), rows(9, seed=1)
     copy = clone(preset)
     assert copy.get_params() == preset.get_params()
-    assert not {"regularizer", "folds"} & set(preset.get_params())
+    assert not {"regularizer", "cv"} & set(preset.get_params())
     preset.fit(X)
     same.fit(X)
     for name in (

@@ -35,8 +35,8 @@ DEVICES = [
 ]
 
 MODELS = {
-    "folds": KernelScore(folds=2),
-    "diagonal folds": KernelScore(space="diagonal", kernel="matern52", folds=2),
+    "folds": KernelScore(cv=2),
+    "diagonal folds": KernelScore(space="diagonal", kernel="matern52", cv=2),
     "base": KernelScore(regularizer=NuIteration(steps=5), base="gaussian", length_scale="median"),
     "lanczos": KernelScore(regularizer=SpectralCutoff(threshold=0.05), base=None, length_scale=2.0, solver="lanczos"),
     "stein": Stein(),
@@ -232,14 +232,14 @@ def test_systems_that_are_quickly_solved_are_solved_on_the_host(monkeypatch):
 
     for module in (estimator, selection):
         monkeypatch.setattr(module, "SampleSystem", Spy)
-    for model in (KEF(), KernelScore(folds=2)):
+    for model in (KEF(), KernelScore(cv=2)):
         np.testing.assert_array_equal(
             model.fit(torch.asarray(X)).grad_log_density_.numpy(), model.fit(X).grad_log_density_
         )
     assert set(solved) == {np.ndarray}
     monkeypatch.setattr(system, "QUICK", 0)
     solved.clear()
-    KernelScore(folds=2).fit(torch.asarray(X)).dual_coef_  # noqa: B018
+    KernelScore(cv=2).fit(torch.asarray(X)).dual_coef_  # noqa: B018
     assert set(solved) == {torch.Tensor}
 
 

@@ -89,7 +89,7 @@ def test_modes_are_found(space):
 def test_the_grid_is_searched_by_the_stated_rule():
     """All fits one by one, and the choice made by hand."""
     X = modes(60)
-    path = KernelScore(folds=3).fit(X).search_path_
+    path = KernelScore(cv=3).fit(X).search_path_
     rows, parts = distinct_rows(X, np.ones(60))[0], held_out_parts(60, 3)
     unit = np.exp(np.mean(np.log(X.std(axis=0))))
 
@@ -215,7 +215,7 @@ def test_rough_kernels_and_extreme_units():
         np.testing.assert_allclose(KernelScore().fit(unit * X).grad_log_density_ * unit, want, rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize(("parameters", "message"), [({"folds": 1}, "folds"), ({"base": "normal"}, "base")])
+@pytest.mark.parametrize(("parameters", "message"), [({"cv": 1}, "cv"), ({"base": "normal"}, "base")])
 def test_parameters_are_checked(parameters, message):
     with pytest.raises(ValueError, match=message):
         KernelScore(**parameters).fit(normal())

@@ -68,7 +68,7 @@ class KernelScore(ScoreEstimator):
         The base measure; the kernels fit the difference of the score to the score of the base. None is the Lebesgue measure:
         far from the data the score tends to 0. "gaussian" has the mean and a shrunk covariance of the data; it gives the log
         density Gaussian tails. "auto" takes the one with the smaller cross-validation loss.
-    folds : int, default=5
+    cv : int, default=5
         Number of folds of the distinct rows. Each fold is held out once; with more than 2,000 rows only the first few are.
     solver : {"auto", "direct", "eigen", "cg", "lanczos", "iterate"}, default="auto"
         "direct" (Cholesky) and "eigen" store the whole matrix; "cg", "lanczos" and "iterate" need its products only. "direct" and
@@ -144,7 +144,7 @@ class KernelScore(ScoreEstimator):
         "space": [StrOptions(set(SPACES))],
         "regularizer": [Regularizer, None],
         "base": [None, StrOptions({"gaussian", "auto"})],
-        "folds": [Interval(Integral, 2, None, closed="left")],
+        "cv": [Interval(Integral, 2, None, closed="left")],
         "solver": [StrOptions(set(SCORE_SOLVERS))],
         "tol": [Interval(Real, 0, 1, closed="neither")],
         "verbose": ["verbose"],
@@ -159,7 +159,7 @@ class KernelScore(ScoreEstimator):
         regularizer: Regularizer | None = None,
         length_scale: Any = "auto",
         base: str | None = "auto",
-        folds: int = 5,
+        cv: int = 5,
         solver: str = "auto",
         tol: float = 1e-8,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
@@ -171,7 +171,7 @@ class KernelScore(ScoreEstimator):
         self.regularizer = regularizer
         self.length_scale = length_scale
         self.base = base
-        self.folds = folds
+        self.cv = cv
         self.solver = solver
         self.tol = tol
         self.memory_limit = memory_limit
@@ -201,7 +201,7 @@ class KernelScore(ScoreEstimator):
         candidates = Candidates(bases, FACTORS if free else (1.0,), self._fixed_regularizer())
         unit = float(loss_units(scale, rows, weights)[0] / scale[0])
         verbose = getattr(self, "verbose", False)
-        self.search_path_ = select(space, Rows(rows, weights, scale, unit, self.folds, backend, verbose), candidates)
+        self.search_path_ = select(space, Rows(rows, weights, scale, unit, self.cv, backend, verbose), candidates)
         return self.search_path_.length_scale, self.search_path_.base
 
     def _fit_frame(

@@ -24,7 +24,7 @@ _STEPS: dict[str, list[Any]] = {"steps": [None, Interval(Integral, 1, None, clos
 def _constraints(without: tuple[str, ...], own: dict[str, list[Any]]) -> dict[str, list[Any]]:
     """Return the constraints of KernelScore, without the parameters that a preset fixes and with its own ones."""
     inherited = KernelScore._parameter_constraints.items()
-    return {name: rule for name, rule in inherited if name not in ("regularizer", "folds", *without)} | own
+    return {name: rule for name, rule in inherited if name not in ("regularizer", "cv", *without)} | own
 
 
 class Stein(KernelScore):
@@ -70,7 +70,7 @@ class Stein(KernelScore):
     True
     """
 
-    space, base, folds = "diagonal", None, 5
+    space, base, cv = "diagonal", None, 5
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = _constraints(
         ("space", "base"), {**_ALPHA, "out_of_sample": [StrOptions({"principled", "augmented"})]}
@@ -201,7 +201,7 @@ class SSGE(KernelScore):
     True
     """
 
-    folds = 5
+    cv = 5
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = _constraints(
         (),
@@ -288,7 +288,7 @@ class KEF(KernelScore):
     True
     """
 
-    space, folds = "curl_free", 5
+    space, cv = "curl_free", 5
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = _constraints(
         ("space",), {**_ALPHA, "truncated": ["boolean"]}
@@ -366,7 +366,7 @@ class NuMethod(KernelScore):
     True
     """
 
-    folds = 5
+    cv = 5
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = _constraints(
         (), {**_ALPHA, **_STEPS, "nu": [Interval(Real, 0, None, closed="neither")]}
@@ -448,7 +448,7 @@ class Landweber(KernelScore):
     True
     """
 
-    folds = 5
+    cv = 5
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = _constraints(
         (), {**_ALPHA, **_STEPS, "step_size": [None, Interval(Real, 0, None, closed="neither")]}

@@ -111,7 +111,7 @@ def test_the_table_of_columns_begins_with_the_clearest(result):
     assert table["column"][0] == "column 2"
     assert set(table) >= {"share", "median_before", "median_after", "pvalue", "statistic"}
     assert (np.diff(table["share"]) <= 0).all()
-    with pytest.raises(InputError, match="alpha"):
+    with pytest.raises(InputError, match="significance_level"):
         result.witness.columns(2.0)
 
 
@@ -428,5 +428,5 @@ def test_changes_of_columns_begin_with_the_largest():
     np.testing.assert_allclose(changes["spread_after"], np.subtract(*np.percentile(Y[:, [2, 1]], [75, 25], axis=0)))
     everything = two_sample_test(X, Y, **FEW).changes(1)
     assert sorted(everything["column"]) == ["column 0", "column 1", "column 2"]
-    with pytest.raises(InputError, match="alpha = 2"):
+    with pytest.raises(InputError, match="significance_level = 2"):
         two_sample_test(X, Y, **FEW).changes(2)

@@ -373,7 +373,7 @@ class TwoSampleResult(Result):
 
     def _columns(self) -> dict[str, Any]:
         """Return a row for each column of the samples, the largest change first: see :meth:`changes`."""
-        found = self.changes(alpha=1.0)
+        found = self.changes(significance_level=1.0)
         scores = dict(zip(self.names, self.witness.statistics, strict=True))
         return found | {"statistic": np.array([scores[name] for name in found["column"]])}
 
@@ -444,12 +444,12 @@ class TwoSampleResult(Result):
         """
         return Separation.of(self.problem, confidence_level)
 
-    def changes(self, alpha: float = 0.05) -> dict[str, Any]:
+    def changes(self, significance_level: float = 0.05) -> dict[str, Any]:
         """Return the columns that differ by themselves, the largest change first, as a table.
 
         Parameters
         ----------
-        alpha : float, default=0.05
+        significance_level : float, default=0.05
             The chance to name any column falsely; 1 gives all columns.
 
         Returns
@@ -468,7 +468,7 @@ class TwoSampleResult(Result):
         Raises
         ------
         InputError
-            If `alpha` is not above 0 and at most 1.
+            If `significance_level` is not above 0 and at most 1.
 
         Examples
         --------
@@ -479,10 +479,10 @@ class TwoSampleResult(Result):
         >>> two_sample_test(before, after, random_state=0).changes()["column"]
         ['column 1', 'column 2']
         """
-        if not 0.0 < alpha <= 1.0:
-            raise InputError(f"alpha = {alpha!r}: expected a number above 0 and at most 1.")
+        if not 0.0 < significance_level <= 1.0:
+            raise InputError(f"significance_level = {significance_level!r}: expected a number above 0 and at most 1.")
         found = column_changes(self.problem) | {"pvalue": self.witness.p_values}
-        named = np.flatnonzero(self.witness.p_values <= alpha)
+        named = np.flatnonzero(self.witness.p_values <= significance_level)
         order = named[np.lexsort([self.witness.p_values[named], -found["share"][named]])]
         return {"column": [self.names[j] for j in order]} | in_order(found, order)
 
@@ -603,12 +603,12 @@ class Witness:
             p_values[varying] = permutation_pvalue(scores[:, varying[0]])
         return cls(names, scores[0], p_values, values[:n], values[n:])
 
-    def columns(self, alpha: float = 0.05) -> list[str]:
+    def columns(self, significance_level: float = 0.05) -> list[str]:
         """Return the names of the columns that differ by themselves, smallest p-values first.
 
         Parameters
         ----------
-        alpha : float, default=0.05
+        significance_level : float, default=0.05
             The chance to name any column falsely.
 
         Returns
@@ -618,11 +618,11 @@ class Witness:
         Raises
         ------
         InputError
-            If `alpha` is not between 0 and 1.
+            If `significance_level` is not between 0 and 1.
         """
-        if not 0.0 < alpha < 1.0:
-            raise InputError(f"alpha = {alpha!r}: expected a number between 0 and 1.")
-        return [self.names[j] for j in self.order if self.p_values[j] <= alpha]
+        if not 0.0 < significance_level < 1.0:
+            raise InputError(f"significance_level = {significance_level!r}: expected a number between 0 and 1.")
+        return [self.names[j] for j in self.order if self.p_values[j] <= significance_level]
 
     @property
     def order(self) -> np.ndarray:
