@@ -153,7 +153,7 @@ def _strange_arguments(rng: random.Random) -> list[str]:
         "--save",
         "--plot",
         "--model",
-        "--level",
+        "--confidence-level",
         "--resamples",
         "--window",
         "--none",

@@ -78,7 +78,7 @@ def test_intervals_for_the_population(train, test, tmp_path):
 
 def test_a_picture_and_another_level(train, test, tmp_path):
     pytest.importorskip("matplotlib")
-    result = run(train, test, "--target", "kind", "--level", "0.5", "--plot", tmp_path / "shares.png")
+    result = run(train, test, "--target", "kind", "--confidence-level", "0.5", "--plot", tmp_path / "shares.png")
     assert result.exit_code == 0, result.output
     assert "50% interval" in result.stdout
     assert (tmp_path / "shares.png").read_bytes().startswith(b"\x89PNG")
@@ -172,7 +172,9 @@ class TestRefusals:
         assert "lacks 'c' of the columns that the model was fitted on" in refused(train, path, "--target", "kind")
 
     def test_level(self, train, test):
-        assert "expected a confidence between 0 and 1" in refused(train, test, "--target", "kind", "--level", "95")
+        assert "expected a confidence between 0 and 1" in refused(
+            train, test, "--target", "kind", "--confidence-level", "95"
+        )
 
     def test_files_that_would_be_overwritten(self, train, test):
         assert "is the same file as TEST" in refused(train, test, "--target", "kind", "--out", test)

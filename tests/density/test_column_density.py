@@ -196,7 +196,7 @@ def mass_below(p, row, column, t):
 def test_intervals_hold_their_level(factor, squared):
     p = density(factor, squared, m=5)
     z = np.array(GAPS)
-    lower, upper = p.impute_interval(z, level=0.8)
+    lower, upper = p.impute_interval(z, confidence_level=0.8)
     seen = ~np.isnan(z)
     np.testing.assert_array_equal(lower[seen], z[seen])
     assert np.isnan(lower[:, 2:][~seen[:, 2:]]).all()
@@ -309,5 +309,5 @@ def test_what_cannot_be_asked_is_refused():
         p.marginal([1, 1])
     with pytest.raises(InputError, match="strategy"):
         p.impute(np.full((1, 4), NAN), "median")
-    with pytest.raises(InputError, match="level"):
-        p.impute_interval(np.full((1, 4), NAN), level=1.0)
+    with pytest.raises(InputError, match="confidence_level"):
+        p.impute_interval(np.full((1, 4), NAN), confidence_level=1.0)

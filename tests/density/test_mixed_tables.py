@@ -99,7 +99,7 @@ def test_marginals_conditionals_and_means_are_integrals(kind, gaps):
 def test_intervals_hold_their_share_and_draws_follow(kind, kernel):
     model = kind(kernel=kernel).fit(table(gaps=0.1))
     row = pd.DataFrame([{"colour": "red", "x": None, "wet": True, "y": 0.3}]).astype({"x": float})
-    lower, upper = model.impute_interval(row, level=0.8)
+    lower, upper = model.impute_interval(row, confidence_level=0.8)
     drawn = model.sample(4000, given={"colour": "red", "wet": True, "y": 0.3}, random_state=0)
     assert list(drawn.columns) == NAMES
     assert (drawn["y"] == 0.3).all()

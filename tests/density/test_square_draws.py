@@ -16,7 +16,7 @@ KERNELS = [
     Laplacian(),
     Matern(nu=1.5),
     Matern(nu=3.5),
-    RationalQuadratic(alpha=3.0),
+    RationalQuadratic(shape=3.0),
     SDO(),
     Sobolev([1.0, 0.5, 1.0]),
 ]

@@ -11,7 +11,7 @@ from isopleth import SDO, InputError, RationalQuadratic
 from isopleth.kernels import KERNELS
 from templates.kernel import KernelTemplate
 
-ALL = [*KERNELS.values(), KernelTemplate(), RationalQuadratic(alpha=5.0)]
+ALL = [*KERNELS.values(), KernelTemplate(), RationalQuadratic(shape=5.0)]
 DENSITIES = [kernel.bind(dim) for kernel in ALL for dim in (1, 2, 6) if kernel.bind(dim).integrable]
 OTHERS = [kernel.bind(dim) for kernel in ALL for dim in (1, 2) if not kernel.bind(dim).integrable]
 FREQUENCIES = [*ALL, SDO(order=4), SDO(order=9)]

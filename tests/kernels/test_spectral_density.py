@@ -10,7 +10,7 @@ from isopleth import IMQ, SDO, InputError, Kernel, RationalQuadratic, Sobolev
 from isopleth.kernels import KERNELS
 from templates.kernel import KernelTemplate
 
-CASES = [*KERNELS.values(), KernelTemplate(), RationalQuadratic(alpha=2.3), SDO(order=4), Sobolev([0.5, 0.0, 2.0, 1e3])]
+CASES = [*KERNELS.values(), KernelTemplate(), RationalQuadratic(shape=2.3), SDO(order=4), Sobolev([0.5, 0.0, 2.0, 1e3])]
 
 
 def along(kernel, r):

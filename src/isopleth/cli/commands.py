@@ -311,7 +311,7 @@ def monitor() -> None:
 @click.option("--target", required=True, metavar="COL", help="The column of TRAIN that names the class of each row.")
 @table_options("--columns", "Use these columns only, besides the target.")
 @ignore_missing_option
-@click.option("--level", type=float, default=0.95, show_default=True, help="Confidence of each interval.")
+@click.option("--confidence-level", type=float, default=0.95, show_default=True, help="Confidence of each interval.")
 @click.option(
     "--population",
     is_flag=True,

@@ -141,7 +141,7 @@ SCHEMAS: dict[str, tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]
         | {
             "rows": ("integer", "rows without labels"),
             "classes": ("list", "classes, as they are in the file"),
-            "level": ("number", "confidence of each interval"),
+            "confidence_level": ("number", "confidence of each interval"),
             "population": ("boolean", "whether the intervals are for the population that the rows were drawn from"),
             "table": ("list of object", "one object for each class"),
         },

@@ -33,7 +33,7 @@ def prior(
     target: str,
     options: TableOptions,
     ignore_missing: bool,
-    level: float,
+    confidence_level: float,
     population: bool,
     out: Path | None,
     plot: Path | None,
@@ -57,7 +57,7 @@ def prior(
         table = read_for_detector(test, replace(options, columns=None, exclude=None), estimator)
         stage("estimating")
         with naming_columns(labelled.names), matched_columns():
-            priors = estimator.estimate(rows_of(table), level, population=population)
+            priors = estimator.estimate(rows_of(table), confidence_level, population=population)
         stage("writing")
         # Draw first, so that an error in drawing leaves no other file.
         figure = cast("Figure", plot_class_priors(priors).figure) if plot else None
@@ -99,7 +99,7 @@ def report_text(priors: ClassPriors, labelled_rows: int, labelled: Table) -> str
     columns = f"{counted(len(labelled.names), 'column')}: {kinds_in_words(labelled)}"
     head = f"{counted(priors.rows, 'row')} without labels, {labelled_rows:,} with; {columns}"
     numbers = zip(priors.classes.tolist(), priors.priors, priors.lower, priors.upper, strict=True)
-    cells = [["share", f"{100 * priors.level:.6g}% interval", "class"]]
+    cells = [["share", f"{100 * priors.confidence_level:.6g}% interval", "class"]]
     cells += [[f"{share:.3f}", f"{low:.3f} to {high:.3f}", printable(str(name))] for name, share, low, high in numbers]
     meaning = (
         "share: of the rows without labels that belong to the class, if rows of a class are in both tables alike and every "

@@ -423,7 +423,7 @@ class ColumnDensity:
         return _one_a_row(weights, rng).astype(np.float64)
 
     def impute_interval(
-        self, Z: np.ndarray, level: float = 0.9, skip: np.ndarray | None = None
+        self, Z: np.ndarray, confidence_level: float = 0.9, skip: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Compute central intervals of missing numeric cells given the observed cells of the row.
 
@@ -431,7 +431,7 @@ class ColumnDensity:
         ----------
         Z : array of shape (n, d)
             Rows, NaN where a cell is missing.
-        level : float, default=0.9
+        confidence_level : float, default=0.9
             Probability of the interval, between 0 and 1.
         skip : array of int of shape (n,), optional
             As for :meth:`impute`.
@@ -439,18 +439,20 @@ class ColumnDensity:
         Returns
         -------
         lower, upper : ndarrays of shape (n, d)
-            Quantiles of (1 - level)/2 and (1 + level)/2, exact up to 5e-7 in probability. For an observed cell, both are its
-            value; for a missing category, both are NaN.
+            Quantiles of (1 - c)/2 and (1 + c)/2 for confidence level c, exact up to 5e-7 in probability. For an observed cell,
+            both are its value; for a missing category, both are NaN.
 
         Raises
         ------
         InputError
-            If `level` is not between 0 and 1.
+            If `confidence_level` is not between 0 and 1.
         """
-        if not 0.0 < level < 1.0:
-            raise InputError(f"level = {level!r}: expected a number between 0 and 1, both left out.")
+        if not 0.0 < confidence_level < 1.0:
+            raise InputError(
+                f"confidence_level = {confidence_level!r}: expected a number between 0 and 1, both left out."
+            )
         lower, upper = Z.copy(), Z.copy()
-        ends = 0.5 * (1.0 - level), 0.5 * (1.0 + level)
+        ends = 0.5 * (1.0 - confidence_level), 0.5 * (1.0 + confidence_level)
 
         def visit(pattern: Pattern, memory: float, n_jobs: int | None) -> None:
             gaps = pattern.missing[self.numeric[pattern.missing]]

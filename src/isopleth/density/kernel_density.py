@@ -307,7 +307,8 @@ class KernelDensity(DensityEstimator):
         Raises
         ------
         InputError
-            If a column does not exist, was left out or is named twice, and for kernels that are no product over columns.
+            If a column does not exist, was left out or is named twice, and for kernels that are no
+            product over columns.
         """
         check_is_fitted(self, "log_normalizer_")
         return self._table_density().marginal(columns)
@@ -363,31 +364,32 @@ class KernelDensity(DensityEstimator):
         filled = density.fill(table.rows, strategy, random_state, self.verbose)
         return density.write(X, table.rows, filled, table.backend)
 
-    def impute_interval(self, X: Any, level: float = 0.9) -> tuple[Any, Any]:
+    def impute_interval(self, X: Any, confidence_level: float = 0.9) -> tuple[Any, Any]:
         """Compute central intervals of missing numeric cells given the known cells of the row.
 
         Parameters
         ----------
         X : array-like, tensor or data frame of shape (n_samples, n_features)
             Rows; cells may be missing.
-        level : float, default=0.9
+        confidence_level : float, default=0.9
             Probability of the interval.
 
         Returns
         -------
         lower, upper : ndarrays of shape (n_samples, n_features)
-            Quantiles of (1 - level)/2 and (1 + level)/2; both the cell itself where it is known, and NaN in categorical and
-            left-out columns. Of a time they are seconds since the first one of the fit.
+            Quantiles of (1 - c)/2 and (1 + c)/2 for confidence level c; both the cell itself where it is known, and NaN in
+            categorical and left-out columns. Of a time they are seconds since the first one of the fit.
 
         Raises
         ------
         InputError
-            If `level` is not between 0 and 1, for rows on or beyond bounds, and for kernels that are no product over columns.
+            If `confidence_level` is not between 0 and 1, for rows on or beyond bounds, and for kernels that are no
+            product over columns.
         """
         table = self._checked(X)
         density = self._table_density()
         ends = []
-        for end in density.intervals(table.rows, level):
+        for end in density.intervals(table.rows, confidence_level):
             out = np.full((len(end), self.n_features_in_), np.nan)
             out[:, np.sort(self._places(density.columns))] = end
             ends.append(table.answer(out))

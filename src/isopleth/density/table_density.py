@@ -256,36 +256,36 @@ class TableDensity:
         gaps = self._by_column(np.isnan(rows))
         return backend.array(write_cells(on_host(X, "X"), self.columns, self._by_column(filled), gaps))
 
-    def impute_interval(self, X: Any, level: float = 0.9) -> tuple[Any, Any]:
+    def impute_interval(self, X: Any, confidence_level: float = 0.9) -> tuple[Any, Any]:
         """Compute central intervals of missing numeric cells given the known cells of the row.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_columns)
             Rows; cells may be missing.
-        level : float, default=0.9
+        confidence_level : float, default=0.9
             Probability of the interval.
 
         Returns
         -------
         lower, upper : ndarrays of shape (n_samples, n_columns)
-            Quantiles of (1 - level)/2 and (1 + level)/2; both the cell itself where it is known, and NaN in categorical
-            columns. Of a time they are seconds since the first one of the fit.
+            Quantiles of (1 - c)/2 and (1 + c)/2 for confidence level c; both the cell itself where it is known, and NaN in
+            categorical columns. Of a time they are seconds since the first one of the fit.
 
         Raises
         ------
         InputError
-            If `level` is not between 0 and 1, and for rows on or beyond bounds.
+            If `confidence_level` is not between 0 and 1, and for rows on or beyond bounds.
         """
         rows, backend = self._read(X)
-        lower, upper = (backend.array(end) for end in self.intervals(rows, level))
+        lower, upper = (backend.array(end) for end in self.intervals(rows, confidence_level))
         return lower, upper
 
-    def intervals(self, rows: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+    def intervals(self, rows: np.ndarray, confidence_level: float) -> tuple[np.ndarray, np.ndarray]:
         """Return the limits of the intervals of encoded rows, by column of the table."""
         points = self._checked_points(rows)
         ends = []
-        for end in self.density.impute_interval(points, level, self.density.own_centers(points)):
+        for end in self.density.impute_interval(points, confidence_level, self.density.own_centers(points)):
             found = np.where(np.isnan(rows), self._rows(end), rows)
             found[:, self.n_numeric :] = np.nan
             ends.append(self._by_column(found))

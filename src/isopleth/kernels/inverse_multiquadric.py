@@ -47,7 +47,7 @@ class IMQ(Kernel):
     r"""Inverse multiquadric kernel, :math:`\varphi(s) = (1 + s)^{-1/2}`.
 
     It has no integral in any dimension, and its square has one in one dimension only: use it for scores and Stein
-    discrepancies, not for densities of two columns or more. It is ``RationalQuadratic(alpha=0.5)`` without a logarithm and an
+    discrepancies, not for densities of two columns or more. It is ``RationalQuadratic(shape=0.5)`` without a logarithm and an
     exponential for each value.
 
     Parameters
@@ -151,4 +151,4 @@ class IMQ(Kernel):
 
     def log_spectral_density(self, omega: np.ndarray) -> np.ndarray:
         r"""Return the log of a density :math:`\propto |\omega|^{-b} K_b(|\omega|)`, :math:`b = (d-1)/2`: infinite at 0."""
-        return RationalQuadratic(self.bound_dim, alpha=0.5).log_spectral_density(omega)
+        return RationalQuadratic(self.bound_dim, shape=0.5).log_spectral_density(omega)

@@ -22,21 +22,21 @@ class RationalQuadratic(Kernel):
     r"""Rational quadratic kernel, :math:`\varphi(s) = \bigl(1 + \tfrac{s}{2\alpha}\bigr)^{-\alpha}`.
 
     It is a mixture of Gaussian kernels, :math:`\varphi(s) = \mathbb{E}\, e^{-\tau s/2}`, over precisions :math:`\tau` that are
-    Gamma distributed with shape and rate :math:`\alpha` [1]_, eq. 4.19. It decreases as a power of the distance: small alpha give
-    heavy tails, and large alpha approach the Gaussian. It has an integral if :math:`\alpha > d/2` (then it is the density of a
+    Gamma distributed with shape and rate :math:`\alpha` [1]_, eq. 4.19. A small one gives heavy tails, a power
+    of the distance; a large one approaches the Gaussian. It has an integral if :math:`\alpha > d/2` (then it is the density of a
     multivariate t-distribution, up to a constant) and its square has one if :math:`\alpha > d/4`.
 
     Parameters
     ----------
     dim : int, optional
         Dimension of the points; if omitted, fit sets it.
-    alpha : float, default=1.0
+    shape : float, default=1.0
         Half the exponent of the distance in the tails, positive.
 
     Raises
     ------
     InputError
-        If `alpha` is not a positive finite number.
+        If `shape` is not a positive finite number.
 
     References
     ----------
@@ -45,17 +45,17 @@ class RationalQuadratic(Kernel):
     Examples
     --------
     >>> from isopleth import RationalQuadratic
-    >>> float(RationalQuadratic(dim=2, alpha=2.0)(4.0))  # (1 + 4/4)^-2
+    >>> float(RationalQuadratic(dim=2, shape=2.0)(4.0))  # (1 + 4/4)^-2
     0.25
     """
 
-    alpha: float = 1.0
+    shape: float = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.alpha, bool) or not isinstance(self.alpha, Real) or not 0.0 < float(self.alpha) < math.inf:
-            raise InputError(f"alpha = {self.alpha!r}: RationalQuadratic needs a positive, finite number.")
-        object.__setattr__(self, "alpha", float(self.alpha))
+        if isinstance(self.shape, bool) or not isinstance(self.shape, Real) or not 0.0 < float(self.shape) < math.inf:
+            raise InputError(f"shape = {self.shape!r}: RationalQuadratic needs a positive, finite number.")
+        object.__setattr__(self, "shape", float(self.shape))
 
     @property
     def smoothness(self) -> float:
@@ -64,13 +64,13 @@ class RationalQuadratic(Kernel):
 
     @property
     def integrable(self) -> bool:
-        """True for alpha > dim/2."""
-        return self.alpha > 0.5 * self.bound_dim
+        """True for shape > dim/2."""
+        return self.shape > 0.5 * self.bound_dim
 
     @property
     def square_integrable(self) -> bool:
-        """True for alpha > dim/4."""
-        return self.alpha > 0.25 * self.bound_dim
+        """True for shape > dim/4."""
+        return self.shape > 0.25 * self.bound_dim
 
     def _product(self, s: Array, order: int, work: Workspace) -> Array:
         r"""Compute :math:`(-1)^n\, (\alpha)_n\, (2\alpha)^{p-n}\, (1-q)^p\, q^{\alpha+n-p}`.
@@ -80,34 +80,34 @@ class RationalQuadratic(Kernel):
         power = order // 2
         share = None
         if power:
-            share = work.copy("share", s)  # 1 - q = 1/(1 + 2 alpha/s), which is 1 at infinity
+            share = work.copy("share", s)  # 1 - q = 1/(1 + 2 shape/s), which is 1 at infinity
             with np.errstate(divide="ignore"):
                 share **= -1.0
-            share *= 2.0 * self.alpha
+            share *= 2.0 * self.shape
             share += 1.0
             share **= -1.0
             if power == 2:
                 share *= share
         out = self._scaled_log1p(s)
-        out *= -(self.alpha + order - power)
+        out *= -(self.shape + order - power)
         out = overwrite(namespace(out).exp, out)
         if share is not None:
             out *= share
-        rising = math.prod(self.alpha + i for i in range(order))
-        out *= (-1.0) ** order * rising * (2.0 * self.alpha) ** (power - order)
+        rising = math.prod(self.shape + i for i in range(order))
+        out *= (-1.0) ** order * rising * (2.0 * self.shape) ** (power - order)
         return out
 
     def _scaled_log1p(self, s: Array) -> Array:
-        s *= 0.5 / self.alpha
+        s *= 0.5 / self.shape
         return overwrite(namespace(s).log1p, s)
 
     def _log(self, s: Array, work: Workspace) -> Array:
         out = self._scaled_log1p(s)
-        out *= -self.alpha
+        out *= -self.shape
         return out
 
     def _log_slope(self, s: Array, work: Workspace) -> Array:
-        s *= 0.5 / self.alpha
+        s *= 0.5 / self.shape
         s += 1.0
         s **= -1.0
         s *= -0.5
@@ -126,41 +126,41 @@ class RationalQuadratic(Kernel):
         InputError
             If the square of the kernel has no integral.
         """
-        d, alpha = self.bound_dim, self.alpha
+        d, shape = self.bound_dim, self.shape
         if not self.square_integrable:
             others = names_of_kernels("square_integrable", d)
             raise InputError(
-                f"{self!r} has a square that does not integrate, so that f^2 is no density: use alpha above {d / 4:g}, or "
+                f"{self!r} has a square that does not integrate, so that f^2 is no density: use shape above {d / 4:g}, or "
                 f"{others}."
             )
-        a = 2.0 * alpha - 0.5 * d
-        log_constant = 0.5 * d * math.log(2.0 * math.pi * alpha) + gammaln(a) - gammaln(2.0 * alpha)
-        return SelfConvolution(float(log_constant), partial(_scaled_table, convolution_table(alpha, a), 0.125 / alpha))
+        a = 2.0 * shape - 0.5 * d
+        log_constant = 0.5 * d * math.log(2.0 * math.pi * shape) + gammaln(a) - gammaln(2.0 * shape)
+        return SelfConvolution(float(log_constant), partial(_scaled_table, convolution_table(shape, a), 0.125 / shape))
 
     def log_integral(self) -> float:
         r"""Return the logarithm of :math:`(2\pi\alpha)^{d/2}\, \Gamma(\alpha - d/2)/\Gamma(\alpha)`."""
         self._check_integrable()
-        d, alpha = self.bound_dim, self.alpha
-        return float(0.5 * d * math.log(2.0 * math.pi * alpha) + gammaln(alpha - 0.5 * d) - gammaln(alpha))
+        d, shape = self.bound_dim, self.shape
+        return float(0.5 * d * math.log(2.0 * math.pi * shape) + gammaln(shape - 0.5 * d) - gammaln(shape))
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
         r"""Draw from the multivariate t-distribution of :math:`2\alpha - d` degrees of freedom."""
         self._check_integrable()
-        d, alpha = self.bound_dim, self.alpha
-        precision = rng.gamma(alpha - 0.5 * d, size=(n, 1)) / alpha
+        d, shape = self.bound_dim, self.shape
+        precision = rng.gamma(shape - 0.5 * d, size=(n, 1)) / shape
         return rng.standard_normal((n, d)) / np.sqrt(precision)
 
     def _check_integrable(self) -> None:
         if not self.integrable:
             d = self.bound_dim
             raise InputError(
-                f"{self!r} does not integrate and is no density: use alpha above {d / 2:g}, or "
+                f"{self!r} does not integrate and is no density: use shape above {d / 2:g}, or "
                 f"{names_of_kernels('integrable', d)}."
             )
 
     def sample_frequencies(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Draw standard normal vectors, each times the root of a Gamma distributed precision."""
-        precision = rng.gamma(self.alpha, size=(n, 1)) / self.alpha
+        precision = rng.gamma(self.shape, size=(n, 1)) / self.shape
         return np.sqrt(precision) * rng.standard_normal((n, self.bound_dim))
 
     def log_spectral_density(self, omega: np.ndarray) -> np.ndarray:
@@ -168,10 +168,10 @@ class RationalQuadratic(Kernel):
 
         It is infinite at 0 if b is not positive.
         """
-        d, alpha = self.bound_dim, self.alpha
-        b = alpha - 0.5 * d
-        r = math.sqrt(2.0 * alpha) * np.linalg.norm(omega, axis=1)
-        constant = (1.0 - b) * math.log(2.0) + 0.5 * d * math.log(0.5 * alpha / math.pi) - gammaln(alpha)
+        d, shape = self.bound_dim, self.shape
+        b = shape - 0.5 * d
+        r = math.sqrt(2.0 * shape) * np.linalg.norm(omega, axis=1)
+        constant = (1.0 - b) * math.log(2.0) + 0.5 * d * math.log(0.5 * shape / math.pi) - gammaln(shape)
         out = np.full(len(r), (b - 1.0) * math.log(2.0) + gammaln(b) if b > 0.0 else math.inf)  # the limit at 0
         apart = r > 0.0
         out[apart] = b * np.log(r[apart]) + log_bessel_k(b, r[apart])
@@ -222,16 +222,16 @@ _LAST_OCTAVE = 300  # cells of a table hold third powers of their widths
 
 
 @lru_cache(maxsize=64)
-def convolution_table(alpha: float, a: float) -> RadialTable:
-    """Return 2F1(alpha, a; alpha + 1/2; -z) as a table in z."""
-    function = _Hypergeometric(alpha, a)
+def convolution_table(shape: float, a: float) -> RadialTable:
+    """Return 2F1(shape, a; shape + 1/2; -z) as a table in z."""
+    function = _Hypergeometric(shape, a)
     octaves = np.arange(2, _LAST_OCTAVE)
     gone = function(np.ldexp(1.0, octaves)) < _END
     return tabulate(function, 1.0, int(octaves[np.argmax(gone)]) if gone.any() else _LAST_OCTAVE, 1.0)
 
 
 class _Hypergeometric:
-    r"""The function :math:`{}_2F_1(\alpha, a; \alpha + \tfrac12; -z)` of z > 0 for positive alpha and a.
+    r"""The function :math:`{}_2F_1(\alpha, a; \alpha + \tfrac12; -z)` of z > 0 for positive shape and a.
 
     Euler's integral with :math:`4t(1-t) = \cosh^{-2}(u/2)` is
 
@@ -240,19 +240,19 @@ class _Hypergeometric:
     Integrands are analytic for :math:`|\operatorname{Im} u| < \pi`, whatever z: the trapezoid rule converges exponentially.
     """
 
-    def __init__(self, alpha: float, a: float) -> None:
-        self._alpha, self._a = alpha, a
-        self._step = min(0.4, 0.7 / math.sqrt(max(alpha, a)))
+    def __init__(self, shape: float, a: float) -> None:
+        self._shape, self._a = shape, a
+        self._step = min(0.4, 0.7 / math.sqrt(max(shape, a)))
         # Of the even integrands only u >= 0 is summed; factors of a sum, such as the step, cancel in the ratio.
         self._log_c = self._log_cosh_squared(self._step * np.arange(self._count(_LAST_OCTAVE * math.log(2.0))))
-        self._log_whole = self._log_sum(-alpha * self._log_c[: self._count(0.0)])
+        self._log_whole = self._log_sum(-shape * self._log_c[: self._count(0.0)])
 
     def _count(self, log_z: float) -> int:
         """Return the number of nodes up to where the integrand is negligible.
 
-        Beyond log(4 z) it decreases as cosh^(-2 alpha): as e^(-alpha u), for large alpha near 0 as e^(-alpha u^2/4).
+        Beyond log(4 z) it decreases as cosh^(-2 shape): as e^(-shape u), for large shape near 0 as e^(-shape u^2/4).
         """
-        end = max(0.0, log_z + math.log(4.0)) + max(45.0 / self._alpha, math.sqrt(200.0 / self._alpha))
+        end = max(0.0, log_z + math.log(4.0)) + max(45.0 / self._shape, math.sqrt(200.0 / self._shape))
         return math.ceil(end / self._step) + 1
 
     @staticmethod
@@ -272,6 +272,6 @@ class _Hypergeometric:
         out = np.empty(z.shape)
         for i in np.ndindex(z.shape):
             log_c = self._log_c[: self._count(log_z[i])]
-            terms = (self._a - self._alpha) * log_c - self._a * np.logaddexp(log_c, log_z[i])
+            terms = (self._a - self._shape) * log_c - self._a * np.logaddexp(log_c, log_z[i])
             out[i] = math.exp(self._log_sum(terms) - self._log_whole)
         return out

@@ -57,7 +57,9 @@ def plot_class_priors(priors: Any, ax: Axes | None = None) -> Axes:
     name = column_label(str(priors.classes[first]), _LONGEST_NAME)
     finding = f"{name}: {priors.priors[first]:.1%}"
     ax.set_title(
-        f"{finding}\n{priors.rows:,} unlabelled rows, {percent(priors.level)} intervals", loc="left", fontsize=10
+        f"{finding}\n{priors.rows:,} unlabelled rows, {percent(priors.confidence_level)} intervals",
+        loc="left",
+        fontsize=10,
     )
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="x", linewidth=0.5, alpha=0.4)

@@ -440,7 +440,7 @@ def _class_priors(found: ClassPriors, labels: tuple[str, str] = ("X", "Y")) -> P
         f"{name}: {one:.2%} ({low:.2%} to {high:.2%})"
         for name, one, low, high in zip(classes, share, lower, upper, strict=True)
     ]
-    level = f"{100.0 * found.level:.6g} %"
+    level = f"{100.0 * found.confidence_level:.6g} %"
     series = [
         Series(f"{level} interval", [], upper, "ranges", "blue", notes, low=lower),
         Series("share", [], share, "dots", "blue", notes, strong=True),

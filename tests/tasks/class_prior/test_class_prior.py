@@ -80,7 +80,7 @@ class TestShares:
 
     def test_a_higher_level_is_a_wider_interval(self):
         estimator = fitted()
-        narrow, wide = estimator.estimate(NEW, level=0.5), estimator.estimate(NEW, level=0.99)
+        narrow, wide = estimator.estimate(NEW, confidence_level=0.5), estimator.estimate(NEW, level=0.99)
         assert wide.lower[0] < narrow.lower[0] < narrow.upper[0] < wide.upper[0]
 
 
@@ -197,10 +197,10 @@ class TestInput:
         with pytest.raises(InputError, match="all rows of X are equal"):
             fitted(np.ones((40, 3)))
 
-    @pytest.mark.parametrize("level", [0.0, 1.0, 95, "high"])
-    def test_levels(self, level):
+    @pytest.mark.parametrize("confidence_level", [0.0, 1.0, 95, "high"])
+    def test_levels(self, confidence_level):
         with pytest.raises(InputError, match="expected a confidence between 0 and 1"):
-            fitted().estimate(NEW, level=level)
+            fitted().estimate(NEW, confidence_level=confidence_level)
 
     def test_a_fit_that_fails_leaves_nothing(self):
         estimator = fitted()
@@ -255,7 +255,7 @@ class TestResult:
         priors = fitted().estimate(NEW)
         assert repr(priors).startswith("ClassPriors(0: 0.")
         assert repr(priors).endswith("95% intervals)")
-        assert repr(replace(priors, level=0.999)).endswith("99.9% intervals)")
+        assert repr(replace(priors, confidence_level=0.999)).endswith("99.9% intervals)")
         assert str(priors).count("\n") == 1
         table = priors.table()
         assert list(table.columns) == ["class", "prior", "lower", "upper"]

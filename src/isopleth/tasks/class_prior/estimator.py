@@ -251,14 +251,14 @@ class ClassPriorEstimator(BaseEstimator):
             raise InputError(f"{name} is of a size that leaves no scale; rescale it to numbers nearer to 1.")
         return scale
 
-    def estimate(self, X: Any, level: float = 0.95, *, population: bool = False) -> ClassPriors:
+    def estimate(self, X: Any, confidence_level: float = 0.95, *, population: bool = False) -> ClassPriors:
         """Estimate the shares of the classes among unlabelled rows.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, n_features)
             Unlabelled rows, one or more.
-        level : float, default=0.95
+        confidence_level : float, default=0.95
             Confidence level of the interval for each share. For two classes it contains the shares that a test does not
             reject. For more it is Student's interval around the estimate without the second term, with a standard deviation
             by the delta method and the degrees of freedom of Welch and Satterthwaite.
@@ -274,7 +274,7 @@ class ClassPriorEstimator(BaseEstimator):
         Raises
         ------
         InputError
-            If the rows cannot be used, or `level` is not between 0 and 1.
+            If the rows cannot be used, or `confidence_level` is not between 0 and 1.
 
         Warns
         -----
@@ -282,8 +282,10 @@ class ClassPriorEstimator(BaseEstimator):
             If the mean kernel value of these rows to the labelled rows differs from that of the estimated mixture.
         """
         check_is_fitted(self, "_held_out")
-        if not isinstance(level, Real) or not 0.0 < level < 1.0:
-            raise InputError(f"level = {level!r}: expected a confidence between 0 and 1, such as 0.95.")
+        if not isinstance(confidence_level, Real) or not 0.0 < confidence_level < 1.0:
+            raise InputError(
+                f"confidence_level = {confidence_level!r}: expected a confidence between 0 and 1, such as 0.95."
+            )
         table = enter(self, X, missing=True)
         self._warn_of_new_gaps(table.rows)
         z = self._frame.enter(self._encoding(self._encoding.filled(table.rows, int(self._filling[1]))))
@@ -298,10 +300,10 @@ class ClassPriorEstimator(BaseEstimator):
                 DataWarning,
                 stacklevel=2,
             )
-        lower, upper = found.intervals(float(level), population=population).T
+        lower, upper = found.intervals(float(confidence_level), population=population).T
         covariance = found.covariance(population=population)
         shares = ClassPriors(
-            to_numpy(self.classes_), found.priors, lower, upper, covariance, float(level), len(z), population
+            to_numpy(self.classes_), found.priors, lower, upper, covariance, float(confidence_level), len(z), population
         )
         return shares.like(X)
 
@@ -432,7 +434,7 @@ class ClassPriors(Result):
         Limits of an interval for each share, within [0, 1].
     covariance : ndarray of shape (K, K)
         Covariance of the shares without constraint or second term, by the delta method.
-    level : float
+    confidence_level : float
         Confidence level of each interval.
     rows : int
         Number of unlabelled rows.
@@ -455,12 +457,12 @@ class ClassPriors(Result):
     lower: np.ndarray
     upper: np.ndarray
     covariance: np.ndarray
-    level: float
+    confidence_level: float
     rows: int
     population: bool = False
 
     def __repr__(self) -> str:
-        return f"ClassPriors({', '.join(self._lines(', '))}; {100.0 * self.level:.6g}% intervals)"
+        return f"ClassPriors({', '.join(self._lines(', '))}; {100.0 * self.confidence_level:.6g}% intervals)"
 
     def __str__(self) -> str:
         return "\n".join(self._lines(" "))
@@ -479,17 +481,18 @@ class ClassPriors(Result):
         return {
             "rows": self.rows,
             "classes": self.classes.tolist(),
-            "level": self.level,
+            "confidence_level": self.confidence_level,
             "population": self.population,
         }
 
     def _sentences(self) -> list[str]:
         largest = int(np.argmax(self.priors))
         interval = f"{self.lower[largest]:.1%} to {self.upper[largest]:.1%}"
+        level = f"{100.0 * self.confidence_level:.6g} %"
         return [
             f"Of {counted(self.rows, 'row')} without labels, about {self.priors[largest]:.1%} ({interval}) belong to the most "
             f"frequent class, {self.classes[largest]}.",
-            f"Intervals of the shares {self._scope} hold with {100.0 * self.level:.6g} % confidence if rows of a class are alike "
+            f"Intervals of the shares {self._scope} hold with {level} confidence if rows of a class are alike "
             "in both tables and every class is among the labels.",
         ]
 
