@@ -26,7 +26,6 @@ from isopleth import (
     ProductLaplacian,
     RandomFeatureSOSREP,
     Search,
-    Stein,
     stein_test,
     two_sample_test,
 )
@@ -181,10 +180,10 @@ LONG = {
     ),
     **{
         cls.__name__: (
-            lambda X, Y, v, cls=cls: cls(length_scale="auto", verbose=v).fit(X).grad_log_density(X),
+            lambda X, Y, v, cls=cls: cls(base="auto", verbose=v).fit(X).grad_log_density(X),
             ["search of a length scale and base"],
         )
-        for cls in (Stein, SSGE, KEF, NuMethod, Landweber)
+        for cls in (SSGE, KEF, NuMethod, Landweber)
     },
     "AnomalyDetector": (
         lambda X, Y, v: AnomalyDetector(n_estimators=10, random_state=0, verbose=v).fit(X).score_samples(Y),

@@ -71,10 +71,15 @@ def median_of_complete(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return median(rows[complete], weights[complete])
 
 
-# Rules for rows with missing cells.
-RULES_WITH_GAPS: Mapping[str, Rule] = {"scott": scott_of_known, "median": median_of_complete}
+def is_auto(length_scale: Any) -> bool:
+    """Tell whether a parameter leaves the length scale to the estimator."""
+    return isinstance(length_scale, str) and length_scale == "auto"
 
-RULES: Mapping[str, Rule] = {"scott": scott, "median": median}
+
+# Rules for rows with missing cells.
+RULES_WITH_GAPS: Mapping[str, Rule] = {"auto": scott_of_known, "scott": scott_of_known, "median": median_of_complete}
+
+RULES: Mapping[str, Rule] = {"auto": scott, "scott": scott, "median": median}
 
 
 def loss_units(scale: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -137,7 +137,7 @@ def test_long_tables_and_given_category_scales():
 
 
 def test_kernels_that_are_no_product_do_not_have_it():
-    with pytest.raises(InputError, match="expected a number, one a column, 'scott' or 'median'"):
+    with pytest.raises(InputError, match="expected a number, one a column, 'auto', 'scott' or 'median'"):
         SOSREP("laplacian", length_scale="leave_one_out").fit(np.random.default_rng(0).normal(size=(20, 2)))
 
 

@@ -265,7 +265,7 @@ def test_memory_limit_and_threads_change_nothing(points):
     [
         ({}, {"Y": np.zeros((5, 3))}, "Y has 3 features"),
         ({}, {"Y": [[0.0, np.inf]]}, "Y contains inf in column 1"),
-        ({}, {"Y": [[0.0, np.nan]]}, "missing cells need centers as a number and length_scale=None"),
+        ({}, {"Y": [[0.0, np.nan]]}, "missing cells need centers as a number and length_scale='auto'"),
         ({}, {"X": [["a", 1.0]]}, "X has something other than numbers"),
         ({}, {"sample_weight_y": [-1.0] * 30}, "sample_weight_y is negative"),
         ({}, {"X": np.ones((4, 2)), "Y": np.ones((3, 2))}, "all rows of X are equal"),

@@ -100,7 +100,7 @@ def test_swapped_samples_change_the_sign_and_frames_come_in_any_order(model, tmp
 
 def test_what_needs_numbers_is_refused(model):
     X, Y = table(30, [0.4, 0.3, 0.3]), table(30, [0.4, 0.3, 0.3], 1)
-    with pytest.raises(InputError, match="length_scale=None"):
+    with pytest.raises(InputError, match="length_scale='auto'"):
         LSDD(length_scale=1.0).fit(X, Y)
     with pytest.raises(InputError, match="sums over parts need numbers without NaN"):
         LSDD().partial_fit(X, Y)

@@ -225,7 +225,7 @@ def presets():
         (Landweber(steps=1), plain(regularizer=LandweberIteration(steps=1))),
         (NuMethod(steps=1, space="diagonal"), plain(space="diagonal", regularizer=NuIteration(steps=1))),
         (KEF(base="gaussian"), plain(base="gaussian", regularizer=Tikhonov())),
-        (KEF(base="auto", length_scale="auto"), KernelScore(regularizer=Tikhonov())),
+        (KEF(base="auto"), KernelScore(length_scale="median", regularizer=Tikhonov())),
     ]
 
 

@@ -197,7 +197,7 @@ class RandomFeatureSOSREP(DensityEstimator):
         self.frequencies_ = kernel.sample_frequencies(self.n_frequencies, rng)
 
     def _rules(self) -> Mapping[str, Rule]:
-        return {"auto": lambda rows, weights: scott_or_resolved(rows, weights, 2 * self.n_frequencies), **RULES}
+        return {**RULES, "auto": lambda rows, weights: scott_or_resolved(rows, weights, 2 * self.n_frequencies)}
 
     def _features(self, backend: Backend) -> RandomFeatures:
         return RandomFeatures(backend.array(self.frequencies_), self.memory_limit, self.n_jobs)

@@ -31,10 +31,10 @@ class KDE(KernelDensity):
     ----------
     kernel : {"gaussian", "laplacian", "matern32", "matern52", "matern72"} or Kernel, default="gaussian"
         The kernel. It must have a finite integral and no negative values.
-    length_scale : float, array of shape (n_features,), "scott", "median", "leave_one_out" or Search, default="scott"
+    length_scale : float, array of shape (n_features,), "auto", "scott", "median", "leave_one_out" or Search, default="auto"
         Length scale, one for all columns or one for each column, in the units of the data, or of their logarithms or logits for
-        columns with `bounds`. "scott" follows the standard deviation of each column and the number of rows, "median" is
-        the median distance of at most 1,000 distinct rows, and a :class:`~isopleth.Search` takes the best of a
+        columns with `bounds`. "auto" and "scott" follow the standard deviation of each column and the number of rows,
+        "median" is the median distance of at most 1,000 distinct rows, and a :class:`~isopleth.Search` takes the best of a
         grid. "leave_one_out" finds a scale for each column, categories included unless `category_scale` has numbers, by the
         leave-one-out likelihood of a kernel density estimate of at most 500 rows; it needs a kernel that is a product over
         columns.
@@ -50,8 +50,8 @@ class KDE(KernelDensity):
         "frequency" depends on the frequencies and the number of rows. A Search varies it together with the length scales.
     debias : bool, default=False
         Whether to move the rows by half the squared length scale times an estimated score before they are smoothed, which cancels
-        the leading term of the bias (see the notes). It needs the Gaussian kernel and complete rows of numbers. "scott" is
-        then wider.
+        the leading term of the bias (see the notes). It needs the Gaussian kernel and complete rows of numbers. "auto"
+        is then wider.
     memory_limit : float, default=2**30
         Bytes that tiles of the kernel matrix and scratch may take together; the matrix is never stored.
     n_jobs : int or None, default=-1
@@ -101,7 +101,7 @@ class KDE(KernelDensity):
     The expectation of the estimate with a Gaussian kernel is :math:`p + \tfrac{\ell^2}{2}\Delta p + O(\ell^4)`. Points that are
     moved by :math:`\tfrac{\ell^2}{2}\nabla\log p` have the density :math:`p - \tfrac{\ell^2}{2}\Delta p` to first order, so with
     ``debias=True`` the bias is of order :math:`\ell^4`; moving data before smoothing was proposed by [3]_. The score
-    :math:`\nabla\log p` is estimated by :class:`~isopleth.KernelScore`. The rule "scott" is then
+    :math:`\nabla\log p` is estimated by :class:`~isopleth.KernelScore`. The rule "auto" is then
     :math:`\sigma_j n^{-1/(d+8)}`, which balances this bias and the variance.
 
     References
@@ -126,7 +126,7 @@ class KDE(KernelDensity):
     def __init__(
         self,
         kernel: str | Kernel = "gaussian",
-        length_scale: Any = "scott",
+        length_scale: Any = "auto",
         bounds: Any = None,
         categorical: Any = None,
         category_scale: Any = "frequency",
@@ -176,7 +176,7 @@ class KDE(KernelDensity):
         return "debias=False" if self.debias else super()._instead
 
     def _rules(self) -> Mapping[str, Rule]:
-        return {**super()._rules(), "scott": scott_of_fourth_order} if self.debias else super()._rules()
+        return {**super()._rules(), "auto": scott_of_fourth_order} if self.debias else super()._rules()
 
     def _drift(self, rows: np.ndarray, weights: np.ndarray) -> Drift | None:
         if not self.debias:

@@ -73,7 +73,7 @@ class Search:
     grid : array-like of shape (k,), optional
         Multiples of the base scale to compare: at least two positive numbers. The default is 17 numbers from 1/32 to 8 with
         ratio :math:`\sqrt2`.
-    base : {"scott", "median"}, float or array-like of shape (n_features,), default="scott"
+    base : {"auto", "scott", "median"}, float or array-like of shape (n_features,), default="auto"
         The base scale, as for ``length_scale``. With ``base=1.0`` the grid is in the units of the data.
     cv : int or float, default=5
         Number of folds, at least 2; or, between 0 and 1, the share of rows in one hold-out set, which is faster. Folds consist
@@ -112,7 +112,7 @@ class Search:
 
     criterion: str | None = None
     grid: Any = None
-    base: Any = "scott"
+    base: Any = "auto"
     cv: int | float = 5
 
     def __post_init__(self) -> None:
@@ -177,7 +177,9 @@ def _checked_base(base: Any) -> Any:
         return base
     scales = _numbers(on_host(base, "base"))
     if scales is None or scales.size == 0:
-        raise InputError(f"base = {base!r}: expected 'scott', 'median', a positive number or one for each column.")
+        raise InputError(
+            f"base = {base!r}: expected 'auto', 'scott', 'median', a positive number or one for each column."
+        )
     return tuple(scales.tolist()) if scales.ndim else float(scales)
 
 

@@ -39,10 +39,10 @@ class SOSREP(KernelDensity):
     ----------
     kernel : {"gaussian", "laplacian", "matern32", "matern52", "matern72", "imq", "sdo"} or Kernel, default="gaussian"
         The kernel. Its square must be integrable; the square of "imq" is integrable in one column only.
-    length_scale : float, array of shape (n_features,), "scott", "median", "leave_one_out" or Search, default="scott"
+    length_scale : float, array of shape (n_features,), "auto", "scott", "median", "leave_one_out" or Search, default="auto"
         Length scale, one for all columns or one for each column, in the units of the data, or of their logarithms or logits for
-        columns with `bounds`. "scott" follows the standard deviation of each column and the number of rows, "median" is
-        the median distance of at most 1,000 distinct rows, and a :class:`~isopleth.Search` takes the best of a
+        columns with `bounds`. "auto" and "scott" follow the standard deviation of each column and the number of rows,
+        "median" is the median distance of at most 1,000 distinct rows, and a :class:`~isopleth.Search` takes the best of a
         grid. "leave_one_out" finds a scale for each column, categories included unless `category_scale` has numbers, by the
         leave-one-out likelihood of a kernel density estimate of at most 500 rows; it needs a kernel that is a product over
         columns.
@@ -138,7 +138,7 @@ class SOSREP(KernelDensity):
     def __init__(
         self,
         kernel: str | Kernel = "gaussian",
-        length_scale: Any = "scott",
+        length_scale: Any = "auto",
         bounds: Any = None,
         categorical: Any = None,
         category_scale: Any = "frequency",

@@ -12,6 +12,7 @@ from isopleth.backend import to_numpy
 from isopleth.difference.samples import TwoSamples
 from isopleth.errors import InputError
 from isopleth.frame import deviations
+from isopleth.length_scales import is_auto
 
 # Ridges over the volume of the kernel.
 ALPHAS = 10.0 ** np.arange(-3.0, 4.25, 0.5)
@@ -81,14 +82,14 @@ def length_scales(
     InputError
         If `given` is not a number, one a column, or a table of candidates, all positive and none vanishingly small.
     """
-    if given is None:
+    if is_auto(given):
         spread = spread_within(rows, weights)
         bad = ~(np.isfinite(spread) & (spread > 1e-150) & (spread < 1e150))
         if bad.any():
             name = names[np.flatnonzero(keep)[np.argmax(bad)]]
             raise InputError(f"{name} is of a size that leaves no length scale; rescale it to numbers nearer to 1.")
         return factors(rows.shape[1])[:, None] * spread, True
-    expected = f"expected None, a number, one for each of {len(keep)} columns, or a table with one candidate a row"
+    expected = f"expected 'auto', a number, one for each of {len(keep)} columns, or a table with one candidate a row"
     try:
         table = np.asarray(to_numpy(given), dtype=np.float64)
     except (TypeError, ValueError) as error:

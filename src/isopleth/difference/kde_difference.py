@@ -18,6 +18,7 @@ from isopleth.difference.gaussian_system import over_volume
 from isopleth.difference.samples import enter_both
 from isopleth.errors import InputError
 from isopleth.kernels import Gaussian
+from isopleth.length_scales import is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.tables.checks import Table, enter
@@ -31,8 +32,8 @@ class KDEDifference(BaseEstimator):
 
     Parameters
     ----------
-    length_scale : float, array of shape (n_features,), "scott", "median", Search or None, default=None
-        Length scale or rule for both densities, see :class:`KDE`; None searches the length scale of the largest held-out
+    length_scale : float, array of shape (n_features,), "auto", "scott", "median" or Search, default="auto"
+        Length scale or rule for both densities, see :class:`KDE`; "auto" searches the length scale of the largest held-out
         likelihood for each.
     memory_limit : float, default=2**30
         Bytes that tiles of the kernel matrix and scratch may take together.
@@ -63,13 +64,16 @@ class KDEDifference(BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "length_scale": [None, Real, str, "array-like", Search],
+        "length_scale": [Real, str, "array-like", Search],
         "memory_limit": [Interval(Real, 0, None, closed="neither")],
         "n_jobs": [Integral, None],
     }
 
     def __init__(
-        self, length_scale: Any = None, memory_limit: float = DEFAULT_MEMORY_LIMIT, n_jobs: int | None = DEFAULT_N_JOBS
+        self,
+        length_scale: Any = "auto",
+        memory_limit: float = DEFAULT_MEMORY_LIMIT,
+        n_jobs: int | None = DEFAULT_N_JOBS,
     ) -> None:
         self.length_scale = length_scale
         self.memory_limit = memory_limit
@@ -110,7 +114,7 @@ class KDEDifference(BaseEstimator):
             raise InputError(
                 f"{name} has constant columns{where}, which have no density; drop them from both samples first."
             )
-        scale = Search(criterion="likelihood") if self.length_scale is None else self.length_scale
+        scale = Search(criterion="likelihood") if is_auto(self.length_scale) else self.length_scale
         return KDE(length_scale=scale, memory_limit=self.memory_limit, n_jobs=self.n_jobs).fit(
             backend.array(table.rows), None, table.weights
         )

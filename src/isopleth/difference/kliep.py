@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Array, Backend, namespace, to_numpy
@@ -39,7 +39,7 @@ class KLIEP(BaseEstimator):
 
     Parameters
     ----------
-    length_scale : None, float, array of shape (n_features,) or of shape (k, 1) or (k, n_features), optional
+    length_scale : "auto", float, array of shape (n_features,) or of shape (k, 1) or (k, n_features), default="auto"
         As for :class:`LSDD`; of several candidates the one with the largest held-out mean log ratio is chosen.
     centers : int, default=100
         Largest number of centres, drawn at random from X.
@@ -89,7 +89,7 @@ class KLIEP(BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "length_scale": [None, Real, "array-like"],
+        "length_scale": [StrOptions({"auto"}), Real, "array-like"],
         "centers": [Interval(Integral, 1, None, closed="left")],
         "cv": [Interval(Integral, 2, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
@@ -102,7 +102,7 @@ class KLIEP(BaseEstimator):
 
     def __init__(
         self,
-        length_scale: Any = None,
+        length_scale: Any = "auto",
         centers: int = 100,
         cv: int = 5,
         tol: float = 1e-3,

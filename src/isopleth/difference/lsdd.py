@@ -21,6 +21,7 @@ from isopleth.difference.squared_l2 import SquaredL2Law, in_sample
 from isopleth.difference.statistics import DifferenceStatistics, DifferenceSystem, SampleSums, deviation_factor
 from isopleth.errors import InputError
 from isopleth.frame import Frame
+from isopleth.length_scales import is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs
 from isopleth.parts import Parts, take_columns
@@ -124,9 +125,9 @@ class LSDD(Streaming, FittedDifference):
 
     Parameters
     ----------
-    length_scale : None, float, array of shape (n_features,) or of shape (k, 1) or (k, n_features), optional
+    length_scale : "auto", float, array of shape (n_features,) or of shape (k, 1) or (k, n_features), default="auto"
         Length scale of the kernel, one for all columns or one for each, in the units of the data. A table is a grid of k
-        candidates. None is a grid of eleven multiples of the standard deviations within the samples, after values more than
+        candidates. "auto" is a grid of eleven multiples of the standard deviations within the samples, after values more than
         8 interquartile ranges beyond the quartiles are clipped.
     alpha : None, float or sequence of float, optional
         The ridge :math:`\lambda` over the volume :math:`V = \pi^{d/2} \prod_j \sigma_j` of the kernel, which makes it
@@ -216,7 +217,7 @@ class LSDD(Streaming, FittedDifference):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "length_scale": [None, Interval(Real, 0, None, closed="neither"), "array-like"],
+        "length_scale": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither"), "array-like"],
         "alpha": [None, Interval(Real, 0, None, closed="left"), "array-like"],
         "centers": [None, Interval(Integral, 1, None, closed="left"), "array-like"],
         "cv": [Interval(Integral, 2, None, closed="left"), tuple, list],
@@ -234,7 +235,7 @@ class LSDD(Streaming, FittedDifference):
 
     def __init__(
         self,
-        length_scale: Any = None,
+        length_scale: Any = "auto",
         alpha: Any = None,
         centers: Any = 500,
         cv: Any = 5,
@@ -329,9 +330,9 @@ class LSDD(Streaming, FittedDifference):
             return x, y
         both = replace(x, rows=np.vstack([x.rows, y.rows]))
         self._encoding = RowEncoding.of_table(self, both, far=False)
-        if not isinstance(self.centers, (Integral, type(None))) or self.length_scale is not None:
+        if not isinstance(self.centers, (Integral, type(None))) or not is_auto(self.length_scale):
             raise InputError(
-                "tables with words, times or missing cells need centers as a number and length_scale=None, since their columns "
+                "tables with words, times or missing cells need centers as a number and length_scale='auto', since their columns "
                 "become coordinates of words and gaps."
             )
         coded = self._encoding(both.rows)

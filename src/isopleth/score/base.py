@@ -17,7 +17,7 @@ from isopleth.backend import Array, Backend, namespace, to_numpy
 from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame
 from isopleth.kernels import Kernel, get_kernel
-from isopleth.length_scales import loss_units, resolve_length_scale
+from isopleth.length_scales import RULES, loss_units, median, resolve_length_scale
 from isopleth.rows import distinct_rows, merge_rows
 from isopleth.sampling import Target
 from isopleth.sampling import sample as draw
@@ -26,6 +26,9 @@ from isopleth.score.sampling import score_target
 from isopleth.score.spaces import SPACES, Space
 from isopleth.solvers.regularizers import Regularizer, SpectralCutoff
 from isopleth.tables.checks import Table, column_names, enter
+
+# Scores need wider kernels than densities do: the median distance unless a class has a rule of its own.
+_RULES = {**RULES, "auto": median}
 
 
 class FrameFit(NamedTuple):
@@ -152,10 +155,10 @@ class ScoreEstimator(BaseEstimator, ABC):
         return self._resolve_length_scale(self.length_scale, rows, weights), self.base
 
     def _resolve_length_scale(self, length_scale: Any, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        if isinstance(length_scale, str) and length_scale == "median":
+        if isinstance(length_scale, str) and length_scale in ("auto", "median"):
             warn_of_unlike_columns(self, rows)
         keep = np.ones(rows.shape[1], dtype=bool)
-        return resolve_length_scale(length_scale, rows, weights, column_names(self), keep)
+        return resolve_length_scale(length_scale, rows, weights, column_names(self), keep, rules=_RULES)
 
     def _at_rows(self, X: np.ndarray, place: np.ndarray, at_samples: np.ndarray) -> np.ndarray:
         """Return the score at all rows X, given the score at the distinct ones; rows of weight 0 are evaluated like new rows."""

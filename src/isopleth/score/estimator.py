@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth.backend import Array, Backend
 from isopleth.kernels import Kernel
-from isopleth.length_scales import MEDIAN_ROWS, loss_units
+from isopleth.length_scales import MEDIAN_ROWS, is_auto, loss_units
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.score.base import FrameFit, ScoreEstimator, warn_if_all_is_cut
@@ -182,10 +182,12 @@ class KernelScore(ScoreEstimator):
         """Return the regularizer that the parameters fix; None leaves the choice to cross-validation."""
         return self.regularizer
 
+    def _searches_scale(self) -> bool:
+        return is_auto(self.length_scale)
+
     def _is_chosen(self) -> bool:
         """Tell whether the length scale, the base or the regularizer is left to cross-validation."""
-        free = isinstance(self.length_scale, str) and self.length_scale == "auto"
-        return free or self.base == "auto" or self._fixed_regularizer() is None
+        return self._searches_scale() or self.base == "auto" or self._fixed_regularizer() is None
 
     def _samples_rows(self, n: int) -> bool:
         return n > MEDIAN_ROWS or self._is_chosen()
@@ -193,8 +195,8 @@ class KernelScore(ScoreEstimator):
     def _choose_scale_and_base(
         self, space: Space, rows: np.ndarray, weights: np.ndarray, backend: Backend
     ) -> tuple[np.ndarray, str | None]:
-        free = isinstance(self.length_scale, str) and self.length_scale == "auto"
-        scale = self._resolve_length_scale("median" if free else self.length_scale, rows, weights)
+        free = self._searches_scale()
+        scale = self._resolve_length_scale(self.length_scale, rows, weights)
         if not self._is_chosen():
             return scale, self.base
         bases = (None, "gaussian") if self.base == "auto" else (self.base,)

@@ -61,7 +61,7 @@ class NystromKEF(Streaming, ScoreEstimator):
     landmark_method : {"uniform", "kmeans++", "leverage"}, default="uniform"
         Method to choose landmarks, see :func:`~isopleth.score.landmarks.choose_landmarks`.
     length_scale, base
-        As for :class:`KernelScore`.
+        As for :class:`KernelScore`, but "auto" is "median".
     random_state : int, RandomState or None
         Seed of the choice of landmarks.
     memory_limit : float, default=2**30
@@ -129,7 +129,7 @@ class NystromKEF(Streaming, ScoreEstimator):
         regularizer: Regularizer | None = None,
         landmarks: Any = "auto",
         landmark_method: str = "uniform",
-        length_scale: Any = "median",
+        length_scale: Any = "auto",
         base: str | None = None,
         random_state: Any = None,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,

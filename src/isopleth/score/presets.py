@@ -27,7 +27,14 @@ def _constraints(without: tuple[str, ...], own: dict[str, list[Any]]) -> dict[st
     return {name: rule for name, rule in inherited if name not in ("regularizer", "cv", *without)} | own
 
 
-class Stein(KernelScore):
+class _Preset(KernelScore):
+    """Score estimator of a paper, whose length scale is the median distance unless it is given."""
+
+    def _searches_scale(self) -> bool:
+        return False
+
+
+class Stein(_Preset):
     r"""Stein gradient estimator: :class:`KernelScore` in the diagonal space with truncated Tikhonov regularisation.
 
     With the kernel matrix K of M samples and the vector h of :math:`\hat\zeta` at the samples, the score at the samples is [1]_
@@ -43,11 +50,11 @@ class Stein(KernelScore):
         As for :class:`KernelScore`.
     alpha : float, default=0.01
         The ridge, in units of the eigenvalues of K/M.
-    length_scale : float, array, "auto", "scott" or "median", default="median"
-        As for :class:`KernelScore`.
+    length_scale : float, array, "auto", "scott" or "median", default="auto"
+        As for :class:`KernelScore`, but "auto" is "median", as in the papers.
     out_of_sample : {"principled", "augmented"}, default="principled"
         The rule for rows that were not fitted. With "augmented" the divergence has no closed form.
-    solver, tol, memory_limit, n_jobs, verbose
+    solver, tol, memory_limit, n_jobs
         As for :class:`KernelScore`.
 
     Attributes
@@ -73,20 +80,19 @@ class Stein(KernelScore):
     space, base, cv = "diagonal", None, 5
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = _constraints(
-        ("space", "base"), {**_ALPHA, "out_of_sample": [StrOptions({"principled", "augmented"})]}
+        ("space", "base", "verbose"), {**_ALPHA, "out_of_sample": [StrOptions({"principled", "augmented"})]}
     )
 
     def __init__(
         self,
         kernel: str | Kernel = "imq",
         alpha: float = 0.01,
-        length_scale: Any = "median",
+        length_scale: Any = "auto",
         out_of_sample: str = "principled",
         solver: str = "auto",
         tol: float = 1e-8,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = DEFAULT_N_JOBS,
-        verbose: bool | int = False,
     ) -> None:
         self.kernel = kernel
         self.alpha = alpha
@@ -96,7 +102,6 @@ class Stein(KernelScore):
         self.tol = tol
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def _fixed_regularizer(self) -> Regularizer:
         return Tikhonov(self.alpha)
@@ -155,7 +160,7 @@ class Stein(KernelScore):
             raise InputError("out_of_sample = 'augmented' has no divergence in closed form; use 'principled'.")
 
 
-class SSGE(KernelScore):
+class SSGE(_Preset):
     r"""Spectral Stein gradient estimator: :class:`KernelScore` with a spectral cut-off.
 
     With the eigenvalues :math:`\sigma_j` and orthonormal eigenfunctions :math:`e_j` of the operator :math:`\hat L` of
@@ -219,7 +224,7 @@ class SSGE(KernelScore):
         energy: float = 0.95,
         threshold: float | None = None,
         count: int | float | None = None,
-        length_scale: Any = "median",
+        length_scale: Any = "auto",
         base: str | None = None,
         solver: str = "auto",
         tol: float = 1e-8,
@@ -246,7 +251,7 @@ class SSGE(KernelScore):
         return SpectralCutoff(threshold=self.threshold, count=self.count)
 
 
-class KEF(KernelScore):
+class KEF(_Preset):
     r"""Kernel exponential family estimator: :class:`KernelScore` in the curl-free space with Tikhonov regularisation.
 
     The log density is a sum of kernels fitted by score matching [1]_. With :math:`\hat L` and :math:`\hat\zeta` of
@@ -299,7 +304,7 @@ class KEF(KernelScore):
         kernel: str | Kernel = "imq",
         alpha: float = 0.03,
         truncated: bool = True,
-        length_scale: Any = "median",
+        length_scale: Any = "auto",
         base: str | None = None,
         solver: str = "auto",
         tol: float = 1e-8,
@@ -322,7 +327,7 @@ class KEF(KernelScore):
         return Tikhonov(self.alpha, bool(self.truncated))
 
 
-class NuMethod(KernelScore):
+class NuMethod(_Preset):
     r"""Nu-method: :class:`KernelScore` with an accelerated iteration that is stopped early.
 
     With :math:`\hat L` and :math:`\hat\zeta` of :class:`KernelScore` and the largest eigenvalue :math:`\kappa^2` of
@@ -379,7 +384,7 @@ class NuMethod(KernelScore):
         alpha: float = 0.03,
         steps: int | None = None,
         nu: float = 1.0,
-        length_scale: Any = "median",
+        length_scale: Any = "auto",
         base: str | None = None,
         solver: str = "auto",
         tol: float = 1e-8,
@@ -406,7 +411,7 @@ class NuMethod(KernelScore):
         return NuIteration(self.alpha, nu=self.nu)
 
 
-class Landweber(KernelScore):
+class Landweber(_Preset):
     r"""Landweber iteration: :class:`KernelScore` with gradient descent that is stopped early.
 
     With :math:`\hat L` and :math:`\hat\zeta` of :class:`KernelScore` and the step size :math:`\eta`, the iteration from
@@ -461,7 +466,7 @@ class Landweber(KernelScore):
         alpha: float = 0.03,
         steps: int | None = None,
         step_size: float | None = None,
-        length_scale: Any = "median",
+        length_scale: Any = "auto",
         base: str | None = None,
         solver: str = "auto",
         tol: float = 1e-8,

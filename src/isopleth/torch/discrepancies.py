@@ -12,6 +12,7 @@ from torch import Tensor
 from isopleth.backend import host_view
 from isopleth.errors import InputError
 from isopleth.kernels import Kernel
+from isopleth.length_scales import is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.torch.checks import check_like, check_points, check_tensor, computed, constant, outside_graphs
@@ -42,7 +43,7 @@ def mmd(
     x: Tensor,
     y: Tensor,
     kernel: str | Kernel = "gaussian",
-    length_scale: Any = None,
+    length_scale: Any = "auto",
     *,
     biased: bool = False,
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
@@ -58,8 +59,8 @@ def mmd(
         The samples, of the types that :func:`kernel_product` takes.
     kernel : str or Kernel, default="gaussian"
         The kernel.
-    length_scale : float or Tensor of shape () or (d,), optional
-        Length scale, one for all columns or one for each; a tensor gets a gradient. By default it is the median distance between
+    length_scale : "auto", float or Tensor of shape () or (d,), default="auto"
+        Length scale, one for all columns or one for each; a tensor gets a gradient. "auto" is the median distance between
         rows of both samples (of at most 256), a constant of the loss.
     biased : bool, default=False
         Whether to take the V-statistic, which includes the pairs of a row with itself: it is never negative, and too large by
@@ -101,7 +102,7 @@ def mmd(
     check_points(x, y)
     for name, rows in (("x", x), ("y", y)):
         _check_count(name, rows, biased)
-    scale = median_distance(x, y) if length_scale is None else length_scale
+    scale = median_distance(x, y) if is_auto(length_scale) else length_scale
     wide_x, wide_y = computed(x), computed(y)
 
     def total(a: Tensor, b: Tensor) -> Tensor:
@@ -121,7 +122,7 @@ def ksd(
     x: Tensor,
     score: Tensor | Callable[[Tensor], Tensor],
     kernel: str | Kernel = "imq",
-    length_scale: Any = None,
+    length_scale: Any = "auto",
     *,
     biased: bool = False,
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
@@ -144,8 +145,8 @@ def ksd(
     kernel : str or Kernel, default="imq"
         The kernel, of :attr:`~isopleth.Kernel.smoothness` at least 2. The default decreases slowly, which is what detects
         samples that miss parts of p [2]_.
-    length_scale : float or Tensor of shape (), optional
-        Length scale, one for all columns; a tensor gets a gradient. By default it is the median distance between rows (of at
+    length_scale : "auto", float or Tensor of shape (), default="auto"
+        Length scale, one for all columns; a tensor gets a gradient. "auto" is the median distance between rows (of at
         most 256), a constant of the loss.
     biased : bool, default=False
         Whether to take the V-statistic, which includes the pairs of a row with itself and is never negative. Otherwise the
@@ -189,7 +190,7 @@ def ksd(
     _check_count("x", x, biased)
     rows = computed(x)
     s = _score_at(rows, score, x.dtype)
-    scale = median_distance(x) if length_scale is None else length_scale
+    scale = median_distance(x) if is_auto(length_scale) else length_scale
     if isinstance(scale, (list, tuple)) or getattr(scale, "ndim", 0) != 0:
         raise InputError("length_scale has several numbers; expected one for all columns, as ksd is in units of x.")
     z, _, each = scaled_points(rows, rows, scale)
@@ -215,7 +216,7 @@ def svgd_direction(
     x: Tensor,
     score: Tensor | Callable[[Tensor], Tensor],
     kernel: str | Kernel = "gaussian",
-    length_scale: Any = None,
+    length_scale: Any = "auto",
     *,
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
     n_jobs: int | None = DEFAULT_N_JOBS,
@@ -235,8 +236,8 @@ def svgd_direction(
         The score of the density, :math:`s = \nabla\log p`, at the rows of `x`, or a function that returns it for `x`.
     kernel : str or Kernel, default="gaussian"
         The kernel, of :attr:`~isopleth.Kernel.smoothness` above 1.
-    length_scale : float or Tensor of shape () or (d,), optional
-        Length scale, one for all columns or one for each. By default it is the median distance between rows (of at most 256) over
+    length_scale : "auto", float or Tensor of shape () or (d,), default="auto"
+        Length scale, one for all columns or one for each. "auto" is the median distance between rows (of at most 256) over
         the root of 2 log(n + 1).
     memory_limit : float, default=2**30
         Memory for tiles and scratch arrays, in bytes.
@@ -271,7 +272,7 @@ def svgd_direction(
     rows = computed(x)
     s = _score_at(rows, score, x.dtype)
     scale = length_scale
-    if scale is None:
+    if is_auto(scale):
         scale = median_distance(x) / math.sqrt(2.0 * math.log(len(x) + 1.0)) if len(x) else 1.0
     budget = dict[str, Any](memory_limit=memory_limit, n_jobs=n_jobs)
     drift = kernel_product(kernel, rows, rows, s, scale, **budget)

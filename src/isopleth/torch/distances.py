@@ -12,6 +12,7 @@ from torch import Tensor
 from isopleth.backend import full_precision, on_processor
 from isopleth.difference.gaussian_system import GaussianSystem
 from isopleth.errors import InputError
+from isopleth.length_scales import is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.torch.checks import check_points, computed, constant, outside_graphs, unit_lengths
@@ -26,7 +27,7 @@ _CENTERS = 500
 def squared_l2(
     x: Tensor,
     y: Tensor,
-    length_scale: Any = None,
+    length_scale: Any = "auto",
     alpha: float = 0.1,
     centers: Tensor | None = None,
     *,
@@ -49,8 +50,8 @@ def squared_l2(
     ----------
     x, y : Tensor of shape (n, d) and (n', d)
         Rows of the two samples, of the types that :func:`kernel_product` takes, on any device.
-    length_scale : float or Tensor of shape () or (d,), optional
-        Length scale of the Gaussians, one for all columns or one for each. It is a constant of the loss. By default it is
+    length_scale : "auto", float or Tensor of shape () or (d,), default="auto"
+        Length scale of the Gaussians, one for all columns or one for each. It is a constant of the loss. "auto" is
         the median distance between rows of both samples (of at most 256) over the root of d, at the time of the call.
     alpha : float, default=0.1
         The ridge :math:`\lambda`, relative to the volume of the Gaussians, as for LSDD. Positive.
@@ -99,7 +100,7 @@ def squared_l2(
             raise InputError(f"{name} has no rows; expected at least one.")
     _check_alpha(alpha)
     dtype, (x, y) = x.dtype, (computed(x), computed(y))
-    if length_scale is None:  # wider Gaussians than that see little of a difference in many columns
+    if is_auto(length_scale):  # wider Gaussians than that see little of a difference in many columns
         length_scale = median_distance(x, y) / math.sqrt(x.shape[1])
     scale = unit_lengths(length_scale, x).detach()
     if centers is None:

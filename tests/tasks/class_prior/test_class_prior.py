@@ -80,7 +80,7 @@ class TestShares:
 
     def test_a_higher_level_is_a_wider_interval(self):
         estimator = fitted()
-        narrow, wide = estimator.estimate(NEW, confidence_level=0.5), estimator.estimate(NEW, level=0.99)
+        narrow, wide = estimator.estimate(NEW, confidence_level=0.5), estimator.estimate(NEW, confidence_level=0.99)
         assert wide.lower[0] < narrow.lower[0] < narrow.upper[0] < wide.upper[0]
 
 

@@ -138,7 +138,7 @@ def test_constant_columns_and_equal_rows_have_an_answer():
         ({"score": "normal"}, "score is not an array of numbers"),
         ({"score": np.full((6, 2), np.nan)}, "score is not finite in row 0"),
         ({"kernel": "laplacian"}, "too rough for the Stein test"),
-        ({"length_scale": -1.0}, "length_scale = -1.0: expected a positive number"),
+        ({"length_scale": -1.0}, "length_scale = -1.0: expected 'auto' or a positive number"),
         ({"length_scale": "median"}, "length_scale = 'median': expected"),
         ({"n_resamples": 0}, "n_resamples = 0: expected a whole number"),
         ({"flip": 1.0}, "flip = 1.0: expected a probability"),

@@ -11,12 +11,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import to_numpy
 from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame
+from isopleth.length_scales import is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.progress import Progress
@@ -58,8 +59,8 @@ class DriftMonitor(BaseEstimator):
     expected_run_length : float, default=10000
         Mean number of rows until a false alarm; at least twice the window and at most 10 million. The time of a fit is
         proportional to it: some seconds for 10,000 rows.
-    length_scale : float, array of shape (n_features,) or None, default=None
-        Length scale of the Gaussian kernel, in the units of the columns. None is :math:`\sqrt d` standard deviations, or
+    length_scale : "auto", float or array of shape (n_features,), default="auto"
+        Length scale of the Gaussian kernel, in the units of the columns. "auto" is :math:`\sqrt d` standard deviations, or
         their estimates from the quartiles if these are smaller. This is wide, because a window has few rows.
     alpha : float, default=0.1
         The ridge over the volume of the kernel, as in :class:`LSDD`.
@@ -145,7 +146,7 @@ class DriftMonitor(BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "window": [Interval(Integral, 2, None, closed="left")],
         "expected_run_length": [Interval(Real, 0, None, closed="neither")],
-        "length_scale": [None, Interval(Real, 0, None, closed="neither"), "array-like"],
+        "length_scale": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither"), "array-like"],
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "centers": [Interval(Integral, 1, None, closed="left")],
         "min_effect": [Interval(Real, 0, 1, closed="left")],
@@ -161,7 +162,7 @@ class DriftMonitor(BaseEstimator):
         self,
         window: int = 50,
         expected_run_length: float = 10_000,
-        length_scale: Any = None,
+        length_scale: Any = "auto",
         alpha: float = 0.1,
         centers: int = 100,
         min_effect: float = 0.0,
@@ -290,10 +291,10 @@ class DriftMonitor(BaseEstimator):
         """Return the length scales of the kept coordinates of the centred rows."""
         encoding = self._encoding
         if encoding.is_plain:
-            default = math.sqrt(rows.shape[1]) * spread(rows) if self.length_scale is None else np.ones(rows.shape[1])
+            default = math.sqrt(rows.shape[1]) * spread(rows) if is_auto(self.length_scale) else np.ones(rows.shape[1])
         else:
             default = (math.sqrt(encoding.kept_columns(keep)) * encoding.spreads(given, spread))[keep]
-        if self.length_scale is None:
+        if is_auto(self.length_scale):
             return default
         starts = np.array([block.start for block in encoding.blocks])
         try:
@@ -303,7 +304,7 @@ class DriftMonitor(BaseEstimator):
             )
         except (TypeError, ValueError) as error:
             raise InputError(
-                f"length_scale = {self.length_scale!r}: expected None, a number, or one for each of {len(starts)} columns."
+                f"length_scale = {self.length_scale!r}: expected 'auto', a number, or one for each of {len(starts)} columns."
             ) from error
         scale = np.where(encoding.scaled[keep], default, scale[keep])
         if not (np.isfinite(scale) & (scale > 0.0)).all():

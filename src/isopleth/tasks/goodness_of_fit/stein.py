@@ -17,7 +17,7 @@ from isopleth.backend import to_numpy
 from isopleth.errors import InputError
 from isopleth.frame import deviations
 from isopleth.kernels import Kernel, get_kernel
-from isopleth.length_scales import median
+from isopleth.length_scales import is_auto, median
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
 from isopleth.progress import Progress, checked_verbose
@@ -138,7 +138,7 @@ def stein_test(
     score: Any,
     *,
     kernel: str | Kernel = "imq",
-    length_scale: Any = None,
+    length_scale: Any = "auto",
     n_resamples: int = 999,
     flip: float = 0.5,
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
@@ -165,8 +165,8 @@ def stein_test(
         float64 array.
     kernel : str or Kernel, default="imq"
         The kernel, of :attr:`~isopleth.Kernel.smoothness` above 1.
-    length_scale : float, optional
-        Length scale in units of the standard deviations of the columns. By default 1/4, 1/2, 1, 2 and 4 times the median distance
+    length_scale : "auto" or float, default="auto"
+        Length scale in units of the standard deviations of the columns. "auto" is 1/4, 1/2, 1, 2 and 4 times the median distance
         between rows (of at most 1,000).
     n_resamples : int, default=999
         Random vectors of signs. The smallest p-value is 1 / (1 + n_resamples).
@@ -268,12 +268,12 @@ def _scores_at(rows: np.ndarray, score: Callable[[np.ndarray], Any] | Any) -> np
 
 
 def _length_scales(length_scale: Any, z: np.ndarray) -> np.ndarray:
-    if length_scale is None:
+    if is_auto(length_scale):
         distinct = np.unique(z, axis=0)
         middle = float(median(distinct, np.ones(len(distinct)))[0]) if len(distinct) > 1 else 1.0
         return middle * np.array(_FACTORS)
     if isinstance(length_scale, bool) or not isinstance(length_scale, Real) or not 0.0 < float(length_scale) < np.inf:
-        raise InputError(f"length_scale = {length_scale!r}: expected a positive number.")
+        raise InputError(f"length_scale = {length_scale!r}: expected 'auto' or a positive number.")
     return np.array([float(length_scale)])
 
 
