@@ -169,25 +169,31 @@ class _Walks:
     def __len__(self) -> int:
         return len(self._names)
 
-    def advance(self, rng: np.random.Generator) -> None:
-        """Simulate one more block, and record statistics that are larger than all before them."""
-        values = self._pool[self._rows.draw(self._window, len(self), rng)]
-        means = np.add.accumulate(values, axis=0)
-        if self._suffix is None:
-            means = means[-1:]
-        else:
-            means[:-1] += self._suffix[1:]
-        means /= self._window
+    def advance(self, rng: np.random.Generator, blocks: int = 1) -> None:
+        """Simulate some more blocks, and record statistics that are larger than all before them."""
+        window, streams = self._window, len(self)
+        rows = self._rows.draw(blocks * window, streams, rng).reshape(blocks, window, streams)
+        values = self._pool[rows.transpose(1, 0, 2)]
+        # A window is the end of one block and the beginning of the next, so nothing is subtracted from long sums.
+        means, suffix = values.copy(), values
+        for i in range(1, window):  # six times as fast as np.add.accumulate
+            means[i] += means[i - 1]
+            suffix[-1 - i] += suffix[-i]
+        means[:-1, 1:] += suffix[1:, :-1]
+        if self._suffix is not None:
+            means[:-1, 0] += self._suffix[1:]
+        means /= window
         means -= self._means
-        statistics = (np.einsum("tkr,tkr->tk", means, means) + self._rest) / self._scale
+        statistics = (np.einsum("tbkr,tbkr->btk", means, means) + self._rest) / self._scale
+        statistics = statistics.reshape(blocks * window, streams)[0 if self._suffix is not None else window - 1 :]
+        self._suffix = suffix[:, -1].copy()
+        self.rows += blocks * window
         self._record(statistics)
-        self._suffix = np.add.accumulate(values[::-1], axis=0)[::-1]
-        self.rows += self._window
 
     def _record(self, statistics: np.ndarray) -> None:
         highest = np.maximum.accumulate(np.vstack([self.peaks[None], statistics]), axis=0)
         time, who = np.nonzero(highest[1:] > highest[:-1])
-        row = self.rows + self._window - len(statistics) + 1 + time
+        row = self.rows - len(statistics) + 1 + time
         self.records.append(np.column_stack([self._names[who], row, statistics[time, who]]))
         self.peaks = highest[-1]
 
@@ -254,12 +260,13 @@ def calibrate(
     elapsed = (blocks - 1.0) * window / (run_length - window)
     beyond = np.exp(-max(elapsed, 1.0 / count) / AHEAD)
     ceiling = float(np.quantile(np.concatenate([walk.peaks for walk in walks]), min(beyond, 1.0 - 2.0 / count)))
+    longest = max(1, int(run_length / (4 * window)))
     with Progress("simulation of false alarms", count, verbose) as tick:
         for walk in walks:
             running = len(walk)
             walk.drop(ceiling)
             while len(walk) and walk.rows < HORIZON * run_length:
-                walk.advance(rng)
+                walk.advance(rng, min(_TOGETHER // len(walk), longest))  # the last monitors run alone for long
                 walk.drop(ceiling)
                 tick(running - len(walk))
                 running = len(walk)
