@@ -143,7 +143,7 @@ def test_missing_words_are_missing():
     encoded = columns.encode(pd.DataFrame({"x": ["1", "-"], "y": ["?", "b"]}))
     np.testing.assert_array_equal(encoded.numeric, [[1.0], [np.nan]])
     assert encoded.codes.ravel().tolist() == [-1, 1]
-    assert columns.notes == ("column 'x': '-' among numbers counts as missing.",)
+    assert [str(note) for note in columns.notes] == ["column 'x': '-' among numbers counts as missing."]
     kept = Schema.of(pd.DataFrame({"y": ["a", "NA", "b", "?"] * 5}), missing=["?"])
     assert kept.levels == [("NA", "a", "b")]
 

@@ -1,9 +1,12 @@
-"""Exceptions and warnings about input, with messages that are safe to show on a terminal."""
+"""Exceptions and warnings about input. The sentence is made from their fields, for Python or for a shell."""
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from types import ModuleType
+from typing import Any, Self
 
 
 def printable(text: str) -> str:
@@ -35,25 +38,178 @@ def listed(parts: list[str], most: int = 8) -> str:
     return ", ".join(parts[:most]) + more
 
 
-class DataWarning(UserWarning):
-    """Warning about data that can be used, but have a property that the user should know.
+class Wording:
+    """Names of parameters in a message: here those of Python; the command line has a subclass with its options and files."""
 
-    Control characters in the message are escaped, as in :class:`InputError`.
+    def parameter(self, name: str) -> str:
+        """Return a parameter as the reader of the message knows it."""
+        return name
+
+    def setting(self, name: str, value: Any = ...) -> str:
+        """Return a parameter with its value as the reader of the message would type it."""
+        if isinstance(value, list):
+            value = f"[{', '.join('...' if one is ... else repr(one) for one in value)}]"
+        elif value is not ...:
+            value = repr(value)
+        return f"`{name}`" if value is ... else f"`{name}={value}`"
+
+
+_PYTHON = Wording()
+
+
+class Hint:
+    """Advice that names parameters: ``Hint("leave it out with {exclude}", exclude=["a"])``.
+
+    Parameters
+    ----------
+    text : str
+        The advice, with the name of a parameter in braces where the parameter belongs.
+    **settings : object
+        The parameters with the values to give them; ``...`` for a parameter without a value.
     """
 
-    def __init__(self, message: object = "") -> None:
-        super().__init__(printable(str(message)))
+    def __init__(self, text: str, **settings: Any) -> None:
+        self.text, self.settings = text, settings
+
+    def render(self, wording: Wording = _PYTHON) -> str:
+        """Return the advice with the parameters as `wording` types them."""
+        return _filled(self.text, {name: wording.setting(name, value) for name, value in self.settings.items()})
+
+    def __str__(self) -> str:
+        return self.render()
 
 
-class InputError(ValueError):
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    """Return `text` with values in the place of ``{name}``; other braces, as in the name of a column, stay."""
+    first, *others = text.split("{")
+    for piece in others:
+        name, end, rest = piece.partition("}")
+        first += values[name] + rest if end and name in values else "{" + piece
+    return first
+
+
+@dataclass(frozen=True)
+class Message:
+    """Message about input, as fields; :class:`InputError` describes them.
+
+    `source` is the file of the table and `place` its name for the row, such as "line 7".
+    """
+
+    text: str
+    parameter: str | None = None
+    column: str | int | None = None
+    row: int | None = None
+    value: Any = None
+    hint: str | Hint | None = None
+    source: str | None = None
+    place: str | None = None
+
+    def render(self, wording: Wording = _PYTHON) -> str:
+        """Return the sentence."""
+        values = {
+            "value": repr(self.value),
+            "row": self.place or f"row {self.row}",
+            "column": f"column {self.column!r}",
+        }
+        if self.parameter is not None:
+            values["parameter"] = wording.parameter(self.parameter)
+        text = _filled(self.text, values)
+        if self.hint is not None:
+            advice = self.hint.render(wording) if isinstance(self.hint, Hint) else self.hint
+            text = f"{text.removesuffix('.')}; {advice.removesuffix('.')}."
+        return printable(text if self.source is None else f"{self.source}: {text}")
+
+    def located(self, source: object, place: Callable[[int], str] | None = None) -> Message:
+        """Return the message with the file of the table, and its name for the row."""
+        row = self.place if place is None or self.row is None else place(self.row)
+        return replace(self, source=None if source is None else str(source), place=row)
+
+    def __str__(self) -> str:
+        return self.render()
+
+
+class _Told:
+    """Fields of an exception or a warning."""
+
+    message: Message
+
+    def __init__(
+        self,
+        message: object = "",
+        *,
+        parameter: str | None = None,
+        column: str | int | None = None,
+        row: int | None = None,
+        value: Any = None,
+        hint: str | Hint | None = None,
+    ) -> None:
+        if not isinstance(message, Message):
+            message = Message(str(message), parameter, column, row, value, hint)
+        self.message = message
+        super().__init__(message.render())
+
+    @property
+    def parameter(self) -> str | None:
+        """Parameter that is wrong, or that takes the table."""
+        return self.message.parameter
+
+    @property
+    def column(self) -> str | int | None:
+        """Column, by name, or by number if it has no name."""
+        return self.message.column
+
+    @property
+    def row(self) -> int | None:
+        """Row, counted from 0."""
+        return self.message.row
+
+    @property
+    def value(self) -> Any:
+        """What was given."""
+        return self.message.value
+
+    @property
+    def hint(self) -> str | None:
+        """What to do."""
+        return None if self.message.hint is None else str(self.message.hint)
+
+    def located(self, source: object, place: Callable[[int], str] | None = None) -> Self:
+        """Return the same error or warning, about the table in the file `source`, whose rows `place` names."""
+        return type(self)(self.message.located(source, place))
+
+
+class DataWarning(_Told, UserWarning):
+    """Warning about data that can be used, but have a property that the user should know; it has the fields of `InputError`."""
+
+
+class InputError(_Told, ValueError):
     """Error about wrong input. The message is one sentence: what is wrong, where, and what to do.
 
     Messages quote files: names of columns, cells, versions, paths. Characters that could control a terminal are therefore
     escaped here, in one place, so that no message can forget it.
-    """
 
-    def __init__(self, message: object = "") -> None:
-        super().__init__(printable(str(message)))
+    Parameters
+    ----------
+    message : str
+        The sentence. ``{parameter}``, ``{column}``, ``{row}`` and ``{value}`` in it stand for the fields, with their kind, as in
+        "column 'a'" and "row 3"; the command line writes the option, the file and the line in their place.
+    parameter : str, optional
+        Parameter that is wrong, or that takes the table.
+    column : str or int, optional
+        Column, by name, or by number if it has no name.
+    row : int, optional
+        Row, counted from 0.
+    value : object, optional
+        What was given.
+    hint : str or Hint, optional
+        What to do; it ends the sentence, behind a semicolon. A :class:`Hint` names parameters.
+
+    Examples
+    --------
+    >>> raise InputError("{column} holds {value} in {row}", column="a", row=3, value="x", hint="leave the column out")
+    Traceback (most recent call last):
+    isopleth.errors.InputError: column 'a' holds 'x' in row 3; leave the column out.
+    """
 
 
 class TooLargeError(InputError):
@@ -62,7 +218,7 @@ class TooLargeError(InputError):
     Parameters
     ----------
     message : str
-        The sentence for those who call from Python.
+        The sentence.
     needed, limit : float
         Bytes that the model takes, and bytes that it may take.
     most : int

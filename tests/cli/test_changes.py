@@ -122,10 +122,10 @@ def test_times_may_be_numbers_and_may_be_left_out(timed, tmp_path):
 @pytest.mark.parametrize(
     ("line", "time", "message"),
     [
-        (30, "2024-01-01 09:00", "'when' does not ascend: 2024-01-01 09:00:00 at line 30"),
-        (30, "2024-01-02 03:00", "'when' does not ascend: 2024-01-02 03:00:00 at line 30"),
-        (12, "", "no time at line 12"),
-        (51, "2024-01-03 1:00", "'2024-01-03 1:00' at line 51"),
+        (30, "2024-01-01 09:00", "'when' does not ascend: 2024-01-01 09:00:00 in line 30"),
+        (30, "2024-01-02 03:00", "'when' does not ascend: 2024-01-02 03:00:00 in line 30"),
+        (12, "", "no time in line 12"),
+        (51, "2024-01-03 1:00", "'2024-01-03 1:00' in line 51"),
     ],
 )
 def test_the_first_line_where_times_do_not_ascend_is_named(timed, line, time, message):

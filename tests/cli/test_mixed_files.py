@@ -122,11 +122,11 @@ def test_refusals_name_columns_and_lines(file, table, tmp_path):
     for verb in (["anomalies", tmp_path / "broken.csv", "--model", tmp_path / "m.isopleth"],):
         result = run(*verb)
         assert result.exit_code == 2
-        assert "broken.csv: column 'price' holds 'abc' at line 6; expected a number" in result.stderr
+        assert "broken.csv: column 'price' holds 'abc' in line 6; expected a number" in result.stderr
     result = run("score", tmp_path / "m.isopleth", tmp_path / "broken.csv", "--out", tmp_path / "s.csv")
-    assert "holds 'abc' at line 6" in result.stderr
+    assert "holds 'abc' in line 6" in result.stderr
     result = run("anomalies", tmp_path / "broken.csv")
-    assert "column 'price' holds 'abc' at line 6, and nearly all other cells are numbers" in result.stderr
+    assert "column 'price' holds 'abc' in line 6, and nearly all other cells are numbers" in result.stderr
     fine("anomalies", tmp_path / "broken.csv", "--categorical", "price")
     fine("anomalies", tmp_path / "broken.csv", "--missing", "abc")
     table.drop(columns="paid").to_csv(tmp_path / "lack.csv", index=False)

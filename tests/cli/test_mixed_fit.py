@@ -136,7 +136,7 @@ def test_files_that_do_not_fit_a_model_are_refused_with_the_line(folder):
     frame.loc[50, "speed"] = "fast"
     frame.to_csv(folder / "new.csv", index=False)
     told = refused("score", folder / "m.model", folder / "new.csv", "--out", folder / "x.csv", "--chunk-rows", 20)
-    assert "column 'speed' holds 'fast' at" in told
+    assert "column 'speed' holds 'fast' in line 52" in told
     assert "line 52" in told
     assert not (folder / "x.csv").exists()
 
@@ -148,7 +148,7 @@ def test_a_typo_among_numbers_is_named_and_not_taken_as_a_word(folder):
     frame.to_csv(folder / "typo.csv", index=False)
     for verb in (["fit", "--out"], ["sample", "-n", 5, "--out"]):
         told = refused(verb[0], folder / "typo.csv", *verb[1:], folder / "x.csv")
-        assert "'speed' holds '12a' at" in told
+        assert "'speed' holds '12a' in line 9" in told
         assert "line 9" in told
         assert "--categorical speed" in told
     fine("sample", folder / "typo.csv", "-n", 5, "--out", folder / "x.csv", "--missing", "12a,NA")

@@ -16,7 +16,7 @@ import isopleth
 from isopleth.cli import messages
 from isopleth.cli.commands import COMMANDS
 from isopleth.cli.program import program
-from isopleth.errors import DataWarning, InputError
+from isopleth.errors import Hint, Message
 
 
 def loaded_by(*arguments: str) -> tuple[int, set[str]]:
@@ -117,13 +117,14 @@ def test_warnings_name_the_options_of_the_command(tmp_path):
     assert "or choose other columns with --column." in result.stderr
 
 
-def test_a_name_that_looks_like_the_end_of_a_list_harms_nothing():
+def test_a_parameter_is_worded_as_the_option_of_the_command_that_runs():
     (command,) = (command for command in COMMANDS if command.name == "anomalies")
-    with pytest.raises(InputError, match=r"with --columns \['a"), messages.options_named(command):
-        raise InputError("choose with `columns=['a]`', 'b']`.")
-    assert isinstance(command, click.Command)
-    with pytest.warns(DataWarning, match="`columns`"):  # outside a command, the words of Python stay
-        warnings.warn("choose others with `columns`", DataWarning, stacklevel=1)
+    advice = Hint("choose with {columns} or {trend}", columns=["a]`", "b,c", ...], trend="linear")
+    message = Message("{parameter} names no column", parameter="columns", hint=advice)
+    with click.Context(command):
+        told = message.render(messages.ShellWording())
+    assert told == "--columns names no column; choose with --columns a]`,\"b,c\",... or `trend='linear'`."
+    assert messages.ShellWording().parameter("columns") == "columns"  # outside a command, the words of Python stay
 
 
 def test_a_signal_while_a_command_imports_what_it_needs_ends_the_process_at_once(tmp_path):
@@ -151,7 +152,7 @@ main()
     ("words", "expected"),
     [
         (["isopleth", "an"], {"anomalies"}),
-        (["isopleth", "compare", "--re"], {"--report"}),
+        (["isopleth", "compare", "--rep"], {"--report"}),
         (["isopleth", "d"], {"demo", "doctor"}),
     ],
 )

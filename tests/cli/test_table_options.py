@@ -84,7 +84,7 @@ def test_every_command_leaves_identifiers_out(file, tmp_path, verb):
 
 def test_words_said_to_be_numbers_are_named_with_their_line(file):
     result = run("anomalies", file, "--numeric", "word")
-    assert "t.csv: column 'word' holds 'x' at line 2; expected a number" in result.stderr
+    assert "t.csv: column 'word' holds 'x' in line 2; expected a number" in result.stderr
 
 
 def test_an_identifier_alone_is_refused(file):
@@ -109,7 +109,7 @@ def test_a_word_among_numbers_is_named_with_its_line(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b\n" + "".join(f"{a},{b}\n" for a, b in X.tolist()) + "1,oops\n")
     refused = run("anomalies", path).stderr
-    assert "column 'b' holds 'oops' at line 62, and nearly all other cells are numbers" in refused
+    assert "column 'b' holds 'oops' in line 62, and nearly all other cells are numbers" in refused
     assert "--missing oops" in refused
 
 

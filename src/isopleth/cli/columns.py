@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +15,7 @@ import numpy as np
 from isopleth.cli.answers import keep_columns
 from isopleth.cli.messages import naming_columns, say
 from isopleth.cli.options import TableOptions
-from isopleth.errors import DataWarning, InputError
+from isopleth.errors import DataWarning, Hint, InputError, Message
 from isopleth.io import FileRows, Frame, Table, open_rows, read_frame, read_frame_chunks, read_names, read_table
 from isopleth.io.parquet_file import floats
 from isopleth.io.source import Block, MissingCells, choice, listed
@@ -219,7 +217,7 @@ def _as_array(path: Path, frame: Frame) -> np.ndarray:
     try:
         return Schema.of_numbers(list(frame.names), True).encode(frame.data).numeric
     except InputError as error:
-        raise InputError(f"{path}: {with_places(str(error), frame)}") from None
+        raise error.located(path, frame.place) from None
 
 
 @dataclass(eq=False)
@@ -292,15 +290,10 @@ class KindRows:
             try:
                 encoded = self.kinds.encode(data, _missing(self.options))
             except InputError as error:
-                raise InputError(f"{self.path}: {with_places(str(error), frame)}") from None
+                raise error.located(self.path, frame.place) from None
             self.unseen.update({str(name): count for name, count in encoded.unseen.items()})
             codes = np.where(encoded.codes < 0, np.nan, encoded.codes)
             yield Block(np.column_stack([encoded.numeric, codes]), frame.lines)
-
-
-def with_places(message: str, frame: Frame) -> str:
-    """Rows of a file have lines, those of a frame are counted from 0."""
-    return re.sub(r"\bin row (\d+)\b", lambda found: f"at {frame.place(int(found[1]))}", message)
 
 
 def open_numbers(path: Path, options: TableOptions, progress: Callable[[float], None]) -> FileRows:
@@ -389,20 +382,18 @@ def _decided(path: Path, frame: Frame, options: TableOptions, also: Frame | None
         )
     except InputError as error:
         if also is None:
-            raise InputError(f"{path}: {with_places(str(error), frame)}") from None
-        rows = len(frame.data)  # those of the second file are counted on
-        message = re.sub(
-            r"\bin row (\d+)\b",
-            lambda found: (
-                f"at {frame.place(int(found[1]))} of {path}"
-                if int(found[1]) < rows
-                else f"at {also.place(int(found[1]) - rows)} of {also.source}"
-            ),
-            str(error),
-        )
-        raise InputError(message) from None
+            raise error.located(path, frame.place) from None
+        place = partial(_place_in_two, frame, also)
+        raise error.located(None, place) from None
     keep_columns(kinds)
     return kinds
+
+
+def _place_in_two(first: Frame, second: Frame, row: int) -> str:
+    """Return where a row of two tables, one below the other, stands in the files."""
+    rows = len(first.data)
+    frame, row = (first, row) if row < rows else (second, row - rows)
+    return f"{frame.place(row)} of {frame.source}"
 
 
 def _say_kinds(frame: Frame, kinds: Schema) -> None:
@@ -410,7 +401,7 @@ def _say_kinds(frame: Frame, kinds: Schema) -> None:
     if kinds.left_out or notes:
         say(f"{frame.source}: {kinds.summary(len(frame.data))}")
     for note in notes:
-        say(with_places(note, frame))
+        say(note.located(None, frame.place) if isinstance(note, Message) else note)
 
 
 def _refuse_typos(path: Path, frame: Frame, kinds: Schema, options: TableOptions) -> None:
@@ -419,14 +410,12 @@ def _refuse_typos(path: Path, frame: Frame, kinds: Schema, options: TableOptions
         name = str(column.name)
         if column.kind != "categorical" or name in (options.categorical or []):
             continue
-        note = next((note for note in kinds.notes if note.startswith(f"column {name!r} holds ")), None)
+        note = next((note for note in kinds.notes if note.column == column.name and note.row is not None), None)
         if note:
-            cell = with_places(note.partition(", and nearly")[0], frame)
-            word = ast.literal_eval(cell.partition(" holds ")[2].rpartition(" at ")[0])
-            raise InputError(
-                f"{path}: {cell}, and nearly all other cells are numbers; correct it, name it with `missing={[word]!r}`, or take "
-                f"the column as categories with `categorical={[name]!r}`."
-            )
+            advice = "correct it, name it with {missing}, or take the column as categories with {categorical}"
+            how = Hint(advice, missing=[note.value], categorical=[name])
+            text = "{column} holds {value} in {row}, and nearly all other cells are numbers"
+            raise InputError(replace(note, text=text, hint=how).located(path, frame.place))
 
 
 def _numeric_names(path: Path, frame: Frame, kinds: Schema, options: TableOptions) -> list[str]:
@@ -437,22 +426,24 @@ def _numeric_names(path: Path, frame: Frame, kinds: Schema, options: TableOption
             read_table(path, [name], min_rows=1, decimal=options.decimal)  # which names the line
     numbers = [str(column.name) for column in kinds.columns if column.kind == "numeric"]
     if text:
-        raise InputError(f"{path}: {_words_refused(text, numbers)}")
+        raise _words_refused(text, numbers).located(path)
     return numbers
 
 
-def _words_refused(text: list[str], numbers: list[str]) -> str:
+def _words_refused(text: list[str], numbers: list[str]) -> InputError:
     """Return why columns of words or times cannot be used, and the shorter way to do without them."""
     several = len(text) > 1
     if not numbers:
         columns = f"all {len(text)} columns hold" if several else f"the only column, {text[0]!r}, holds"
-        return f"{columns} words or times; a table of numbers is needed."
+        return InputError(f"{columns} words or times; a table of numbers is needed.", column=text[0])
     subject = f"no numbers in column{'s' if several else ''} {listed(text, most=4)}"
     if len(numbers) < len(text) and len(numbers) <= _MOST_ADVISED:
-        return f"{subject}; choose the numbers with `columns={choice(numbers)}`."
-    if len(text) <= _MOST_ADVISED:
-        return f"{subject}; leave {'them' if several else 'it'} out with `exclude={choice(text)}`."
-    return f"{subject}; choose columns of numbers, such as `columns={choice(numbers[:2])}`."
+        how = Hint("choose the numbers with {columns}", columns=choice(numbers))
+    elif len(text) <= _MOST_ADVISED:
+        how = Hint(f"leave {'them' if several else 'it'} out with {{exclude}}", exclude=choice(text))
+    else:
+        how = Hint("choose columns of numbers, such as {columns}", columns=choice(numbers[:2]))
+    return InputError(subject, column=text[0], hint=how)
 
 
 def _is_infinite(cells: Any) -> bool:

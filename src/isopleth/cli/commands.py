@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from isopleth.cli.messages import options_named
+from isopleth.cli.messages import worded_for_the_shell
 from isopleth.cli.options import ColumnList, TableOptions
 from isopleth.cli.signals import leaving_at_once
 from isopleth.tables.files import check_source
@@ -50,7 +50,7 @@ class Command(click.Command):
                 check_source(ctx.params[parameter], kind)
         with leaving_at_once():
             module = import_module(f"isopleth.cli.{self.name}")
-        with options_named(self):
+        with worded_for_the_shell():
             return getattr(module, str(self.name))(**TableOptions.gathered(ctx.params))
 
 

@@ -24,7 +24,7 @@ from isopleth.density import SOSREP, Search
 from isopleth.distributed import FileParts
 from isopleth.distributed import fit as fit_parts
 from isopleth.distributed.files import Checkpoint
-from isopleth.errors import InputError, TooLargeError, printable
+from isopleth.errors import Hint, InputError, TooLargeError, printable
 from isopleth.io import check_target, save
 from isopleth.io.resume import Journal, partial_path, refuse_begun, table_fingerprint
 from isopleth.kernels import get_kernel
@@ -55,7 +55,8 @@ def fit(
         mixed = mixed_columns(file, options)
         if mixed is not None:
             if kind == "score":
-                raise InputError(f"{file}: --kind score takes complete rows of numbers only; {_way_out(mixed)}.")
+                text = f"{file}: --kind score takes complete rows of numbers only"
+                raise InputError(text, hint=_way_out(mixed))
             stage("fitting")
             model, n_rows = fit_mixed(mixed, options, size or MIXED_SIZE, length_scale, chunk_rows)
             stage("writing")
@@ -97,10 +98,10 @@ def _report(model: Any, rows: int, columns: list[str], out: Path, as_json: bool)
     click.echo(wrapped(f"{name} of {size_of_table} in {printable(str(out))}"))
 
 
-def _way_out(table: KindTable) -> str:
+def _way_out(table: KindTable) -> str | Hint:
     others = [str(column.name) for column in table.kinds.columns if column.kind != "numeric"]
     if others:
-        return f"leave out the words and times with `exclude={others!r}`"
+        return Hint("leave out the words and times with {exclude}", exclude=others)
     return "fill the missing cells, or drop their rows"
 
 

@@ -8,10 +8,9 @@ import shutil
 import sys
 import textwrap
 import warnings
-from ast import literal_eval
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from types import TracebackType
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from isopleth.errors import InputError, printable
+from isopleth.errors import DataWarning, InputError, Message, Wording, printable
 from isopleth.tables.files import is_for_want_of_room
 
 if TYPE_CHECKING:
@@ -49,8 +48,7 @@ def one_line_warnings() -> Iterator[None]:
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    context = click.get_current_context(silent=True)
-    text = _with_options(str(message), context.command) if context else str(message)
+    text = message.message.render(ShellWording()) if isinstance(message, DataWarning) else message
     say(f"warning: {text}")
 
 
@@ -58,16 +56,18 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 def naming_columns(names: Sequence[str]) -> Iterator[None]:
     """Replace the numbers of columns in warnings and errors of the block by their names."""
 
-    def named(message: object) -> str:
-        return re.sub(r"\bcolumn (\d+)\b", lambda found: repr(names[int(found[1])]), str(message))
+    def named(message: Message) -> Message:
+        text = re.sub(r"\bcolumn (\d+)\b", lambda found: repr(names[int(found[1])]), message.text)
+        return replace(message, text=text)
 
     with warnings.catch_warnings(record=True) as caught:
         try:
             yield
         except InputError as error:
-            raise InputError(named(error)) from error
+            raise InputError(named(error.message)) from error
     for warning in caught:
-        warnings.warn(named(warning.message), warning.category, stacklevel=3)
+        told = warning.message
+        warnings.warn(DataWarning(named(told.message)) if isinstance(told, DataWarning) else told, stacklevel=3)
 
 
 @contextmanager
@@ -92,38 +92,37 @@ def removed_if_refused(journal: Journal) -> Iterator[None]:
         raise
 
 
-@contextmanager
-def options_named(command: click.Command) -> Iterator[None]:
-    """Name options of `command` where an error of the block names a parameter of the library, as in ```columns```.
+class ShellWording(Wording):
+    """Parameters as the options of the command that runs: ``--columns a,b`` for ```columns=['a', 'b']```."""
 
-    Raises
-    ------
-    InputError
-        With ``--columns`` in the place of ```columns```, if the command has such an option.
-    """
+    def __init__(self) -> None:
+        context = click.get_current_context(silent=True)
+        parameters = context.command.params if context else []
+        self._options = {str(p.name): p.opts[0] for p in parameters if isinstance(p, click.Option)}
+
+    def parameter(self, name: str) -> str:
+        """Return the option of that name."""
+        return self._options.get(name, name)
+
+    def setting(self, name: str, value: Any = ...) -> str:
+        """Return the option with its value; a list is one line of CSV, as the option reads it."""
+        if name not in self._options:
+            return super().setting(name, value)
+        if value is ...:
+            return self._options[name]
+        text = StringIO()
+        parts = value if isinstance(value, list) else [value]
+        csv.writer(text, lineterminator="").writerow("..." if part is ... else part for part in parts)
+        return f"{self._options[name]} {text.getvalue()}"
+
+
+@contextmanager
+def worded_for_the_shell() -> Iterator[None]:
+    """Word the errors of the block for the shell: parameters are options there."""
     try:
         yield
     except InputError as error:
-        raise InputError(_with_options(str(error), command)) from error
-
-
-def _with_options(message: str, command: click.Command) -> str:
-    for parameter in command.params:
-        if isinstance(parameter, click.Option):
-            message = message.replace(f"`{parameter.name}`", parameter.opts[0])
-            message = re.sub(rf"`{parameter.name}=(\[.*?\])`", partial(_option_with_names, parameter.opts[0]), message)
-    return message
-
-
-def _option_with_names(option: str, found: re.Match[str]) -> str:
-    """Return ``--columns a,b`` for ```columns=['a', 'b']```."""
-    try:
-        names = literal_eval(found[1])
-    except (ValueError, SyntaxError):  # a name that looks like the end of the list
-        return f"{option} {found[1]}"
-    text = StringIO()
-    csv.writer(text, lineterminator="").writerow("..." if name is ... else name for name in names)
-    return f"{option} {text.getvalue()}"
+        raise click.ClickException(error.message.render(ShellWording())) from error
 
 
 class Stages:

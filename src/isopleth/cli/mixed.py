@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from isopleth.cli.columns import KindTable, read_for_model, read_kinds, read_two_kinds, refuse_mismatch, with_places
+from isopleth.cli.columns import KindTable, read_for_model, read_kinds, read_two_kinds, refuse_mismatch
 from isopleth.cli.messages import say
 from isopleth.cli.models import columns_at_fit
 from isopleth.cli.options import TableOptions
-from isopleth.errors import InputError
+from isopleth.errors import InputError, Message
 from isopleth.io import Frame, Table, read_frame, read_names, read_table
 from isopleth.tables.schema import Schema, decode_cells
 
@@ -130,7 +130,7 @@ def _say(frame: Frame, kinds: Schema, table: Table) -> None:
             + (f"; {counts.sum():,} {cells} {where}" if counts.any() else "")
         )
     for note in notes:
-        say(with_places(note, frame))
+        say(note.located(None, frame.place) if isinstance(note, Message) else note)
 
 
 def _has_words(kinds: Schema) -> bool:
@@ -150,7 +150,7 @@ def _mixed(path: Path, read: KindTable) -> MixedTable:
     try:
         encoded = kinds.encode(read.data)
     except InputError as error:
-        raise InputError(f"{path}: {with_places(str(error), frame)}") from None
+        raise error.located(path, frame.place) from None
     if not _has_words(kinds):
         return MixedTable(encoded.numeric, names, frame.named, path, frame.lines, read)
     numbers, codes = iter(encoded.numeric.T), iter(encoded.codes.T)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.cli.columns import with_places
 from isopleth.cli.options import TableOptions
 from isopleth.errors import InputError
 from isopleth.io import read_frame, read_names
@@ -72,5 +71,5 @@ def read_times(path: Path, name: str, options: TableOptions) -> np.ndarray:
     try:
         times = ascending_times(cells, f"column {name!r}")
     except InputError as error:
-        raise InputError(f"{path}: {with_places(str(error), frame)}") from None
+        raise error.located(path, frame.place) from None
     return times if times.dtype.kind in "iuf" else np.array([str(time) for time in times.tolist()], dtype=object)

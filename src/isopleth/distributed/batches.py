@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.errors import InputError, listed
+from isopleth.errors import Hint, InputError, listed
 from isopleth.io.parquet_file import floats, is_numeric
 from isopleth.io.source import regrouped
 from isopleth.io.tables import rows_of_a_chunk
@@ -74,7 +74,8 @@ class BatchParts(Parts):
             raise InputError(f"the batches have no column {listed(missing)}; they have {listed(present)}.")
         text = [repr(name) for name in chosen if not is_numeric(first.schema.field(name).type)]
         if text:
-            raise InputError(f"no numbers in column {listed(text)} of the batches; choose others with `columns`.")
+            how = Hint("choose others with {columns}", columns=...)
+            raise InputError(f"no numbers in column {listed(text)} of the batches", column=text[0], hint=how)
         self.names: list[str] = chosen
         self.n_features = len(chosen)
         self.chunk_rows = chunk_rows or rows_of_a_chunk(len(chosen))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from isopleth.errors import InputError
+from isopleth.errors import Hint, InputError
 
 # A group sign may also be a blank or an apostrophe, as in 1 234,50 and 1'234.50.
 _BLANKS = "\u00a0\u202f '"
@@ -110,14 +110,15 @@ def numerals_of(cells: Iterable[tuple[int, str]], source: object, decimal: str |
     """
     if decimal is not None:
         if decimal not in (".", ","):
-            raise InputError(f"`decimal` is {decimal!r}; expected '.' or ','.")
+            raise InputError("{parameter} is {value}; expected '.' or ','.", parameter="decimal", value=decimal)
         return Numerals(decimal, grouped=True)
     evidence = _first_of_each(cells)
     if {".", ","} <= evidence.keys():
         (first, one), (second, other) = sorted([evidence["."], evidence[","]])
         raise InputError(
-            f"{source}: line {first} has {one!r} and line {second} has {other!r}, which write numbers in two ways; correct "
-            "one of them, or say `decimal`."
+            f"{source}: line {first} has {one!r} and line {second} has {other!r}, which write numbers in two ways",
+            value=[one, other],
+            hint=Hint("correct one of them, or say {decimal}", decimal=...),
         )
     if "," in evidence:
         return Numerals(",", grouped=True)
@@ -126,8 +127,9 @@ def numerals_of(cells: Iterable[tuple[int, str]], source: object, decimal: str |
     if "?" in evidence:
         line, text = evidence["?"]
         raise InputError(
-            f"{source}, line {line}: {text!r} may be {text.replace(',', '')} or {text.replace(',', '.')}; say which sign is "
-            "the decimal one with `decimal`."
+            f"{source}, line {line}: {text!r} may be {text.replace(',', '')} or {text.replace(',', '.')}",
+            value=text,
+            hint=Hint("say which sign is the decimal one with {decimal}", decimal=...),
         )
     return Numerals()
 

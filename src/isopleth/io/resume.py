@@ -21,7 +21,7 @@ from zlib import crc32
 
 import numpy as np
 
-from isopleth.errors import InputError
+from isopleth.errors import Hint, InputError
 from isopleth.io.source import STANDARD_INPUT, unpacked
 from isopleth.tables.files import check_target, hidden_beginning, lock, open_locked, refused_writing
 
@@ -58,9 +58,8 @@ def refuse_begun(path: Path, *, resume: bool) -> None:
         if path.is_file() and os.access(path, os.R_OK):
             with open(path, "rb") as file:
                 lock(file, path)
-        raise InputError(
-            f"{path} is what an interrupted run has left: continue it with `resume`, or delete it to start again."
-        )
+        how = Hint("continue it with {resume}, or delete it to start again", resume=...)
+        raise InputError(f"{path} is what an interrupted run has left", parameter="resume", hint=how)
 
 
 def table_fingerprint(path: Path) -> str:

@@ -17,7 +17,7 @@ from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
-from isopleth.errors import InputError
+from isopleth.errors import Hint, InputError
 
 # Called with the share of a file that has been read.
 Progress = Callable[[float], None]
@@ -122,9 +122,9 @@ class MissingCells:
         more = len(bad) - len(worst)
         if more:
             worst.append(f"{more} more column{'s' if more > 1 else ''}")
+        how = Hint("fill or drop these rows, or choose other columns with {columns}", columns=...)
         raise InputError(
-            f"{path}: empty, NaN or infinite cells in {', '.join(worst)}; "
-            "fill or drop these rows, or choose other columns with `columns`."
+            f"{path}: empty, NaN or infinite cells in {', '.join(worst)}", column=names[bad[0] - left_out], hint=how
         )
 
     def _where(self, j: int) -> str:
@@ -152,23 +152,25 @@ def positions(
     InputError
         If names of the file or of the choice repeat, if the choice is empty or names what the file does not have.
     """
-    _refuse_repeated(f"{path}: the column name", names, "give every column its own name.")
+    _refuse_repeated(f"{path}: the column name", names, "give every column its own name")
     if columns is None:
         return [j for j, name in enumerate(names) if name != but]
     if not columns:
-        raise InputError("`columns` names no column; name at least one, or leave `columns` out to use all of them.")
-    _refuse_repeated("`columns`: the column", columns, "name every column once.")
+        how = Hint("name at least one, or leave {columns} out to use all of them", columns=...)
+        raise InputError("{parameter} names no column", parameter="columns", hint=how)
+    _refuse_repeated("{parameter}: the column", columns, "name every column once")
     where = {name: position for position, name in enumerate(names)}
     unknown = [name for name in columns if name not in where]
     if unknown:
-        raise InputError(f"{path} has no column {listed(unknown)} (`columns`); it has {listed(names)}.")
+        text = f"{path} has no column {listed(unknown)} ({{parameter}}); it has {listed(names)}."
+        raise InputError(text, parameter="columns", column=unknown[0])
     return [where[name] for name in columns]
 
 
 def _refuse_repeated(subject: str, names: Sequence[str], advice: str) -> None:
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
-        raise InputError(f"{subject} {listed(repeated)} occurs more than once; {advice}")
+        raise InputError(f"{subject} {listed(repeated)} occurs more than once", parameter="columns", hint=advice)
 
 
 def refuse_text(
@@ -185,16 +187,16 @@ def refuse_text(
         return
     subject = f"{path}: no numbers in column{'s' if len(text) > 1 else ''} {listed(text)}{hint}"
     if chosen:
-        raise InputError(f"{subject}; leave {'them' if len(text) > 1 else 'it'} out of `columns`.")
+        how = Hint(f"leave {'them' if len(text) > 1 else 'it'} out of {{columns}}", columns=...)
+        raise InputError(subject, column=text[0], hint=how)
     if not numeric:
-        raise InputError(f"{subject}, and there are no others; a table of numbers is needed.")
-    raise InputError(f"{subject}; choose those to use with `columns={choice(numeric)}`.")
+        raise InputError(f"{subject}, and there are no others; a table of numbers is needed.", column=text[0])
+    raise InputError(subject, column=text[0], hint=Hint("choose those to use with {columns}", columns=choice(numeric)))
 
 
-def choice(names: Sequence[str]) -> str:
-    """Return names as a list in Python, cut short when there are many."""
-    few = ", ".join(map(repr, names[:_MANY]))
-    return f"[{few}]" if len(names) <= _MANY else f"[{few}, ...]"
+def choice(names: Sequence[str]) -> list[Any]:
+    """Return names to choose, the first ones and `...` where there are many."""
+    return [*names[:_MANY], ...] if len(names) > _MANY else list(names)
 
 
 def regrouped(pieces: Iterator[np.ndarray], size: int, skip: int = 0) -> Iterator[np.ndarray]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from isopleth.errors import DataWarning, InputError
+from isopleth.errors import DataWarning, Hint, InputError
 from isopleth.io.numerals import Numerals
 from isopleth.io.source import Origin, listed, refuse_text
 
@@ -208,8 +208,10 @@ def _refuse_words(path: Path | Origin, columns: list[Column], *, chosen: bool) -
             others = f" and {column.words - 1} more" if column.words > 1 else ""
             raise InputError(
                 f"{path}, line {line}: {cut(cell)}{others} in the numeric column {column.name!r} "
-                f"{'are not numbers' if others else 'is not a number'}{hint}; correct it, or choose other columns with "
-                "`columns`."
+                f"{'are not numbers' if others else 'is not a number'}{hint}",
+                column=column.name,
+                value=cell,
+                hint=Hint("correct it, or choose other columns with {columns}", columns=...),
             )
 
 
@@ -222,8 +224,10 @@ def _warn_of_rounding(path: Path | Origin, columns: list[Column]) -> None:
     rounded = [column.name for column in columns if column.rounded]
     if rounded:
         warnings.warn(
-            f"{path}: integers beyond 2**53 in {listed(rounded)} are rounded, so that different ones may become equal; "
-            "subtract a constant from them first, or choose other columns with `columns`.",
-            DataWarning,
+            DataWarning(
+                f"{path}: integers beyond 2**53 in {listed(rounded)} are rounded, so that different ones may become equal",
+                column=rounded[0],
+                hint=Hint("subtract a constant from them first, or choose other columns with {columns}", columns=...),
+            ),
             stacklevel=6,
         )

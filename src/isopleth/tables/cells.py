@@ -147,7 +147,7 @@ def _arrow_library() -> Literal["pyarrow", "polars"]:
         except ImportError:
             continue
         return name
-    raise InputError("X is an Arrow stream, which needs pyarrow or polars to be read: pip install pyarrow.")
+    raise InputError("X is an Arrow stream, which needs pyarrow or polars to be read", parameter="X")
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,11 @@ class Cells:
         if np.isinf(self.values).any():
             row = int(np.argmax(np.isinf(self.values)))
             raise InputError(
-                f"column {self.name!r} holds infinity in row {row}; replace it by a number, or empty the cell."
+                "{column} holds infinity in {row}",
+                column=self.name,
+                row=row,
+                value=float(self.values[row]),
+                hint="replace it by a number, or empty the cell",
             )
         return np.asarray(self.values)
 
@@ -228,7 +232,10 @@ class Cells:
         value = parsed_number(text)
         if value is None:
             raise InputError(
-                f"column {self.name!r} holds {text!r} in row {row}; expected a number, as at fit, or an empty cell."
+                "{column} holds {value} in {row}; expected a number, as at fit, or an empty cell.",
+                column=self.name,
+                row=row,
+                value=text,
             )
         return value
 
@@ -241,7 +248,10 @@ class Cells:
             moment = None if text is None else parsed_time(text)
             if text is not None and moment is None:
                 raise InputError(
-                    f"column {self.name!r} holds {text!r} in row {i}; expected a time such as 2024-01-31 12:00."
+                    "{column} holds {value} in {row}; expected a time such as 2024-01-31 12:00.",
+                    column=self.name,
+                    row=i,
+                    value=text,
                 )
             if moment is not None:
                 out[i] = moment

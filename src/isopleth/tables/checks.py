@@ -6,7 +6,6 @@ Input that cannot be used raises an error whose message names the column, row or
 from __future__ import annotations
 
 import ast
-import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,7 +25,6 @@ from isopleth.tables.cells import holds_numbers_only, in_memory, is_table_of_kin
 from isopleth.tables.schema import Schema
 
 _Estimator = TypeVar("_Estimator", bound=BaseEstimator)
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -134,20 +132,16 @@ def enter(
         X = in_memory(X)
     columns = getattr(estimator, "_table_columns", None)
     if reset and _takes_kinds(estimator):
-        columns = _kinds_of(estimator, X, also, kinds_from)
+        columns = _kinds_of(estimator, X, name or "X", also, kinds_from)
         estimator.__dict__.pop("_table_columns", None)
         if columns is not None:
             estimator._table_columns = columns
     if columns is not None:
-        rows = _renamed(name, "X", lambda: encoded_rows(X, columns, min_samples, warn=kinds_from is None))
+        rows = encoded_rows(X, columns, min_samples, name or "X", warn=kinds_from is None)
     else:
-        rows = _renamed(
-            name,
-            "X",
-            lambda: check_rows(estimator, X, reset=reset, min_samples=min_samples, missing=missing),
-        )
-    sample_weight = on_host(sample_weight, weight_name or "sample_weight")
-    weights = _renamed(weight_name, "sample_weight", lambda: check_weights(sample_weight, len(rows), added=adding))
+        how: dict[str, Any] = {"min_samples": min_samples, "missing": missing, "name": name or "X"}
+        rows = check_rows(estimator, X, reset=reset, **how)
+    weights = check_weights(sample_weight, len(rows), added=adding, name=weight_name or "sample_weight")
     return Table(rows, weights, backend, columns)
 
 
@@ -158,15 +152,19 @@ def _takes_kinds(estimator: BaseEstimator) -> bool:
 
 
 def _kinds_of(
-    estimator: BaseEstimator, X: Any, also: Any = None, kinds_from: Callable[[int], np.ndarray] | None = None
+    estimator: BaseEstimator,
+    X: Any,
+    parameter: str,
+    also: Any = None,
+    kinds_from: Callable[[int], np.ndarray] | None = None,
 ) -> Schema | None:
     """Return the kinds of the columns of a fit; None for arrays and for frames of complete numbers."""
     decided = estimator.__dict__.pop("_decided_columns", None)  # by the options of a command
     tables = [X] if also is None else [X, also]
     categorical = getattr(estimator, "categorical", None)
     named = [] if categorical is None else [categorical] if isinstance(categorical, str) else list(categorical)
-    _refuse_kinds(X, times=True)
-    _refuse_names(X)
+    _refuse_kinds(X, parameter, times=True)
+    _refuse_names(X, parameter)
     if kinds_from is not None:
         tables = [X] = [some_rows(X, kinds_from)]
     frames = [table for table in tables if not isinstance(table, np.ndarray)]
@@ -184,7 +182,7 @@ def _kinds_of(
         reasons = listed([f"{str(name)!r} ({why})" for name, why in columns.left_out.items()])
         warnings.warn(f"columns left out: {reasons}.", DataWarning, stacklevel=4)
     for note in columns.notes if decided is None else ():
-        warnings.warn(note, DataWarning, stacklevel=4)
+        warnings.warn(DataWarning(note), stacklevel=4)
     labels = names if names is not None else range(columns.n_columns)
     estimator._column_labels = [f"column {j}" if names is None else repr(str(j)) for j in labels]
     estimator.n_features_in_ = columns.n_columns
@@ -194,10 +192,10 @@ def _kinds_of(
     return columns
 
 
-def encoded_rows(X: Any, columns: Schema, min_samples: int = 0, *, warn: bool = True) -> np.ndarray:
+def encoded_rows(X: Any, columns: Schema, min_samples: int = 0, name: str = "X", *, warn: bool = True) -> np.ndarray:
     """Return a table of the columns of the fit as numbers, then codes, NaN where a cell is missing; warn of unseen words."""
-    _refuse_kinds(X, times=True)
-    _refuse_names(X)
+    _refuse_kinds(X, name, times=True)
+    _refuse_names(X, name)
     encoded = columns.encode(X)
     if len(encoded.numeric) < min_samples:
         raise ValueError(
@@ -214,23 +212,6 @@ def encoded_rows(X: Any, columns: Schema, min_samples: int = 0, *, warn: bool = 
     return np.column_stack([encoded.numeric, np.where(encoded.codes < 0, np.nan, encoded.codes)])
 
 
-def _renamed(name: str | None, instead_of: str, check: Callable[[], _T]) -> _T:
-    """Return ``check()``. If it raises an error, replace `instead_of` in the message by `name`, which the user knows.
-
-    A message that does not contain `instead_of` is prefixed with the name.
-    """
-    try:
-        return check()
-    except (ValueError, TypeError) as error:
-        if name is None:
-            raise
-        # A column may have that name too; scikit-learn lists columns in lines that begin with a dash.
-        message, found = re.subn(rf"(?<!- )\b{instead_of}\b", name, str(error), count=1)
-        if not found:
-            message = f"{name}: {message}"
-        raise (InputError if isinstance(error, ValueError) else TypeError)(message) from error
-
-
 def column_names(estimator: BaseEstimator) -> list[str]:
     """Return the columns as messages name them: their names at fit, in quotes, or their numbers."""
     return estimator._column_labels
@@ -245,61 +226,73 @@ def plain_names(estimator: BaseEstimator) -> list[str]:
     return [name if name.startswith("column ") else ast.literal_eval(name) for name in column_names(estimator)]
 
 
-def _columns(X: Any) -> list[tuple[str, Any]]:
+def _columns(X: Any) -> list[tuple[str | int, Any]]:
     """Return name and content of each column of a frame or two-dimensional array, and nothing for anything else."""
     names = frame_names(X)
     if names is not None:
-        return [(f"column {str(name)!r}", X[name]) for name in names]
+        return [(str(name), X[name]) for name in names]
     table = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
-    return [(f"column {j}", table[:, j]) for j in range(table.shape[1])] if table.ndim == 2 else []
+    return [(j, table[:, j]) for j in range(table.shape[1])] if table.ndim == 2 else []
 
 
-def _refuse_names(X: Any) -> None:
+def _refuse_names(X: Any, parameter: str) -> None:
     """Refuse frames without columns or with several columns of one name."""
     names = frame_names(X)
     if names is None:
         if isinstance(X, np.ndarray) and X.dtype.names is not None:
-            raise InputError("X is a structured array; pass a plain array of numbers or a data frame.")
+            how = "pass a plain array of numbers or a data frame"
+            raise InputError("{parameter} is a structured array", parameter=parameter, hint=how)
         return
     if not names:
-        raise InputError("X has no columns; expected at least one column of numbers.")
+        raise InputError("{parameter} has no columns; expected at least one column of numbers.", parameter=parameter)
     twice = sorted({str(name) for name in names if names.count(name) > 1})
     if twice:
         raise InputError(
-            f"X has several columns named {listed([repr(name) for name in twice])}; give each a name of its own."
+            f"{{parameter}} has several columns named {listed([repr(name) for name in twice])}",
+            parameter=parameter,
+            column=twice[0],
+            hint="give each a name of its own",
         )
 
 
 _TIMES = ("date", "time", "duration", "period", "interval")
 
 
-def _refuse_kinds(X: Any, times: bool = False) -> None:
+def _refuse_kinds(X: Any, parameter: str, times: bool = False) -> None:
     """Refuse tables and columns that NumPy would convert to meaningless numbers, such as dates, unless `times` are used."""
     if issparse(X):
         raise TypeError(
-            "X is a sparse matrix, which kernels of distances cannot use; pass X.toarray() if it fits in memory."
+            f"{parameter} is a sparse matrix, which kernels of distances cannot use; pass {parameter}.toarray() if it fits in "
+            "memory."
         )
     if np.ma.isMaskedArray(X) and np.ma.getmaskarray(X).any():
-        raise InputError(f"X has {np.ma.getmaskarray(X).sum()} masked cells; fill them or drop their rows first.")
+        raise InputError(
+            f"{{parameter}} has {np.ma.getmaskarray(X).sum()} masked cells",
+            parameter=parameter,
+            hint="fill them or drop their rows first",
+        )
     if hasattr(X, "collect") and hasattr(X, "lazy"):
-        raise InputError("X is a lazy frame, which holds no rows yet; pass X.collect().")
+        how = f"pass {parameter}.collect()"
+        raise InputError("{parameter} is a lazy frame, which holds no rows yet", parameter=parameter, hint=how)
     if frame_names(X) is None and not isinstance(X, np.ndarray):
         return
     of_one_kind = isinstance(X, np.ndarray) and X.ndim == 2
     for name, column in _columns(X[:, :1] if of_one_kind else X):
+        about: dict[str, Any] = {"parameter": parameter, "column": name}
         kind = str(getattr(column, "dtype", "")).lower()
         if kind.startswith("complex"):
-            raise InputError(f"Complex data not supported: X has them in {name}; pass real and imaginary parts.")
+            how = "pass real and imaginary parts"
+            raise InputError("Complex data not supported: {parameter} has them in {column}", **about, hint=how)
         if kind.startswith(_TIMES) and not times:
-            raise InputError(
-                f"X has dates or times in {name}; turn them into numbers of a unit that you choose, or drop it."
-            )
+            how = "turn them into numbers of a unit that you choose, or drop it"
+            raise InputError("{parameter} has dates or times in {column}", **about, hint=how)
         if kind.startswith("float16"):
-            warnings.warn(f"X has float16 in {name}, which holds three digits only.", DataWarning, stacklevel=4)
+            text = "{parameter} has float16 in {column}, which holds three digits only."
+            warnings.warn(DataWarning(text, **about), stacklevel=4)
             return
 
 
-def _refuse_text(X: Any, error: Exception) -> None:
+def _refuse_text(X: Any, parameter: str, error: Exception) -> None:
     """Raise an error that names the first cell of `X` that is not a number; cells with containers are left to scikit-learn."""
     for name, column in _columns(X):
         for i, cell in enumerate(np.asarray(column, dtype=object)):
@@ -310,11 +303,16 @@ def _refuse_text(X: Any, error: Exception) -> None:
             except (TypeError, ValueError, OverflowError):
                 shown = repr(cell) if len(repr(cell)) < 40 else f"{repr(cell)[:36]}..."
                 raise InputError(
-                    f"X has something other than numbers in {name}: row {i} holds {shown}; drop or encode the column."
+                    f"{{parameter}} has something other than numbers in {{column}}: {{row}} holds {shown}",
+                    parameter=parameter,
+                    column=name,
+                    row=i,
+                    value=cell,
+                    hint="drop or encode the column",
                 ) from error
 
 
-def _refuse_not_finite(estimator: BaseEstimator, X: np.ndarray) -> None:
+def _refuse_not_finite(estimator: BaseEstimator, X: np.ndarray, parameter: str) -> None:
     bad = ~np.isfinite(X)
     if not bad.any():
         return
@@ -330,7 +328,14 @@ def _refuse_not_finite(estimator: BaseEstimator, X: np.ndarray) -> None:
     way_out = (
         f"drop those rows, fill them first, or fit with {other}" if other else "drop those rows or fill them first"
     )
-    raise InputError(f"X contains {kinds} in {listed(parts)}; {way_out}.")
+    first = int(np.flatnonzero(counts)[0])
+    raise InputError(
+        f"{{parameter}} contains {kinds} in {listed(parts)}",
+        parameter=parameter,
+        column=first if names[first] == f"column {first}" else plain_names(estimator)[first],
+        row=int(np.argmax(bad[:, first])),
+        hint=way_out,
+    )
 
 
 def on_host(x: Any, name: str) -> Any:
@@ -364,7 +369,13 @@ def _refuse_layout(x: Any, name: str) -> None:
 
 
 def check_rows(
-    estimator: BaseEstimator, X: Any, *, reset: bool, min_samples: int = 1, missing: bool = False
+    estimator: BaseEstimator,
+    X: Any,
+    *,
+    reset: bool,
+    min_samples: int = 1,
+    missing: bool = False,
+    name: str = "X",
 ) -> np.ndarray:
     """Return rows as a float64 NumPy array, and store (`reset`) or check the names and number of columns on `estimator`.
 
@@ -378,26 +389,39 @@ def check_rows(
     ValueError, TypeError
         For empty or sparse input and for columns other than at fit.
     """
-    X = on_host(X, "X")
-    _refuse_kinds(X)
-    _refuse_names(X)
+    X = on_host(X, name)
+    _refuse_kinds(X, name)
+    _refuse_names(X, name)
+    _refuse_width(estimator, X, name, reset)
     try:
         checked = validate_data(
             estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=min_samples
         )
     except (ValueError, TypeError, OverflowError) as error:
         if any(words in str(error) for words in ("could not convert", "float()", "must be real", "too large")):
-            _refuse_text(X, error)
-        raise
+            _refuse_text(X, name, error)
+        if name == "X":
+            raise
+        kind = InputError if isinstance(error, ValueError) else TypeError
+        raise kind(f"{name}: {error}") from error
     if reset:
         names = frame_names(X)
         labels = range(checked.shape[1]) if names is None else names
         estimator._column_labels = [f"column {j}" if names is None else repr(str(j)) for j in labels]
-    _refuse_not_finite(estimator, np.where(np.isnan(checked), 0.0, checked) if missing else checked)
+    _refuse_not_finite(estimator, np.where(np.isnan(checked), 0.0, checked) if missing else checked, name)
     return checked
 
 
-def check_weights(sample_weight: Any, n: int, *, added: bool = False) -> np.ndarray:
+def _refuse_width(estimator: BaseEstimator, X: Any, name: str, reset: bool) -> None:
+    """Refuse another number of columns than at fit in the words of scikit-learn, which calls all tables X."""
+    expected = None if reset else getattr(estimator, "n_features_in_", None)
+    shape = np.shape(X) if name != "X" and isinstance(X, np.ndarray) else ()
+    if expected is not None and len(shape) == 2 and shape[1] != expected:
+        wanted = f"but {type(estimator).__name__} is expecting {expected} features as input."
+        raise InputError(f"{{parameter}} has {shape[1]} features, {wanted}", parameter=name, value=shape[1])
+
+
+def check_weights(sample_weight: Any, n: int, *, added: bool = False, name: str = "sample_weight") -> np.ndarray:
     """Return weights as a float64 NumPy array, ones for None.
 
     With `added`, all of them may be zero: the rows are added to others.
@@ -409,34 +433,39 @@ def check_weights(sample_weight: Any, n: int, *, added: bool = False) -> np.ndar
     """
     if sample_weight is None:
         return np.ones(n)
-    sample_weight = on_host(sample_weight, "sample_weight")
+    sample_weight = on_host(sample_weight, name)
     try:
         w = np.asarray(sample_weight)
         w = w.astype(np.float64, casting="unsafe" if w.dtype == object else "same_kind")
     except (TypeError, ValueError) as error:
         raise InputError(
-            "sample_weight holds something other than real numbers; expected one number >= 0 a row."
+            "{parameter} holds something other than real numbers; expected one number >= 0 a row.", parameter=name
         ) from error
     if w.ndim == 0:
         w = np.full(n, w)
     if w.shape != (n,):
-        raise InputError(f"sample_weight has shape {w.shape}; expected one weight a row, ({n},).")
+        text = f"{{parameter}} has shape {w.shape}; expected one weight a row, ({n},)."
+        raise InputError(text, parameter=name, value=w.shape)
     if not np.isfinite(w).all():
         raise InputError(
-            f"sample_weight has {np.sum(~np.isfinite(w))} values that are not finite; expected numbers >= 0."
+            f"{{parameter}} has {np.sum(~np.isfinite(w))} values that are not finite; expected numbers >= 0.",
+            parameter=name,
+            row=int(np.argmin(np.isfinite(w))),
         )
     if (w < 0).any():
         raise InputError(
-            f"sample_weight is negative in {np.sum(w < 0)} rows, first in row {np.argmax(w < 0)}; expected >= 0."
+            f"{{parameter}} is negative in {np.sum(w < 0)} rows, first in {{row}}; expected >= 0.",
+            parameter=name,
+            row=int(np.argmax(w < 0)),
         )
     if not (w > 0).any():
         if added:
             return w
-        raise InputError("sample_weight is zero in every row; at least two rows that differ need a positive weight.")
+        text = "{parameter} is zero in every row; at least two rows that differ need a positive weight."
+        raise InputError(text, parameter=name)
     if w.max() / n > 1e300 or w[w > 0].min() / w.max() < 1e-290:
-        raise InputError(
-            "sample_weight spans more than double precision holds; expected weights within a factor of 1e290."
-        )
+        text = "{parameter} spans more than double precision holds; expected weights within a factor of 1e290."
+        raise InputError(text, parameter=name)
     return w
 
 
@@ -470,7 +499,8 @@ def check_memory_limit(memory_limit: Any) -> None:
         If it is not a positive number.
     """
     if isinstance(memory_limit, bool) or not isinstance(memory_limit, Real) or not float(memory_limit) > 0:
-        raise InputError(f"memory_limit = {memory_limit!r}: expected a number of bytes > 0.")
+        text = "{parameter} = {value}: expected a number of bytes > 0."
+        raise InputError(text, parameter="memory_limit", value=memory_limit)
 
 
 def warn_few_rows(n: int, dim: int, stacklevel: int = 3) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Self, cast
 import narwhals as nw
 import numpy as np
 
-from isopleth.errors import InputError
+from isopleth.errors import InputError, Message
 from isopleth.tables.cells import (
     MISSING_NUMBERS,
     MISSING_WORDS,
@@ -126,7 +126,7 @@ class Schema:
 
     columns: tuple[Column, ...]
     left_out: dict[str | int, str]
-    notes: tuple[str, ...]
+    notes: tuple[Message, ...]
     named: bool
     n_columns: int
 
@@ -185,7 +185,7 @@ class Schema:
         words = frozenset(missing)
         columns: list[Column] = []
         left_out: dict[str | int, str] = {}
-        notes: list[str] = []
+        notes: list[Message] = []
         for name in table.names:
             if name in asked["exclude"] or name in asked["identifiers"]:
                 left_out[name] = "identifier" if name in asked["identifiers"] else "excluded"
@@ -388,7 +388,9 @@ def _cycle(seconds: np.ndarray, cycle: str) -> np.ndarray:
     return np.where(known, out, -1).astype(np.intp)
 
 
-def _decide(cells: Cells, wanted: str | None, keep_identifiers: bool, named: bool, notes: list[str]) -> Column | str:
+def _decide(
+    cells: Cells, wanted: str | None, keep_identifiers: bool, named: bool, notes: list[Message]
+) -> Column | str:
     """Return the column, or the reason why it is left out."""
     if cells.known == 0:
         return "no value"
@@ -400,8 +402,11 @@ def _decide(cells: Cells, wanted: str | None, keep_identifiers: bool, named: boo
     if not named:
         row = next(i for i, text in enumerate(cells.values) if text is not None)
         raise InputError(
-            f"column {cells.name} of the array holds {cells.values[row]!r} in row {row}; "
-            "name it in categorical, or pass a data frame."
+            "{column} of the array holds {value} in {row}",
+            column=cells.name,
+            row=row,
+            value=cells.values[row],
+            hint="name it in categorical, or pass a data frame",
         )
     if cells.form == "time":
         return _time(cells.name, cells.values)
@@ -413,7 +418,7 @@ def _decide(cells: Cells, wanted: str | None, keep_identifiers: bool, named: boo
     return _decide_text(cells, keep_identifiers, notes)
 
 
-def _decide_text(cells: Cells, keep_identifiers: bool, notes: list[str]) -> Column | str:
+def _decide_text(cells: Cells, keep_identifiers: bool, notes: list[Message]) -> Column | str:
     if cells.levels is not None:  # declared: booleans and categories
         return _category(cells)
     words = Counter(text for text in cells.values if text is not None)
@@ -432,19 +437,25 @@ def _decide_text(cells: Cells, keep_identifiers: bool, notes: list[str]) -> Colu
 
 
 def _decide_numbers(
-    cells: Cells, distinct: int, words: set[str], strange: set[str], keep_identifiers: bool, notes: list[str]
+    cells: Cells, distinct: int, words: set[str], strange: set[str], keep_identifiers: bool, notes: list[Message]
 ) -> Column | str:
     """Decide the kind of a column of which nearly all cells are numbers; `strange` cells are none, and `words` mean something."""
     if words:
         if distinct > _FEW_WORDS:
             row = next(i for i, text in enumerate(cells.values) if text in words)
             notes.append(
-                f"column {cells.name!r} holds {cells.values[row]!r} in row {row}, and nearly all other cells are numbers: the "
-                "column is taken as categories; correct the cell, or empty it."
+                Message(
+                    "{column} holds {value} in {row}, and nearly all other cells are numbers: the column is taken as categories",
+                    column=cells.name,
+                    row=row,
+                    value=cells.values[row],
+                    hint="correct the cell, or empty it",
+                )
             )
         return _category(cells)
     if strange:
-        notes.append(f"column {cells.name!r}: {quoted(sorted(strange))} among numbers counts as missing.")
+        text = f"{{column}}: {quoted(sorted(strange))} among numbers counts as missing."
+        notes.append(Message(text, column=cells.name, value=sorted(strange)))
     numbers = Cells(cells.name, "real", cells.numbers())
     whole = np.all(np.mod(numbers.values[np.isfinite(numbers.values)], 1.0) == 0.0)
     if not keep_identifiers and whole and _counts_rows(numbers):

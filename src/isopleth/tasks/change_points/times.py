@@ -88,15 +88,18 @@ def ascending_times(cells: np.ndarray, name: str) -> np.ndarray:
     """
     missing = _missing(cells)
     if missing.any():
-        raise InputError(f"{name} has no time in row {int(missing.argmax())}; fill it in, or leave the times out.")
+        row = int(missing.argmax())
+        raise InputError(f"{name} has no time in {{row}}", row=row, hint="fill it in, or leave the times out")
     moments = _moments(cells, name)
     late = np.flatnonzero(moments[1:] <= moments[:-1])
     shown = cells.astype("datetime64[us]") if cells.dtype.kind == "M" else cells
     if len(late):
         row = int(late[0]) + 1
         raise InputError(
-            f"{name} does not ascend: {shown[row]} in row {row} is not later than {shown[row - 1]} before it; sort the rows by "
-            "time, keep one row for each time, or leave the times out."
+            f"{name} does not ascend: {shown[row]} in {{row}} is not later than {shown[row - 1]} before it",
+            row=row,
+            value=shown[row],
+            hint="sort the rows by time, keep one row for each time, or leave the times out",
         )
     return shown
 
@@ -125,4 +128,5 @@ def _moment(cell: Any, row: int, name: str) -> float:
             return float(cell)
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (TypeError, ValueError):
-        raise InputError(f"{name} holds {cell!r} in row {row}; expected a time such as 2024-01-31 12:00.") from None
+        text = f"{name} holds {{value}} in {{row}}; expected a time such as 2024-01-31 12:00."
+        raise InputError(text, row=row, value=cell) from None
