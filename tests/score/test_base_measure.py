@@ -1,4 +1,4 @@
-"""The Gaussian base: shrinkage against scikit-learn's, derivatives, draws."""
+"""The Gaussian base: its shrinkage, derivatives, draws."""
 
 import numpy as np
 import pytest
@@ -17,22 +17,50 @@ def rows(n=60, dim=4, seed=0):
     return rng.normal(size=(n, dim)) @ rng.normal(size=(dim, dim)) + 3.0
 
 
-def test_shrinkage_is_that_of_ledoit_and_wolf():
-    X = rows()
-    base = GaussianBase.fit(X, np.ones(len(X)))
-    want, shrinkage = ledoit_wolf(X)
-    assert shrinkage > 1 / 60
-    np.testing.assert_allclose(covariance(base), want, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(base.mean, X.mean(axis=0))
+def test_shrinkage_has_the_least_loss_of_rows_left_out():
+    X, w = rows(), np.random.default_rng(1).integers(1, 4, size=60).astype(float)
+
+    def loss(rho):
+        total = 0.0
+        for i, x in enumerate(X):
+            others = np.delete(X, i, axis=0)
+            mean = np.average(others, axis=0, weights=np.delete(w, i))
+            S = np.cov(others.T, aweights=np.delete(w, i), ddof=0)
+            size = np.trace(np.cov(X.T, aweights=w, ddof=0)) / 4
+            P = np.linalg.inv((1.0 - rho) * S + rho * size * np.eye(4))
+            total += w[i] * (0.5 * np.sum((P @ (x - mean)) ** 2) - np.trace(P))
+        return total
+
+    base, S = GaussianBase.fit(X, w), np.cov(X.T, aweights=w, ddof=0)
+    size = np.trace(S) / 4
+    rho = 1.0 - (base.variances[-1] - base.variances[0]) / np.ptp(np.linalg.eigvalsh(S))
+    np.testing.assert_allclose(np.trace(covariance(base)), 4 * size)
+    np.testing.assert_allclose(base.mean, np.average(X, axis=0, weights=w))
+    assert 1e-6 < rho < 0.5
+    assert loss(rho) < min(loss(rho * 1.02), loss(rho / 1.02))
 
 
-def test_weights_equal_repetition():
-    X, counts = rows(), np.random.default_rng(1).integers(1, 4, size=60)
-    a, b = (
-        GaussianBase.fit(X, counts.astype(float)),
-        GaussianBase.fit(np.repeat(X, counts, axis=0), np.ones(counts.sum())),
-    )
-    np.testing.assert_allclose(covariance(a), covariance(b), rtol=1e-10)
+@pytest.mark.parametrize("condition", [1.0, 100.0, 1e4])
+def test_small_eigenvalues_are_not_shrunk_away(condition):
+    """The relative error of the score against that of the unshrunk normal density, and against Ledoit and Wolf's where that is good."""
+    errors = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        root = np.linalg.qr(rng.normal(size=(8, 8)))[0] * np.geomspace(1.0, condition**-0.5, 8)
+        X, new = rng.normal(size=(100, 8)) @ root.T, rng.normal(size=(1000, 8)) @ root.T
+        truth = -new @ np.linalg.inv(root @ root.T)
+        plain = -(new - X.mean(axis=0)) @ np.linalg.inv(np.cov(X.T, bias=True))
+        shrunk = -(new - X.mean(axis=0)) @ np.linalg.inv(ledoit_wolf(X)[0])
+        found = GaussianBase.fit(X, np.ones(100)).value(new)
+        errors.append([np.sum((s - truth) ** 2) / np.sum(truth**2) for s in (found, plain, shrunk)])
+    found, plain, shrunk = np.mean(errors, axis=0)
+    assert found < 1.05 * min(plain, shrunk)
+
+
+def test_weights_are_shares():
+    X, counts = rows(), np.random.default_rng(1).integers(1, 4, size=60).astype(float)
+    a, b = GaussianBase.fit(X, counts), GaussianBase.fit(X, 0.1 * counts)
+    np.testing.assert_allclose(covariance(a), covariance(b), rtol=1e-9)
 
 
 def test_density_score_and_divergence():

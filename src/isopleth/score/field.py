@@ -10,6 +10,7 @@ from numbers import Integral
 from typing import Any, Protocol, Self
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import logsumexp
 from sklearn.utils import check_random_state
 
@@ -154,29 +155,21 @@ class GaussianBase:
     def fit(cls, z: np.ndarray, weights: np.ndarray) -> Self:
         r"""Fit to rows with weights that count repetitions.
 
-        :math:`\rho` is that of Ledoit and Wolf [1]_, but at least one over the number of rows, which keeps the covariance
-        invertible if there are fewer rows than columns and is negligible otherwise.
-
-        References
-        ----------
-        .. [1] O. Ledoit, M. Wolf, "A well-conditioned estimator for large-dimensional covariance matrices", J. Multivariate
-               Analysis 88, 2004.
+        :math:`\rho` minimises the Hyvarinen loss of each row under the fit to the others. So it vanishes where the rows determine
+        small eigenvalues, which a shrinkage chosen by the squared error of the covariance buries.
         """
         share = weights / weights.sum()
-        count = max(float(weights.sum()), float(len(z)))
         mean = share @ z
         rows = z - mean
         # Rescale so that fourth powers do not overflow; scaling by a power of two is exact.
         unit = 2.0 ** math.floor(math.log2(max(float(np.abs(rows).max()), sys.float_info.min)))
         rows /= unit
         variances, axes = np.linalg.eigh((rows * share[:, None]).T @ rows)
+        variances = np.clip(variances, 0.0, None)
         size = float(variances.mean())
-        spread = float(np.sum((variances - size) ** 2))
-        noise = (float(share @ np.sum(rows * rows, axis=1) ** 2) - float(np.sum(variances**2))) / count
-        shrinkage = min(1.0, noise / spread) if spread > 0.0 else 1.0
-        shrinkage = max(shrinkage, 1.0 / count)
-        shrunk = (1.0 - shrinkage) * np.clip(variances, 0.0, None) + shrinkage * size
-        return cls(mean, axes, unit * (unit * shrunk))
+        some = slice(None, None, -(-len(rows) // _SHRUNK_BY))
+        rho = _shrinkage(np.square(rows[some] @ axes), variances, size, share[some])
+        return cls(mean, axes, unit * (unit * ((1.0 - rho) * variances + rho * size)))
 
     def at(self, backend: Backend) -> GaussianBase:
         """Return the same measure with arrays on another backend."""
@@ -203,6 +196,46 @@ class GaussianBase:
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Draw independent rows, of shape (n, d); only for NumPy arrays."""
         return self.mean + (rng.standard_normal((n, self.mean.shape[0])) * np.sqrt(self.variances)) @ self.axes.T
+
+
+# Most rows that are left out in turn to choose the shrinkage of a covariance.
+_SHRUNK_BY = 4096
+
+# Powers of ten of the shrinkages that are compared.
+_SMALLEST, _GRID = -8.0, 17
+
+
+def _shrinkage(squares: np.ndarray, variances: np.ndarray, size: float, share: np.ndarray) -> float:
+    r"""Return the shrinkage with the least leave-one-out Hyvarinen loss, from squared coordinates on the principal axes.
+
+    Without row i of share p and deviation y, the covariance is :math:`(S - \tfrac{p}{1-p} y y^\top)/(1 - p)`, whose inverse after
+    shrinkage follows by a change of rank one.
+    """
+    p = share[:, None] if np.ptp(share) > 0.0 else share[:1, None]
+    rest = 1.0 - p
+    if size == 0.0 or not (rest > 0.0).all():
+        return 1.0
+
+    def loss(exponent: complex) -> complex:
+        rho = 10.0**exponent
+        inverse = 1.0 / ((1.0 - rho) / rest * variances + rho * size)
+        change = (1.0 - rho) * p[:, 0] / rest[:, 0] ** 2
+        left = 1.0 - change * np.sum(squares * inverse, axis=1)
+        length = np.sum(squares * inverse**2, axis=1) / left
+        trace = np.sum(inverse, axis=1) + change * length
+        return complex(share @ (0.5 * length / left / rest[:, 0] ** 2 - trace))
+
+    grid = np.linspace(_SMALLEST, 0.0, _GRID)
+
+    def slope(exponent: float) -> float:
+        return loss(exponent + 1e-30j).imag  # a derivative by a complex step has no rounding errors of differences
+
+    with np.errstate(all="ignore"):
+        losses = [loss(exponent).real for exponent in grid]
+        best = int(np.nanargmin(losses)) if np.isfinite(losses).any() else _GRID - 1
+        low, high = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
+        inside = slope(low) < 0.0 < slope(high)
+        return float(10.0 ** (brentq(slope, low, high, xtol=1e-13) if inside else grid[best]))
 
 
 @dataclass(frozen=True)
