@@ -42,7 +42,7 @@ def test_shrinkage_has_the_least_loss_of_rows_left_out():
 
 @pytest.mark.parametrize("condition", [1.0, 100.0, 1e4])
 def test_small_eigenvalues_are_not_shrunk_away(condition):
-    """The relative error of the score against that of the unshrunk normal density, and against Ledoit and Wolf's where that is good."""
+    """Relative errors of the score, compared with no shrinkage and with that of Ledoit and Wolf."""
     errors = []
     for seed in range(5):
         rng = np.random.default_rng(seed)
