@@ -5,13 +5,16 @@ import pytest
 
 from frames.contract import check_far, check_frame, queries, table
 from isopleth.errors import InputError
-from isopleth.frames import Compose, Scale, Whiten, get_frame
+from isopleth.frames import Compose, Gaussianize, Marginal, Scale, Whiten, get_frame
 
 FRAMES = {
     "scale": (Scale(), True),
     "whiten": (Whiten(), True),
     "components": (Whiten(components=True), True),
     "composed": (Compose(Whiten(), Scale()), True),
+    "marginal": (Marginal(), False),
+    "gp1": (Gaussianize(), False),
+    "gp2": (Gaussianize(2), False),
 }
 
 

@@ -17,10 +17,13 @@ from isopleth.frames.base import Frame as Frame
 from isopleth.frames.base import FrameMap as FrameMap
 from isopleth.frames.compose import Compose as Compose
 from isopleth.frames.compose import ComposedMap as ComposedMap
+from isopleth.frames.gaussianize import Gaussianize as Gaussianize
 from isopleth.frames.linear import LinearMap as LinearMap
 from isopleth.frames.linear import Scale as Scale
 from isopleth.frames.linear import ScaleMap as ScaleMap
 from isopleth.frames.linear import Whiten as Whiten
+from isopleth.frames.marginal import Marginal as Marginal
+from isopleth.frames.marginal import MarginalMap as MarginalMap
 from isopleth.frames.registry import FRAMES as FRAMES
 from isopleth.frames.registry import get_frame as get_frame
 
@@ -31,7 +34,10 @@ __all__ = [
     "ComposedMap",
     "Frame",
     "FrameMap",
+    "Gaussianize",
     "LinearMap",
+    "Marginal",
+    "MarginalMap",
     "Scale",
     "ScaleMap",
     "Whiten",

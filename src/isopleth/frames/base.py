@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -108,7 +109,8 @@ class FrameMap(ABC):
     def _refusal(self) -> InputError:
         name = type(self).__name__.removesuffix("Map")
         return InputError(
-            f"frame {name} has no second derivatives that could be used; take frame='scale', 'whiten' or 'smooth'."
+            f"frame {name} has no second derivatives that could be used; take frame='scale', 'whiten' or 'smooth'.",
+            parameter="frame",
         )
 
 
@@ -167,3 +169,9 @@ def limited(Z: Array) -> Array:
     """Return coordinates, limited so that no square overflows."""
     farthest = FARTHEST if "64" in str(Z.dtype) else FARTHEST**0.1
     return namespace(Z).clip(Z, -farthest, farthest)
+
+
+def check_nonnegative(name: str, value: Any) -> None:
+    """Refuse a parameter that is not a finite nonnegative number."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 <= float(value) < np.inf:
+        raise InputError(f"{name} = {value!r}: expected a nonnegative number.", parameter=name)

@@ -128,7 +128,9 @@ class Compose(Frame):
     def __init__(self, *frames: Frame) -> None:
         bad = [one for one in frames if not isinstance(one, Frame)]
         if bad or not frames:
-            raise InputError(f"frames = {frames!r}: expected one frame or more, such as Scale() or Whiten().")
+            raise InputError(
+                f"frames = {frames!r}: expected one frame or more, such as Scale() or Whiten().", parameter="frames"
+            )
         object.__setattr__(self, "frames", frames)
 
     def __repr__(self) -> str:

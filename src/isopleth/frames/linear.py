@@ -10,7 +10,7 @@ import numpy as np
 from isopleth.backend import Array, namespace
 from isopleth.errors import InputError
 from isopleth.frame import deviations
-from isopleth.frames.base import ColumnMap, Frame, FrameMap, like, limited
+from isopleth.frames.base import ColumnMap, Frame, FrameMap, check_nonnegative, like, limited
 from isopleth.frames.quantiles import quantile_means
 
 # Relative size of an eigenvalue of a correlation matrix that cannot be told from 0.
@@ -144,11 +144,13 @@ class Whiten(Frame):
         and scores that are equivariant under all invertible affine maps.
     components : bool, default=False
         Whether the coordinates are principal components of the scaled columns.
+    least_deviation : float, default=0.0
+        Columns that vary less are treated as if they had this deviation, in the units of the column.
 
     Raises
     ------
     InputError
-        If `ridge` is negative or no number; in fit, if it is 0 and columns are linearly dependent.
+        If `ridge` or `least_deviation` is negative or no number; in fit, if the ridge is 0 and columns are linearly dependent.
 
     Examples
     --------
@@ -163,13 +165,14 @@ class Whiten(Frame):
 
     ridge: float = 1e-6
     components: bool = False
+    least_deviation: float = 0.0
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.ridge < np.inf:
-            raise InputError(f"ridge = {self.ridge!r}: expected a nonnegative number.")
+        for name in ("ridge", "least_deviation"):
+            check_nonnegative(name, getattr(self, name))
 
     def fit(self, rows: np.ndarray, weights: np.ndarray) -> LinearMap:
-        shift, scale = _centres(rows, weights), deviations(rows, weights)
+        shift, scale = _centres(rows, weights), np.maximum(deviations(rows, weights), self.least_deviation)
         values, vectors = self._eigen((rows - shift) / scale, weights / weights.sum())
         root = np.sqrt(values)
         back = vectors if self.components else vectors.T
@@ -182,7 +185,8 @@ class Whiten(Frame):
     def _eigen(self, scaled: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         centred = scaled - share @ scaled
         C = (centred * share[:, None]).T @ centred
-        np.fill_diagonal(C, 1.0)
+        if self.least_deviation == 0.0:
+            np.fill_diagonal(C, 1.0)  # so that eigenvectors of two columns are exact
         values, vectors = np.linalg.eigh(C)
         if self.ridge == 0.0 and values[0] <= _NO_EIGENVALUE * values[-1]:
             raise InputError(

@@ -31,11 +31,11 @@ def quantile_means(rows: np.ndarray, weights: np.ndarray, levels: np.ndarray) ->
         x, w = rows[order[:, j], j], weights[order[:, j]]
         share = np.cumsum(w)
         share /= share[-1]
-        out[:, j] = _means(x, share, levels)
+        out[:, j] = means_between(x, share, levels)
     return out
 
 
-def _means(x: np.ndarray, share: np.ndarray, levels: np.ndarray) -> np.ndarray:
+def means_between(x: np.ndarray, share: np.ndarray, levels: np.ndarray) -> np.ndarray:
     """Return means between levels of sorted values `x` with cumulative shares `share`."""
     centre = x[np.searchsorted(share, 0.5)]
     with np.errstate(over="ignore", invalid="ignore"):

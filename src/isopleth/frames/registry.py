@@ -6,10 +6,19 @@ from typing import Any
 
 from isopleth.errors import InputError
 from isopleth.frames.base import Frame
+from isopleth.frames.gaussianize import Gaussianize
 from isopleth.frames.linear import Scale, Whiten
+from isopleth.frames.marginal import Marginal
 
 # Frames by name.
-FRAMES: dict[str, Frame] = {"scale": Scale(), "whiten": Whiten()}
+FRAMES: dict[str, Frame] = {
+    "scale": Scale(),
+    "whiten": Whiten(),
+    "marginal": Marginal(),
+    "gp1": Gaussianize(1),
+    "gp2": Gaussianize(2),
+    "gp4": Gaussianize(4),
+}
 
 
 def get_frame(frame: Any) -> Frame:
@@ -30,4 +39,6 @@ def get_frame(frame: Any) -> Frame:
         return frame
     if isinstance(frame, str) and frame in FRAMES:
         return FRAMES[frame]
-    raise InputError(f"frame = {frame!r}: expected a Frame or one of {', '.join(map(repr, FRAMES))}.")
+    raise InputError(
+        f"frame = {frame!r}: expected a Frame or one of {', '.join(map(repr, FRAMES))}.", parameter="frame"
+    )
