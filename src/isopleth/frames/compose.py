@@ -118,9 +118,9 @@ class Compose(Frame):
 
     Examples
     --------
-    >>> from isopleth.frames import Compose, Scale, Whiten
-    >>> Compose(Scale(), Whiten(ridge=1e-4))
-    Compose(Scale(), Whiten(ridge=0.0001, components=False))
+    >>> from isopleth.frames import Compose, Gaussianize, Scale
+    >>> Compose(Scale(), Gaussianize(layers=2))
+    Compose(Scale(), Gaussianize(layers=2, ridge=1e-06))
     """
 
     frames: tuple[Frame, ...]

@@ -32,8 +32,8 @@ def get_frame(frame: Any) -> Frame:
     Examples
     --------
     >>> from isopleth.frames import get_frame
-    >>> get_frame("whiten")
-    Whiten(ridge=1e-06, components=False)
+    >>> get_frame("scale")
+    Scale()
     """
     if isinstance(frame, Frame):
         return frame
