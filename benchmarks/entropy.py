@@ -80,7 +80,8 @@ QUICK_STEP = (64, 8)
 
 def estimators() -> dict[str, Callable[[], Callable[[Any], Any]]]:
     """Return functions that make a surrogate, by name."""
-    from isopleth import KEF, SSGE, KernelScore, NuMethod, Stein
+    from isopleth import KernelScore
+    from isopleth.score import KEF, SSGE, NuMethod, Stein
     from isopleth.torch import EntropyGradient, entropy_surrogate
 
     def by(estimator: Any) -> Callable[[], Callable[[Any], Any]]:

@@ -9,7 +9,8 @@ import numpy as np
 
 from benchmarks.comparison import Comparison, Program
 from benchmarks.exact import squared_distances
-from isopleth import SOSREP, hutchinson_loss
+from isopleth import SOSREP
+from isopleth.density import hutchinson_loss
 
 PROBES = 300
 # Step of the papers' forward difference, in units of the length scale; the papers do not state it.

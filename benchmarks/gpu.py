@@ -164,7 +164,7 @@ def scores(sizes: Sizes, device: Any) -> Section:
     import numpy as np
     import torch
 
-    from isopleth import KEF
+    from isopleth.score import KEF
 
     n, d = sizes.scores
     x = np.random.default_rng(0).normal(size=(n, d))

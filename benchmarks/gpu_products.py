@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from benchmarks.exact import squared_distances
-from isopleth import Gaussian
+from isopleth.kernels import Gaussian
 from isopleth.operators import Operator
 from isopleth.torch import kernel_product
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from benchmarks.comparison import Comparison, Program
 from benchmarks.exact import squared_distances
-from isopleth import IMQ, Tikhonov
+from isopleth.kernels import IMQ
+from isopleth.score import Tikhonov
 from isopleth.score.spaces import SPACES
 from isopleth.score.statistics import NystromStatistics, NystromSystem
 

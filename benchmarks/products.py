@@ -12,8 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.comparison import Comparison, Program
 from benchmarks.exact import sdo, squared_distances
-from isopleth import Gaussian, Kernel, Laplacian, Matern
-from isopleth.kernels import get_kernel
+from isopleth.kernels import Gaussian, Kernel, Laplacian, Matern, get_kernel
 from isopleth.operators import Operator
 
 

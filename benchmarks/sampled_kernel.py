@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.comparison import Comparison, Program
 from benchmarks.exact import sdo
-from isopleth import SDO
+from isopleth.kernels import SDO
 from isopleth.operators import Operator
 
 

@@ -13,8 +13,9 @@ from benchmarks import difference_tensor
 from benchmarks.comparison import Comparison, Program
 from benchmarks.difference_tensor import Differences, tensors
 from benchmarks.nystrom import curl_free_block
-from isopleth import IMQ, KEF, Tikhonov
+from isopleth.kernels import IMQ
 from isopleth.operators import CURL_FREE, Operator
+from isopleth.score import KEF, Tikhonov
 from isopleth.score.spaces import SPACES
 from isopleth.score.system import Accuracy, SampleSystem, solve
 

@@ -13,7 +13,8 @@ How similar are two rows at a given distance? Profiles and spectra of the kernel
 import matplotlib.pyplot as plt
 import numpy as np
 
-from isopleth import IMQ, SDO, SOSREP, Gaussian, Laplacian, Matern
+from isopleth import SOSREP
+from isopleth.kernels import IMQ, SDO, Gaussian, Laplacian, Matern
 
 kernels = {
     "Gaussian": Gaussian(dim=2),

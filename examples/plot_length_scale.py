@@ -12,7 +12,8 @@ exact or with random probes.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from isopleth import SOSREP, Search, hutchinson_loss
+from isopleth import SOSREP, Search
+from isopleth.density import hutchinson_loss
 
 rng = np.random.default_rng(0)
 rows = np.vstack([rng.normal(0, 1, size=(300, 3)), rng.normal(3, 0.5, size=(150, 3))])

@@ -14,7 +14,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import logsumexp
 
-from isopleth import SSGE, KernelScore
+from isopleth import KernelScore
+from isopleth.score import SSGE
 
 CENTRES, WIDTHS = np.array([[-1.5, -0.5], [1.5, 0.8]]), np.array([0.9, 0.6])
 
@@ -41,8 +42,8 @@ rows = draw(400, rng)
 # %%
 # :class:`~isopleth.KernelScore` fits a curl-free field and chooses length scale and
 # strength by held-out rows; with a Gaussian base measure, its log density can be
-# normalised. :class:`~isopleth.SSGE` is the spectral estimator with a diagonal kernel
-# and fixed parameters.
+# normalised. :class:`~isopleth.score.SSGE` is the spectral estimator with a diagonal
+# kernel and fixed parameters.
 
 scores = {
     "KernelScore": KernelScore(base="gaussian").fit(rows),

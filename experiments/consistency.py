@@ -35,8 +35,8 @@ from pathlib import Path
 import numpy as np
 from scipy.special import roots_jacobi
 
-from isopleth import KDE, SDO, SOSREP, Gaussian, Laplacian
-from isopleth.kernels import Kernel
+from isopleth import KDE, SOSREP
+from isopleth.kernels import SDO, Gaussian, Kernel, Laplacian
 from isopleth.plotting import check_figure_target, save_figure
 from isopleth.plotting.style import BLUE, GREY, VERMILLION, new_figure
 

@@ -30,7 +30,8 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from experiments.adbench_tables import find_table, missing
-from isopleth import SOSREP, DataWarning, hutchinson_loss
+from isopleth import SOSREP, DataWarning
+from isopleth.density import hutchinson_loss
 from isopleth.plotting import check_figure_target, save_figure
 from isopleth.plotting.style import BLUE, GREY, VERMILLION, new_figure
 

@@ -37,7 +37,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from experiments.adbench_tables import find_table, missing, standardised, typical_length
-from isopleth import SDO
+from isopleth.kernels import SDO
 from isopleth.plotting import check_figure_target, save_figure
 from isopleth.plotting.style import BLUE, GREY, VERMILLION, new_figure
 

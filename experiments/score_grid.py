@@ -44,8 +44,10 @@ from scipy.special import softmax
 from sklearn.covariance import LedoitWolf
 from threadpoolctl import threadpool_limits
 
-from isopleth import IMQ, KDE, DataWarning, KernelScore, NuIteration, Search, Tikhonov
+from isopleth import KDE, DataWarning, KernelScore, Search
+from isopleth.kernels import IMQ
 from isopleth.length_scales import median
+from isopleth.score import NuIteration, Tikhonov
 from isopleth.score.field import GaussianBase
 from isopleth.score.selection import FACTORS, FLOOR, LARGEST_ALPHA, STEPS_A_DECADE, FitPath, FitsAtRows
 from isopleth.score.spaces import SPACES, Space

@@ -25,7 +25,8 @@ from pathlib import Path
 import numpy as np
 
 from experiments.score_grid import Judge, path_errors, sample, true_score, typical_distance, vertices
-from isopleth import IMQ, Gaussian, LandweberIteration, NuIteration, SpectralCutoff, Tikhonov
+from isopleth.kernels import IMQ, Gaussian
+from isopleth.score import LandweberIteration, NuIteration, SpectralCutoff, Tikhonov
 from isopleth.score.field import GaussianBase
 from isopleth.score.selection import FitPath, FitsAtRows
 from isopleth.score.spaces import SPACES

@@ -27,7 +27,7 @@ import numpy as np
 from sklearn.cluster import SpectralClustering
 
 from experiments.adbench_tables import find_table, missing, standardised, typical_length
-from isopleth import SDO, Gaussian
+from isopleth.kernels import SDO, Gaussian
 from isopleth.operators import Operator
 from isopleth.plotting import check_figure_target, save_figure
 from isopleth.plotting.style import BLUE, GREY, VERMILLION, new_figure

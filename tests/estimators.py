@@ -11,25 +11,21 @@ from sklearn.base import BaseEstimator
 import isopleth
 from isopleth import (
     KDE,
-    KEF,
     LSDD,
     SOSREP,
-    SSGE,
     AnomalyDetector,
     ChangePointDetector,
     ClassPriorEstimator,
     DensityImputer,
     DriftMonitor,
     KernelScore,
-    Landweber,
-    NuMethod,
     NystromKEF,
-    ProductLaplacian,
-    PyODAdapter,
     RandomFeatureSOSREP,
-    Stein,
 )
 from isopleth.difference import KLIEP, KDEDifference
+from isopleth.kernels import ProductLaplacian
+from isopleth.score import KEF, SSGE, Landweber, NuMethod, Stein
+from isopleth.tasks import PyODAdapter
 from isopleth.tasks.drift.anytime import AnytimeDriftMonitor
 
 # Estimators that are fitted to one table, as scikit-learn's are: `check_estimator` runs on each.

@@ -8,7 +8,8 @@ from experiments import consistency
 from experiments.consistency import Support, errors, length_scale, log_total, slope
 from scipy.integrate import quad
 
-from isopleth import SDO, SOSREP, Gaussian, Laplacian
+from isopleth import SOSREP
+from isopleth.kernels import SDO, Gaussian, Laplacian
 
 
 @pytest.mark.parametrize("power", [0, 3])

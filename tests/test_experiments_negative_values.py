@@ -12,7 +12,7 @@ from experiments.negative_values import (
     worst_share,
 )
 
-from isopleth import SDO
+from isopleth.kernels import SDO
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ from experiments import score_grid
 from experiments.score_grid import Cell, Judge, gaussian_error, oracle_errors, published_errors, true_score, vertices
 from scipy.special import logsumexp
 
-from isopleth import KernelScore, Stein, Tikhonov
+from isopleth import KernelScore
+from isopleth.score import Stein, Tikhonov
 
 
 def table(dim=2, n=40, seed=0):

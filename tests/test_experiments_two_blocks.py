@@ -6,7 +6,7 @@ from experiments import two_blocks
 from experiments.two_blocks import all_pairs, exact_ratio, gap, likeness, ratios, two_simplices
 from scipy.optimize import fsolve
 
-from isopleth import Gaussian
+from isopleth.kernels import Gaussian
 from isopleth.operators import Operator
 from isopleth.solvers import SCALING_SOLVERS
 

@@ -14,7 +14,7 @@ from experiments.wae.networks import DigitNetworks, FaceNetworks  # noqa: E402
 from experiments.wae.training import NETWORKS, STRENGTHS, KernelEntropy, Run, Settings, SlicedEntropy, seconds_a_step  # noqa: E402
 from PIL import Image  # noqa: E402
 
-from isopleth import KEF, Stein  # noqa: E402
+from isopleth.score import KEF, Stein  # noqa: E402
 
 
 @pytest.fixture

@@ -10,20 +10,15 @@ import pytest
 
 from isopleth import (
     KDE,
-    KEF,
     LSDD,
     SOSREP,
-    SSGE,
     AnomalyDetector,
     ChangePointDetector,
     ClassPriorEstimator,
     DensityImputer,
     DriftMonitor,
     KernelScore,
-    Landweber,
-    NuMethod,
     NystromKEF,
-    ProductLaplacian,
     RandomFeatureSOSREP,
     Search,
     stein_test,
@@ -31,8 +26,10 @@ from isopleth import (
 )
 from isopleth.difference import KLIEP
 from isopleth.errors import InputError
+from isopleth.kernels import ProductLaplacian
 from isopleth.operators.threads import map_threads
 from isopleth.progress import Progress
+from isopleth.score import KEF, SSGE, Landweber, NuMethod
 from isopleth.tasks import AnytimeDriftMonitor
 
 

@@ -8,9 +8,10 @@ import pickle
 import numpy as np
 import pytest
 
-from isopleth import LSDD, InputError, NystromKEF, Tikhonov, load, save
+from isopleth import LSDD, InputError, NystromKEF, load, save
 from isopleth.difference.squared_l2 import SquaredL2Law
 from isopleth.difference.statistics import DifferenceStatistics
+from isopleth.score import Tikhonov
 from isopleth.score.statistics import NystromStatistics
 
 RNG = np.random.default_rng(3)

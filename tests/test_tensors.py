@@ -15,24 +15,12 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from isopleth import (
-    KDE,
-    SOSREP,
-    DataWarning,
-    Gaussian,
-    InputError,
-    RandomFeatureSOSREP,
-    Search,
-    Sobolev,
-    backend,
-    hutchinson_loss,
-    load,
-    save,
-)
+from isopleth import KDE, SOSREP, DataWarning, InputError, RandomFeatureSOSREP, Search, backend, load, save
 from isopleth.backend import NUMPY, Backend, is_foreign, to_numpy
-from isopleth.density import feature_sosrep
+from isopleth.density import feature_sosrep, hutchinson_loss
 from isopleth.expansion import KernelExpansion
 from isopleth.io.models import with_numpy_arrays
+from isopleth.kernels import Gaussian, Sobolev
 from isopleth.operators import tiles
 
 RNG = np.random.default_rng(0)

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from experiments.wae.networks import DigitNetworks, FaceNetworks, dense
-from isopleth import KEF, SSGE, KernelScore, NuMethod, Stein
+from isopleth import KernelScore
+from isopleth.score import KEF, SSGE, NuMethod, Stein
 from isopleth.torch import entropy_surrogate
 
 BATCH, RATE = 64, 1e-4

@@ -7,9 +7,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from isopleth import IMQ, KDE, SDO, SOSREP, InputError, Laplacian, load, save
+from isopleth import KDE, SOSREP, InputError, load, save
 from isopleth.density import Search, SearchPath
-from isopleth.kernels import KERNELS
+from isopleth.kernels import IMQ, KERNELS, SDO, Laplacian
 
 
 def accepts(kind, kernel, dim):

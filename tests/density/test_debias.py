@@ -9,8 +9,9 @@ from scipy.stats import norm
 from sklearn.base import clone
 
 import isopleth
-from isopleth import KDE, InputError, KernelScore, ProductLaplacian, Search
+from isopleth import KDE, InputError, KernelScore, Search
 from isopleth.density.debias import Drift, moved
+from isopleth.kernels import ProductLaplacian
 from isopleth.rows import held_out_parts
 
 

@@ -7,26 +7,13 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from isopleth import (
-    IMQ,
-    SDO,
-    SOSREP,
-    DataWarning,
-    Gaussian,
-    InputError,
-    Kernel,
-    RandomFeatureSOSREP,
-    Search,
-    Sobolev,
-    load,
-    save,
-)
+from isopleth import SOSREP, DataWarning, InputError, RandomFeatureSOSREP, Search, load, save
 from isopleth.density import feature_sosrep
 from isopleth.density.feature_sosrep import FeatureDensity
 from isopleth.density.feature_statistics import continued_log
 from isopleth.density.fitted import RootDensity
 from isopleth.expansion import KernelExpansion
-from isopleth.kernels import get_kernel
+from isopleth.kernels import IMQ, SDO, Gaussian, Kernel, Sobolev, get_kernel
 from isopleth.operators.random_features import RandomFeatures
 from isopleth.rows import distinct_rows
 

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isopleth import KDE, SDO, SOSREP, InputError, Matern, hutchinson_loss
+from isopleth import KDE, SOSREP, InputError
+from isopleth.density import hutchinson_loss
+from isopleth.kernels import SDO, Matern
 
 
 def bowl(x: np.ndarray) -> np.ndarray:

@@ -11,8 +11,8 @@ from scipy.spatial.distance import cdist
 from scipy.stats import kstest
 from sklearn.neighbors import KernelDensity
 
-from isopleth import KDE, SDO, SOSREP, InputError
-from isopleth.kernels import KERNELS
+from isopleth import KDE, SOSREP, InputError
+from isopleth.kernels import KERNELS, SDO
 
 REFUSED = [name for name, kernel in KERNELS.items() if not kernel.bind(2).integrable]
 # The rules of quadrature here are for densities without tails of power type; tests/kernels has the integrals of all kernels.

@@ -11,17 +11,8 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from isopleth import (
-    KDE,
-    SOSREP,
-    DataWarning,
-    DensityImputer,
-    InputError,
-    ProductLaplacian,
-    Search,
-    load,
-    save,
-)
+from isopleth import KDE, SOSREP, DataWarning, DensityImputer, InputError, Search, load, save
+from isopleth.kernels import ProductLaplacian
 
 KINDS = pytest.mark.parametrize("kind", [SOSREP, KDE])
 KERNELS = pytest.mark.parametrize("kernel", ["gaussian", ProductLaplacian()], ids=["gaussian", "laplacian"])

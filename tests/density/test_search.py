@@ -12,9 +12,9 @@ import pytest
 from sklearn.base import clone
 
 import isopleth
-from isopleth import KDE, SDO, SOSREP, DataWarning, Gaussian, InputError, Laplacian, Matern, Search
+from isopleth import KDE, SOSREP, DataWarning, InputError, Search
 from isopleth.density.search import FittedDensity, SearchPath, run_search
-from isopleth.kernels import Kernel
+from isopleth.kernels import SDO, Gaussian, Kernel, Laplacian, Matern
 from isopleth.rows import distinct_rows, held_out_parts
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best scale:isopleth.DataWarning")  # most grids here are short

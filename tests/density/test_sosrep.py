@@ -11,9 +11,9 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from isopleth import SDO, SOSREP, AnomalyDetector, Gaussian, Laplacian
+from isopleth import SOSREP, AnomalyDetector
 from isopleth.errors import DataWarning, InputError
-from isopleth.kernels import KERNELS
+from isopleth.kernels import KERNELS, SDO, Gaussian, Laplacian
 
 
 def has_square_integral(kernel, dim):

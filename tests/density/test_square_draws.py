@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from isopleth import IMQ, SDO, SOSREP, Gaussian, Laplacian, Matern, RationalQuadratic, Sobolev
+from isopleth import SOSREP
 from isopleth.density import square_draws
 from isopleth.density.square_draws import RadiusDraws, sample_square
 from isopleth.expansion import KernelExpansion
+from isopleth.kernels import IMQ, SDO, Gaussian, Laplacian, Matern, RationalQuadratic, Sobolev
 
 KERNELS = [
     Gaussian(),

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from isopleth import LSDD, AnomalyDetector, InputError, NystromKEF, RandomFeatureSOSREP, Search, Tikhonov, distributed
+from isopleth import LSDD, AnomalyDetector, InputError, NystromKEF, RandomFeatureSOSREP, Search, distributed
+from isopleth.score import Tikhonov
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isopleth import LSDD, SOSREP, NystromKEF, RandomFeatureSOSREP, Tikhonov
+from isopleth import LSDD, SOSREP, NystromKEF, RandomFeatureSOSREP
 from isopleth.distributed import FileParts, fit
 from isopleth.distributed import files as checkpoints
 from isopleth.distributed.files import Checkpoint, restored, state_of
@@ -14,6 +14,7 @@ from isopleth.io import resume as journals
 from isopleth.io import save
 from isopleth.io.resume import Journal
 from isopleth.parts import ArrayParts
+from isopleth.score import Tikhonov
 
 X = np.random.default_rng(0).normal(size=(300, 2))
 ABOUT = {"FILE": "x"}

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from isopleth import KDE, SDO, SOSREP, Gaussian, Sobolev
+from isopleth import KDE, SOSREP
+from isopleth.kernels import SDO, Gaussian, Sobolev
 from isopleth.kernels.sdo import log_k0
 
 

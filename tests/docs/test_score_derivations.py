@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isopleth import IMQ, KEF, Gaussian, LandweberIteration, Matern, NuIteration, Tikhonov
+from isopleth.kernels import IMQ, Gaussian, Matern
+from isopleth.score import KEF, LandweberIteration, NuIteration, Tikhonov
 from isopleth.score.spaces import SPACES, CurlFree, Diagonal
 
 

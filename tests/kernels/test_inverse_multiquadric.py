@@ -8,8 +8,9 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import ellipkm1
 
-from isopleth import IMQ, SOSREP
+from isopleth import SOSREP
 from isopleth.expansion import KernelExpansion
+from isopleth.kernels import IMQ
 
 
 @pytest.mark.parametrize("r", [0.0, 0.3, 2.0, 15.0])

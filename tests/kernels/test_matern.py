@@ -10,8 +10,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import gamma, kv
 
-from isopleth import SOSREP, Gaussian, Laplacian, Matern, load, save
-from isopleth.kernels import KERNELS
+from isopleth import SOSREP, load, save
+from isopleth.kernels import KERNELS, Gaussian, Laplacian, Matern
 
 ORDERS = [1.5, 2.5, 3.5]
 ALL = [Laplacian(), *(Matern(nu=nu) for nu in ORDERS)]

@@ -9,9 +9,9 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 
-from isopleth import KDE, SOSREP, InputError, Kernel, save
+from isopleth import KDE, SOSREP, InputError, save
 from isopleth.expansion import KernelExpansion
-from isopleth.kernels import SelfConvolution
+from isopleth.kernels import Kernel, SelfConvolution
 from isopleth.operators import GRADIENT, LAPLACIAN, Operator
 from isopleth.solvers import fixed_point
 

@@ -7,8 +7,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import kstest
 
-from isopleth import SDO, InputError, RationalQuadratic
-from isopleth.kernels import KERNELS
+from isopleth import InputError
+from isopleth.kernels import KERNELS, SDO, RationalQuadratic
 from templates.kernel import KernelTemplate
 
 ALL = [*KERNELS.values(), KernelTemplate(), RationalQuadratic(shape=5.0)]

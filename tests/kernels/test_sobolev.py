@@ -14,7 +14,8 @@ from scipy.integrate import quad
 from scipy.special import j0, k0
 from scipy.stats import kstest
 
-from isopleth import SDO, SOSREP, InputError, Kernel, Sobolev
+from isopleth import SOSREP, InputError
+from isopleth.kernels import SDO, Kernel, Sobolev
 from isopleth.kernels.matern import matern_function
 from isopleth.kernels.sobolev import product_table
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from isopleth import IMQ, SDO, InputError, Kernel, RationalQuadratic, Sobolev
-from isopleth.kernels import KERNELS
+from isopleth import InputError
+from isopleth.kernels import IMQ, KERNELS, SDO, Kernel, RationalQuadratic, Sobolev
 from templates.kernel import KernelTemplate
 
 CASES = [*KERNELS.values(), KernelTemplate(), RationalQuadratic(shape=2.3), SDO(order=4), Sobolev([0.5, 0.0, 2.0, 1e3])]

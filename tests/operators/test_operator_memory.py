@@ -5,8 +5,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from isopleth import SOSREP, Gaussian, Laplacian
-from isopleth.kernels import SDO
+from isopleth import SOSREP
+from isopleth.kernels import SDO, Gaussian, Laplacian
 from isopleth.operators import GRADIENT, LAPLACIAN, VALUE, Operator
 from isopleth.operators.tiles import HOST_TILE, SCRATCH_TILES, scratch, tile_within
 

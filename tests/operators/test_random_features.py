@@ -4,8 +4,7 @@ import array_api_strict
 import numpy as np
 import pytest
 
-from isopleth import SDO, Sobolev
-from isopleth.kernels import KERNELS
+from isopleth.kernels import KERNELS, SDO, Sobolev
 from isopleth.operators.random_features import RandomFeatures
 
 CASES = [*KERNELS.values(), SDO(order=4), Sobolev([0.5, 2.0, 1.0])]

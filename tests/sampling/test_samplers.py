@@ -12,11 +12,13 @@ import pytest
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
-from isopleth import KDE, KEF, SOSREP, InputError, KernelScore, MissingExtraError, ProductLaplacian, Stein, Tikhonov
+from isopleth import KDE, SOSREP, InputError, KernelScore, MissingExtraError
+from isopleth.kernels import ProductLaplacian
 from isopleth.sampling import Target, sample
 from isopleth.sampling.jumps import Jump
 from isopleth.sampling.steps import Hamiltonian, Langevin, StepSize, UnadjustedLangevin
 from isopleth.sampling.target import Whitened, target_of
+from isopleth.score import KEF, Stein, Tikhonov
 
 BY_DEFAULT = [
     ("gaussian", "hmc", True),

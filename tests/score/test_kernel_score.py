@@ -12,27 +12,20 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 
-from isopleth import (
+from isopleth import DataWarning, InputError, KernelScore, NystromKEF, load, save
+from isopleth.kernels import KERNELS, SDO, Matern
+from isopleth.score import (
     KEF,
-    SDO,
     SSGE,
-    DataWarning,
-    InputError,
-    KernelScore,
     Landweber,
     LandweberIteration,
-    Matern,
     NuIteration,
     NuMethod,
-    NystromKEF,
     SpectralCutoff,
     Stein,
     Tikhonov,
-    load,
-    save,
+    system,
 )
-from isopleth.kernels import KERNELS
-from isopleth.score import system
 
 REGULARIZERS = [
     Tikhonov(0.01),

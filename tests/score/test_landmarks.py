@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from isopleth import IMQ, Gaussian, InputError
+from isopleth import InputError
+from isopleth.kernels import IMQ, Gaussian
 from isopleth.score.landmarks import METHODS, choose_landmarks
 
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from isopleth import KEF, SSGE, KernelScore, NuMethod, Stein, Tikhonov
+from isopleth import KernelScore
 from isopleth.kernels import IMQ
 from isopleth.operators import Operator, vector_blocks
 from isopleth.operators.vector_blocks import CURL_FREE
-from isopleth.score import selection
+from isopleth.score import KEF, SSGE, NuMethod, Stein, Tikhonov, selection
 from isopleth.score.spaces import SPACES
 from isopleth.score.system import LEAST_BASIS, MemoryPlan, SampleSystem
 

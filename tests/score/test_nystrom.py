@@ -6,20 +6,9 @@ from oracle import PROFILES, Dense
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from isopleth import (
-    IMQ,
-    DataWarning,
-    Gaussian,
-    InputError,
-    KernelScore,
-    LandweberIteration,
-    NuIteration,
-    NystromKEF,
-    SpectralCutoff,
-    Tikhonov,
-    load,
-    save,
-)
+from isopleth import DataWarning, InputError, KernelScore, NystromKEF, load, save
+from isopleth.kernels import IMQ, Gaussian
+from isopleth.score import LandweberIteration, NuIteration, SpectralCutoff, Tikhonov
 from isopleth.score.field import GaussianBase
 from isopleth.score.spaces import SPACES
 from isopleth.score.statistics import NystromStatistics, NystromSystem

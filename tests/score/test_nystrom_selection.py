@@ -5,9 +5,10 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from isopleth import IMQ, InputError, NystromKEF, Tikhonov, load, save
+from isopleth import InputError, NystromKEF, load, save
+from isopleth.kernels import IMQ
 from isopleth.rows import held_out_parts
-from isopleth.score import ridge_selection
+from isopleth.score import Tikhonov, ridge_selection
 from isopleth.score.field import GaussianBase, KernelTerm
 from isopleth.score.ridge_selection import choose_ridge, parts_within_memory
 from isopleth.score.spaces import SPACES

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from oracle import Dense
 
-from isopleth import KernelScore, LandweberIteration, NuIteration, SpectralCutoff, Stein, Tikhonov
-from isopleth.score import estimator
+from isopleth import KernelScore
+from isopleth.score import LandweberIteration, NuIteration, SpectralCutoff, Stein, Tikhonov, estimator
 from isopleth.score.spaces import SPACES
 from isopleth.score.system import SampleSystem
 

@@ -5,25 +5,24 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from isopleth import (
-    IMQ,
+from isopleth import InputError, KernelScore, NystromKEF, load, save
+from isopleth.backend import NUMPY, Backend, to_numpy
+from isopleth.kernels import IMQ
+from isopleth.score import (
     KEF,
     SSGE,
-    InputError,
-    KernelScore,
     Landweber,
     LandweberIteration,
     NuIteration,
     NuMethod,
-    NystromKEF,
     SpectralCutoff,
     Stein,
     Tikhonov,
-    load,
-    save,
+    estimator,
+    landmark_sums,
+    selection,
+    system,
 )
-from isopleth.backend import NUMPY, Backend, to_numpy
-from isopleth.score import estimator, landmark_sums, selection, system
 from isopleth.score.spaces import SPACES, Splitting
 from isopleth.score.system import Accuracy, solve
 

@@ -5,10 +5,10 @@ import pickle
 import numpy as np
 import pytest
 
-from isopleth import InputError, KernelScore, NuIteration, SpectralCutoff, Tikhonov, load, save
+from isopleth import InputError, KernelScore, load, save
 from isopleth.kernels import IMQ
 from isopleth.rows import distinct_rows, held_out_parts
-from isopleth.score import selection, system
+from isopleth.score import NuIteration, SpectralCutoff, Tikhonov, selection, system
 from isopleth.score.selection import BASE_ALONE, FACTORS, FLOOR, Candidates, Rows, _strongest, held_out_terms
 from isopleth.score.spaces import SPACES
 

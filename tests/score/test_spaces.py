@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from isopleth import IMQ, SDO, Gaussian, InputError, Laplacian, Matern, Sobolev
-from isopleth.kernels import KERNELS
+from isopleth import InputError
+from isopleth.kernels import IMQ, KERNELS, SDO, Gaussian, Laplacian, Matern, Sobolev
 from isopleth.score.spaces import SPACES, CurlFree, Diagonal
 
 

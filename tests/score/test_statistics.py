@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle import Dense
 
-from isopleth import IMQ, SDO, InputError, Tikhonov
-from isopleth.kernels import KERNELS
+from isopleth import InputError
+from isopleth.kernels import IMQ, KERNELS, SDO
+from isopleth.score import Tikhonov
 from isopleth.score.field import GaussianBase
 from isopleth.score.landmark_sums import stacked
 from isopleth.score.spaces import SPACES

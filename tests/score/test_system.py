@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from isopleth import InputError, LandweberIteration, NuIteration, SpectralCutoff, Tikhonov
+from isopleth import InputError
 from isopleth.kernels import KERNELS
+from isopleth.score import LandweberIteration, NuIteration, SpectralCutoff, Tikhonov
 from isopleth.score import system as module
 from isopleth.score.spaces import SPACES
 from isopleth.score.system import Accuracy, SampleSystem, choose_solver, solve, solve_path, solve_truncated

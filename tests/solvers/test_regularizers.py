@@ -6,7 +6,8 @@ import array_api_strict
 import numpy as np
 import pytest
 
-from isopleth import InputError, LandweberIteration, NuIteration, SpectralCutoff, Tikhonov
+from isopleth import InputError
+from isopleth.score import LandweberIteration, NuIteration, SpectralCutoff, Tikhonov
 from isopleth.solvers import Spectrum
 from isopleth.solvers.regularizers import above_rank_tolerance
 

@@ -12,11 +12,10 @@ from isopleth import (
     ClassPriorEstimator,
     DriftMonitor,
     InputError,
-    PyODAdapter,
     two_sample_test,
 )
 from isopleth.io import load, save
-from isopleth.tasks import ChangePoints, DriftAlarms, DriftState
+from isopleth.tasks import ChangePoints, DriftAlarms, DriftState, PyODAdapter
 
 torch = pytest.importorskip("torch")
 

@@ -18,7 +18,7 @@ from isopleth.errors import InputError
 from isopleth.kernels.base import Kernel, SelfConvolution, Workspace, cap
 
 # todo: import `register` and put @register("name") above @dataclass, then add the import of this file to kernels/__init__.py.
-# todo: add the name of the class to isopleth/__init__.py and to docs/reference.rst, if users shall construct it themselves.
+# todo: add the name of the class to docs/reference/kernels.rst, if users shall construct it themselves.
 
 _LARGEST = 1e300  # of s: infinity times the factor 0 would be NaN
 

@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from isopleth import Stein
+from isopleth.score import Stein
 
 torch = pytest.importorskip("torch")
 

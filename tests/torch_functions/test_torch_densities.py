@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from isopleth import KDE, SDO, SOSREP, InputError, ProductLaplacian, RandomFeatureSOSREP
+from isopleth import KDE, SOSREP, InputError, RandomFeatureSOSREP
+from isopleth.kernels import SDO, ProductLaplacian
 
 torch = pytest.importorskip("torch")
 

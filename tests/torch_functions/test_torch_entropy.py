@@ -7,7 +7,9 @@ import pytest
 from scipy.optimize import nnls
 from scipy.special import softmax
 
-from isopleth import IMQ, KDE, InputError, KernelScore, Search, Stein, Tikhonov
+from isopleth import KDE, InputError, KernelScore, Search
+from isopleth.kernels import IMQ
+from isopleth.score import Stein, Tikhonov
 from isopleth.score.spaces import CurlFree
 
 torch = pytest.importorskip("torch")

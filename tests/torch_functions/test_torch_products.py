@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from isopleth import InputError, Laplacian
-from isopleth.kernels import KERNELS, get_kernel
+from isopleth import InputError
+from isopleth.kernels import KERNELS, Laplacian, get_kernel
 from isopleth.operators import Operator
 
 torch = pytest.importorskip("torch")

@@ -299,7 +299,7 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         Notes
         -----
         If `X` is a tensor that requires a gradient, what :class:`~isopleth.KDE` and :class:`~isopleth.SOSREP` return has a
-        derivative, for kernels of a :attr:`~isopleth.Kernel.smoothness` above 1. It is NaN where the density underflows.
+        derivative, for kernels of a :attr:`~isopleth.kernels.Kernel.smoothness` above 1. It is NaN where the density underflows.
         """
         if requires_gradient(X):
             from isopleth.torch import densities

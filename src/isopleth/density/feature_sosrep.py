@@ -287,7 +287,7 @@ class FeatureDensity(FrameDensity):
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth import Gaussian
+    >>> from isopleth.kernels import Gaussian
     >>> from isopleth.density.feature_sosrep import FeatureDensity
     >>> from isopleth.operators.random_features import RandomFeatures
     >>> features = RandomFeatures.draw(Gaussian(dim=1), 5000, np.random.default_rng(0))

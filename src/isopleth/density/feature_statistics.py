@@ -112,7 +112,7 @@ class FeatureStatistics:
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth import Gaussian
+    >>> from isopleth.kernels import Gaussian
     >>> from isopleth.density.feature_statistics import FeatureStatistics
     >>> from isopleth.operators.random_features import RandomFeatures
     >>> z = np.random.default_rng(0).normal(size=(1000, 2))
@@ -333,7 +333,7 @@ def newton(sums_at: Pass, start: Array, tol: float = 1e-6, max_iter: int = 50) -
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth import Gaussian
+    >>> from isopleth.kernels import Gaussian
     >>> from isopleth.density.feature_statistics import newton
     >>> from isopleth.density.feature_statistics import FeatureStatistics
     >>> from isopleth.operators.random_features import RandomFeatures

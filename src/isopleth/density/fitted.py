@@ -99,7 +99,7 @@ class RootDensity(ExpansionDensity):
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth import Gaussian
+    >>> from isopleth.kernels import Gaussian
     >>> from isopleth.density.fitted import RootDensity
     >>> from isopleth.expansion import KernelExpansion
     >>> p = RootDensity(KernelExpansion(Gaussian(dim=1), np.zeros((1, 1)), np.ones(1)))
@@ -143,7 +143,7 @@ class MixtureDensity(ExpansionDensity):
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth import Gaussian
+    >>> from isopleth.kernels import Gaussian
     >>> from isopleth.density.fitted import MixtureDensity
     >>> from isopleth.expansion import KernelExpansion
     >>> p = MixtureDensity(KernelExpansion(Gaussian(dim=1), np.zeros((1, 1)), np.ones(1)))

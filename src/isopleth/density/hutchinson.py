@@ -90,7 +90,7 @@ def hutchinson_loss(
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth import hutchinson_loss
+    >>> from isopleth.density import hutchinson_loss
     >>> standard_normal = lambda x: -0.5 * (x**2).sum(axis=1)
     >>> X = np.array([[1.0, 0.0], [0.0, 2.0]])  # -2 + |x|^2 / 2 in each row
     >>> round(hutchinson_loss(standard_normal, X, random_state=0).value, 5)

@@ -76,7 +76,9 @@ def get_kernel(kernel: str | Kernel) -> Kernel:
     if isinstance(kernel, str) and kernel in KERNELS:
         return KERNELS[kernel]
     names = ", ".join(repr(name) for name in KERNELS)
-    raise InputError(f"kernel = {kernel!r}: expected one of {names}, or a kernel such as isopleth.SDO(order=4).")
+    raise InputError(
+        f"kernel = {kernel!r}: expected one of {names}, or a kernel such as isopleth.kernels.SDO(order=4)."
+    )
 
 
 def names_of_kernels(query: str, dim: int) -> str:
@@ -137,7 +139,7 @@ class Kernel(ABC):
     --------
     >>> import math
     >>> import numpy as np
-    >>> from isopleth import Kernel
+    >>> from isopleth.kernels import Kernel
     >>> from isopleth.operators import Operator
     >>> class Cauchy(Kernel):
     ...     smoothness = math.inf

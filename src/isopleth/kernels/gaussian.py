@@ -37,7 +37,7 @@ class Gaussian(Kernel):
 
     Examples
     --------
-    >>> from isopleth import Gaussian
+    >>> from isopleth.kernels import Gaussian
     >>> float(Gaussian(dim=2)(0.0))
     1.0
     """

@@ -57,7 +57,7 @@ class IMQ(Kernel):
 
     Examples
     --------
-    >>> from isopleth import IMQ
+    >>> from isopleth.kernels import IMQ
     >>> float(IMQ(dim=2)(3.0))
     0.5
     """

@@ -134,7 +134,7 @@ class Matern(MaternFamily):
 
     Examples
     --------
-    >>> from isopleth import Matern
+    >>> from isopleth.kernels import Matern
     >>> round(float(Matern(dim=2, nu=1.5)(3.0)), 6)  # z = 3: 4 e^-3
     0.199148
     """
@@ -167,7 +167,7 @@ class Laplacian(MaternFamily):
 
     Examples
     --------
-    >>> from isopleth import Laplacian
+    >>> from isopleth.kernels import Laplacian
     >>> round(float(Laplacian(dim=2)(4.0)), 6)  # e^-2
     0.135335
     """

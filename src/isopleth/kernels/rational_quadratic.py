@@ -44,7 +44,7 @@ class RationalQuadratic(Kernel):
 
     Examples
     --------
-    >>> from isopleth import RationalQuadratic
+    >>> from isopleth.kernels import RationalQuadratic
     >>> float(RationalQuadratic(dim=2, shape=2.0)(4.0))  # (1 + 4/4)^-2
     0.25
     """

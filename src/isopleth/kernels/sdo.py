@@ -53,7 +53,7 @@ class SDO(Kernel):
 
     Examples
     --------
-    >>> from isopleth import SDO
+    >>> from isopleth.kernels import SDO
     >>> round(float(SDO(dim=1, order=1)(4.0)), 6)  # e^-2
     0.135335
     """

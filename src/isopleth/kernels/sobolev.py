@@ -53,7 +53,7 @@ class Sobolev(Kernel):
 
     Examples
     --------
-    >>> from isopleth import Sobolev
+    >>> from isopleth.kernels import Sobolev
     >>> kernel = Sobolev([2.0, 1.0], dim=1)  # (1 + t^2)^2: Matern 3/2
     >>> round(float(kernel(4.0)), 6)  # (1 + 2) e^-2
     0.406006

@@ -62,7 +62,7 @@ class Operator:
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth import Gaussian
+    >>> from isopleth.kernels import Gaussian
     >>> from isopleth.operators import Operator
     >>> x = np.array([[0.0], [1.0]])
     >>> Operator(Gaussian(), x).matvec(np.array([1.0, 0.0])).round(4)

@@ -47,7 +47,7 @@ class RandomFeatures:
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth import Gaussian
+    >>> from isopleth.kernels import Gaussian
     >>> from isopleth.operators.random_features import RandomFeatures
     >>> features = RandomFeatures.draw(Gaussian(dim=2), 10_000, np.random.default_rng(0))
     >>> phi = features(np.array([[0.0, 0.0], [1.0, 0.0]]))

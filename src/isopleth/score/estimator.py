@@ -131,7 +131,8 @@ class KernelScore(ScoreEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth import KernelScore, Tikhonov
+    >>> from isopleth import KernelScore
+    >>> from isopleth.score import Tikhonov
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> score = KernelScore(regularizer=Tikhonov(alpha=0.01)).fit(X)
     >>> left, right = score.grad_log_density([[-1.0, 0.0], [1.0, 0.0]])  # the score of the normal density is minus the row

@@ -86,7 +86,7 @@ def choose_landmarks(
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth import IMQ
+    >>> from isopleth.kernels import IMQ
     >>> from isopleth.score.landmarks import choose_landmarks
     >>> z = np.repeat(np.arange(5.0), 3)[:, None]
     >>> choose_landmarks(z, 100, kernel=IMQ())

@@ -99,7 +99,8 @@ class NystromKEF(Streaming, ScoreEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth import NystromKEF, Tikhonov
+    >>> from isopleth import NystromKEF
+    >>> from isopleth.score import Tikhonov
     >>> X = np.random.default_rng(0).normal(size=(5000, 2))
     >>> score = NystromKEF(regularizer=Tikhonov(alpha=1e-3), landmarks=50, random_state=0).fit(X)
     >>> near = score.grad_log_density([[1.0, 0.0]])  # the score of the normal density is minus the row
@@ -335,7 +336,8 @@ def fit_parts(estimator: NystromKEF, parts: Parts) -> NystromKEF:
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth import NystromKEF, Tikhonov
+    >>> from isopleth import NystromKEF
+    >>> from isopleth.score import Tikhonov
     >>> from isopleth.parts import ArrayParts
     >>> from isopleth.score.nystrom import fit_parts
     >>> X = np.random.default_rng(0).normal(size=(3000, 2))

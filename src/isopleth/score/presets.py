@@ -35,7 +35,7 @@ class _Preset(KernelScore):
 
 
 class Stein(_Preset):
-    r"""Stein gradient estimator: :class:`KernelScore` in the diagonal space with truncated Tikhonov regularisation.
+    r"""Stein gradient estimator: :class:`~isopleth.KernelScore` in the diagonal space with truncated Tikhonov regularisation.
 
     With the kernel matrix K of M samples and the vector h of :math:`\hat\zeta` at the samples, the score at the samples is [1]_
 
@@ -47,20 +47,20 @@ class Stein(_Preset):
     Parameters
     ----------
     kernel : str or Kernel, default="imq"
-        As for :class:`KernelScore`.
+        As for :class:`~isopleth.KernelScore`.
     alpha : float, default=0.01
         The ridge, in units of the eigenvalues of K/M.
     length_scale : float, array, "auto", "scott" or "median", default="auto"
-        As for :class:`KernelScore`, but "auto" is "median", as in the papers.
+        As for :class:`~isopleth.KernelScore`, but "auto" is "median", as in the papers.
     out_of_sample : {"principled", "augmented"}, default="principled"
         The rule for rows that were not fitted. With "augmented" the divergence has no closed form.
     solver, tol, memory_limit, n_jobs
-        As for :class:`KernelScore`.
+        As for :class:`~isopleth.KernelScore`.
 
     Attributes
     ----------
     grad_log_density_ : ndarray of shape (n_samples, n_features)
-        The score at the rows of `fit`. The other attributes are those of :class:`KernelScore`.
+        The score at the rows of `fit`. The other attributes are those of :class:`~isopleth.KernelScore`.
 
     References
     ----------
@@ -70,7 +70,7 @@ class Stein(_Preset):
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth import Stein
+    >>> from isopleth.score import Stein
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> score = Stein(alpha=0.01).fit(X).grad_log_density([[1.0, 0.0]])
     >>> bool(score[0, 0] < -0.5)
@@ -114,7 +114,7 @@ class Stein(_Preset):
         return AugmentedStein(self._space, self._centers, weights, self.regularizer_.alpha).value(z)
 
     def divergence(self, X: Any) -> Array:
-        """Compute the divergence of the score, as :meth:`KernelScore.divergence` does.
+        """Compute the divergence of the score, as :meth:`~isopleth.KernelScore.divergence` does.
 
         Parameters
         ----------
@@ -135,7 +135,7 @@ class Stein(_Preset):
         return super().divergence(X)
 
     def hyvarinen_loss(self, X: Any) -> float:
-        """Compute the mean Hyvarinen loss of rows, as :meth:`KernelScore.hyvarinen_loss` does.
+        """Compute the mean Hyvarinen loss of rows, as :meth:`~isopleth.KernelScore.hyvarinen_loss` does.
 
         Parameters
         ----------
@@ -161,10 +161,10 @@ class Stein(_Preset):
 
 
 class SSGE(_Preset):
-    r"""Spectral Stein gradient estimator: :class:`KernelScore` with a spectral cut-off.
+    r"""Spectral Stein gradient estimator: :class:`~isopleth.KernelScore` with a spectral cut-off.
 
     With the eigenvalues :math:`\sigma_j` and orthonormal eigenfunctions :math:`e_j` of the operator :math:`\hat L` of
-    :class:`KernelScore`, the J largest of which are kept, the score is [1]_
+    :class:`~isopleth.KernelScore`, the J largest of which are kept, the score is [1]_
 
     .. math:: \hat s = -\sum_{j \le J} \sigma_j^{-1} \langle \hat\zeta, e_j \rangle\, e_j.
 
@@ -173,10 +173,10 @@ class SSGE(_Preset):
     Parameters
     ----------
     kernel : str or Kernel, default="imq"
-        As for :class:`KernelScore`.
+        As for :class:`~isopleth.KernelScore`.
     space : {"diagonal", "curl_free"}, default="diagonal"
-        As for :class:`KernelScore`. "curl_free" needs a smaller share of the eigenvalues in many columns; "diagonal" is more
-        accurate in few.
+        As for :class:`~isopleth.KernelScore`. "curl_free" needs a smaller share of the eigenvalues in many columns; "diagonal"
+        is more accurate in few.
     energy : float, default=0.95
         Share of the sum of the eigenvalues to keep, unless `threshold` or `count` is given.
     threshold : float, optional
@@ -184,12 +184,12 @@ class SSGE(_Preset):
     count : int or float, optional
         Keep this number of the largest eigenvalues instead; a number between 0 and 1 is a share of all of them.
     length_scale, base, solver, tol, memory_limit, n_jobs, verbose
-        As for :class:`KernelScore`.
+        As for :class:`~isopleth.KernelScore`.
 
     Attributes
     ----------
     grad_log_density_ : ndarray of shape (n_samples, n_features)
-        The score at the rows of `fit`. The other attributes are those of :class:`KernelScore`.
+        The score at the rows of `fit`. The other attributes are those of :class:`~isopleth.KernelScore`.
 
     References
     ----------
@@ -199,7 +199,7 @@ class SSGE(_Preset):
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth import SSGE
+    >>> from isopleth.score import SSGE
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> score = SSGE(kernel="gaussian", energy=0.9).fit(X).grad_log_density([[1.0, 0.0]])
     >>> bool(score[0, 0] < -0.5)
@@ -252,10 +252,10 @@ class SSGE(_Preset):
 
 
 class KEF(_Preset):
-    r"""Kernel exponential family estimator: :class:`KernelScore` in the curl-free space with Tikhonov regularisation.
+    r"""Kernel exponential family estimator: :class:`~isopleth.KernelScore` in the curl-free space with Tikhonov regularisation.
 
     The log density is a sum of kernels fitted by score matching [1]_. With :math:`\hat L` and :math:`\hat\zeta` of
-    :class:`KernelScore`, its gradient is in the full form
+    :class:`~isopleth.KernelScore`, its gradient is in the full form
 
     .. math:: \hat s = -(\hat L + \alpha I)^{-1} \hat\zeta = -\tfrac1\alpha \hat\zeta + \sum_m K(\cdot, x_m)\, c_m.
 
@@ -265,18 +265,18 @@ class KEF(_Preset):
     Parameters
     ----------
     kernel : str or Kernel, default="imq"
-        As for :class:`KernelScore`.
+        As for :class:`~isopleth.KernelScore`.
     alpha : float, default=0.03
         The ridge, in units of the eigenvalues of K/M.
     truncated : bool, default=True
         Whether to omit the term :math:`\hat\zeta`; False is the form of the paper.
     length_scale, base, solver, tol, memory_limit, n_jobs, verbose
-        As for :class:`KernelScore`.
+        As for :class:`~isopleth.KernelScore`.
 
     Attributes
     ----------
     grad_log_density_ : ndarray of shape (n_samples, n_features)
-        The score at the rows of `fit`. The other attributes are those of :class:`KernelScore`.
+        The score at the rows of `fit`. The other attributes are those of :class:`~isopleth.KernelScore`.
 
     References
     ----------
@@ -285,7 +285,7 @@ class KEF(_Preset):
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth import KEF
+    >>> from isopleth.score import KEF
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> model = KEF(alpha=0.01).fit(X)
     >>> near, far = model.log_density([[0.0, 0.0], [2.0, 2.0]])
@@ -328,9 +328,9 @@ class KEF(_Preset):
 
 
 class NuMethod(_Preset):
-    r"""Nu-method: :class:`KernelScore` with an accelerated iteration that is stopped early.
+    r"""Nu-method: :class:`~isopleth.KernelScore` with an accelerated iteration that is stopped early.
 
-    With :math:`\hat L` and :math:`\hat\zeta` of :class:`KernelScore` and the largest eigenvalue :math:`\kappa^2` of
+    With :math:`\hat L` and :math:`\hat\zeta` of :class:`~isopleth.KernelScore` and the largest eigenvalue :math:`\kappa^2` of
     :math:`\hat L`, step t of the iteration from :math:`s_0 = 0` is [1]_
 
     .. math:: s_t = s_{t-1} + \mu_t (s_{t-1} - s_{t-2}) - \frac{\omega_t}{\kappa^2} (\hat L s_{t-1} + \hat\zeta),
@@ -340,9 +340,9 @@ class NuMethod(_Preset):
     Parameters
     ----------
     kernel : str or Kernel, default="imq"
-        As for :class:`KernelScore`.
+        As for :class:`~isopleth.KernelScore`.
     space : {"curl_free", "diagonal"}, default="curl_free"
-        As for :class:`KernelScore`.
+        As for :class:`~isopleth.KernelScore`.
     alpha : float, default=0.03
         Strength: the number of steps is :math:`\kappa/\sqrt\alpha`, rounded up.
     steps : int, optional
@@ -350,12 +350,12 @@ class NuMethod(_Preset):
     nu : float, default=1.0
         The qualification of the method.
     length_scale, base, solver, tol, memory_limit, n_jobs, verbose
-        As for :class:`KernelScore`.
+        As for :class:`~isopleth.KernelScore`.
 
     Attributes
     ----------
     grad_log_density_ : ndarray of shape (n_samples, n_features)
-        The score at the rows of `fit`. The other attributes are those of :class:`KernelScore`.
+        The score at the rows of `fit`. The other attributes are those of :class:`~isopleth.KernelScore`.
 
     References
     ----------
@@ -364,7 +364,7 @@ class NuMethod(_Preset):
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth import NuMethod
+    >>> from isopleth.score import NuMethod
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> score = NuMethod(steps=8).fit(X).grad_log_density([[1.0, 0.0]])
     >>> bool(score[0, 0] < -0.5)
@@ -412,9 +412,9 @@ class NuMethod(_Preset):
 
 
 class Landweber(_Preset):
-    r"""Landweber iteration: :class:`KernelScore` with gradient descent that is stopped early.
+    r"""Landweber iteration: :class:`~isopleth.KernelScore` with gradient descent that is stopped early.
 
-    With :math:`\hat L` and :math:`\hat\zeta` of :class:`KernelScore` and the step size :math:`\eta`, the iteration from
+    With :math:`\hat L` and :math:`\hat\zeta` of :class:`~isopleth.KernelScore` and the step size :math:`\eta`, the iteration from
     :math:`s_0 = 0` is [1]_
 
     .. math:: s_{t+1} = s_t - \eta\,(\hat L s_t + \hat\zeta).
@@ -422,9 +422,9 @@ class Landweber(_Preset):
     Parameters
     ----------
     kernel : str or Kernel, default="imq"
-        As for :class:`KernelScore`.
+        As for :class:`~isopleth.KernelScore`.
     space : {"curl_free", "diagonal"}, default="curl_free"
-        As for :class:`KernelScore`.
+        As for :class:`~isopleth.KernelScore`.
     alpha : float, default=0.03
         Strength: the number of steps is :math:`1/(\eta\alpha)`, rounded up.
     steps : int, optional
@@ -432,12 +432,12 @@ class Landweber(_Preset):
     step_size : float, optional
         :math:`\eta`, less than two over the largest eigenvalue of K/M. None is 0.9 over that eigenvalue.
     length_scale, base, solver, tol, memory_limit, n_jobs, verbose
-        As for :class:`KernelScore`.
+        As for :class:`~isopleth.KernelScore`.
 
     Attributes
     ----------
     grad_log_density_ : ndarray of shape (n_samples, n_features)
-        The score at the rows of `fit`. The other attributes are those of :class:`KernelScore`.
+        The score at the rows of `fit`. The other attributes are those of :class:`~isopleth.KernelScore`.
 
     References
     ----------
@@ -446,7 +446,7 @@ class Landweber(_Preset):
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth import Landweber
+    >>> from isopleth.score import Landweber
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> score = Landweber(steps=50).fit(X).grad_log_density([[1.0, 0.0]])
     >>> bool(score[0, 0] < -0.5)

@@ -44,7 +44,7 @@ class NystromFolds:
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth import IMQ
+    >>> from isopleth.kernels import IMQ
     >>> from isopleth.score.ridge_selection import NystromFolds
     >>> from isopleth.score.spaces import CurlFree
     >>> z = np.random.default_rng(0).normal(size=(1000, 2))
@@ -209,7 +209,7 @@ def choose_ridge(parts: Sequence[NystromStatistics], verbose: bool | int = False
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth import IMQ
+    >>> from isopleth.kernels import IMQ
     >>> from isopleth.score.ridge_selection import choose_ridge
     >>> from isopleth.score.spaces import CurlFree
     >>> from isopleth.score.statistics import NystromStatistics
@@ -241,7 +241,7 @@ def default_landmarks(space: Space, columns: int) -> int:
 
     Examples
     --------
-    >>> from isopleth import IMQ
+    >>> from isopleth.kernels import IMQ
     >>> from isopleth.score.ridge_selection import default_landmarks
     >>> from isopleth.score.spaces import CurlFree, Diagonal
     >>> [default_landmarks(CurlFree(IMQ(dim=d)), d) for d in (2, 12, 50)]

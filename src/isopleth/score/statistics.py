@@ -55,7 +55,8 @@ class NystromStatistics:
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth import IMQ, Tikhonov
+    >>> from isopleth.kernels import IMQ
+    >>> from isopleth.score import Tikhonov
     >>> from isopleth.score.spaces import CurlFree
     >>> from isopleth.score.statistics import NystromStatistics
     >>> z = np.random.default_rng(0).normal(size=(1000, 2))

@@ -177,7 +177,7 @@ class SpectralCutoff(Regularizer):
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth import SpectralCutoff
+    >>> from isopleth.score import SpectralCutoff
     >>> SpectralCutoff(energy=0.9).filter(np.array([0.05, 0.05, 0.4, 0.5]), bound=1.0)
     array([0. , 0. , 2.5, 2. ])
     """
@@ -272,7 +272,7 @@ class LandweberIteration(IterativeRegularizer):
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth import LandweberIteration
+    >>> from isopleth.score import LandweberIteration
     >>> LandweberIteration(steps=2, step_size=1.0).filter(np.array([0.0, 0.5, 1.0]), bound=1.0)
     array([2. , 1.5, 1. ])
     """
@@ -342,7 +342,7 @@ class NuIteration(IterativeRegularizer):
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth import NuIteration
+    >>> from isopleth.score import NuIteration
     >>> NuIteration(steps=1).filter(np.array([0.0, 1.0]), bound=1.0)
     array([1.2, 1.2])
     """
@@ -413,7 +413,7 @@ class Tikhonov(Regularizer):
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth import Tikhonov
+    >>> from isopleth.score import Tikhonov
     >>> Tikhonov(alpha=0.5).filter(np.array([0.0, 0.5]), bound=1.0)
     array([2., 1.])
     """

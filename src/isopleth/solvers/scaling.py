@@ -102,7 +102,7 @@ def fixed_point(op: Operator, w: Array, tol: float = 1e-8, max_iter: int = 500) 
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth import Laplacian
+    >>> from isopleth.kernels import Laplacian
     >>> from isopleth.operators import Operator
     >>> from isopleth.solvers import fixed_point
     >>> w = np.array([0.25, 0.75])
@@ -191,7 +191,7 @@ def newton(
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth import Laplacian
+    >>> from isopleth.kernels import Laplacian
     >>> from isopleth.operators import Operator
     >>> from isopleth.solvers import newton
     >>> w = np.array([0.25, 0.75])
@@ -243,7 +243,7 @@ def coordinate_descent(op: Operator, w: Array, tol: float = 1e-8, max_iter: int 
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth import Laplacian
+    >>> from isopleth.kernels import Laplacian
     >>> from isopleth.operators import Operator
     >>> from isopleth.solvers import coordinate_descent
     >>> w = np.array([0.25, 0.75])
@@ -340,7 +340,7 @@ def natural_gradient(op: Operator, w: Array, tol: float = 1e-8, max_iter: int = 
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth import Laplacian
+    >>> from isopleth.kernels import Laplacian
     >>> from isopleth.operators import Operator
     >>> from isopleth.solvers import natural_gradient
     >>> w = np.array([0.25, 0.75])
@@ -387,7 +387,7 @@ def standard_gradient(op: Operator, w: Array, tol: float = 1e-8, max_iter: int =
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth import Laplacian
+    >>> from isopleth.kernels import Laplacian
     >>> from isopleth.operators import Operator
     >>> from isopleth.solvers import standard_gradient
     >>> w = np.array([0.25, 0.75])

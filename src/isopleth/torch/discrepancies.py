@@ -143,7 +143,7 @@ def ksd(
     score : Tensor of shape (n, d) or callable
         The score of p at the rows of `x`, or a function that returns it for `x`. Gradients pass through both.
     kernel : str or Kernel, default="imq"
-        The kernel, of :attr:`~isopleth.Kernel.smoothness` at least 2. The default decreases slowly, which is what detects
+        The kernel, of :attr:`~isopleth.kernels.Kernel.smoothness` at least 2. The default decreases slowly, which is what detects
         samples that miss parts of p [2]_.
     length_scale : "auto", float or Tensor of shape (), default="auto"
         Length scale, one for all columns; a tensor gets a gradient. "auto" is the median distance between rows (of at
@@ -235,7 +235,7 @@ def svgd_direction(
     score : Tensor of shape (n, d) or callable
         The score of the density, :math:`s = \nabla\log p`, at the rows of `x`, or a function that returns it for `x`.
     kernel : str or Kernel, default="gaussian"
-        The kernel, of :attr:`~isopleth.Kernel.smoothness` above 1.
+        The kernel, of :attr:`~isopleth.kernels.Kernel.smoothness` above 1.
     length_scale : "auto", float or Tensor of shape () or (d,), default="auto"
         Length scale, one for all columns or one for each. "auto" is the median distance between rows (of at most 256) over
         the root of 2 log(n + 1).

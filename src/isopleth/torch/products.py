@@ -175,8 +175,8 @@ def kernel_product(
     r"""Compute :math:`\sum_j k(x_i, y_j)\, v_j` with gradients for points, queries, weights and length scale.
 
     Neither the sums nor their gradients store a matrix of all pairs: both are computed tile by tile. Each gradient takes
-    about as long as the sums. Kernels of a :attr:`~isopleth.Kernel.smoothness` above 1 have second derivatives too, one pass for
-    each column of `v`; third ones are refused.
+    about as long as the sums. Kernels of a :attr:`~isopleth.kernels.Kernel.smoothness` above 1 have second derivatives too, one
+    pass for each column of `v`; third ones are refused.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ def gradient_product(
     Parameters
     ----------
     kernel : {"gaussian", "matern32", "matern52", "matern72", "imq", "sdo"} or Kernel
-        The kernel. Its :attr:`~isopleth.Kernel.smoothness` must be above 1, so that its gradient has a derivative.
+        The kernel. Its :attr:`~isopleth.kernels.Kernel.smoothness` must be above 1, so that its gradient has a derivative.
     x : Tensor of shape (n, d)
         Points at which the sums are evaluated, on any device: float64, float32, or float16 and bfloat16, which are computed in
         float32.

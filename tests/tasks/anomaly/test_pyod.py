@@ -5,7 +5,8 @@ import pytest
 from anomaly_tables import table
 from sklearn.base import clone
 
-from isopleth import AnomalyDetector, PyODAdapter
+from isopleth import AnomalyDetector
+from isopleth.tasks import PyODAdapter
 
 
 def test_pyod_s_conventions():

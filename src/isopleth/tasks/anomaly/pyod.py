@@ -35,7 +35,8 @@ class PyODAdapter(BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from isopleth import AnomalyDetector, PyODAdapter
+    >>> from isopleth import AnomalyDetector
+    >>> from isopleth.tasks import PyODAdapter
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> clf = PyODAdapter(AnomalyDetector(contamination=0.05, random_state=0)).fit(X)
     >>> clf.predict([[0.0, 0.0], [9.0, 9.0]])

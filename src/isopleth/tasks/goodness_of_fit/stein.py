@@ -164,7 +164,7 @@ def stein_test(
         The score of the density at the rows, in reciprocal units of the columns, or a function that returns it for the rows, a
         float64 array.
     kernel : str or Kernel, default="imq"
-        The kernel, of :attr:`~isopleth.Kernel.smoothness` above 1.
+        The kernel, of :attr:`~isopleth.kernels.Kernel.smoothness` above 1.
     length_scale : "auto" or float, default="auto"
         Length scale in units of the standard deviations of the columns. "auto" is 1/4, 1/2, 1, 2 and 4 times the median distance
         between rows (of at most 1,000).

@@ -1,0 +1,34 @@
+# The public names, for type checkers and for `__init__.py`, which imports each of them when it is first used.
+from . import datasets as datasets
+from . import density as density
+from . import difference as difference
+from . import errors as errors
+from . import io as io
+from . import kernels as kernels
+from . import operators as operators
+from . import plotting as plotting
+from . import sampling as sampling
+from . import score as score
+from . import solvers as solvers
+from . import tasks as tasks
+from .density import KDE as KDE
+from .density import SOSREP as SOSREP
+from .density import DensityImputer as DensityImputer
+from .density import RandomFeatureSOSREP as RandomFeatureSOSREP
+from .density.search import Search as Search
+from .difference import LSDD as LSDD
+from .errors import DataWarning as DataWarning
+from .errors import InputError as InputError
+from .errors import MissingExtraError as MissingExtraError
+from .io import load as load
+from .io import save as save
+from .score import KernelScore as KernelScore
+from .score import NystromKEF as NystromKEF
+from .tasks import AnomalyDetector as AnomalyDetector
+from .tasks import ChangePointDetector as ChangePointDetector
+from .tasks import ClassPriorEstimator as ClassPriorEstimator
+from .tasks import DriftMonitor as DriftMonitor
+from .tasks import stein_test as stein_test
+from .tasks import two_sample_test as two_sample_test
+
+__version__: str
