@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from operator import attrgetter
 
 import joblib
 import numpy as np
@@ -18,7 +17,7 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_info
 
 import isopleth
-from isopleth import KDE, LSDD, SOSREP, DriftMonitor, InputError, operators, two_sample_test
+from isopleth import KDE, LSDD, SOSREP, DriftMonitor, InputError, two_sample_test
 from isopleth.operators import tiles
 from isopleth.operators.threads import (
     DEFAULT_N_JOBS,
@@ -80,8 +79,9 @@ def test_estimators_ask_joblib_for_none_and_take_all_processors_by_default(monke
 def test_all_public_names_have_the_same_default():
     """Every function and estimator that takes `n_jobs` has the one default."""
     found = 0
-    for name in [*isopleth.__all__, *(f"operators.{name}" for name in operators.__all__)]:
-        public = attrgetter(name)(isopleth)
+    packages = ("density", "difference", "operators", "score", "tasks")
+    modules = [getattr(isopleth, package) for package in packages]
+    for name, public in ((name, getattr(module, name)) for module in modules for name in module.__all__):
         if not callable(public) or (isinstance(public, type) and issubclass(public, Exception)):
             continue
         parameters = inspect.signature(public).parameters
