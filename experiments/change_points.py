@@ -34,7 +34,7 @@ from experiments.series_data import MARGIN, Annotated, cover, f1, klcpd, speech,
 from isopleth import ChangePointDetector
 from isopleth.plotting import check_figure_target, save_figure
 from isopleth.plotting.style import BLUE, GREY, VERMILLION, new_figure
-from isopleth.tasks.change_points.curve import score_curve
+from isopleth.tasks import sliding_lsdd
 
 METHODS = ("none", "default", "LSDD score", "kernel rbf", "kernel linear")
 PICTURED = ("nile", "quality_control_1", "well_log", "seatbelts")
@@ -67,7 +67,8 @@ def found_by_all(series: Annotated) -> dict[str, list[int]]:
     """Changes by method."""
     detector = ChangePointDetector(random_state=0).fit(series.values)
     found = {"none": [], "default": detector.change_points_.tolist()}
-    found["LSDD score"] = peaks(detector.scores_, detector.window_)
+    curve = sliding_lsdd(series.values, random_state=0)
+    found["LSDD score"] = peaks(curve, int(np.isfinite(curve).argmax()))
     if importlib.util.find_spec("ruptures"):
         found |= {f"kernel {kernel}": kernel_changes(series.values, kernel) for kernel in ("rbf", "linear")}
     return found
@@ -103,7 +104,7 @@ def _print_line(name: str, length: str, row: dict[str, tuple[float, float]]) -> 
 
 def area(series: Annotated, window: int = 25, subsequence: int = 5) -> float:
     """Area under the ROC curve over the last fifth; NaN where no mark lies there."""
-    curve, _ = score_curve(series.values, subsequence, window, 100, 1e9, np.random.default_rng(0))
+    curve = sliding_lsdd(series.values, subsequence=subsequence, window=window, random_state=0)
     marked = np.zeros(len(curve), dtype=bool)
     marked[list(series.marks["label"])] = True
     judged = np.isfinite(curve) & (np.arange(len(curve)) >= int(0.8 * len(curve)))
@@ -140,7 +141,7 @@ def draw(many: list[Annotated], path: Path) -> None:
         above, below = part.subplots(2, 1, sharex=True, height_ratios=[1.6, 1.0])
         found = ChangePointDetector(random_state=0).fit(series.values).result_
         above.plot(series.values[:, 0], color=GREY, linewidth=0.8)
-        below.plot(found.scores, color=BLUE, linewidth=1.0)
+        below.plot(sliding_lsdd(series.values, random_state=0), color=BLUE, linewidth=1.0)
         for axes in (above, below):
             for place in found.places:
                 axes.axvline(place - 0.5, color=VERMILLION, linewidth=1.0)
@@ -150,7 +151,7 @@ def draw(many: list[Annotated], path: Path) -> None:
         for marks in series.marks.values():
             above.plot(np.array(marks) - 0.5, np.full(len(marks), low), "k^", markersize=4, alpha=0.6, clip_on=False)
         above.set_title(f"{series.name}: found (lines) and marked (triangles)", loc="left", fontsize=9)
-        below.set_ylabel("score")
+        below.set_ylabel("distance of windows")
     save_figure(figure, path)
 
 

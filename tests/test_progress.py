@@ -225,7 +225,7 @@ LONG = {
         ["rows of the stream"],
     ),
     "ChangePointDetector": (
-        lambda X, Y, v: ChangePointDetector(random_state=0, verbose=v).fit(np.vstack([X, Y])).scores_,
+        lambda X, Y, v: ChangePointDetector(random_state=0, verbose=v).fit(np.vstack([X, Y])).p_values_,
         ["search of changes"],
     ),
     "ClassPriorEstimator": (

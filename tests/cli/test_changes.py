@@ -31,10 +31,10 @@ def test_the_change_is_shown_with_its_line_and_its_row_if_asked_for(file):
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
     assert lines[0] == "70 rows of flow: 1 change (false-alarm rate 0.05)"
-    assert lines[2].split()[:2] == ["line", "score"]
+    assert lines[2].split()[:2] == ["line", "90"]
     assert lines[3].split()[0] == "42"
     lines = run("changes", file, "--column", "flow", "--row-numbers").stdout.splitlines()
-    assert lines[2].split()[:3] == ["line", "row", "score"]
+    assert lines[2].split()[:3] == ["line", "row", "90"]
     assert lines[3].split()[:2] == ["42", "41"]
 
 
@@ -46,7 +46,7 @@ def test_files_are_written(file, tmp_path):
         rows = list(csv.DictReader(lines))
     assert len(rows) == 70
     assert [int(row["line"]) for row in rows if row["change"]] == [42]
-    assert float(rows[40]["score"]) > 0.1
+    assert [row["segment"] for row in rows] == ["0"] * 40 + ["1"] * 30
     assert "flow" in plot.read_text(encoding="utf-8") or plot.stat().st_size > 5000
 
 

@@ -13,17 +13,14 @@ from isopleth.tasks import ChangePoints
 
 def made_up(kinds, length=60, dim=1):
     places = np.arange(1, len(kinds) + 1) * (length // (len(kinds) + 1))
-    scores = np.full(length, np.nan)
-    scores[5:-5] = np.linspace(0.0, 1.0, length - 10)
-    return ChangePoints(
-        places, np.array(kinds, dtype="<U7"), scores, np.arange(length * dim, dtype=float).reshape(-1, dim)
-    )
+    series = np.arange(length * dim, dtype=float).reshape(-1, dim)
+    return ChangePoints(places, np.array(kinds, dtype="<U7"), series, intervals=np.column_stack([places - 1, places + 2]))
 
 
 def test_every_change_is_marked_in_every_panel_in_the_style_of_its_kind():
     changes = made_up(["level", "scatter", "level"], dim=2)
     figure = plot_change_points(changes)
-    assert len(figure.axes) == 3
+    assert len(figure.axes) == 2
     for axes in figure.axes:
         marks = {
             float(line.get_xdata()[0])
@@ -31,6 +28,8 @@ def test_every_change_is_marked_in_every_panel_in_the_style_of_its_kind():
             if len(line.get_xdata()) == 2 and not line.get_label().startswith("level")
         }
         assert {place - 0.5 for place in changes.places} <= marks
+        bands = {(band.get_x(), band.get_x() + band.get_width()) for band in axes.patches}
+        assert bands == {(place - 1.5, place + 1.5) for place in changes.places}
     assert figure.axes[0].get_title(loc="left").startswith("3 changes, at step ")
 
 
@@ -49,7 +48,7 @@ def test_without_a_change_there_is_no_legend():
 
 def test_many_columns_are_shown_in_part_and_that_is_said():
     figure = plot_change_points(made_up(["level"], dim=9))
-    assert len(figure.axes) == 7
+    assert len(figure.axes) == 6
     assert "6 of 9 columns shown" in [text.get_text() for text in figure.axes[5].texts]
 
 

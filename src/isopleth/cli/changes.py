@@ -64,8 +64,9 @@ def changes(
 def _columns(found: ChangePoints, table: Table, row_numbers: bool) -> dict[str, np.ndarray]:
     kinds = np.full(len(found.series), "", dtype=object)
     kinds[found.places] = found.kinds
+    segments = np.searchsorted(found.places, np.arange(len(found.series)), side="right")
     where = places(len(found.series), table.lines, row_numbers=row_numbers)
-    return where | _times(found) | {"score": found.scores, "change": kinds}
+    return where | _times(found) | {"segment": segments, "change": kinds}
 
 
 def _times(found: ChangePoints) -> dict[str, np.ndarray]:
@@ -81,16 +82,9 @@ def _report(found: ChangePoints, table: Table, rate: float, row_numbers: bool) -
     where = places(rows, table.lines, row_numbers=row_numbers) | _times(found)
     counts = next(iter(where.values()))
     intervals = np.empty((count, 2), dtype=int) if found.intervals is None else found.intervals
-    cells = [[*where, "score", "90 % interval", "change of"]]
+    cells = [[*where, "90 % interval", "change of"]]
     for place, (low, high), kind in zip(found.places, intervals, found.kinds, strict=True):
-        score = found.scores[place]
-        cells.append(
-            [
-                *(str(column[place]) for column in where.values()),
-                "-" if np.isnan(score) else f"{score:.4g}",
-                f"{counts[low]}-{counts[high]}",
-                MEANINGS[kind],
-            ]
-        )
-    meaning = f"{next(iter(where))}: the first one after the change. score: - where a window would leave the series."
+        steps = [str(column[place]) for column in where.values()]
+        cells.append([*steps, f"{counts[low]}-{counts[high]}", MEANINGS[kind]])
+    meaning = f"{next(iter(where))}: the first one after the change."
     return f"{header}\n\n{aligned(cells)}\n\n{meaning}"

@@ -64,7 +64,6 @@ SCHEMAS: dict[str, tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]
             "earliest": ("integer", "lower limit of a 90 % interval for the place, counted like the place"),
             "latest": ("integer", "upper limit"),
             "kind": ("string", "level, slope, scatter, shape, frequency or relation"),
-            "score": (_NUMBER, "score curve at the change"),
             "pvalue": (_NUMBER, "about the least false alarm rate at which it would be reported"),
             "columns": ("string", "columns in which it was seen"),
             "before": (_NUMBER, "mean before; before_NAME for several columns"),

@@ -1,4 +1,4 @@
-"""Plot series with their changes and score curves."""
+"""Plot series with their changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 
 from isopleth.plotting.style import (
     BLACK,
-    BLUE,
     DAY,
     GREY,
     VERMILLION,
@@ -41,11 +40,12 @@ MEANINGS = {
 
 
 def plot_change_points(changes: Any, names: list[str] | None = None) -> Figure:
-    """Draw a series with its changes, and below it the score curve.
+    """Draw a series with its changes.
 
-    A vertical line marks each change, before the first step after it; its style shows what changed. The horizontal axis shows
-    times if they are known, else lines of the file if the series is from one, else steps. If only levels, scatter or shape
-    change, the mean of each segment is drawn. In a long series, each point of the curves is the extreme value of several steps.
+    A vertical line marks each change, before the first step after it; its style shows what changed. A band shows its interval.
+    The horizontal axis shows times if they are known, else lines of the file if the series is from one, else steps. If only levels,
+    scatter or shape change, the mean of each segment is drawn. In a long series, each point of the curve is the extreme value of
+    several steps.
 
     Parameters
     ----------
@@ -71,13 +71,12 @@ def plot_change_points(changes: Any, names: list[str] | None = None) -> Figure:
     >>> from isopleth.plotting import plot_change_points
     >>> series = np.repeat([0.0, 3.0], 40) + np.random.default_rng(0).normal(size=80)
     >>> len(plot_change_points(ChangePointDetector(random_state=0).fit(series).result_).axes)
-    2
+    1
     """
     dim = changes.series.shape[1]
     panels = min(dim, _MOST_PANELS)
-    figure = new_figure(9.0, 1.6 * panels + 2.2)
-    heights = [1.6] * panels + [1.2]
-    *above, below = figure.subplots(panels + 1, 1, sharex=True, height_ratios=heights)
+    figure = new_figure(9.0, 1.6 * panels + 1.0)
+    above = np.atleast_1d(figure.subplots(panels, 1, sharex=True))
     labels = [f"column {j}" for j in range(dim)] if names is None else names
     noun, places, dates = changes.axis()
     places = places / DAY if dates else places
@@ -86,12 +85,11 @@ def plot_change_points(changes: Any, names: list[str] | None = None) -> Figure:
         axes.set_ylabel("value" if dim == 1 and names is None else column_label(labels[j], 30))
     if dim > panels:
         write_note(above[-1], [f"{panels} of {dim} columns shown"])
-    _draw_curve(below, changes.scores, places)
-    below.set_xlabel(noun)
+    above[-1].set_xlabel(noun)
     if dates:
-        write_dates(below.xaxis)
-    for axes in (*above, below):
-        _mark(axes, changes, borders(places, changes.places))
+        write_dates(above[-1].xaxis)
+    for axes in above:
+        _mark(axes, changes, places)
         axes.spines[["top", "right"]].set_visible(False)
     count = len(changes)
     shown = next(iter(changes.where.values()), np.arange(len(places))) if changes.times is None else changes.times
@@ -127,14 +125,11 @@ def _draw_series(axes: Axes, changes: Any, j: int, places: np.ndarray) -> None:
     axes.hlines(means, edges[:-1], edges[1:], color=BLACK, linewidth=1.2, zorder=3)
 
 
-def _draw_curve(axes: Axes, scores: np.ndarray, places: np.ndarray) -> None:
-    axes.axhline(0.0, color=GREY, linewidth=0.6)
-    steps, values = _thinned(scores)
-    axes.plot(places[steps], values, color=BLUE, linewidth=1.0, zorder=3)
-    axes.set_ylabel("score")
-
-
-def _mark(axes: Axes, changes: Any, lines: np.ndarray) -> None:
+def _mark(axes: Axes, changes: Any, places: np.ndarray) -> None:
+    lines = borders(places, changes.places)
+    if changes.intervals is not None:
+        for low, high in borders(places, changes.intervals):
+            axes.axvspan(low, high, color=VERMILLION, alpha=0.15, linewidth=0.0, zorder=1)
     for kind in dict.fromkeys(changes.kinds):
         for place in lines[changes.kinds == kind]:
             axes.axvline(place, color=VERMILLION, linestyle=_STYLES[kind], linewidth=1.0, zorder=4)

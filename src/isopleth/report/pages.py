@@ -369,17 +369,11 @@ def _change_points(found: ChangePoints, labels: tuple[str, str] = ("X", "Y")) ->
         texts = [f"{noun} {where[s]}{when[s]}: {v:.6g}" for s, v in zip(steps, values, strict=True)]
         curve = Series(names[j], moments[steps], values, "line", "blue", texts)
         charts.append(Chart(f"{names[j]}: {count}", axis, names[j], [curve], "", lines=lines, times="x" * dates))
-    steps, values = thinned(found.scores)
-    texts = [f"{noun} {where[s]}{when[s]}: score {v:.4g}" for s, v in zip(steps, values, strict=True)]
-    curve = Series("score", moments[steps], values, "line", "blue", texts)
-    about = "High where the windows before and after a step differ."
-    charts.append(Chart("Score curve", axis, "score", [curve], about, lines=lines, times="x" * dates))
     notes = [
         f"{noun}: the first one after the change.{'' if found.where else ' Steps are counted from 0.'}",
         f"earliest and latest: {noun}s between which the first one after the change is, with a probability of about 90 %.",
         "pvalue: about the least false alarm rate at which the change would be reported.",
         "before and after: means of the parts of the series beside the change.",
-        "score: squared distance between the densities of windows before and after the step; empty near the ends.",
         f"kind: {in_words([f'{kind} ({words})' if kind != words else kind for kind, words in MEANINGS.items()], 8)}.",
     ]
     return Page("Changes of a series", found._sentences(), [_table("Changes", found._columns())], charts, {}, notes)

@@ -6,6 +6,7 @@ from isopleth.tasks.anomaly.detector import AnomalyDetector
 from isopleth.tasks.anomaly.explanation import Explanation
 from isopleth.tasks.anomaly.pyod import PyODAdapter
 from isopleth.tasks.anomaly.result import Anomalies
+from isopleth.tasks.change_points.curve import sliding_lsdd
 from isopleth.tasks.change_points.detector import ChangePointDetector, ChangePoints
 from isopleth.tasks.class_prior.estimator import ClassPriorEstimator, ClassPriors
 from isopleth.tasks.drift.alarms import DriftAlarms
@@ -36,6 +37,7 @@ __all__ = [
     "SteinTestResult",
     "TwoSampleResult",
     "Witness",
+    "sliding_lsdd",
     "stein_test",
     "two_sample_test",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
-from numbers import Integral, Real
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -21,7 +21,6 @@ from isopleth.results import Result, counted, in_words
 from isopleth.tables.checks import check_memory_limit, enter, on_host
 from isopleth.tables.clock_times import axis_of, time_words
 from isopleth.tasks.change_points.chance import RUNS, null_gains, null_margins, pvalue_of_gain, surcharge
-from isopleth.tasks.change_points.curve import along_series, score_curve
 from isopleth.tasks.change_points.kinds import kind_of_location, kind_of_shape
 from isopleth.tasks.change_points.legs import SHORTEST_SHAPES, Candidate, Scanned, cycle_of, merged, scans
 from isopleth.tasks.change_points.positions import positions_of
@@ -40,11 +39,9 @@ from isopleth.tasks.segmentation.preparation import filled_gaps, repeats_exactly
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Lengths k and r of the paper. Short series have windows of a sixth of their length, and subsequences of a fifth of a window.
-_SUBSEQUENCE, _WINDOW = 5, 50
-_LEAST_WINDOW = 3
-_WINDOWS = 6
-_ROWS_A_STEP = 5
+# Fewest steps of a series. A reference has at least this share of its length, or this many steps.
+_SHORTEST = 6
+_REFERENCE_SHARE, _REFERENCE_MOST = 1.0 / 6.0, 50
 # Share of the false alarm rate that goes to changes of level and slope.
 _LOCATION = 1.0 / 3.0
 # Share of the bound exp(-saved nats) that is used as a p-value for all changes of location together. In simulated random walks of
@@ -53,8 +50,8 @@ _LOCATION = 1.0 / 3.0
 _OF_BOUND = 1.0 / 3.0
 # Probability of an interval for the position of a change.
 COVERAGE = 0.9
-# Time of the score curve, the description and the scans in a progress bar, in simulated series, as measured for long series.
-_CURVE, _DESCRIPTION, _SCANS = RUNS // 4, 2 * RUNS, RUNS // 2
+# Time of the description and the scans in a progress bar, in simulated series, as measured for long series.
+_DESCRIPTION, _SCANS = 2 * RUNS, RUNS // 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +64,6 @@ class ChangePoints(Result):
         First steps after the changes, ascending; the first step of the series is number 0.
     kinds : ndarray of shape (m,), str
         Kinds of the changes: "level", "slope", "scatter", "frequency", "relation" (between columns), or "shape" for any other.
-    scores : ndarray of shape (T,)
-        The score curve; NaN at the ends, where a window would leave the series.
     series : ndarray of shape (T, d)
         The series.
     p_values : ndarray of shape (m,), optional
@@ -87,7 +82,6 @@ class ChangePoints(Result):
 
     places: np.ndarray
     kinds: np.ndarray
-    scores: np.ndarray = field(repr=False)
     series: np.ndarray = field(repr=False)
     p_values: np.ndarray | None = field(default=None, repr=False)
     columns: list[tuple[int, ...]] | None = field(default=None, repr=False)
@@ -109,7 +103,7 @@ class ChangePoints(Result):
         """Return a row for each change.
 
         The columns are ``change``, ``time`` if the times are known, ``earliest`` and ``latest`` (the interval of the change),
-        ``kind``, ``score``, ``pvalue``, ``columns``, and ``before`` and ``after``, means of the segments beside each change: one
+        ``kind``, ``pvalue``, ``columns``, and ``before`` and ``after``, means of the segments beside each change: one
         for each column of the series, numbered if there are several. ``earliest`` and ``latest`` are counted like the change.
         """
         bounds = np.concatenate([[0], self.places, [len(self.series)]]).astype(int)
@@ -121,7 +115,7 @@ class ChangePoints(Result):
         if self.intervals is not None:
             counts = next(iter(self.where.values()), np.arange(len(self.series)))
             out |= {"earliest": counts[self.intervals[:, 0]], "latest": counts[self.intervals[:, 1]]}
-        out |= {"kind": self.kinds, "score": self.scores[self.places]}
+        out["kind"] = self.kinds
         if self.p_values is not None:
             out["pvalue"] = self.p_values
         if self.columns is not None:
@@ -165,7 +159,7 @@ class ChangePoints(Result):
         return name, np.asarray(counts, dtype=np.float64), False
 
     def plot(self) -> Figure:
-        """Draw the series with its changes, and the score curve; see :func:`isopleth.plotting.plot_change_points`."""
+        """Draw the series with its changes and their intervals; see :func:`isopleth.plotting.plot_change_points`."""
         from isopleth.plotting import plot_change_points
 
         return plot_change_points(self, self.names)
@@ -174,35 +168,28 @@ class ChangePoints(Result):
 class ChangePointDetector(BaseEstimator):
     r"""Change points of a time series, without parameters that must be chosen.
 
-    Three things are computed. The **score curve** is the one of Sugiyama et al. (2013, section 4.2.2): the squared L2 distance,
-    by LSDD, between the densities of r subsequences of length k before a step and r after it, with centres, length scale and
-    ridge the same for all windows. **Changes of level and slope** come from the shortest description of the series by segments.
-    Each segment has a constant or a line, plus autoregressive noise. Every coefficient is stored at the precision that the noise
-    allows, and every change costs :math:`\log T` nats and a surcharge.
+    **Changes of level and slope** come from the shortest description of the series by segments. Each segment has a constant or a
+    line, plus autoregressive noise. Every coefficient is stored at the precision that the noise allows, and every change costs
+    :math:`\log T` nats and a surcharge.
     **Changes of scatter, shape, frequency and relation** come from scans that compare kernel mean embeddings of subsequences,
     and of innovations, before and after each place, over whole segments; shuffled blocks give the null distribution.
+    :func:`~isopleth.tasks.sliding_lsdd` compares windows of one length along a series; it decides nothing here.
 
     The series may be a tensor, or an array of another library. It is computed in NumPy; fitted arrays of numbers are in its
     library and on its device.
 
     Parameters
     ----------
-    subsequence : int, optional
-        k, the length of the subsequences that are compared; as in the paper 5, less for short series.
-    window : int, optional
-        r, the number of subsequences in a window; as in the paper 50, less for short series.
     false_alarm_rate : float, default=0.05
         Probability that is meant for a change in a series without one; the guide has measured shares. A third goes to levels
         and slopes. Half of it goes to the scans of a series with a period; without a period these have more. The surcharge is
         a quantile of what a change saves in simulated series with the noise that was found; that is an approximation for
         correlated noise, and takes the prepared series and its model as given. All changes of level and slope together must
         also save enough against the best description without any; failing this, one change must save more than by chance.
-    centers : int, default=100
-        Number of subsequences, drawn at random, that are centres.
     memory_limit : float, default=2**30
         Bytes for a block of windows.
     random_state : int, RandomState or None, default=None
-        Seed of the centres, the simulated series and the shuffles.
+        Seed of the simulated series and the shuffles.
     verbose : bool or int, default=False
         Whether to show the progress of :meth:`fit` on standard error.
 
@@ -220,25 +207,12 @@ class ChangePointDetector(BaseEstimator):
         About 90 % intervals for the first steps after the changes: the least and the largest.
     segments_ : array of shape (T,), int
         Number of the segment of each step, from 0.
-    scores_ : array of shape (T,)
-        The score curve, relative to the volume of the kernel; corrected for the variance of windows, so that it is around 0
-        without a change. NaN where a window would leave the series.
     penalty_ : float
         Twice the nats that a change of level or slope must save in addition to the cost of its coefficients.
-    subsequence_, window_ : int
-        k and r.
-    length_scale_ : float
-        Length scale of the score curve, in standard deviations of the columns: the median distance between centres over
-        the root of 2.
     result_ : ChangePoints
-        The changes with the series and the curve; it has a table and a picture.
+        The changes with the series; it has a table and a picture.
     n_features_in_ : int
         Columns of the series.
-
-    References
-    ----------
-    .. [1] M. Sugiyama, T. Kanamori, T. Suzuki, M. C. du Plessis, S. Liu and I. Takeuchi, "Density-difference estimation",
-       Neural Computation 25 (2013).
 
     Examples
     --------
@@ -251,25 +225,16 @@ class ChangePointDetector(BaseEstimator):
     """
 
     change_points_: np.ndarray
-    scores_: np.ndarray
-    window_: int
-    subsequence_: int
     _changed: list[tuple[int, ...]]
 
     def __init__(
         self,
-        subsequence: int | None = None,
-        window: int | None = None,
         false_alarm_rate: float = 0.05,
-        centers: int = 100,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         random_state: Any = None,
         verbose: bool | int = False,
     ) -> None:
-        self.subsequence = subsequence
-        self.window = window
         self.false_alarm_rate = false_alarm_rate
-        self.centers = centers
         self.memory_limit = memory_limit
         self.random_state = random_state
         self.verbose = verbose
@@ -302,7 +267,7 @@ class ChangePointDetector(BaseEstimator):
         Raises
         ------
         InputError
-            If the series is shorter than its windows, the reference shorter than a window, more than half of a column is
+            If the series has fewer than 6 steps, the reference is much shorter than the series, more than half of a column is
             missing, values are infinite, times do not ascend, or a parameter cannot be used.
         """
         series, moments = split_times(series, times)
@@ -312,12 +277,15 @@ class ChangePointDetector(BaseEstimator):
             )
         values = self._checked("series", series, reset=True)
         backend = Backend.of(series)
-        self._set_lengths(len(values))
+        self._check_parameters()
+        if len(values) < _SHORTEST:
+            raise InputError(f"series has {len(values)} rows; expected at least {_SHORTEST}.")
         known = None if reference is None else self._checked("reference", reference, reset=False)
         if known is not None and np.isnan(known).any():
             raise InputError("reference contains NaN; give a stretch without missing values.")
-        if known is not None and len(known) < self.window_:
-            raise InputError(f"reference has {len(known)} rows, fewer than window = {self.window_}; give a longer one.")
+        least = int(np.clip(_REFERENCE_SHARE * len(values), 3, _REFERENCE_MOST))
+        if known is not None and len(known) < least:
+            raise InputError(f"reference has {len(known)} rows; expected at least {least} for this series.")
         if known is not None and (known.min(axis=0) == known.max(axis=0)).any():
             raise InputError(
                 "reference has a column that is constant, so that there is no noise to learn from it; leave it out."
@@ -335,7 +303,7 @@ class ChangePointDetector(BaseEstimator):
             # cause false alarms.
             observed = np.ones(len(values), dtype=bool)
             calm = None if known is None else known[:, telling] / largest
-            with Progress("search of changes", 3 * RUNS + _CURVE + _DESCRIPTION + _SCANS, self.verbose) as tick:
+            with Progress("search of changes", 3 * RUNS + _DESCRIPTION + _SCANS, self.verbose) as tick:
                 self._fit_telling(scaled, observed, calm, rng, tick)
         else:
             self._set_nothing(len(values))
@@ -344,7 +312,6 @@ class ChangePointDetector(BaseEstimator):
         self.result_ = ChangePoints(
             self.change_points_,
             self.kinds_,
-            self.scores_,
             np.where(missing, np.nan, values),
             self.p_values_,
             self.columns_,
@@ -356,7 +323,7 @@ class ChangePointDetector(BaseEstimator):
         return self
 
     def plot(self) -> Figure:
-        """Draw the series with its changes, and the score curve; see :func:`isopleth.plotting.plot_change_points`."""
+        """Draw the series with its changes and their intervals; see :func:`isopleth.plotting.plot_change_points`."""
         check_is_fitted(self, "result_")
         return self.result_.plot()
 
@@ -380,31 +347,12 @@ class ChangePointDetector(BaseEstimator):
                 "expected at least half of them to be known. Leave the column out."
             )
 
-    def _set_lengths(self, length: int) -> None:
-        """Set k and r; the defaults are those of the paper if the series is long enough."""
+    def _check_parameters(self) -> None:
         rate = self.false_alarm_rate
         if not isinstance(rate, Real) or not 0.0 < rate < 1.0:
             raise InputError(f"false_alarm_rate = {rate!r}: expected a probability between 0 and 1, such as 0.05.")
-        for name in ("subsequence", "window", "centers"):
-            value, least = getattr(self, name), 2 if name == "window" else 1
-            optional = name != "centers"
-            if not (optional and value is None) and (not isinstance(value, Integral) or value < least):
-                raise InputError(f"{name} = {value!r}: expected a whole number >= {least}{' or None' * optional}.")
         check_memory_limit(self.memory_limit)
         checked_verbose(self.verbose)
-        auto = min(_WINDOW, max(_LEAST_WINDOW, length // _WINDOWS))
-        self.window_ = int(auto if self.window is None else self.window)
-        short = min(_SUBSEQUENCE, max(1, self.window_ // _ROWS_A_STEP))
-        self.subsequence_ = int(short if self.subsequence is None else self.subsequence)
-        needed = 2 * self.window_ + self.subsequence_ - 1
-        if length < needed:
-            advice = (
-                "." if self.window is None and self.subsequence is None else "; give smaller window or subsequence."
-            )
-            raise InputError(
-                f"series has {length} row{'s' * (length != 1)}, fewer than the {needed} of two windows of "
-                f"{self.window_} subsequences of length {self.subsequence_}{advice}"
-            )
 
     def _set_nothing(self, length: int) -> None:
         """Set the attributes for a series that is constant or repeats itself exactly, and so has no change."""
@@ -412,14 +360,7 @@ class ChangePointDetector(BaseEstimator):
         self.kinds_ = np.empty(0, dtype="<U9")
         self.p_values_, self._changed = np.empty(0), []
         self.intervals_ = np.empty((0, 2), dtype=int)
-        self.scores_ = along_series(np.zeros(length - self._reach + 1), length, self.subsequence_, self.window_)
         self.penalty_ = 2.0 * float(np.log(length))
-        self.length_scale_ = float("nan")
-
-    @property
-    def _reach(self) -> int:
-        """Number of steps that one score depends on."""
-        return 2 * self.window_ + self.subsequence_ - 1
 
     def _fit_telling(
         self,
@@ -429,11 +370,6 @@ class ChangePointDetector(BaseEstimator):
         rng: np.random.Generator,
         tick: Callable[[int], None],
     ) -> None:
-        self.scores_, sliding = score_curve(
-            values, self.subsequence_, self.window_, self.centers, self.memory_limit, rng
-        )
-        self.length_scale_ = sliding.length_scale
-        tick(_CURVE)
         rate = float(self.false_alarm_rate)
         found = describe(values)
         calm = found if known is None else unbroken(known)
