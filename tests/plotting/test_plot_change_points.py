@@ -14,7 +14,9 @@ from isopleth.tasks import ChangePoints
 def made_up(kinds, length=60, dim=1):
     places = np.arange(1, len(kinds) + 1) * (length // (len(kinds) + 1))
     series = np.arange(length * dim, dtype=float).reshape(-1, dim)
-    return ChangePoints(places, np.array(kinds, dtype="<U7"), series, intervals=np.column_stack([places - 1, places + 2]))
+    return ChangePoints(
+        places, np.array(kinds, dtype="<U7"), series, intervals=np.column_stack([places - 1, places + 2])
+    )
 
 
 def test_every_change_is_marked_in_every_panel_in_the_style_of_its_kind():
