@@ -44,8 +44,8 @@ def plot_change_points(changes: Any, names: list[str] | None = None) -> Figure:
 
     A vertical line marks each change, before the first step after it; its style shows what changed. A band shows its interval.
     The horizontal axis shows times if they are known, else lines of the file if the series is from one, else steps.
-    If only levels, scatter or shape change, the mean of each segment is drawn. In a long series, each point of the curve is the extreme value of
-    several steps.
+    If only levels, scatter or shape change, the mean of each segment is drawn. In a long series, each point of
+    the curve is the extreme value of several steps.
 
     Parameters
     ----------
