@@ -5,13 +5,16 @@ import pytest
 
 from frames.contract import check_far, check_frame, queries, table
 from isopleth.errors import InputError
-from isopleth.frames import Compose, Gaussianize, Marginal, Scale, Whiten, get_frame
+from isopleth.frames import Compose, Gaussianize, Marginal, Scale, SinhArcsinh, Whiten, get_frame
 
 FRAMES = {
     "scale": (Scale(), True),
     "whiten": (Whiten(), True),
     "components": (Whiten(components=True), True),
     "composed": (Compose(Whiten(), Scale()), True),
+    "sinh-arcsinh": (SinhArcsinh(), True),
+    "smooth": (get_frame("smooth"), True),
+    "chain": (Compose(Whiten(), SinhArcsinh(), Whiten(), SinhArcsinh()), True),
     "marginal": (Marginal(), False),
     "gp1": (Gaussianize(), False),
     "gp2": (Gaussianize(2), False),
@@ -77,7 +80,7 @@ def test_parameters():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", ["scale", "whiten", "composed"])
+@pytest.mark.parametrize("name", ["scale", "whiten", "composed", "sinh-arcsinh", "smooth"])
 def test_tensors(name, dtype):
     torch = pytest.importorskip("torch")
     X = table(50, 3)

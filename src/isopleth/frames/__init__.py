@@ -26,6 +26,8 @@ from isopleth.frames.marginal import Marginal as Marginal
 from isopleth.frames.marginal import MarginalMap as MarginalMap
 from isopleth.frames.registry import FRAMES as FRAMES
 from isopleth.frames.registry import get_frame as get_frame
+from isopleth.frames.sinh_arcsinh import SinhArcsinh as SinhArcsinh
+from isopleth.frames.sinh_arcsinh import SinhArcsinhMap as SinhArcsinhMap
 
 __all__ = [
     "FRAMES",
@@ -40,6 +42,8 @@ __all__ = [
     "MarginalMap",
     "Scale",
     "ScaleMap",
+    "SinhArcsinh",
+    "SinhArcsinhMap",
     "Whiten",
     "get_frame",
 ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isopleth.frames.quantiles import means_between
+from isopleth.frames.quantiles import END_MEAN, ENDS, QUARTILE_MEAN, QUARTILES, means_between
 
 # Bandwidths as factors of Silverman's rule. The narrowest serves spikes, the widest resembles a normal distribution.
 FACTORS = np.array([0.05, 0.1, 0.2, 0.4, 0.7, 1.2, 2.0])
@@ -28,10 +28,6 @@ _EQUAL, _EQUAL_OF_ALL = 1e-9, 2e-11
 _TAIL_WIDTH, _TAIL_SHARE = 8.0, 0.5
 
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
-
-# Levels between which values are averaged, and the mean of a standard normal variable between the upper two.
-_QUARTILES, _QUARTILE_MEAN = np.array([0.2, 0.3, 0.7, 0.8]), 0.6773
-_ENDS, _END_MEAN = np.array([0.02, 0.1, 0.9, 0.98]), 1.5885
 
 
 @dataclass(frozen=True)
@@ -62,8 +58,8 @@ class Values:
         with np.errstate(over="ignore"):
             y = np.clip(column[order] - shift, -1e300, 1e300)
         total = np.cumsum(share)
-        low, _, high = means_between(y, total / total[-1], _ENDS)
-        gap = max(_EQUAL * (high - low) / (2 * _END_MEAN), _EQUAL_OF_ALL * deviation(y, share), 0.0)
+        low, _, high = means_between(y, total / total[-1], ENDS)
+        gap = max(_EQUAL * (high - low) / (2 * END_MEAN), _EQUAL_OF_ALL * deviation(y, share), 0.0)
         places = np.cumsum(np.diff(y, prepend=y[0]) > gap)
         merged = np.bincount(places, share)
         y = np.bincount(places, share * y) / merged
@@ -83,8 +79,8 @@ def _quartile_range(x: np.ndarray) -> float:
 
     Each distinct value counts once, so that it is 0 for a single value only.
     """
-    low, _, high = means_between(x, np.arange(1, len(x) + 1) / len(x), _QUARTILES)
-    return float(high - low) / (2 * _QUARTILE_MEAN)
+    low, _, high = means_between(x, np.arange(1, len(x) + 1) / len(x), QUARTILES)
+    return float(high - low) / (2 * QUARTILE_MEAN)
 
 
 @dataclass(frozen=True)

@@ -165,10 +165,14 @@ def like(a: np.ndarray, X: Array) -> Array:
     return namespace(X).asarray(a, dtype=X.dtype, device=X.device)
 
 
+def farthest(X: Array) -> float:
+    """Return the limit of coordinates in the precision of `X`, the square of which does not overflow."""
+    return FARTHEST if "64" in str(X.dtype) else FARTHEST**0.1
+
+
 def limited(Z: Array) -> Array:
     """Return coordinates, limited so that no square overflows."""
-    farthest = FARTHEST if "64" in str(Z.dtype) else FARTHEST**0.1
-    return namespace(Z).clip(Z, -farthest, farthest)
+    return namespace(Z).clip(Z, -farthest(Z), farthest(Z))
 
 
 def check_nonnegative(name: str, value: Any) -> None:

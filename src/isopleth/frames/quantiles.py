@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+# Levels between which values are averaged, and the mean of a standard normal variable between the upper two.
+QUARTILES, QUARTILE_MEAN = np.array([0.2, 0.3, 0.7, 0.8]), 0.6773
+ENDS, END_MEAN = np.array([0.02, 0.1, 0.9, 0.98]), 1.5885
+
 
 def quantile_means(rows: np.ndarray, weights: np.ndarray, levels: np.ndarray) -> np.ndarray:
     """Return the mean of each column between successive quantiles.

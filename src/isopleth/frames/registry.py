@@ -6,14 +6,17 @@ from typing import Any
 
 from isopleth.errors import InputError
 from isopleth.frames.base import Frame
+from isopleth.frames.compose import Compose
 from isopleth.frames.gaussianize import Gaussianize
 from isopleth.frames.linear import Scale, Whiten
 from isopleth.frames.marginal import Marginal
+from isopleth.frames.sinh_arcsinh import SinhArcsinh
 
 # Frames by name.
 FRAMES: dict[str, Frame] = {
     "scale": Scale(),
     "whiten": Whiten(),
+    "smooth": Compose(SinhArcsinh(), Whiten()),
     "marginal": Marginal(),
     "gp1": Gaussianize(1),
     "gp2": Gaussianize(2),
