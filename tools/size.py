@@ -1,7 +1,7 @@
 """Count the lines of the package and of its tests: code, docstrings, files.
 
-Run ``python tools/size.py`` for one line a package, ``--files`` for one line a file. A line is code if a token stands on it that is
-neither a comment nor part of a docstring. Strings that stand alone, such as those under constants, count as docstrings.
+Run ``python tools/size.py`` for one line a package, ``--files`` for one line a file. A line is code if a token stands on it that
+is neither a comment nor part of a docstring. Strings that stand alone, such as those under constants, count as docstrings.
 """
 
 from __future__ import annotations
