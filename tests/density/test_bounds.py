@@ -12,7 +12,7 @@ from scipy.stats import kstest
 from sklearn.base import clone
 
 from isopleth import KDE, SOSREP, InputError, load, save
-from isopleth.density.bounds import Bounds
+from isopleth.frames import BoundedMap
 
 PAIRS = [(0.0, None), (None, 5.0), (-1.0, 3.0), (None, None), (-np.inf, np.inf)]
 ESTIMATORS = [KDE(), SOSREP(), KDE(kernel="matern52"), SOSREP(kernel="matern32"), SOSREP(kernel="sdo")]
@@ -34,32 +34,35 @@ def rows_between(low, high, n=60, seed=0):
     st.floats(-30, 30),
 )
 def test_the_map_there_and_back(pair, y):
-    bounds = Bounds(np.array([pair[0]]), np.array([pair[1]]))
-    x = bounds.leave(np.array([[y]]))
+    bounds = BoundedMap(np.array([pair[0]]), np.array([pair[1]]))
+    x = bounds.inverse(np.array([[y]]))
     assert bounds.inside(x).all()
     # Next to a bound other than 0 x has few digits of its distance left.
     distance = min(abs(x[0, 0] - end) for end in pair if np.isfinite(end)) if np.isfinite(pair).any() else np.inf
     lost = 4 * np.spacing(np.abs(x).max()) / distance
-    np.testing.assert_allclose(bounds.enter(x), [[y]], rtol=1e-9, atol=1e-9 + 4 * lost)
+    np.testing.assert_allclose(bounds.forward(x), [[y]], rtol=1e-9, atol=1e-9 + 4 * lost)
 
 
 @pytest.mark.parametrize("pair", [(0.0, np.inf), (-np.inf, 7.0), (-1.0, 3.0), (2.0, 1e6)])
 def test_samples_never_end_on_a_bound(pair):
-    bounds = Bounds(np.array([pair[0]]), np.array([pair[1]]))
-    assert bounds.inside(bounds.leave(np.array([[-1e4], [-40.0], [40.0], [1e4]]))).all()
-    assert np.isfinite(bounds.leave(np.array([[-1e4], [1e4]]))).all()
+    bounds = BoundedMap(np.array([pair[0]]), np.array([pair[1]]))
+    assert bounds.inside(bounds.inverse(np.array([[-1e4], [-40.0], [40.0], [1e4]]))).all()
+    assert np.isfinite(bounds.inverse(np.array([[-1e4], [1e4]]))).all()
 
 
 @pytest.mark.parametrize("pair", PAIRS[:4])
 def test_slope_and_chain_rule_by_differences(pair):
-    bounds = Bounds.of([pair], ["column 0"], None)
+    bounds = BoundedMap.of([pair], ["column 0"], None)
     x = rows_between(*pair, n=20)
     h = 1e-6 * np.minimum(1.0, np.minimum(x - bounds.low, bounds.high - x))
-    want = np.log((bounds.enter(x + h) - bounds.enter(x - h)) / (2 * h))
-    np.testing.assert_allclose(bounds.log_slope(x), want, atol=1e-8)
-    bend = (bounds.log_slope(x + h) - bounds.log_slope(x - h)) / (2 * h)
+    want = np.log((bounds.forward(x + h) - bounds.forward(x - h)) / (2 * h))
+    np.testing.assert_allclose(bounds.log_slopes(x), want, atol=1e-8)
+    bend = (bounds.log_slopes(x + h) - bounds.log_slopes(x - h)) / (2 * h)
     np.testing.assert_allclose(
-        bounds.gradient(x, np.full_like(x, 0.7)), 0.7 * np.exp(bounds.log_slope(x)) + bend, rtol=1e-6, atol=1e-6
+        bounds.pullback(x, np.full_like(x, 0.7)) + bounds.grad_log_volume(x),
+        0.7 * np.exp(bounds.log_slopes(x)) + bend,
+        rtol=1e-6,
+        atol=1e-6,
     )
 
 

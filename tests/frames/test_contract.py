@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from frames.contract import check_far, check_frame, queries, table
+from frames.contract import check_derivatives, check_far, check_frame, check_second_derivatives, queries, table
 from isopleth.errors import InputError
-from isopleth.frames import Compose, Gaussianize, Marginal, Scale, SinhArcsinh, Whiten, get_frame
+from isopleth.frames import BoundedMap, Compose, Gaussianize, Marginal, Scale, SinhArcsinh, Whiten, get_frame
 
 FRAMES = {
     "scale": (Scale(), True),
@@ -104,3 +104,14 @@ def test_tensors(name, dtype):
     explicit = fitted.pullback(Q, V) + fitted.grad_log_volume(Q)
     size = np.abs(explicit).max(axis=0)
     np.testing.assert_allclose(gradient.numpy() / size, explicit / size, atol=tolerance)
+
+
+def test_bounded_columns_are_maps_like_others():
+    rng = np.random.default_rng(0)
+    low, high = np.array([0.0, -np.inf, -1.0, -np.inf]), np.array([np.inf, 2.0, 3.0, np.inf])
+    fitted = BoundedMap(low, high)
+    X = fitted.inverse(rng.normal(size=(60, 4)))
+    check_derivatives(fitted, X)
+    check_second_derivatives(fitted, X, smooth=True)
+    np.testing.assert_allclose(fitted.inverse(fitted.forward(X)), X, atol=1e-12)
+    np.testing.assert_array_equal(fitted.take(np.array([2, 0])).forward(X[:, [2, 0]]), fitted.forward(X)[:, [2, 0]])

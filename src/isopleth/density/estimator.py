@@ -13,12 +13,12 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Array, Backend, requires_gradient, to_numpy
-from isopleth.density.bounds import Bounds
 from isopleth.density.debias import Drift, moved
 from isopleth.density.fitted import ExpansionDensity, FrameDensity
 from isopleth.density.search import Fit, Search, run_search
 from isopleth.errors import InputError
 from isopleth.frame import Frame
+from isopleth.frames import BoundedMap
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import RULES, Rule, loss_units, resolve_length_scale
 from isopleth.operators.threads import interruptible
@@ -123,7 +123,7 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         """Fit the density to checked rows, after the number and the names of the columns have been set."""
         X, weights, backend = table.rows, table.weights, table.backend
         names = [str(name) for name in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None
-        bounds = Bounds.of(self.bounds, column_names(self), names)
+        bounds = BoundedMap.of(self.bounds, column_names(self), names)
         bounds.check(X, weights > 0, column_names(self))
         inside = _on_real_line(bounds, X, weights > 0)
         rows, weights, place = interruptible(100.0 * X.size, distinct_rows, inside, weights)
@@ -148,7 +148,9 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         for name in ("log_normalizer_", "search_path_"):
             self.__dict__.pop(name, None)
 
-    def _set_fit(self, kernel: Kernel, frame: Frame, bounds: Bounds, unit: np.ndarray, report: dict[str, Any]) -> None:
+    def _set_fit(
+        self, kernel: Kernel, frame: Frame, bounds: BoundedMap, unit: np.ndarray, report: dict[str, Any]
+    ) -> None:
         """Set the attributes common to all densities but the normaliser; that is set last and marks the model as fitted."""
         self._kernel, self._frame, self._bounds = kernel, frame, bounds
         self.length_scale_ = frame.by_column(frame.scale)
@@ -199,11 +201,11 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
     def _framed(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
         """Return a mask of the rows inside the bounds, and these in frame coordinates."""
         inside = np.asarray(self._bounds.inside(table.rows).all(axis=1))
-        return inside, self._frame.enter(self._bounds.enter(table.rows[inside]))
+        return inside, self._frame.enter(self._bounds.forward(table.rows[inside]))
 
     def _log_slope(self, X: np.ndarray) -> np.ndarray:
         """Return the log Jacobian of the map of bounded columns to the real line, at rows inside the bounds."""
-        return np.asarray(self._bounds.log_slope(X)[:, self._frame.keep].sum(axis=1))
+        return np.asarray(self._bounds.log_slopes(X)[:, self._frame.keep].sum(axis=1))
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Compute the normalised log density of each row.
@@ -315,7 +317,8 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         if len(z):
             gradient = np.zeros((len(z), self.n_features_in_))
             gradient[:, self._frame.keep] = self._fitted().grad_log_density(z) / self._frame.scale
-            gradient = self._bounds.gradient(table.rows[inside], gradient)
+            rows = table.rows[inside]
+            gradient = self._bounds.pullback(rows, gradient) + self._bounds.grad_log_volume(rows)
             gradient[:, ~self._frame.keep] = 0.0
             out[inside] = gradient
         return out
@@ -382,8 +385,8 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         return float(ratio**2 * np.mean(terms))
 
 
-def _on_real_line(bounds: Bounds, X: np.ndarray, counted: np.ndarray) -> np.ndarray:
+def _on_real_line(bounds: BoundedMap, X: np.ndarray, counted: np.ndarray) -> np.ndarray:
     """Return a copy of the rows with bounded columns mapped to the real line in rows of positive weight."""
     out = X.copy()
-    out[counted] = bounds.enter(X[counted])
+    out[counted] = bounds.forward(X[counted])
     return out

@@ -18,7 +18,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from isopleth.backend import NUMPY, Array, Backend, namespace, to_numpy
-from isopleth.density.bounds import Bounds
 from isopleth.density.estimator import DensityEstimator
 from isopleth.density.feature_statistics import FeatureStatistics, check_memory, newton
 from isopleth.density.fitted import FrameDensity, RootDensity
@@ -27,6 +26,7 @@ from isopleth.errors import DataWarning, InputError
 from isopleth.expansion import KernelExpansion
 from isopleth.first_pass import ColumnMoments, FirstPass
 from isopleth.frame import Frame, deviations
+from isopleth.frames import BoundedMap
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import RULES, Rule, loss_units, resolve_length_scale, scott
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
@@ -468,7 +468,7 @@ def fit_parts(estimator: RandomFeatureSOSREP, parts: Parts) -> RandomFeatureSOSR
         )
     estimator._forget()
     take_columns(estimator, parts)
-    bounds = Bounds.of(estimator.bounds, parts.labels, parts.names)
+    bounds = BoundedMap.of(estimator.bounds, parts.labels, parts.names)
     found = parts.sums(partial(_BoundedFirstPass, parts.n_features), partial(_add_bounded, bounds, parts.labels))
     found.check(bounds, parts.labels)
     survey, rows = found.survey, found.survey.sample.rows
@@ -511,7 +511,7 @@ class _BoundedFirstPass:
         self.extent.merge(other.extent)
         return self
 
-    def check(self, bounds: Bounds, labels: list[str]) -> None:
+    def check(self, bounds: BoundedMap, labels: list[str]) -> None:
         """Refuse rows to which no density can be fitted."""
         if not self.extent.n_rows:
             raise InputError("X has no rows of positive weight; expected at least two that differ.")
@@ -519,12 +519,12 @@ class _BoundedFirstPass:
 
 
 def _add_bounded(
-    bounds: Bounds, labels: list[str], found: _BoundedFirstPass, rows: np.ndarray, weights: np.ndarray | None
+    bounds: BoundedMap, labels: list[str], found: _BoundedFirstPass, rows: np.ndarray, weights: np.ndarray | None
 ) -> _BoundedFirstPass:
     rows, weights = _positive_weight(rows, weights)
     bounds.refuse_outside(rows, labels)
     found.extent.add(rows, weights)
-    found.survey.add(bounds.enter(rows), weights)
+    found.survey.add(bounds.forward(rows), weights)
     return found
 
 
@@ -534,7 +534,7 @@ def _positive_weight(rows: np.ndarray, weights: np.ndarray | None) -> tuple[np.n
 
 
 def _accumulate(
-    bounds: Bounds,
+    bounds: BoundedMap,
     frame: Frame,
     total: float,
     sums: FeatureStatistics,
@@ -544,7 +544,7 @@ def _accumulate(
     """Add rows to the sums of a step, with weights divided by their total so that products neither over- nor underflow."""
     rows, weights = _positive_weight(rows, weights)
     share = np.full(len(rows), 1.0 / total) if weights is None else weights / total
-    return sums.accumulate(frame.enter(bounds.enter(rows)), share)
+    return sums.accumulate(frame.enter(bounds.forward(rows)), share)
 
 
 def _rules_by_sample(estimator: RandomFeatureSOSREP, rows: np.ndarray, weights: np.ndarray) -> Mapping[str, Rule]:

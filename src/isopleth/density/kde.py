@@ -200,7 +200,7 @@ class KDE(KernelDensity):
         if not self.debias:
             return z
         scale = self._frame.scale
-        own = self._frame.centre(self._bounds.enter(self._fitted_rows()))
+        own = self._frame.centre(self._bounds.forward(self._fitted_rows()))
         drift = Drift(self.score_, deviations(own, to_numpy(self.weights_)), own)
         return moved(z, drift.refitted(z * scale, weights), scale)
 

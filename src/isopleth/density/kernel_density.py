@@ -15,7 +15,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import NUMPY, Backend, to_numpy
-from isopleth.density.bounds import Bounds
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.column_fit import ColumnFit
 from isopleth.density.estimator import DensityEstimator
@@ -27,6 +26,7 @@ from isopleth.density.table_density import TableDensity
 from isopleth.density.table_fit import LEAVE_ONE_OUT, fit_table, leave_one_out, product_factor
 from isopleth.errors import InputError
 from isopleth.expansion import KernelExpansion
+from isopleth.frames import BoundedMap
 from isopleth.kernels import get_kernel
 from isopleth.kernels.product import ColumnKernel
 from isopleth.length_scales import Rule
@@ -158,7 +158,7 @@ class KernelDensity(DensityEstimator):
         """Fit a table with words or missing cells; return rows with their gaps, as :class:`TableFit` has them."""
         columns = table.columns or self._number_columns()
         names = [str(name) for name in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None
-        all_bounds = Bounds.of(self.bounds, column_names(self), names)
+        all_bounds = BoundedMap.of(self.bounds, column_names(self), names)
         places = self._places(columns)
         numeric = places[: table.n_numeric]
         words = np.setdiff1d(np.arange(self.n_features_in_), numeric)
@@ -233,7 +233,7 @@ class KernelDensity(DensityEstimator):
         factor = product_factor(self._kernel, "a question about some of the columns or about missing cells")
         centers = to_numpy(self.centers_)
         density = self._column_density(
-            ColumnKernel(self._frame.dim, factor), self._frame.enter(self._bounds.enter(centers))
+            ColumnKernel(self._frame.dim, factor), self._frame.enter(self._bounds.forward(centers))
         )
         constants = np.where(self._frame.keep, np.nan, centers[0])
         recording = getattr(self, "_recording", None)
@@ -415,7 +415,7 @@ class KernelDensity(DensityEstimator):
         return one_fit._fitting_at(backend), workers
 
     def _fitted(self) -> ExpansionDensity:
-        z = Backend.of(self.dual_coef_).array(self._frame.enter(self._bounds.enter(to_numpy(self.centers_))))
+        z = Backend.of(self.dual_coef_).array(self._frame.enter(self._bounds.forward(to_numpy(self.centers_))))
         expansion = KernelExpansion(self._kernel, z, self.dual_coef_, self.memory_limit, self.n_jobs)
         return self._density_type(expansion)
 
@@ -452,7 +452,7 @@ class KernelDensity(DensityEstimator):
         rows, weights = self._fitted_rows(), to_numpy(self.weights_)
         fit = self._fitting_at(Backend.of(self.dual_coef_))
         held_out = cross_fitted(
-            self._frame.enter(self._bounds.enter(rows)),
+            self._frame.enter(self._bounds.forward(rows)),
             weights,
             lambda z, weights, test: fit(self._kernel, self._refitted_rows(z, weights), weights).log_density(test),
         )
@@ -542,7 +542,7 @@ class KernelDensity(DensityEstimator):
     def _rows_at(self, z: np.ndarray) -> np.ndarray:
         """Return rows in the units of the data, with the values of constant columns, at frame coordinates `z`."""
         center = to_numpy(self.centers_[:1, ...])
-        rows = self._bounds.leave(self._frame.leave(z, self._bounds.enter(center)[0]))
+        rows = self._bounds.inverse(self._frame.leave(z, self._bounds.forward(center)[0]))
         rows[:, ~self._frame.keep] = center[:, ~self._frame.keep]
         return rows
 
@@ -554,7 +554,7 @@ class KernelDensity(DensityEstimator):
                 "chains move in complete rows of numbers with kernels of distances; the sample method of this model draws "
                 "exactly from it."
             )
-        z, weights = self._frame.enter(self._bounds.enter(to_numpy(self.centers_))), to_numpy(self.weights_)
+        z, weights = self._frame.enter(self._bounds.forward(to_numpy(self.centers_))), to_numpy(self.weights_)
         backend = Backend.of(self.dual_coef_)
 
         def wider(factor: float) -> FrameDensity:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from isopleth.backend import NUMPY
-from isopleth.density.bounds import Bounds
 from isopleth.errors import InputError, TooLargeError
 from isopleth.first_pass import ColumnMoments, RowSample
 from isopleth.frame import bounded
+from isopleth.frames import BoundedMap
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
 from isopleth.parts import Parts, take_columns
 from isopleth.tables.checks import Table
@@ -122,7 +122,7 @@ def choose_landmarks(
             memory_limit,
             most,
         )
-    parsed = Bounds.of(bounds, parts.labels, parts.names)
+    parsed = BoundedMap.of(bounds, parts.labels, parts.names)
     found = parts.sums(partial(_FirstPass, parts.n_features, size), partial(_add_to_first_pass, parsed, parts.labels))
     if found.sample.complete:
         return found.sample.rows.reshape(-1, parts.n_features), found.sample.weights
@@ -149,11 +149,11 @@ class _FirstPass:
 
 
 def _add_to_first_pass(
-    bounds: Bounds, labels: list[str], found: _FirstPass, rows: np.ndarray, weights: np.ndarray | None
+    bounds: BoundedMap, labels: list[str], found: _FirstPass, rows: np.ndarray, weights: np.ndarray | None
 ) -> _FirstPass:
     rows, weights = _positive_weight(rows, weights)
     bounds.refuse_outside(rows, labels)
-    found.moments.add(bounds.enter(rows), weights)
+    found.moments.add(bounds.forward(rows), weights)
     found.sample.add(rows, weights)
     return found
 
@@ -186,7 +186,7 @@ class _Nearest:
 
     def __init__(
         self,
-        bounds: Bounds,
+        bounds: BoundedMap,
         unit: np.ndarray,
         middle: np.ndarray,
         landmarks: np.ndarray,
@@ -202,7 +202,7 @@ class _Nearest:
 
     def _enter(self, rows: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):
-            return bounded((self._bounds.enter(rows) - self._middle) / self._unit)
+            return bounded((self._bounds.forward(rows) - self._middle) / self._unit)
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         def find(start: int) -> np.ndarray:

@@ -12,11 +12,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from isopleth.backend import Backend
-from isopleth.density.bounds import Bounds
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.recording import Drawn, Recording
 from isopleth.errors import DataWarning, InputError, listed
 from isopleth.frame import Frame
+from isopleth.frames import BoundedMap
 from isopleth.progress import Progress
 from isopleth.tables.cells import quoted
 from isopleth.tables.checks import encoded_rows, on_host
@@ -46,7 +46,7 @@ class TableDensity:
         The columns of the table.
     frame : Frame
         Shift and scale of its numeric columns.
-    bounds : Bounds
+    bounds : BoundedMap
         Their bounds.
     constants : array of shape (n_numeric,)
         Values of the numeric columns that the frame does not keep.
@@ -69,7 +69,7 @@ class TableDensity:
     density: ColumnDensity
     columns: Schema
     frame: Frame
-    bounds: Bounds
+    bounds: BoundedMap
     constants: np.ndarray
     library: str | None = None
     recording: Recording | None = None
@@ -95,12 +95,12 @@ class TableDensity:
 
     def _points(self, rows: np.ndarray) -> np.ndarray:
         """Encoded rows inside the bounds in frame coordinates."""
-        numbers = self.frame.enter(self.bounds.enter(rows[:, : self.n_numeric]))
+        numbers = self.frame.enter(self.bounds.forward(rows[:, : self.n_numeric]))
         return np.ascontiguousarray(np.column_stack([numbers, rows[:, self.n_numeric :]]))
 
     def _rows(self, points: np.ndarray) -> np.ndarray:
         """Encoded rows of points in frame coordinates."""
-        numbers = self.bounds.leave(self.frame.leave(points[:, : self.frame.dim], np.zeros(self.n_numeric)))
+        numbers = self.bounds.inverse(self.frame.leave(points[:, : self.frame.dim], np.zeros(self.n_numeric)))
         numbers[:, ~self.frame.keep] = self.constants[~self.frame.keep]
         return np.column_stack([numbers, points[:, self.frame.dim :]])
 
@@ -117,7 +117,7 @@ class TableDensity:
         if inside.any():
             some = rows[inside]
             numbers = some[:, : self.n_numeric]
-            volume = self.bounds.log_slope(numbers)[:, self.frame.keep] - np.log(self.frame.scale)
+            volume = self.bounds.log_slopes(numbers)[:, self.frame.keep] - np.log(self.frame.scale)
             volume[np.isnan(numbers[:, self.frame.keep])] = 0.0
             out[inside] = self.density.log_density(self._points(some)) + volume.sum(axis=1)
         return out
@@ -131,7 +131,7 @@ class TableDensity:
             found = np.zeros(numbers.shape)
             slopes = self.density.grad_log_density(self._points(rows[inside]))
             found[:, self.frame.keep] = slopes[:, : self.frame.dim] / self.frame.scale
-            found = self.bounds.gradient(numbers, found)
+            found = self.bounds.pullback(numbers, found) + self.bounds.grad_log_volume(numbers)
             found[:, ~self.frame.keep] = 0.0
             encoded[inside, : self.n_numeric] = np.where(np.isnan(numbers), np.nan, found)
         return self._by_column(encoded)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.density.bounds import Bounds
 from isopleth.density.category_scales import frequency_rho
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.column_fit import MOST_CENTERS, ColumnFit, fill_from_neighbours
@@ -17,6 +16,7 @@ from isopleth.density.column_scales import ColumnScales, leave_one_out_scales, o
 from isopleth.density.search import Search, SearchPath, run_table_search
 from isopleth.errors import DataWarning, InputError, listed
 from isopleth.frame import Frame, bounded
+from isopleth.frames import BoundedMap
 from isopleth.kernels import Kernel
 from isopleth.kernels.product import ColumnKernel, Factor
 from isopleth.length_scales import RULES, RULES_WITH_GAPS, resolve_length_scale
@@ -71,7 +71,7 @@ class TableFit:
         The density, of kept numeric columns before codes.
     kernel : ColumnKernel
         Its kernel.
-    frame, bounds : Frame, Bounds
+    frame, bounds : Frame, BoundedMap
         Bounds of the numeric columns.
     constants : array of shape (n_numeric,)
         Values of the numeric columns that are not kept.
@@ -87,7 +87,7 @@ class TableFit:
     fit: ColumnFit
     kernel: ColumnKernel
     frame: Frame
-    bounds: Bounds
+    bounds: BoundedMap
     constants: np.ndarray
     weights: np.ndarray | None
     path: SearchPath | None
@@ -98,7 +98,7 @@ def fit_table(
     rows: np.ndarray,
     weights: np.ndarray,
     columns: Schema,
-    bounds: Bounds,
+    bounds: BoundedMap,
     kernel: Kernel,
     length_scale: Any,
     category_scale: Any,
@@ -116,7 +116,7 @@ def fit_table(
         Their weights.
     columns : Schema
         The columns.
-    bounds : Bounds
+    bounds : BoundedMap
         Bounds of the numeric columns.
     kernel : Kernel
         Kernel of the numeric columns.
@@ -140,7 +140,7 @@ def fit_table(
     bounds.check(rows[:, :p], weights > 0.0, labels)
     rows, weights = rows[weights > 0.0] + 0.0, weights[weights > 0.0]
     rows, weights = _without_empty(rows, weights)
-    numbers, codes = bounds.enter(rows[:, :p]), rows[:, p:]
+    numbers, codes = bounds.forward(rows[:, :p]), rows[:, p:]
     keep = _varying(numbers, labels)
     if not keep.any() and not columns.sizes:
         raise InputError("no column of X varies; expected at least two rows that differ in one of them.")

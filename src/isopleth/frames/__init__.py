@@ -15,6 +15,7 @@ A `Frame` is a rule with parameters; ``frame.fit(rows, weights)`` returns a `Fra
 from isopleth.frames.base import ColumnMap as ColumnMap
 from isopleth.frames.base import Frame as Frame
 from isopleth.frames.base import FrameMap as FrameMap
+from isopleth.frames.bounded import BoundedMap as BoundedMap
 from isopleth.frames.compose import Compose as Compose
 from isopleth.frames.compose import ComposedMap as ComposedMap
 from isopleth.frames.gaussianize import Gaussianize as Gaussianize
@@ -31,6 +32,7 @@ from isopleth.frames.sinh_arcsinh import SinhArcsinhMap as SinhArcsinhMap
 
 __all__ = [
     "FRAMES",
+    "BoundedMap",
     "ColumnMap",
     "Compose",
     "ComposedMap",

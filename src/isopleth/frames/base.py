@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import wraps
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 
-from isopleth.backend import Array, namespace
+from isopleth.backend import Array, Backend, namespace, to_numpy
 from isopleth.errors import InputError
 
 # Coordinates are limited to this, so that no square of them overflows.
@@ -156,6 +158,16 @@ class ColumnMap(FrameMap):
 
     def laplacian(self, X: Array) -> Array:
         return namespace(X).exp(self.log_slopes(X)) * self.log_slope_gradients(X)
+
+
+def by_numpy(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Compute a method of a map by NumPy, and return the result on the device of its argument."""
+
+    @wraps(method)
+    def computed(self: Any, X: Array) -> Array:
+        return Backend.of(X).array(method(self, np.asarray(to_numpy(X), dtype=np.float64)))
+
+    return computed
 
 
 def like(a: np.ndarray, X: Array) -> Array:

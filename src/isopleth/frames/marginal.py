@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
 from typing import Any
 
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtri_exp
 
-from isopleth.backend import Array, Backend, to_numpy
+from isopleth.backend import Array
 from isopleth.frames.bandwidth_mixture import BandwidthMixture, Values
-from isopleth.frames.base import ColumnMap, Frame, check_nonnegative, limited
+from isopleth.frames.base import ColumnMap, Frame, by_numpy, check_nonnegative, limited
 
 # Knots of the tabulated density of a column. With them its logarithm is within 1e-3 of the formula.
 N_KNOTS = 512
@@ -29,16 +28,6 @@ _REACH = 9.0
 
 # Steps of the search for an inverse; bisection alone takes 52.
 _STEPS = 60
-
-
-def by_numpy(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Compute a method of a map by NumPy, and return the result on the device of its argument."""
-
-    @wraps(method)
-    def computed(self: Any, X: Array) -> Array:
-        return Backend.of(X).array(method(self, np.asarray(to_numpy(X), dtype=np.float64)))
-
-    return computed
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import to_numpy
-from isopleth.density.bounds import Bounds
 from isopleth.density.search import Search
 from isopleth.errors import InputError
+from isopleth.frames import BoundedMap
 from isopleth.tables.checks import enter
 
 # Of the range of the centres: no nearer to a bound is a density looked at, which on the bound itself is none.
@@ -48,7 +48,7 @@ class Section:
         for j in chosen:
             if np.ptp(to_numpy(density.centers_)[:, j]) == 0:
                 raise InputError(f"{names[j]} is constant, so there is no density of it to draw; choose other columns.")
-        bounds = Bounds.of(density.get_params(deep=False).get("bounds"), names, names)
+        bounds = BoundedMap.of(density.get_params(deep=False).get("bounds"), names, names)
         low, high = bounds.low[chosen], bounds.high[chosen]
         whole = sorted(chosen) == list(range(len(names)))
         drawn = density if whole else _refitted(density, chosen, list(zip(low, high, strict=True)))

@@ -11,7 +11,9 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import expit
 
+from isopleth.backend import Array
 from isopleth.errors import InputError
+from isopleth.frames.base import ColumnMap, by_numpy
 from isopleth.tables.checks import on_host
 
 _LARGEST = 1e300  # so that the distance to a bound does not overflow
@@ -20,7 +22,7 @@ _PAIR = "a pair (low, high) of numbers, with None for an end that is open"
 
 
 @dataclass(frozen=True)
-class Bounds:
+class BoundedMap(ColumnMap):
     r"""Map :math:`y = \log(x - a) - \log(b - x)` of each column to the real line, without the term of an open end.
 
     With a lower bound a, y is a logarithm; with an upper bound b, it is minus a logarithm; with both, it is a logit. Columns
@@ -109,7 +111,7 @@ class Bounds:
             )
 
     def _check_digits(self, X: np.ndarray, labels: list[str]) -> None:
-        Y = self.enter(X)
+        Y = self.forward(X)
         for j, _, _ in self._bounded():
             steps = np.ptp(Y[:, j]) / np.spacing(np.abs(Y[:, j]).max())
             if steps < _LEAST_DIGITS and X[:, j].min() < X[:, j].max():
@@ -118,8 +120,12 @@ class Bounds:
                     "these bounds out, which changes nothing that far away, or move them nearer."
                 )
 
-    def enter(self, X: np.ndarray) -> np.ndarray:
-        """Map rows that are inside the bounds to the real line."""
+    @property
+    def dim(self) -> int:
+        return len(self.low)
+
+    @by_numpy
+    def forward(self, X: np.ndarray) -> np.ndarray:
         Y = X.copy()
         for j, low, high in self._bounded():
             Y[:, j] = 0.0
@@ -129,11 +135,12 @@ class Bounds:
                 Y[:, j] -= np.log(high - X[:, j])
         return Y
 
-    def leave(self, Y: np.ndarray) -> np.ndarray:
-        """Invert :meth:`enter`; results are strictly inside the bounds, also where rounding would reach a bound."""
-        X = Y.copy()
+    @by_numpy
+    def inverse(self, Z: np.ndarray) -> np.ndarray:
+        """Return rows strictly inside the bounds, also where rounding would reach a bound."""
+        X = Z.copy()
         for j, low, high in self._bounded():
-            y = Y[:, j]
+            y = Z[:, j]
             with np.errstate(over="ignore"):
                 if np.isinf(high):
                     x = low + np.exp(y)
@@ -144,8 +151,8 @@ class Bounds:
             X[:, j] = np.clip(x, np.nextafter(low, np.inf), np.nextafter(high, -np.inf))
         return X
 
-    def log_slope(self, X: np.ndarray) -> np.ndarray:
-        """Return log dy/dx of each cell of rows inside, which is added to log densities in y."""
+    @by_numpy
+    def log_slopes(self, X: np.ndarray) -> np.ndarray:
         out = np.zeros(X.shape)
         for j, low, high in self._bounded():
             if np.isfinite(low):
@@ -156,25 +163,32 @@ class Bounds:
                 out[:, j] += np.log(high - low)
         return out
 
-    def gradient(self, X: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        r"""Return the gradient of a log density in x, given its `gradient` g in y.
+    @by_numpy
+    def log_slope_gradients(self, X: np.ndarray) -> np.ndarray:
+        return self._inverse_distances(X, 1)
 
-        By the chain rule and the derivative of log dy/dx it is
-        :math:`(g - 1)/(x - a) + (g + 1)/(b - x)`.
-        """
-        out = gradient.copy()
+    @by_numpy
+    def log_slope_curvatures(self, X: np.ndarray) -> np.ndarray:
+        return self._inverse_distances(X, 2)
+
+    def _inverse_distances(self, X: np.ndarray, power: int) -> np.ndarray:
+        """Return 1/(b - x)^power + (-1)^power/(x - a)^power, without the term of an open end."""
+        out = np.zeros(X.shape)
         with np.errstate(over="ignore"):
             for j, low, high in self._bounded():
-                out[:, j] = 0.0
                 if np.isfinite(low):
-                    out[:, j] += (gradient[:, j] - 1.0) / (X[:, j] - low)
+                    out[:, j] += (-1.0) ** power / (X[:, j] - low) ** power
                 if np.isfinite(high):
-                    out[:, j] += (gradient[:, j] + 1.0) / (high - X[:, j])
+                    out[:, j] += 1.0 / (high - X[:, j]) ** power
         return out
 
-    def take(self, columns: np.ndarray) -> Bounds:
+    def pullback(self, X: Array, V: Array) -> Array:
+        with np.errstate(over="ignore"):
+            return super().pullback(X, V)
+
+    def take(self, columns: np.ndarray) -> BoundedMap:
         """Return the bounds of some of the columns."""
-        return Bounds(self.low[columns], self.high[columns])
+        return BoundedMap(self.low[columns], self.high[columns])
 
     def _bounded(self) -> Iterator[tuple[int, float, float]]:
         """Yield the number, the lower and the upper bound of each bounded column."""
