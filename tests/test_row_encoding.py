@@ -73,15 +73,20 @@ def test_each_row_is_encoded_by_itself():
         np.testing.assert_array_equal(np.vstack([encoding(row[None]) for row in rows]), encoding(rows))
 
 
-def test_rare_and_unknown_words_share_a_coordinate():
+def test_rare_words_share_a_coordinate_and_unknown_words_another():
     words = [f"w{j}" for j in range(MOST_WORDS + 30)]
     names, columns = table("categorical", words=words)
     codes = np.concatenate([np.repeat(np.arange(MOST_WORDS + 20), 2), MOST_WORDS + 20 + np.arange(10)]).astype(float)
     encoding = RowEncoding.of(codes[:, None], names, columns)
-    found = encoding(np.array([[MOST_WORDS + 25.0], [len(words)], [0.0], [np.nan]]))
-    assert found.shape[1] == MOST_WORDS + 2
+    found = encoding(np.array([[MOST_WORDS + 25.0], [MOST_WORDS + 26.0], [len(words)], [0.0], [np.nan]]))
+    assert found.shape[1] == MOST_WORDS + 3
     np.testing.assert_array_equal(found[0], found[1])
-    assert len(np.unique(found, axis=0)) == 3
+    assert len(np.unique(found, axis=0)) == 4
+    assert found[2].max() == found[0].max()
+    nearer = RowEncoding.of(codes[:, None], names, columns, far=False)
+    assert len(np.unique(nearer(np.array([[MOST_WORDS + 25.0], [len(words)]])), axis=0)) == 1
+    some = RowEncoding.of(codes[:, None], names, columns, words_from=np.arange(4))
+    assert [cell.codes.tolist() for cell in some.cells] == [[0, 1]]
 
 
 def test_a_gap_in_a_column_without_gaps_is_far_away_or_at_the_centre():

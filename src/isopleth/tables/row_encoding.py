@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -47,6 +47,10 @@ class CellEncoding:
         Value of the indicator of a missing number; 0 if there is no such coordinate.
     codes : array of shape (k,)
         Categories with coordinates of their own. Others share one more, and missing cells, if they are compared, have the last.
+    rare : array
+        Categories without a coordinate of their own among those that :meth:`of_words` saw, if those that it did not see have
+        one more coordinate. Where some categories occur once among the rows that choose, others do not occur there at all, and
+        they are no farther from the rest than rare ones are.
     unit : float
         Value of the coordinate of a category. Two rows with independent cells are 2 squared units of distance apart on average,
         as those of a numeric column of standard deviation 1 are.
@@ -65,6 +69,7 @@ class CellEncoding:
     absent: float = 0.0
     gap: float = 0.0
     codes: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    rare: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     unit: float = 1.0
     other: float = 1.0
     lost: float = 1.0
@@ -92,7 +97,8 @@ class CellEncoding:
         counts = np.bincount(known, minlength=unseen + 1).astype(np.float64)
         ranked = np.argsort(-counts[:unseen], kind="stable")[:MOST_WORDS]
         kept = np.sort(ranked[counts[ranked] >= _FEWEST_ROWS])
-        weights = np.concatenate([counts[kept], [counts.sum() - counts[kept].sum()]])
+        rare = np.setdiff1d(np.flatnonzero(counts), kept) if far else kept[:0]
+        weights = np.concatenate([counts[kept], [counts.sum() - counts[kept].sum()], np.zeros(min(len(rare), 1))])
         if compared:
             weights = np.append(weights, len(codes) - len(known))
         shares = weights / max(weights.sum(), 1.0)
@@ -103,6 +109,7 @@ class CellEncoding:
             "categorical",
             place,
             codes=kept,
+            rare=rare,
             unit=unit,
             other=other,
             lost=lost,
@@ -115,7 +122,7 @@ class CellEncoding:
         """Number of coordinates."""
         if self.kind != "categorical":
             return 1 + (self.gap > 0.0)
-        return len(self.shares) or len(self.codes) + 2
+        return len(self.shares) or len(self.codes) + 2 + min(len(self.rare), 1)
 
     def __call__(self, cells: np.ndarray) -> np.ndarray:
         """Return the coordinates of cells of shape (n,), NaN where one is missing."""
@@ -124,12 +131,13 @@ class CellEncoding:
             filled = np.where(missing, self.center if self.gap else self.absent, cells)
             return np.column_stack([filled, np.where(missing, self.gap, 0.0)]) if self.gap else filled[:, None]
         out = np.zeros((len(cells), self.width))
-        at = np.full(len(cells), len(self.codes))
-        if len(self.codes):
-            codes = np.where(missing, -1, cells).astype(np.intp)
-            near = np.minimum(np.searchsorted(self.codes, codes), len(self.codes) - 1)
-            at = np.where(self.codes[near] == codes, near, at)
-        at[missing] = self.width - 1
+        codes = np.where(missing, -1, cells).astype(np.intp)
+        places = np.full(max(codes.max(initial=0), self.codes.max(initial=0), self.rare.max(initial=0)) + 1, len(self.codes))
+        if len(self.rare):
+            places += 1
+            places[self.rare] -= 1
+        places[self.codes] = np.arange(len(self.codes))
+        at = np.where(missing, self.width - 1, places[codes])
         values = np.where(at == len(self.codes), self.other, self.unit)
         values[missing] = self.lost
         out[np.arange(len(cells)), at] = values
@@ -188,6 +196,7 @@ class RowEncoding:
         *,
         compared: bool = True,
         far: bool = True,
+        words_from: np.ndarray | None = None,
     ) -> Self:
         """Choose the encoding.
 
@@ -203,6 +212,9 @@ class RowEncoding:
             Whether a missing cell differs from all others.
         far : bool, default=True
             Whether words that are not among `rows` are far from all others, and missing cells of columns without any.
+        words_from : array of int, optional
+            Positions of the rows from which words are chosen; all by default. Words that are chosen from some rows are more
+            frequent among these than among others.
         """
         kinds = columns.columns if columns is not None else tuple(Column(j, "numeric") for j in range(rows.shape[1]))
         order = columns.order if columns is not None else np.arange(rows.shape[1])
@@ -211,7 +223,8 @@ class RowEncoding:
         found = []
         for name, column, j in zip(names, kinds, place.tolist(), strict=True):
             if column.kind == "categorical":
-                found.append(CellEncoding.of_words(name, j, rows[:, j], len(column.levels), compared, far))
+                cells = rows[:, j] if words_from is None else rows[words_from, j]
+                found.append(CellEncoding.of_words(name, j, cells, len(column.levels), compared, far))
             else:
                 found.append(CellEncoding.of_numbers(name, column.kind, j, rows[:, j], compared, far and compared))
         return cls(tuple(found), columns, compared)
@@ -316,9 +329,9 @@ class RowEncoding:
         return out
 
     @classmethod
-    def of_table(cls, estimator: BaseEstimator, table: Table, *, compared: bool = True, far: bool = True) -> Self:
-        """Choose the encoding of the rows that an estimator is fitted to."""
-        return cls.of(table.rows, used_names(estimator, table.columns), table.columns, compared=compared, far=far)
+    def of_table(cls, estimator: BaseEstimator, table: Table, **how: Any) -> Self:
+        """Choose the encoding of the rows that an estimator is fitted to; keyword arguments as for :meth:`of`."""
+        return cls.of(table.rows, used_names(estimator, table.columns), table.columns, **how)
 
     def by_column(self, values: np.ndarray) -> np.ndarray:
         """Return values of coordinates for the numeric columns and times; NaN for categories."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import chi2
 
@@ -43,6 +44,30 @@ def test_mean_run_length(draw, monkeypatch):
     assert found.mean() == pytest.approx(1.0, abs=0.15)
     # No law of run lengths makes alarms every other time at once and never otherwise.
     assert 0.4 < np.median(found) < 0.8
+
+
+def words(count):
+    def draw(rng, rows):
+        return pd.DataFrame({"word": np.char.add("w", rng.integers(0, count, rows).astype(str))})
+
+    return draw
+
+
+@pytest.mark.filterwarnings("ignore:words that were not")
+def test_mean_run_length_with_many_words(monkeypatch):
+    """Words chosen from the rows that calibrate look rarer in new rows: the mean was 0.13."""
+    monkeypatch.setattr(drift_calibration, "FEWEST", 100)
+    monkeypatch.setattr(drift_calibration, "MOST", 100)
+    assert 0.5 < run_lengths(words(200), references=12, streams=3).mean() < 2.0
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:words that were not")
+@pytest.mark.parametrize("rows", [400, 1000, 2000])
+@pytest.mark.parametrize("count", [3, 30, 300, 1000])
+def test_mean_run_lengths_with_words(count, rows):
+    found = run_lengths(words(count), references=150, streams=4, rows=rows)
+    assert 1.0 / 1.3 < found.mean() < 1.3
 
 
 def test_a_threshold_from_the_reference_alone_would_give_too_many_alarms():

@@ -344,32 +344,25 @@ class DriftFeatures:
 
     @classmethod
     def of(
-        cls, X: np.ndarray, frame: Frame, centers: int, alpha: float, rng: np.random.Generator, **limits: Any
-    ) -> tuple[Self, np.ndarray, np.ndarray]:
-        """Return the map with rows of `X` as centres, and its values at the other rows, of shape (n, r), with their places.
+        cls, centers: np.ndarray, others: np.ndarray, frame: Frame, alpha: float, **limits: Any
+    ) -> tuple[Self, np.ndarray]:
+        """Return the map of the other rows of a reference around some of its rows, and its values there, of mean 0.
 
-        The values have mean 0.
-
-        A centre is nearer to itself than any new row is, so centres are left out of the mean. At most a quarter of the rows
-        are centres: functions as wide as the reference need few.
+        A centre is nearer to itself than any new row is, so centres are left out of the mean.
         """
-        order = rng.permutation(len(X))
-        count = max(1, min(centers, len(X) // 4))
-        z = frame.enter(X)
-        system = GaussianSystem(z[np.sort(order[:count])], 0.0, **limits)
+        system = GaussianSystem(frame.enter(centers), 0.0, **limits)
         spectrum = PenalizedSpectrum.of(system.gram())
         spectrum.check(alpha)
         kept = spectrum.values > LOST * spectrum.values[-1]
         root = spectrum.vectors[:, kept] * np.sqrt(spectrum.dual_weights(alpha)[kept])
-        others = np.sort(order[count:])
-        psi = system.matrix(z[others])
+        psi = system.matrix(frame.enter(others))
         values = psi @ root
         values -= values.mean(axis=0)
         # The directions in which the reference varies most come first.
         inner = interruptible(2.0 * values.size * values.shape[1], np.matmul, values.T, values)
         turn = interruptible(9.0 * len(inner) ** 3, np.linalg.eigh, inner)[1][:, ::-1]
         projection = root @ turn
-        return cls(frame, system.centers, projection, psi.mean(axis=0) @ projection), values @ turn, others
+        return cls(frame, system.centers, projection, psi.mean(axis=0) @ projection), values @ turn
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Return the values at rows of shape (n, n_features), of shape (n, r)."""

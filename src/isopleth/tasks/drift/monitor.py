@@ -23,7 +23,7 @@ from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.progress import Progress
 from isopleth.rows import row_keys
 from isopleth.tables.cells import in_memory, with_columns
-from isopleth.tables.checks import enter, plain_names
+from isopleth.tables.checks import Table, enter, plain_names
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns
 from isopleth.tasks.drift.calibration import DriftFeatures, calibrate, spread
@@ -231,25 +231,27 @@ class DriftMonitor(BaseEstimator):
                 f"the reference X has {n} row{'s' if n > 1 else ''}, fewer than the window of {self.window}; give a "
                 "longer reference, of ten windows or more, or a shorter window."
             )
-        self._encoding = RowEncoding.of_table(self, table, compared=self.compare_missing)
-        self._learn(table.rows, checked_groups(groups, n, int(self.window)))
+        self._learn(table, checked_groups(groups, n, int(self.window)))
         self.state_ = DriftState.empty(int(self.window), len(self._features.mean), self._key)
         return table.finish(self)
 
-    def _learn(self, given: np.ndarray, groups: np.ndarray | None) -> None:
-        seed = int(check_random_state(self.random_state).randint(2**31))
+    def _learn(self, table: Table, groups: np.ndarray | None) -> None:
+        given, seed = table.rows, int(check_random_state(self.random_state).randint(2**31))
+        rng = np.random.default_rng(seed)
+        # At most a quarter of the rows are centres: functions as wide as the reference need few. Words are chosen from the
+        # centres: chosen from the rows that calibrate, they would be more frequent there than in new rows.
+        chosen = np.sort(rng.permutation(len(given))[: max(1, min(int(self.centers), len(given) // 4))])
+        self._encoding = RowEncoding.of_table(self, table, compared=self.compare_missing, words_from=chosen)
         self._filling = np.random.default_rng([seed, 1]).integers(2**31, size=2)
         X = self._encoding(self._encoding.filled(given, int(self._filling[0])))
         keep = self._encoding.varying(self, X)
         frame = Frame.centred(X, keep)
         scale = self._scales(frame.centre(X), keep, given)
         frame = frame.scaled(scale)
-        rng = np.random.default_rng(seed)
         with ONE_BLAS_THREAD:  # the matrices are small
             limits = {"memory_limit": self.memory_limit, "n_jobs": self.n_jobs}
-            self._features, values, others = DriftFeatures.of(
-                X, frame, int(self.centers), float(self.alpha), rng, **limits
-            )
+            others = np.delete(np.arange(len(X)), chosen)
+            self._features, values = DriftFeatures.of(X[chosen], X[others], frame, float(self.alpha), **limits)
             if np.sqrt((values**2).mean(axis=0).sum()) <= _ALIKE * np.linalg.norm(self._features.mean):
                 raise InputError(
                     "to the kernels all rows of the reference X that are no centres look the same, so that nothing says how "
