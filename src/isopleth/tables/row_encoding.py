@@ -132,7 +132,9 @@ class CellEncoding:
             return np.column_stack([filled, np.where(missing, self.gap, 0.0)]) if self.gap else filled[:, None]
         out = np.zeros((len(cells), self.width))
         codes = np.where(missing, -1, cells).astype(np.intp)
-        places = np.full(max(codes.max(initial=0), self.codes.max(initial=0), self.rare.max(initial=0)) + 1, len(self.codes))
+        places = np.full(
+            max(codes.max(initial=0), self.codes.max(initial=0), self.rare.max(initial=0)) + 1, len(self.codes)
+        )
         if len(self.rare):
             places += 1
             places[self.rare] -= 1
