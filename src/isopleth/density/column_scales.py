@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize
 
-from isopleth.density.column_fit import neighbours_of_gaps
+from isopleth.density.filling import donors_of_gaps, some_rows
 from isopleth.kernels.product import ColumnKernel
-from isopleth.operators.threads import check_stopped
+from isopleth.operators.threads import ONE_BLAS_THREAD, check_stopped
 
 # Rows by which scales are chosen: their pairs are visited some fifty times.
 MOST_ROWS = 500
@@ -28,6 +28,8 @@ MOST_ROWS = 500
 _LEAST, _MOST = 0.1, 30.0
 _LEAST_RHO, _MOST_RHO = 1e-4, 0.95
 _STEPS = 100
+# Relative change of the likelihood at which the search ends: where it stops earlier, the last bits of the data decide when.
+_FLAT = 1e-13
 
 
 @dataclass(frozen=True)
@@ -123,11 +125,11 @@ class LeaveOneOut:
 
 
 def leave_one_out_scales(
-    kernel: ColumnKernel, Z: np.ndarray, weights: np.ndarray, rng: np.random.Generator, *, fixed_rho: bool = False
+    kernel: ColumnKernel, Z: np.ndarray, weights: np.ndarray, *, fixed_rho: bool = False
 ) -> ColumnScales:
     r"""Choose scales by the leave-one-out likelihood of a kernel density estimate.
 
-    Of more than 500 rows a random 500 are taken; the scales found for these are then those of all rows by the rate
+    Of more than 500 rows 500 are taken, spread over the table; the scales found for these are then those of all rows by the rate
     :math:`n^{-1/(4 + d)}` at which length scales fall.
 
     Parameters
@@ -138,8 +140,6 @@ def leave_one_out_scales(
         Distinct rows in units of the length scales that the search begins with, NaN where a cell is missing.
     weights : array of shape (n,)
         Their weights.
-    rng : Generator
-        For the rows that are taken, and what their gaps are filled with.
     fixed_rho : bool, default=False
         Whether the values of unlike categories stay as they are.
 
@@ -150,30 +150,30 @@ def leave_one_out_scales(
     >>> from isopleth.kernels.product import ColumnKernel
     >>> rng = np.random.default_rng(0)
     >>> rows = np.column_stack([rng.choice([-5.0, 5.0], 100) + 0.1 * rng.normal(size=100), rng.normal(size=100)])
-    >>> narrow, wide = leave_one_out_scales(ColumnKernel(2), rows, np.ones(100), rng).factors
+    >>> narrow, wide = leave_one_out_scales(ColumnKernel(2), rows, np.ones(100)).factors
     >>> bool(narrow < wide / 3)
     True
     """
     n, d = Z.shape
-    if n > MOST_ROWS:
-        chosen = np.sort(rng.permutation(n)[:MOST_ROWS])
-        Z, weights = Z[chosen], weights[chosen]
+    chosen = some_rows(kernel, Z, weights, MOST_ROWS)
+    Z, weights = Z[chosen], weights[chosen]
     known = np.flatnonzero(~np.isnan(Z).all(axis=0))  # the others stay as they are
     Z, taken = np.ascontiguousarray(Z[:, known]), kernel.take(known)
     p = taken.n_numeric
-    problem = _filled_problem(taken, Z, weights, rng)
+    problem = _filled_problem(taken, Z, weights)
     start = np.array(taken.rho)
     limits = [(math.log(_LEAST), math.log(_MOST))] * p
     least, most = (float(_logit(end)) for end in (_LEAST_RHO, _MOST_RHO))
     limits += [(value, value) if fixed_rho else (least, most) for value in _logit(start).tolist()]
-    found = minimize(
-        problem,
-        np.concatenate([np.zeros(p), _logit(start)]),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=limits,
-        options={"maxiter": _STEPS},
-    )
+    with ONE_BLAS_THREAD:  # several threads cost more than they gain for products of 500 x 500 numbers
+        found = minimize(
+            problem,
+            np.concatenate([np.zeros(p), _logit(start)]),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=limits,
+            options={"maxiter": _STEPS, "ftol": _FLAT, "gtol": 0.0},
+        )
     fewer = (len(Z) / n) ** (1.0 / (4 + d))
     factors, rho = np.ones(kernel.n_numeric), np.array(kernel.rho)
     factors[known[:p]] = fewer * np.exp(found.x[:p])
@@ -182,11 +182,11 @@ def leave_one_out_scales(
     return ColumnScales(factors, rho, -float(found.fun))
 
 
-def _filled_problem(kernel: ColumnKernel, Z: np.ndarray, weights: np.ndarray, rng: np.random.Generator) -> LeaveOneOut:
+def _filled_problem(kernel: ColumnKernel, Z: np.ndarray, weights: np.ndarray) -> LeaveOneOut:
     """Return the likelihood of rows under the others, whose gaps are filled with cells of neighbours."""
     if not np.isnan(Z).any():
         return LeaveOneOut(kernel, Z, Z, weights)
-    chosen = neighbours_of_gaps(kernel, Z, Z, weights, rng)
+    chosen = donors_of_gaps(kernel, Z, Z, weights)
     centers = np.where(chosen < 0, Z, np.take_along_axis(Z, np.maximum(chosen, 0), axis=0))
     left_out = np.zeros((len(Z), len(Z)), dtype=bool)
     center, column = np.nonzero(chosen >= 0)

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth.backend import Array, namespace
-from isopleth.density.column_fit import ColumnFit, fit_root, is_flat
+from isopleth.density.column_fit import ColumnFit, fit_root
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
 from isopleth.density.kernel_density import KernelDensity
 from isopleth.density.landmarks import choose_landmarks
@@ -202,11 +202,10 @@ class SOSREP(KernelDensity):
         found = fit_root(
             kernel, z, weights, solver=self.solver, tol=self.tol, memory_limit=self.memory_limit, n_jobs=self.n_jobs
         )
-        most = self.tol if found.density.filled is None else 100.0 * self.tol
-        if not found.residual <= most and not is_flat(found.objective, most):
+        if not found.residual <= self.tol:
             warnings.warn(
-                f"the residual {found.residual:.1e} is above {most:g} after {found.n_iter} passes; a smaller length_scale or a "
-                "larger tol may help.",
+                f"the residual {found.residual:.1e} is above {self.tol:g} after {found.n_iter} passes; a smaller length_scale or "
+                "a larger tol may help.",
                 ConvergenceWarning,
                 stacklevel=4,
             )

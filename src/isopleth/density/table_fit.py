@@ -11,8 +11,9 @@ import numpy as np
 
 from isopleth.density.category_scales import frequency_rho
 from isopleth.density.column_density import ColumnDensity
-from isopleth.density.column_fit import MOST_CENTERS, ColumnFit, fill_from_neighbours
+from isopleth.density.column_fit import MOST_CENTERS, ColumnFit
 from isopleth.density.column_scales import ColumnScales, leave_one_out_scales, of_squares
+from isopleth.density.filling import filled_rows, some_rows
 from isopleth.density.search import Search, SearchPath, run_table_search
 from isopleth.errors import DataWarning, InputError, listed
 from isopleth.frame import Frame, bounded
@@ -150,7 +151,6 @@ def fit_table(
     centred = numbers[:, keep]
     shift = np.array([np.median(column[~np.isnan(column)]) for column in centred.T])
     centred = centred - shift
-    ranks = [np.argsort(np.argsort([*levels])) for levels in columns.levels]
     search = length_scale if isinstance(length_scale, Search) else None
     asked, what = (search.base, "base of the Search") if search else (length_scale, "length_scale")
     rules = RULES_WITH_GAPS if np.isnan(centred).any() else RULES
@@ -165,7 +165,6 @@ def fit_table(
             ColumnKernel(dim, factor, tuple(rho.tolist()), columns.sizes),
             np.column_stack([centred / scale, codes]),
             weights,
-            ranks,
             squared=squared,
             fixed_rho=not isinstance(category_scale, str),
         )
@@ -179,20 +178,17 @@ def fit_table(
         known = ~np.isnan(z)
         return bound, np.column_stack([z, codes]), known @ np.log(times * scale)
 
-    def fit(bound: ColumnKernel, z: np.ndarray, w: np.ndarray) -> ColumnFit:
-        return _canonical(fitter, bound, z, w, ranks)
-
     path = None
     times = 1.0
     if search is not None:
 
         def held_out(bound: ColumnKernel, z: np.ndarray, w: np.ndarray) -> _HeldOut:
-            return _HeldOut(fit(bound, z, w).density)
+            return _HeldOut(fitter(bound, z, w).density)
 
         path = run_table_search(search, weights, scale, at, held_out, verbose)  # type: ignore[arg-type]
         times = path.best_factor
     bound, z, _ = at(times)
-    result = fit(bound, z, weights)
+    result = fitter(bound, z, weights)
     constants = np.full(p, np.nan)
     for j in np.flatnonzero(~keep):
         known = rows[~np.isnan(rows[:, j]), j]
@@ -214,14 +210,11 @@ def _donors(
     kernel: ColumnKernel, z: np.ndarray, weights: np.ndarray, keep: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return at most 2,000 rows with filled gaps, which of their encoded cells were missing, and their weights."""
-    rng = np.random.default_rng(0)
-    chosen = np.sort(rng.permutation(len(z))[:MOST_CENTERS])
-    rows, mass = z[chosen], weights[chosen]
-    gaps = np.zeros((len(rows), len(keep) + z.shape[1] - int(keep.sum())), dtype=bool)
-    gaps[:, np.concatenate([keep, np.ones(gaps.shape[1] - len(keep), dtype=bool)])] = np.isnan(rows)
-    known = not np.isnan(rows).all(axis=0).any()
-    filled = fill_from_neighbours(kernel, rows, *((rows, mass) if known else (z, weights)), rng)
-    return np.ascontiguousarray(filled), gaps, mass
+    chosen = some_rows(kernel, z, weights, MOST_CENTERS)
+    encoded = np.concatenate([keep, np.ones(z.shape[1] - int(keep.sum()), dtype=bool)])
+    gaps = np.zeros((len(chosen), len(encoded)), dtype=bool)
+    gaps[:, encoded] = np.isnan(z[chosen])
+    return filled_rows(kernel, z[chosen], z, weights), gaps, weights[chosen]
 
 
 @dataclass(frozen=True)
@@ -272,66 +265,22 @@ def _merged(numbers: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> tupl
     return out[:, :p], out[:, p:], merged
 
 
-def _canonical(
-    fitter: ColumnFitter, kernel: ColumnKernel, z: np.ndarray, weights: np.ndarray, ranks: list[np.ndarray]
-) -> ColumnFit:
-    """Fit in an order of columns, rows and words that does not depend on that of the table: gaps are filled by draws."""
-    p = kernel.n_numeric
-    plain, order = _canonical_columns(p, z, ranks)
-    found = fitter(kernel.take(order), plain, weights)
-    back = np.argsort(order)
-    centers = found.density.centers[:, back]
-    for k, rank in enumerate(ranks):
-        code = centers[:, p + k].astype(np.intp)
-        centers[:, p + k] = np.append(np.argsort(rank), len(rank))[code]
-    density = ColumnDensity(
-        kernel,
-        np.ascontiguousarray(centers),
-        found.density.coefficients,
-        found.density.squared,
-        filled=None if found.density.filled is None else np.ascontiguousarray(found.density.filled[:, back]),
-        memory_limit=found.density.memory_limit,
-        n_jobs=found.density.n_jobs,
-    )
-    return ColumnFit(density, found.residual, found.n_iter, found.objective)
-
-
-def _canonical_columns(p: int, z: np.ndarray, ranks: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows with columns and words in an order that does not depend on that of the table, and the order of the columns."""
-    plain = z.copy()
-    for k, rank in enumerate(ranks):  # codes follow frequencies, which weights and repetitions do not share
-        code = z[:, p + k]
-        known = ~np.isnan(code)
-        plain[known, p + k] = np.append(rank, len(rank))[code[known].astype(np.intp)]
-    keys = [np.sort(plain[:, j]).tobytes() for j in range(z.shape[1])]
-    order = np.array(
-        [*sorted(range(p), key=keys.__getitem__), *sorted(range(p, z.shape[1]), key=keys.__getitem__)], dtype=int
-    )
-    return np.ascontiguousarray(plain[:, order]), order
-
-
 def _column_scales(
-    kernel: ColumnKernel, z: np.ndarray, weights: np.ndarray, ranks: list[np.ndarray], *, squared: bool, fixed_rho: bool
+    kernel: ColumnKernel, z: np.ndarray, weights: np.ndarray, *, squared: bool, fixed_rho: bool
 ) -> ColumnScales:
     """Return scales by :func:`leave_one_out_scales`; `kernel` has those that the search begins with."""
-    p = kernel.n_numeric
-    plain, order = _canonical_columns(p, z, ranks)
-    by_row = np.lexsort(plain.T)  # gaps are filled by draws, row by row
-    found = leave_one_out_scales(
-        kernel.take(order), plain[by_row], weights[by_row], np.random.default_rng(0), fixed_rho=fixed_rho
-    )
-    if squared:
-        squares = of_squares(found, kernel)
-        found = replace(squares, rho=found.rho) if fixed_rho else squares
-    back = np.argsort(order)
-    return replace(found, factors=found.factors[back[:p]], rho=found.rho[back[p:] - p])
+    found = leave_one_out_scales(kernel, z, weights, fixed_rho=fixed_rho)
+    if not squared:
+        return found
+    squares = of_squares(found, kernel)
+    return replace(squares, rho=found.rho) if fixed_rho else squares
 
 
 def leave_one_out(factor: Factor, squared: bool, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the length scales of :func:`leave_one_out_scales` for complete rows of numbers."""
     scale = RULES["scott"](rows, weights)
     kernel = ColumnKernel(rows.shape[1], factor)
-    found = _column_scales(kernel, rows / scale, weights, [], squared=squared, fixed_rho=False)
+    found = _column_scales(kernel, rows / scale, weights, squared=squared, fixed_rho=False)
     return np.asarray(scale * found.factors)
 
 

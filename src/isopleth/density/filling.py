@@ -1,0 +1,163 @@
+"""Missing cells filled from similar rows, without random numbers.
+
+A gap gets a cell of a donor: the quantile, at a level in [0, 1], of the cells of all donors, weighted by the kernel of the cells
+that both rows have. The levels are spread evenly over the rows and are continuous functions of their known cells, so fills follow
+the conditional distribution, and they depend on no order, on no name, and not on the last bits of a number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from isopleth.density.column_density import LOG_VALUE
+from isopleth.errors import InputError
+from isopleth.kernels.product import ColumnKernel
+from isopleth.operators import Operator
+from isopleth.operators.threads import check_stopped
+
+# Most donors: more of them cost time and hardly change a quantile.
+MOST_DONORS = 2000
+_CELLS = 2**21  # pairs of rows that are compared at once
+# Periods of the triangle wave for each unit of a cell: neighbouring rows get unlike levels, and 1e-12 stays below 1e-9.
+_WAVES = 100.0
+
+
+@dataclass(frozen=True)
+class Signatures:
+    """Numbers of rows and columns that are continuous in the cells and do not depend on orders or names.
+
+    Parameters
+    ----------
+    rows : array of shape (n,)
+        Sum over the known cells of each row: numbers, and the shares of words.
+    columns : array of shape (d,)
+        Mean cosine of the numbers of a column, or the sum of the squared shares of its words.
+    """
+
+    rows: np.ndarray
+    columns: np.ndarray
+
+    @classmethod
+    def of(cls, kernel: ColumnKernel, Z: np.ndarray, like: np.ndarray, weights: np.ndarray) -> Signatures:
+        """Return the signatures of the rows `Z`; those of columns, and shares of words, are from the rows `like`."""
+        rows, columns = np.zeros(len(Z)), np.empty(Z.shape[1])
+        for j in range(Z.shape[1]):
+            known, asked = ~np.isnan(like[:, j]), ~np.isnan(Z[:, j])
+            mass = weights[known] / max(float(weights[known].sum()), 1e-300)
+            if j < kernel.n_numeric:
+                columns[j] = mass @ np.cos(like[known, j])
+                rows[asked] += Z[asked, j]
+            else:
+                shares = np.bincount(like[known, j].astype(np.intp), mass, minlength=kernel.sizes[j - kernel.n_numeric])
+                columns[j] = shares @ shares
+                rows[asked] += shares[Z[asked, j].astype(np.intp)]
+        return cls(rows, columns)
+
+    def levels(self, column: int, rows: np.ndarray) -> np.ndarray:
+        """Return numbers in [0, 1] for cells of a column, spread evenly over the rows."""
+        own = self.columns[column]
+        return _triangle(_WAVES * ((1.0 + own) * self.rows[rows] + own))
+
+
+def _triangle(x: np.ndarray) -> np.ndarray:
+    """Triangle wave of period 2 between 0 and 1."""
+    return np.asarray(np.abs(x % 2.0 - 1.0))
+
+
+def some_rows(kernel: ColumnKernel, Z: np.ndarray, weights: np.ndarray, most: int) -> np.ndarray:
+    """Return the numbers of at most `most` rows that are spread over the table, in ascending order."""
+    if len(Z) <= most:
+        return np.arange(len(Z))
+    key = _triangle(_WAVES * Signatures.of(kernel, Z, Z, weights).rows)
+    return np.sort(np.argsort(key, kind="stable")[:most])
+
+
+def filled_rows(kernel: ColumnKernel, Z: np.ndarray, donors: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Fill the missing cells of rows from donors.
+
+    Parameters
+    ----------
+    kernel : ColumnKernel
+        Kernel bound to the columns.
+    Z : array of shape (n, d)
+        Rows to fill, NaN for missing cells.
+    donors : array of shape (m, d)
+        Rows whose cells are used; they may have gaps too.
+    weights : array of shape (m,)
+        Weights of the donors.
+
+    Returns
+    -------
+    array of shape (n, d)
+
+    Raises
+    ------
+    InputError
+        If a column is missing in all donors.
+    """
+    chosen = donors_of_gaps(kernel, Z, donors, weights)
+    cells = np.take_along_axis(donors, np.maximum(chosen, 0), axis=0)
+    return np.asarray(np.where(chosen < 0, Z, cells))
+
+
+def donors_of_gaps(kernel: ColumnKernel, Z: np.ndarray, donors: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the number of the donor of each missing cell, as :func:`filled_rows` takes them; -1 for known cells."""
+    have = ~np.isnan(donors)
+    if not have.any(axis=0).all():
+        raise InputError(f"column {int(np.argmin(have.any(axis=0)))} has no observed cell; leave it out.")
+    out = np.full(Z.shape, -1, dtype=np.intp)
+    gappy = np.flatnonzero(np.isnan(Z).any(axis=1))
+    some = some_rows(kernel, donors, weights, MOST_DONORS)
+    if not have[some].any(axis=0).all():  # a column that hardly any row has
+        some = np.arange(len(donors))
+    signatures = Signatures.of(kernel, Z, donors, weights)
+    orders = _orders(kernel, donors[some], weights[some])
+    step = max(1, _CELLS // len(some))
+    for start in range(0, len(gappy), step):
+        check_stopped()
+        rows = gappy[start : start + step]
+        logs = _similarity(kernel, Z[rows], donors[some])
+        for j, order in enumerate(orders):
+            asked = np.flatnonzero(np.isnan(Z[rows, j]))
+            mass = logs[np.ix_(asked, order)]
+            mass -= mass.max(axis=1, keepdims=True)
+            cumulative = np.cumsum(weights[some[order]] * np.exp(mass), axis=1)
+            level = signatures.levels(j, rows[asked]) * cumulative[:, -1]
+            place = np.minimum((cumulative <= level[:, None]).sum(axis=1), len(order) - 1)
+            out[rows[asked], j] = some[order[place]]
+    return out
+
+
+def _orders(kernel: ColumnKernel, donors: np.ndarray, weights: np.ndarray) -> list[np.ndarray]:
+    """Return the donors that have a cell of each column, by its value; words by their shares."""
+    own = Signatures.of(kernel, donors, donors, weights).rows
+    out = []
+    for j in range(donors.shape[1]):
+        known = np.flatnonzero(~np.isnan(donors[:, j]))
+        keys = donors[known, j]
+        if j >= kernel.n_numeric:
+            code = keys.astype(np.intp)
+            mass, total = np.bincount(code, weights[known]), np.bincount(code, weights[known] * own[known])
+            ranks = np.empty(len(mass))
+            ranks[np.lexsort((total, mass))] = np.arange(len(mass))
+            keys = ranks[code]
+        out.append(known[np.lexsort((own[known], keys))])
+    return out
+
+
+def _similarity(kernel: ColumnKernel, Z: np.ndarray, donors: np.ndarray) -> np.ndarray:
+    """Return the logarithms of the kernel of the cells that rows and donors both have."""
+    seen, have = ~np.isnan(Z), ~np.isnan(donors)
+    cells = np.where(have, donors, 0.0)
+    logs, shared = np.zeros((len(Z), len(donors))), seen.astype(float) @ have.T.astype(float)
+    for j in range(Z.shape[1]):
+        x = np.where(seen[:, [j]], Z[:, [j]], 0.0)
+        one = Operator(kernel.take(np.array([j])), x, np.ascontiguousarray(cells[:, [j]]), block=LOG_VALUE).dense()
+        one[~seen[:, j]] = 0.0
+        one[:, ~have[:, j]] = 0.0
+        logs += one
+    # Sums over few shared cells are small, so the mean over the shared cells is compared.
+    most = np.maximum(shared.max(axis=1, keepdims=True), 1.0)
+    return np.asarray(np.where(shared > 0.0, logs / np.maximum(shared, 1.0) * most, -1e3))

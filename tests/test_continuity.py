@@ -1,0 +1,168 @@
+"""Every answer is continuous in the data: cells moved by 1e-12 of themselves move estimators and tests by at most 1e-6."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.utils import get_tags
+
+from estimators import ALL
+from isopleth import SOSREP, ChangePointDetector, ClassPriorEstimator, stein_test, two_sample_test
+from isopleth.difference import KLIEP, KDEDifference
+from isopleth.difference.lsdd import LSDD
+from isopleth.tasks import AnytimeDriftMonitor, DriftMonitor, PyODAdapter, sliding_lsdd
+
+N = 90
+ANSWERS = ("score_samples", "grad_log_density", "decision_function", "p_values", "transform", "difference")
+# Counts of steps, and times, may change.
+LEFT_OUT = {"n_iter_"}
+
+
+def table(kind, seed=0):
+    """Numbers of unlike shapes that depend on each other; with gaps, or with gaps and words."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=N)
+    X = np.column_stack([x, x**2 + 0.3 * rng.normal(size=N), np.exp(0.5 * rng.normal(size=N))])
+    if kind == "numbers":
+        return X
+    X[rng.random(X.shape) < 0.1] = np.nan
+    X = X[~np.isnan(X).all(axis=1)]
+    if kind == "gaps":
+        return X
+    words = np.where(rng.random(len(X)) < 0.1, None, rng.choice(["a", "b", "c"], len(X)))
+    return pd.DataFrame({"x": X[:, 0], "y": X[:, 1], "z": X[:, 2], "word": words})
+
+
+def moved(X, seed=1):
+    """Return a table whose numbers are moved by at most 1e-12 of themselves."""
+    if isinstance(X, pd.DataFrame):
+        return X.assign(**{name: moved(X[name].to_numpy(), seed) for name in "xyz"})
+    return X * (1.0 + 1e-12 * np.random.default_rng(seed).uniform(-1.0, 1.0, X.shape))
+
+
+def numbers(value):
+    """Return the numbers of an answer; an empty array for other things."""
+    if isinstance(value, pd.DataFrame):
+        return np.concatenate([numbers(value[name].to_numpy()) for name in value])
+    if isinstance(value, (bool, str)) or not isinstance(value, (int, float, np.ndarray, np.number)):
+        return np.empty(0)
+    array = np.asarray(value)
+    return array.astype(float).ravel() if array.dtype.kind in "iuf" else np.empty(0)
+
+
+def attributes(model):
+    """Return the fitted numbers and arrays of a model."""
+    return {
+        name: numbers(value)
+        for name, value in vars(model).items()
+        if name.endswith("_") and not name.startswith("_") and name not in LEFT_OUT
+    }
+
+
+def fitted(estimator, X):
+    estimator = clone(estimator)
+    if "random_state" in estimator.get_params():
+        estimator.set_params(random_state=0)
+    half = len(X) // 2
+    if isinstance(estimator, (LSDD, KLIEP, KDEDifference)):
+        return estimator.fit(X[:half], X[half:])
+    if isinstance(estimator, ClassPriorEstimator):
+        return estimator.fit(X, np.arange(len(X)) % 2)
+    return estimator.fit(X)
+
+
+def answers(estimator, X):
+    model = fitted(estimator, X)
+    out = attributes(model)
+    for name in ANSWERS:
+        if hasattr(model, name):
+            try:
+                out[name] = numbers(getattr(model, name)(X))
+            except (NotImplementedError, AttributeError):
+                continue
+    if isinstance(model, ClassPriorEstimator):
+        out["priors"] = np.asarray(model.estimate(X).priors, dtype=float).ravel()
+    return out
+
+
+def same(here, there):
+    assert here.keys() == there.keys()
+    assert sum(len(value) for value in here.values()) > 0
+    for name, value in here.items():
+        np.testing.assert_allclose(there[name], value, rtol=1e-6, atol=1e-6, err_msg=name)
+
+
+# Landmarks are the rows with the smallest hashes, so that a table in parts has the same ones whatever the order of its parts.
+BY_HASHES = pytest.mark.xfail(reason="landmarks are drawn by hashes of rows", strict=True)
+
+
+def kinds_of(estimator):
+    tags = get_tags(estimator).input_tags
+    yield "numbers"
+    if tags.allow_nan:
+        yield "gaps"
+    if tags.allow_nan and tags.categorical:
+        yield "words"
+
+
+CASES = [
+    pytest.param(
+        estimator,
+        kind,
+        id=f"{estimator!r}-{kind}"[:60],
+        marks=[BY_HASHES] * (isinstance(estimator, SOSREP) and estimator.landmarks is not None),
+    )
+    for estimator in ALL
+    if not isinstance(estimator, (AnytimeDriftMonitor, PyODAdapter, ChangePointDetector))
+    for kind in kinds_of(estimator)
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("estimator", "kind"), CASES)
+def test_estimators(estimator, kind):
+    X = table(kind)
+    same(answers(estimator, X), answers(estimator, moved(X)))
+
+
+@pytest.mark.parametrize("kind", ["numbers", "words"])
+def test_two_samples(kind):
+    def ask(X):
+        half = len(X) // 2
+        found = two_sample_test(X[:half], X[half:], random_state=0)
+        return {"pvalue": numbers(found.pvalue), "statistic": numbers(found.statistic)}
+
+    same(ask(table(kind)), ask(moved(table(kind))))
+
+
+def test_goodness_of_fit():
+    def ask(X):
+        found = stein_test(X, SOSREP().fit(X[::2]).grad_log_density, random_state=0)
+        return {"pvalue": numbers(found.pvalue), "statistic": numbers(found.statistic)}
+
+    same(ask(table("numbers")), ask(moved(table("numbers"))))
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_changes(gaps):
+    rng = np.random.default_rng(2)
+    series = rng.normal(size=(160, 2)) * np.repeat([1.0, 4.0], 80)[:, None]
+    series[60:, 0] += 3.0
+    if gaps:
+        series[rng.random(series.shape) < 0.05] = np.nan
+    here, there = (attributes(ChangePointDetector(random_state=0).fit(rows)) for rows in (series, moved(series)))
+    assert len(here["change_points_"])
+    same(here, there)
+    if not gaps:
+        curves = [sliding_lsdd(rows, random_state=0) for rows in (series, moved(series))]
+        np.testing.assert_allclose(*curves, atol=1e-6)
+
+
+def test_alarms():
+    def ask(X):
+        monitor = DriftMonitor(window=8, expected_run_length=40, random_state=0).fit(X)
+        return {"statistic": numbers(monitor.update(X[:30]).statistic)}
+
+    same(ask(table("numbers")), ask(moved(table("numbers"))))
