@@ -44,6 +44,7 @@ SHARED = {
     "progress": "progress bars",
     "io": "models and runs in files",
     "results": "tables, JSON, pages",
+    "inference": "p-values and selection",
     "datasets": "example data",
     "errors": "exceptions, warnings",
 }

@@ -6,7 +6,7 @@ import pytest
 
 from isopleth import AnomalyDetector, load, save
 from isopleth.errors import DataWarning, InputError
-from isopleth.tasks.anomaly.selection import conformal_p_values
+from isopleth.inference import conformal_p_values
 
 
 def patients(groups, rows, rng, spread=0.2):

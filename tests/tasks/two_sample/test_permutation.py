@@ -9,6 +9,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import chi2, norm
 
+from isopleth.inference import adjusted_p_values, permutation_pvalue
 from isopleth.tasks.two_sample.permutation import (
     ALPHA,
     Basis,
@@ -16,10 +17,8 @@ from isopleth.tasks.two_sample.permutation import (
     Labels,
     LaplaceBasis,
     Units,
-    adjusted_p_values,
     column_contrasts,
     moment_scores,
-    permutation_pvalue,
     quadratic_forms,
     rank_scores,
     unit_features,

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from isopleth.backend import Array, Backend, to_numpy
 from isopleth.errors import DataWarning, InputError
 from isopleth.frame import Frame, medians
+from isopleth.inference import anomaly_probabilities, benjamini_hochberg, conformal_p_values
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, interruptible
 from isopleth.results import chosen_rows, shown_cells
@@ -26,7 +27,6 @@ from isopleth.tasks.anomaly.explanation import Counterfactuals, Explanation, bes
 from isopleth.tasks.anomaly.reference import ReferenceDensity
 from isopleth.tasks.anomaly.result import Anomalies
 from isopleth.tasks.anomaly.rule import PooledRule
-from isopleth.tasks.anomaly.selection import anomaly_probabilities, benjamini_hochberg, conformal_p_values
 from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable
 from isopleth.tasks.anomaly.tail import Tail
 

@@ -8,14 +8,13 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import rankdata
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from isopleth.backend import to_numpy
 from isopleth.errors import InputError
 from isopleth.frame import deviations
+from isopleth.inference import normal_scores, permutation_pvalue
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import is_auto, median
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
@@ -237,7 +236,7 @@ def stein_test(
     n = len(z)
     return SteinTestResult(
         statistic=float(statistics[0]),
-        pvalue=float(np.mean(statistics >= statistics[0])),
+        pvalue=permutation_pvalue(statistics),
         length_scales=scales,
         discrepancies=(sums[:, 0] - diagonal) / (n * (n - 1.0)),
         scores=normal[:, 0],
@@ -335,4 +334,4 @@ def _sums(
 def _normal_scores(sums: np.ndarray) -> np.ndarray:
     """Return the normal score of each sum among those of its length scale; sums that differ by rounding are equal."""
     rounded = np.round(sums / np.maximum(np.abs(sums).max(axis=1, keepdims=True), np.finfo(float).tiny), 12)
-    return np.asarray(ndtri(rankdata(rounded, axis=1) / (sums.shape[1] + 1.0)))
+    return normal_scores(rounded)

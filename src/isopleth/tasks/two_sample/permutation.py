@@ -10,12 +10,12 @@ from typing import Any, Self
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist, pdist
-from scipy.special import gammaln, ndtri
-from scipy.stats import rankdata
+from scipy.special import gammaln
 
 from isopleth.difference.gaussian_system import PenalizedSpectrum
 from isopleth.errors import InputError
 from isopleth.frame import bounded
+from isopleth.inference import normal_scores
 from isopleth.operators.threads import map_threads
 from isopleth.progress import Progress
 
@@ -27,9 +27,6 @@ _MOST_AGAINST_ONE = 100
 _ENOUGH = 20_000
 # If a sample is this many times smaller than both together, sums are over its own rows only.
 _SPARSE = 16
-_TOLERANCE = 1e-8
-# Scores by moments decide among equal ranks with a weight of a millionth, so equal joint statistics differ by less than this.
-_TOLERANCE_OF_RANKS = 1e-12
 
 
 @dataclass(frozen=True)
@@ -278,30 +275,6 @@ def _within_strata(strata: np.ndarray, quota: np.ndarray, rng: np.random.Generat
     """Draw `quota` of the entries of each stratum; `strata` is sorted."""
     order = np.lexsort([rng.random(len(strata)), strata])
     return order[_places_within(strata) < quota[strata]]
-
-
-def at_least(statistics: np.ndarray, bar: Any) -> np.ndarray:
-    """Tell whether statistics are at least `bar`, up to rounding."""
-    return np.asarray(statistics >= bar - _TOLERANCE * np.maximum(1.0, np.abs(bar)))
-
-
-def permutation_pvalue(statistics: np.ndarray) -> float:
-    """Return the share of the statistics that are no smaller than the first, the observed one; it counts itself."""
-    return float((statistics >= statistics[0] - _TOLERANCE_OF_RANKS).mean())
-
-
-def adjusted_p_values(statistics: np.ndarray) -> np.ndarray:
-    """Return p-values of several statistics, of shape (1 + B, k), by Westfall and Young's step-down maxima.
-
-    The chance of any p-value <= alpha among statistics whose null hypotheses hold is at most alpha.
-    """
-    order = np.argsort(-statistics[0], kind="stable")
-    # The maxima over the columns from each one on, in falling order of what was observed.
-    maxima = np.maximum.accumulate(statistics[:, order[::-1]], axis=1)[:, ::-1]
-    raw = at_least(maxima, statistics[0, order]).mean(axis=0)
-    out = np.empty(len(order))
-    out[order] = np.maximum.accumulate(raw)
-    return out
 
 
 # Ridge over the volume of the kernel: nearly all directions that the centres resolve have the same weight.
@@ -622,5 +595,4 @@ def rank_scores(forms: np.ndarray) -> np.ndarray:
     Ranks make statistics with different null distributions comparable. The label vectors that are first in one of the lines
     all have the same score; scores by moments decide among them.
     """
-    ranks = np.array([rankdata(line) for line in np.round(_standardised(forms), _DIGITS)])
-    return np.asarray(ndtri((ranks - 0.5) / forms.shape[1]) + _TIE_BREAK * moment_scores(forms))
+    return normal_scores(np.round(_standardised(forms), _DIGITS)) + _TIE_BREAK * moment_scores(forms)

@@ -18,6 +18,7 @@ from isopleth.backend import frame_names, to_numpy
 from isopleth.difference.lsdd import LSDD
 from isopleth.difference.samples import TwoSamples, enter_both
 from isopleth.errors import DataWarning, InputError, listed
+from isopleth.inference import adjusted_p_values, permutation_pvalue
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs, map_threads
 from isopleth.progress import checked_verbose
@@ -27,7 +28,7 @@ from isopleth.tables.checks import Table, check_memory_limit, column_names
 from isopleth.tables.row_encoding import used_names
 from isopleth.tables.schema import decode_cells
 from isopleth.tasks.two_sample.column_changes import in_order, kinds
-from isopleth.tasks.two_sample.permutation import Basis, adjusted_p_values, permutation_pvalue, tiles
+from isopleth.tasks.two_sample.permutation import Basis, tiles
 from isopleth.tasks.two_sample.problem import MixedSamples, TwoSampleProblem
 from isopleth.tasks.two_sample.separation import Separation, column_changes
 

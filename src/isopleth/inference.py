@@ -1,12 +1,58 @@
-"""Conformal p-values, selection with a controlled false discovery rate, and probabilities of anomalies."""
+"""p-values from permutations, ranks and counts, their adjustment, false discovery rates, and anomaly probabilities."""
 
 from __future__ import annotations
 
-import numpy as np
-from scipy.special import fdtri, gammaincinv
+from typing import Any
 
+import numpy as np
+from scipy.special import fdtri, gammaincinv, ndtri
+from scipy.stats import binom, rankdata
+
+# Statistics that differ by less than this share of themselves, or of 1, differ by rounding.
+_ROUNDING = 1e-8
+
+# Normal scores of equal ranks are separated by a millionth of other scores, and equal ones differ by less than this.
+_ROUNDING_OF_SCORES = 1e-12
+# Probabilities that differ by less than this share are equal, as in scipy.stats.binomtest.
+_EQUAL_CHANCES = 1e-7
 # Confidence of the limits of the number of p-values below a point.
 _SURE = 0.95
+
+
+def at_least(statistics: np.ndarray, bar: Any) -> np.ndarray:
+    """Tell whether statistics are at least `bar`, up to rounding."""
+    return np.asarray(statistics >= bar - _ROUNDING * np.maximum(1.0, np.abs(bar)))
+
+
+def normal_scores(lines: np.ndarray) -> np.ndarray:
+    """Return the normal score of the rank of each value in its line, so that statistics of different laws can be compared."""
+    return np.asarray(ndtri((rankdata(lines, axis=1) - 0.5) / lines.shape[1]))
+
+
+def permutation_pvalue(scores: np.ndarray) -> float:
+    """Return the share of the scores that are no smaller than the first, the observed one; it counts itself."""
+    return float((scores >= scores[0] - _ROUNDING_OF_SCORES).mean())
+
+
+def adjusted_p_values(statistics: np.ndarray) -> np.ndarray:
+    """Return p-values of several statistics, of shape (1 + B, k), by Westfall and Young's step-down maxima.
+
+    The chance of any p-value <= alpha among statistics whose null hypotheses hold is at most alpha.
+    """
+    order = np.argsort(-statistics[0], kind="stable")
+    # The maxima over the columns from each one on, in falling order of what was observed.
+    maxima = np.maximum.accumulate(statistics[:, order[::-1]], axis=1)[:, ::-1]
+    raw = at_least(maxima, statistics[0, order]).mean(axis=0)
+    out = np.empty(len(order))
+    out[order] = np.maximum.accumulate(raw)
+    return out
+
+
+def binomial_p_values(counts: np.ndarray, trials: int, chances: np.ndarray) -> np.ndarray:
+    """Return two-sided p-values of counts, as scipy.stats.binomtest does for one: the chance of counts that are no likelier."""
+    each = binom.pmf(np.arange(trials + 1.0), trials, chances[:, None])
+    seen = each[np.arange(len(counts)), counts.astype(np.intp)]
+    return np.minimum(np.where(each <= seen[:, None] * (1.0 + _EQUAL_CHANCES), each, 0.0).sum(axis=1), 1.0)
 
 
 def conformal_p_values(training: np.ndarray, new: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:

@@ -8,7 +8,7 @@ from scipy.stats import false_discovery_control
 
 from isopleth import AnomalyDetector
 from isopleth.errors import DataWarning, InputError
-from isopleth.tasks.anomaly.selection import (
+from isopleth.inference import (
     anomaly_probabilities,
     benjamini_hochberg,
     conformal_p_values,
