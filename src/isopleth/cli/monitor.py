@@ -28,7 +28,7 @@ from isopleth.io import Table, check_target, load, save
 from isopleth.io.frames import missing_words
 from isopleth.io.source import listed
 from isopleth.io.text_columns import Column, cut, header_names, kind_of
-from isopleth.io.typed import moment
+from isopleth.tables.typed import moment
 from isopleth.tables.files import atomic_write, remove_leftovers, sole_run
 from isopleth.tables.schema import Schema
 from isopleth.tasks.drift.alarms import DriftAlarms, joined

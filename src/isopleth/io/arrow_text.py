@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.io.numerals import Numerals
+from isopleth.tables.numerals import Numerals
 
 # Bytes that are scanned at a time, and that Arrow parses at a time.
 _PIECE = 2**20

@@ -14,7 +14,7 @@ import numpy as np
 
 from isopleth.errors import InputError
 from isopleth.io.arrow_text import NotPlainError, PlainText, scan
-from isopleth.io.numerals import numerals_of
+from isopleth.tables.numerals import numerals_of
 from isopleth.io.source import Block, MissingCells, Origin, Progress, UncheckedTable, positions, regrouped
 from isopleth.io.text_columns import (
     Column,

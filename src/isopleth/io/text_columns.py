@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from isopleth.errors import DataWarning, Hint, InputError
-from isopleth.io.numerals import Numerals
+from isopleth.tables.numerals import Numerals
 from isopleth.io.source import Origin, listed, refuse_text
 
 _MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})

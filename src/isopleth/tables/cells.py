@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any, Literal, Self
 
 import narwhals as nw
@@ -15,12 +15,28 @@ import numpy as np
 
 from isopleth.backend import frame_names
 from isopleth.errors import InputError, listed
+from isopleth.tables.numerals import Numerals, numerals_of
 
 # Cells of text that count as missing.
 MISSING_WORDS = frozenset({"", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "Null", "<NA>", "NaT"})
 
 # Words that count as missing as well, in columns where nearly all other cells are numbers.
 MISSING_NUMBERS = frozenset({"-", "--", ".", "none", "None", "unknown", "missing"})
+
+TRUTH = ("False", "True")
+_TRUTH_WORDS = {"false": 0, "0": 0, "0.0": 0, "true": 1, "1": 1, "1.0": 1}
+
+# From here on, float64 holds only some of the integers.
+ALL_INTEGERS = 2**53
+
+_SAMPLED = 500  # cells of a column of text by which the decimal sign is recognised
+
+Place = Callable[[int], str]
+
+
+def row_of(row: int) -> str:
+    """Return where a row of a frame or array stands."""
+    return f"row {row}"
 
 
 def library_of(X: Any) -> str | None:
@@ -55,24 +71,53 @@ def _holds_numbers(column: Any) -> bool:
 
 
 class SourceTable:
-    """Frame or array that is read column by column."""
+    """Frame or array that is read column by column.
 
-    def __init__(self, names: list[Any], n: int, read: Any, named: bool) -> None:
-        self.names, self.n, self._read, self.named = names, n, read, named
+    Parameters
+    ----------
+    names : list
+        Names of the columns, or their numbers.
+    n : int
+        Number of rows.
+    read : callable
+        Returns a column by its name.
+    named : bool
+        Whether it is a frame.
+    typed : bool
+        Whether words are nothing but words: a reader has looked for numbers and times among them.
+    """
+
+    def __init__(self, names: list[Any], n: int, read: Any, named: bool, typed: bool = False) -> None:
+        self.names, self.n, self._read, self.named, self._typed = names, n, read, named, typed
 
     @classmethod
-    def of(cls, X: Any) -> Self:
+    def of(cls, X: Any, typed: bool = False) -> Self:
         frame = as_frame(X)
         if frame is not None:
             names = list(frame.columns)
-            return cls(names, len(frame), frame.get_column, True)
+            return cls(names, len(frame), frame.get_column, True, typed)
         array = np.asarray(X)
         if array.ndim != 2:
             raise InputError(f"X has {array.ndim} axes; expected a table with rows and columns.")
-        return cls(list(range(array.shape[1])), len(array), lambda j: array[:, j], False)
+        return cls(list(range(array.shape[1])), len(array), lambda j: array[:, j], False, True)
 
-    def cells(self, name: Any, missing: frozenset[str]) -> Cells:
-        return Cells.of(name, self._read(name), missing)
+    def numerals(self, missing: frozenset[str]) -> Numerals:
+        """Recognise how columns of text write numbers."""
+        if self._typed:
+            return Numerals()
+        texts = []
+        for name in self.names:
+            column = self._read(name)
+            if column.dtype in (nw.String, nw.Object):
+                texts += [(i, cell) for i, cell in enumerate(column.head(_SAMPLED).to_list()) if isinstance(cell, str)]
+        return numerals_of(texts, "X", where="row")
+
+    def cells(self, name: Any, missing: frozenset[str], numerals: Numerals) -> Cells:
+        """Return the cells of a column."""
+        column = self._read(name)
+        if isinstance(column, np.ndarray):
+            return Cells.of_array(name, column, missing)
+        return Cells.of(name, column, missing, None if self._typed else numerals)
 
 
 def as_frame(X: Any) -> Any:
@@ -152,69 +197,224 @@ def _arrow_library() -> Literal["pyarrow", "polars"]:
 
 @dataclass(frozen=True)
 class Cells:
-    """Cells of a column in one of four forms: `values` is an array of numbers, of times (datetime64), or a list of texts."""
+    """Cells of a column.
+
+    Parameters
+    ----------
+    name : str or int
+        The column.
+    form : {"whole", "real", "time", "text"}
+        Whole numbers, numbers, seconds (since 1970, or midnight), or codes of `words`.
+    values : array of shape (n,)
+        NaN, or the code -1, where a cell is missing.
+    words : tuple of str
+        Distinct words.
+    levels : tuple of str, optional
+        Words that the type of the column declares: truth values and categories.
+    zone : str, optional
+        Time zone of times, which then are instants.
+    exact : list, optional
+        Whole numbers, where float64 does not hold one of them.
+    """
 
     name: Any
     form: str
-    values: Any
+    values: np.ndarray
+    words: tuple[str, ...] = ()
     levels: tuple[str, ...] | None = None
+    zone: str | None = None
+    exact: list[int | None] | None = None
 
     @classmethod
-    def of(cls, name: Any, column: Any, missing: frozenset[str]) -> Self:
-        if isinstance(column, np.ndarray):
-            return cls._of_array(name, column, missing)
+    def of(cls, name: Any, column: Any, missing: frozenset[str], numerals: Numerals | None) -> Self:
+        """Read a column of a frame; `numerals` None takes words as words."""
         dtype = column.dtype
         if dtype.is_numeric():
-            whole = dtype.is_integer()
-            values = np.array(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
-            return cls(name, "whole" if whole else "real", values)
+            return cls._of_numbers(name, column)
         if dtype == nw.Boolean:
-            return cls(name, "text", _texts(column.to_list(), missing), ("False", "True"))
+            return cls._of_truth(name, column.to_list())
+        if dtype in (nw.Date, nw.Datetime):
+            stamps = (column.cast(nw.Datetime("us")) if dtype == nw.Date else column).dt.timestamp("us")
+            seconds = np.array(stamps.cast(nw.Float64).to_numpy(), dtype=np.float64) * 1e-6
+            return cls(name, "time", seconds, zone=getattr(dtype, "time_zone", None))
         if dtype in (nw.Categorical, nw.Enum):
             declared = tuple(map(str, dtype.categories)) if dtype == nw.Enum else ()
-            return cls(name, "text", _texts(column.to_list(), missing), declared)
-        return cls._of_objects(name, column.to_list(), missing)
+            return cls.of_words(name, [_word(cell) for cell in column.to_list()], missing, declared)
+        if dtype == nw.String:
+            return cls._of_strings(name, column.to_arrow(), missing, numerals)
+        return cls._of_objects(name, column.to_list(), missing, numerals)
 
     @classmethod
-    def _of_array(cls, name: Any, column: np.ndarray, missing: frozenset[str]) -> Self:
+    def of_array(cls, name: Any, column: np.ndarray, missing: frozenset[str]) -> Self:
+        """Read a column of an array."""
         if column.dtype == object and not any(isinstance(cell, (str, bool, date, time, timedelta)) for cell in column):
             with suppress(TypeError, ValueError):
-                column = np.array([np.nan if is_missing(cell) else cell for cell in column], dtype=np.float64)
-        if column.dtype.kind in "iuf":
-            return cls(name, "whole" if column.dtype.kind in "iu" else "real", column.astype(np.float64))
+                cells = [None if is_missing(cell) else cell for cell in column]
+                if any(isinstance(cell, int) and abs(cell) >= ALL_INTEGERS for cell in cells):
+                    return cls._of_large(name, cells)
+                column = np.array([np.nan if cell is None else cell for cell in cells], dtype=np.float64)
+        if column.dtype.kind in "iu":
+            if len(column) and max(int(column.max()), -int(column.min())) >= ALL_INTEGERS:
+                return cls._of_large(name, column.tolist())
+            return cls(name, "whole", column.astype(np.float64))
+        if column.dtype.kind == "f":
+            return cls(name, "real", column.astype(np.float64))
         if column.dtype.kind == "M":
             return cls(name, "time", _seconds(column))
-        return cls._of_objects(name, column.tolist(), missing)
+        return cls._of_objects(name, column.tolist(), missing, None)
 
     @classmethod
-    def _of_objects(cls, name: Any, cells: list[Any], missing: frozenset[str]) -> Self:
-        first = next((cell for cell in cells if not is_missing(cell)), None)
+    def _of_numbers(cls, name: Any, column: Any) -> Self:
+        dtype = column.dtype
+        values = np.array(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
+        if dtype.is_float() or not (np.abs(values) >= ALL_INTEGERS).any():
+            return cls(name, "whole" if dtype.is_integer() else "real", values)
+        cells = [None if is_missing(cell) else cell for cell in column.to_list()]
+        if dtype.is_integer() or all(cell is None or cell == cell.to_integral_value() for cell in cells):
+            return cls._of_large(name, [None if cell is None else int(cell) for cell in cells])
+        return cls(name, "real", values)
+
+    @classmethod
+    def _of_large(cls, name: Any, cells: list[int | None]) -> Self:
+        values = np.array([np.nan if cell is None else float(cell) for cell in cells])
+        lost = any(cell is not None and int(float(cell)) != cell for cell in cells)
+        return cls(name, "whole", values, exact=cells if lost else None)
+
+    @classmethod
+    def _of_truth(cls, name: Any, cells: Iterable[Any]) -> Self:
+        codes = np.array([-1 if is_missing(cell) else int(cell) for cell in cells], dtype=np.intp)
+        return cls(name, "text", codes, TRUTH, TRUTH)
+
+    @classmethod
+    def of_words(
+        cls, name: Any, cells: Iterable[Any], missing: frozenset[str], levels: tuple[str, ...] | None = None
+    ) -> Self:
+        """Read words; blanks around them do not count, and None is a missing cell."""
+        place: dict[str, int] = {}
+        known: dict[Any, int] = {None: -1}
+        codes = []
+        for cell in cells:
+            code = known.get(cell)
+            if code is None:
+                word = cell.strip()
+                code = known[cell] = -1 if word in missing else place.setdefault(word, len(place))
+            codes.append(code)
+        return cls(name, "text", np.array(codes, dtype=np.intp), tuple(place), levels)
+
+    @classmethod
+    def _of_strings(cls, name: Any, cells: Any, missing: frozenset[str], numerals: Numerals | None) -> Self:
+        import pyarrow as pa
+
+        from isopleth.tables.typed import typed
+
+        cells = cells if isinstance(cells, pa.ChunkedArray) else pa.chunked_array([cells])
+        cells = cells.cast(pa.string())
+        if numerals is not None:
+            found = typed(name, cells, missing, numerals, row_of)
+            if not pa.types.is_string(found.type):
+                return cls.of(
+                    name,
+                    nw.from_native(
+                        pa.chunked_array([found]) if isinstance(found, pa.Array) else found, series_only=True
+                    ),
+                    missing,
+                    None,
+                )
+            cells = found
+        encoded = (cells if isinstance(cells, pa.Array) else cells.combine_chunks()).dictionary_encode()
+        if isinstance(encoded, pa.ChunkedArray):
+            encoded = encoded.combine_chunks()
+        codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        words = cls.of_words(name, encoded.dictionary.to_pylist(), missing)
+        return replace(words, values=np.append(words.values, -1)[codes].astype(np.intp))
+
+    @classmethod
+    def _of_objects(cls, name: Any, cells: list[Any], missing: frozenset[str], numerals: Numerals | None) -> Self:
+        cells = [None if is_missing(cell) else cell for cell in cells]
+        known = [cell for cell in cells if cell is not None]
+        first = known[0] if known else None
         if isinstance(first, timedelta):
-            return cls(
-                name, "real", np.array([np.nan if is_missing(c) else c.total_seconds() for c in cells], dtype=float)
-            )
+            return cls(name, "real", np.array([np.nan if c is None else c.total_seconds() for c in cells], dtype=float))
         if isinstance(first, (date, time)):
-            return cls(name, "time", np.array([_clock(cell) for cell in cells], dtype=float))
-        texts = _texts(cells, missing)
-        if isinstance(first, bool) and all(is_missing(cell) or isinstance(cell, bool) for cell in cells):
-            return cls(name, "text", texts, ("False", "True"))
-        return cls(name, "text", texts)
+            zones = {getattr(cell, "tzinfo", None) is not None for cell in known}
+            if len(zones) > 1:
+                raise InputError(
+                    "{column} holds times with and without a time zone; give all of them one.", column=name
+                )
+            zone = (
+                (str(first.tzinfo) if len({str(cell.tzinfo) for cell in known}) == 1 else "UTC")
+                if True in zones
+                else None
+            )
+            return cls(name, "time", np.array([_clock(cell) for cell in cells], dtype=float), zone=zone)
+        if known and all(isinstance(cell, (bool, np.bool_)) for cell in known):
+            return cls._of_truth(name, cells)
+        if known and all(isinstance(cell, (int, Decimal)) for cell in known):
+            if all(cell == int(cell) for cell in known):
+                return cls._of_large(name, [None if cell is None else int(cell) for cell in cells])
+            return cls(name, "real", np.array([np.nan if cell is None else float(cell) for cell in cells]))
+        if numerals is not None and known and all(isinstance(cell, str) for cell in known):
+            import pyarrow as pa
+
+            with suppress(UnicodeEncodeError):  # a lone surrogate is no text for Arrow, and no number
+                return cls._of_strings(name, pa.chunked_array([pa.array(cells, pa.string())]), missing, numerals)
+        return cls.of_words(name, [_word(cell) for cell in cells], missing)
 
     @property
     def known(self) -> int:
         """Number of cells that are not missing."""
-        return sum(c is not None for c in self.values) if self.form == "text" else int(np.isfinite(self.values).sum())
+        return int((self.values >= 0).sum() if self.form == "text" else np.isfinite(self.values).sum())
+
+    @property
+    def is_truth(self) -> bool:
+        """Whether the type of the column declares truth values."""
+        return self.levels == TRUTH
+
+    def as_words(self) -> Self:
+        """Return the cells as words."""
+        if self.form == "text":
+            return self
+        if self.exact is not None:
+            return self.of_words(self.name, [None if v is None else str(v) for v in self.exact], frozenset())
+        return self.of_words(
+            self.name, [None if np.isnan(v) else number_word(v) for v in self.values.tolist()], frozenset()
+        )
 
     def texts(self) -> list[str | None]:
-        """Return cells as words."""
-        if self.form == "text":
-            return self.values
-        return [None if np.isnan(v) else _number_text(v) for v in self.values]
+        """Return the cells as a list of words."""
+        words = self.as_words()
+        return [None if code < 0 else words.words[code] for code in words.values.tolist()]
+
+    def counts(self) -> np.ndarray:
+        """Return how often each word occurs."""
+        return np.bincount(self.values[self.values >= 0], minlength=len(self.words))
+
+    def row_with(self, word: str) -> int:
+        """Return the first row that holds a word."""
+        return int(np.argmax(self.values == self.words.index(word)))
 
     def numbers(self) -> np.ndarray:
-        """Return cells as numbers; raise InputError for other text and for infinity."""
+        """Return cells as numbers.
+
+        Raises
+        ------
+        InputError
+            For other text, for infinity, and for whole numbers that float64 does not hold.
+        """
         if self.form == "text":
-            return np.array([self._number(i, text) for i, text in enumerate(self.values)], dtype=float)
+            if self.is_truth:
+                return np.where(self.values < 0, np.nan, self.values)
+            numbers = np.array([self._number(word) for word in self.words], dtype=float)
+            return np.append(numbers, np.nan)[self.values]
+        if self.exact is not None:
+            row = next(i for i, v in enumerate(self.exact) if v is not None and int(float(v)) != v)
+            raise InputError(
+                "{column} holds {value} in {row}, a whole number beyond 2**53 that float64 would round",
+                column=self.name,
+                row=row,
+                value=self.exact[row],
+                hint="subtract a constant first, or leave the column out",
+            )
         if np.isinf(self.values).any():
             row = int(np.argmax(np.isinf(self.values)))
             raise InputError(
@@ -224,53 +424,116 @@ class Cells:
                 value=float(self.values[row]),
                 hint="replace it by a number, or empty the cell",
             )
-        return np.asarray(self.values)
+        return self.values
 
-    def _number(self, row: int, text: str | None) -> float:
-        if text is None or text in MISSING_NUMBERS:
+    def _number(self, word: str) -> float:
+        if word in MISSING_NUMBERS:
             return np.nan
-        value = parsed_number(text)
+        value = parsed_number(word)
         if value is None:
             raise InputError(
                 "{column} holds {value} in {row}; expected a number, as at fit, or an empty cell.",
                 column=self.name,
-                row=row,
-                value=text,
+                row=self.row_with(word),
+                value=word,
             )
         return value
 
-    def times(self) -> np.ndarray:
-        """Return cells as seconds since 1970; raise InputError for text that is no time."""
-        if self.form != "text":
-            return np.asarray(self.values, dtype=float)
-        out = np.full(len(self.values), np.nan)
-        for i, text in enumerate(self.values):
-            moment = None if text is None else parsed_time(text)
-            if text is not None and moment is None:
+    def times(self, zone: str | None) -> np.ndarray:
+        """Return cells as seconds since 1970, for a column of instants if `zone` is given.
+
+        Raises
+        ------
+        InputError
+            For cells that are no times, and where only these or only the others have a time zone.
+        """
+        if self.form != "time":
+            if not self.known:
+                return np.full(len(self.values), np.nan)
+            words = self.as_words()
+            wrong = next((word for word in words.words if _is_no_time(word)), words.words[0])
+            raise InputError(
+                "{column} holds {value} in {row}; expected a time such as 2024-01-31 12:00.",
+                column=self.name,
+                row=words.row_with(wrong),
+                value=wrong,
+            )
+        if self.known and (self.zone is None) != (zone is None):
+            has, had = ("no time zone", f"the zone {zone}") if self.zone is None else (f"the zone {self.zone}", "none")
+            raise InputError(
+                f"{{column}} holds times with {has}, and had {had} at fit; give all times a zone, or none.",
+                column=self.name,
+            )
+        return self.values
+
+    def codes(self, levels: Sequence[str]) -> np.ndarray:
+        """Return indices in `levels`, their number for other words, and -1 for missing cells."""
+        words = self.as_words()
+        if tuple(levels) == TRUTH:
+            known: dict[str, int] = _TRUTH_WORDS
+            codes = [known.get(word.lower(), -2) for word in words.words]
+            if -2 in codes:
+                word = words.words[codes.index(-2)]
                 raise InputError(
-                    "{column} holds {value} in {row}; expected a time such as 2024-01-31 12:00.",
+                    "{column} holds {value} in {row}; expected a truth value.",
                     column=self.name,
-                    row=i,
-                    value=text,
+                    row=words.row_with(word),
+                    value=word,
                 )
-            if moment is not None:
-                out[i] = moment
-        return out
+        else:
+            place = {word: i for i, word in enumerate(levels)}
+            numbers = {parsed_number(level): i for i, level in enumerate(levels)} if self.form != "text" else {}
+            codes = [
+                place.get(word, numbers.get(parsed_number(word), len(levels)) if numbers else len(levels))
+                for word in words.words
+            ]
+        return np.append(np.array(codes, dtype=np.intp), -1)[words.values]
+
+
+def _is_no_time(word: str) -> bool:
+    from isopleth.tables.typed import moment
+
+    return moment(word) is None
 
 
 def joined(cells: Sequence[Cells]) -> Cells:
-    """Return the cells of a column of several tables below each other, in a form that holds all of them."""
-    known = [each for each in cells if each.known] or cells[:1]
-    forms = {each.form for each in known}
+    """Return the cells of a column of several tables below each other, in a form that holds all of them.
+
+    Raises
+    ------
+    InputError
+        If only some of several columns of times have a time zone.
+    """
     if len(cells) == 1:
         return cells[0]
-    levels = tuple(dict.fromkeys(word for each in known for word in each.levels or ()))
-    declared = levels if any(each.levels is not None for each in known) else None
+    known = [each for each in cells if each.known] or cells[:1]
+    forms = {each.form for each in known}
+    name = cells[0].name
     if forms <= {"whole", "real"} or forms == {"time"}:
+        if len({each.zone is None for each in known}) > 1:
+            raise InputError(
+                "{column} holds times with a time zone in one table and without in the other; give all times a zone, or none.",
+                column=name,
+            )
         form = "time" if forms == {"time"} else "real" if "real" in forms else "whole"
         parts = [each.values if each.known else np.full(len(each.values), np.nan) for each in cells]
-        return Cells(cells[0].name, form, np.concatenate([np.asarray(part, dtype=np.float64) for part in parts]))
-    return Cells(cells[0].name, "text", [text for each in cells for text in each.texts()], declared)
+        exact = (
+            [v for each in cells for v in (each.exact or _whole(each.values))] if any(e.exact for e in known) else None
+        )
+        return Cells(name, form, np.concatenate(parts).astype(np.float64), zone=known[0].zone, exact=exact)
+    if any(each.is_truth for each in known) and all(map(_may_be_truth, known)):
+        return Cells(name, "text", np.concatenate([each.codes(TRUTH) for each in cells]), TRUTH, TRUTH)
+    declared = tuple(dict.fromkeys(word for each in known for word in each.levels or ()))
+    levels = declared if any(each.levels is not None for each in known) else None
+    return Cells.of_words(name, [text for each in cells for text in each.texts()], frozenset(), levels)
+
+
+def _whole(values: np.ndarray) -> list[int | None]:
+    return [None if np.isnan(v) else int(v) for v in values.tolist()]
+
+
+def _may_be_truth(cells: Cells) -> bool:
+    return {word.lower() for word in cells.as_words().words} <= _TRUTH_WORDS.keys()
 
 
 def is_missing(cell: Any) -> bool:
@@ -278,16 +541,17 @@ def is_missing(cell: Any) -> bool:
     return cell is None or type(cell).__name__ == "NAType" or bool(cell != cell)
 
 
-def _texts(cells: list[Any], missing: frozenset[str]) -> list[str | None]:
-    """Return words without surrounding blanks, None for a missing cell."""
-    out: list[str | None] = []
-    for cell in cells:
-        word = cell.strip() if isinstance(cell, str) else None if is_missing(cell) else str(cell)
-        out.append(None if word in missing else word)
-    return out
+def _word(cell: Any) -> str | None:
+    """Return a cell as a word. Numbers are words such as 1 and 2.5, whatever their type."""
+    if is_missing(cell):
+        return None
+    if isinstance(cell, (float, np.floating)) and np.isfinite(cell):
+        return number_word(float(cell))
+    return str(cell)
 
 
-def _number_text(value: float) -> str:
+def number_word(value: float) -> str:
+    """Return a number as a word, whole numbers without a point."""
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
 
 
@@ -302,25 +566,19 @@ def parsed_number(text: str) -> float | None:
     return value if np.isfinite(value) else None
 
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
 def _clock(cell: Any) -> float:
     """Return seconds since 1970 of a date or date and time, since midnight of a time of day; NaN for a missing cell."""
-    if is_missing(cell):
+    if cell is None:
         return np.nan
     if isinstance(cell, time):
         return cell.hour * 3600.0 + cell.minute * 60.0 + cell.second + cell.microsecond * 1e-6
     if not isinstance(cell, datetime):
         cell = datetime(cell.year, cell.month, cell.day)
-    # A time with a zone keeps the hour of the day that the table shows.
-    return cell.replace(tzinfo=UTC).timestamp()
-
-
-def parsed_time(text: str) -> float | None:
-    if not re.match(r"\d{4}-\d{1,2}-\d{1,2}", text):
-        return None
-    try:
-        return _clock(datetime.fromisoformat(text))
-    except ValueError:
-        return None
+    moment = cell if cell.tzinfo is not None else cell.replace(tzinfo=UTC)
+    return (moment - _EPOCH) / timedelta(microseconds=1) * 1e-6
 
 
 def _seconds(column: np.ndarray) -> np.ndarray:

@@ -177,7 +177,7 @@ def _kinds_of(
         named = [
             names[j] if j not in names and isinstance(j, Integral) and j in range(len(names)) else j for j in named
         ]
-    columns = decided or Schema.of(X, categorical=named, keep_identifiers=as_it_is, cycles=False, also=also)
+    columns = decided or Schema.of(X, categorical=named, keep_identifiers=as_it_is, also=also)
     if columns.left_out and decided is None:
         reasons = listed([f"{str(name)!r} ({why})" for name, why in columns.left_out.items()])
         warnings.warn(f"columns left out: {reasons}.", DataWarning, stacklevel=4)

@@ -1,4 +1,4 @@
-"""Kinds of columns of a table: numbers, categories and times, and columns left out as identifiers or free text.
+"""Schema of a table: which columns hold numbers, categories and times, and which are left out as identifiers or free text.
 
 Frames of pandas, polars and pyarrow, and any object with the Arrow stream interface, are read in the same way. The kinds are
 decided in fit and used for every later table. The columns of an array are numbers, except those that are named as categories.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, Self, cast
 
 import narwhals as nw
@@ -19,13 +20,15 @@ from isopleth.errors import InputError, Message
 from isopleth.tables.cells import (
     MISSING_NUMBERS,
     MISSING_WORDS,
+    TRUTH,
     Cells,
     SourceTable,
     joined,
+    number_word,
     parsed_number,
-    parsed_time,
     quoted,
 )
+from isopleth.tables.numerals import Numerals
 
 _NUMBERS_SHARE = (
     0.9  # least share of numbers among the cells of a text column that counts as numeric with missing cells
@@ -34,13 +37,12 @@ _FEW_WORDS = 20  # distinct cells up to which numbers among words, as in 0, 1, 2
 _FEWEST = 10  # rows below which distinct values are no sign of an identifier
 _LONG = 25  # mean characters of a cell from which distinct texts are free text
 _DISTINCT = 0.8  # least share of distinct cells of free text
+_REPEATED = 0.05  # largest share of repeated values of an identifier, since rows may be there twice; one may always be
 _ID_NAME = re.compile(
     r"(^|[_\W])(id|ids|uid|uuid|guid|key|index|idx|no|nr|number|num|code|rownum)$|^unnamed: ?0$", re.I
 )
 _ID_CASE = re.compile(r"(?<=[a-z])(Id|ID|Uuid|UUID|Key|No|Nr)$")
 _MEASURED_NAME = re.compile(r"year|month|week|day|date|time|hour|minute|second|age|stamp|epoch", re.I)
-_DAY, _WEEK = 86400.0, 7 * 86400.0
-_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 @dataclass(frozen=True)
@@ -52,21 +54,26 @@ class Column:
     name : str or int
         Name in a frame, number in an array.
     kind : {"numeric", "categorical", "time"}
-        A time is encoded as seconds since `origin` and, where the span of the training rows holds two of them, the hour of the
-        day and the day of the week as categories.
+        A time is encoded as seconds since `origin`.
     levels : tuple of str
-        Words of a categorical column, the most frequent one first.
+        Words of a categorical column, the most frequent one first. Truth values are ``("False", "True")``, and no others can
+        occur.
     origin : float
         The first time, in seconds since 1970 (UTC, or the clock of the table where that has no zone).
-    cycles : tuple of str
-        Cycles that encode a time: "hour", "weekday", both or none.
+    zone : str, optional
+        Time zone of times, which then are instants.
     """
 
     name: str | int
     kind: str
     levels: tuple[str, ...] = ()
     origin: float = 0.0
-    cycles: tuple[str, ...] = ()
+    zone: str | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of categories: one more than the words, for new ones, but truth values are two."""
+        return len(self.levels) + (self.levels != TRUTH)
 
 
 @dataclass(frozen=True)
@@ -93,6 +100,51 @@ class EncodedTable:
 
 
 @dataclass(frozen=True)
+class Choices:
+    """What the user says of columns, by name, or by number in an array.
+
+    Parameters
+    ----------
+    categorical, numeric, times : tuple
+        Columns of these kinds, whatever values they hold.
+    exclude, identifiers : tuple
+        Columns to leave out.
+    keep_identifiers : bool
+        Whether columns that look like identifiers are used.
+    missing : frozenset of str
+        Words that count as missing cells.
+    """
+
+    categorical: tuple = ()
+    numeric: tuple = ()
+    times: tuple = ()
+    exclude: tuple = ()
+    identifiers: tuple = ()
+    keep_identifiers: bool = False
+    missing: frozenset[str] = MISSING_WORDS
+
+    def check(self, names: list[Any]) -> None:
+        """Refuse names of columns that the table does not have.
+
+        Raises
+        ------
+        InputError
+            If there are any.
+        """
+        for what in ("categorical", "numeric", "times", "exclude", "identifiers"):
+            for name in sorted(set(getattr(self, what)) - set(names), key=str):
+                shown = "time_columns" if what == "times" else what
+                raise InputError(
+                    f"{shown} names column {name!r}, which the table does not have; it has {quoted(names)}."
+                )
+
+    def kind(self, name: Any) -> str | None:
+        """Return the kind that was asked for a column."""
+        kinds = (("categorical", self.categorical), ("numeric", self.numeric), ("time", self.times))
+        return next((kind for kind, names in kinds if name in names), None)
+
+
+@dataclass(frozen=True)
 class Schema:
     """Columns of a table and their encoding.
 
@@ -104,24 +156,28 @@ class Schema:
         Columns that are used, in the order of the table.
     left_out : dict
         Reason why a column is left out, by its name.
-    notes : tuple of str
+    notes : tuple of Message
         Sentences to show to the user.
     named : bool
         Whether the table was a frame.
     n_columns : int
         Number of columns of the table, used or not.
+    numerals : Numerals
+        How columns of text write numbers.
 
     Examples
     --------
     >>> import pandas as pd
     >>> from isopleth.tables.schema import Schema
     >>> table = pd.DataFrame({"order_no": range(12), "price": [9.5, 3.0, None] * 4, "colour": ["red", "blue", "red"] * 4})
-    >>> columns = Schema.of(table)
-    >>> columns.summary(len(table))
+    >>> schema = Schema.of(table)
+    >>> schema.summary(len(table))
     '12 rows: 1 number, 1 category; left out: order_no (identifier)'
-    >>> encoded = columns.encode(pd.DataFrame({"colour": ["green", None], "price": [1.0, 2.0]}))
+    >>> encoded = schema.encode(pd.DataFrame({"colour": ["green", None], "price": [1.0, 2.0]}))
     >>> encoded.codes.tolist(), encoded.unseen
     ([[2], [-1]], {'colour': 1})
+    >>> Schema.from_dict(schema.to_dict()) == schema
+    True
     """
 
     columns: tuple[Column, ...]
@@ -129,20 +185,17 @@ class Schema:
     notes: tuple[Message, ...]
     named: bool
     n_columns: int
+    numerals: Numerals = Numerals()  # noqa: RUF009 - frozen
 
     @classmethod
     def of(
         cls,
         X: Any,
         *,
-        categorical: Iterable[str | int] = (),
-        numeric: Iterable[str | int] = (),
-        exclude: Iterable[str | int] = (),
-        identifiers: Iterable[str | int] = (),
-        keep_identifiers: bool = False,
-        missing: Iterable[str] = MISSING_WORDS,
-        cycles: bool = True,
         also: Any = None,
+        typed: bool = False,
+        choices: Choices | None = None,
+        **chosen: Any,
     ) -> Self:
         """Decide the kinds of the columns of a table.
 
@@ -150,18 +203,12 @@ class Schema:
         ----------
         X : data frame, array or object with the Arrow stream interface
             Training rows.
-        categorical, numeric : iterable of names or numbers
-            Columns of these kinds, whatever values they hold.
-        exclude, identifiers : iterable of names or numbers
-            Columns to leave out.
-        keep_identifiers : bool, default=False
-            Whether columns that look like identifiers are used.
-        missing : iterable of str
-            Texts that count as missing cells.
-        cycles : bool, default=True
-            Whether times are also encoded as hours and days of the week.
         also : data frame, array or object with the Arrow stream interface, optional
             A second table with these columns: the rows of both decide together, and neither table counts more than the other.
+        typed : bool, default=False
+            Whether text holds nothing but words, since a reader has looked for numbers and times in it.
+        choices : Choices, optional
+            What the user says of columns, or its parts as keywords.
 
         Raises
         ------
@@ -169,36 +216,30 @@ class Schema:
             If a named column does not exist, two columns have the same name, a cell of a column in `numeric` is no number,
             or no column is left.
         """
-        tables = [SourceTable.of(X), *([] if also is None else [SourceTable.of(also)])]
-        table = tables[0]
-        asked = {
-            "categorical": set(categorical),
-            "numeric": set(numeric),
-            "exclude": set(exclude),
-            "identifiers": set(identifiers),
-        }
-        for what, names in asked.items():
-            for name in sorted(names - set(table.names), key=str):
-                raise InputError(
-                    f"{what} names column {name!r}, which the table does not have; it has {quoted(table.names)}."
-                )
-        words = frozenset(missing)
+        choices = choices or Choices(
+            **{k: v if isinstance(v, bool) else frozenset(v) if k == "missing" else tuple(v) for k, v in chosen.items()}
+        )
+        tables = [SourceTable.of(each, typed) for each in (X, also) if each is not None]
+        table, named = tables[0], tables[0].named
+        choices.check(table.names)
+        numerals = next((n for n in (each.numerals(choices.missing) for each in tables) if not n.ordinary), Numerals())
         columns: list[Column] = []
         left_out: dict[str | int, str] = {}
         notes: list[Message] = []
         for name in table.names:
-            if name in asked["exclude"] or name in asked["identifiers"]:
-                left_out[name] = "identifier" if name in asked["identifiers"] else "excluded"
+            if name in choices.exclude or name in choices.identifiers:
+                left_out[name] = "identifier" if name in choices.identifiers else "excluded"
                 continue
-            wanted = next((kind for kind in ("categorical", "numeric") if name in asked[kind]), None)
-            cells = [each.cells(name, words) for each in tables if name in each.names]
-            found = _decide(joined(cells), wanted, keep_identifiers, table.named, notes)
+            wanted = choices.kind(name)
+            cells = [each.cells(name, choices.missing, numerals) for each in tables if name in each.names]
+            decide = _Decision(wanted, choices.keep_identifiers, named)
+            found = decide(joined(cells), notes)
             if len(cells) > 1 and isinstance(found, Column) and wanted is None:
                 # Both tables may number their rows from the same number on.
-                alone = [_decide(each, None, keep_identifiers, table.named, []) for each in cells if each.known]
+                alone = [decide(each, []) for each in cells if each.known]
                 found = "identifier" if set(alone) == {"identifier"} else found
             if isinstance(found, Column):
-                columns.append(found if cycles else replace(found, cycles=()))
+                columns.append(found)
             else:
                 left_out[name] = found
         if not columns:
@@ -206,7 +247,27 @@ class Schema:
             raise InputError(
                 f"no column is left to use: {reasons}; keep one of them by naming it numeric or categorical."
             )
-        return cls(tuple(columns), left_out, tuple(notes), table.named, len(table.names))
+        return cls(tuple(columns), left_out, tuple(notes), named, len(table.names), numerals)
+
+    @classmethod
+    def of_numbers(cls, names: list[Any], named: bool) -> Self:
+        """Make numeric columns with these names."""
+        return cls(tuple(Column(name, "numeric") for name in names), {}, (), named, len(names))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the schema as a dict that JSON can hold."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Make a schema of the result of :meth:`to_dict`."""
+        columns = tuple(Column(**{**column, "levels": tuple(column["levels"])}) for column in values["columns"])
+        numerals = Numerals(**values["numerals"])
+        return cls(**{**values, "columns": columns, "notes": tuple(values["notes"]), "numerals": numerals})
+
+    def __str__(self) -> str:
+        lines = [f"{column.name}: {_about(column)}" for column in self.columns]
+        return "\n".join(lines + [f"{name}: left out, {why}" for name, why in self.left_out.items()])
 
     def summary(self, n_rows: int) -> str:
         """Return one line with the numbers of columns by kind, and the columns that are left out."""
@@ -217,6 +278,11 @@ class Schema:
         if self.left_out:
             out += "; left out: " + ", ".join(f"{name} ({why})" for name, why in self.left_out.items())
         return out
+
+    @property
+    def only_numbers(self) -> bool:
+        """Whether all columns that are used hold numbers."""
+        return all(column.kind == "numeric" for column in self.columns)
 
     @property
     def numeric_names(self) -> list[str]:
@@ -231,21 +297,17 @@ class Schema:
     @property
     def categorical_names(self) -> list[str]:
         """Names of the columns of :attr:`EncodedTable.codes`."""
-        return [
-            str(column.name) if cycle is None else f"{column.name} ({cycle})"
-            for column in self.columns
-            for cycle in _coded(column)
-        ]
+        return [str(column.name) for column in self.columns if column.kind == "categorical"]
 
     @property
     def levels(self) -> list[tuple[str, ...]]:
         """Words of each categorical column, without the category for unseen words."""
-        return [_levels_of(column, cycle) for column in self.columns for cycle in _coded(column)]
+        return [column.levels for column in self.columns if column.kind == "categorical"]
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Number of categories of each categorical column, with one more for words that are not in the training rows."""
-        return tuple(len(levels) + 1 for levels in self.levels)
+        """Number of categories of each categorical column, with one for words that are not in the training rows."""
+        return tuple(column.size for column in self.columns if column.kind == "categorical")
 
     @property
     def names(self) -> list[Any]:
@@ -254,7 +316,7 @@ class Schema:
 
     @property
     def order(self) -> np.ndarray:
-        """Indices in :attr:`columns` that put numbers and times before categories; without cycles of times."""
+        """Indices in :attr:`columns` that put numbers and times before categories."""
         words = np.array([column.kind == "categorical" for column in self.columns])
         return np.argsort(words, kind="stable")
 
@@ -263,14 +325,9 @@ class Schema:
         chosen = [self.columns[i] for i in places]
         if not self.named:
             chosen = [replace(column, name=j) for j, column in enumerate(chosen)]
-        return Schema(tuple(chosen), {}, (), self.named, len(chosen))
+        return Schema(tuple(chosen), {}, (), self.named, len(chosen), self.numerals)
 
-    @classmethod
-    def of_numbers(cls, names: list[Any], named: bool) -> Self:
-        """Make numeric columns with these names."""
-        return cls(tuple(Column(name, "numeric") for name in names), {}, (), named, len(names))
-
-    def encode(self, X: Any, missing: Iterable[str] = MISSING_WORDS) -> EncodedTable:
+    def encode(self, X: Any, missing: Iterable[str] = MISSING_WORDS, *, typed: bool = False) -> EncodedTable:
         """Encode a table with these columns, in any order.
 
         Raises
@@ -278,7 +335,7 @@ class Schema:
         InputError
             If a column is missing, or a cell of a column of numbers or times is neither empty nor of this kind.
         """
-        table = SourceTable.of(X)
+        table = SourceTable.of(X, typed)
         if not self.named and len(table.names) != self.n_columns:
             raise InputError(f"X has {len(table.names)} columns; expected {self.n_columns} as at fit.")
         if self.named and not table.named:
@@ -290,17 +347,16 @@ class Schema:
             )
         words = frozenset(missing)
         numeric, codes, unseen = [], [], {}
+        numerals = table.numerals(words) if self.numerals.ordinary else self.numerals
         for column in self.columns:
-            cells = table.cells(column.name, words)
+            cells = table.cells(column.name, words, numerals)
             if column.kind == "categorical":
-                coded, strangers = _codes(cells.texts(), column.levels)
+                coded = cells.codes(column.levels)
                 codes.append(coded)
-                if strangers:
+                if strangers := int(np.count_nonzero(coded == len(column.levels))):
                     unseen[column.name] = strangers
             elif column.kind == "time":
-                seconds = cells.times()
-                numeric.append(seconds - column.origin)
-                codes += [_cycle(seconds, cycle) for cycle in column.cycles]
+                numeric.append(cells.times(column.zone) - column.origin)
             else:
                 numeric.append(cells.numbers())
         known = {column.name for column in self.columns} | set(self.left_out)
@@ -308,28 +364,72 @@ class Schema:
         return EncodedTable(_stacked(numeric, table.n, np.float64), _stacked(codes, table.n, np.intp), unseen, extra)
 
 
+def _about(column: Column) -> str:
+    if column.kind == "categorical":
+        return f"categorical ({', '.join(column.levels[:5])}{', ...' if len(column.levels) > 5 else ''})"
+    return column.kind + (f" ({column.zone})" if column.zone else "")
+
+
 def encode_cell(column: Column, value: Any) -> float:
     """Encode one cell as a number or a code; NaN if it is missing."""
     cell = np.empty(1, dtype=object)
     cell[0] = value
-    cells = Cells.of(column.name, cell, MISSING_WORDS)
+    cells = Cells.of_array(column.name, cell, MISSING_WORDS)
     if column.kind == "categorical":
-        code = _codes(cells.texts(), column.levels)[0][0]
+        code = cells.codes(column.levels)[0]
         return np.nan if code < 0 else float(code)
     if column.kind == "time":
-        return float(cells.times()[0] - column.origin)
+        if cells.form == "text":
+            cells = Cells._of_objects(column.name, [value], MISSING_WORDS, Numerals())
+        return float(cells.times(column.zone)[0] - column.origin)
     return float(cells.numbers()[0])
 
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
 def decode_cells(column: Column, values: np.ndarray, like: Any = None) -> Any:
-    """Decode numbers or codes to numbers, times, or words of the type of `like`, a cell of the table."""
+    """Decode numbers or codes to numbers, times, or words of the type of `like`, a cell of the table.
+
+    Times are datetime64, or datetimes of the zone of their column.
+    """
     if column.kind == "numeric":
         return values
     if column.kind == "time":
-        return np.rint((values + column.origin) * 1e6).astype("datetime64[us]")
-    if like is None and set(column.levels) <= {"False", "True"}:
+        stamps = np.rint((values + column.origin) * 1e6)
+        return stamps.astype("datetime64[us]") if column.zone is None else _zoned(stamps, column.zone)
+    if like is None and column.levels == TRUTH:
         like = True
     return [None if np.isnan(code) else _typed(column.levels[int(code)], like) for code in values]
+
+
+def _zoned(stamps: np.ndarray, zone: str) -> np.ndarray:
+    """Return microseconds since 1970 as datetimes of a zone, or of UTC where the zone is unknown or has no such year."""
+    found = np.empty(len(stamps), dtype=object)
+    where = zone_of(zone)
+    for i, stamp in enumerate(stamps.tolist()):
+        if np.isnan(stamp):
+            continue
+        moment = _EPOCH + timedelta(microseconds=stamp)
+        try:
+            found[i] = moment.astimezone(where)
+        except OverflowError:
+            found[i] = moment
+    return found
+
+
+def zone_of(zone: str) -> Any:
+    """Return a time zone by its name, such as Asia/Tokyo or +09:00; UTC if it is unknown."""
+    from zoneinfo import ZoneInfo
+
+    offset = re.fullmatch(r"(?:UTC)?([-+])(\d\d):?(\d\d)", zone)
+    if offset:
+        minutes = 60 * int(offset[2]) + int(offset[3])
+        return timezone(timedelta(minutes=minutes if offset[1] == "+" else -minutes))
+    try:
+        return ZoneInfo(zone)
+    except (KeyError, ValueError, OSError):
+        return UTC
 
 
 def _typed(word: str, like: Any) -> Any:
@@ -347,7 +447,7 @@ def new_table(columns: Schema, values: np.ndarray, library: str | None) -> Any:
         names = [str(name) for name in columns.names]
         return nw.from_dict(dict(zip(names, cells, strict=True)), backend=cast(Any, library)).to_native()
     words = [c for column in columns.columns if column.kind == "categorical" for c in column.levels]
-    if all(parsed_number(word) is not None for word in words):
+    if all(parsed_number(word) is not None for word in words) and not any(column.zone for column in columns.columns):
         return np.column_stack([np.asarray(column, dtype=np.float64) for column in cells])
     out = np.empty(values.shape, dtype=object)
     for j, column in enumerate(cells):
@@ -355,153 +455,154 @@ def new_table(columns: Schema, values: np.ndarray, library: str | None) -> Any:
     return out
 
 
-def _coded(column: Column) -> Sequence[str | None]:
-    """Return the categorical columns that encode a column: itself (None), or the cycles of a time."""
-    return (None,) if column.kind == "categorical" else column.cycles
-
-
-def _levels_of(column: Column, cycle: str | None) -> tuple[str, ...]:
-    if cycle is None:
-        return column.levels
-    return _WEEKDAYS if cycle == "weekday" else tuple(f"{hour:02d}:00" for hour in range(24))
-
-
 def _stacked(columns: list[np.ndarray], n: int, dtype: Any) -> np.ndarray:
     return np.column_stack(columns).astype(dtype, copy=False) if columns else np.empty((n, 0), dtype=dtype)
 
 
-def _codes(texts: list[str | None], levels: Sequence[str]) -> tuple[np.ndarray, int]:
-    """Return indices in `levels`, and the number of cells with other words."""
-    place = {word: i for i, word in enumerate(levels)}
-    other = len(levels)
-    out = np.fromiter(
-        (-1 if text is None else place.get(text, other) for text in texts), dtype=np.intp, count=len(texts)
-    )
-    return out, int(np.count_nonzero(out == other))
+@dataclass(frozen=True)
+class _Decision:
+    """Decide the kind of a column: `wanted` is what the user says of it, and `named` whether the table is a frame."""
 
+    wanted: str | None
+    keep_identifiers: bool
+    named: bool
 
-def _cycle(seconds: np.ndarray, cycle: str) -> np.ndarray:
-    """Hour of the day or day of the week of times in seconds since 1970, which was a Thursday; -1 where there is none."""
-    known = np.isfinite(seconds)
-    whole = np.where(known, seconds, 0.0)
-    out = np.floor(whole / _DAY + 3) % 7 if cycle == "weekday" else np.floor(whole % _DAY / 3600.0)
-    return np.where(known, out, -1).astype(np.intp)
-
-
-def _decide(
-    cells: Cells, wanted: str | None, keep_identifiers: bool, named: bool, notes: list[Message]
-) -> Column | str:
-    """Return the column, or the reason why it is left out."""
-    if cells.known == 0:
-        return "no value"
-    if wanted == "categorical":
-        return _category(cells)
-    if wanted == "numeric" or (not named and cells.form != "text"):
-        cells.numbers()
-        return Column(cells.name, "numeric")
-    if not named:
-        row = next(i for i, text in enumerate(cells.values) if text is not None)
-        raise InputError(
-            "{column} of the array holds {value} in {row}",
-            column=cells.name,
-            row=row,
-            value=cells.values[row],
-            hint="name it in categorical, or pass a data frame",
-        )
-    if cells.form == "time":
-        return _time(cells.name, cells.values)
-    if cells.form in ("whole", "real"):
-        if not keep_identifiers and _counts_rows(cells):
-            return "identifier"
-        cells.numbers()
-        return Column(cells.name, "numeric")
-    return _decide_text(cells, keep_identifiers, notes)
-
-
-def _decide_text(cells: Cells, keep_identifiers: bool, notes: list[Message]) -> Column | str:
-    if cells.levels is not None:  # declared: booleans and categories
-        return _category(cells)
-    words = Counter(text for text in cells.values if text is not None)
-    strange = {word for word in words if parsed_number(word) is None}
-    if _is_numbers(words, strange, cells.known):
-        return _decide_numbers(cells, len(words), strange - MISSING_NUMBERS, strange, keep_identifiers, notes)
-    if all(parsed_time(word) is not None for word in words):
-        return _time(cells.name, cells.times())
-    if cells.known >= _FEWEST:
-        length = sum(len(word) * count for word, count in words.items()) / cells.known
-        if len(words) >= _DISTINCT * cells.known and length >= _LONG and any(" " in word for word in words):
-            return "free text"
-        if len(words) == cells.known and not keep_identifiers:
-            return "identifier"
-    return _category(cells)
-
-
-def _decide_numbers(
-    cells: Cells, distinct: int, words: set[str], strange: set[str], keep_identifiers: bool, notes: list[Message]
-) -> Column | str:
-    """Decide the kind of a column of which nearly all cells are numbers; `strange` cells are none, and `words` mean something."""
-    if words:
-        if distinct > _FEW_WORDS:
-            row = next(i for i, text in enumerate(cells.values) if text in words)
-            notes.append(
-                Message(
-                    "{column} holds {value} in {row}, and nearly all other cells are numbers: the column is taken as categories",
-                    column=cells.name,
-                    row=row,
-                    value=cells.values[row],
-                    hint="correct the cell, or empty it",
-                )
+    def __call__(self, cells: Cells, notes: list[Message]) -> Column | str:
+        """Return the column, or the reason why it is left out."""
+        if cells.known == 0:
+            return "no value"
+        if self.wanted == "categorical":
+            return _category(cells)
+        if self.wanted == "numeric" or (not self.named and cells.form != "text"):
+            cells.numbers()
+            return Column(cells.name, "numeric")
+        if self.wanted == "time":
+            return _time(cells.name, cells.times(cells.zone), cells.zone)
+        if not self.named:
+            word = cells.words[cells.values[cells.values >= 0][0]]
+            raise InputError(
+                "{column} of the array holds {value} in {row}",
+                column=cells.name,
+                row=cells.row_with(word),
+                value=word,
+                hint="name it in categorical, or pass a data frame",
             )
+        if cells.form == "time":
+            return _time(cells.name, cells.values, cells.zone)
+        if cells.form in ("whole", "real"):
+            return self._number(cells, notes)
+        return self._words(cells, notes)
+
+    def _number(self, cells: Cells, notes: list[Message]) -> Column | str:
+        if not self.keep_identifiers and _is_identifier(cells, notes):
+            return "identifier"
+        cells.numbers()
+        return Column(cells.name, "numeric")
+
+    def _words(self, cells: Cells, notes: list[Message]) -> Column | str:
+        if cells.levels is not None:  # declared: truth values and categories
+            return _category(cells)
+        counts = cells.counts()
+        strange = {word for word in cells.words if parsed_number(word) is None}
+        if _is_numbers(cells, counts, strange):
+            return self._numbers(cells, strange, notes)
+        if cells.known >= _FEWEST:
+            length = (
+                sum(len(word) * count for word, count in zip(cells.words, counts.tolist(), strict=True)) / cells.known
+            )
+            distinct = len(cells.words)
+            if distinct >= _DISTINCT * cells.known and length >= _LONG and any(" " in word for word in cells.words):
+                return "free text"
+            if not self.keep_identifiers and _nearly_unique(cells.known, distinct):
+                _note_repeats(cells, cells.words[int(counts.argmax())], distinct, notes)
+                return "identifier"
         return _category(cells)
-    if strange:
-        text = f"{{column}}: {quoted(sorted(strange))} among numbers counts as missing."
-        notes.append(Message(text, column=cells.name, value=sorted(strange)))
-    numbers = Cells(cells.name, "real", cells.numbers())
-    whole = np.all(np.mod(numbers.values[np.isfinite(numbers.values)], 1.0) == 0.0)
-    if not keep_identifiers and whole and _counts_rows(numbers):
-        return "identifier"
-    return Column(cells.name, "numeric")
+
+    def _numbers(self, cells: Cells, strange: set[str], notes: list[Message]) -> Column | str:
+        """Decide the kind of a column of which nearly all cells are numbers; `strange` cells are none."""
+        words = strange - MISSING_NUMBERS
+        if words:
+            if len(cells.words) > _FEW_WORDS:
+                row = min(map(cells.row_with, words))
+                word = cells.words[cells.values[row]]
+                notes.append(
+                    Message(
+                        "{column} holds {value} in {row}, and nearly all other cells are numbers: the column is taken as "
+                        "categories",
+                        column=cells.name,
+                        row=row,
+                        value=word,
+                        hint="correct the cell, or empty it",
+                    )
+                )
+            return _category(cells)
+        if strange:
+            text = f"{{column}}: {quoted(sorted(strange))} among numbers counts as missing."
+            notes.append(Message(text, column=cells.name, value=sorted(strange)))
+        numbers = cells.numbers()
+        whole = np.all(np.mod(numbers[np.isfinite(numbers)], 1.0) == 0.0)
+        return self._number(Cells(cells.name, "whole" if whole else "real", numbers), notes)
 
 
-def _is_numbers(words: Counter, strange: set[str], known: int) -> bool:
+def _is_numbers(cells: Cells, counts: np.ndarray, strange: set[str]) -> bool:
     """Tell whether nearly all cells are numbers."""
-    count = sum(words[word] for word in strange)
-    return count < known and (not strange or count <= (1.0 - _NUMBERS_SHARE) * known or strange <= MISSING_NUMBERS)
+    count = sum(c for word, c in zip(cells.words, counts.tolist(), strict=True) if word in strange)
+    return count < cells.known and (
+        not strange or count <= (1.0 - _NUMBERS_SHARE) * cells.known or strange <= MISSING_NUMBERS
+    )
 
 
 def _category(cells: Cells) -> Column | str:
     """Return a categorical column, with declared levels that do not occur after those that do."""
-    counts = Counter(text for text in cells.texts() if text is not None)
-    found = [word for word, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
-    rest = [word for word in cells.levels or () if word not in counts]
-    if len(found) == 1 and cells.known == len(cells.values):
+    words = cells.as_words()
+    counts = dict(zip(words.words, words.counts().tolist(), strict=True))
+    found = sorted((word for word in counts if counts[word]), key=lambda word: (-counts[word], word))
+    if len(found) == 1 and words.known == len(words.values):
         return "one value only"
-    return Column(cells.name, "categorical", tuple(found + rest))
+    if words.is_truth:
+        return Column(words.name, "categorical", TRUTH)
+    return Column(words.name, "categorical", tuple(found + [w for w in words.levels or () if not counts.get(w)]))
 
 
-def _counts_rows(cells: Cells) -> bool:
-    """Tell whether whole numbers are all distinct and are named as an identifier or count the rows."""
+def _nearly_unique(known: int, distinct: int) -> bool:
+    return known - distinct <= max(1, _REPEATED * known)
+
+
+def _is_identifier(cells: Cells, notes: list[Message]) -> bool:
+    """Tell whether whole numbers count the rows, or are named as an identifier and nearly all distinct.
+
+    A column of other numbers is none, even if all of them differ.
+    """
     values = cells.values
-    if len(values) < _FEWEST or not np.isfinite(values).all() or len(np.unique(values)) < len(values):
-        return False
-    if (np.mod(values, 1.0) != 0.0).any():
+    if len(values) < _FEWEST or not np.isfinite(values).all() or (np.mod(values, 1.0) != 0.0).any():
         return False
     name = str(cells.name)
-    if _ID_NAME.search(name) or _ID_CASE.search(name):
+    steps = np.diff(values)
+    if cells.form == "whole" and not _MEASURED_NAME.search(name) and (steps == 1.0).all():
         return True
-    if cells.form != "whole" or _MEASURED_NAME.search(name):
+    if not (_ID_NAME.search(name) or _ID_CASE.search(name)):
         return False
-    gapless = values.max() - values.min() + 1 == len(values)
-    return bool(gapless or (np.diff(values) > 0.0).all())
+    distinct = len(set(cells.exact)) if cells.exact else len(np.unique(values))
+    if not _nearly_unique(len(values), distinct):
+        return False
+    if distinct < len(values):
+        order, counts = np.unique(values, return_counts=True)
+        _note_repeats(cells, number_word(float(order[counts.argmax()])), distinct, notes)
+    return True
 
 
-def _time(name: Any, seconds: np.ndarray) -> Column:
-    """Return a time column with the cycles that it spans at least twice and in which it varies."""
+def _note_repeats(cells: Cells, word: str, distinct: int, notes: list[Message]) -> None:
+    if distinct < cells.known:
+        notes.append(
+            Message(
+                f"{{column}} is taken as an identifier, though {cells.known - distinct} of its values repeat, such as {{value}}",
+                column=cells.name,
+                value=word,
+                hint="look for rows that are there twice",
+            )
+        )
+
+
+def _time(name: Any, seconds: np.ndarray, zone: str | None) -> Column:
     known = seconds[np.isfinite(seconds)]
-    span = float(known.max() - known.min())
-    cycles = []
-    if span >= 2.0 * _DAY and len(np.unique(_cycle(known, "hour"))) > 1:
-        cycles.append("hour")
-    if span >= 2.0 * _WEEK and len(np.unique(_cycle(known, "weekday"))) > 1:
-        cycles.append("weekday")
-    return Column(name, "time", origin=float(known.min()), cycles=tuple(cycles))
+    return Column(name, "time", origin=float(known.min()), zone=zone)

@@ -87,7 +87,9 @@ class Numerals:
         return compute.replace_substring(bare, ",", ".")
 
 
-def numerals_of(cells: Iterable[tuple[int, str]], source: object, decimal: str | None = None) -> Numerals:
+def numerals_of(
+    cells: Iterable[tuple[int, str]], source: object, decimal: str | None = None, where: str = "line"
+) -> Numerals:
     """Recognise how a table writes numbers by some of its cells.
 
     Parameters
@@ -98,6 +100,8 @@ def numerals_of(cells: Iterable[tuple[int, str]], source: object, decimal: str |
         The file, for messages.
     decimal : {".", ","}, optional
         The decimal sign, if it is known.
+    where : str, default="line"
+        What the numbers of the cells count, for messages.
 
     Returns
     -------
@@ -116,7 +120,7 @@ def numerals_of(cells: Iterable[tuple[int, str]], source: object, decimal: str |
     if {".", ","} <= evidence.keys():
         (first, one), (second, other) = sorted([evidence["."], evidence[","]])
         raise InputError(
-            f"{source}: line {first} has {one!r} and line {second} has {other!r}, which write numbers in two ways",
+            f"{source}: {where} {first} has {one!r} and {where} {second} has {other!r}, which write numbers in two ways",
             value=[one, other],
             hint=Hint("correct one of them, or say {decimal}", decimal=...),
         )
@@ -127,7 +131,7 @@ def numerals_of(cells: Iterable[tuple[int, str]], source: object, decimal: str |
     if "?" in evidence:
         line, text = evidence["?"]
         raise InputError(
-            f"{source}, line {line}: {text!r} may be {text.replace(',', '')} or {text.replace(',', '.')}",
+            f"{source}, {where} {line}: {text!r} may be {text.replace(',', '')} or {text.replace(',', '.')}",
             value=text,
             hint=Hint("say which sign is the decimal one with {decimal}", decimal=...),
         )
@@ -137,7 +141,11 @@ def numerals_of(cells: Iterable[tuple[int, str]], source: object, decimal: str |
 def _first_of_each(cells: Iterable[tuple[int, str]]) -> dict[str, tuple[int, str]]:
     """Return the first cell, with its line, for each kind of evidence that there is."""
     found: dict[str, tuple[int, str]] = {}
+    seen: set[str] = set()
     for line, cell in cells:
+        if cell in seen:
+            continue
+        seen.add(cell)
         text = cell.strip()
         if _POINT.fullmatch(text):
             found.setdefault("point", (line, text))

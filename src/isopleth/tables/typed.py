@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 from isopleth.errors import InputError
-from isopleth.io.arrow_text import trimmed
-from isopleth.io.numerals import Numerals
-
-# From here on, float64 holds only some of the integers.
-_ALL_INTEGERS = 2**53
+from isopleth.tables.numerals import Numerals
 
 _TIME = r"(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[-+]\d{2}:?\d{2})?)?"
 # Ways to write a date, by an example.
@@ -22,6 +19,8 @@ _DATES = {
     "31.01.2024": re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}" + _TIME, re.ASCII),
     "31/01/2024": re.compile(r"\d{1,2}/\d{1,2}/\d{4}" + _TIME, re.ASCII),
 }
+_ZONE = re.compile(r"(?:Z|[-+]\d{2}:?\d{2})$")
+_FIRST = 100
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f")
 
 
@@ -39,7 +38,7 @@ def typed(name: str, cells: Any, missing: Iterable[str], numerals: Numerals, pla
     numerals : Numerals
         Number format of the table.
     place : callable
-        Returns where a row stands in the file, for messages: "line 3".
+        Returns where a row stands, for messages: "line 3" or "row 2".
 
     Raises
     ------
@@ -59,6 +58,13 @@ def typed(name: str, cells: Any, missing: Iterable[str], numerals: Numerals, pla
     return _times(name, cells, place) if found is None else found
 
 
+def trimmed(cells: Any) -> Any:
+    """Return an Arrow array of strings without the blanks around them."""
+    import pyarrow.compute as compute
+
+    return compute.utf8_trim_whitespace(cells)
+
+
 def without_missing(cells: Any, missing: Iterable[str]) -> Any:
     """Return strings with null in the place of the words that mean a missing cell."""
     import pyarrow as pa
@@ -74,17 +80,28 @@ def _numbers(cells: Any, numerals: Numerals) -> Any:
     import pyarrow.compute as compute
 
     try:
+        # A cast that fails takes long, since Arrow words an error for each cell; so the first cells go first.
+        numerals.plain_array(cells.slice(0, _FIRST)).cast(pa.float64())
         plain = numerals.plain_array(cells)
-        try:
-            whole = plain.cast(pa.int64())
-            extremes = compute.min_max(whole).as_py()
-            if extremes["min"] is None or max(-extremes["min"], extremes["max"]) < _ALL_INTEGERS:
-                return whole
-        except pa.ArrowInvalid:
-            pass
-        return plain.cast(pa.float64())
+        found = plain.cast(pa.float64())
     except pa.ArrowInvalid:
         return None
+    if not compute.all(compute.equal(compute.floor(found), found), min_count=0).as_py():
+        return found
+    # Whole numbers stay exact, even those of more than 19 digits, so that they can be refused or taken as words.
+    for whole in (pa.int64(), pa.uint64(), pa.decimal128(38, 0)):
+        with suppress(pa.ArrowInvalid):
+            plain.slice(0, _FIRST).cast(whole)
+            if pa.types.is_decimal(whole) and not _all_digits(plain):
+                return found
+            return plain.cast(whole)
+    return found
+
+
+def _all_digits(cells: Any) -> bool:
+    import pyarrow.compute as compute
+
+    return bool(compute.all(compute.match_substring_regex(cells, "^[-+]?[0-9]+$")).as_py())
 
 
 def _booleans(cells: Any) -> Any:
@@ -125,8 +142,25 @@ def _times(name: str, cells: Any, place: Callable[[int], str]) -> Any:
         return cells
     encoded = pa.chunked_array([cells.combine_chunks()]).combine_chunks().dictionary_encode()
     order = dict(zip(words, moments, strict=True))
-    values = pa.array([order[word] for word in encoded.dictionary.to_pylist()], pa.timestamp("us"))
-    return values.take(encoded.indices)
+    values = [order[word] for word in encoded.dictionary.to_pylist()]
+    kind = pa.timestamp("us", _zone_of(name, values, words, place, cells))
+    return pa.array(values, kind).take(encoded.indices)
+
+
+def _zone_of(
+    name: str, moments: list[datetime], words: list[str], place: Callable[[int], str], cells: Any
+) -> str | None:
+    """Return the zone of times: their common offset, or UTC if they have several; None if they have none."""
+    import pyarrow.compute as compute
+
+    offsets = {moment.strftime("%z") for moment in moments}
+    if offsets == {""}:
+        return None
+    if "" in offsets:
+        some = [next(word for word in words if bool(_ZONE.search(word[10:])) is has) for has in (True, False)]
+        raise _two_formats(name, sorted((compute.index(cells, word).as_py(), word) for word in some), place)
+    offset = next(iter(offsets))
+    return f"{offset[:3]}:{offset[3:5]}" if len(offsets) == 1 and offset != "+0000" else "UTC"
 
 
 def _format(word: str) -> str | None:
@@ -136,8 +170,8 @@ def _format(word: str) -> str | None:
 def _two_formats(name: str, found: list[tuple[int, str]], place: Callable[[int], str]) -> InputError:
     (row, word), (other_row, other) = found[:2]
     return InputError(
-        f"{place(row)} has {word!r} and {place(other_row)} has {other!r}: column {name!r} has dates in two formats; write "
-        "all of them as 2024-01-31, or leave the column out."
+        f"column {name!r} has dates in two formats, {word!r} in {place(row)} and {other!r} in {place(other_row)}; write all of "
+        "them as 2024-01-31, or leave the column out."
     )
 
 
@@ -146,9 +180,7 @@ def _moments(
 ) -> list[datetime] | None:
     """Return the times that words of one format say; None where it is not clear which number is the day."""
     if form == "2024-01-31":
-        if any(re.search(r"(?:Z|[-+]\d{2}:?\d{2})$", word[10:]) for word in words):
-            return None  # clocks with a zone are read with it, not here
-        return [datetime.fromisoformat(word) if len(word) != 8 else _parse(word, "%Y-%m-%d") for word in words]
+        return [_iso(word) for word in words]
     if form == "2024/01/31":
         return [_parse(word, "%Y/%m/%d") for word in words]
     if form == "31.01.2024":
@@ -165,13 +197,13 @@ def _moments(
 
 
 def moment(word: str) -> datetime | None:
-    """Return the time that a single word says, without its zone; None if it is no time, or the day may be the month."""
+    """Return the time that a single word says; None if it is no time, or the day may be the month."""
     form = _format(word)
     if form is None or form == "31/01/2024":
         return None
     try:
         if form == "2024-01-31":
-            return datetime.fromisoformat(word).replace(tzinfo=None)
+            return _iso(word)
         return _parse(word, {"2024/01/31": "%Y/%m/%d", "31.01.2024": "%d.%m.%Y"}[form])
     except ValueError:
         return None
@@ -180,9 +212,20 @@ def moment(word: str) -> datetime | None:
 def _parse(word: str, date: str) -> datetime:
     """Return the time that a word says; raise ValueError if it says none."""
     text = word.replace("T", " ")
+    zone = _ZONE.search(text[10:])
+    if zone:
+        zoned = datetime.fromisoformat(f"2000-01-01 00:00{zone[0]}")
+        return _parse(text[: -len(zone[0])], date).replace(tzinfo=zoned.tzinfo)
     for clock in _CLOCKS:
         try:
             return datetime.strptime(text, date + clock)
         except ValueError:
             continue
     raise ValueError(f"{word!r} is no date")
+
+
+def _iso(word: str) -> datetime:
+    try:
+        return datetime.fromisoformat(word)
+    except ValueError:  # one digit for a month or day
+        return _parse(word, "%Y-%m-%d")

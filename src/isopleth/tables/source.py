@@ -1,0 +1,297 @@
+"""Files to read: opened once, unpacked, transcoded to UTF-8, and recognised by name and first bytes."""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import gzip
+import lzma
+import os
+import re
+import shutil
+import sys
+import tempfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, BinaryIO, cast
+
+from isopleth.errors import Hint, InputError
+from isopleth.tables.files import check_source
+
+# A file that holds more than this once it is unpacked, or needs more memory than this for being wide or sparse, is refused:
+# 146 kB of .zst can hold 4.5 GB. Ordinary text, whose size is what it takes on the disk, has no limit.
+MAX_UNPACKED = 2**30
+
+_SHOWN = Path("standard input")
+_PIECE = 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Open file, the name that messages give it, and the suffix that says the format, in small letters."""
+
+    file: BinaryIO
+    shown: Path
+    suffix: str
+    limit: int = MAX_UNPACKED
+
+    def __str__(self) -> str:
+        return str(self.shown)
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+        return os.fstat(self.file.fileno()).st_size
+
+    @property
+    def stamp(self) -> tuple[int, int]:
+        """Size and time of the last change."""
+        status = os.fstat(self.file.fileno())
+        return status.st_size, status.st_mtime_ns
+
+    def refuse_beyond(self, size: float, what: str) -> None:
+        """Refuse a table that takes more memory than the limit.
+
+        Raises
+        ------
+        InputError
+            If it does.
+        """
+        if size > self.limit:
+            raise InputError(
+                f"{self}: {what} would take {size / 2**20:,.0f} MiB, more than the limit of {self.limit / 2**20:,.0f} MiB",
+                parameter="max_unpacked",
+                hint=Hint("raise {max_unpacked} if you trust the file", max_unpacked=...),
+            )
+
+
+def _zstd(file: Any) -> IO[bytes]:
+    import pyarrow
+
+    return cast(IO[bytes], pyarrow.CompressedInputStream(file, "zstd"))
+
+
+# Suffix of each kind of compression, its first bytes, and the function that opens such a file.
+_PACKINGS: dict[str, tuple[bytes, Callable[[Any], Any]]] = {
+    ".gz": (b"\x1f\x8b", lambda file: gzip.GzipFile(fileobj=file)),
+    ".bz2": (b"BZh", bz2.BZ2File),
+    ".xz": (b"\xfd7zXZ\x00", lzma.LZMAFile),
+    ".zst": (b"\x28\xb5\x2f\xfd", _zstd),
+}
+PACKED_SUFFIXES = tuple(_PACKINGS)
+
+# The standard input of this process, which can be read only once.
+_read: list[Source] = []
+
+
+def opened(path: str | os.PathLike[str], max_unpacked: int | None = None) -> Source:
+    """Open a file, or its unpacked data; ``-`` is standard input.
+
+    Raises
+    ------
+    InputError
+        If it may not be read, is packed in another way than its name says, is damaged, or holds more than the limit.
+    """
+    shown, limit = check_source(path), MAX_UNPACKED if max_unpacked is None else max_unpacked
+    if str(shown) == "-":
+        if not _read:
+            _read.append(_standard_input(limit))
+        return _read[0]
+    try:
+        file: BinaryIO = open(shown, "rb")  # noqa: SIM115 - read by whoever holds the source
+    except PermissionError:
+        raise InputError(f"{shown} may not be read; ask for the permission to read it.") from None
+    source = Source(file, shown, shown.suffix.lower(), limit)
+    if source.suffix not in _PACKINGS:
+        return source
+    if not _beginning(source).startswith(_PACKINGS[source.suffix][0]):
+        raise InputError(f"{shown} is named {source.suffix} but its content is not; rename it or save it again.")
+    return _unpacked(source, source.suffix, shown.with_suffix("").suffix.lower())
+
+
+def _unpacked(packed: Source, packing: str, suffix: str) -> Source:
+    import pyarrow
+
+    try:
+        with _PACKINGS[packing][1](packed.file) as file:
+            copy = _copied(iter(lambda: file.read(_PIECE), b""), packed)
+    except (EOFError, zlib.error, lzma.LZMAError, pyarrow.ArrowException, OSError) as error:
+        if getattr(error, "errno", None) is not None:
+            raise
+        raise InputError(f"{packed} is damaged or cut short; compress it again.") from None
+    return Source(copy, packed.shown, suffix, packed.limit)
+
+
+def _copied(pieces: Iterator[bytes], source: Source) -> BinaryIO:
+    """Return a temporary file with these bytes, which is gone when nothing refers to it any more."""
+    copy, size = tempfile.TemporaryFile(prefix="isopleth-"), 0  # noqa: SIM115
+    for piece in pieces:
+        size += len(piece)
+        source.refuse_beyond(size, "the unpacked file")
+        copy.write(piece)
+    copy.seek(0)
+    return cast(BinaryIO, copy)
+
+
+def _standard_input(limit: int) -> Source:
+    """Copy standard input; its first bytes say the format."""
+    copy = tempfile.TemporaryFile(prefix="isopleth-")  # noqa: SIM115
+    shutil.copyfileobj(sys.stdin.buffer, copy, _PIECE)
+    copy.seek(0)
+    source = Source(cast(BinaryIO, copy), _SHOWN, "", limit)
+    beginning = _beginning(source)
+    for packing, (magic, _) in _PACKINGS.items():
+        if beginning.startswith(magic):
+            source = _unpacked(source, packing, "")
+    return Source(source.file, _SHOWN, _suffix_by_content(source), limit)
+
+
+def _beginning(source: Source, size: int = 64) -> bytes:
+    source.file.seek(0)
+    found = source.file.read(size)
+    source.file.seek(0)
+    return found
+
+
+# Suffixes of binary formats by their first bytes, each of which holds a byte that no text begins with: a column may well be
+# called PK or PAR1.
+_BINARY = {
+    b"PAR1\x15": (".parquet", "a Parquet file"),
+    b"ARROW1\0\0": (".feather", "an Arrow file"),
+    b"\x93NUMPY": (".npy", "an .npy file"),
+    b"PK\x03\x04": (".xlsx", "a zip archive (an .npz file or a workbook)"),
+    b"\x1f\x8b": (".gz", "compressed by gzip"),
+    b"\x28\xb5\x2f\xfd": (".zst", "compressed by zstd"),
+    b"\x80": ("", "a pickle or other binary data"),
+}
+
+
+def _suffix_by_content(source: Source) -> str:
+    from zipfile import BadZipFile, ZipFile
+
+    beginning = _beginning(source)
+    suffix = next((suffix for magic, (suffix, _) in _BINARY.items() if beginning.startswith(magic)), "")
+    if suffix == ".xlsx":
+        try:
+            with ZipFile(source.file) as archive:
+                suffix = ".npz" if any(name.endswith(".npy") for name in archive.namelist()) else ".xlsx"
+        except BadZipFile:
+            suffix = ".npz"
+        source.file.seek(0)
+    return suffix or (".jsonl" if beginning.lstrip().startswith(b"{") else ".csv")
+
+
+def check_beginning(source: Source, magic: tuple[bytes, ...]) -> None:
+    """Refuse a file whose first bytes are of another format than its suffix.
+
+    Raises
+    ------
+    InputError
+        If they are, or there are none.
+    """
+    beginning = _beginning(source)
+    if not beginning:
+        raise InputError(f"{source} is empty; a table is needed.")
+    if magic and beginning.startswith(magic):
+        return
+    other = next((name for first, (_, name) in _BINARY.items() if beginning.startswith(first)), None)
+    if other and not _MARKS.match(beginning):
+        raise InputError(f"{source} is named {source.suffix} but is {other}; rename it or save it again.")
+    if magic:
+        raise InputError(f"{source} is named {source.suffix} but its content is not; rename it or save it again.")
+
+
+_MARKS = re.compile(rb"\xff\xfe|\xfe\xff")
+# Bytes by which an encoding is guessed.
+_GUESSED = 2**18
+
+
+def as_utf8(source: Source, encoding: str | None) -> Source:
+    """Return the text of a file in UTF-8; without `encoding` it is UTF-8 already, or begins with the mark of UTF-16.
+
+    Raises
+    ------
+    InputError
+        If the encoding is unknown, or the text is not written in it.
+    """
+    if encoding is None and not _MARKS.match(_beginning(source)):
+        return source
+    name = "utf-16" if encoding is None else likely_encoding(source) if encoding == "auto" else encoding
+    try:
+        decoder = codecs.getincrementaldecoder(name or "utf-8")()
+    except LookupError:
+        raise InputError(
+            "{parameter} is {value}, which is unknown; try 'utf-8', 'latin-1' or 'auto'.",
+            parameter="encoding",
+            value=encoding,
+        ) from None
+    if codecs.lookup(name or "utf-8").name == "utf-8":
+        return source
+    source.file.seek(0)
+    pieces = iter(lambda: source.file.read(_PIECE), b"")
+    copy = tempfile.TemporaryFile(prefix="isopleth-")  # noqa: SIM115
+    try:
+        for piece in pieces:
+            copy.write(decoder.decode(piece).encode())
+        copy.write(decoder.decode(b"", final=True).encode())
+    except UnicodeError:
+        hint = Hint("name its encoding with {encoding}, or 'auto'", encoding=...)
+        raise InputError(f"{source} is not {name} text", parameter="encoding", hint=hint) from None
+    copy.seek(0)
+    return Source(cast(BinaryIO, copy), source.shown, source.suffix, source.limit)
+
+
+def likely_encoding(source: Source) -> str | None:
+    """Return the encoding that the first bytes of a text have most likely; None if none fits."""
+    from charset_normalizer import from_bytes
+
+    found = from_bytes(_beginning(source, _GUESSED)).best()
+    return None if found is None else str(found.encoding).replace("_", "-")
+
+
+# More names than this are not listed in one sentence.
+_MANY = 12
+
+
+def listed(names: Sequence[str], most: int = _MANY) -> str:
+    """Return names for a sentence: quoted, and cut short when there are many."""
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def choice(names: Sequence[str]) -> list[Any]:
+    """Return names to choose, the first ones and `...` where there are many."""
+    return [*names[:_MANY], ...] if len(names) > _MANY else list(names)
+
+
+def positions(source: object, names: Sequence[str], columns: Sequence[str] | None, exclude: Sequence[str]) -> list[int]:
+    """Return the positions of the chosen columns among `names`, in the given order; all for None.
+
+    Raises
+    ------
+    InputError
+        If names of the file or of the choice repeat, if the choice is empty or names what the file does not have.
+    """
+    _refuse_repeated(f"{source}: the column name", names, "give every column its own name")
+    if columns is not None:
+        if not columns:
+            how = Hint("name at least one, or leave {columns} out to use all of them", columns=...)
+            raise InputError("{parameter} names no column", parameter="columns", hint=how)
+        _refuse_repeated("{parameter}: the column", columns, "name every column once")
+    where = {name: position for position, name in enumerate(names)}
+    for asked, parameter in ((columns or (), "columns"), (exclude, "exclude")):
+        unknown = [name for name in asked if name not in where]
+        if unknown:
+            text = f"{source} has no column {listed(unknown)} ({{parameter}}); it has {listed(names)}."
+            raise InputError(text, parameter=parameter, column=unknown[0])
+    left_out = set(exclude)
+    return [where[name] for name in (names if columns is None else columns) if name not in left_out]
+
+
+def _refuse_repeated(subject: str, names: Sequence[str], advice: str) -> None:
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InputError(f"{subject} {listed(repeated)} occurs more than once", parameter="columns", hint=advice)

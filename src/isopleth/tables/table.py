@@ -1,0 +1,182 @@
+"""Table of a file: typed columns, the schema that tells what each is used as, and where its rows stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from isopleth.errors import InputError, Message
+from isopleth.tables.schema import Choices, EncodedTable, Schema, decode_cells
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Table that was read from a file, by :func:`isopleth.read_table`; estimators take it as they take data frames.
+
+    Parameters
+    ----------
+    data : pyarrow.Table
+        All columns that were read, with their types: numbers, words, truth values or times, null where a cell is missing.
+    schema : Schema
+        What each column is used as, and why others are left out. A fit to the table honours it.
+    source : Path
+        The file.
+    named : bool
+        Whether the file names the columns; otherwise they are ``x1``, ``x2``, ...
+    lines : ndarray of shape (n,), optional
+        For text files and workbooks, the line on which each row begins, counted from 1.
+    notes : tuple of Message
+        Messages on what was recognised, such as a decimal comma.
+    choices : Choices
+        What the user said of columns.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import isopleth
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name) / "orders.csv"
+    >>> _ = path.write_text("day;price;colour\\n31.01.2024;1,50;red\\n01.02.2024;NA;blue\\n")
+    >>> table = isopleth.read_table(path)
+    >>> print(table.schema)
+    day: time
+    price: numeric
+    colour: categorical (blue, red)
+    >>> table.data.column("price").to_pylist(), table.place(1)
+    ([1.5, None], 'line 3')
+    >>> folder.cleanup()
+    """
+
+    data: Any
+    schema: Schema
+    source: Path
+    named: bool = True
+    lines: np.ndarray | None = None
+    notes: tuple[Message, ...] = ()
+    choices: Choices = field(default_factory=Choices)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns that are used."""
+        return [str(name) for name in self.schema.names]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows, and of columns that are used."""
+        return len(self), len(self.names)
+
+    def __repr__(self) -> str:
+        return f"<Table {self.source}: {self.schema.summary(len(self))}>"
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Give the columns that are used to any library that reads Arrow streams."""
+        return self.data.select(self.names).__arrow_c_stream__(requested_schema)
+
+    def place(self, row: int) -> str:
+        """Return where a row, counted from 0, stands in the file: "line 3", or "row 2" counted from 1."""
+        return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
+
+    def take(self, rows: Sequence[int] | np.ndarray) -> Self:
+        """Return some rows."""
+        lines = None if self.lines is None else self.lines[rows]
+        return replace(self, data=self.data.take(np.asarray(rows)), lines=lines)
+
+    def slice(self, start: int, length: int) -> Self:
+        """Return `length` rows from row `start` on."""
+        lines = None if self.lines is None else self.lines[start : start + length]
+        return replace(self, data=self.data.slice(start, length), lines=lines)
+
+    def using(self, schema: Schema) -> Self:
+        """Return the table with the schema of another one, such as that of the rows a model was fitted to."""
+        return replace(self, schema=schema)
+
+    def encoded(self, schema: Schema | None = None) -> EncodedTable:
+        """Return the columns as numbers and codes.
+
+        Raises
+        ------
+        InputError
+            For cells that are not of the kind of their column; the message names file and line.
+        """
+        try:
+            return (schema or self.schema).encode(self.data, typed=True)
+        except InputError as error:
+            raise error.located(self.source, self.place) from None
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether cells of used columns are missing."""
+        return any(self.data.column(name).null_count for name in self.names) or (
+            self.schema.only_numbers and bool(np.isnan(self.numbers()).any())
+        )
+
+    def numbers(self) -> np.ndarray:
+        """Return the columns that hold numbers and times as an array, NaN for missing cells; times in seconds since 1970."""
+        encoded = self.encoded()
+        origins = [column.origin for column in self.schema.columns if column.kind != "categorical"]
+        return encoded.numeric + np.array(origins)
+
+    def cells(self) -> np.ndarray:
+        """Return the used columns as they are shown: numbers where there is nothing else, otherwise objects.
+
+        Objects are numbers, words and times, None for missing cells.
+        """
+        encoded = self.encoded()
+        if self.schema.only_numbers:
+            return encoded.numeric
+        numbers, codes = iter(encoded.numeric.T), iter(encoded.codes.T)
+        out = np.empty(self.shape, dtype=object)
+        for j, column in enumerate(self.schema.columns):
+            if column.kind == "categorical":
+                out[:, j] = self._words(column, next(codes))
+                continue
+            values = next(numbers)
+            known = ~np.isnan(values)
+            out[known, j] = decode_cells(column, values[known])
+        return out
+
+    def _words(self, column: Any, codes: np.ndarray) -> list[Any]:
+        """Return the words of a column; those that no row of a fit had as they are in the file."""
+        words: list[Any] = [*column.levels, None, None]
+        found = [words[code] for code in codes]
+        unseen = np.flatnonzero(codes == len(column.levels))
+        if len(unseen):
+            cells = self.data.column(str(column.name)).to_pylist()
+            for row in unseen.tolist():
+                found[row] = str(cells[row])
+        return found
+
+
+def together(tables: Sequence[Table]) -> Schema:
+    """Return the schema of several tables with the same columns: the rows of all decide what each column is used as.
+
+    Raises
+    ------
+    InputError
+        If cells of a column do not go together; the message names the file and line.
+    """
+    first, second = tables
+    choices = replace(
+        first.choices,
+        **{
+            name: tuple(dict.fromkeys([*getattr(first.choices, name), *getattr(second.choices, name)]))
+            for name in ("categorical", "numeric", "times", "identifiers")
+        },
+        keep_identifiers=first.choices.keep_identifiers or second.choices.keep_identifiers,
+    )
+
+    def place(row: int) -> str:
+        n = len(first)  # the rows of the second are counted on
+        return f"{first.place(row)} of {first.source}" if row < n else f"{second.place(row - n)} of {second.source}"
+
+    try:
+        return Schema.of(first.data, also=second.data, typed=True, choices=choices)
+    except InputError as error:
+        raise error.located(None, place) from None
