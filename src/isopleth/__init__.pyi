@@ -24,6 +24,7 @@ from .io import load as load
 from .io import save as save
 from .score import KernelScore as KernelScore
 from .score import NystromKEF as NystromKEF
+from .tables.read import read_table as read_table
 from .tasks import AnomalyDetector as AnomalyDetector
 from .tasks import ChangePointDetector as ChangePointDetector
 from .tasks import ClassPriorEstimator as ClassPriorEstimator

@@ -21,7 +21,7 @@ from isopleth.io.parquet_file import floats
 from isopleth.io.source import Block, MissingCells, choice, listed
 from isopleth.results import counted
 from isopleth.tables.cells import MISSING_WORDS
-from isopleth.tables.schema import Column, Schema
+from isopleth.tables.schema import Schema
 
 T = TypeVar("T", Table, FileRows)
 
@@ -131,11 +131,7 @@ def mixed_columns(path: Path, options: TableOptions) -> KindTable | None:
         return None
     _refuse_typos(path, frame, kinds, options)
     _say_kinds(frame, kinds)
-    return KindTable(data, frame.names, replace(kinds, columns=_without_cycles(kinds)), frame)
-
-
-def _without_cycles(kinds: Schema) -> tuple[Column, ...]:
-    return tuple(replace(column, cycles=()) for column in kinds.columns)
+    return KindTable(data, frame.names, kinds, frame)
 
 
 def read_kinds(
@@ -171,7 +167,6 @@ def read_kinds(
         _refuse_typos(path, frame, kinds, options)
         if not silent:
             _say_kinds(frame, kinds)
-        kinds = replace(kinds, columns=_without_cycles(kinds))
     return KindTable(data, frame.names, kinds, frame)
 
 
@@ -207,7 +202,6 @@ def read_two_kinds(a: Path, b: Path, options: TableOptions, *, by_name: bool) ->
     kinds = _decided(a, one, options, two)
     for path, frame in ((a, one), (b, two)):
         _refuse_typos(path, frame, kinds, options)
-    kinds = replace(kinds, columns=_without_cycles(kinds))
     return KindTable(one.data, frames[0].names, kinds, one), KindTable(two.data, frames[1].names, kinds, two)
 
 

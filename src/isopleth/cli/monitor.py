@@ -28,9 +28,9 @@ from isopleth.io import Table, check_target, load, save
 from isopleth.io.frames import missing_words
 from isopleth.io.source import listed
 from isopleth.io.text_columns import Column, cut, header_names, kind_of
-from isopleth.tables.typed import moment
 from isopleth.tables.files import atomic_write, remove_leftovers, sole_run
 from isopleth.tables.schema import Schema
+from isopleth.tables.typed import moment
 from isopleth.tasks.drift.alarms import DriftAlarms, joined
 from isopleth.tasks.drift.monitor import DriftMonitor
 

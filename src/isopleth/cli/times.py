@@ -11,7 +11,9 @@ from isopleth.cli.options import TableOptions
 from isopleth.errors import InputError
 from isopleth.io import read_frame, read_names
 from isopleth.io.source import listed
-from isopleth.tables.cells import MISSING_WORDS, SourceTable, parsed_time
+from isopleth.tables.cells import MISSING_WORDS, SourceTable
+from isopleth.tables.numerals import Numerals
+from isopleth.tables.typed import moment
 from isopleth.tasks.change_points.times import ascending_times
 
 # Rows by which a column of times is recognised.
@@ -46,11 +48,11 @@ def time_column(path: Path, options: TableOptions) -> str | None:
 
 
 def _holds_times(table: SourceTable, name: str) -> bool:
-    cells = table.cells(name, MISSING_WORDS)
+    cells = table.cells(name, MISSING_WORDS, Numerals())
     if cells.form != "text":
         return cells.form == "time"
-    known = [text for text in cells.values if text is not None]
-    times = sum(parsed_time(text) is not None for text in known)
+    known = [text for text in cells.texts() if text is not None]
+    times = sum(moment(text) is not None for text in known)
     return bool(known) and times >= _TIMES_SHARE * len(known)
 
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from isopleth.errors import InputError
 from isopleth.io.arrow_text import NotPlainError, PlainText, scan
-from isopleth.tables.numerals import numerals_of
 from isopleth.io.source import Block, MissingCells, Origin, Progress, UncheckedTable, positions, regrouped
 from isopleth.io.text_columns import (
     Column,
@@ -25,6 +24,7 @@ from isopleth.io.text_columns import (
     look_at,
     warn_of_numbered_header,
 )
+from isopleth.tables.numerals import numerals_of
 
 if TYPE_CHECKING:
     from _csv import Reader

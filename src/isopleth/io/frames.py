@@ -15,12 +15,12 @@ import numpy as np
 from isopleth.errors import InputError, require
 from isopleth.io.arrow_text import NotPlainError, trimmed
 from isopleth.io.csv_file import Begun, opened, parse, repeated_header
-from isopleth.tables.numerals import Numerals
 from isopleth.io.parquet_file import column_names, floats, opened_parquet
 from isopleth.io.source import Origin, UncheckedTable, positions, refuse_text
 from isopleth.io.text_columns import Labels, warn_of_numbered_header
-from isopleth.tables.typed import typed, without_missing
 from isopleth.tables.cells import MISSING_WORDS
+from isopleth.tables.numerals import Numerals
+from isopleth.tables.typed import typed, without_missing
 
 # Rows that the exact reader turns into Arrow arrays at a time.
 _ROWS_AT_A_TIME = 8192

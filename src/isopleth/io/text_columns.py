@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from isopleth.errors import DataWarning, Hint, InputError
-from isopleth.tables.numerals import Numerals
 from isopleth.io.source import Origin, listed, refuse_text
+from isopleth.tables.numerals import Numerals
 
 _MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 _BOOLEANS = {"true": 1.0, "false": 0.0}

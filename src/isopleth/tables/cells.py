@@ -35,7 +35,7 @@ Place = Callable[[int], str]
 
 
 def row_of(row: int) -> str:
-    """Return where a row of a frame or array stands."""
+    """Return where a row of a frame or array stands, for messages."""
     return f"row {row}"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
@@ -21,8 +21,8 @@ from sklearn.utils.validation import validate_data
 
 from isopleth.backend import Backend, frame_names, is_foreign, refuse_gradient, to_backend, to_numpy
 from isopleth.errors import DataWarning, InputError, listed
-from isopleth.tables.cells import holds_numbers_only, in_memory, is_table_of_kinds, some_rows
-from isopleth.tables.schema import Schema
+from isopleth.tables.cells import as_frame, holds_numbers_only, in_memory, is_table_of_kinds, some_rows
+from isopleth.tables.schema import Attached, Schema, is_identifier
 
 _Estimator = TypeVar("_Estimator", bound=BaseEstimator)
 
@@ -130,12 +130,16 @@ def enter(
     X = on_host(X, name or "X")
     if hasattr(X, "__arrow_c_stream__"):  # frames, and streams that can be read only once
         X = in_memory(X)
-    columns = getattr(estimator, "_table_columns", None)
+    columns, read = getattr(estimator, "_table_columns", None), Attached.of(X)
     if reset and _takes_kinds(estimator):
         columns = _kinds_of(estimator, X, name or "X", also, kinds_from)
         estimator.__dict__.pop("_table_columns", None)
         if columns is not None:
             estimator._table_columns = columns
+    if columns is None and read is not None:
+        names = getattr(estimator, "feature_names_in_", None)
+        used = [str(name) for name in (read.schema.names if reset or names is None else names)]
+        X = read.numbers(X, used) if set(used) <= set(X.column_names) else X
     if columns is not None:
         rows = encoded_rows(X, columns, min_samples, name or "X", warn=kinds_from is None)
     else:
@@ -159,16 +163,19 @@ def _kinds_of(
     kinds_from: Callable[[int], np.ndarray] | None = None,
 ) -> Schema | None:
     """Return the kinds of the columns of a fit; None for arrays and for frames of complete numbers."""
-    decided = estimator.__dict__.pop("_decided_columns", None)  # by the options of a command
     tables = [X] if also is None else [X, also]
     categorical = getattr(estimator, "categorical", None)
     named = [] if categorical is None else [categorical] if isinstance(categorical, str) else list(categorical)
     _refuse_kinds(X, parameter, times=True)
     _refuse_names(X, parameter)
+    decided = estimator.__dict__.pop("_decided_columns", None)
+    read, other = Attached.of(X), Attached.of(also)
     if kinds_from is not None:
         tables = [X] = [some_rows(X, kinds_from)]
     frames = [table for table in tables if not isinstance(table, np.ndarray)]
     if decided is None and not named and not any(map(is_table_of_kinds, frames)):
+        if read is None:
+            _warn_of_identifiers(X)
         return None
     # A frame of numbers is taken as it is; identifiers are looked for where there are words or times too.
     as_it_is = all(map(holds_numbers_only, tables))
@@ -177,12 +184,13 @@ def _kinds_of(
         named = [
             names[j] if j not in names and isinstance(j, Integral) and j in range(len(names)) else j for j in named
         ]
-    columns = decided or Schema.of(X, categorical=named, keep_identifiers=as_it_is, also=also)
-    if columns.left_out and decided is None:
-        reasons = listed([f"{str(name)!r} ({why})" for name, why in columns.left_out.items()])
-        warnings.warn(f"columns left out: {reasons}.", DataWarning, stacklevel=4)
-    for note in columns.notes if decided is None else ():
-        warnings.warn(DataWarning(note), stacklevel=4)
+    if read is None:
+        columns = decided or _guessed(X, also, named, as_it_is)
+    else:
+        asked = read if other is None else replace(read, choices=read.choices.joined(other.choices))
+        columns = asked.schema_of(X, also, named) if named or also is not None or kinds_from else read.schema
+        if columns.only_numbers and not any(_has_gaps(table, columns) for table in tables):
+            return None
     labels = names if names is not None else range(columns.n_columns)
     estimator._column_labels = [f"column {j}" if names is None else repr(str(j)) for j in labels]
     estimator.n_features_in_ = columns.n_columns
@@ -192,11 +200,42 @@ def _kinds_of(
     return columns
 
 
+def _guessed(X: Any, also: Any, categorical: list, keep_identifiers: bool) -> Schema:
+    """Decide the kinds of the columns of a frame or array, and warn of those that are left out."""
+    columns = Schema.of(X, categorical=categorical, keep_identifiers=keep_identifiers, also=also)
+    if columns.left_out:
+        reasons = listed([f"{str(name)!r} ({why})" for name, why in columns.left_out.items()])
+        warnings.warn(f"columns left out: {reasons}.", DataWarning, stacklevel=5)
+    for note in columns.notes:
+        warnings.warn(DataWarning(note), stacklevel=5)
+    return columns
+
+
+def _has_gaps(table: Any, columns: Schema) -> bool:
+    return bool(np.isnan(columns.encode(table, typed=True).numeric).any())
+
+
+def _warn_of_identifiers(X: Any) -> None:
+    """Warn of a column that `read_table` would leave out, since a frame of numbers is taken as it is."""
+    frame = as_frame(X)
+    if frame is None:
+        return
+    found = [name for name in frame.columns if is_identifier(name, frame.get_column(name))]
+    if found:
+        names = listed([repr(str(name)) for name in found])
+        warnings.warn(
+            f"{names} may identify rows, and is taken as a number like the others: drop the column if it does; "
+            "isopleth.read_table leaves it out.",
+            DataWarning,
+            stacklevel=5,
+        )
+
+
 def encoded_rows(X: Any, columns: Schema, min_samples: int = 0, name: str = "X", *, warn: bool = True) -> np.ndarray:
     """Return a table of the columns of the fit as numbers, then codes, NaN where a cell is missing; warn of unseen words."""
     _refuse_kinds(X, name, times=True)
     _refuse_names(X, name)
-    encoded = columns.encode(X)
+    encoded = columns.encode(X, typed=Attached.of(X) is not None)
     if len(encoded.numeric) < min_samples:
         raise ValueError(
             f"Found array with {len(encoded.numeric)} sample(s) while a minimum of {min_samples} is required."

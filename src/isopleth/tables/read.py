@@ -18,7 +18,7 @@ from isopleth.tables.formats import READERS, Columns, mapped, parquet_batches
 from isopleth.tables.numerals import Numerals
 from isopleth.tables.schema import Choices, Schema
 from isopleth.tables.source import PACKED_SUFFIXES, Source, as_utf8, check_beginning, choice, listed, opened, positions
-from isopleth.tables.table import Table
+from isopleth.tables.table import FileTable
 from isopleth.tables.text import Dialect, Text, counts_columns, recognised
 from isopleth.tables.typed import trimmed, typed, without_missing
 
@@ -60,7 +60,7 @@ def read_table(
     min_rows: int = 1,
     max_unpacked: int | None = None,
     warn: bool = True,
-) -> Table:
+) -> FileTable:
     """Read a table with columns of all kinds: numbers, words, truth values, times and missing cells.
 
     The suffix decides the format: .csv and .txt (cells between tabs, semicolons, bars, commas or blanks; a first line without
@@ -70,7 +70,7 @@ def read_table(
 
     A column holds numbers if all cells that are not missing are numbers, and times if all are dates in one format. Decimal commas
     and signs between groups of three digits are recognised by the first lines. Columns of identifiers and of free text are not
-    used. What was decided is in :attr:`Table.schema`, and a fit to the table honours it.
+    used. What was decided is in :attr:`FileTable.schema`, and a fit to the table honours it.
 
     Parameters
     ----------
@@ -101,11 +101,11 @@ def read_table(
         Bytes that a compressed file may have when it is unpacked, and that a table in a workbook, an archive or JSONL may take;
         1 GiB by default.
     warn : bool, default=True
-        Whether warnings say which columns are left out and what was recognised. It is in :attr:`Table.notes` in any case.
+        Whether warnings say which columns are left out and what was recognised. It is in :attr:`FileTable.notes` in any case.
 
     Returns
     -------
-    Table
+    FileTable
 
     Raises
     ------
@@ -137,7 +137,7 @@ def read_table(
         missing_words(missing),
     )
     how = Reading(columns, exclude, missing_words(missing), decimal, encoding, schema, choices, max_unpacked)
-    table = TableFile(path, how).read(min_rows)
+    table = Reader(path, how).read(min_rows)
     if warn:
         left_out = [f"{str(name)!r} ({why})" for name, why in table.schema.left_out.items() if name not in identifiers]
         notes = [Message(f"columns left out: {', '.join(left_out)}.", source=str(table.source))]
@@ -151,7 +151,7 @@ def missing_words(words: Sequence[str] | None) -> frozenset[str]:
     return MISSING_WORDS if words is None else frozenset({"", *words})
 
 
-class TableFile:
+class Reader:
     """Open file of a table, which is read as a whole or in chunks.
 
     Parameters
@@ -225,11 +225,11 @@ class TableFile:
         """How text is cut into cells; None for other formats."""
         return None if self.text is None else self.text.dialect
 
-    def read(self, min_rows: int = 1) -> Table:
+    def read(self, min_rows: int = 1) -> FileTable:
         """Return the whole table."""
         return self._table(self._all(None), min_rows)
 
-    def first(self, rows: int = FIRST_ROWS, min_rows: int = 1) -> Table:
+    def first(self, rows: int = FIRST_ROWS, min_rows: int = 1) -> FileTable:
         """Return the first rows."""
         return self._table(self._all(rows), min_rows)
 
@@ -256,7 +256,7 @@ class TableFile:
         data, lines_ = self._whole.data.select(self.where), self._whole.lines
         return Columns(data.slice(0, most), self.named, None if lines_ is None else lines_[:most])
 
-    def _table(self, columns: Columns, min_rows: int) -> Table:
+    def _table(self, columns: Columns, min_rows: int) -> FileTable:
         rows, how = len(columns.data), self.how
         if not self.names:
             raise InputError(f"{self.source} has no columns; a table is needed.")
@@ -268,11 +268,11 @@ class TableFile:
         data = self.typed(columns, how.schema)
         if how.schema is not None:
             data = data.rename_columns([str(name) for name in how.schema.names])
-            return Table(
+            return FileTable(
                 data, how.schema, self.source.shown, self.named, columns.lines, self._notes(how.schema), how.choices
             )
         empty = Schema.of_numbers(self.names, True)
-        table = Table(data, empty, self.source.shown, self.named, columns.lines, (), how.choices)
+        table = FileTable(data, empty, self.source.shown, self.named, columns.lines, (), how.choices)
         for option, names in (
             ("identifiers", how.choices.identifiers),
             ("categorical", how.choices.categorical),
@@ -312,7 +312,7 @@ class TableFile:
         numerals = Numerals() if self.text is None else self.text.dialect.numerals
         kinds = [None] * len(self.names) if schema is None else schema.columns
         forced = self.how.choices.categorical
-        table = Table(columns.data, Schema.of_numbers([], True), self.source.shown, self.named, columns.lines)
+        table = FileTable(columns.data, Schema.of_numbers([], True), self.source.shown, self.named, columns.lines)
         found = []
         for name, kind, cells in zip(self.names, kinds, columns.data.columns, strict=True):
             if pa.types.is_dictionary(cells.type):
@@ -336,7 +336,7 @@ class TableFile:
             found.append(cells)
         return pa.table(found, names=self.names)
 
-    def chunks(self, rows: int, like: Table, start: int = 0) -> Iterator[Table]:
+    def chunks(self, rows: int, like: FileTable, start: int = 0) -> Iterator[FileTable]:
         """Yield tables of `rows` rows with the schema and kinds of `like`, from a row on.
 
         Text, Parquet and .npy files are read chunk by chunk, other formats as a whole.
@@ -375,7 +375,7 @@ class TableFile:
                     yield Columns(whole.slice(start), self.named)
                 start = max(0, start - len(table))
 
-    def _chunk(self, data: Any, lines: np.ndarray, like: Table) -> Table:
+    def _chunk(self, data: Any, lines: np.ndarray, like: FileTable) -> FileTable:
         columns = Columns(data, self.named, lines if len(lines) else None)
         words = [
             replace(column, kind="categorical") if str(kind) == "string" else replace(column, kind="numeric")
@@ -473,7 +473,7 @@ class FileRows:
         progress: Callable[[float], None] = lambda share: None,
         min_rows: int = 2,
     ) -> None:
-        self.file = TableFile(path, how if schema is None else replace(how, schema=schema))
+        self.file = Reader(path, how if schema is None else replace(how, schema=schema))
         self._stamp = self.file.source.stamp
         first = self.file.first(FIRST_ROWS)
         if schema is None:
@@ -533,19 +533,19 @@ class FileRows:
         if not self.source.exists() and str(self.source) != "standard input":
             raise InputError(f"{self.source} has gone while it was read; run again when it is back.")
 
-    def tables(self, rows: int) -> Iterator[Table]:
+    def tables(self, rows: int) -> Iterator[FileTable]:
         """Yield the rows with their types, `rows` at a time."""
         for table in self.file.chunks(rows, self.first):
             self.n_rows += len(table)
             yield table
 
 
-def _words_in(table: Table) -> bool:
+def _words_in(table: FileTable) -> bool:
     kinds = dict(zip(table.data.column_names, table.data.schema.types, strict=True))
     return any(str(kinds[name]) == "string" and table.data.column(name).null_count < len(table) for name in table.names)
 
 
-def _refused(table: Table) -> np.ndarray:
+def _refused(table: FileTable) -> np.ndarray:
     """Name the first cell that is no number, in a column of which the first rows are numbers."""
     return table.encoded().numeric
 
@@ -570,7 +570,7 @@ class MissingCells:
         self._first = [""] * len(names)
         self._rows = 0
 
-    def add(self, table: Table, values: np.ndarray) -> None:
+    def add(self, table: FileTable, values: np.ndarray) -> None:
         """Count the missing cells of the rows that follow."""
         bad = ~np.isfinite(values)
         for j in np.flatnonzero(bad.any(axis=0)):
@@ -610,7 +610,7 @@ class MissingCells:
 _MOST_ADVISED = 6
 
 
-def refuse_words(table: Table) -> None:
+def refuse_words(table: FileTable) -> None:
     """Refuse columns of words and times, for what takes numbers only.
 
     Raises

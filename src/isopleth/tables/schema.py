@@ -6,6 +6,7 @@ decided in fit and used for every later table. The columns of an array are numbe
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -137,6 +138,12 @@ class Choices:
                 raise InputError(
                     f"{shown} names column {name!r}, which the table does not have; it has {quoted(names)}."
                 )
+
+    def joined(self, other: Choices) -> Choices:
+        """Return what is said of the columns of two tables."""
+        names = ("categorical", "numeric", "times", "exclude", "identifiers")
+        both = {name: tuple(dict.fromkeys([*getattr(self, name), *getattr(other, name)])) for name in names}
+        return Choices(**both, keep_identifiers=self.keep_identifiers or other.keep_identifiers, missing=self.missing)
 
     def kind(self, name: Any) -> str | None:
         """Return the kind that was asked for a column."""
@@ -370,6 +377,53 @@ def _about(column: Column) -> str:
     return column.kind + (f" ({column.zone})" if column.zone else "")
 
 
+# Key of the schema in the metadata of an Arrow table.
+_KEY = b"isopleth"
+
+
+@dataclass(frozen=True)
+class Attached:
+    """Schema that an Arrow table carries, what the user said of its columns, and whether its file names them."""
+
+    schema: Schema
+    choices: Choices
+    named: bool
+
+    @classmethod
+    def of(cls, X: Any) -> Self | None:
+        """Return what a table carries; None if it has not been read by :func:`isopleth.read_table`."""
+        metadata = getattr(getattr(X, "schema", None), "metadata", None)
+        if not isinstance(metadata, dict) or _KEY not in metadata:
+            return None
+        held = json.loads(metadata[_KEY])
+        chosen = {k: tuple(v) if isinstance(v, list) else v for k, v in held["choices"].items()}
+        choices = Choices(**{**chosen, "missing": frozenset(chosen["missing"])})
+        return cls(Schema.from_dict(held["schema"]), choices, held["named"])
+
+    def schema_of(self, X: Any, also: Any, categorical: Iterable[str]) -> Schema:
+        """Decide the kinds again, with another table or with more categories."""
+        choices = replace(self.choices, categorical=(*self.choices.categorical, *categorical))
+        return Schema.of(X, also=also, typed=True, choices=choices)
+
+    def numbers(self, X: Any, names: list[str]) -> Any:
+        """Return some columns, truth values as 0 and 1: a frame, or an array if the file has no names."""
+        import pyarrow as pa
+
+        columns = [X.column(name) for name in names]
+        plain = [c.cast(pa.int8()) if pa.types.is_boolean(c.type) else c for c in columns]
+        table = pa.table(plain, names=names)
+        if self.named or not self.schema.only_numbers:
+            return table
+        return np.column_stack([c.cast(pa.float64()).to_numpy() for c in table.columns])
+
+
+def attached(data: Any, schema: Schema, choices: Choices, named: bool) -> Any:
+    """Return an Arrow table that carries a schema."""
+    said = {**asdict(choices), "missing": sorted(choices.missing)}
+    held = {"schema": {**schema.to_dict(), "notes": []}, "choices": said, "named": named}
+    return data.replace_schema_metadata({_KEY: json.dumps(held)})
+
+
 def encode_cell(column: Column, value: Any) -> float:
     """Encode one cell as a number or a code; NaN if it is missing."""
     cell = np.empty(1, dtype=object)
@@ -589,6 +643,11 @@ def _is_identifier(cells: Cells, notes: list[Message]) -> bool:
         order, counts = np.unique(values, return_counts=True)
         _note_repeats(cells, number_word(float(order[counts.argmax()])), distinct, notes)
     return True
+
+
+def is_identifier(name: Any, column: Any) -> bool:
+    """Tell whether a column of a frame holds whole numbers that count the rows, or are named as an identifier."""
+    return bool(column.dtype.is_integer()) and _is_identifier(Cells.of(name, column, MISSING_WORDS, None), [])
 
 
 def _note_repeats(cells: Cells, word: str, distinct: int, notes: list[Message]) -> None:

@@ -1,4 +1,4 @@
-"""Table of a file: typed columns, the schema that tells what each is used as, and where its rows stand."""
+"""FileTable of a file: typed columns, the schema that tells what each is used as, and where its rows stand."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, Self
 import numpy as np
 
 from isopleth.errors import InputError, Message
-from isopleth.tables.schema import Choices, EncodedTable, Schema, decode_cells
+from isopleth.tables.schema import Choices, EncodedTable, Schema, attached, decode_cells
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
-    """Table that was read from a file, by :func:`isopleth.read_table`; estimators take it as they take data frames.
+class FileTable:
+    """FileTable that was read from a file, by :func:`isopleth.read_table`; estimators take it as they take data frames.
 
     Parameters
     ----------
@@ -75,9 +75,14 @@ class Table:
     def __repr__(self) -> str:
         return f"<Table {self.source}: {self.schema.summary(len(self))}>"
 
+    @property
+    def frame(self) -> Any:
+        """All columns as an Arrow table that carries the schema in its metadata; estimators honour it there."""
+        return attached(self.data, self.schema, self.choices, self.named)
+
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """Give the columns that are used to any library that reads Arrow streams."""
-        return self.data.select(self.names).__arrow_c_stream__(requested_schema)
+        """Give the columns to any library that reads Arrow streams."""
+        return self.frame.__arrow_c_stream__(requested_schema)
 
     def place(self, row: int) -> str:
         """Return where a row, counted from 0, stands in the file: "line 3", or "row 2" counted from 1."""
@@ -154,7 +159,7 @@ class Table:
         return found
 
 
-def together(tables: Sequence[Table]) -> Schema:
+def together(tables: Sequence[FileTable]) -> Schema:
     """Return the schema of several tables with the same columns: the rows of all decide what each column is used as.
 
     Raises
@@ -163,20 +168,12 @@ def together(tables: Sequence[Table]) -> Schema:
         If cells of a column do not go together; the message names the file and line.
     """
     first, second = tables
-    choices = replace(
-        first.choices,
-        **{
-            name: tuple(dict.fromkeys([*getattr(first.choices, name), *getattr(second.choices, name)]))
-            for name in ("categorical", "numeric", "times", "identifiers")
-        },
-        keep_identifiers=first.choices.keep_identifiers or second.choices.keep_identifiers,
-    )
 
     def place(row: int) -> str:
         n = len(first)  # the rows of the second are counted on
         return f"{first.place(row)} of {first.source}" if row < n else f"{second.place(row - n)} of {second.source}"
 
     try:
-        return Schema.of(first.data, also=second.data, typed=True, choices=choices)
+        return Schema.of(first.data, also=second.data, typed=True, choices=first.choices.joined(second.choices))
     except InputError as error:
         raise error.located(None, place) from None
