@@ -38,7 +38,7 @@ def table(n=40, seed=0, gaps=0.0):
 def completions(row, step=0.05, reach=14.0):
     """All ways to fill the gaps of a row, and what each counts; gaps of numbers are on a grid (trapezoidal rule)."""
     grid = np.arange(-reach, reach + step / 2, step)
-    choices = {"colour": WORDS, "wet": [True, False, "neither"], "x": grid, "y": grid}
+    choices = {"colour": WORDS, "wet": [True, False], "x": grid, "y": grid}
     cells = [choices[name] if pd.isna(row[name]) else [row[name]] for name in NAMES]
     weight = np.prod([step for name in "xy" if pd.isna(row[name])])
     return pd.DataFrame(list(itertools.product(*cells)), columns=NAMES), weight
@@ -82,7 +82,7 @@ def test_marginals_conditionals_and_means_are_integrals(kind, gaps):
                 assert filled[name] == pytest.approx(share @ rows[name] / share.sum(), abs=1e-6)
             else:
                 by_word = pd.Series(share).groupby(rows[name].astype(str)).sum()
-                assert str(filled[name]) == by_word.drop([WORDS[3], "neither"], errors="ignore").idxmax()
+                assert str(filled[name]) == by_word.drop([WORDS[3]], errors="ignore").idxmax()
 
 
 @KINDS

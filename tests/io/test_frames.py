@@ -316,8 +316,10 @@ class TestTimes:
     )
     def test_two_formats_are_refused_with_both_lines(self, tmp_path, first, second):
         message = refusal(write(tmp_path, f"a,d\n1,{first}\n2,{first}\n3,{second}\n"))
-        assert f"{first!r} in" in message and "line 2" in message
-        assert "line 4" in message and f"{second!r} in" in message
+        assert f"{first!r} in" in message
+        assert "line 2" in message
+        assert "line 4" in message
+        assert f"{second!r} in" in message
         assert "two formats" in message
 
     def test_days_and_months_that_cannot_be_told_apart_stay_words(self, tmp_path):

@@ -336,16 +336,12 @@ class Cells:
         if isinstance(first, timedelta):
             return cls(name, "real", np.array([np.nan if c is None else c.total_seconds() for c in cells], dtype=float))
         if isinstance(first, (date, time)):
-            zones = {getattr(cell, "tzinfo", None) is not None for cell in known}
-            if len(zones) > 1:
+            zones = {getattr(cell, "tzinfo", None) for cell in known}
+            if None in zones and len(zones) > 1:
                 raise InputError(
                     "{column} holds times with and without a time zone; give all of them one.", column=name
                 )
-            zone = (
-                (str(first.tzinfo) if len({str(cell.tzinfo) for cell in known}) == 1 else "UTC")
-                if True in zones
-                else None
-            )
+            zone = "UTC" if len(zones) > 1 else None if None in zones else str(zones.pop())
             return cls(name, "time", np.array([_clock(cell) for cell in cells], dtype=float), zone=zone)
         if known and all(isinstance(cell, (bool, np.bool_)) for cell in known):
             return cls._of_truth(name, cells)

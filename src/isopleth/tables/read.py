@@ -268,9 +268,7 @@ class Reader:
         data = self.typed(columns, how.schema)
         if how.schema is not None:
             data = data.rename_columns([str(name) for name in how.schema.names])
-            return FileTable(
-                data, how.schema, self.source.shown, self.named, columns.lines, self._notes(how.schema), how.choices
-            )
+            return FileTable(data, how.schema, self.source.shown, self.named, columns.lines, self._notes(), how.choices)
         empty = Schema.of_numbers(self.names, True)
         table = FileTable(data, empty, self.source.shown, self.named, columns.lines, (), how.choices)
         for option, names in (
@@ -281,9 +279,8 @@ class Reader:
         ):
             unknown = [name for name in names if name not in self.names]
             if unknown:
-                raise InputError(
-                    f"{self.source} has no column {listed(unknown)} (`{option}`); it has {listed(self.names)}."
-                )
+                text = f"{self.source} has no column {listed(unknown)} ({{parameter}}); it has {listed(self.names)}."
+                raise InputError(text, parameter=option, column=unknown[0])
         try:
             schema = Schema.of(data, typed=True, choices=how.choices)
         except InputError as error:

@@ -124,6 +124,14 @@ class Choices:
     keep_identifiers: bool = False
     missing: frozenset[str] = MISSING_WORDS
 
+    @classmethod
+    def of(cls, chosen: Mapping[str, Any]) -> Self:
+        """Make choices of iterables of names, such as lists."""
+        parts: dict[str, Any] = {
+            name: value if isinstance(value, bool) else tuple(value) for name, value in chosen.items()
+        }
+        return cls(**parts | ({"missing": frozenset(parts["missing"])} if "missing" in parts else {}))
+
     def check(self, names: list[Any]) -> None:
         """Refuse names of columns that the table does not have.
 
@@ -142,8 +150,9 @@ class Choices:
     def joined(self, other: Choices) -> Choices:
         """Return what is said of the columns of two tables."""
         names = ("categorical", "numeric", "times", "exclude", "identifiers")
-        both = {name: tuple(dict.fromkeys([*getattr(self, name), *getattr(other, name)])) for name in names}
-        return Choices(**both, keep_identifiers=self.keep_identifiers or other.keep_identifiers, missing=self.missing)
+        both: dict[str, Any] = {name: dict.fromkeys([*getattr(self, name), *getattr(other, name)]) for name in names}
+        keep = self.keep_identifiers or other.keep_identifiers
+        return Choices.of(both | {"keep_identifiers": keep, "missing": self.missing})
 
     def kind(self, name: Any) -> str | None:
         """Return the kind that was asked for a column."""
@@ -223,9 +232,7 @@ class Schema:
             If a named column does not exist, two columns have the same name, a cell of a column in `numeric` is no number,
             or no column is left.
         """
-        choices = choices or Choices(
-            **{k: v if isinstance(v, bool) else frozenset(v) if k == "missing" else tuple(v) for k, v in chosen.items()}
-        )
+        choices = choices or Choices.of(chosen)
         tables = [SourceTable.of(each, typed) for each in (X, also) if each is not None]
         table, named = tables[0], tables[0].named
         choices.check(table.names)
@@ -392,13 +399,11 @@ class Attached:
     @classmethod
     def of(cls, X: Any) -> Self | None:
         """Return what a table carries; None if it has not been read by :func:`isopleth.read_table`."""
-        metadata = getattr(getattr(X, "schema", None), "metadata", None)
+        metadata = None if hasattr(X, "collect") else getattr(getattr(X, "schema", None), "metadata", None)
         if not isinstance(metadata, dict) or _KEY not in metadata:
             return None
         held = json.loads(metadata[_KEY])
-        chosen = {k: tuple(v) if isinstance(v, list) else v for k, v in held["choices"].items()}
-        choices = Choices(**{**chosen, "missing": frozenset(chosen["missing"])})
-        return cls(Schema.from_dict(held["schema"]), choices, held["named"])
+        return cls(Schema.from_dict(held["schema"]), Choices.of(held["choices"]), held["named"])
 
     def schema_of(self, X: Any, also: Any, categorical: Iterable[str]) -> Schema:
         """Decide the kinds again, with another table or with more categories."""

@@ -338,7 +338,7 @@ def _scanned(source: Source, data: bytes, here: Place, dialect: Dialect, *, whol
         used = quotes[: len(quotes) // 2 * 2] if whole or not len(ends) else quotes[quotes <= ends[-1]]
         if _misplaced(bytes_, used, ord(dialect.delimiter)):
             return None
-        several_lines = len(ends) < np.searchsorted(every, ends[-1] if len(ends) else -1, side="right")
+        several_lines = len(ends) < int(np.searchsorted(every, ends[-1] if len(ends) else -1, side="right"))
     if whole and (not len(ends) or ends[-1] + 1 < len(data)):
         ends = np.append(ends, len(data))
     if not len(ends):
