@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from copy import copy
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -15,10 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 from isopleth.backend import Array, Backend, requires_gradient, to_numpy
 from isopleth.density.debias import Drift, moved
 from isopleth.density.fitted import ExpansionDensity, FrameDensity
+from isopleth.density.framed_fit import FrameOptions, fit_in_frames
 from isopleth.density.search import Fit, Search, run_search
+from isopleth.density.stack import MOST_JUDGED, MOST_KERNELS, ROUGH, StackDensity, StackRule, frames_by_name
 from isopleth.errors import InputError
-from isopleth.frame import Frame
-from isopleth.frames import BoundedMap
+from isopleth.frame import Frame, deviations
+from isopleth.frames import BoundedMap, Scale
+from isopleth.frames import Frame as FrameRule
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import RULES, Rule, loss_units, resolve_length_scale
 from isopleth.operators.threads import interruptible
@@ -29,11 +33,15 @@ from isopleth.tables.checks import Table, column_names, enter, varying_columns, 
 class DensityEstimator(DensityMixin, BaseEstimator, ABC):
     """Base class of density estimators, which fit and evaluate in frame coordinates.
 
-    A subclass has the parameters `kernel`, `length_scale`, `bounds`, `memory_limit` and `n_jobs`, and defines
-    :meth:`_refuse`, :meth:`_fit_frame`, :meth:`_keep` and :meth:`_fitted`.
+    A subclass has the parameters `kernel`, `length_scale`, `frame`, `bounds`, `memory_limit` and `n_jobs`, and defines
+    :meth:`_refuse`, :meth:`_fit_frame`, :meth:`_keep` and :meth:`_fitted_scaled`.
     """
 
     kernel: str | Kernel
+    frame: Any
+
+    # Most rows with kernels in other frames than that of scaled columns.
+    _most_kernels: ClassVar[int] = MOST_KERNELS
     length_scale: Any
     bounds: Any
     memory_limit: float
@@ -42,6 +50,7 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [str, Kernel],
         "length_scale": [Real, str, "array-like", Search],
+        "frame": [str, FrameRule],
         "bounds": [None, dict, "array-like"],
         "memory_limit": [Interval(Real, 0, None, closed="neither")],
         "n_jobs": [Integral, None],
@@ -68,8 +77,42 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         """
 
     @abstractmethod
-    def _fitted(self) -> FrameDensity:
+    def _fitted_scaled(self) -> FrameDensity:
         """Return the density from the attributes that :meth:`_keep` has set."""
+
+    def _fitted(self) -> FrameDensity:
+        """Return the density in the coordinates of the columns, shifted and scaled."""
+        return StackDensity(self.components_) if self._is_stack else self._fitted_scaled()
+
+    @property
+    def _is_stack(self) -> bool:
+        """Tell whether the kernels are in other frames than that of scaled columns."""
+        return hasattr(self, "components_")
+
+    def _why_scaled(self, kernel: Kernel) -> str | None:
+        """Say what needs frame='scale', if something does."""
+        return f"{kernel!r} has no distances of rows" if kernel.by_columns else None
+
+    def _frames(self, kernel: Kernel) -> dict[str, FrameRule] | None:
+        """Return the frames of the fit by name; None where columns are only shifted and scaled."""
+        if self.frame == "scale" or isinstance(self.frame, Scale):
+            return None
+        frames = frames_by_name(self.frame)
+        why = self._why_scaled(kernel)
+        if why is None:
+            return frames
+        self._refuse_frame(why)
+        return None
+
+    def _refuse_frame(self, why: str) -> None:
+        """Refuse what has one meaning in frame='scale' and another in the frame that is asked for."""
+        if self.frame in ("auto", "scale") and not isinstance(self.length_scale, Real):
+            return
+        if self.frame != "scale":
+            raise InputError(
+                f"frame = {self.frame!r} with length_scale = {self.length_scale!r}: {why}; take frame='scale', where length "
+                "scales are in the units of the columns."
+            )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -133,28 +176,73 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         self._refuse(kernel)
         self._draw_random(kernel)
         warn_few_rows(len(rows), frame.dim, stacklevel=4)
+        frames = self._frames(kernel)
+        if frames is not None:
+            self._fit_stack(frames, kernel, frame, bounds, X, rows, weights, place, backend)
+            return table.finish(self)
         drift = self._drift(frame.centre(rows), weights)
         scale, unit = self._choose_length_scale(kernel, frame.centre(rows), weights, keep, backend, drift)
         frame = frame.scaled(scale)
         z = frame.enter(rows) if drift is None else moved(frame.enter(rows), drift.at_rows, scale)
         density, report = self._fit_frame(kernel, backend.array(z), backend.array(weights))
-        self._set_fit(kernel, frame, bounds, unit, report)
+        self._set_fit(kernel, frame, bounds, report)
+        self.length_scale_, self.unit_ = frame.by_column(frame.scale), frame.by_column(unit)
         self._keep(density, X, place, z, weights)
         self.log_normalizer_ = density.log_normalizer + frame.log_volume
         return table.finish(self)
 
     def _forget(self) -> None:
         """Delete the results of an earlier fit, so that a fit that fails does not leave a mixture of two models."""
-        for name in ("log_normalizer_", "search_path_"):
+        for name in ("log_normalizer_", "search_path_", "stack_path_", "components_", "length_scale_", "unit_"):
             self.__dict__.pop(name, None)
 
-    def _set_fit(
-        self, kernel: Kernel, frame: Frame, bounds: BoundedMap, unit: np.ndarray, report: dict[str, Any]
+    def _fit_stack(
+        self,
+        frames: dict[str, FrameRule],
+        kernel: Kernel,
+        frame: Frame,
+        bounds: BoundedMap,
+        X: np.ndarray,
+        rows: np.ndarray,
+        weights: np.ndarray,
+        place: np.ndarray,
+        backend: Backend,
     ) -> None:
+        """Fit kernels in other frames than that of scaled columns; `frame` is centred."""
+        frame = frame.scaled(deviations(frame.centre(rows), weights))
+        y = frame.enter(rows)
+        options = FrameOptions.of(self.length_scale, frames, self._rules(), y, weights)
+        rule = self._stack_rule(options.frames, options.rule, options.factors, kernel, backend, len(y))
+        found = fit_in_frames(options, rule, y, weights, frame.log_volume, self._most_kernels, self.memory_limit, self.n_jobs)
+        for name, value in found.attributes.items():
+            setattr(self, name, value)
+        self._set_fit(kernel, frame, bounds, found.report)
+        self.components_ = found.density.components
+        kernels = np.full(len(rows), -1)
+        kernels[found.chosen] = np.arange(len(found.chosen))
+        self._keep(found.density, X, np.where(place >= 0, kernels[place], -1), y[found.chosen], found.mass)
+        self.log_normalizer_ = frame.log_volume
+
+    def _stack_rule(
+        self,
+        frames: Mapping[str, FrameRule],
+        rule: Rule,
+        factors: tuple[float, ...],
+        kernel: Kernel,
+        backend: Backend,
+        rows: int,
+    ) -> StackRule:
+        """Return how components are fitted; those that are only compared are solved to a residual of 1e-3."""
+        rough, workers = self._parallel_copy(backend, min(rows, MOST_JUDGED), kernel.bound_dim)
+        if hasattr(rough, "tol"):
+            rough = copy(rough)
+            rough.tol = max(ROUGH, rough.tol)
+        verbose = getattr(self, "verbose", False)
+        return StackRule(frames, rule, factors, kernel, self._fit_frame, rough._fit_frame, backend, workers, verbose)
+
+    def _set_fit(self, kernel: Kernel, frame: Frame, bounds: BoundedMap, report: dict[str, Any]) -> None:
         """Set the attributes common to all densities but the normaliser; that is set last and marks the model as fitted."""
         self._kernel, self._frame, self._bounds = kernel, frame, bounds
-        self.length_scale_ = frame.by_column(frame.scale)
-        self.unit_ = frame.by_column(unit)
         for name, value in report.items():
             setattr(self, name, value)
 
@@ -173,7 +261,8 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         scale = resolve_length_scale(asked, rows, weights, column_names(self), keep, what, self._rules())
         unit = loss_units(scale, rows, weights)
         if search is not None:
-            fit, workers = self._parallel_fits(backend, len(rows), kernel.bound_dim)
+            one, workers = self._parallel_copy(backend, len(rows), kernel.bound_dim)
+            fit = one._fitting_at(backend)
             self.search_path_ = run_search(
                 search, kernel, rows, weights, scale, unit, fit, workers, getattr(self, "verbose", False), drift
             )
@@ -184,9 +273,9 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         """Return a function that fits NumPy rows and weights on `backend`."""
         return lambda kernel, z, weights: self._fit_frame(kernel, backend.array(z), backend.array(weights))[0]
 
-    def _parallel_fits(self, backend: Backend, rows: int, columns: int) -> tuple[Fit, int]:
-        """Return a function that fits to folds of so many rows, and how many of its calls run at once in threads."""
-        return self._fitting_at(backend), 1
+    def _parallel_copy(self, backend: Backend, rows: int, columns: int) -> tuple[Self, int]:
+        """Return an estimator that fits to folds of so many rows, and how many of its fits run at once in threads."""
+        return self, 1
 
     def _enter(self, X: Any) -> tuple[Table, np.ndarray, np.ndarray]:
         """Return the checked rows, a mask of those inside the bounds, and these in frame coordinates."""
@@ -364,6 +453,11 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         """
         _, inside, z = self._enter(X)
         kernel = self._kernel
+        if self._is_stack:
+            raise InputError(
+                "the Hyvarinen loss needs second derivatives, which densities in frames do not have; fit with frame='scale', "
+                "or compare log densities with score."
+            )
         if kernel.bound_dim == 1 and kernel.smoothness <= 0.5:
             raise InputError(
                 f"the Hyvarinen loss of {kernel!r} in one column leaves out its kinks at the centres; "

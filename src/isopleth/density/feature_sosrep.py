@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from isopleth.density.estimator import DensityEstimator
 from isopleth.density.feature_statistics import FeatureStatistics, check_memory, newton
 from isopleth.density.fitted import FrameDensity, RootDensity
 from isopleth.density.search import Search
+from isopleth.density.stack import STACKS, StackDensity
 from isopleth.errors import DataWarning, InputError
 from isopleth.expansion import KernelExpansion
 from isopleth.first_pass import ColumnMoments, FirstPass
@@ -71,6 +73,8 @@ class RandomFeatureSOSREP(DensityEstimator):
         Scott's rule and the smallest scale at which f is above the noise for 99 % of normal rows with the Gaussian kernel. In one
         column that is Scott's rule, in ten columns and for T = 1,000 it is 1.5 standard deviations. A Search takes a scale at
         which all held-out rows are above the noise, so that a single outlier leads to a large scale.
+    frame : {"scale", "whiten", "marginal", "gp1", "gp2", "gp4"} or Frame, default="scale"
+        Coordinates in which the kernel has one shape, as for :class:`~isopleth.SOSREP`; one frame, not a mixture.
     bounds : None, dict or sequence, optional
         Bounds of columns, as for :class:`~isopleth.SOSREP`.
     n_frequencies : int, default=500
@@ -157,6 +161,8 @@ class RandomFeatureSOSREP(DensityEstimator):
     True
     """
 
+    _most_kernels: ClassVar[int] = sys.maxsize
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DensityEstimator._parameter_constraints,
         "n_frequencies": [Interval(Integral, 1, None, closed="left")],
@@ -169,6 +175,7 @@ class RandomFeatureSOSREP(DensityEstimator):
         self,
         kernel: str | Kernel = "gaussian",
         length_scale: Any = "auto",
+        frame: Any = "scale",
         bounds: Any = None,
         n_frequencies: int = 500,
         tol: float = 1e-6,
@@ -179,6 +186,7 @@ class RandomFeatureSOSREP(DensityEstimator):
     ) -> None:
         self.kernel = kernel
         self.length_scale = length_scale
+        self.frame = frame
         self.bounds = bounds
         self.n_frequencies = n_frequencies
         self.tol = tol
@@ -188,6 +196,10 @@ class RandomFeatureSOSREP(DensityEstimator):
         self.verbose = verbose
 
     def _refuse(self, kernel: Kernel) -> None:
+        if isinstance(self.frame, str) and self.frame in STACKS:
+            raise InputError(
+                f"frame = {self.frame!r}: random features are fitted in one frame; take 'scale' or 'whiten', or SOSREP."
+            )
         kernel.self_convolution()
         kernel.log_spectral_density(np.ones((1, kernel.bound_dim)))
         check_memory(2 * self.n_frequencies, self.memory_limit)
@@ -217,6 +229,9 @@ class RandomFeatureSOSREP(DensityEstimator):
     def _keep(
         self, density: FrameDensity, X: np.ndarray, place: np.ndarray, z: np.ndarray, weights: np.ndarray
     ) -> None:
+        if isinstance(density, StackDensity):
+            one = density.components[0]
+            density, z = one.density, one.map.forward(z) / one.scale
         fitted = cast(FeatureDensity, density)
         self.coef_ = fitted.coefficients
         self.approximation_error_ = self._approximation_error(fitted, z, weights)
@@ -264,7 +279,7 @@ class RandomFeatureSOSREP(DensityEstimator):
         difference = fitted.log_density(z[known]) - exact.log_density(z[known])
         return float(np.sqrt(np.average(difference**2, weights=share[known])))
 
-    def _fitted(self) -> FeatureDensity:
+    def _fitted_scaled(self) -> FeatureDensity:
         return FeatureDensity(self._kernel, self._features(Backend.of(self.coef_)), self.coef_)
 
 
@@ -466,6 +481,8 @@ def fit_parts(estimator: RandomFeatureSOSREP, parts: Parts) -> RandomFeatureSOSR
             "length_scale is a Search, which needs all rows in memory; search on a sample that fits in memory, and pass the "
             "length_scale_ it finds."
         )
+    if estimator._frames(get_kernel(estimator.kernel)) is not None:
+        raise InputError(f"frame = {estimator.frame!r} needs all rows in memory; take frame='scale'.")
     estimator._forget()
     take_columns(estimator, parts)
     bounds = BoundedMap.of(estimator.bounds, parts.labels, parts.names)
@@ -492,7 +509,8 @@ def fit_parts(estimator: RandomFeatureSOSREP, parts: Parts) -> RandomFeatureSOSR
 
     solution = newton(sums_at, np.zeros(features.size), estimator.tol)
     density = FeatureDensity(kernel, features, solution.coefficients)
-    estimator._set_fit(kernel, frame, bounds, unit, {**solution.report, "noise_level_": features.noise})
+    estimator._set_fit(kernel, frame, bounds, {**solution.report, "noise_level_": features.noise})
+    estimator.length_scale_, estimator.unit_ = frame.by_column(frame.scale), frame.by_column(unit)
     place = np.arange(len(rows))
     estimator._keep(density, rows, place, frame.enter(rows), survey.sample.weights)
     estimator.log_normalizer_ = density.log_normalizer + frame.log_volume

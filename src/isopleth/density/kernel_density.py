@@ -14,14 +14,16 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.backend import NUMPY, Backend, to_numpy
+from isopleth.backend import NUMPY, Backend, namespace, to_numpy
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.column_fit import ColumnFit
 from isopleth.density.estimator import DensityEstimator
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
 from isopleth.density.recording import Recording
 from isopleth.density.sampling import density_target
-from isopleth.density.search import Fit, Search
+from isopleth.density.search import Search
+from isopleth.density.stack import StackDensity, frames_by_name, rescaled
+from isopleth.density.stack_columns import StackColumns
 from isopleth.density.table_density import TableDensity
 from isopleth.density.table_fit import LEAVE_ONE_OUT, fit_table, leave_one_out, product_factor
 from isopleth.errors import InputError
@@ -230,11 +232,22 @@ class KernelDensity(DensityEstimator):
                 density = self._column_density(cast(ColumnKernel, self._kernel), self._points, self._filled)
             library, recording = self._library, getattr(self, "_recording", None)
             return TableDensity(density, columns, self._frame, self._bounds, self._constants, library, recording)
+        if self._is_stack:
+            return self._stack_table(columns)
         factor = product_factor(self._kernel, "a question about some of the columns or about missing cells")
         centers = to_numpy(self.centers_)
         density = self._column_density(
             ColumnKernel(self._frame.dim, factor), self._frame.enter(self._bounds.forward(centers))
         )
+        constants = np.where(self._frame.keep, np.nan, centers[0])
+        recording = getattr(self, "_recording", None)
+        return TableDensity(density, columns, self._frame, self._bounds, constants, None, recording)
+
+    def _stack_table(self, columns: Schema) -> TableDensity:
+        """Return a density in other frames as one of a table."""
+        centers = to_numpy(self.centers_)
+        points = self._frame.enter(self._bounds.forward(centers))
+        density = StackColumns.of(StackDensity(self.components_), points, self.memory_limit)
         constants = np.where(self._frame.keep, np.nan, centers[0])
         recording = getattr(self, "_recording", None)
         return TableDensity(density, columns, self._frame, self._bounds, constants, None, recording)
@@ -401,20 +414,24 @@ class KernelDensity(DensityEstimator):
         self.centers_ = np.empty((len(z), X.shape[1]))
         self.centers_[place[place >= 0]] = X[place >= 0] + 0.0  # -0.0 is 0.0
         self.weights_ = weights
-        self.dual_coef_ = cast(ExpansionDensity, density).expansion.coefficients
+        if isinstance(density, StackDensity):
+            found = [cast(ExpansionDensity, one.density).expansion.coefficients for one in density.components]
+            self.dual_coef_ = namespace(found[0]).stack(found)
+        else:
+            self.dual_coef_ = cast(ExpansionDensity, density).expansion.coefficients
 
-    def _parallel_fits(self, backend: Backend, rows: int, columns: int) -> tuple[Fit, int]:
+    def _parallel_copy(self, backend: Backend, rows: int, columns: int) -> tuple[Self, int]:
         if backend != NUMPY:  # one fit keeps a device busy, and also a library with threads of its own
-            return self._fitting_at(backend), 1
+            return self, 1
         # Several fits in parallel use more processors than threads within one fit, whose matrices are small.
         need = 8 * (rows**2 + 2 * scratch(HOST_TILE, columns, SCRATCH_TILES))
         workers = max(1, min(effective_n_jobs(self.n_jobs), int(self.memory_limit // need)))
         one_fit = copy(self)
         if workers > 1:
             one_fit.n_jobs, one_fit.memory_limit = 1, self.memory_limit / workers
-        return one_fit._fitting_at(backend), workers
+        return one_fit, workers
 
-    def _fitted(self) -> ExpansionDensity:
+    def _fitted_scaled(self) -> ExpansionDensity:
         z = Backend.of(self.dual_coef_).array(self._frame.enter(self._bounds.forward(to_numpy(self.centers_))))
         expansion = KernelExpansion(self._kernel, z, self.dual_coef_, self.memory_limit, self.n_jobs)
         return self._density_type(expansion)
@@ -450,15 +467,26 @@ class KernelDensity(DensityEstimator):
             levels = self._levels_of_kinds(1.0 - asked)
             return backend.array(levels) if asked.ndim else float(levels)
         rows, weights = self._fitted_rows(), to_numpy(self.weights_)
-        fit = self._fitting_at(Backend.of(self.dual_coef_))
         held_out = cross_fitted(
             self._frame.enter(self._bounds.forward(rows)),
             weights,
-            lambda z, weights, test: fit(self._kernel, self._refitted_rows(z, weights), weights).log_density(test),
+            lambda z, w, test: self._refitted(z, w).log_density(test),
         )
         held_out += self._log_slope(rows) - self._frame.log_volume
         levels = weighted_quantile(held_out, weights, 1.0 - asked)
         return backend.array(levels) if asked.ndim else float(levels)
+
+    def _refitted(self, z: np.ndarray, weights: np.ndarray, wider: float = 1.0) -> FrameDensity:
+        """Fit rows in frame coordinates at the fitted length scales times a factor, which is 1 if columns are only scaled."""
+        backend = Backend.of(self.dual_coef_)
+        if not self._is_stack:
+            return self._fitting_at(backend)(self._kernel, self._refitted_rows(z, weights), weights)
+        frames = frames_by_name(self.frame)
+        asked = self.length_scale.base if isinstance(self.length_scale, Search) else self.length_scale
+        rule = self._rules()[asked if isinstance(asked, str) else "scott"]
+        how = self._stack_rule(frames, rule, (), self._kernel, backend, len(z))
+        members = [(one.frame, wider * one.factor, one.weight) for one in self.components_]
+        return how.fitted(members, z, weights, np.arange(len(z)), weights)[0]
 
     def _fitted_rows(self) -> np.ndarray:
         """Return the distinct rows of the fit."""
@@ -558,7 +586,10 @@ class KernelDensity(DensityEstimator):
         backend = Backend.of(self.dual_coef_)
 
         def wider(factor: float) -> FrameDensity:
-            return self._fit_frame(self._kernel, backend.array(z / factor), backend.array(weights))[0]
+            if self._is_stack:
+                return self._refitted(z, weights, factor)
+            density = self._fit_frame(self._kernel, backend.array(z / factor), backend.array(weights))[0]
+            return rescaled(density, factor, z.shape[1])
 
         return density_target(self._fitted(), z, weights, wider, self._rows_at)
 

@@ -135,6 +135,13 @@ def choose_landmarks(
     return rows[counted], weights[counted] * (counted.sum() / weights.sum())
 
 
+def nearest_rows(y: np.ndarray, landmarks: np.ndarray, memory_limit: float, n_jobs: int | None) -> np.ndarray:
+    """Return the place of the landmark nearest to each row, by Euclidean distances."""
+    d = y.shape[1]
+    unbounded = BoundedMap(np.full(d, -np.inf), np.full(d, np.inf))
+    return _Nearest(unbounded, np.ones(d), np.zeros(d), landmarks, memory_limit, n_jobs)(y)
+
+
 class _FirstPass:
     """Column moments after the map of bounded columns to the real line, and a sample of the original rows."""
 

@@ -26,18 +26,15 @@ def density_target(
     z, weights : arrays of shapes (m, d) and (m,)
         Centres in frame coordinates, at which chains start, and their weights.
     fit_wider : callable
-        For a factor, the density fitted to ``z / factor``, in those coordinates.
+        For a factor, the density with length scales that are larger by that factor.
     leave : callable
         Map from frame coordinates to rows in the units of the data.
     """
 
-    def at(density: FrameDensity, factor: float) -> Callable[[np.ndarray], Evaluation]:
-        def evaluate(x: np.ndarray) -> Evaluation:
-            return density.log_unnormalized(x / factor), density.grad_log_density(x / factor) / factor
-
-        return evaluate
+    def at(density: FrameDensity) -> Callable[[np.ndarray], Evaluation]:
+        return lambda x: (density.log_unnormalized(x), density.grad_log_density(x))
 
     def wider(factor: float) -> Target:
-        return Target(at(fit_wider(factor), factor), z, weights)
+        return Target(at(fit_wider(factor)), z, weights)
 
-    return Target(at(fitted, 1.0), z, weights, wider, leave)
+    return Target(at(fitted), z, weights, wider, leave)

@@ -428,6 +428,19 @@ def _warn_of_choice(path: SearchPath, search: Search, stable: int | None) -> Non
         )
 
 
+def path_of_factors(
+    search: Search, factors: np.ndarray, terms: np.ndarray, weights: np.ndarray, columns: int
+) -> SearchPath:
+    """Return the path of a search in frames, from the loss of each held-out row at each factor, of shape (k, n)."""
+    positive = np.ones(len(weights), dtype=bool)
+    summaries = [_summary(np.where(np.isfinite(row), row, np.inf), positive, weights) for row in terms]
+    losses, errors, shares = np.array(summaries).T
+    scales = np.full((len(factors), columns), np.nan)
+    path = SearchPath("likelihood", factors, scales, losses, errors, shares, _smallest(losses, "likelihood", False))
+    _warn_of_choice(path, search, None)
+    return path
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class SearchPath:
     r"""Held-out losses of a density along a grid of length scales, lower being better.
@@ -441,7 +454,7 @@ class SearchPath:
     factors : ndarray of shape (k,)
         Multiples of the base scale, ascending.
     length_scales : ndarray of shape (k, d)
-        The length scales of the columns that vary, in the units of the data.
+        The length scales of the columns that vary, in the units of the data; NaN in frames other than "scale".
     losses : ndarray of shape (k,)
         Weighted means over the held-out rows; inf if f is not positive at a row or its loss is not finite, NaN for scales that
         were not computed.

@@ -40,12 +40,21 @@ class SOSREP(KernelDensity):
     kernel : {"gaussian", "laplacian", "matern32", "matern52", "matern72", "imq", "sdo"} or Kernel, default="gaussian"
         The kernel. Its square must be integrable; the square of "imq" is integrable in one column only.
     length_scale : float, array of shape (n_features,), "auto", "scott", "median", "leave_one_out" or Search, default="auto"
-        Length scale, one for all columns or one for each column, in the units of the data, or of their logarithms or logits for
-        columns with `bounds`. "auto" and "scott" follow the standard deviation of each column and the number of rows,
+        With ``frame="scale"``: length scale, one for all columns or one for each column, in the units of the data, or of their
+        logarithms or logits for columns with `bounds`. In other frames a number is a multiple of Scott's rule in the
+        coordinates of the frame, rules are computed there, and a Search compares log densities of held-out rows. "auto" and "scott" follow the standard deviation of each column and the number of rows,
         "median" is the median distance of at most 1,000 distinct rows, and a :class:`~isopleth.Search` takes the best of a
         grid. "leave_one_out" finds a scale for each column, categories included unless `category_scale` has numbers, by the
         leave-one-out likelihood of a kernel density estimate of at most 500 rows; it needs a kernel that is a product over
         columns.
+    frame : {"scale", "whiten", "marginal", "gp1", "gp2", "gp4", "auto", "deep"} or Frame, default="scale"
+        Coordinates in which the kernels have one shape. "scale" shifts and scales the columns, as in the papers.
+        The other words and objects map the rows by more: "whiten" removes correlations, "marginal" makes each column normal,
+        "gp1" does both, "gp2" and "gp4" do it two and four times. "auto" is a mixture of densities in "scale", "whiten",
+        "marginal" and "gp1" at six length scales, with the weights that maximise the log density of held-out rows; "deep"
+        adds "gp2" and "gp4", and has no :meth:`marginal` and :meth:`conditional`. With "auto", columns are only scaled if the
+        table has words or missing cells, and for kernels that are not radial. At most 4,096 rows have kernels, except in
+        "scale".
     bounds : None, dict or sequence, optional
         Bounds of columns: a dict from names or numbers of columns to pairs (low, high), or one pair for each column; None
         is an open end. A column with a lower bound is fitted as :math:`\log(x - low)`, one with an upper bound as
@@ -87,9 +96,14 @@ class SOSREP(KernelDensity):
     log_normalizer_ : float
         log Z in the units of the data (or of logarithms and logits, for columns with bounds).
     length_scale_ : ndarray of shape (n_features,)
-        The length scale of each column; NaN for constant columns, which are dropped.
+        With ``frame="scale"``: the length scale of each column; NaN for constant columns, which are dropped.
+    components_ : tuple of Component
+        In other frames: the densities of the mixture, each with `frame`, `factor`, `weight`, `map` and `scale`. The rows of
+        ``dual_coef_`` are then the coefficients of each.
+    stack_path_ : StackPath
+        With several candidates: their held-out log densities and weights.
     unit_ : ndarray of shape (n_features,)
-        The unit of each column in :meth:`hyvarinen_loss`: its length scale, times a factor that brings their geometric mean
+        With ``frame="scale"``: the unit of each column in :meth:`hyvarinen_loss`: its length scale, times a factor that brings their geometric mean
         to that of the standard deviations; NaN for constant columns.
     category_scale_ : ndarray of shape (n_features,)
         The category scale of each column, NaN for numbers; only after a fit to words or missing cells.
@@ -139,6 +153,7 @@ class SOSREP(KernelDensity):
         self,
         kernel: str | Kernel = "gaussian",
         length_scale: Any = "auto",
+        frame: Any = "scale",
         bounds: Any = None,
         categorical: Any = None,
         category_scale: Any = "frequency",
@@ -151,6 +166,7 @@ class SOSREP(KernelDensity):
     ) -> None:
         self.kernel = kernel
         self.length_scale = length_scale
+        self.frame = frame
         self.bounds = bounds
         self.categorical = categorical
         self.category_scale = category_scale

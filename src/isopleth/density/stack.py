@@ -1,0 +1,410 @@
+"""Densities in frames: kernels placed at mapped rows, and mixtures of such densities with weights from held-out rows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+
+from isopleth.backend import NUMPY, Backend
+from isopleth.density.fitted import FrameDensity
+from isopleth.errors import InputError
+from isopleth.frames import FRAMES, ComposedMap, Frame, FrameMap, Gaussianize, Marginal, ScaleMap, get_frame
+from isopleth.kernels import Kernel
+from isopleth.length_scales import Rule
+from isopleth.operators.threads import check_stopped, map_threads
+from isopleth.progress import Progress
+from isopleth.rows import held_out_parts
+
+# Multiples of the rule for the length scale in each frame of a stack. Half of the columns of a table may have no gaps in its
+# values, and another half nothing but gaps: no single factor suits all.
+FACTORS = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
+
+# Weights of candidates are lowered by this and cut off at 0, which is continuous in the rows.
+NEGLIGIBLE = 2e-3
+
+# Most rows by which the weights are chosen, and most kernels of one component.
+MOST_JUDGED, MOST_KERNELS = 2048, 4096
+
+# Frames of the stacks. Those of "auto" keep marginals and conditionals in closed form.
+STACKS: Mapping[str, tuple[str, ...]] = {
+    "auto": ("scale", "whiten", "marginal", "gp1"),
+    "deep": ("scale", "whiten", "marginal", "gp1", "gp2", "gp4"),
+}
+
+# Steps of the EM algorithm: a fixed number, so that weights are smooth functions of the rows.
+_STEPS = 300
+
+# Residual of the fits that are only compared.
+ROUGH = 1e-3
+
+# Name of the frame, factor and weight of a component.
+Member = tuple[str, float, float]
+
+# Fits a density to rows at unit length scale, with a report of attributes by name.
+Fitter = Callable[[Kernel, np.ndarray, np.ndarray], tuple[FrameDensity, dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Component:
+    """Density of rows x: kernels of unit length scale at T(x)/scale.
+
+    Parameters
+    ----------
+    frame : str
+        Name of the frame.
+    factor : float
+        Multiple of the rule for the length scale.
+    weight : float
+        Share of the mixture.
+    map : FrameMap
+        The fitted map T.
+    scale : array of shape (d,)
+        Length scales in the coordinates of the map.
+    density : FrameDensity
+        Density of T(x)/scale.
+    log_normalizer : float
+        Logarithm of its integral, in the coordinates of the map.
+    """
+
+    frame: str
+    factor: float
+    weight: float
+    map: FrameMap
+    scale: np.ndarray
+    density: FrameDensity
+    log_normalizer: float
+
+
+@dataclass(frozen=True)
+class StackDensity(FrameDensity):
+    r"""Mixture :math:`p(x) = \sum_k w_k\, p_k(T_k(x)/s_k)\, |\det T_k'(x)| / \prod_j s_{kj}`, normalised.
+
+    Parameters
+    ----------
+    components : tuple of Component
+        Those of one frame are adjacent and share its map.
+    """
+
+    components: tuple[Component, ...]
+
+    @property
+    def _backend(self) -> Backend:
+        return self.components[0].density._backend
+
+    @property
+    def members(self) -> list[Member]:
+        """Name of the frame, factor and weight of each component."""
+        return [(one.frame, one.factor, one.weight) for one in self.components]
+
+    @property
+    def log_normalizer(self) -> float:  # type: ignore[override]
+        """0: the mixture is normalised."""
+        return 0.0
+
+    def _frames(self) -> Iterator[tuple[FrameMap, list[tuple[int, Component]]]]:
+        """Yield each map with its components and their places."""
+        for _, group in itertools.groupby(enumerate(self.components), key=lambda pair: pair[1].frame):
+            members = list(group)
+            yield members[0][1].map, members
+
+    def log_terms(self, y: np.ndarray) -> np.ndarray:
+        """Return the log density of each component at rows, of shape (n, n_components), without its weight."""
+        out = np.empty((len(y), len(self.components)))
+        mapped = Mapped(y)
+        for frame, members in self._frames():
+            check_stopped()
+            t, volume = mapped(frame)
+            for k, one in members:
+                out[:, k] = one.density.log_unnormalized(t / one.scale) - one.log_normalizer + volume
+        return out
+
+    def _weighted(self, y: np.ndarray) -> np.ndarray:
+        return self.log_terms(y) + np.log([one.weight for one in self.components])
+
+    def log_unnormalized(self, z: np.ndarray) -> np.ndarray:
+        """Return log p at rows."""
+        return np.asarray(logsumexp(self._weighted(z), axis=1))
+
+    def grad_log_density(self, z: np.ndarray) -> np.ndarray:
+        """Return the mean of the gradients of the components with their posterior probabilities, which cannot underflow."""
+        logs = self._weighted(z)
+        shares = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
+        out = np.zeros(z.shape)
+        mapped = Mapped(z)
+        for frame, members in self._frames():
+            t = mapped(frame)[0]
+            slopes, total = np.zeros(z.shape), np.zeros(len(z))
+            for k, one in members:
+                share = shares[:, k]
+                some = share > 0.0
+                slopes[some] += share[some, None] * one.density.grad_log_density(t[some] / one.scale) / one.scale
+                total += share
+            out += frame.pullback(z, slopes) + total[:, None] * frame.grad_log_volume(z)
+        return out
+
+    def positive(self, z: np.ndarray) -> np.ndarray:
+        """Return a mask of the rows at which a component is positive."""
+        return np.asarray(np.isfinite(self.log_unnormalized(z)))
+
+    def hyvarinen_terms(self, z: np.ndarray) -> np.ndarray:
+        """Refuse.
+
+        Raises
+        ------
+        InputError
+            Always: the maps of a stack have no second derivatives that could be used.
+        """
+        raise InputError(
+            "the Hyvarinen loss needs second derivatives, which densities in frames do not have; fit with frame='scale', or "
+            "compare log densities with score."
+        )
+
+    def sample(self, n_samples: int, rng: np.random.Generator, verbose: bool | int = False) -> np.ndarray:
+        """Draw components by their weights, then rows of each."""
+        counts = rng.multinomial(n_samples, [one.weight for one in self.components])
+        drawn = []
+        for frame, members in self._frames():
+            for k, one in members:
+                if counts[k]:
+                    z = one.density.sample(int(counts[k]), rng, verbose)  # type: ignore[attr-defined]
+                    drawn.append(frame.inverse(z * one.scale))
+        return rng.permutation(np.concatenate(drawn))
+
+
+@dataclass(frozen=True)
+class StackRule:
+    """What a stack is made of: frames, rule and multiples of the length scale, and how its weights are chosen.
+
+    Parameters
+    ----------
+    frames : mapping
+        Frames by name.
+    rule : callable
+        Rule for the length scales in the coordinates of a frame.
+    factors : tuple of float
+        Its multiples.
+    kernel : Kernel
+        Bound to the number of columns.
+    fit, rough_fit : callable
+        Fits of the final components, and of those that are only compared.
+    backend : Backend
+        Where rows are fitted.
+    workers : int
+        Number of rough fits at the same time.
+    verbose : bool or int
+        Whether to show progress.
+    """
+
+    frames: Mapping[str, Frame]
+    rule: Rule
+    factors: tuple[float, ...]
+    kernel: Kernel
+    fit: Fitter
+    rough_fit: Fitter
+    backend: Backend = NUMPY
+    workers: int = 1
+    verbose: bool | int = False
+
+    @property
+    def candidates(self) -> list[tuple[str, float]]:
+        """Frame and factor of each candidate."""
+        return [(name, factor) for name in self.frames for factor in self.factors]
+
+    def fitted(
+        self, members: Sequence[Member], rows: np.ndarray, weights: np.ndarray, chosen: np.ndarray, mass: np.ndarray
+    ) -> tuple[StackDensity, list[dict[str, Any]]]:
+        """Fit a mixture, and return the reports of the fits of its components too.
+
+        Parameters
+        ----------
+        members : sequence of tuples
+            Name of the frame, factor and weight of each component; those of one frame are adjacent.
+        rows, weights : arrays of shapes (n, d) and (n,)
+            Rows to which the frames are fitted.
+        chosen, mass : arrays of shape (m,)
+            Places of the rows that have kernels, and their weights.
+        """
+        found, reports = [], []
+        names = {name for name, _, _ in members}
+        maps = fit_maps({name: frame for name, frame in self.frames.items() if name in names}, rows, weights)
+        mapped = Mapped(rows[chosen])
+        with Progress("fits in frames", len(members), self.verbose) as tick:
+            for name, group in itertools.groupby(members, key=lambda member: member[0]):
+                t = mapped(maps[name])[0]
+                for _, factor, share in group:
+                    one, report = self._component(name, maps[name], t, mass, factor, self.fit)
+                    found.append(replace(one, weight=share))
+                    reports.append(report)
+                    tick()
+        return StackDensity(tuple(found)), reports
+
+    def _component(
+        self, name: str, fitted: FrameMap, t: np.ndarray, mass: np.ndarray, factor: float, fit: Fitter
+    ) -> tuple[Component, dict[str, Any]]:
+        check_stopped()
+        scale = factor * self.rule(t, mass)
+        kernel = replace(self.kernel, dim=t.shape[1])
+        density, report = fit(kernel, self.backend.array(t / scale), self.backend.array(mass))
+        total = density.log_normalizer + float(np.log(scale).sum())
+        return Component(name, factor, 1.0, fitted, scale, density, total), report
+
+    def held_out(self, rows: np.ndarray, weights: np.ndarray, cv: int | float) -> np.ndarray:
+        """Return the log density of each row by each candidate, fitted without the fold of the row; NaN for rows not held out.
+
+        Frames are fitted again in every fold, so no row that is judged shapes its map. Columns that are constant in the other
+        folds are left out in that fold, by all candidates alike.
+        """
+        folds = held_out_parts(len(rows), cv)
+        out = np.full((len(rows), len(self.candidates)), np.nan)
+
+        def judge(fold: np.ndarray) -> np.ndarray:
+            train, w = rows[~fold], weights[~fold]
+            keep = train.min(axis=0) < train.max(axis=0)
+            if not keep.any():
+                return np.zeros((int(fold.sum()), len(self.candidates)))
+            maps, mapped = fit_maps(self.frames, train[:, keep], w), Mapped(train[:, keep])
+            parts = []
+            for name, factor in self.candidates:
+                parts.append(self._component(name, maps[name], mapped(maps[name])[0], w, factor, self.rough_fit)[0])
+                tick()
+            return StackDensity(tuple(parts)).log_terms(rows[fold][:, keep])
+
+        with Progress("choice of weights", len(folds) * len(self.candidates), self.verbose) as tick:
+            found = map_threads(judge, folds, max(1, min(self.workers, len(folds))))
+        for fold, logs in zip(folds, found, strict=True):
+            out[fold] = logs
+        return out
+
+
+class Mapped:
+    """Rows mapped by several maps; what these have in common is computed once."""
+
+    def __init__(self, rows: np.ndarray) -> None:
+        self._found: dict[tuple[int, ...], tuple[np.ndarray, np.ndarray]] = {(): (rows, np.zeros(len(rows)))}
+
+    def __call__(self, fitted: FrameMap) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mapped rows and the log-volume of the map there."""
+        key: tuple[int, ...] = ()
+        for one in fitted.maps if isinstance(fitted, ComposedMap) else (fitted,):
+            rows, volume = self._found[key]
+            key += (id(one),)
+            if key not in self._found:
+                self._found[key] = one.forward(rows), volume + one.log_volume(rows)
+        return self._found[key]
+
+
+def fit_maps(frames: Mapping[str, Frame], rows: np.ndarray, weights: np.ndarray) -> dict[str, FrameMap]:
+    """Fit frames by name; layers that Gaussianizations and the marginal frame have in common are fitted once."""
+    found: dict[str, FrameMap] = {}
+    layers: dict[float, tuple[FrameMap, ...]] = {}
+    deep = {name: frame for name, frame in frames.items() if isinstance(frame, Gaussianize)}
+    for name, frame in sorted(deep.items(), key=lambda pair: -pair[1].layers):
+        if frame.ridge not in layers:
+            layers[frame.ridge] = frame.fit(rows, weights).maps
+        found[name] = ComposedMap(layers[frame.ridge][: 2 * frame.layers])
+    for name, frame in frames.items():
+        if name not in found:
+            shared = layers and frame == Marginal()
+            found[name] = next(iter(layers.values()))[0] if shared else frame.fit(rows, weights)
+    return found
+
+
+def rescaled(density: FrameDensity, factor: float, dim: int) -> StackDensity:
+    """Return the density of rows whose quotients by `factor` have a density."""
+    same = ScaleMap(np.zeros(dim), np.ones(dim))
+    total = density.log_normalizer + dim * float(np.log(factor))
+    return StackDensity((Component("scale", factor, 1.0, same, np.full(dim, factor), density, total),))
+
+
+def frames_by_name(frame: Any) -> dict[str, Frame]:
+    """Return the frames of a stack, or the only one.
+
+    Raises
+    ------
+    InputError
+        If it is neither a word that is known nor a frame.
+    """
+    if isinstance(frame, str) and frame in STACKS:
+        return {name: get_frame(name) for name in STACKS[frame]}
+    if not isinstance(frame, Frame) and frame not in FRAMES:
+        raise InputError(
+            f"frame = {frame!r}: expected a Frame, or one of {', '.join(map(repr, [*STACKS, *FRAMES]))}."
+        )
+    return {frame if isinstance(frame, str) else repr(frame): get_frame(frame)}
+
+
+def folds_for(n: int) -> int:
+    """Return the number of folds: halves of many rows; few rows need more, since half of them show too little."""
+    return 2 if n >= 200 else min(5, n)
+
+
+def mixture_weights(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the weights of a mixture that maximise the mean log density, by EM.
+
+    Parameters
+    ----------
+    logs : array of shape (n, k)
+        Log densities of held-out rows by each candidate.
+    weights : array of shape (n,)
+        Weights of the rows.
+
+    Returns
+    -------
+    array of shape (k,)
+        Weights of sum 1; those below NEGLIGIBLE are 0.
+    """
+    top = logs.max(axis=1)
+    counted = np.isfinite(top)
+    if not counted.any():
+        return np.full(logs.shape[1], 1.0 / logs.shape[1])
+    P = np.exp(logs[counted] - top[counted, None])
+    w = weights[counted] / weights[counted].sum()
+    found = np.full(logs.shape[1], 1.0 / logs.shape[1])
+    for _ in range(_STEPS):
+        found = found * ((w / (P @ found)) @ P)
+    found = np.maximum(found - min(NEGLIGIBLE, 0.5 * found.max()), 0.0)
+    return np.asarray(found / found.sum())
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StackPath:
+    """Held-out log densities of the candidates of a stack, and their weights.
+
+    Parameters
+    ----------
+    frames : list of str
+        Frame of each candidate.
+    factors : ndarray of shape (k,)
+        Multiple of the rule for the length scale of each.
+    log_densities : ndarray of shape (k,)
+        Weighted mean log density of held-out rows, in nats, columns in standard deviations.
+    weights : ndarray of shape (k,)
+        Weights of the candidates in the mixture.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import SOSREP
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> path = SOSREP().fit(X).stack_path_
+    >>> bool(path.weights.sum().round(12) == 1.0), sorted(set(path.frames))
+    (True, ['gp1', 'marginal', 'scale', 'whiten'])
+    """
+
+    frames: list[str]
+    factors: np.ndarray
+    log_densities: np.ndarray
+    weights: np.ndarray
+
+    def __repr__(self) -> str:
+        """Return a table with one line for each candidate."""
+        lines = [f"StackPath: {int((self.weights > 0).sum())} of {len(self.weights)} candidates have weight"]
+        lines += [f"{'frame':>10} {'factor':>7} {'log density':>12} {'weight':>7}"]
+        rows = zip(self.frames, self.factors, self.log_densities, self.weights, strict=True)
+        lines += [f"{name:>10} {factor:>7.4g} {log:>12.5g} {weight:>7.1%}" for name, factor, log, weight in rows]
+        return "\n".join(lines)

@@ -1,0 +1,226 @@
+"""Densities in frames and their mixtures: everything that a density answers, in every frame."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from isopleth import KDE, SOSREP, InputError, RandomFeatureSOSREP, Search
+from isopleth.density.stack import mixture_weights
+from isopleth.frames import Compose, Marginal, Scale, Whiten
+from isopleth.io import load, save
+
+CLOSED = ["whiten", "marginal", "gp1", "auto"]
+WORDS = [*CLOSED, "gp2", "deep"]
+
+
+def skewed(n: int = 120, d: int = 2, seed: int = 0) -> np.ndarray:
+    """Correlated rows, of which the first column is skewed and the last has groups."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) @ (np.eye(d) + 0.7 * np.triu(np.ones((d, d)), 1))
+    X[:, -1] += 4.0 * (rng.uniform(size=n) < 0.4)
+    X[:, 0] = np.exp(0.5 * X[:, 0])
+    return X
+
+
+def by_differences(function, X: np.ndarray, step: float = 1e-5) -> np.ndarray:
+    shifts = step * np.eye(X.shape[1])
+    return np.stack([(function(X + h) - function(X - h)) / (2.0 * step) for h in shifts], axis=1)
+
+
+@pytest.mark.parametrize("kind", [SOSREP, KDE])
+@pytest.mark.parametrize("frame", WORDS)
+def test_the_mass_is_one(kind, frame) -> None:
+    one = kind(frame=frame).fit(skewed(d=1))
+    grid = np.sinh(np.linspace(-9.0, 9.0, 40_001))[:, None]
+    assert np.trapezoid(np.exp(one.score_samples(grid)), grid[:, 0]) == pytest.approx(1.0, abs=1e-4)
+    two = kind(frame=frame).fit(skewed(60))
+    u = np.linspace(-6.0, 6.0, 361)
+    x = np.sinh(u) / np.sinh(6.0) * 150.0
+    cells = np.exp(two.score_samples(np.stack(np.meshgrid(x, x, indexing="ij"), axis=-1).reshape(-1, 2))).reshape(361, 361)
+    assert np.trapezoid(np.trapezoid(cells, x), x) == pytest.approx(1.0, abs=0.02)
+
+
+@pytest.mark.parametrize("kind", [SOSREP, KDE])
+@pytest.mark.parametrize("frame", WORDS)
+def test_gradients_match_differences(kind, frame) -> None:
+    X = skewed(d=3)
+    model = kind(frame=frame, bounds={0: (0.0, None)}).fit(X)
+    found = model.grad_log_density(X[:20] * 1.01)
+    np.testing.assert_allclose(found, by_differences(model.score_samples, X[:20] * 1.01), rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("frame", WORDS)
+def test_weights_count_rows(frame) -> None:
+    X = skewed(60)
+    counts = np.resize([1, 3, 2], 60)
+    weighted = SOSREP(frame=frame).fit(X, sample_weight=counts)
+    repeated = SOSREP(frame=frame).fit(np.repeat(X, counts, axis=0))
+    np.testing.assert_allclose(weighted.score_samples(X), repeated.score_samples(X), rtol=1e-8)
+
+
+@pytest.mark.parametrize("frame", ["auto", "deep"])
+def test_order_units_and_small_changes(frame) -> None:
+    X, asked = skewed(250, 3), skewed(30, 3, seed=1)
+    here = SOSREP(frame=frame).fit(X).score_samples(asked)
+    order = np.random.default_rng(2).permutation(250)
+    np.testing.assert_allclose(SOSREP(frame=frame).fit(X[order][:, ::-1]).score_samples(asked[:, ::-1]), here, atol=1e-6)
+    units = np.array([1e-6, 3.0, 1e5])
+    there = SOSREP(frame=frame).fit(X * units).score_samples(asked * units) + np.log(units).sum()
+    np.testing.assert_allclose(there, here, atol=1e-6)
+    moved = X + 1e-12 * np.random.default_rng(3).normal(size=X.shape)
+    np.testing.assert_allclose(SOSREP(frame=frame).fit(moved).score_samples(asked), here, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [SOSREP, KDE])
+def test_draws_have_the_density(kind) -> None:
+    model = kind(frame="deep").fit(skewed(150))
+    drawn = model.sample(20_000, random_state=0)
+    # Of draws, exactly a share q lies in the region whose threshold is a quantile of the log density of other draws.
+    logs, others = model.score_samples(drawn[:10_000]), model.score_samples(drawn[10_000:])
+    for q in (0.1, 0.5, 0.9):
+        assert abs((logs < np.quantile(others, q)).mean() - q) < 0.02
+    grid = np.linspace(*np.quantile(drawn[:, 1], [0.001, 0.999]), 200)
+    column = kind(frame="auto").fit(skewed(150)).marginal([1])
+    cumulative = np.cumsum(np.exp(column.score_samples(grid[:, None]))) * (grid[1] - grid[0])
+    of_draws = (kind(frame="auto").fit(skewed(150)).sample(20_000, random_state=1)[:, 1][:, None] < grid).mean(axis=0)
+    assert np.abs(cumulative - of_draws).max() < 0.02
+
+
+@pytest.mark.parametrize("kind", [SOSREP, KDE])
+@pytest.mark.parametrize("frame", CLOSED)
+def test_marginals_and_conditionals(kind, frame) -> None:
+    X = skewed(100, 3)
+    model = kind(frame=frame).fit(X)
+    pair = model.marginal([2, 0])
+    x = np.sinh(np.linspace(-8.0, 8.0, 4001))
+    for row in X[:3]:
+        line = np.column_stack([np.full(len(x), row[0]), x, np.full(len(x), row[2])])
+        total = np.trapezoid(np.exp(model.score_samples(line)), x)
+        np.testing.assert_allclose(np.exp(pair.score_samples(row[None, [2, 0]])), total, rtol=2e-3)
+        given = model.conditional({0: row[0]})
+        joint = model.score_samples(row[None]) - model.marginal([0]).score_samples(row[None, :1])
+        np.testing.assert_allclose(given.score_samples(row[None, 1:]), joint, rtol=1e-9)
+        # The marginal of a conditional is a conditional of a marginal.
+        one, other = given.marginal([1]), pair.conditional({1: row[0]})
+        np.testing.assert_allclose(one.score_samples(row[None, 2:]), other.score_samples(row[None, 2:]), rtol=1e-9)
+    np.testing.assert_allclose(
+        pair.grad_log_density(X[:5][:, [2, 0]]), by_differences(pair.score_samples, X[:5][:, [2, 0]]), rtol=2e-4, atol=2e-4
+    )
+    gaps = X[:5].copy()
+    gaps[:, 1] = np.nan
+    np.testing.assert_allclose(model.score_samples(gaps), pair.score_samples(X[:5][:, [2, 0]]), rtol=1e-9)
+
+
+def test_gaps_are_filled_by_the_conditional() -> None:
+    X = skewed(150)
+    model = SOSREP(frame="auto").fit(X)
+    asked = np.array([[X[7, 0], np.nan], [np.nan, X[3, 1]]])
+    given = model.conditional({0: X[7, 0]})
+    x = np.linspace(-20.0, 25.0, 20_001)
+    p = np.exp(given.score_samples(x[:, None]))
+    cumulative = np.cumsum(p) * (x[1] - x[0])
+    filled = model.impute(asked)
+    spread = np.sqrt(np.trapezoid((x - np.trapezoid(x * p, x)) ** 2 * p, x))
+    assert abs(filled[0, 1] - np.trapezoid(x * p, x)) < 0.15 * spread
+    assert filled[0, 0] == X[7, 0]
+    low, high = model.impute_interval(asked, 0.8)
+    np.testing.assert_allclose(np.interp([low[0, 1], high[0, 1]], x, cumulative), [0.1, 0.9], atol=0.04)
+
+
+def test_deep_frames_name_what_answers() -> None:
+    model = SOSREP(frame="deep").fit(skewed(80))
+    model.components_ = tuple(c for c in SOSREP(frame="gp2").fit(skewed(80)).components_)
+    for ask in (lambda: model.marginal([0]), lambda: model.conditional({0: 1.0}), lambda: model.impute([[np.nan, 1.0]])):
+        with pytest.raises(InputError, match="frame='auto'"):
+            ask()
+    with pytest.raises(InputError, match="frame='scale'"):
+        model.hyvarinen_loss(skewed(10))
+
+
+@pytest.mark.parametrize("frame", WORDS)
+def test_levels_and_files(frame, tmp_path) -> None:
+    X, new = skewed(150), skewed(1000, seed=5)
+    model = SOSREP(frame=frame).fit(X)
+    levels = model.level_set([0.5, 0.9])
+    inside = (model.score_samples(new)[:, None] >= levels).mean(axis=0)
+    np.testing.assert_allclose(inside, [0.5, 0.9], atol=0.12)
+    save(model, tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").score_samples(new), model.score_samples(new))
+
+
+def test_a_search_takes_one_factor() -> None:
+    X = skewed(150)
+    for frame in ("gp1", "auto"):
+        model = SOSREP(frame=frame, length_scale=Search(grid=[0.3, 0.7, 1.5, 4.0], cv=3)).fit(X)
+        assert {one.factor for one in model.components_} == {model.search_path_.best_factor}
+        assert model.search_path_.best_factor in (0.7, 1.5)
+    with pytest.raises(InputError, match="criterion"):
+        SOSREP(frame="auto", length_scale=Search("hyvarinen")).fit(X)
+
+
+def test_numbers_are_factors_in_other_frames() -> None:
+    X = skewed(80)
+    model = KDE(frame="whiten", length_scale=0.5).fit(X)
+    half = KDE(frame="whiten").fit(X).components_[0].scale / 2.0
+    np.testing.assert_allclose(model.components_[0].scale, half)
+    np.testing.assert_allclose(
+        KDE(frame=Scale(), length_scale=0.5).fit(X).score_samples(X), KDE(frame="scale", length_scale=0.5).fit(X).score_samples(X)
+    )
+    with pytest.raises(InputError, match="frame='scale'"):
+        KDE(frame="whiten", length_scale=[0.5, 0.5]).fit(X)
+
+
+def test_frames_of_a_user() -> None:
+    X = skewed(150)
+    own = SOSREP(frame=Compose(Marginal(), Whiten(components=True))).fit(X)
+    np.testing.assert_allclose(own.score_samples(X), SOSREP(frame="gp1").fit(X).score_samples(X), rtol=1e-6)
+    with pytest.raises(InputError, match="'auto', 'deep', 'scale'"):
+        SOSREP(frame="wide").fit(X)
+
+
+def test_the_stack_describes_skewed_groups_better() -> None:
+    X, new = skewed(300, 4), skewed(2000, 4, seed=9)
+    scaled, stacked, deep = (SOSREP(frame=frame).fit(X).score(new) / 2000 for frame in ("scale", "auto", "deep"))
+    assert stacked > scaled + 0.15
+    assert deep > scaled + 0.15
+
+
+def test_many_rows_have_bounded_kernels(monkeypatch) -> None:
+    monkeypatch.setattr("isopleth.density.framed_fit.MOST_JUDGED", 100)
+    monkeypatch.setattr(SOSREP, "_most_kernels", 150)
+    X, new = skewed(800), skewed(1000, seed=9)
+    few = SOSREP(frame="auto").fit(X)
+    assert few.centers_.shape == (150, 2)
+    assert few.weights_.sum() == pytest.approx(150.0)
+    monkeypatch.undo()
+    assert few.score(new) / 1000 > SOSREP(frame="auto").fit(X).score(new) / 1000 - 0.2
+
+
+def test_few_and_nearly_constant_rows() -> None:
+    for n in (2, 3, 5, 8):
+        X = skewed(n)
+        assert np.isfinite(SOSREP(frame="auto").fit(X).score_samples(X)).all()
+    rare = np.column_stack([skewed(60)[:, 0], np.zeros(60)])
+    rare[0, 1] = 1.0  # constant in the folds without this row
+    assert np.isfinite(KDE(frame="deep").fit(rare).score_samples(rare)).all()
+
+
+def test_weights_of_a_mixture_maximise_the_log_density() -> None:
+    rng = np.random.default_rng(0)
+    logs = np.log(rng.uniform(size=(200, 3)) + [0.0, 0.3, 0.1])
+    found = mixture_weights(logs, np.ones(200))
+    best = np.log(np.exp(logs) @ found).mean()
+    for other in rng.dirichlet(np.ones(3), size=300):
+        assert np.log(np.exp(logs) @ other).mean() < best + 1e-3
+
+
+def test_random_features_in_a_frame() -> None:
+    X = skewed(1500)
+    model = RandomFeatureSOSREP(n_frequencies=400, frame="whiten", random_state=0).fit(X)
+    exact = SOSREP(frame="whiten").fit(X)
+    known = np.isfinite(model.score_samples(X[:200]))
+    assert known.mean() > 0.95
+    assert np.abs(model.score_samples(X[:200]) - exact.score_samples(X[:200]))[known].mean() < 0.5
+    with pytest.raises(InputError, match="random features"):
+        RandomFeatureSOSREP(frame="auto").fit(X)
