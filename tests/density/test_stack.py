@@ -37,7 +37,9 @@ def test_the_mass_is_one(kind, frame) -> None:
     two = kind(frame=frame).fit(skewed(60))
     u = np.linspace(-6.0, 6.0, 361)
     x = np.sinh(u) / np.sinh(6.0) * 150.0
-    cells = np.exp(two.score_samples(np.stack(np.meshgrid(x, x, indexing="ij"), axis=-1).reshape(-1, 2))).reshape(361, 361)
+    cells = np.exp(two.score_samples(np.stack(np.meshgrid(x, x, indexing="ij"), axis=-1).reshape(-1, 2))).reshape(
+        361, 361
+    )
     assert np.trapezoid(np.trapezoid(cells, x), x) == pytest.approx(1.0, abs=0.02)
 
 
@@ -64,7 +66,9 @@ def test_order_units_and_small_changes(frame) -> None:
     X, asked = skewed(250, 3), skewed(30, 3, seed=1)
     here = SOSREP(frame=frame).fit(X).score_samples(asked)
     order = np.random.default_rng(2).permutation(250)
-    np.testing.assert_allclose(SOSREP(frame=frame).fit(X[order][:, ::-1]).score_samples(asked[:, ::-1]), here, atol=1e-6)
+    np.testing.assert_allclose(
+        SOSREP(frame=frame).fit(X[order][:, ::-1]).score_samples(asked[:, ::-1]), here, atol=1e-6
+    )
     units = np.array([1e-6, 3.0, 1e5])
     there = SOSREP(frame=frame).fit(X * units).score_samples(asked * units) + np.log(units).sum()
     np.testing.assert_allclose(there, here, atol=1e-6)
@@ -105,7 +109,10 @@ def test_marginals_and_conditionals(kind, frame) -> None:
         one, other = given.marginal([1]), pair.conditional({1: row[0]})
         np.testing.assert_allclose(one.score_samples(row[None, 2:]), other.score_samples(row[None, 2:]), rtol=1e-9)
     np.testing.assert_allclose(
-        pair.grad_log_density(X[:5][:, [2, 0]]), by_differences(pair.score_samples, X[:5][:, [2, 0]]), rtol=2e-4, atol=2e-4
+        pair.grad_log_density(X[:5][:, [2, 0]]),
+        by_differences(pair.score_samples, X[:5][:, [2, 0]]),
+        rtol=2e-4,
+        atol=2e-4,
     )
     gaps = X[:5].copy()
     gaps[:, 1] = np.nan
@@ -131,7 +138,11 @@ def test_gaps_are_filled_by_the_conditional() -> None:
 def test_deep_frames_name_what_answers() -> None:
     model = SOSREP(frame="deep").fit(skewed(80))
     model.components_ = tuple(c for c in SOSREP(frame="gp2").fit(skewed(80)).components_)
-    for ask in (lambda: model.marginal([0]), lambda: model.conditional({0: 1.0}), lambda: model.impute([[np.nan, 1.0]])):
+    for ask in (
+        lambda: model.marginal([0]),
+        lambda: model.conditional({0: 1.0}),
+        lambda: model.impute([[np.nan, 1.0]]),
+    ):
         with pytest.raises(InputError, match="frame='auto'"):
             ask()
     with pytest.raises(InputError, match="frame='scale'"):
@@ -165,7 +176,8 @@ def test_numbers_are_factors_in_other_frames() -> None:
     half = KDE(frame="whiten").fit(X).components_[0].scale / 2.0
     np.testing.assert_allclose(model.components_[0].scale, half)
     np.testing.assert_allclose(
-        KDE(frame=Scale(), length_scale=0.5).fit(X).score_samples(X), KDE(frame="scale", length_scale=0.5).fit(X).score_samples(X)
+        KDE(frame=Scale(), length_scale=0.5).fit(X).score_samples(X),
+        KDE(frame="scale", length_scale=0.5).fit(X).score_samples(X),
     )
     with pytest.raises(InputError, match="frame='scale'"):
         KDE(frame="whiten", length_scale=[0.5, 0.5]).fit(X)

@@ -213,7 +213,9 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         y = frame.enter(rows)
         options = FrameOptions.of(self.length_scale, frames, self._rules(), y, weights)
         rule = self._stack_rule(options.frames, options.rule, options.factors, kernel, backend, len(y))
-        found = fit_in_frames(options, rule, y, weights, frame.log_volume, self._most_kernels, self.memory_limit, self.n_jobs)
+        found = fit_in_frames(
+            options, rule, y, weights, frame.log_volume, self._most_kernels, self.memory_limit, self.n_jobs
+        )
         for name, value in found.attributes.items():
             setattr(self, name, value)
         self._set_fit(kernel, frame, bounds, found.report)

@@ -49,7 +49,12 @@ class FrameOptions:
 
     @classmethod
     def of(
-        cls, length_scale: Any, frames: Mapping[str, Frame], rules: Mapping[str, Rule], y: np.ndarray, weights: np.ndarray
+        cls,
+        length_scale: Any,
+        frames: Mapping[str, Frame],
+        rules: Mapping[str, Rule],
+        y: np.ndarray,
+        weights: np.ndarray,
     ) -> FrameOptions:
         """Read `length_scale`: the name of a rule, a factor of Scott's rule, or a Search.
 

@@ -34,7 +34,8 @@ class KDE(KernelDensity):
     length_scale : float, array of shape (n_features,), "auto", "scott", "median", "leave_one_out" or Search, default="auto"
         With ``frame="scale"``: length scale, one for all columns or one for each column, in the units of the data, or of their
         logarithms or logits for columns with `bounds`. In other frames a number is a multiple of Scott's rule in the
-        coordinates of the frame, rules are computed there, and a Search compares log densities of held-out rows. "auto" and "scott" follow the standard deviation of each column and the number of rows,
+        coordinates of the frame, rules are computed there, and a Search compares log densities of held-out rows.
+        "auto" and "scott" follow the standard deviation of each column and the number of rows,
         "median" is the median distance of at most 1,000 distinct rows, and a :class:`~isopleth.Search` takes the best of a
         grid. "leave_one_out" finds a scale for each column, categories included unless `category_scale` has numbers, by the
         leave-one-out likelihood of a kernel density estimate of at most 500 rows; it needs a kernel that is a product over
@@ -90,8 +91,8 @@ class KDE(KernelDensity):
     stack_path_ : StackPath
         With several candidates: their held-out log densities and weights.
     unit_ : ndarray of shape (n_features,)
-        With ``frame="scale"``: the unit of each column in :meth:`hyvarinen_loss`: its length scale, times a factor that brings their geometric mean
-        to that of the standard deviations; NaN for constant columns.
+        With ``frame="scale"``: the unit of each column in :meth:`hyvarinen_loss`: its length scale, times a factor that brings
+        their geometric mean to that of the standard deviations; NaN for constant columns.
     category_scale_ : ndarray of shape (n_features,)
         The category scale of each column, NaN for numbers; only after a fit to words or missing cells.
     search_path_ : SearchPath

@@ -250,7 +250,7 @@ class KernelDensity(DensityEstimator):
         density = StackColumns.of(StackDensity(self.components_), points, self.memory_limit)
         constants = np.where(self._frame.keep, np.nan, centers[0])
         recording = getattr(self, "_recording", None)
-        return TableDensity(density, columns, self._frame, self._bounds, constants, None, recording)
+        return TableDensity(cast(Any, density), columns, self._frame, self._bounds, constants, None, recording)
 
     def _column_density(
         self, kernel: ColumnKernel, points: np.ndarray, filled: np.ndarray | None = None
@@ -480,7 +480,8 @@ class KernelDensity(DensityEstimator):
         """Fit rows in frame coordinates at the fitted length scales times a factor, which is 1 if columns are only scaled."""
         backend = Backend.of(self.dual_coef_)
         if not self._is_stack:
-            return self._fitting_at(backend)(self._kernel, self._refitted_rows(z, weights), weights)
+            centers = self._refitted_rows(z, weights)
+            return self._fit_frame(self._kernel, backend.array(centers), backend.array(weights))[0]
         frames = frames_by_name(self.frame)
         asked = self.length_scale.base if isinstance(self.length_scale, Search) else self.length_scale
         rule = self._rules()[asked if isinstance(asked, str) else "scott"]

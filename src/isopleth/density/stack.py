@@ -102,7 +102,7 @@ class StackDensity(FrameDensity):
         return [(one.frame, one.factor, one.weight) for one in self.components]
 
     @property
-    def log_normalizer(self) -> float:  # type: ignore[override]
+    def log_normalizer(self) -> float:
         """0: the mixture is normalised."""
         return 0.0
 
@@ -303,10 +303,10 @@ def fit_maps(frames: Mapping[str, Frame], rows: np.ndarray, weights: np.ndarray)
     found: dict[str, FrameMap] = {}
     layers: dict[float, tuple[FrameMap, ...]] = {}
     deep = {name: frame for name, frame in frames.items() if isinstance(frame, Gaussianize)}
-    for name, frame in sorted(deep.items(), key=lambda pair: -pair[1].layers):
-        if frame.ridge not in layers:
-            layers[frame.ridge] = frame.fit(rows, weights).maps
-        found[name] = ComposedMap(layers[frame.ridge][: 2 * frame.layers])
+    for name, one in sorted(deep.items(), key=lambda pair: -pair[1].layers):
+        if one.ridge not in layers:
+            layers[one.ridge] = one.fit(rows, weights).maps
+        found[name] = ComposedMap(layers[one.ridge][: 2 * one.layers])
     for name, frame in frames.items():
         if name not in found:
             shared = layers and frame == Marginal()
@@ -332,9 +332,7 @@ def frames_by_name(frame: Any) -> dict[str, Frame]:
     if isinstance(frame, str) and frame in STACKS:
         return {name: get_frame(name) for name in STACKS[frame]}
     if not isinstance(frame, Frame) and frame not in FRAMES:
-        raise InputError(
-            f"frame = {frame!r}: expected a Frame, or one of {', '.join(map(repr, [*STACKS, *FRAMES]))}."
-        )
+        raise InputError(f"frame = {frame!r}: expected a Frame, or one of {', '.join(map(repr, [*STACKS, *FRAMES]))}.")
     return {frame if isinstance(frame, str) else repr(frame): get_frame(frame)}
 
 

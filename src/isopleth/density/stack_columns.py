@@ -114,9 +114,7 @@ class NormalColumns:
 
     def _terms(self, t: np.ndarray) -> np.ndarray:
         """Return log a_i at points, of shape (n, m)."""
-        return np.asarray(
-            self.log_alpha - 0.5 * cdist(self._scaled(t), self._scaled(self.centers), "sqeuclidean")
-        )
+        return np.asarray(self.log_alpha - 0.5 * cdist(self._scaled(t), self._scaled(self.centers), "sqeuclidean"))
 
     def _shares(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the log of the unnormalised density at points, and the share of each centre in its gradient."""
@@ -334,13 +332,16 @@ class StackColumns:
         """Return quantiles of draws of missing cells given the observed ones."""
         if isinstance(confidence_level, bool) or not 0.0 < confidence_level < 1.0:
             raise InputError(
-                f"confidence_level = {confidence_level!r}: expected a number between 0 and 1.", parameter="confidence_level"
+                f"confidence_level = {confidence_level!r}: expected a number between 0 and 1.",
+                parameter="confidence_level",
             )
         low, high = Z.copy(), Z.copy()
         for i in np.flatnonzero(np.isnan(Z).any(axis=1)):
             drawn = self._given(Z[i]).draw(_DRAWS, np.random.default_rng(_SEED))[0]
             gaps = np.isnan(Z[i])
-            low[i, gaps], high[i, gaps] = np.quantile(drawn, 0.5 + 0.5 * confidence_level * np.array([-1.0, 1.0]), axis=0)
+            low[i, gaps], high[i, gaps] = np.quantile(
+                drawn, 0.5 + 0.5 * confidence_level * np.array([-1.0, 1.0]), axis=0
+            )
         return low, high
 
 
