@@ -120,7 +120,7 @@ class Compose(Frame):
     --------
     >>> from isopleth.frames import Compose, Gaussianize, Scale
     >>> Compose(Scale(), Gaussianize(layers=2))
-    Compose(Scale(), Gaussianize(layers=2, ridge=1e-06))
+    Compose(Scale(), Gaussianize(layers=2, ridge=1e-10))
     """
 
     frames: tuple[Frame, ...]

@@ -27,7 +27,7 @@ class Gaussianize(Frame):
     ----------
     layers : int, default=1
         Number of times.
-    ridge : float, default=1e-6
+    ridge : float, default=1e-10
         Ridge of :class:`Whiten`.
 
     Raises
@@ -52,7 +52,7 @@ class Gaussianize(Frame):
     """
 
     layers: int = 1
-    ridge: float = 1e-6
+    ridge: float = 1e-10
 
     def __post_init__(self) -> None:
         if isinstance(self.layers, bool) or not isinstance(self.layers, (int, np.integer)) or self.layers < 1:

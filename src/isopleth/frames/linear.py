@@ -139,7 +139,7 @@ class Whiten(Frame):
 
     Parameters
     ----------
-    ridge : float, default=1e-6
+    ridge : float, default=1e-10
         :math:`\rho`, which bounds the scale of directions in which the rows do not vary. With 0, radial kernels give densities
         and scores that are equivariant under all invertible affine maps.
     components : bool, default=False
@@ -163,7 +163,7 @@ class Whiten(Frame):
            [0., 1.]])
     """
 
-    ridge: float = 1e-6
+    ridge: float = 1e-10
     components: bool = False
     least_deviation: float = 0.0
 
@@ -190,7 +190,7 @@ class Whiten(Frame):
         values, vectors = np.linalg.eigh(C)
         if self.ridge == 0.0 and values[0] <= _NO_EIGENVALUE * values[-1]:
             raise InputError(
-                "the columns of X are linearly dependent, so ridge = 0 cannot whiten them; use ridge=1e-6."
+                "the columns of X are linearly dependent, so ridge = 0 cannot whiten them; use ridge=1e-10."
             )
         third = share @ (centred @ vectors) ** 3  # the sign of an eigenvector is arbitrary; this fixes it by the rows
         return np.maximum(values, 0.0) + self.ridge, vectors * np.where(third < 0.0, -1.0, 1.0)
