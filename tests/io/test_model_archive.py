@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -48,6 +49,36 @@ def resealed(content, change) -> bytes:
         for name, data in members.items():
             archive.writestr(name, data)
     return sealed(buffer.getvalue())
+
+
+@pytest.mark.parametrize(("part", "count"), [([], 2_000_000), ({}, 400_000), ("\\u005b\\u005d", 2_000_000)], ids=str)
+def test_a_small_file_cannot_describe_more_objects_than_the_memory_limit_allows(content, tmp_path, part, count):
+    def stuffed(members):
+        text = members["schema.json"].decode()
+        many = "[" + ",".join([json.dumps(part).replace("\\\\", "\\")] * count) + "]"
+        members["schema.json"] = f'{text[:-1]}, "more": {many}}}'.encode()
+
+    path = tmp_path / "model"
+    path.write_bytes(resealed(content, stuffed))
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match="objects with") as caught:
+            load(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert caught.value.parameter == "memory_limit"
+    assert peak < 6 * path.stat().st_size
+
+
+def test_the_memory_limit_of_a_model_can_be_lowered_and_raised(content, tmp_path):
+    path = tmp_path / "model"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="raise memory_limit"):
+        load(path, memory_limit=1e5)
+    assert load(path, memory_limit=1e6).length_scale == 1.0
+    with pytest.raises(InputError, match="expected a number of bytes"):
+        load(path, memory_limit=0)
 
 
 def edited(content, edit) -> bytes:

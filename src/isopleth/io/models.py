@@ -24,6 +24,7 @@ from sklearn.base import BaseEstimator
 from isopleth.backend import is_foreign, to_numpy
 from isopleth.errors import InputError, MissingExtraError
 from isopleth.io.numpy_file import read_array_header
+from isopleth.tables.checks import check_memory_limit
 from isopleth.tables.files import atomic_write, check_source
 
 
@@ -100,13 +101,15 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
         file.write(content)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str], *, memory_limit: float = 2.0**30) -> Any:
     """Read a model that :func:`save` wrote. No code of the file is run, whoever wrote it.
 
     Parameters
     ----------
     path : path-like
         The file.
+    memory_limit : float, default=2**30
+        Bytes that the objects of the model may take, estimated from above, in addition to the size of the file.
 
     Returns
     -------
@@ -117,12 +120,14 @@ def load(path: str | os.PathLike[str]) -> Any:
     ------
     InputError
         If the file does not exist, is no plain file or no model of this library (a pickle, for example), is damaged,
-        was written by a later version, or names types that are neither of this library nor of NumPy and scikit-learn.
+        was written by a later version, names types that are neither of this library nor of NumPy and scikit-learn, or
+        describes more objects than `memory_limit` allows.
     """
+    check_memory_limit(memory_limit)
     source = check_source(path, "model file")
     content = source.read_bytes()
     try:
-        check_archive(source, content)
+        check_archive(source, content, memory_limit)
         model = _constructed(source, content)
     except (InputError, MissingExtraError, MemoryError):
         raise
@@ -445,7 +450,7 @@ def finished(content: bytes) -> bytes:
     return sealed(archive.getvalue())
 
 
-def check_archive(path: Path, content: bytes) -> None:
+def check_archive(path: Path, content: bytes, memory_limit: float) -> None:
     """Refuse a file that is no model, is incomplete, or is of a later version.
 
     Raises
@@ -470,11 +475,31 @@ def check_archive(path: Path, content: bytes) -> None:
             raise DamagedError("the checksum is another one")
         _check_version(path, archive)
         _check_members(archive, len(content))
-        strange = strange_loaders(json.loads(archive.read(SCHEMA)))
+        description = archive.read(SCHEMA)
+        _check_memory(path, description, memory_limit)
+        strange = strange_loaders(json.loads(description))
     if strange:
         raise InputError(
             f"{path} names {listed_types(strange)}, which is not a part of a model and is not loaded; "
             "use a file from a source you know, written by isopleth.save."
+        )
+
+
+# Bytes of memory for each value of a description, and for each object; measured on hostile files they are at most 270 and 1,700.
+_VALUE_BYTES, _OBJECT_BYTES = 300, 3000
+
+
+def _check_memory(path: Path, description: bytes, memory_limit: float) -> None:
+    """Refuse a description of more objects than fit, before it is parsed: three bytes of JSON can become 270 of memory."""
+    values = sum(description.count(sign) for sign in (b"[", b",", b"\\"))  # an escape can hide another of them
+    objects = description.count(b"{")
+    needed = values * _VALUE_BYTES + objects * _OBJECT_BYTES
+    if needed > memory_limit:
+        raise InputError(
+            f"{path} describes {objects:,} objects with {values:,} values, which may take {needed / 1e9:.2g} GB",
+            parameter="memory_limit",
+            value=memory_limit,
+            hint="raise memory_limit if you know where the file is from",
         )
 
 
