@@ -16,6 +16,9 @@ import pandas as pd
 # Least share of distinct values of a column that counts as continuous, and most columns of a table.
 DISTINCT, MOST_COLUMNS = 0.9, 12
 
+# Least number of distinct values of a column that gets noise, and most columns of such a table.
+LEAST_VALUES, MOST_REPEATED = 10, 50
+
 # Tables with fewer complete rows are left out.
 LEAST_ROWS = 150
 
@@ -70,6 +73,32 @@ def read_table(name: str, path: Path) -> RealTable | None:
     X = np.unique(X[np.isfinite(X).all(axis=1)], axis=0)
     if len(X) < LEAST_ROWS:
         return None
+    return RealTable(name, X[rng.permutation(len(X))])
+
+
+def read_repeated(name: str, path: Path) -> RealTable | None:
+    """Return up to 50 columns of a table of which values repeat, with uniform noise of the typical gap between values.
+
+    Returns None if all columns are continuous, there are fewer than two, or few rows.
+    """
+    rng = np.random.default_rng(0)
+    X = _numbers(path)
+    if len(X) > MOST_ROWS:
+        X = X[rng.choice(len(X), size=MOST_ROWS, replace=False)]
+    X = X[:, np.isfinite(X).mean(axis=0) > 0.9]
+    X = X[np.isfinite(X).all(axis=1)]
+    kept: list[np.ndarray] = []
+    noisy = False
+    for column in X.T:
+        values = np.unique(column)
+        if len(values) < LEAST_VALUES or any(_is_copy(column, other) for other in kept):
+            continue
+        repeats = len(values) < DISTINCT * len(column)
+        noisy |= repeats
+        kept.append(column + repeats * np.median(np.diff(values)) * rng.uniform(-0.5, 0.5, size=len(column)))
+    if len(kept) < 2 or not noisy or len(X) < LEAST_ROWS:
+        return None
+    X = np.stack(kept[:MOST_REPEATED], axis=1)
     return RealTable(name, X[rng.permutation(len(X))])
 
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pandas as pd
-from experiments import density_tables
+import pytest
+from experiments import densities, density_methods, density_tables, density_targets
 
 
 def test_tables_keep_continuous_columns_of_complete_rows(tmp_path):
@@ -38,3 +39,67 @@ def test_halves_depend_on_the_name_alone():
     assert 400 < sum(map(density_tables.is_reported, names)) < 600
     assert density_tables.is_reported("adbench/37_Stamps")
     assert not density_tables.is_reported("adbench/14_glass")
+
+
+def test_repeated_values_get_noise_of_the_gap(tmp_path):
+    rng = np.random.default_rng(0)
+    counts = rng.integers(30, size=200)
+    (tmp_path / "mixed").mkdir()
+    pd.DataFrame({"a": rng.normal(size=200), "b": counts, "c": rng.integers(3, size=200), "y": 0}).to_csv(
+        tmp_path / "mixed" / "counts.csv", index=False
+    )
+    table = density_tables.read_repeated("mixed/counts", tmp_path / "mixed" / "counts.csv")
+    assert table.X.shape == (200, 2)
+    assert sorted(np.round(table.X[:, 1])) == sorted(counts)
+    assert len(np.unique(table.X[:, 1])) == 200
+
+
+@pytest.mark.parametrize("name", density_targets.TARGETS)
+def test_formulas_of_made_data(name):
+    """By Stein's identity the score of draws has mean 0, and its product with the draws -1."""
+    target = density_targets.TARGETS[name]
+    X = target.draw(4000, np.random.default_rng(0))
+    assert X.shape == (4000, target.dim)
+    score = density_targets.gradient(target.log_density, X)
+    for terms, mean in ((score, 0.0), (X * score, -1.0)):
+        assert (np.abs(terms.mean(axis=0) - mean) < 5.0 * terms.std(axis=0) / 4000**0.5).all()
+
+
+@pytest.mark.parametrize("method", density_methods.METHODS)
+def test_methods_return_log_densities(method):
+    X = density_targets.TARGETS["banana, d = 2"].draw(60, np.random.default_rng(0))
+    library = {"zuko": "zuko", "KDEpy": "KDEpy", "arfpy": "arfpy"}.get(method.replace(",", "").split()[0])
+    if library:
+        pytest.importorskip(library)
+    fit = density_methods.METHODS[method]
+    if "zuko" in method:
+        fit.keywords["seconds"] = 0.5
+    log_density = fit((X - X.mean(axis=0)) / X.std(axis=0), 0)
+    t = np.linspace(-6, 6, 121)
+    grid = np.stack(np.meshgrid(t, t), axis=-1).reshape(-1, 2)
+    mass = np.exp(log_density(grid)).sum() * 0.01
+    assert mass == pytest.approx(1.0, abs=0.25 if library else 0.06)
+
+
+def test_the_study_runs_goes_on_and_prints(tmp_path, capsys, monkeypatch):
+    rng = np.random.default_rng(0)
+    (tmp_path / "oddbench").mkdir()
+    names = [f"t{i}" for i in range(20) if density_tables.is_reported(f"oddbench/t{i}")][:2]
+    for name in names:
+        X = rng.normal(size=(220, 3))
+        X[:, 2] = X[:, 2].round(1)
+        np.savez(tmp_path / "oddbench" / f"{name}.npz", train=X[:110], test=X[110:])
+    monkeypatch.setattr(densities, "TARGETS", {"banana, d = 2": density_targets.TARGETS["banana, d = 2"]})
+    out = tmp_path / "out.csv"
+    options = ["--data", str(tmp_path), "--out", str(out), "--rows", "100", "--methods"]
+    densities.main([*options, "normal distribution"])
+    first = out.read_text()
+    densities.main([*options, "normal distribution", "SOSREP, auto"])
+    assert out.read_text().startswith(first)
+    lines = out.read_text().splitlines()
+    assert len(lines) == len(set(lines))
+    densities.main(["--page", str(out)])
+    said = capsys.readouterr().out
+    assert "real, 100 rows fitted, 2 tables" in said
+    assert "repeated, 100 rows fitted, 2 tables" in said
+    assert "made, 100 rows fitted: Hellinger" in said
