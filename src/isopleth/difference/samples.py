@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from isopleth.backend import to_numpy
 from isopleth.errors import InputError
 from isopleth.operators.threads import interruptible
-from isopleth.rows import distinct_rows, merge_rows
+from isopleth.rows import distinct_rows
 from isopleth.tables.checks import Table, enter
 
 _MOST_UNITS = 1e8
@@ -65,12 +65,11 @@ class TwoSamples:
     split: int
 
     @classmethod
-    def of(cls, x: Table, y: Table, *, lexical: bool = False) -> Self:
-        """Merge equal rows of both samples; with `lexical` in lexical order, which depends on the order of the columns."""
+    def of(cls, x: Table, y: Table) -> Self:
+        """Merge equal rows of both samples."""
         together = np.concatenate([x.weights, y.weights])
         both = np.vstack([x.rows, y.rows])
-        merge = merge_rows if lexical else distinct_rows
-        rows, _, place = interruptible(100.0 * both.size, merge, both, together)
+        rows, _, place = interruptible(100.0 * both.size, distinct_rows, both, together)
         weights = np.zeros((len(rows), 2))
         for sample, part in enumerate((slice(0, len(x.rows)), slice(len(x.rows), None))):
             counted = place[part] >= 0

@@ -32,7 +32,7 @@ def people(n, seed=0, red=0.2, gap=0.05, days=100):
 
 MONITORS = [
     DriftMonitor(window=40, expected_run_length=2000, random_state=0),
-    AnytimeDriftMonitor(random_state=0),
+    AnytimeDriftMonitor(window=20, random_state=0),
 ]
 
 

@@ -91,12 +91,12 @@ def test_swapped_samples_and_reordered_rows_give_the_same_pvalue():
 
 
 def test_words_are_decided_by_both_samples():
-    X, Y = people(60), people(60, 1)
+    X, Y = people(120), people(120, 1)
     Y["colour"] = Y["colour"].where(Y["colour"] != "red", "purple")
-    result = two_sample_test(X, Y, **FEW)
+    result = two_sample_test(X, Y, **FEW | {"n_resamples": 499})
     assert set(result.problem.table.encoding.levels(1)) == {"red", "blue", "green", "purple"}
-    assert result.pvalue <= 0.02
-    assert two_sample_test(Y, X, **FEW).statistic == pytest.approx(result.statistic)
+    assert result.pvalue <= 0.03
+    assert two_sample_test(Y, X, **FEW | {"n_resamples": 499}).statistic == pytest.approx(result.statistic)
 
 
 def test_identifiers_that_begin_anew_in_each_sample_are_left_out():

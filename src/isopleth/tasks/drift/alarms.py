@@ -12,11 +12,11 @@ from isopleth.errors import InputError
 from isopleth.results import Result, counted, in_words, records
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.two_sample.column_changes import (
-    PLAIN,
     ColumnSummary,
+    changes,
     in_order,
-    mixed_changes,
-    pvalue_of_window,
+    kinds,
+    p_value_of_window,
     summaries,
 )
 
@@ -121,7 +121,7 @@ class DriftAlarms(Result):
         return words
 
     def changes(self, alarm: int = 0) -> dict[str, Any]:
-        """Return how the columns of the window that raised an alarm differ from the reference, the largest change first.
+        """Return how the columns of the window that raised an alarm differ from the reference, the surest change first.
 
         Parameters
         ----------
@@ -131,8 +131,9 @@ class DriftAlarms(Result):
         Returns
         -------
         dict
-            Lists and arrays with one entry a column: "column"; "share", the largest difference of the distribution functions
-            (at least this share of the values in the window would have to change back); "median_before" and "median_after",
+            Lists and arrays with one entry a column: "column"; "share", an estimate of the largest difference of the distribution
+            functions or, for words, of the total variation distance, without what chance adds to it (at least this share of the
+            values in the window would have to change back); "median_before" and "median_after",
             "spread_before" and "spread_after" (from the first quartile to the third), where before is the reference; and
             "moved", which is true where the share is beyond what chance gives any of the columns in one of 100 windows. The
             window was chosen by the alarm, so this describes the alarm and is no second test. A change of dependence alone
@@ -210,25 +211,22 @@ class ReferenceColumns:
     @classmethod
     def of(cls, encoding: RowEncoding, rows: np.ndarray) -> Self:
         """Summarise the columns of rows that are not encoded."""
-        return cls(encoding, tuple(summaries(encoding, rows, _MOST_QUANTILES)))
+        return cls(encoding, tuple(_summaries(encoding, rows, _MOST_QUANTILES)))
 
     def changes(self, window: np.ndarray) -> dict[str, Any]:
-        """Compare a window of rows with the reference, column by column, the largest change first.
+        """Compare a window of rows with the reference, column by column, the surest change first.
 
-        Returns
-        -------
-        dict
-            "column" and "moved" (whether the column differs by more than chance gives any of the columns in one of 100
-            windows), and the entries of :func:`~isopleth.tasks.two_sample.column_changes.mixed_changes`; only "share", medians
-            and spreads if all columns are complete numbers.
+        "moved" tells whether a column differs by more than chance gives any of the columns in one of 100 windows.
         """
-        after = summaries(self.encoding, window)
-        pairs = list(zip(self.summaries, after, strict=True))
-        compared = self.encoding.compared
-        found = np.array([pvalue_of_window(one, two, compared=compared) for one, two in pairs])
-        table = mixed_changes(self.encoding, list(self.summaries), after)
-        if self.encoding.is_plain and not any(summary.missing for summary in [*self.summaries, *after]):
-            table = {key: table[key] for key in PLAIN}
-        table["moved"] = found * len(found) <= _LEVEL
-        order = np.argsort(-table["share"], kind="stable")
+        after, compared = _summaries(self.encoding, window), self.encoding.compared
+        p_values = np.array(
+            [p_value_of_window(one, two, compared=compared) for one, two in zip(self.summaries, after, strict=True)]
+        )
+        table = changes(kinds(self.encoding), list(self.summaries), after, compared=compared)
+        table["moved"] = p_values * len(p_values) <= _LEVEL
+        order = np.lexsort([-table["share"], p_values])
         return {"column": [self.encoding.names[j] for j in order]} | in_order(table, order)
+
+
+def _summaries(encoding: RowEncoding, rows: np.ndarray, most: int | None = None) -> list[ColumnSummary]:
+    return summaries(kinds(encoding), [cell.place for cell in encoding.cells], rows, most)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy.stats import binomtest, kstwobign
+from scipy.special import ndtr
+from scipy.stats import kstwobign, norm
 
+from isopleth.inference import binomial_p_values
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tables.schema import Column, decode_cells
 
@@ -15,9 +18,6 @@ from isopleth.tables.schema import Column, decode_cells
 _VISIBLE = 0.005
 _WORDS = 3
 _OTHER = "other words"
-
-# Entries of a table of changes of complete numbers.
-PLAIN = ("share", "median_before", "median_after", "spread_before", "spread_after")
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,63 +71,92 @@ class ColumnSummary:
 
 
 def share_that_differs(one: ColumnSummary, two: ColumnSummary, *, compared: bool) -> float:
-    """Return the least share of cells that would have to change to give a column the distribution it has in the other table.
+    """Estimate the least share of cells that would have to change to give a column the distribution it has in the other table.
 
-    For words it is the total variation distance, for numbers the largest difference of the distribution functions. A missing
-    cell is a value of its own if gaps are compared, and left out otherwise.
+    For words it is the total variation distance, for numbers the largest difference of the distribution functions, without what
+    chance adds to them. A missing cell is a value of its own if gaps are compared, and left out otherwise.
     """
-    known = np.array([1.0 - one.gaps, 1.0 - two.gaps]) if compared else np.ones(2)
-    gaps = abs(one.gaps - two.gaps) if compared else 0.0
     if len(one.counts) or len(two.counts):
-        return float(0.5 * (np.abs(known[0] * one.shares - known[1] * two.shares).sum() + gaps))
+        return _variation(one, two, compared)
+    gaps = np.array([one.gaps, two.gaps])
+    rows = np.array([each.rows if compared else max(each.rows - each.missing, 1) for each in (one, two)])
+    # The mean square of the largest difference, over the reciprocal of rows, is that of a Brownian bridge, pi^2 / 12.
+    square = distance(one, two, compared=compared) ** 2 - np.pi**2 / 12.0 * (1.0 / rows).sum()
+    lost = (gaps[1] - gaps[0]) ** 2 - (gaps * (1.0 - gaps) / rows).sum() if compared else 0.0
+    return float(np.sqrt(max(square, lost, 0.0)))
+
+
+def _variation(one: ColumnSummary, two: ColumnSummary, compared: bool) -> float:
+    """Return the total variation distance of words, without bias where the distributions are equal.
+
+    The sum of absolute differences is positive by chance, and large if there are many words. If one half of the rows chose the
+    sign of each difference and the other half estimated it, chance would add nothing. This is the mean over all such halves,
+    whose differences deviate from those of all rows like normal variables in opposite directions.
+    """
+    counts = [np.append(each.counts, each.missing if compared else 0.0) for each in (one, two)]
+    totals = [max(float(each.sum()), 1.0) for each in counts]
+    shares = [count / total for count, total in zip(counts, totals, strict=True)]
+    difference = shares[0] - shares[1]
+    error = np.sqrt(sum(share * (1.0 - share) / total for share, total in zip(shares, totals, strict=True)))
+    z = np.divide(difference, error, out=np.full(len(error), np.inf), where=error > 0.0)
+    return float(max(0.5 * (difference * (2.0 * ndtr(z) - 1.0) - 2.0 * error * norm.pdf(z)).sum(), 0.0))
+
+
+def distance(one: ColumnSummary, two: ColumnSummary, *, compared: bool) -> float:
+    """Return the largest difference of the distribution functions of numbers, whose missing cells lie outside if compared."""
+    known = np.array([1.0 - one.gaps, 1.0 - two.gaps]) if compared else np.ones(2)
     places = np.concatenate([one.values, two.values])
     if not len(places):
-        return gaps
+        return 0.0
     below = [np.searchsorted(each.values, places, side="right") / max(len(each.values), 1) for each in (one, two)]
     lower = np.abs(known[0] * below[0] - known[1] * below[1]).max()
-    if not one.missing and not two.missing:
-        return float(lower)
     upper = np.abs(known[0] * (1.0 - below[0]) - known[1] * (1.0 - below[1])).max()
-    return float(max(lower, upper, gaps))
+    return float(max(lower, upper))
 
 
-def pvalue_of_window(one: ColumnSummary, two: ColumnSummary, *, compared: bool) -> float:
+def p_value_of_window(one: ColumnSummary, two: ColumnSummary, *, compared: bool) -> float:
     """Return an approximate p-value of a window `two` against a reference `one`, as if the window had been chosen before."""
     found = []
     if len(one.counts):
-        trials = int(two.counts.sum())
         # Words that are rare in the reference have no share of 0.
         chances = (one.counts + 0.5) / (one.counts.sum() + 0.5 * len(one.counts))
         words = np.flatnonzero(one.counts + two.counts)
-        values = [binomtest(int(two.counts[j]), trials, float(chances[j])).pvalue for j in words] if trials else []
-        found.append(min([*values, 1.0]) * max(len(values), 1))
+        found.append(_smallest(binomial_p_values(two.counts[words], int(two.counts.sum()), chances[words])))
     elif len(two.values) and len(one.values):
         known = (one.rows - one.missing) * len(two.values) / (one.rows - one.missing + len(two.values))
-        distance = share_that_differs(one, two, compared=False)
-        found.append(float(kstwobign.sf(np.sqrt(known) * distance)))
+        found.append(float(kstwobign.sf(np.sqrt(known) * distance(one, two, compared=False))))
     if compared and (one.missing or two.missing):
-        chance = (one.missing + 0.5) / (one.rows + 1.0)
-        found.append(float(binomtest(two.missing, two.rows, chance).pvalue))
-    return min([*found, 1.0]) * max(len(found), 1)
+        chance = np.array([(one.missing + 0.5) / (one.rows + 1.0)])
+        found.append(float(binomial_p_values(np.array([two.missing]), two.rows, chance)[0]))
+    return _smallest(np.array(found))
 
 
-def summaries(encoding: RowEncoding, rows: np.ndarray, most: int | None = None) -> list[ColumnSummary]:
-    """Summarise the columns of rows of :class:`~isopleth.tables.checks.Table`, in the order of the table."""
-    return [
-        ColumnSummary.of(column, rows[:, cell.place], most)
-        for column, cell in zip(kinds(encoding), encoding.cells, strict=True)
-    ]
+def _smallest(p_values: np.ndarray) -> float:
+    """Return the smallest p-value times their number, at most 1."""
+    return float(min(p_values.min(initial=1.0) * len(p_values), 1.0)) if len(p_values) else 1.0
+
+
+def summaries(
+    columns: Sequence[Column], places: Sequence[int], rows: np.ndarray, most: int | None = None
+) -> list[ColumnSummary]:
+    """Summarise the columns of rows at these places."""
+    return [ColumnSummary.of(column, rows[:, place], most) for column, place in zip(columns, places, strict=True)]
 
 
 def kinds(encoding: RowEncoding) -> tuple[Column, ...]:
     """Return the columns, in the order of the table."""
-    if encoding.columns is not None:
-        return encoding.columns.columns
-    return tuple(Column(name, "numeric") for name in encoding.names)
+    return encoding.columns.columns if encoding.columns is not None else numbers(encoding.names)
 
 
-def mixed_changes(encoding: RowEncoding, before: list[ColumnSummary], after: list[ColumnSummary]) -> dict[str, Any]:
-    """Return how columns of all kinds changed, as columns of a table in the order of the table.
+def numbers(names: Sequence[str]) -> tuple[Column, ...]:
+    """Return columns of numbers."""
+    return tuple(Column(name, "numeric") for name in names)
+
+
+def changes(
+    columns: Sequence[Column], before: list[ColumnSummary], after: list[ColumnSummary], *, compared: bool
+) -> dict[str, Any]:
+    """Return how columns changed, as columns of a table in the order of the table; fewer for complete numbers.
 
     Returns
     -------
@@ -137,7 +166,6 @@ def mixed_changes(encoding: RowEncoding, before: list[ColumnSummary], after: lis
         cells changed most, "level_before" and "level_after", its shares; "missing_before" and "missing_after", shares of missing
         cells; and "description", the change in words.
     """
-    columns, compared = kinds(encoding), encoding.compared
     pairs = list(zip(before, after, strict=True))
     quartiles = np.array([[one.quartiles, two.quartiles] for one, two in pairs])
     out: dict[str, Any] = {
@@ -147,6 +175,8 @@ def mixed_changes(encoding: RowEncoding, before: list[ColumnSummary], after: lis
         "spread_before": quartiles[:, 0, 2] - quartiles[:, 0, 0],
         "spread_after": quartiles[:, 1, 2] - quartiles[:, 1, 0],
     }
+    if all(column.kind == "numeric" for column in columns) and not any(each.missing for each in [*before, *after]):
+        return out
     times = np.array([column.kind == "time" for column in columns])
     if times.any():
         for place, key in enumerate(("before", "after")):

@@ -73,9 +73,11 @@ class MixedSamples:
         encoded = encoding(rows)
         return cls((x, y), encoding, strata, (encoded[: len(x)], encoded[len(x) :]))
 
-    def filled(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return encoded rows in which missing cells that are not compared are drawn from their columns, the same for both."""
-        encoded = self.encoding(self.encoding.filled(np.vstack(self.given), seed))
+    def filled(self, seed: int, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return encoded rows in which missing cells that are not compared are drawn from their columns, in an order of rows."""
+        rows = np.vstack(self.given)
+        rows[order] = self.encoding.filled(rows[order], seed)
+        encoded = self.encoding(rows)
         return encoded[: len(self.given[0])], encoded[len(self.given[0]) :]
 
 
@@ -196,7 +198,17 @@ class TwoSampleProblem:
     @property
     def complete(self) -> tuple[np.ndarray, np.ndarray]:
         """The samples in their original order, complete: gaps that are not compared are filled alike in both."""
-        return self.given if self.table is None or self.table.strata is None else self.table.filled(self.seed)
+        if self.table is None or self.table.strata is None:
+            return self.given
+        second = np.arange(len(self.samples.place)) >= self.samples.split
+        return self.table.filled(self.seed, np.lexsort([second != self.samples.order[0], self.samples.place]))
+
+    def drawn(self, sample: int, most: int, seed: int) -> np.ndarray:
+        """Draw the positions of at most `most` rows of a sample, by what the rows hold and not by their positions."""
+        split = self.samples.split
+        keys = [self.samples.place[:split], self.samples.place[split:]][sample]
+        order = np.lexsort([keys] if self.groups is None else [self.groups[sample], keys])
+        return np.asarray(order[np.sort(np.random.default_rng([self.seed, seed]).permutation(len(order))[:most])])
 
     @property
     def blocks(self) -> list[slice]:
@@ -240,7 +252,7 @@ class TwoSampleProblem:
         """
         keep = self.varying
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            # In lexical order: rounding depends on the order of a sum, and the order of the rows must not matter.
+            # Of sorted rows: rounding depends on the order of a sum, and the order of the rows must not matter.
             rows = np.repeat(self.samples.rows[:, keep], np.bincount(self.samples.place), axis=0)
             found = ColumnUnits.of(rows, self.scaled[keep])
         bad = ~(np.isfinite(found.scale) & (found.scale > 1e-150) & (found.scale < 1e150))
@@ -252,7 +264,7 @@ class TwoSampleProblem:
 
     @cached_property
     def rows(self) -> np.ndarray:
-        """Distinct rows in units of the columns, in lexical order."""
+        """Distinct rows in units of the columns, in an order that does not depend on the one given."""
         return self.enter(self.samples.rows)
 
     def enter(self, X: np.ndarray) -> np.ndarray:

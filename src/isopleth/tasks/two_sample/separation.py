@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy.stats import ks_2samp
 
 from isopleth.difference.squared_l2 import normal_quantile
 from isopleth.errors import InputError
 from isopleth.operators.threads import ONE_BLAS_THREAD
 from isopleth.tasks.class_prior.scores import FOLDS, Features, Fits, FoldSums, drawn_evenly, stratified_folds
-from isopleth.tasks.two_sample.column_changes import mixed_changes, summaries
+from isopleth.tasks.two_sample.column_changes import changes, kinds, numbers, summaries
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
 
 _MOST_ROWS, _MOST_CENTERS = 5000, 300
@@ -122,16 +121,18 @@ def held_out_answers(problem: TwoSampleProblem) -> tuple[np.ndarray, np.ndarray,
 
     The classifier is the sign of the relative density difference of :class:`~isopleth.ClassPriorEstimator`, at equal shares.
     """
-    rng = np.random.default_rng([problem.seed, 4])
-    places = [np.sort(rng.permutation(size)[:_MOST_ROWS]) for size in problem.sizes]
+    # The order of the samples, and of the rows by what they hold, does not depend on how they were given.
+    first, second = problem.samples.order
+    places = [problem.drawn(sample, _MOST_ROWS, 4) for sample in (first, second)]
     counts = np.array([len(place) for place in places])
     labels = np.repeat([0, 1], counts)
-    z = problem.enter(np.vstack([rows[place] for rows, place in zip(problem.complete, places, strict=True)]))
+    complete = problem.complete
+    z = problem.enter(np.vstack([complete[first][places[0]], complete[second][places[1]]]))
     if problem.table is not None:  # several coordinates of one column count as one column
         z = z * (z.shape[1] / sum(problem.varying[block].any() for block in problem.blocks))
     groups = None
     if problem.groups is not None:
-        groups = np.concatenate([names[place] for names, place in zip(problem.groups, places, strict=True)])
+        groups = np.concatenate([problem.groups[first][places[0]], problem.groups[second][places[1]]])
     with ONE_BLAS_THREAD:  # the systems of the folds are small
         centers = np.unique(z[drawn_evenly(labels, _MOST_CENTERS, problem.seed)], axis=0)
         folds = (
@@ -159,22 +160,11 @@ def _folds_of_groups(labels: np.ndarray, groups: np.ndarray, seed: int) -> np.nd
 
 
 def column_changes(problem: TwoSampleProblem) -> dict[str, Any]:
-    """Return medians, quartile ranges and the share of changed values of each column, X before and Y after.
-
-    The share is the largest difference of the two distribution functions (Kolmogorov and Smirnov's distance): at least this
-    share of the values of one sample would have to change to give the column the distribution it has in the other one. Tables
-    with words, times or missing cells have the entries of :func:`mixed_changes`.
-    """
-    if problem.table is not None:
-        laws = [summaries(problem.table.encoding, rows) for rows in problem.table.given]
-        return mixed_changes(problem.table.encoding, *laws)
-    before, after = problem.given
-    quartiles = [np.quantile(rows, [0.25, 0.5, 0.75], axis=0) for rows in (before, after)]
-    share = [ks_2samp(one, two, method="asymp").statistic for one, two in zip(before.T, after.T, strict=True)]
-    return {
-        "share": np.array(share),
-        "median_before": quartiles[0][1],
-        "median_after": quartiles[1][1],
-        "spread_before": quartiles[0][2] - quartiles[0][0],
-        "spread_after": quartiles[1][2] - quartiles[1][0],
-    }
+    """Return how each column changed, X before and Y after, in the order of the columns."""
+    if problem.table is None:
+        columns, places, given, compared = numbers(problem.names), range(len(problem.names)), problem.given, True
+    else:
+        encoding, given = problem.table.encoding, problem.table.given
+        columns, places, compared = kinds(encoding), [cell.place for cell in encoding.cells], encoding.compared
+    before, after = (summaries(columns, places, rows) for rows in given)
+    return changes(columns, before, after, compared=compared)

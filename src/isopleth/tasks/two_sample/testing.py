@@ -76,8 +76,7 @@ def _prepared(
     if x.columns is not None or x.missing.any() or y.missing.any():
         table = MixedSamples.of(x.rows, y.rows, names, x.columns, compared=compared)
         x, y = (replace(each, rows=rows) for each, rows in zip((x, y), table.encoded, strict=True))
-    # In lexical order, so that the permutations of the values of a first column do not depend on the other columns.
-    return TwoSamples.of(x, y, lexical=True), names, table
+    return TwoSamples.of(x, y), names, table
 
 
 def _checked_groups(groups: Any, sizes: tuple[int, int]) -> tuple[np.ndarray, np.ndarray] | None:
@@ -373,7 +372,7 @@ class TwoSampleResult(Result):
         return both[0], both[1]
 
     def _columns(self) -> dict[str, Any]:
-        """Return a row for each column of the samples, the largest change first: see :meth:`changes`."""
+        """Return a row for each column of the samples, the surest change first: see :meth:`changes`."""
         found = self.changes(significance_level=1.0)
         scores = dict(zip(self.names, self.witness.statistics, strict=True))
         return found | {"statistic": np.array([scores[name] for name in found["column"]])}
@@ -446,7 +445,7 @@ class TwoSampleResult(Result):
         return Separation.of(self.problem, confidence_level)
 
     def changes(self, significance_level: float = 0.05) -> dict[str, Any]:
-        """Return the columns that differ by themselves, the largest change first, as a table.
+        """Return the columns that differ by themselves, the surest change first, as a table.
 
         Parameters
         ----------
@@ -458,8 +457,10 @@ class TwoSampleResult(Result):
         dict
             Arrays "column", "share", "median_before", "median_after", "spread_before", "spread_after" and "pvalue", with
             one entry a column, for ``pandas.DataFrame`` and ``polars.DataFrame``. X is before and Y is after. A spread is the
-            distance from the first quartile to the third. At least the share of the values would have to change to give the
-            column the distribution it has in the other sample.
+            distance from the first quartile to the third. The share is an estimate of the largest difference of the distribution
+            functions or, for words, of the total variation distance, without what chance adds to it: at least this share of the
+            values would have to change to give the column the distribution it has in the other sample. Columns with equal
+            p-values are in the order of their shares.
 
             If the samples have words, times or missing cells, there are further entries: "level", the word whose share among
             known cells changed most, with "level_before" and "level_after"; "time_before" and "time_after", medians of times,
@@ -484,7 +485,7 @@ class TwoSampleResult(Result):
             raise InputError(f"significance_level = {significance_level!r}: expected a number above 0 and at most 1.")
         found = column_changes(self.problem) | {"pvalue": self.witness.p_values}
         named = np.flatnonzero(self.witness.p_values <= significance_level)
-        order = named[np.lexsort([self.witness.p_values[named], -found["share"][named]])]
+        order = named[np.lexsort([-found["share"][named], self.witness.p_values[named]])]
         return {"column": [self.names[j] for j in order]} | in_order(found, order)
 
     def confidence_interval(self, confidence_level: float = 0.95) -> ConfidenceInterval:
