@@ -8,6 +8,7 @@ from scipy.special import gammaln
 
 from isopleth import ChangePointDetector
 from isopleth.tasks.change_points.positions import positions_of
+from isopleth.tasks.segmentation.preparation import spikes
 
 
 def interval(values, place, coverage=0.9, line=False):
@@ -110,3 +111,28 @@ def test_a_rough_place_of_a_change_of_scatter_moves_to_the_most_probable_step():
         near.append(abs(int(moved[0]) - 150))
     assert np.median(near) <= 3
     assert max(near) < 18
+
+
+@pytest.mark.parametrize("kind", ["gap", "spike"])
+def test_gaps_widen_intervals_and_spikes_do_not(kind):
+    """Of 200 intervals of 90 %, for a gap of 70 steps over the change, or a spike of 60 deviations elsewhere."""
+    held, widths = 0, []
+    for seed in range(200):
+        rng = np.random.default_rng([seed, 3])
+        late = np.arange(300) >= 150
+        y, known = rng.normal(size=300) + (2.0 if kind == "gap" else 1.0) * late, np.ones((300, 1), dtype=bool)
+        place = 150 + int(rng.integers(-3, 4))
+        if kind == "gap":
+            start = 150 - int(rng.integers(0, 71))
+            known[start : start + 70] = False
+            y[start : start + 70] = 1.0 + rng.normal(size=70)
+            place = start + 35
+        else:
+            y[rng.choice([30, 60, 250, 270])] += 60.0
+            known = ~spikes(y)[:, None]
+            assert 299 - 3 <= known.sum() < 300
+        low, high = positions_of(y[:, None], [place], [(0,)], np.array([False]), np.array([False]), 0.9, known)[1][0]
+        held += low <= 150 <= high
+        widths.append(high - low)
+    assert 164 <= held <= 198
+    assert 63 <= np.mean(widths) <= 80 if kind == "gap" else np.mean(widths) < 20

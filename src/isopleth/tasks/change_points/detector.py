@@ -34,7 +34,7 @@ from isopleth.tasks.segmentation.description_length import (
     or_shocks,
     unbroken,
 )
-from isopleth.tasks.segmentation.preparation import filled_gaps, repeats_exactly, without_absurd_values
+from isopleth.tasks.segmentation.preparation import filled_gaps, repeats_exactly, spikes, without_absurd_values
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -293,18 +293,17 @@ class ChangePointDetector(BaseEstimator):
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         missing = np.isnan(values)
         self._check_missing(missing)
+        # In the scans filled gaps count as known: they have the scatter of the other values, and means of the few other windows
+        # would cause false alarms. The positions of changes rest on the known values.
         values = np.column_stack([filled_gaps(column, rng) for column in values.T])
         # A column that repeats itself exactly has no noise to compare a change with, like a constant one.
         telling = np.array([not repeats_exactly(column) for column in values.T])
         if telling.any():
             largest = np.abs(values).max(axis=0)[telling]
             scaled = without_absurd_values(values[:, telling] / largest)
-            # Filled gaps count as observed: they have the scatter of the other values, and means of the few other windows would
-            # cause false alarms.
-            observed = np.ones(len(values), dtype=bool)
             calm = None if known is None else known[:, telling] / largest
             with Progress("search of changes", 3 * RUNS + _DESCRIPTION + _SCANS, self.verbose) as tick:
-                self._fit_telling(scaled, observed, calm, rng, tick)
+                self._fit_telling(scaled, missing[:, telling], calm, rng, tick)
         else:
             self._set_nothing(len(values))
         self.columns_ = [tuple(int(j) for j in np.flatnonzero(telling)[list(some)]) for some in self._changed]
@@ -365,7 +364,7 @@ class ChangePointDetector(BaseEstimator):
     def _fit_telling(
         self,
         values: np.ndarray,
-        observed: np.ndarray,
+        missing: np.ndarray,
         known: np.ndarray | None,
         rng: np.random.Generator,
         tick: Callable[[int], None],
@@ -398,12 +397,13 @@ class ChangePointDetector(BaseEstimator):
         if len(values) < SHORTEST_SHAPES:
             changes = merged(changes, Scanned(self._of_scatter(found, of_scatter), 0.5 * SHORTEST_SCATTER))
         innovations = found.location.innovations / found.precision[:, None]
-        for one in scans(level, innovations, cycle, (1.0 - _LOCATION) * rate, rng, observed, self.memory_limit):
+        for one in scans(level, innovations, cycle, (1.0 - _LOCATION) * rate, rng, self.memory_limit):
             changes = merged(changes, one)
         rough = self._set_changes(values, innovations, changes, found, cycle)
         lines = (self.kinds_ == "slope") | (found.location.degree > 0)
+        used = ~missing & ~np.column_stack([spikes(column) for column in level.T])
         self.change_points_, self.intervals_ = positions_of(
-            level, self.change_points_, self._changed, lines, rough, COVERAGE
+            level, self.change_points_, self._changed, lines, rough, COVERAGE, used
         )
         tick(_SCANS)
 

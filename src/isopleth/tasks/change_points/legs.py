@@ -86,7 +86,6 @@ def scans(
     cycle: float | None,
     rate: float,
     rng: np.random.Generator,
-    observed: np.ndarray,
     memory_limit: float,
 ) -> list[Scanned]:
     """Scan the shapes of windows and the distribution of innovations.
@@ -107,8 +106,6 @@ def scans(
         False alarm rate of both together.
     rng : Generator
         Random generator for landmarks and shuffles.
-    observed : array of shape (T,)
-        Steps without a missing value.
     memory_limit : float
         Bytes for the kernel functions of a stretch of windows.
     """
@@ -118,7 +115,7 @@ def scans(
     length = _WITHOUT_PERIOD if cycle is None else cycle
 
     def embedding(rows: np.ndarray, chosen: list[int], blocks: Blocks, shapes: bool) -> np.ndarray:
-        return embedded(rows, chosen, blocks, rng, normal=shapes, observed=observed, memory_limit=memory_limit)
+        return embedded(rows, chosen, blocks, rng, normal=shapes, memory_limit=memory_limit)
 
     least = SHAPE_LAGS[0]
     wide = blocks_of(len(values), length, _LEAST, _MOST)

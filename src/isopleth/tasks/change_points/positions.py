@@ -24,6 +24,7 @@ def positions_of(
     lines: np.ndarray,
     rough: np.ndarray,
     coverage: float,
+    known: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Move changes that were found in blocks to their most probable steps, and return intervals for all.
 
@@ -36,7 +37,8 @@ def positions_of(
 
     with rows :math:`X_i`, residual sum of squares :math:`R_i`, :math:`n_i` rows of each side and k coefficients. The limits are
     quantiles of the geometric mean of this and the posterior of the reversed series. The interval is widened to hold the place
-    of the change. The most probable step is where the product is largest.
+    of the change. The most probable step is where the product is largest. Rows with an unknown value are left out of the sums,
+    so that all positions within a gap are equally probable.
 
     Parameters
     ----------
@@ -52,6 +54,8 @@ def positions_of(
         Changes to move.
     coverage : float
         Probability that an interval holds the position.
+    known : array of shape (T, d), bool, optional
+        Values that are used; others were filled, or are spikes.
 
     Returns
     -------
@@ -66,15 +70,19 @@ def positions_of(
         place, end = bounds[i + 1], min(bounds[i + 2], bounds[i + 1] + _REACH)
         start = max(bounds[i], place - _REACH)
         rows = values[start:end, list(columns[i])]
+        if known is not None:
+            rows = np.where(known[start:end, list(columns[i])], rows, np.nan)
         best, *ends = _interval(rows, int(place - start), bool(lines[i]), bool(rough[i]), coverage)
         bounds[i + 1], out[i] = start + best, start + np.array(ends)
     return bounds[1:-1], out
 
 
 def _interval(rows: np.ndarray, place: int, line: bool, rough: bool, coverage: float) -> tuple[int, int, int]:
-    """Return the step and the interval of one change in a stretch with no other."""
-    spread = rows.std(axis=0)
-    rows = (rows - rows.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
+    """Return the step and the interval of one change in a stretch with no other; NaN is unknown."""
+    if np.isnan(rows).all(axis=0).any():
+        return place, 1, len(rows) - 1
+    spread = np.nanstd(rows, axis=0)
+    rows = (rows - np.nanmean(rows, axis=0)) / np.where(spread > 0.0, spread, 1.0)
     side = min(place, len(rows) - place)
     others = min(rows.shape[1] - 1, _MOST_OTHERS)
 
@@ -92,6 +100,8 @@ def _interval(rows: np.ndarray, place: int, line: bool, rough: bool, coverage: f
         _log_posterior(rows, place, steps, lags, line)
         + _log_posterior(rows[::-1], len(rows) - place, len(rows) - steps, lags, line)
     )
+    if not np.isfinite(logs).any():
+        return place, 1, len(rows) - 1
     weights = np.exp(logs - np.max(logs))
     below = np.cumsum(weights) / weights.sum()
     tail = 0.5 * (1.0 - coverage)
@@ -109,8 +119,12 @@ def _log_posterior(rows: np.ndarray, place: int, steps: np.ndarray, lags: list[i
     for j in range(rows.shape[1]):
         target = rows[skipped:, j]
         designs = [_design(rows, j, count, skipped, line) for count in lags]
-        criteria = [_criterion(design, target, place - skipped) for design in designs]
-        logs += _log_of_column(designs[int(np.argmin(criteria))], target, steps - skipped)
+        # The same rows for all numbers of lags, so that their criteria compare.
+        used = ~np.isnan(np.column_stack([target, *designs])).any(axis=1)
+        target = np.where(used, target, 0.0)
+        designs = [np.where(used[:, None], design, 0.0) for design in designs]
+        criteria = [_criterion(design, target, used, place - skipped) for design in designs]
+        logs += _log_of_column(designs[int(np.argmin(criteria))], target, used, steps - skipped)
     return logs
 
 
@@ -125,31 +139,35 @@ def _design(rows: np.ndarray, j: int, lags: int, skipped: int, line: bool) -> np
     return np.column_stack(parts)
 
 
-def _criterion(design: np.ndarray, target: np.ndarray, split: int) -> float:
+def _criterion(design: np.ndarray, target: np.ndarray, used: np.ndarray, split: int) -> float:
     """Return the Bayesian information criterion of a regression with its own coefficients and variance on each side."""
     total = 0.0
     for side in (slice(None, split), slice(split, None)):
-        X, y = design[side], target[side]
+        X, y = design[side][used[side]], target[side][used[side]]
+        if len(y) <= X.shape[1]:
+            return np.inf
         residuals = y - X @ np.linalg.lstsq(X, y)[0]
         total += len(y) * np.log(max(np.mean(residuals**2), _LEAST_SQUARE)) + X.shape[1] * np.log(len(y))
     return total
 
 
-def _log_of_column(design: np.ndarray, target: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Return the logarithm of the posterior by one column."""
+def _log_of_column(design: np.ndarray, target: np.ndarray, used: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Return the logarithm of the posterior by one column; rows that are not used are 0."""
     gram = np.cumsum(design[:, :, None] * design[:, None, :], axis=0)
     product = np.cumsum(design * target[:, None], axis=0)
-    square = np.cumsum(target**2)
-    left = gram[steps - 1], product[steps - 1], square[steps - 1], steps
-    right = gram[-1] - left[0], product[-1] - left[1], square[-1] - left[2], len(target) - steps
+    square, count = np.cumsum(target**2), np.cumsum(used)
+    left = gram[steps - 1], product[steps - 1], square[steps - 1], count[steps - 1]
+    right = gram[-1] - left[0], product[-1] - left[1], square[-1] - left[2], count[-1] - left[3]
     return _log_marginal(*left) + _log_marginal(*right)
 
 
 def _log_marginal(gram: np.ndarray, product: np.ndarray, square: np.ndarray, count: np.ndarray) -> np.ndarray:
     """Return the logarithm of the probability of one side, with coefficients and variance integrated out."""
     k = gram.shape[1]
+    count = np.maximum(count, 1)
     gram = gram + _LEAST_SQUARE * count[:, None, None] * np.eye(k)
     fitted = np.einsum("ni,ni->n", product, np.linalg.solve(gram, product[:, :, None])[:, :, 0])
     residual = np.maximum(square - fitted, _LEAST_SQUARE * count)
-    free = 0.5 * (count - k)
-    return np.asarray(-0.5 * np.linalg.slogdet(gram)[1] + gammaln(free) - free * np.log(0.5 * residual))
+    free = np.maximum(0.5 * (count - k), 0.5)
+    found = -0.5 * np.linalg.slogdet(gram)[1] + gammaln(free) - free * np.log(0.5 * residual)
+    return np.asarray(np.where(count > k, found, -np.inf))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.ndimage import median_filter
 from scipy.signal import lfilter
 
 _LONGEST_SEASON = 400  # steps
@@ -118,6 +119,18 @@ def without_wild_values(column: np.ndarray) -> np.ndarray:
         return column
     most = _WILD_VALUES * _TO_SIGMA * np.median(moving)
     return np.asarray(middle + np.clip(off, -most, most))
+
+
+# Robust standard deviations of the values near by at which a single value is a spike, and how many values are near by.
+_SPIKE, _NEIGHBOURS = 10.0, 51
+
+
+def spikes(column: np.ndarray) -> np.ndarray:
+    """Return a mask of values, one or two in a row, that are far from the median of the five values around each."""
+    padded = np.pad(column, 2, mode="edge")
+    off = np.abs(column - np.median(np.lib.stride_tricks.sliding_window_view(padded, 5), axis=1))
+    near = median_filter(off, _NEIGHBOURS, mode="reflect")
+    return np.asarray((near > 0.0) & (off > _SPIKE * _TO_SIGMA * near))
 
 
 # Values on each side of a gap from which its level is computed.
