@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 from scipy.sparse import csr_array
 
+import isopleth
 from isopleth import SOSREP, RandomFeatureSOSREP
 from isopleth.errors import DataWarning, InputError, MissingExtraError, require
 from isopleth.rows import merge_rows
+from isopleth.tables.checks import numbered_groups
 
 ROWS = np.random.default_rng(0).normal(size=(40, 3))
 
@@ -181,3 +183,39 @@ def test_merged_rows_keep_weight_and_place():
 def test_a_missing_extra_is_one_sentence_that_names_it():
     with pytest.raises(MissingExtraError, match=r"Plots needs no_such_package.*isopleth\[plot\]"):
         require("no_such_package", "plot", "Plots")
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (["a", 1.0, "a"], "mix words and numbers"),
+        (["1", 1, "1"], "mix words and numbers"),
+        ([1.0, np.nan, 2.0], "row 1 of X has no group"),
+        (["a", None, "b"], "row 1 of X has no group"),
+        ([1, 2], r"shape \(2,\); expected one label a row, \(3,\)"),
+    ],
+)
+def test_groups_that_cannot_be_used(labels, said):
+    with pytest.raises(InputError, match=said) as raised:
+        numbered_groups([labels], [3])
+    assert raised.value.parameter == "groups"
+
+
+@pytest.mark.parametrize("fit", ["monitor", "detector", "test"])
+def test_all_tasks_with_groups_check_them_alike(fit):
+    rng = np.random.default_rng(0)
+    X, groups = rng.normal(size=(60, 2)), np.repeat(np.arange(15.0), 4)
+    groups[7] = np.nan
+    tasks = {
+        "monitor": lambda: isopleth.DriftMonitor(10, 50).fit(X, groups=groups),
+        "detector": lambda: isopleth.AnomalyDetector(novelty=True).fit(X, groups=groups),
+        "test": lambda: isopleth.two_sample_test(X, X, groups=(groups, groups)),
+    }
+    with pytest.raises(InputError, match="row 7 of X has no group"):
+        tasks[fit]()
+
+
+def test_groups_are_numbered_alike_in_all_tables():
+    one, two = numbered_groups([["b", "a", "b"], ("a", "c")], [3, 2], ("X", "Y"))
+    assert one.tolist() == [1, 0, 1]
+    assert two.tolist() == [0, 2]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, TypeVar
@@ -21,7 +21,7 @@ from sklearn.utils.validation import validate_data
 
 from isopleth.backend import Backend, frame_names, is_foreign, refuse_gradient, to_backend, to_numpy
 from isopleth.errors import DataWarning, InputError, listed
-from isopleth.tables.cells import as_frame, holds_numbers_only, in_memory, is_table_of_kinds, some_rows
+from isopleth.tables.cells import as_frame, holds_numbers_only, in_memory, is_missing, is_table_of_kinds, some_rows
 from isopleth.tables.schema import Attached, Schema, is_identifier
 
 _Estimator = TypeVar("_Estimator", bound=BaseEstimator)
@@ -506,6 +506,42 @@ def check_weights(sample_weight: Any, n: int, *, added: bool = False, name: str 
         text = "{parameter} spans more than double precision holds; expected weights within a factor of 1e290."
         raise InputError(text, parameter=name)
     return w
+
+
+def numbered_groups(groups: Sequence[Any], sizes: Sequence[int], names: Sequence[str] = ("X",)) -> list[np.ndarray]:
+    """Return the number of the group of each row of some tables; equal labels have one number in all of them.
+
+    Raises
+    ------
+    InputError
+        If a table has not one label a row, a label is missing, or words are mixed with numbers, which are never equal to words.
+    """
+    labels: list[Any] = []
+    for part, size, name in zip(groups, sizes, names, strict=True):
+        given = on_host(part, "groups")
+        # As objects: NumPy would turn the numbers of a list that has words too into words.
+        own = given if isinstance(given, np.ndarray) else np.asarray(given, dtype=object)
+        if own.shape != (size,):
+            raise InputError(
+                f"the groups of {name} have shape {own.shape}; expected one label a row, ({size},).", parameter="groups"
+            )
+        absent = [is_missing(label) for label in own.tolist()]
+        if any(absent):
+            row = absent.index(True)
+            raise InputError(
+                f"{{row}} of {name} has no group",
+                parameter="groups",
+                row=row,
+                hint="give it one, or leave the row out",
+            )
+        labels += own.tolist()
+    if len({isinstance(label, str) for label in labels}) > 1:
+        raise InputError("groups mix words and numbers", parameter="groups", hint="give labels of one kind")
+    try:
+        numbers = np.unique(np.array(labels), return_inverse=True)[1].ravel()
+    except TypeError as error:
+        raise InputError("groups mix labels that have no order.", parameter="groups") from error
+    return np.split(numbers, np.cumsum(sizes)[:-1])
 
 
 def varying_columns(estimator: BaseEstimator, X: np.ndarray, stacklevel: int = 3) -> np.ndarray:

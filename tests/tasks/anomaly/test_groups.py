@@ -85,12 +85,7 @@ def test_equal_rows_of_two_groups():
 
 def test_wrong_groups():
     X = np.random.default_rng(0).normal(size=(10, 2))
-    for groups, words in (
-        (np.zeros(9), r"shape \(9,\); expected one label a row, \(10,\)"),
-        (np.zeros(10), "one label only"),
-        ([0.0, np.nan, *range(8)], "no label for 1 rows, first for row 1"),
-    ):
-        with pytest.raises(InputError, match=words):
-            AnomalyDetector(novelty=True).fit(X, groups=groups)
+    with pytest.raises(InputError, match="one label only"):
+        AnomalyDetector(novelty=True).fit(X, groups=np.zeros(10))
     with pytest.raises(InputError, match="novelty=True only"):
         AnomalyDetector().fit(X, groups=np.arange(10))

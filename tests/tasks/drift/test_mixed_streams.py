@@ -190,16 +190,9 @@ def test_simulated_streams_are_whole_groups():
         assert set(stream[steps + 1]) <= {0, 2, 8}
 
 
-@pytest.mark.parametrize(
-    ("groups", "message"),
-    [
-        (np.zeros(300), "1 group; the threshold"),
-        (np.arange(299), "expected one group a row"),
-        (np.array([*["a"] * 299, 1], dtype=object), "mix words and numbers"),
-    ],
-)
-def test_groups_that_cannot_be_used(groups, message):
-    with pytest.raises(InputError, match=message):
+def test_too_few_groups():
+    groups = np.zeros(300)
+    with pytest.raises(InputError, match="1 group; the threshold"):
         DriftMonitor(window=20, expected_run_length=100).fit(
             np.random.default_rng(0).normal(size=(300, 1)), groups=groups
         )

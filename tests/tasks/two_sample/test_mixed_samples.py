@@ -214,9 +214,7 @@ def test_groups_fold_the_classifier():
     [
         (([0] * 9, [1] * 8), "2 groups of X and Y can be assigned to the samples in 2 ways only"),
         (([0] * 9, [0] * 8), "in 2 ways only, so no p-value can be below 0.5"),
-        (([0] * 8, [1] * 8), r"of each row of X, \(9,\), and of Y, \(8,\)"),
         (3, "expected two arrays"),
-        (([None, *range(8)], range(8)), "row 0 of X has no group"),
     ],
 )
 def test_groups_that_cannot_be_used(groups, message):

@@ -21,7 +21,7 @@ from isopleth.inference import anomaly_probabilities, benjamini_hochberg, confor
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, interruptible
 from isopleth.results import chosen_rows, shown_cells
-from isopleth.tables.checks import Table, enter, on_host, plain_names, varying_columns, warn_few_rows
+from isopleth.tables.checks import Table, enter, numbered_groups, plain_names, varying_columns, warn_few_rows
 from isopleth.tasks.anomaly.cells import TableCells
 from isopleth.tasks.anomaly.explanation import Counterfactuals, Explanation, best_counterfactuals
 from isopleth.tasks.anomaly.reference import ReferenceDensity
@@ -231,16 +231,10 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
             return None
         if not self.novelty:
             raise InputError("groups are used with novelty=True only: without it all rows are judged by small samples.")
-        labels = np.asarray(on_host(groups, "groups"))
-        if labels.shape != (n,):
-            raise InputError(f"groups has shape {labels.shape}; expected one label a row, ({n},).")
-        missing = [label is None or label != label for label in labels.tolist()]
-        if any(missing):
-            raise InputError(f"groups has no label for {sum(missing)} rows, first for row {missing.index(True)}.")
-        _, numbers = np.unique(labels.astype(str) if labels.dtype == object else labels, return_inverse=True)
+        (numbers,) = numbered_groups([groups], [n])
         if numbers.max() == 0:
             raise InputError("groups has one label only; expected at least two groups.")
-        return np.asarray(numbers.ravel())
+        return numbers
 
     def _framed(self, X: np.ndarray) -> Frame:
         """Return the frame of the columns that vary, in which numbers have a size of about 1 and codes stay as they are."""

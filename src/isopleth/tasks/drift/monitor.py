@@ -23,7 +23,7 @@ from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.progress import Progress
 from isopleth.rows import row_keys
 from isopleth.tables.cells import in_memory, with_columns
-from isopleth.tables.checks import Table, enter, plain_names
+from isopleth.tables.checks import Table, enter, numbered_groups, plain_names
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns
 from isopleth.tasks.drift.calibration import DriftFeatures, calibrate, spread
@@ -462,19 +462,14 @@ def checked_groups(groups: Any, rows: int, window: int) -> np.ndarray | None:
     """
     if groups is None:
         return None
-    labels = np.asarray(to_numpy(groups))
-    if labels.shape != (rows,):
-        raise InputError(f"groups has shape {labels.shape}; expected one group a row, ({rows},).")
-    try:
-        found, numbers = np.unique(labels, return_inverse=True)
-    except TypeError as error:
-        raise InputError("groups mix words and numbers; expected names of one kind.") from error
-    if len(found) < _FEWEST_GROUPS:
+    (numbers,) = numbered_groups([groups], [rows])
+    found = int(numbers.max()) + 1
+    if found < _FEWEST_GROUPS:
         raise InputError(
-            f"groups: {len(found)} group{'s' if len(found) > 1 else ''}; the threshold of a window of {window} rows needs "
+            f"groups: {found} group{'s' if found > 1 else ''}; the threshold of a window of {window} rows needs "
             f"{_FEWEST_GROUPS} or more, or no groups if rows are independent."
         )
-    return numbers.ravel()
+    return numbers
 
 
 @dataclass(frozen=True, eq=False)

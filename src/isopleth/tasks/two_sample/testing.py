@@ -14,7 +14,7 @@ from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from isopleth.backend import frame_names, to_numpy
+from isopleth.backend import frame_names
 from isopleth.difference.lsdd import LSDD
 from isopleth.difference.samples import TwoSamples, enter_both
 from isopleth.errors import DataWarning, InputError, listed
@@ -24,7 +24,7 @@ from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effectiv
 from isopleth.progress import checked_verbose
 from isopleth.results import Result, in_words
 from isopleth.tables.cells import in_memory, with_columns
-from isopleth.tables.checks import Table, check_memory_limit, column_names
+from isopleth.tables.checks import Table, check_memory_limit, column_names, numbered_groups
 from isopleth.tables.row_encoding import used_names
 from isopleth.tables.schema import decode_cells
 from isopleth.tasks.two_sample.column_changes import in_order, kinds
@@ -84,24 +84,13 @@ def _checked_groups(groups: Any, sizes: tuple[int, int]) -> tuple[np.ndarray, np
     if groups is None:
         return None
     try:
-        labels = [np.asarray(to_numpy(part)) for part in groups]
+        first, second = groups
     except (TypeError, ValueError) as error:
-        raise InputError("groups: expected two arrays, with the group of each row of X and of Y.") from error
-    if len(labels) != 2 or any(part.shape != (size,) for part, size in zip(labels, sizes, strict=True)):
         raise InputError(
-            f"groups: expected two arrays, with the group of each row of X, ({sizes[0]},), and of Y, ({sizes[1]},)."
-        )
-    for name, part in zip("XY", labels, strict=True):
-        absent = [label is None or bool(label != label) for label in part.tolist()]
-        if any(absent):
-            raise InputError(
-                f"groups: row {absent.index(True)} of {name} has no group; give it one, or leave the row out."
-            )
-    try:
-        numbers = np.unique(np.concatenate(labels), return_inverse=True)[1].ravel()
-    except TypeError as error:
-        raise InputError("groups mix words and numbers; expected names of one kind.") from error
-    return numbers[: sizes[0]], numbers[sizes[0] :]
+            "groups: expected two arrays, with the group of each row of X and of Y.", parameter="groups"
+        ) from error
+    first, second = numbered_groups((first, second), sizes, ("X", "Y"))
+    return first, second
 
 
 def _check_assignments(problem: TwoSampleProblem) -> None:
