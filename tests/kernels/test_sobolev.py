@@ -1,4 +1,4 @@
-"""Kernels of Sobolev norms against SDO, Matern, closed forms, Fourier integrals and their limits."""
+"""Kernels of Sobolev norms against Matern, closed forms, Fourier integrals and their limits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from isopleth.kernels import SDO, Kernel, Sobolev
 from isopleth.kernels.matern import matern_function
 from isopleth.kernels.sobolev import product_table
 
-SDO_PAIRS = [(1, 1), (1, 2), (1, 6), (2, 2), (2, 5), (3, 2), (3, 4), (5, 3), (5, 8), (8, 5), (8, 7), (21, 11), (21, 14)]
 MATERN_PAIRS = [(1, 1), (1, 3), (1, 9), (2, 2), (2, 3), (2, 7), (3, 2), (3, 5), (6, 4), (8, 9), (21, 12), (30, 17)]
 # two scales, gaps, orders that hardly suffice, large and tiny
 MIXED = {
@@ -73,22 +72,6 @@ def mass(d: int, spectrum) -> float:
         lambda u: math.exp(d * u) * spectrum(math.exp(u)), -50, 50, points=[-5, 0, 5], epsabs=0, epsrel=1e-12, limit=500
     )[0]
     return sphere * total
-
-
-@pytest.mark.parametrize(("d", "m"), thinned(SDO_PAIRS))
-def test_a_single_order_is_sdo(d, m):
-    kernel, expected = Sobolev(single(m), dim=d), SDO(d, m)
-    s = np.r_[np.geomspace(1e-20, 1e5, 2000), 6 * d * np.random.default_rng(0).random(500)]
-    for order in range(5):
-        value, wanted = kernel.derivative(s, order), expected.derivative(s, order)
-        assert np.max(np.abs(value - wanted) / (size(d, order) + np.abs(wanted))) < 2e-12
-        assert kernel.derivative(0.0, order) == pytest.approx(float(expected.derivative(0.0, order)), rel=1e-9)
-    np.testing.assert_allclose(kernel.laplacian(s), expected.laplacian(s), rtol=1e-11, atol=1e-11)
-    assert kernel.laplacian(0.0) == pytest.approx(float(expected.laplacian(0.0)), rel=1e-11)
-    convolved, wanted = kernel.self_convolution(), expected.self_convolution()
-    assert convolved.log_constant == pytest.approx(wanted.log_constant, abs=1e-12)
-    np.testing.assert_allclose(convolved(s), wanted(s), rtol=0, atol=1e-11)
-    assert kernel.smoothness == expected.smoothness
 
 
 @pytest.mark.parametrize(("d", "m"), thinned(MATERN_PAIRS))
@@ -156,7 +139,16 @@ def test_one_order_in_one_dimension_is_the_laplacian_kernel():
 
 
 @pytest.mark.parametrize(
-    ("d", "coefficients"), thinned([*MIXED_CASES, (7, (1.0, 0.0, 0.3, 0.02)), (40, single(22)[:-3] + (1, 2, 1))])
+    ("d", "coefficients"),
+    thinned(
+        [
+            *MIXED_CASES,
+            (7, (1.0, 0.0, 0.3, 0.02)),
+            (40, single(22)[:-3] + (1, 2, 1)),
+            (2, single(9)),
+            (199, single(100)),
+        ]
+    ),
 )
 def test_every_product_is_a_derivative(d, coefficients):
     kernel = Sobolev(coefficients, dim=d)
@@ -273,7 +265,9 @@ def test_frequencies_have_the_law_of_the_spectrum(d, coefficients):
     assert kernel.sample_frequencies(0, np.random.default_rng(1)).shape == (0, d)
 
 
-@pytest.mark.parametrize(("d", "coefficients"), [(1, (0.7,)), (3, (1.0, 0.1, 0.01)), (30, single(16))])
+@pytest.mark.parametrize(
+    ("d", "coefficients"), [(1, (0.7,)), (3, (1.0, 0.1, 0.01)), (30, single(16)), (200, single(102))]
+)
 def test_float32_and_the_strict_namespace(d, coefficients):
     kernel, s = Sobolev(coefficients, dim=d), d * np.r_[0.0, np.geomspace(1e-30, 1e30, 999)]
     forms = [lambda a, order=order: kernel.derivative(a, order) for order in range(5)]

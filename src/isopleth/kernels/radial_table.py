@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -194,12 +195,13 @@ def tabulate(function: RadialFunction, at_zero: float, highest: int, scale: floa
 
 
 def _first_octave(function: RadialFunction, at_zero: float, highest: int, scale: float) -> int:
-    """Return the first octave in which the function differs from its limit at 0."""
+    """Return the first octave in which the function differs from its limit at 0; near 0 the difference increases with s."""
     if math.isinf(at_zero):
         return LOWEST_OCTAVE
-    octaves = np.arange(LOWEST_OCTAVE, min(0, highest - 1))
-    departed = np.abs(function(np.ldexp(1.0, octaves)) - at_zero) > 0.1 * _TOLERANCE * scale
-    return max(LOWEST_OCTAVE, int(octaves[np.argmax(departed)]) - 1) if departed.any() else int(octaves[-1])
+    octaves = range(LOWEST_OCTAVE, min(0, highest - 1))
+    allowed = 0.1 * _TOLERANCE * scale
+    first = bisect_left(octaves, True, key=lambda octave: abs(function(np.array([2.0**octave]))[0] - at_zero) > allowed)
+    return max(LOWEST_OCTAVE, octaves[min(first, len(octaves) - 1)] - (first < len(octaves)))
 
 
 def _chebyshev(degrees: int, z: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -20,77 +21,33 @@ from isopleth.kernels.sobolev_spectrum import Spectrum, unit_spectrum
 from isopleth.kernels.spectral_quadrature import RayQuadrature
 
 
-@dataclass(frozen=True)
-class Sobolev(Kernel):
-    r"""Reproducing kernel of a Sobolev norm with a weight for each derivative order, scaled to be 1 at 0.
-
-    The norm is :math:`\sum_{l=0}^m a_l\, \ell^{2l} \sum_{|\alpha|=l} \tfrac{l!}{\alpha!} \|D^\alpha f\|_2^2` with
-    :math:`a_0 = 1` (appendix H.1 of [1]_), and
-
-    .. math:: \varphi(s) = \frac{k(\sqrt s)}{k(0)}, \qquad
-        k(|x|) = \int_{\mathbb{R}^d} \frac{e^{2\pi i\, z\cdot x}}{1 + \sum_{l=1}^m a_l\, |2\pi z|^{2l}}\, dz.
-
-    With ``a_m = 1`` and zeros before it, this is :class:`SDO`; with binomial coefficients, :math:`a_l = \binom{m}{l}`, it is the
-    Matern kernel of order m - d/2 in :math:`\sqrt s`. It is evaluated to 11 digits or more from a table that is computed once for
-    every dimension and coefficients and is valid for all length scales. It can be negative.
-
-    Parameters
-    ----------
-    coefficients : sequence of float
-        :math:`a_1, \ldots, a_m`, not negative. The order m of the last one that is not 0 must be above half the number of
-        columns. Frequencies are in units of 1/length_scale.
-    dim : int, optional
-        Dimension of the points; if omitted, fit sets it.
-
-    Raises
-    ------
-    InputError
-        If coefficients are negative, all zero or no numbers; and when bound, if there are too few for the columns.
-
-    References
-    ----------
-    .. [1] M. Kozdoba, B. Perets, S. Mannor, "Unnormalized Density Estimation with Root Sobolev Norm Regularization".
-
-    Examples
-    --------
-    >>> from isopleth.kernels import Sobolev
-    >>> kernel = Sobolev([2.0, 1.0], dim=1)  # (1 + t^2)^2: Matern 3/2
-    >>> round(float(kernel(4.0)), 6)  # (1 + 2) e^-2
-    0.406006
-    """
-
-    coefficients: Sequence[float]
-    dim: int | None = field(default=None, kw_only=True)
+class SobolevNorm(Kernel):
+    """Base class of the reproducing kernels of Sobolev norms; a subclass has the coefficients."""
 
     nonnegative: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "coefficients", _checked(self.coefficients))
-        if self.dim is not None and 2 * len(self.coefficients) <= self.dim:
-            least = self.dim // 2 + 1
-            raise InputError(
-                f"coefficients = {self.coefficients!r}: Sobolev needs a positive coefficient of order {least} or above for "
-                f"{self.dim} columns, and the highest here is of order {len(self.coefficients)}."
-            )
+    @property
+    @abstractmethod
+    def _coefficients(self) -> tuple[float, ...]:
+        """The coefficients a_1 to a_m of :class:`Sobolev`; the last is positive."""
 
     @property
     def smoothness(self) -> float:
         """The order m less dim/2."""
-        return len(self.coefficients) - 0.5 * self.bound_dim
+        return len(self._coefficients) - 0.5 * self.bound_dim
 
     @property
     def _norm(self) -> tuple[int, tuple[float, ...]]:
-        return self.bound_dim, tuple(self.coefficients)
+        return self.bound_dim, self._coefficients
 
     def _product(self, s: Array, order: int, work: Workspace) -> Array:
         return product_table(*self._norm, order)(s, work)
 
     def _laplacian(self, s: Array, work: Workspace) -> Array:
         """Compute it from one table, because the sum of two has infinities of opposite sign at 0."""
-        if len(self.coefficients) == 1:  # exp(-r/sqrt(a_1)) in one dimension, where the two infinities cancel
+        if len(self._coefficients) == 1:  # exp(-r/sqrt(a_1)) in one dimension, where the two infinities cancel
             out = self._product(s, 0, work)
-            out /= self.coefficients[0]
+            out /= self._coefficients[0]
             return out
         return laplacian_table(*self._norm)(s, work)
 
@@ -135,6 +92,63 @@ class Sobolev(Kernel):
         log_radius = np.log(np.maximum(np.linalg.norm(omega, axis=1), 1e-300))
         mass = log_sphere + spectrum.log_moment(d) + d * octaves
         return np.asarray(-spectrum.log_polynomial(log_radius - octaves) - mass)
+
+
+@dataclass(frozen=True)
+class Sobolev(SobolevNorm):
+    r"""Reproducing kernel of a Sobolev norm with a weight for each derivative order, scaled to be 1 at 0.
+
+    The norm is :math:`\sum_{l=0}^m a_l\, \ell^{2l} \sum_{|\alpha|=l} \tfrac{l!}{\alpha!} \|D^\alpha f\|_2^2` with
+    :math:`a_0 = 1` (appendix H.1 of [1]_), and
+
+    .. math:: \varphi(s) = \frac{k(\sqrt s)}{k(0)}, \qquad
+        k(|x|) = \int_{\mathbb{R}^d} \frac{e^{2\pi i\, z\cdot x}}{1 + \sum_{l=1}^m a_l\, |2\pi z|^{2l}}\, dz.
+
+    With ``a_m = 1`` and zeros before it, this is :class:`SDO`; with binomial coefficients, :math:`a_l = \binom{m}{l}`, it is the
+    Matern kernel of order m - d/2 in :math:`\sqrt s`. It is evaluated to 11 digits or more from a table that is computed once for
+    every dimension and coefficients and is valid for all length scales. It can be negative.
+
+    Parameters
+    ----------
+    coefficients : sequence of float
+        :math:`a_1, \ldots, a_m`, not negative. The order m of the last one that is not 0 must be above half the number of
+        columns. Frequencies are in units of 1/length_scale.
+    dim : int, optional
+        Dimension of the points; if omitted, fit sets it.
+
+    Raises
+    ------
+    InputError
+        If coefficients are negative, all zero or no numbers; and when bound, if there are too few for the columns.
+
+    References
+    ----------
+    .. [1] M. Kozdoba, B. Perets, S. Mannor, "Unnormalized Density Estimation with Root Sobolev Norm Regularization".
+
+    Examples
+    --------
+    >>> from isopleth.kernels import Sobolev
+    >>> kernel = Sobolev([2.0, 1.0], dim=1)  # (1 + t^2)^2: Matern 3/2
+    >>> round(float(kernel(4.0)), 6)  # (1 + 2) e^-2
+    0.406006
+    """
+
+    coefficients: Sequence[float]
+    dim: int | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "coefficients", _checked(self.coefficients))
+        if self.dim is not None and 2 * len(self.coefficients) <= self.dim:
+            least = self.dim // 2 + 1
+            raise InputError(
+                f"coefficients = {self.coefficients!r}: Sobolev needs a positive coefficient of order {least} or above for "
+                f"{self.dim} columns, and the highest here is of order {len(self.coefficients)}."
+            )
+
+    @property
+    def _coefficients(self) -> tuple[float, ...]:
+        return tuple(self.coefficients)
 
 
 def _checked(coefficients: Sequence[float]) -> tuple[float, ...]:

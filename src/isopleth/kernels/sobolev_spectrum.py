@@ -83,9 +83,10 @@ class Spectrum:
 
     def log_polynomial(self, log_t: np.ndarray) -> np.ndarray:
         """Return ln P(t^2)."""
-        present = [order for order, a in enumerate(self.terms) if a > 0.0]
-        logs = np.log([self.terms[order] for order in present])
-        return logsumexp(logs + 2.0 * np.multiply.outer(log_t, present), axis=-1)
+        first, *others = (math.log(a) + 2.0 * order * log_t for order, a in enumerate(self.terms) if a > 0.0)
+        for term in others:
+            np.logaddexp(first, term, out=first)
+        return first
 
     def log_moment(self, p: int, power: int = 1) -> float:
         """Return the logarithm of the integral of ``t^(p - 1) S^power``, 0 < p < 2 m power.
