@@ -9,6 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 from isopleth import KDE, SOSREP
+from isopleth.frames import Compose, SinhArcsinh, Whiten
 from isopleth.kernels import SDO, Gaussian, Sobolev
 
 
@@ -138,3 +139,43 @@ def test_binomial_coefficients_make_a_matern_kernel():
     s = np.linspace(0, 30, 40)
     u = np.sqrt(s)
     np.testing.assert_allclose(Sobolev([3.0, 3.0, 1.0], dim=1)(s), (1 + u + u**2 / 3) * np.exp(-u), atol=1e-11)
+
+
+def test_sobolev_norm_of_a_frame_in_the_coordinates_of_the_rows():
+    """The integral of f_z^2 + a |grad f_z|^2 in z, by quadrature in x, for a curved map of two columns and a whitened one."""
+    x = np.random.default_rng(0).standard_t(4, size=(200, 2)) @ [[1.0, 0.8], [0.0, 0.5]]
+    fitted = Compose(SinhArcsinh(), Whiten()).fit(x, np.ones(200))
+    t = np.linspace(-9, 9, 721)
+    z = np.stack(np.meshgrid(t, t), axis=-1).reshape(-1, 2)
+    a, m = 0.3, np.array([0.5, -0.2])
+    f_z = np.exp(-0.5 * ((z - m) ** 2).sum(axis=1))
+    expected = (f_z**2 * (1 + a * ((z - m) ** 2).sum(axis=1))).sum() * (t[1] - t[0]) ** 2
+
+    def root(rows):
+        inner = np.exp(-0.5 * ((fitted.forward(rows) - m) ** 2).sum(axis=1))
+        return inner * np.exp(0.5 * fitted.log_volume(rows))
+
+    rows, volume = fitted.inverse(z), np.exp(-fitted.log_volume(fitted.inverse(z)))  # dx = volume dz
+    h = 1e-5
+    gradient = np.stack([(root(rows + h * e) - root(rows - h * e)) / (2 * h) for e in np.eye(2)], axis=1)
+    inner = gradient - 0.5 * root(rows)[:, None] * fitted.grad_log_volume(rows)
+    jacobian = np.stack([fitted.pushforward(rows, np.tile(e, (len(rows), 1))) for e in np.eye(2)], axis=2)
+    per_z = np.linalg.solve(np.swapaxes(jacobian, 1, 2), inner[:, :, None])[:, :, 0]
+    found = ((root(rows) ** 2 + a * (per_z**2).sum(axis=1)) * volume).sum() * (t[1] - t[0]) ** 2
+    assert found == pytest.approx(expected, rel=1e-4)
+
+
+def test_divergence_of_a_score_that_is_pulled_back():
+    x = np.random.default_rng(0).standard_t(4, size=(100, 2)) @ [[1.0, 0.8], [0.0, 0.5]]
+    fitted = Compose(Whiten(), SinhArcsinh(), Whiten()).fit(x, np.ones(100))
+    M = np.array([[-1.0, 0.3], [0.3, -0.7]])  # a normal score in z
+
+    def score(rows):
+        return fitted.pullback(rows, fitted.forward(rows) @ M) + fitted.grad_log_volume(rows)
+
+    h = 1e-5
+    expected = sum((score(x + h * e) - score(x - h * e))[:, j] / (2 * h) for j, e in enumerate(np.eye(2)))
+    jacobian = np.stack([fitted.pushforward(x, np.tile(e, (100, 1))) for e in np.eye(2)], axis=2)
+    found = np.einsum("nji,jk,nki->n", jacobian, M, jacobian) + fitted.laplacian_log_volume(x)
+    found += ((fitted.forward(x) @ M) * fitted.laplacian(x)).sum(axis=1)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)

@@ -17,6 +17,7 @@ PUBLIC = [
     "isopleth.io",
     "isopleth.torch",
     "isopleth.distributed",
+    "isopleth.frames",
     "isopleth.plotting",
     "isopleth.sampling",
     "isopleth.tasks",

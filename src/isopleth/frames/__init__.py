@@ -31,7 +31,6 @@ from isopleth.frames.sinh_arcsinh import SinhArcsinh as SinhArcsinh
 from isopleth.frames.sinh_arcsinh import SinhArcsinhMap as SinhArcsinhMap
 
 __all__ = [
-    "FRAMES",
     "BoundedMap",
     "ColumnMap",
     "Compose",
