@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from isopleth import LSDD, InputError, load, save
-from isopleth.difference.gaussian_system import Categories
+from isopleth.difference.gaussian_system import CategoryCoordinates
 from isopleth.errors import DataWarning
 
 pandas = pytest.importorskip("pandas")
@@ -38,7 +38,7 @@ def test_integrals_over_numbers_and_sums_over_words(model):
 def test_sums_over_categories_in_closed_form():
     """Against sums of products of the kernels of all categories."""
     m, unit, scale = 4, 1.3, 0.9
-    categories = Categories((slice(1, 5),), (m,), (np.sqrt(2.0) * unit,), 5)
+    categories = CategoryCoordinates((slice(1, 5),), (m,), (np.sqrt(2.0) * unit,), 5)
     log_volume, stretch = categories.measured(np.array([2.0, *[scale] * 4]))
     points = unit * np.eye(4) / scale
     squares = ((points[:, None] - points) ** 2).sum(axis=2)

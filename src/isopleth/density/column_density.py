@@ -203,7 +203,7 @@ class ColumnDensity:
             return _Look(top + np.log(total) + self._log_integral(integrated), a, a / total[:, None], None)
         # Centres that change a sum over all pairs in double precision, for at least one of the rows.
         kept = np.flatnonzero(a.max(axis=0) > _NEGLIGIBLE / a.shape[1])
-        pairs = Pairs(self, np.ascontiguousarray(a[:, kept]), kept, integrated, memory, n_jobs)
+        pairs = QuadraticForms(self, np.ascontiguousarray(a[:, kept]), kept, integrated, memory, n_jobs)
         shares = np.zeros_like(a)
         shares[:, kept] = pairs.terms * pairs.times_overlaps()
         total = shares.sum(axis=1)
@@ -579,18 +579,18 @@ class _Look:
         Terms a of the centres, divided by the largest one of the row.
     shares : array of shape (n, m)
         Share of each centre in the density at the row; each row has sum 1.
-    pairs : Pairs or None
+    pairs : QuadraticForms or None
         Sums over pairs of centres, for squared densities.
     """
 
     log_p: np.ndarray
     terms: np.ndarray
     shares: np.ndarray
-    pairs: Pairs | None
+    pairs: QuadraticForms | None
 
 
 @dataclass(frozen=True)
-class Pairs:
+class QuadraticForms:
     """Quadratic forms of `terms` of shape (n, k) with the overlaps G of the centres `kept` over the `integrated` columns."""
 
     density: ColumnDensity

@@ -120,7 +120,7 @@ class GaussianSystem:
 
 
 @dataclass(frozen=True)
-class Categories:
+class CategoryCoordinates:
     r"""Coordinates of categories among those of the functions, over which functions are summed and not integrated.
 
     At a length scale :math:`\sigma` two unlike of m categories, whose points are D apart, have the kernel
@@ -174,7 +174,7 @@ def system_of(
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
     n_jobs: int | None = DEFAULT_N_JOBS,
     backend: Backend = NUMPY,
-    categories: Categories | None = None,
+    categories: CategoryCoordinates | None = None,
 ) -> GaussianSystem:
     """Return the functions for `centers` in the units of the data, with one length scale for each column that `frame` keeps."""
     scaled = frame.scaled(scale)

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from isopleth.backend import NUMPY, Array, Backend, to_backend
 from isopleth.difference.cross_validation import CrossFitted, FoldSystems, Split, cross_validate, fold_coefficients
 from isopleth.difference.fitted import FittedDifference
-from isopleth.difference.gaussian_system import Categories, GaussianSystem, fits_within, over_volume, system_of
+from isopleth.difference.gaussian_system import CategoryCoordinates, GaussianSystem, fits_within, over_volume, system_of
 from isopleth.difference.grids import choose_centers, factors, length_scales, ridges, spread_within
 from isopleth.difference.samples import TwoSamples, enter_both, split_as_given, split_at_random
 from isopleth.difference.squared_l2 import SquaredL2Law, in_sample
@@ -68,7 +68,7 @@ class Decisions:
     searched: bool
     seed: int
     penalty: str
-    categories: Categories | None = None
+    categories: CategoryCoordinates | None = None
 
     def scale(self, found: CrossFitted | None) -> np.ndarray:
         """Return the length scale of the fit."""
@@ -446,7 +446,7 @@ class LSDD(Streaming, FittedDifference):
             categories,
         ), chosen
 
-    def _categories(self, keep: np.ndarray) -> Categories | None:
+    def _categories(self, keep: np.ndarray) -> CategoryCoordinates | None:
         """Return the coordinates of words and of indicators among the kept ones; None if there are none."""
         encoding = getattr(self, "_encoding", None)
         if encoding is None or not encoding.scaled[keep].any():
@@ -465,7 +465,7 @@ class LSDD(Streaming, FittedDifference):
                 blocks.append(slice(first + 1, first + 2))
                 sizes.append(2)
                 distances.append(cell.gap)
-        return Categories(tuple(blocks), tuple(sizes), tuple(distances), int(keep.sum()))
+        return CategoryCoordinates(tuple(blocks), tuple(sizes), tuple(distances), int(keep.sum()))
 
     def _folds(self, searched: bool) -> int:
         """Return the number of folds for rows that are summed as they arrive."""

@@ -17,7 +17,7 @@ from isopleth.backend import Array
 from isopleth.errors import InputError
 from isopleth.kernels.base import Kernel, SelfConvolution, Workspace
 from isopleth.kernels.radial_table import LOWEST_OCTAVE, RadialTable, tabulate
-from isopleth.kernels.sobolev_spectrum import Spectrum, unit_spectrum
+from isopleth.kernels.sobolev_spectrum import SobolevSpectrum, unit_spectrum
 from isopleth.kernels.spectral_quadrature import RayQuadrature
 
 
@@ -193,7 +193,7 @@ def _front(dim: int, order: int) -> float:
     return math.prod(-0.25 / (0.5 * dim + i) for i in range(order))
 
 
-def product_at_zero(spectrum: Spectrum, order: int) -> float:
+def product_at_zero(spectrum: SobolevSpectrum, order: int) -> float:
     """Return the limit of s^floor(order/2) times the derivative at 0.
 
     Near 0, phi is a polynomial plus s^(m - dim/2), times log s if the exponent is whole.
@@ -242,12 +242,12 @@ def log_convolution(dim: int, coefficients: tuple[float, ...]) -> float:
 
 
 def _tabulate(
-    function: Callable[[np.ndarray], np.ndarray], at_zero: float, spectrum: Spectrum, scale: float
+    function: Callable[[np.ndarray], np.ndarray], at_zero: float, spectrum: SobolevSpectrum, scale: float
 ) -> RadialTable:
     return tabulate(function, at_zero, _end(function, spectrum, scale), scale)
 
 
-def _end(function: Callable[[np.ndarray], np.ndarray], spectrum: Spectrum, scale: float) -> int:
+def _end(function: Callable[[np.ndarray], np.ndarray], spectrum: SobolevSpectrum, scale: float) -> int:
     """Return the octave from which on the function counts as 0.
 
     The zeros of P(t^2) have at least the distance of their smallest modulus times sin(pi/(2m)) from the real line. This bounds

@@ -26,7 +26,7 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Spectrum:
+class SobolevSpectrum:
     r"""Density :math:`S(t) = 1/P(t^2)`, :math:`P(u) = \sum_l a_l u^l`, of radii in `dim` dimensions.
 
     Parameters
@@ -134,11 +134,11 @@ class Spectrum:
 
 
 @lru_cache(maxsize=64)
-def unit_spectrum(dim: int, coefficients: tuple[float, ...]) -> tuple[Spectrum, int]:
+def unit_spectrum(dim: int, coefficients: tuple[float, ...]) -> tuple[SobolevSpectrum, int]:
     """Return the spectrum with its mass about t = 1, and `shift`: its s is ``2**shift`` times that of `coefficients`.
 
     A power of two is exact: it shifts a table by octaves and changes exponents of floats only.
     """
-    spectrum = Spectrum(dim, (1.0, *coefficients))
+    spectrum = SobolevSpectrum(dim, (1.0, *coefficients))
     shift = round(2.0 * spectrum.log_peak / math.log(2.0))
     return spectrum.scaled(shift), shift

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy.special import gammaln, hankel1e, jv
 
-from isopleth.kernels.sobolev_spectrum import Spectrum
+from isopleth.kernels.sobolev_spectrum import SobolevSpectrum
 
 _NEGLIGIBLE = 41.0  # e^-41 is far below the machine epsilon
 
@@ -48,7 +48,7 @@ class _Nodes:
             self._log_weight = np.log(np.abs(weights).reshape(-1, _POINTS.size).max(axis=1))
         self._windows: dict[int, tuple[int, int]] = {}
 
-    def window(self, spectrum: Spectrum, p: int, power: int, exponent: int) -> tuple[int, int]:
+    def window(self, spectrum: SobolevSpectrum, p: int, power: int, exponent: int) -> tuple[int, int]:
         """Return the first and last node at which the integrand counts for distances in the octave below ``2**exponent``."""
         if exponent not in self._windows:
             log_t = self._log_y - math.log(2.0) * np.array([[exponent], [exponent - 1]])
@@ -69,7 +69,7 @@ class RayQuadrature:
 
     Parameters
     ----------
-    spectrum : Spectrum
+    spectrum : SobolevSpectrum
         S = 1/P, with its mass about t = 1.
     dimension : int
         Dimension D of the wave.
@@ -81,7 +81,7 @@ class RayQuadrature:
         Smallest distance.
     """
 
-    def __init__(self, spectrum: Spectrum, dimension: int, p: int, power: int, r_min: float) -> None:
+    def __init__(self, spectrum: SobolevSpectrum, dimension: int, p: int, power: int, r_min: float) -> None:
         self._spectrum, self._p, self._power = spectrum, p, power
         self._present = np.flatnonzero(spectrum.terms)
         self._terms = np.array(spectrum.terms)[self._present]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -229,7 +229,7 @@ def _kernel_estimates(
     extended = xp.concat([rows, xp.ones_like(rows[:, :1])], axis=1)
 
     def work(part: slice) -> Models:
-        pairs = Pairs.of(rows, squares, part)
+        pairs = RowDistances.of(rows, squares, part)
         weights = xp.exp(pairs.beyond_nearest / -median)  # for a squared length scale of half the median
         weights[pairs.equal] = 0.0
         found = []
@@ -271,7 +271,7 @@ def _landmark_fits(
 
 
 @dataclass(frozen=True)
-class Pairs:
+class RowDistances:
     """Distances of some rows to all.
 
     Parameters
@@ -292,7 +292,7 @@ class Pairs:
     equal: Array
 
     @classmethod
-    def of(cls, rows: Array, squares: Array, part: slice) -> Pairs:
+    def of(cls, rows: Array, squares: Array, part: slice) -> Self:
         """Compute the distances of the rows `part`."""
         xp = namespace(rows)
         distances = rows[part, :] @ rows.T
@@ -336,7 +336,7 @@ def median_squared_distance(rows: Array) -> Array:
     xp = namespace(rows)
     some = rows[:: -(-rows.shape[0] // _MEDIAN_ROWS), :]
     squares = xp.sum(some * some, axis=1)
-    pairs = Pairs.of(some, squares, slice(0, some.shape[0]))
+    pairs = RowDistances.of(some, squares, slice(0, some.shape[0]))
     distances = pairs.beyond_nearest + pairs.nearest[:, None]
     distances[pairs.equal] = xp.inf
     ordered = xp.sort(xp.reshape(distances, (-1,)))

@@ -14,7 +14,7 @@ from isopleth import AnomalyDetector, load, save
 from isopleth.errors import DataWarning, InputError
 from isopleth.tasks.anomaly.distances import counterfactual_distances, distances_between
 from isopleth.tasks.anomaly.evidence import CategoryShares, ColumnTails, Ellipsoid, Indicators
-from isopleth.tasks.anomaly.table import NEW, Categories, Limits, TrainingTable
+from isopleth.tasks.anomaly.table import NEW, CategoryColumns, Limits, TrainingTable
 
 LIMITS = Limits(2.0**30, 1)
 N = 200
@@ -247,7 +247,7 @@ def test_distances_of_numbers_and_words():
 
 
 def test_a_column_of_categories_counts_as_one_of_numbers():
-    categories = Categories(0, [np.array([50.0, 50.0]), np.array([99.0, 1.0])])
+    categories = CategoryColumns(0, [np.array([50.0, 50.0]), np.array([99.0, 1.0])])
     even, rare = categories.mismatch
     assert even == pytest.approx(1 / np.sqrt(0.5))
     assert rare == pytest.approx(1 / np.sqrt(2 * 0.99 * 0.01))
@@ -255,13 +255,13 @@ def test_a_column_of_categories_counts_as_one_of_numbers():
 
 def test_indicators():
     weights = np.array([3.0, 0.0, 1.0])
-    indicators = Indicators.of(Categories(1, [weights]))
+    indicators = Indicators.of(CategoryColumns(1, [weights]))
     s = np.sqrt(0.75 * 0.25 * 2)
     expanded = indicators.expand(np.array([[5.0, 0.0], [6.0, 2.0], [7.0, 9.0]]))
     np.testing.assert_allclose(expanded, [[5, 1 / s, 0, 0, 0], [6, 0, 0, 1 / s, 0], [7, 0, 0, 0, 1 / s]])
     shares = np.array([0.75, 0.2, 0.25, 0.2])  # 1/(4 + 1) for what no row has
     np.testing.assert_allclose(indicators.floors, [0.0, *(shares * (1 - shares) / s**2)])
-    many = Indicators.of(Categories(0, [np.arange(1.0, 101.0)]))
+    many = Indicators.of(CategoryColumns(0, [np.arange(1.0, 101.0)]))
     assert many.expand(np.arange(100.0)[:, None]).shape == (100, 33)
     assert (many.vectors(0, np.array([0.0, 50.0]))[:, -1] > 0).all()  # rare ones share an indicator
 

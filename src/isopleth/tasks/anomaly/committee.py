@@ -12,7 +12,7 @@ from isopleth.frame import bounded
 from isopleth.operators.threads import map_threads
 from isopleth.rows import merge_rows
 from isopleth.tasks.anomaly.distances import counterfactual_distances, distances_between
-from isopleth.tasks.anomaly.table import NEW, Categories, Limits, TrainingTable, blocks, map_blocks
+from isopleth.tasks.anomaly.table import NEW, CategoryColumns, Limits, TrainingTable, blocks, map_blocks
 
 # A density of all rows follows every cluster, also one of anomalies. A small random sample rarely contains an
 # anomaly, so the density fitted to it describes ordinary rows.
@@ -82,7 +82,7 @@ class Member:
     mismatch: np.ndarray
 
     @classmethod
-    def fit(cls, z: np.ndarray, sampled: np.ndarray, columns: np.ndarray, categories: Categories) -> Self:
+    def fit(cls, z: np.ndarray, sampled: np.ndarray, columns: np.ndarray, categories: CategoryColumns) -> Self:
         """Fit to the `sampled` rows of `z`; a row that is sampled twice counts twice."""
         centers, weights, _ = merge_rows(z[sampled][:, columns], np.ones(len(sampled)))
         mismatch = categories.mismatch[columns[columns >= categories.n_numeric] - categories.n_numeric]

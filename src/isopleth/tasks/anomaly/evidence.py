@@ -11,8 +11,8 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from isopleth.frame import medians
 from isopleth.operators.threads import map_threads
 from isopleth.tasks.anomaly.distances import sums_of_others
-from isopleth.tasks.anomaly.table import NEW, Categories, Limits, TrainingTable, blocks
-from isopleth.tasks.anomaly.tail import Shares
+from isopleth.tasks.anomaly.table import NEW, CategoryColumns, Limits, TrainingTable, blocks
+from isopleth.tasks.anomaly.tail import EmpiricalLaw
 
 HALF = 0.5
 STEPS = 10  # at most; the half of the rows hardly changes after five
@@ -52,7 +52,7 @@ class Indicators:
     floors: np.ndarray
 
     @classmethod
-    def of(cls, categories: Categories) -> Self:
+    def of(cls, categories: CategoryColumns) -> Self:
         """Choose the indicators of the most frequent categories."""
         codes, floors = [], [np.zeros(categories.n_numeric)]
         for weights, s in zip(categories.weights, categories.spread, strict=True):
@@ -310,7 +310,7 @@ class ColumnTails:
 
     Parameters
     ----------
-    laws : list of Shares or CategoryShares
+    laws : list of EmpiricalLaw or CategoryShares
         Law of each column.
     own : ndarray of shape (m,)
         Weights of the distinct training rows, which are subtracted when the row itself is judged.
@@ -318,7 +318,7 @@ class ColumnTails:
         Mean evidence of the known cells of each column, for missing ones.
     """
 
-    laws: list[Shares | CategoryShares]
+    laws: list[EmpiricalLaw | CategoryShares]
     own: np.ndarray
     means: np.ndarray
 
@@ -326,8 +326,9 @@ class ColumnTails:
     def fit(cls, table: TrainingTable) -> Self:
         """Fit a law to each column."""
         known = ~np.isnan(table.rows)
-        laws: list[Shares | CategoryShares] = [
-            Shares.of(table.rows[known[:, j], j], table.weights[known[:, j]]) for j in range(table.categories.n_numeric)
+        laws: list[EmpiricalLaw | CategoryShares] = [
+            EmpiricalLaw.of(table.rows[known[:, j], j], table.weights[known[:, j]])
+            for j in range(table.categories.n_numeric)
         ]
         laws += [CategoryShares(weights) for weights in table.categories.weights]
         return cls(laws, table.weights, np.array([_mean_evidence(law) for law in laws]))
@@ -377,7 +378,7 @@ class ColumnTails:
         return out
 
 
-def _mean_evidence(law: Shares | CategoryShares) -> float:
+def _mean_evidence(law: EmpiricalLaw | CategoryShares) -> float:
     """Return the mean of the evidence of a column over its law."""
     if isinstance(law, CategoryShares):
         counted = share = law.weights[law.weights > 0.0] / law.weight

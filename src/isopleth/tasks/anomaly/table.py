@@ -85,7 +85,7 @@ def spread_of(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Categories:
+class CategoryColumns:
     r"""Categorical columns of a table: the last columns of its rows, as codes.
 
     Two unlike categories of a column are :math:`1/\sqrt{\sum_c p_c (1 - p_c)}` apart, with p_c the share of rows with
@@ -149,7 +149,7 @@ class TrainingTable:
         another, and count in full.
     spread : ndarray of shape (d,)
         :func:`spread_of` the columns; 1 for codes of categories.
-    categories : Categories
+    categories : CategoryColumns
         The last columns, if they are codes.
     gaps : ndarray of shape (m,), bool
         Mask of the rows with missing cells.
@@ -162,7 +162,7 @@ class TrainingTable:
     place: np.ndarray
     weights: np.ndarray
     spread: np.ndarray
-    categories: Categories
+    categories: CategoryColumns
     gaps: np.ndarray
     groups: np.ndarray | None = None
 
@@ -181,7 +181,7 @@ class TrainingTable:
         weights = np.where(gaps, copies, discounted(copies))
         counted = [np.bincount(codes.astype(np.intp), weights) for codes in distinct[:, d:].T]
         spread = np.append(spread_of(distinct[:, :d], weights), np.ones(len(counted)))
-        return cls(distinct, copies, place, weights, spread, Categories(d, counted), gaps, groups)
+        return cls(distinct, copies, place, weights, spread, CategoryColumns(d, counted), gaps, groups)
 
     @property
     def has_gaps(self) -> bool:

@@ -28,7 +28,7 @@ class Tail:
 
     Parameters
     ----------
-    law : Shares
+    law : EmpiricalLaw
         Law of the training rows.
     start : float
         Begin of the fitted tail: the quantile at 1/8 from above.
@@ -40,7 +40,7 @@ class Tail:
         Shape parameter of the tail.
     """
 
-    law: Shares
+    law: EmpiricalLaw
     start: float
     share: float
     width: float
@@ -49,7 +49,7 @@ class Tail:
     @classmethod
     def of(cls, values: np.ndarray, weights: np.ndarray, errors: float = 0.0) -> Self:
         """Fit to the `values` of training rows; `errors` standard errors are added to the shape."""
-        law = Shares.of(values, weights)
+        law = EmpiricalLaw.of(values, weights)
         half, quarter, eighth = (law.upper(share) for share in (4 * ORDINARY, 2 * ORDINARY, ORDINARY))
         near, far = quarter - half, eighth - quarter
         if near <= 0.0 or far <= 0.0:
@@ -62,7 +62,7 @@ class Tail:
         return cls(law, eighth, ORDINARY, shape * 2.0**shape * far / (2.0**shape - 1.0), shape)
 
     @classmethod
-    def _beyond_ties(cls, law: Shares) -> Self:
+    def _beyond_ties(cls, law: EmpiricalLaw) -> Self:
         """Fit a tail to a law with too many ties: beyond the last value it continues with the mean slope before it."""
         last = float(law.values[-1])
         share = float(law.at_least(law.values[-1:])[0]) / law.weight
@@ -107,7 +107,7 @@ MOST_EXTREME = 1024  # steps at either end that are always kept
 
 
 @dataclass(frozen=True)
-class Shares:
+class EmpiricalLaw:
     """Weighted empirical law of one variable.
 
     Parameters
