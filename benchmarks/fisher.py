@@ -41,7 +41,7 @@ def problem(n: int, d: int) -> Loss:
 
 def fitted(p: Loss) -> Fitted:
     """Fit the density, which is not timed."""
-    return Fitted(SOSREP().fit(p.x), p.held_out)
+    return Fitted(SOSREP(frame="scale").fit(p.x), p.held_out)
 
 
 def exact(f: Fitted) -> float:
@@ -76,7 +76,7 @@ def probed(f: Fitted) -> float:
 
 def error(p: Loss, got: float) -> float:
     """Return the relative error, against dense sums: 2 Delta f / f for the Gaussian kernel, in units of `unit_`."""
-    model = SOSREP().fit(p.x)
+    model = SOSREP(frame="scale").fit(p.x)
     s = squared_distances(p.held_out / model.length_scale_, model.centers_ / model.length_scale_)
     k = np.exp(-0.5 * s)
     d = p.x.shape[1]

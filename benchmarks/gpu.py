@@ -147,7 +147,7 @@ def fit(sizes: Sizes, device: Any) -> Section:
     n, d = sizes.fit
     x = np.random.default_rng(0).normal(size=(n, d))
     there = torch.from_numpy(x).to(device)
-    taken, model = seconds(lambda: SOSREP(tol=1e-6).fit(there), device, 1)
+    taken, model = seconds(lambda: SOSREP(tol=1e-6, frame="scale").fit(there), device, 1)
     alpha, scale = (a.cpu().numpy() for a in (model.dual_coef_, model.length_scale_))
     some = slice(0, 50)
     z = model.centers_.cpu().numpy() / scale

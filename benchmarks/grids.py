@@ -55,7 +55,9 @@ def scikit_learn(p: Grid, **options: float) -> np.ndarray:
 
 
 PROGRAMS = {
-    "isopleth KDE": Program(lambda p: np.exp(KDE(length_scale=p.bandwidth).fit(p.x).score_samples(p.points))),
+    "isopleth KDE": Program(
+        lambda p: np.exp(KDE(length_scale=p.bandwidth, frame="scale").fit(p.x).score_samples(p.points))
+    ),
     "scikit-learn KernelDensity": Program(scikit_learn),
     "scikit-learn, rtol=1e-4": Program(lambda p: scikit_learn(p, rtol=1e-4)),
     "SciPy gaussian_kde": Program(lambda p: gaussian_kde(p.x.T, bw_method=p.bandwidth)(p.points.T)),

@@ -40,7 +40,7 @@ def problem(n: int, d: int) -> Scoring:
 
 def ours(p: Scoring, n_jobs: int = -1) -> np.ndarray:
     """Fit and score with isopleth."""
-    return KDE(length_scale=p.bandwidth, n_jobs=n_jobs).fit(p.x).score_samples(p.rows)
+    return KDE(length_scale=p.bandwidth, n_jobs=n_jobs, frame="scale").fit(p.x).score_samples(p.rows)
 
 
 def scikit_learn(**options: Any) -> Callable[[Scoring], np.ndarray]:

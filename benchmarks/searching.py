@@ -70,12 +70,12 @@ def one_scale(p: Sample) -> float:
 
 def alike(p: Sample) -> Judge:
     """Search with scikit-learn: one scale for all columns."""
-    return KDE(length_scale=Search(criterion="likelihood", base=one_scale(p))).fit(p.x).score_samples
+    return KDE(length_scale=Search(criterion="likelihood", base=one_scale(p)), frame="scale").fit(p.x).score_samples
 
 
 def rule(p: Sample) -> Judge:
     """Use Scott's rule for each column, without a search."""
-    return KDE().fit(p.x).score_samples
+    return KDE(frame="scale").fit(p.x).score_samples
 
 
 def scikit_learn(n_jobs: int | None = None, **options: float) -> Callable[[Sample], Judge]:

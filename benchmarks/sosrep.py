@@ -27,7 +27,7 @@ def ours(kernel: str, solver: str) -> Callable[[np.ndarray], tuple[np.ndarray, n
     """Fit the estimator: checks of the rows, solution and normaliser."""
 
     def run(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, str]:
-        model = SOSREP(kernel=kernel, solver=solver).fit(x)
+        model = SOSREP(kernel=kernel, solver=solver, frame="scale").fit(x)
         return model.centers_ / model.length_scale_, model.dual_coef_, kernel
 
     return run

@@ -24,8 +24,8 @@ rows = np.vstack([moons, rng.uniform([-1.5, -1.2], [2.5, 1.7], size=(20, 2))])
 # that holds 80 % of *new* rows: its level is a quantile of held-out log densities.
 
 densities = {
-    "SOSREP": SOSREP(length_scale=0.2).fit(rows),
-    "KDE": KDE(length_scale=0.2).fit(rows),
+    "SOSREP": SOSREP(length_scale=0.2, frame="scale").fit(rows),
+    "KDE": KDE(length_scale=0.2, frame="scale").fit(rows),
 }
 
 fig, axes = plt.subplots(

@@ -80,7 +80,7 @@ grid = np.linspace(-5, 5, 500)[:, None]
 
 fig, axes = plt.subplots(1, 3, figsize=(11, 3.2), layout="constrained", sharey=True)
 for ax, name in zip(axes, ("gaussian", "laplacian", "sdo"), strict=True):
-    density = SOSREP(kernel=name, length_scale=0.7).fit(rows)
+    density = SOSREP(kernel=name, length_scale=0.7, frame="scale").fit(rows)
     ax.plot(grid, np.exp(density.score_samples(grid)), color="#0072B2")
     ax.plot(rows, np.full(len(rows), -0.01), "|", color="0.4")
     ax.set_title(name, loc="left")

@@ -22,7 +22,7 @@ rows = np.vstack([rng.normal(0, 1, size=(300, 3)), rng.normal(3, 0.5, size=(150,
 # Pass a ``Search`` instead of a length scale. Its result is a table and a picture.
 
 searches = {
-    name: SOSREP(length_scale=Search(criterion=name)).fit(rows)
+    name: SOSREP(length_scale=Search(criterion=name), frame="scale").fit(rows)
     for name in ("hyvarinen", "likelihood")
 }
 print(searches["hyvarinen"].search_path_)
@@ -58,7 +58,7 @@ print(f"by 50 probes a row {estimate.value:.4f} ± {estimate.standard_error:.4f}
 factors = density.search_path_.factors
 exact, squares = [], []
 for scale in density.search_path_.length_scales:
-    fitted = SOSREP(length_scale=scale).fit(rows)
+    fitted = SOSREP(length_scale=scale, frame="scale").fit(rows)
     exact.append(fitted.hyvarinen_loss(new_rows))
     squares.append(
         0.5

@@ -90,7 +90,7 @@ class Errors:
     def of(cls, mixture: Mixture, n: int, seed: list[int]) -> Errors:
         """Compute them for a sample of `n` rows."""
         rows = mixture.draw(np.random.default_rng(seed), n)
-        fits = [KDE(n_jobs=1).fit(rows), KDE(debias=True, n_jobs=1).fit(rows)]
+        fits = [KDE(n_jobs=1, frame="scale").fit(rows), KDE(debias=True, n_jobs=1, frame="scale").fit(rows)]
         ordered = fits[1].rows_
         estimated = (fits[1].centers_ - ordered) / (0.5 * fits[1].length_scale_ ** 2)
         scores = [np.zeros_like(ordered), estimated, mixture.score(ordered)]

@@ -131,9 +131,9 @@ def iterative() -> object:
 
 
 OURS = {
-    "DensityImputer": lambda: SOSREP(ProductLaplacian(), "leave_one_out", n_jobs=1),
-    "SOSREP()": lambda: SOSREP(n_jobs=1),
-    "KDE product Laplacian": lambda: KDE(ProductLaplacian(), "leave_one_out", n_jobs=1),
+    "DensityImputer": lambda: SOSREP(ProductLaplacian(), "leave_one_out", n_jobs=1, frame="scale"),
+    "SOSREP()": lambda: SOSREP(n_jobs=1, frame="scale"),
+    "KDE product Laplacian": lambda: KDE(ProductLaplacian(), "leave_one_out", n_jobs=1, frame="scale"),
 }
 OTHERS: dict[str, Fill] = {
     "KNNImputer": encoded(knn),

@@ -103,7 +103,7 @@ def curve(data: Split, kernel: str, probes: int) -> Curve:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)
             scale = factor * data.fitted.std(axis=0) * len(data.fitted) ** (-1.0 / (data.fitted.shape[1] + 4))
-            model = SOSREP(kernel, scale, n_jobs=1).fit(data.fitted)
+            model = SOSREP(kernel, scale, n_jobs=1, frame="scale").fit(data.fitted)
         log_p = model.score_samples(data.held_out)
         # The units of both losses are those of the columns' deviations, which are the same for all factors.
         exact = model.hyvarinen_loss(data.held_out)

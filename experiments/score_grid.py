@@ -131,7 +131,7 @@ def kde_errors(X: np.ndarray, judge: Judge) -> np.ndarray:
     for criterion in ("likelihood", "hyvarinen"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)  # fewer rows than columns, which is what the table is about
-            model = KDE("gaussian", Search(criterion), n_jobs=1).fit(X)
+            model = KDE("gaussian", Search(criterion), n_jobs=1, frame="scale").fit(X)
         found.append(judge.error(model.grad_log_density(judge.x)))
     return np.array(found)
 

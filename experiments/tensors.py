@@ -22,10 +22,10 @@ from isopleth import KDE, SOSREP, DataWarning, RandomFeatureSOSREP
 from isopleth.errors import require
 
 CASES = {
-    "SOSREP, Gaussian": SOSREP(),
-    "SOSREP, Matern 5/2": SOSREP(kernel="matern52"),
-    "SOSREP, SDO": SOSREP(kernel="sdo"),
-    "KDE, Gaussian": KDE(),
+    "SOSREP, Gaussian": SOSREP(frame="scale"),
+    "SOSREP, Matern 5/2": SOSREP(kernel="matern52", frame="scale"),
+    "SOSREP, SDO": SOSREP(kernel="sdo", frame="scale"),
+    "KDE, Gaussian": KDE(frame="scale"),
     "200 random features": RandomFeatureSOSREP(n_frequencies=100, random_state=0),
 }
 HEADS = ("fit, NumPy s", "fit, torch s", "score, NumPy s", "score, torch s", "difference")

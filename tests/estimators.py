@@ -31,12 +31,13 @@ from isopleth.tasks.drift.anytime import AnytimeDriftMonitor
 # Estimators that are fitted to one table, as scikit-learn's are: `check_estimator` runs on each.
 OF_ONE_TABLE = [
     SOSREP(),
-    SOSREP(kernel="laplacian", length_scale="median"),
+    SOSREP(frame="deep"),
+    SOSREP(kernel="laplacian", length_scale="median", frame="scale"),
     SOSREP(kernel="sdo"),
-    SOSREP(landmarks=15),
+    SOSREP(landmarks=15, frame="scale"),
     SOSREP(kernel=ProductLaplacian()),
     KDE(),
-    KDE(kernel="laplacian", length_scale="median"),
+    KDE(kernel="laplacian", length_scale="median", frame="scale"),
     KDE(debias=True),
     DensityImputer(),
     RandomFeatureSOSREP(n_frequencies=10),

@@ -46,7 +46,7 @@ def both(fit):
 @pytest.mark.parametrize("kind", [SOSREP, KDE])
 def test_densities_with_a_search(kind, kernel, criterion):
     def fit(order, scales):
-        model = kind(kernel, length_scale=Search(criterion, base=scales, **SEARCH)).fit(order(rows()))
+        model = kind(kernel, length_scale=Search(criterion, base=scales, **SEARCH), frame="scale").fit(order(rows()))
         return np.concatenate([model.search_path_.losses, model.score_samples(order(ASKED))])
 
     here, there = both(fit)
@@ -55,7 +55,7 @@ def test_densities_with_a_search(kind, kernel, criterion):
 
 def test_levels_of_regions():
     def fit(order, scales):
-        return SOSREP(length_scale=scales).fit(order(rows())).level_set(np.linspace(0.05, 0.95, 19))
+        return SOSREP(length_scale=scales, frame="scale").fit(order(rows())).level_set(np.linspace(0.05, 0.95, 19))
 
     here, there = both(fit)
     np.testing.assert_allclose(there, here, rtol=1e-9, atol=1e-9)
@@ -64,7 +64,7 @@ def test_levels_of_regions():
 def test_the_median_rule_of_many_rows():
     def fit(order, scales):
         X = rows(1500) / SCALES
-        return KDE(length_scale="median").fit(order(X)).score_samples(order(ASKED))
+        return KDE(length_scale="median", frame="scale").fit(order(X)).score_samples(order(ASKED))
 
     here, there = both(fit)
     np.testing.assert_allclose(there, here, rtol=1e-9)

@@ -139,7 +139,7 @@ def test_two_samples(kind):
 
 def test_goodness_of_fit():
     def ask(X):
-        found = stein_test(X, SOSREP().fit(X[::2]).grad_log_density, random_state=0)
+        found = stein_test(X, SOSREP(frame="scale").fit(X[::2]).grad_log_density, random_state=0)
         return {"pvalue": numbers(found.pvalue), "statistic": numbers(found.statistic)}
 
     same(ask(table("numbers")), ask(moved(table("numbers"))))

@@ -57,7 +57,7 @@ def bad(cell: object) -> pd.DataFrame:
         (lambda: KernelScore().fit(bad("x")), {"parameter": "X", "column": "b", "row": 7, "value": "x"}),
         (lambda: LSDD().fit(ROWS, np.where(ROWS[3, 1] == ROWS, np.inf, ROWS)), {"parameter": "Y", "column": 1, "row": 3}),
         (lambda: LSDD().fit(ROWS, ROWS[:, :1]), {"parameter": "Y", "value": 1}),
-        (lambda: SOSREP().fit(ROWS, sample_weight=-np.arange(30)), {"parameter": "sample_weight", "row": 1}),
+        (lambda: SOSREP(frame="scale").fit(ROWS, sample_weight=-np.arange(30)), {"parameter": "sample_weight", "row": 1}),
         (lambda: LSDD().fit(ROWS, ROWS, np.ones(3)), {"parameter": "sample_weight_x", "value": (3,)}),
         (lambda: two_sample_test(ROWS, ROWS, memory_limit=-1), {"parameter": "memory_limit", "value": -1}),
         (lambda: AnomalyDetector().fit(ROWS.astype("datetime64[s]")), {"parameter": "X", "column": 0}),

@@ -51,7 +51,7 @@ def test_errors_are_those_of_sums_over_a_grid(method):
     X = support.sample(n, np.random.default_rng(1))
     scale = length_scale(method, n, 1)
     kernel = {"Gaussian": Gaussian, "Laplacian": Laplacian, "SDO": SDO}[method](dim=1)
-    model = SOSREP(kernel, scale, tol=consistency.TOL).fit(X)
+    model = SOSREP(kernel, scale, tol=consistency.TOL, frame="scale").fit(X)
     x = np.linspace(-9.0, 9.0, 90_001)
     pairs = ((x[:, None] - model.centers_[:, 0]) / scale) ** 2
     total = 2 * quad(lambda r: float(kernel(np.array((r / scale) ** 2))), 0, 80 * scale, limit=300)[0]

@@ -17,7 +17,7 @@ def test_the_closed_form_is_the_integral(name):
     grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=2).reshape(-1, 2)
     truth = mixture.smoothed(grid, 0.0).sum(axis=1)
     assert truth.sum() * 0.05**2 == pytest.approx(1.0, abs=1e-9)
-    estimate = np.exp(KDE(length_scale=0.4).fit(rows).score_samples(grid))
+    estimate = np.exp(KDE(length_scale=0.4, frame="scale").fit(rows).score_samples(grid))
     assert mixture.error(rows, 0.4) == pytest.approx(((estimate - truth) ** 2).sum() * 0.05**2, rel=1e-6)
 
 

@@ -95,11 +95,11 @@ def test_an_error_leaves_no_message_of_success(at_once, capsys):
 @pytest.mark.parametrize(
     ("model", "label"),
     [
-        (SOSREP(length_scale=Search(cv=0.3)), "search of a length scale"),
-        (KDE(length_scale=Search(cv=0.3)), "search of a length scale"),
-        (KDE(debias=True), "search of a length scale and base"),
+        (SOSREP(length_scale=Search(cv=0.3), frame="scale"), "search of a length scale"),
+        (KDE(length_scale=Search(cv=0.3), frame="scale"), "search of a length scale"),
+        (KDE(debias=True, frame="scale"), "search of a length scale and base"),
         (KernelScore(), "search of a length scale and base"),
-        (SOSREP(length_scale=Search(cv=0.3), n_jobs=3), "search of a length scale"),
+        (SOSREP(length_scale=Search(cv=0.3), n_jobs=3, frame="scale"), "search of a length scale"),
     ],
 )
 def test_searches_report_when_asked(at_once, capsys, model, label):
@@ -242,7 +242,7 @@ LONG = {
     ),
     "Search in a table": (
         lambda X, Y, v: (
-            SOSREP(ProductLaplacian(), length_scale=Search(grid=[0.5, 1.0, 2.0], cv=0.3), verbose=v)
+            SOSREP(ProductLaplacian(), length_scale=Search(grid=[0.5, 1.0, 2.0], cv=0.3), verbose=v, frame="scale")
             .fit(with_gaps(X))
             .score_samples(X)
         ),

@@ -31,18 +31,18 @@ WEIGHTS = RNG.uniform(size=300)
 SEARCH = Search(grid=[0.5, 1, 2, 4], cv=0.3)
 
 DENSITIES = {
-    "sosrep": SOSREP(),
-    "streamed": SOSREP(memory_limit=2**19),
-    "laplacian": SOSREP(kernel="laplacian"),
-    "table": SOSREP(kernel="sdo"),
-    "sobolev": SOSREP(kernel=Sobolev((0.5, 0.0, 1.0))),
-    "coordinates": SOSREP(solver="coordinate_descent"),
-    "natural": SOSREP(solver="natural_gradient"),
-    "search": SOSREP(length_scale=SEARCH),
-    "landmarks": SOSREP(landmarks=50),
-    "bounds": SOSREP(kernel="matern52", bounds={0: (-100, None)}),
-    "kde": KDE(),
-    "kde search": KDE(kernel="matern32", length_scale=SEARCH),
+    "sosrep": SOSREP(frame="scale"),
+    "streamed": SOSREP(memory_limit=2**19, frame="scale"),
+    "laplacian": SOSREP(kernel="laplacian", frame="scale"),
+    "table": SOSREP(kernel="sdo", frame="scale"),
+    "sobolev": SOSREP(kernel=Sobolev((0.5, 0.0, 1.0)), frame="scale"),
+    "coordinates": SOSREP(solver="coordinate_descent", frame="scale"),
+    "natural": SOSREP(solver="natural_gradient", frame="scale"),
+    "search": SOSREP(length_scale=SEARCH, frame="scale"),
+    "landmarks": SOSREP(landmarks=50, frame="scale"),
+    "bounds": SOSREP(kernel="matern52", bounds={0: (-100, None)}, frame="scale"),
+    "kde": KDE(frame="scale"),
+    "kde search": KDE(kernel="matern32", length_scale=SEARCH, frame="scale"),
     "features": RandomFeatureSOSREP(n_frequencies=100, random_state=0),
 }
 Pair = namedtuple("Pair", ["one", "other"])
@@ -127,7 +127,7 @@ def test_an_answer_is_on_the_backend_of_the_question(name, send):
 
 
 def test_answers_that_are_no_arrays_are_those_of_numpy(send):
-    host, away = SOSREP().fit(ROWS), SOSREP().fit(send(ROWS))
+    host, away = SOSREP(frame="scale").fit(ROWS), SOSREP(frame="scale").fit(send(ROWS))
     close(away.hyvarinen_loss(send(ASKED[:9])), host.hyvarinen_loss(ASKED[:9]))
     assert away.level_set(0.9) == pytest.approx(host.level_set(0.9), abs=1e-12)
     levels = away.level_set(send(np.array([0.5, 0.9])))
@@ -136,7 +136,7 @@ def test_answers_that_are_no_arrays_are_those_of_numpy(send):
     assert type(away.level_set([0.5, 0.9])) is np.ndarray
 
 
-@pytest.mark.parametrize("estimator", [SOSREP(), KDE(kernel="laplacian")], ids=repr)
+@pytest.mark.parametrize("estimator", [SOSREP(frame="scale"), KDE(kernel="laplacian", frame="scale")], ids=repr)
 def test_draws_are_those_of_numpy_on_the_backend_of_the_model(estimator, send):
     host, away = clone(estimator).fit(ROWS), clone(estimator).fit(send(ROWS))
     drawn = away.sample(20, random_state=1)
@@ -145,23 +145,23 @@ def test_draws_are_those_of_numpy_on_the_backend_of_the_model(estimator, send):
 
 
 def test_length_scales_and_bounds_may_be_tensors(send):
-    host = SOSREP(length_scale=[0.5, 1.0, 2.0]).fit(ROWS)
-    away = SOSREP(length_scale=send(np.array([0.5, 1.0, 2.0]))).fit(send(ROWS))
+    host = SOSREP(length_scale=[0.5, 1.0, 2.0], frame="scale").fit(ROWS)
+    away = SOSREP(length_scale=send(np.array([0.5, 1.0, 2.0])), frame="scale").fit(send(ROWS))
     close(away.dual_coef_, host.dual_coef_)
-    again = clone(SOSREP(length_scale=away.length_scale_)).fit(ROWS)
+    again = clone(SOSREP(length_scale=away.length_scale_, frame="scale")).fit(ROWS)
     np.testing.assert_array_equal(again.dual_coef_, host.dual_coef_)
     based = Search(grid=send(np.array([1.0, 2.0])), base=send(np.array([0.5, 1.0, 2.0])))
     assert based == Search(grid=[1, 2], base=[0.5, 1.0, 2.0])
     ends = np.array([[-9.0, 9.0], [-9.0, np.inf], [-np.inf, 9.0]])
-    host = KDE(bounds=ends).fit(ROWS)
+    host = KDE(bounds=ends, frame="scale").fit(ROWS)
     for bounds in (send(ends), {j: send(pair) for j, pair in enumerate(ends)}):
-        close(KDE(bounds=bounds).fit(ROWS).dual_coef_, host.dual_coef_)
+        close(KDE(bounds=bounds, frame="scale").fit(ROWS).dual_coef_, host.dual_coef_)
 
 
 def test_constant_columns_come_back_in_draws_and_gradients(send):
     X = np.concatenate([ROWS, np.full((300, 1), 7.0)], axis=1)
     with pytest.warns(DataWarning, match="constant"):
-        away = SOSREP().fit(send(X))
+        away = SOSREP(frame="scale").fit(send(X))
     assert (to_numpy(away.sample(3, random_state=0))[:, 3] == 7.0).all()
     assert (to_numpy(away.grad_log_density(send(X[:5])))[:, 3] == 0.0).all()
 
@@ -180,15 +180,17 @@ def test_a_model_of_tensors_is_saved_as_that_of_numpy(name, send, tmp_path):
 
 
 def test_models_without_tensors_are_saved_as_they_are():
-    model = SOSREP(length_scale=SEARCH).fit(ROWS)
+    model = SOSREP(length_scale=SEARCH, frame="scale").fit(ROWS)
     assert with_numpy_arrays(model) is model
     assert with_numpy_arrays({"a": [model, (1, None)]})["a"][0] is model
 
 
 def test_tensors_in_what_a_model_holds_are_converted(send):
-    inner = KDE(length_scale=send(np.ones(3)))
+    inner = KDE(length_scale=send(np.ones(3)), frame="scale")
     guarded = KernelExpansion(Gaussian(dim=1), np.zeros((2, 1)), send(np.ones(2)))
-    outer = SOSREP(bounds=[(inner, 1), {"deep": [send(np.zeros(2)), Pair(1, send(np.ones(3)))]}], kernel=guarded)
+    outer = SOSREP(
+        bounds=[(inner, 1), {"deep": [send(np.zeros(2)), Pair(1, send(np.ones(3)))]}], kernel=guarded, frame="scale"
+    )
     found = with_numpy_arrays(outer)
     np.testing.assert_array_equal(found.kernel.coefficients, np.ones(2))
     assert found.kernel.centers is guarded.centers
@@ -202,11 +204,11 @@ def test_tensors_in_what_a_model_holds_are_converted(send):
 
 def test_models_of_tensors_are_pickled_and_cloned():
     send = torch_on("cpu")
-    away = SOSREP().fit(send(ROWS))
+    away = SOSREP(frame="scale").fit(send(ROWS))
     np.testing.assert_array_equal(
         pickle.loads(pickle.dumps(away)).score_samples(send(ASKED)), away.score_samples(send(ASKED))
     )
-    assert clone(away).get_params() == SOSREP().get_params()
+    assert clone(away).get_params() == SOSREP(frame="scale").get_params()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64", "bfloat16", "float8_e5m2"])
@@ -214,9 +216,9 @@ def test_other_numbers_are_computed_in_float64(dtype):
     torch = pytest.importorskip("torch")
     whole = np.clip(np.round(3 * ROWS), -4, 4)
     X = torch.asarray(whole).to(getattr(torch, dtype))
-    away = KDE(length_scale=1.0).fit(X)
+    away = KDE(length_scale=1.0, frame="scale").fit(X)
     assert away.dual_coef_.dtype == torch.float64
-    expected = KDE(length_scale=1.0).fit(whole).score_samples(whole)
+    expected = KDE(length_scale=1.0, frame="scale").fit(whole).score_samples(whole)
     answer = away.score_samples(X)
     assert answer.dtype == torch.float64
     close(answer, expected)
@@ -226,15 +228,15 @@ def test_the_sign_of_a_view_is_heeded():
     torch = pytest.importorskip("torch")
     minus = torch.complex(torch.asarray(ROWS), torch.asarray(ROWS)).conj().imag
     assert minus.is_neg()
-    close(KDE().fit(minus).centers_, KDE().fit(-ROWS).centers_)
+    close(KDE(frame="scale").fit(minus).centers_, KDE(frame="scale").fit(-ROWS).centers_)
 
 
 def test_a_default_device_changes_nothing():
     torch = pytest.importorskip("torch")
     X = torch.asarray(ROWS.copy())
     with torch.device("meta"):  # on which there are no numbers
-        found = SOSREP().fit(X).score_samples(X)
-    close(found, SOSREP().fit(ROWS).score_samples(ROWS))
+        found = SOSREP(frame="scale").fit(X).score_samples(X)
+    close(found, SOSREP(frame="scale").fit(ROWS).score_samples(ROWS))
 
 
 def test_the_checks_of_scikit_learn(monkeypatch):
@@ -242,7 +244,7 @@ def test_the_checks_of_scikit_learn(monkeypatch):
     pytest.importorskip("scipy", "1.14", reason="scikit-learn takes tensors with SciPy 1.14 or later")
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")
     ran = 0
-    for estimator in (SOSREP(), KDE(), RandomFeatureSOSREP(n_frequencies=20, random_state=0)):
+    for estimator in (SOSREP(frame="scale"), KDE(frame="scale"), RandomFeatureSOSREP(n_frequencies=20, random_state=0)):
         for _, check in estimator_checks_generator(estimator):
             if check.func.__name__.startswith("check_array_api"):
                 with contextlib.suppress(unittest.SkipTest), warnings.catch_warnings():
@@ -255,7 +257,7 @@ def test_the_checks_of_scikit_learn(monkeypatch):
 def test_float16_is_warned_about():
     torch = pytest.importorskip("torch")
     with pytest.warns(DataWarning, match="float16"):
-        KDE().fit(torch.asarray(ROWS).half())
+        KDE(frame="scale").fit(torch.asarray(ROWS).half())
 
 
 def test_tensors_that_want_a_gradient_are_refused():
@@ -264,11 +266,11 @@ def test_tensors_that_want_a_gradient_are_refused():
     wanting, number = X.clone().requires_grad_(), torch.tensor(0.5, requires_grad=True)
     words = r"requires a gradient, which estimators do not pass on; give \w+.detach\(\), or use .*isopleth.torch"
     for refused in (
-        lambda: SOSREP().fit(wanting),
-        lambda: SOSREP().fit(X).hyvarinen_loss(wanting),
-        lambda: SOSREP().fit(X).level_set(number),
-        lambda: SOSREP(length_scale=number).fit(X),
-        lambda: SOSREP(bounds=wanting).fit(X),
+        lambda: SOSREP(frame="scale").fit(wanting),
+        lambda: SOSREP(frame="scale").fit(X).hyvarinen_loss(wanting),
+        lambda: SOSREP(frame="scale").fit(X).level_set(number),
+        lambda: SOSREP(length_scale=number, frame="scale").fit(X),
+        lambda: SOSREP(bounds=wanting, frame="scale").fit(X),
         lambda: Search(base=number),
         lambda: Search(grid=wanting[0]),
         lambda: hutchinson_loss(lambda x: x.sum(axis=1), wanting),
@@ -277,8 +279,8 @@ def test_tensors_that_want_a_gradient_are_refused():
         with pytest.raises(InputError, match=words):
             refused()
     with pytest.raises(InputError, match="sample_weight requires"):
-        SOSREP().fit(X, sample_weight=torch.ones(300, requires_grad=True))
-    SOSREP().fit(wanting.detach())
+        SOSREP(frame="scale").fit(X, sample_weight=torch.ones(300, requires_grad=True))
+    SOSREP(frame="scale").fit(wanting.detach())
 
 
 def test_tensors_that_cannot_be_used_are_refused():
@@ -307,11 +309,11 @@ def test_devices_without_float64_are_refused():
     device = array_api_strict.Device("no_float64")
     X = array_api_strict.asarray(ROWS, dtype=array_api_strict.float32, device=device)
     with pytest.raises(InputError, match=r"X is on .*, which has no float64; bring it to the processor first"):
-        SOSREP().fit(X)
+        SOSREP(frame="scale").fit(X)
 
 
 def test_the_estimated_loss_gives_its_density_tensors(send):
-    host, away = SOSREP().fit(ROWS), SOSREP().fit(send(ROWS))
+    host, away = SOSREP(frame="scale").fit(ROWS), SOSREP(frame="scale").fit(send(ROWS))
 
     def density(x):
         same_backend(x, send(ROWS))
@@ -363,5 +365,5 @@ def test_pictures_of_models_of_tensors():
     pytest.importorskip("matplotlib")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        axes = SOSREP().fit(torch_on("cpu")(ROWS[:60])).plot(columns=[0])
+        axes = SOSREP(frame="scale").fit(torch_on("cpu")(ROWS[:60])).plot(columns=[0])
     assert axes.lines

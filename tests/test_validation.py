@@ -121,7 +121,7 @@ def test_rows_to_score_are_held_against_the_fit():
 )
 def test_warned_and_then_on(X, words):
     with pytest.warns(DataWarning, match=words):
-        model = SOSREP().fit(X)
+        model = SOSREP(frame="scale").fit(X)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert np.isfinite(model.score_samples(X)).all()
@@ -165,11 +165,13 @@ def frozen(X):
 def test_silent_and_right(X):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        got = SOSREP(length_scale=1.0).fit(X).score_samples(X)
+        got = SOSREP(length_scale=1.0, frame="scale").fit(X).score_samples(X)
     plain = np.asarray(X, dtype=np.float64)
     if plain.mean() > 1e7:
         plain = plain - 1e8
-    np.testing.assert_allclose(got, SOSREP(length_scale=1.0).fit(plain).score_samples(plain), rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(
+        got, SOSREP(length_scale=1.0, frame="scale").fit(plain).score_samples(plain), rtol=1e-7, atol=1e-7
+    )
 
 
 def test_merged_rows_keep_weight_and_place():

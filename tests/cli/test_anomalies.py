@@ -327,7 +327,7 @@ class TestModel:
         assert "does not fit this version" in refused("anomalies", file, "--model", model)
 
     def test_other_models_are_refused(self, file, tmp_path):
-        save(SOSREP().fit(X), tmp_path / "density")
+        save(SOSREP(frame="scale").fit(X), tmp_path / "density")
         save(AnomalyDetector(), tmp_path / "unfitted")
         (tmp_path / "pickle").write_bytes(pickle.dumps(1))
         (tmp_path / "cut").write_bytes((tmp_path / "density").read_bytes()[:500])

@@ -47,7 +47,7 @@ def test_a_density_is_that_of_a_fit_in_memory(tmp_path, file):
     assert model.feature_names_in_.tolist() == ["c", "a"]
     model.__dict__.pop("feature_names_in_")
     rows = np.loadtxt(file, delimiter=",", skiprows=1)[:, [2, 0]]
-    there = SOSREP(landmarks=30, length_scale=Search("likelihood")).fit(rows).score_samples(rows)
+    there = SOSREP(landmarks=30, length_scale=Search("likelihood"), frame="scale").fit(rows).score_samples(rows)
     np.testing.assert_allclose(model.score_samples(rows), there, rtol=1e-9)
     assert model.centers_.shape == (30, 2)
     assert not (tmp_path / "m.partial").exists()

@@ -62,7 +62,7 @@ def test_a_density_of_words_times_and_gaps_is_that_of_a_fit_in_memory(folder):
     )
     assert result.stdout == f"SOSREP of 300 rows of 4 columns in {out}\n"
     frame = table()
-    there = SOSREP(length_scale="leave_one_out").fit(frame.drop(columns="order_no"))
+    there = SOSREP(length_scale="leave_one_out", frame="scale").fit(frame.drop(columns="order_no"))
     expected = there.score_samples(frame)
     for name in ("t.csv", "t.parquet"):
         fine("score", out, folder / name, "--out", folder / "o.parquet", "--chunk-rows", 64)
@@ -157,7 +157,7 @@ def test_a_typo_among_numbers_is_named_and_not_taken_as_a_word(folder):
 def test_models_fitted_in_python_to_arrays(folder):
     rows = np.random.default_rng(0).normal(size=(80, 2))
     rows[::4, 1] = np.nan
-    density = SOSREP().fit(rows)
+    density = SOSREP(frame="scale").fit(rows)
     save(density, folder / "a.model")
     np.save(folder / "x.npy", rows)
     fine("score", folder / "a.model", folder / "x.npy", "--out", folder / "o.npy")

@@ -159,7 +159,7 @@ def test_what_is_unclear_is_one_sentence(file, tmp_path):
     assert "name a table, FILE, or a fitted density" in refused("-n", 5, "--out", out)
     assert "same file" in refused(file, "-n", 5, "--out", file)
     assert "ends in none of" in refused(file, "-n", 5, "--out", tmp_path / "o.doc")
-    density = SOSREP("laplacian").fit(np.random.default_rng(0).normal(size=(20, 2)))
+    density = SOSREP("laplacian", frame="scale").fit(np.random.default_rng(0).normal(size=(20, 2)))
     save(density, tmp_path / "m.model")
     assert "says nothing of how its table records values" in refused(
         "-n", 5, "--out", out, "--model", tmp_path / "m.model"

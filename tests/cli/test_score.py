@@ -48,7 +48,7 @@ def file(tmp_path):
 @pytest.fixture
 def model(tmp_path):
     """A model of two columns with the names a and c."""
-    save(named(KDE(length_scale=0.5).fit(X[:, [1, 0]]), "a", "c"), tmp_path / "model")
+    save(named(KDE(length_scale=0.5, frame="scale").fit(X[:, [1, 0]]), "a", "c"), tmp_path / "model")
     return tmp_path / "model"
 
 
@@ -57,7 +57,7 @@ def test_rows_beyond_the_range_of_a_density_are_counted(tmp_path):
     np.save(tmp_path / "x.npy", rows)
     options = {"n_frequencies": 50, "length_scale": 1.5, "random_state": 0}
     for number, model in enumerate(
-        (RandomFeatureSOSREP(**options), RandomFeatureSOSREP(**options, bounds={0: (-9.0, 99.0)}), KDE())
+        (RandomFeatureSOSREP(**options), RandomFeatureSOSREP(**options, bounds={0: (-9.0, 99.0)}), KDE(frame="scale"))
     ):
         save(model.fit(X), tmp_path / "m")
         lost = int(np.isneginf(model.score_samples(rows)).sum())
@@ -74,7 +74,7 @@ def test_rows_beyond_the_range_of_a_density_are_counted(tmp_path):
 def test_every_kind_of_model_says_what_it_says_in_memory(tmp_path, file):
     detector, score = AnomalyDetector(random_state=0).fit(X), NystromKEF(landmarks=10, random_state=0).fit(X)
     difference = LSDD(length_scale=1.0, alpha=0.1, random_state=0).fit(X, X + 1)
-    density, vectors = KDE(length_scale=0.5).fit(X), score.grad_log_density(X)
+    density, vectors = KDE(length_scale=0.5, frame="scale").fit(X), score.grad_log_density(X)
     expected = {
         density: {"log_density": density.score_samples(X)},
         detector: {
@@ -108,7 +108,10 @@ def test_a_pipeline_says_what_its_last_step_says(tmp_path, file):
     assert table.names == ["line", "score", "pvalue", "label"]
     np.testing.assert_allclose(table.values[:, 2], detector[1].p_values(scaled), rtol=1e-12)
     assert np.array_equal(table.values[:, 3], detector.predict(X) < 0)
-    for density in (make_pipeline(StandardScaler(), KDE()).fit(X), make_pipeline(KDE()).fit(X)):
+    for density in (
+        make_pipeline(StandardScaler(), KDE(frame="scale")).fit(X),
+        make_pipeline(KDE(frame="scale")).fit(X),
+    ):
         assert run(_saved(density, tmp_path), file, "--out", tmp_path / "k.csv").exit_code == 0
         table = read_table(tmp_path / "k.csv")
         assert table.names == ["line", "log_density"]
@@ -136,7 +139,7 @@ def test_rows_have_their_lines_and_their_numbers_if_asked_for(tmp_path, file, mo
 def test_columns_are_matched_by_name(tmp_path, file, model):
     assert run(model, file, "--out", tmp_path / "r.npy").exit_code == 0
     np.testing.assert_allclose(
-        np.load(tmp_path / "r.npy")[:, 0], KDE(length_scale=0.5).fit(X[:, :2]).score_samples(X[:, :2])
+        np.load(tmp_path / "r.npy")[:, 0], KDE(length_scale=0.5, frame="scale").fit(X[:, :2]).score_samples(X[:, :2])
     )
     assert "lacks 'c'" in refused(model, file, "--out", tmp_path / "r.npy", "--columns", "a,b")
     np.save(tmp_path / "x.npy", X)
@@ -156,7 +159,7 @@ def test_chunks_do_not_show_in_the_results(tmp_path, file, model):
 def test_what_is_wrong_is_one_line_and_leaves_nothing(tmp_path, file, model):
     assert "ends in none of .csv, .parquet, .npy" in refused(model, file, "--out", tmp_path / "r.txt")
     assert "same file" in refused(model, file, "--out", file)
-    assert "not fitted" in refused(_saved(KDE(), tmp_path), file, "--out", tmp_path / "r.csv")
+    assert "not fitted" in refused(_saved(KDE(frame="scale"), tmp_path), file, "--out", tmp_path / "r.csv")
     prior = ClassPriorEstimator().fit(X, X[:, 0] > 0)
     assert "says nothing of single rows" in refused(_saved(prior, tmp_path), file, "--out", tmp_path / "r.csv")
     file.write_text("a,b,c\n" + "1,2,3\n" * 9 + "1,2,x\n")
@@ -215,7 +218,7 @@ def test_what_an_interrupted_run_has_left_is_not_written_over(tmp_path, file, mo
     assert "continue with --resume" in result.stderr
     assert "continue it with --resume" in refused(model, file, "--out", out)
     assert "begun with another --chunk-rows:" in refused(model, file, "--out", out, "--resume", "--chunk-rows", 5)
-    save(KDE(length_scale=0.7).fit(X[:, :2]), model)
+    save(KDE(length_scale=0.7, frame="scale").fit(X[:, :2]), model)
     assert "another --columns, MODEL:" in refused(model, file, "--out", out, "--resume", "--columns", "b,c")
 
 

@@ -36,7 +36,7 @@ def write_files(folder: Path) -> None:
     rows.to_csv(folder / "rows.csv", index=False)
     (rows * 1.3 + 7.0).to_csv(folder / "after.csv", index=False)
     rows.assign(**{"class": np.repeat(["healthy", "ill"], 60)}).to_csv(folder / "labelled.csv", index=False)
-    save(SOSREP(landmarks=20, length_scale=100.0).fit(rows), folder / "ready")
+    save(SOSREP(landmarks=20, length_scale=100.0, frame="scale").fit(rows), folder / "ready")
 
 
 def arguments(verb: str, folder: Path) -> list[str]:

@@ -14,7 +14,7 @@ from isopleth.kernels import IMQ, KERNELS, SDO, Laplacian
 
 def accepts(kind, kernel, dim):
     try:
-        kind()._refuse(kernel.bind(dim))
+        kind(frame="scale")._refuse(kernel.bind(dim))
     except InputError:
         return False
     return True
@@ -46,7 +46,7 @@ def loss_by_differences(model, Q, h=1e-4):
 @pytest.mark.parametrize(("kind", "name"), CASES)
 def test_hyvarinen_loss_by_differences(kind, name):
     X, Q = mixture(80, 3) * [1.0, 50.0, 1e-3], mixture(30, 3, seed=1) * [1.0, 50.0, 1e-3]
-    model = kind(kernel=name).fit(X)
+    model = kind(kernel=name, frame="scale").fit(X)
     assert model.hyvarinen_loss(Q) == pytest.approx(loss_by_differences(model, Q), rel=1e-3)
     log_ratio = np.log(model.unit_ / model.length_scale_)
     np.testing.assert_allclose(log_ratio, log_ratio[0])
@@ -56,7 +56,7 @@ def test_hyvarinen_loss_by_differences(kind, name):
 @pytest.mark.parametrize(("kind", "name"), SMOOTH)
 def test_hyvarinen_loss_of_one_column(kind, name):
     X, Q = mixture(60, 1), mixture(30, 1, seed=1)
-    model = kind(kernel=name, length_scale=0.4).fit(X)
+    model = kind(kernel=name, length_scale=0.4, frame="scale").fit(X)
     assert model.hyvarinen_loss(Q) == pytest.approx(loss_by_differences(model, Q), rel=2e-3)
 
 
@@ -64,10 +64,10 @@ def test_hyvarinen_loss_of_one_column(kind, name):
 def test_hyvarinen_loss_follows_the_units_of_the_columns(kind):
     X, Q, factor = mixture(80, 2), mixture(30, 2, seed=1), np.array([1e3, 1e-2])
     for scale in ("scott", np.array([0.5, 0.8])):
-        a = kind(length_scale=scale).fit(X)
-        b = kind(length_scale=scale if isinstance(scale, str) else scale * factor).fit(X * factor)
+        a = kind(length_scale=scale, frame="scale").fit(X)
+        b = kind(length_scale=scale if isinstance(scale, str) else scale * factor, frame="scale").fit(X * factor)
         assert b.hyvarinen_loss(Q * factor) == pytest.approx(a.hyvarinen_loss(Q), rel=1e-8)
-    coarse, fine = kind(length_scale=[1.0, 1.6]).fit(X), kind(length_scale=[0.5, 0.8]).fit(X)
+    coarse, fine = kind(length_scale=[1.0, 1.6], frame="scale").fit(X), kind(length_scale=[0.5, 0.8], frame="scale").fit(X)
     np.testing.assert_allclose(coarse.unit_, fine.unit_)
 
 
@@ -76,7 +76,7 @@ def test_hyvarinen_loss_is_half_the_fisher_divergence_but_for_a_constant(kind):
     X, Y = np.random.default_rng(0).normal(size=(300, 1)), np.random.default_rng(1).normal(size=(40_000, 1))
     losses, divergences = [], []
     for scale in (0.3, 0.6, 1.2):
-        model = kind(length_scale=scale).fit(X)
+        model = kind(length_scale=scale, frame="scale").fit(X)
         losses.append(model.hyvarinen_loss(Y))
         divergences.append(0.5 * model.unit_[0] ** 2 * np.mean((model.grad_log_density(Y) + Y) ** 2))
     # The rest is sampling error of integration by parts.
@@ -89,7 +89,7 @@ def test_hyvarinen_loss_is_half_the_fisher_divergence_but_for_a_constant(kind):
 )
 def test_rows_at_centres_are_left_out_for_rough_kernels(kind, kernel):
     X, Q = mixture(60, 2), mixture(9, 2, seed=1)
-    model = kind(kernel=kernel, length_scale=0.8).fit(X)
+    model = kind(kernel=kernel, length_scale=0.8, frame="scale").fit(X)
     want = model.hyvarinen_loss(Q)
     assert np.isfinite(want)
     assert model.hyvarinen_loss(np.r_[X[:7], Q]) == pytest.approx(want, rel=1e-12)
@@ -99,7 +99,7 @@ def test_rows_at_centres_are_left_out_for_rough_kernels(kind, kernel):
 
 def test_rows_at_centres_count_for_smooth_kernels():
     X, Q = mixture(60, 2), mixture(9, 2, seed=1)
-    model = KDE(kernel="matern52").fit(X)
+    model = KDE(kernel="matern52", frame="scale").fit(X)
     both = model.hyvarinen_loss(np.r_[X[:9], Q])
     assert both == pytest.approx(0.5 * (model.hyvarinen_loss(X[:9]) + model.hyvarinen_loss(Q)))
 
@@ -108,14 +108,14 @@ def test_rows_at_centres_count_for_smooth_kernels():
     ("kind", "kernel"), [(KDE, "laplacian"), (SOSREP, "laplacian"), (SOSREP, SDO(order=1))], ids=repr
 )
 def test_kinks_of_one_column_have_no_hyvarinen_loss(kind, kernel):
-    model = kind(kernel=kernel).fit(mixture(30, 1))
+    model = kind(kernel=kernel, frame="scale").fit(mixture(30, 1))
     with pytest.raises(InputError, match="'matern32', 'matern52' or 'gaussian'"):
         model.hyvarinen_loss(mixture(5, 1, seed=1))
 
 
 def test_a_sum_that_is_not_positive_has_an_infinite_loss():
     X = mixture(60, 1)
-    model = SOSREP(kernel=SDO(order=4), length_scale=0.1).fit(X)
+    model = SOSREP(kernel=SDO(order=4), length_scale=0.1, frame="scale").fit(X)
     axis = np.linspace(-3, 6, 3000)[:, None]
     values = model._fitted().expansion.value(model._enter(axis)[2])
     assert (values < 0).any()
@@ -127,7 +127,7 @@ def test_a_sum_that_is_not_positive_has_an_infinite_loss():
 def test_grids_of_scikit_learn(kind, name):
     X = mixture(60, 3)
     grid = {"length_scale": [0.01, 0.8, 50.0]}
-    found = GridSearchCV(kind(kernel=name), grid, cv=3, error_score="raise").fit(X)
+    found = GridSearchCV(kind(kernel=name, frame="scale"), grid, cv=3, error_score="raise").fit(X)
     assert found.best_params_["length_scale"] == 0.8
 
 
@@ -135,7 +135,7 @@ def test_grids_of_scikit_learn(kind, name):
 def test_a_grid_over_kernels_and_scales(kind):
     names = ["gaussian", "laplacian", "matern32"]
     found = GridSearchCV(
-        kind(), {"kernel": names, "length_scale": [0.3, 0.6, "scott", Search(cv=2)]}, cv=3, error_score="raise"
+        kind(frame="scale"), {"kernel": names, "length_scale": [0.3, 0.6, "scott", Search(cv=2)]}, cv=3, error_score="raise"
     )
     found.fit(mixture(60, 2))
     assert found.best_params_["kernel"] in names
@@ -148,14 +148,14 @@ def test_a_grid_over_kernels_and_scales(kind):
 def test_a_search_for_the_length_scale(kind, criterion, tmp_path):
     X = mixture(150, 2) * [1.0, 100.0]
     search = Search(criterion=criterion, grid=[0.05, 0.3, 0.6, 1.0, 2.0, 6.0], cv=3)
-    model = kind(length_scale=search).fit(X)
+    model = kind(length_scale=search, frame="scale").fit(X)
     assert isinstance(model.search_path_, SearchPath)
-    scott = kind().fit(X)
+    scott = kind(frame="scale").fit(X)
     np.testing.assert_allclose(model.length_scale_, model.search_path_.best_factor * scott.length_scale_)
     np.testing.assert_allclose(model.search_path_.best_length_scale, model.length_scale_)
     np.testing.assert_allclose(model.unit_, scott.unit_)
     assert 0.05 < model.search_path_.best_factor < 6.0
-    plain = kind(length_scale=model.length_scale_).fit(X)
+    plain = kind(length_scale=model.length_scale_, frame="scale").fit(X)
     np.testing.assert_allclose(plain.score_samples(X), model.score_samples(X), rtol=1e-9)
     assert clone(model).length_scale == search
     save(model, tmp_path / "model")
@@ -173,28 +173,28 @@ def test_the_losses_of_a_search_are_those_of_the_estimator():
 
     X, _, _ = distinct_rows(mixture(80, 2), np.ones(80))
     search = Search(criterion="hyvarinen", grid=[0.5, 1.0, 2.0, 4.0], cv=0.3, base=0.4)
-    model = SOSREP(length_scale=search).fit(X)
+    model = SOSREP(length_scale=search, frame="scale").fit(X)
     (part,) = held_out_parts(len(X), 0.3)
     for factor, loss in zip(model.search_path_.factors, model.search_path_.losses, strict=True):
-        one = SOSREP(length_scale=0.4 * factor).fit(X[~part])
+        one = SOSREP(length_scale=0.4 * factor, frame="scale").fit(X[~part])
         unit_ratio = (model.unit_ / one.unit_)[0]  # the rows held in have another spread
         assert one.hyvarinen_loss(X[part]) * unit_ratio**2 == pytest.approx(loss, rel=1e-6)
 
 
 def test_a_base_that_cannot_be_used_is_named():
     with pytest.raises(InputError, match="base of the Search has shape"):
-        KDE(length_scale=Search(base=[1.0, 2.0, 3.0])).fit(mixture(20, 2))
+        KDE(length_scale=Search(base=[1.0, 2.0, 3.0]), frame="scale").fit(mixture(20, 2))
 
 
 @pytest.mark.parametrize("kind", [KDE, SOSREP])
 def test_a_kernel_without_a_normaliser_is_refused_before_any_work(kind, monkeypatch):
     monkeypatch.setattr(kind, "_fit_frame", lambda *args: pytest.fail("work was done"))
     with pytest.raises(InputError, match="'gaussian'"):
-        kind(kernel=IMQ()).fit(mixture(20, 2))
+        kind(kernel=IMQ(), frame="scale").fit(mixture(20, 2))
 
 
 def test_the_inverse_multiquadric_is_a_density_of_one_column():
-    model = SOSREP(kernel="imq", length_scale=0.5).fit(mixture(20, 1))
+    model = SOSREP(kernel="imq", length_scale=0.5, frame="scale").fit(mixture(20, 1))
     t = (np.arange(400_000) + 0.5) / 400_000 * np.pi - np.pi / 2  # x = tan t: the tails are those of 1/x^2
     p = np.exp(model.score_samples(np.tan(t)[:, None]))
     assert np.sum(p / np.cos(t) ** 2) * np.pi / 400_000 == pytest.approx(1.0, abs=1e-6)
@@ -203,7 +203,7 @@ def test_the_inverse_multiquadric_is_a_density_of_one_column():
 def test_plots_are_drawn_by_the_plotting_package(monkeypatch):
     import isopleth.plotting
 
-    model, asked = KDE().fit(mixture(20, 2)), {}
+    model, asked = KDE(frame="scale").fit(mixture(20, 2)), {}
     monkeypatch.setattr(isopleth.plotting, "plot_density", lambda density, **kwargs: asked.update(kwargs) or density)
     assert model.plot(columns=[0, 1], masses=[0.5]) is model
     assert asked == {"columns": [0, 1], "masses": [0.5], "rows": None, "ax": None}
@@ -212,7 +212,7 @@ def test_plots_are_drawn_by_the_plotting_package(monkeypatch):
 @pytest.mark.parametrize("kind", [KDE, SOSREP])
 def test_attributes_that_both_have(kind):
     X = np.r_[mixture(30, 2), mixture(30, 2)[:10]]
-    model = kind(length_scale=[0.5, 0.9]).fit(X)
+    model = kind(length_scale=[0.5, 0.9], frame="scale").fit(X)
     assert model.centers_.shape == (30, 2)
     assert model.weights_.sum() == 40
     assert model.dual_coef_.shape == (30,)

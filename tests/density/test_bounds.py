@@ -15,7 +15,13 @@ from isopleth import KDE, SOSREP, InputError, load, save
 from isopleth.frames import BoundedMap
 
 PAIRS = [(0.0, None), (None, 5.0), (-1.0, 3.0), (None, None), (-np.inf, np.inf)]
-ESTIMATORS = [KDE(), SOSREP(), KDE(kernel="matern52"), SOSREP(kernel="matern32"), SOSREP(kernel="sdo")]
+ESTIMATORS = [
+    KDE(frame="scale"),
+    SOSREP(frame="scale"),
+    KDE(kernel="matern52", frame="scale"),
+    SOSREP(kernel="matern32", frame="scale"),
+    SOSREP(kernel="sdo", frame="scale"),
+]
 
 
 def rows_between(low, high, n=60, seed=0):
@@ -90,7 +96,7 @@ def test_density_integrates_to_one_in_the_units_of_the_data(estimator, pair):
 
 
 def test_density_integrates_to_one_by_an_adaptive_rule():
-    model = KDE(bounds={0: (0, None)}).fit(rows_between(0.0, None))
+    model = KDE(bounds={0: (0, None)}, frame="scale").fit(rows_between(0.0, None))
     total = sum(
         quad(lambda x: np.exp(model.score_samples([[x]])[0]), a, b, limit=200)[0]
         for a, b in [(0, 1e-3), (1e-3, 0.1), (0.1, 2), (2, 20), (20, np.inf)]
@@ -101,7 +107,7 @@ def test_density_integrates_to_one_by_an_adaptive_rule():
 def test_density_of_two_columns_integrates_to_one():
     rng = np.random.default_rng(0)
     X = np.c_[rng.gamma(2.0, size=80), rng.normal(size=80)]
-    model = SOSREP(bounds={0: (0, None)}).fit(X)
+    model = SOSREP(bounds={0: (0, None)}, frame="scale").fit(X)
     t, w = np.polynomial.legendre.leggauss(400)
     y, v = 12 * t - 1, 12 * w  # log x: an integral over x = e^y has dx = e^y dy
     z, u = 10 * t, 10 * w
@@ -138,13 +144,15 @@ def test_bounds_are_a_fit_to_logarithms_with_the_jacobian(estimator):
 
 def test_open_bounds_change_nothing():
     X = rows_between(None, None)
-    want = SOSREP().fit(X).score_samples(X)
+    want = SOSREP(frame="scale").fit(X).score_samples(X)
     for bounds in ([(None, None)], [(-np.inf, None)], {}, {0: (None, np.inf)}):
-        np.testing.assert_array_equal(SOSREP(bounds=bounds).fit(X).score_samples(X), want)
+        np.testing.assert_array_equal(SOSREP(bounds=bounds, frame="scale").fit(X).score_samples(X), want)
 
 
 def test_rows_outside_have_no_density_and_no_gradient():
-    model = KDE(bounds=[(0, 1), (None, None)]).fit(np.random.default_rng(0).uniform(0.1, 0.9, size=(50, 2)))
+    model = KDE(bounds=[(0, 1), (None, None)], frame="scale").fit(
+        np.random.default_rng(0).uniform(0.1, 0.9, size=(50, 2))
+    )
     Q = np.array([[-0.1, 0.5], [0.0, 0.5], [0.5, 9.0], [1.0, 0.5], [2.0, 0.5]])
     log_p, gradient = model.score_samples(Q), model.grad_log_density(Q)
     np.testing.assert_array_equal(np.isneginf(log_p), [True, True, False, True, True])
@@ -157,7 +165,7 @@ def test_rows_outside_have_no_density_and_no_gradient():
 
 @pytest.mark.parametrize("kind", [KDE, SOSREP])
 def test_samples_are_inside_and_of_the_density(kind):
-    model = kind(bounds=[(-1, 3)]).fit(rows_between(-1.0, 3.0))
+    model = kind(bounds=[(-1, 3)], frame="scale").fit(rows_between(-1.0, 3.0))
     S = model.sample(20_000, random_state=0)
     assert ((S > -1) & (S < 3)).all()
     axis = np.linspace(-1, 3, 400_002)[1:-1]
@@ -168,7 +176,7 @@ def test_samples_are_inside_and_of_the_density(kind):
 @pytest.mark.parametrize("kind", [KDE, SOSREP])
 def test_level_sets_hold_their_mass_in_the_units_of_the_data(kind):
     train, fresh = rows_between(0.0, None, n=800), rows_between(0.0, None, n=10_000, seed=3)
-    model = kind(bounds=[(0, None)]).fit(train)
+    model = kind(bounds=[(0, None)], frame="scale").fit(train)
     mass = np.array([0.5, 0.9])
     inside = (model.score_samples(fresh)[:, None] >= model.level_set(mass)).mean(axis=0)
     np.testing.assert_allclose(inside, mass, atol=0.04)
@@ -176,7 +184,7 @@ def test_level_sets_hold_their_mass_in_the_units_of_the_data(kind):
 
 def test_bounds_help_where_mass_sits_at_the_bound():
     train, fresh = rows_between(0.0, None, n=500), rows_between(0.0, None, n=5000, seed=3)
-    assert KDE(bounds=[(0, None)]).fit(train).score(fresh) > KDE().fit(train).score(fresh)
+    assert KDE(bounds=[(0, None)], frame="scale").fit(train).score(fresh) > KDE(frame="scale").fit(train).score(fresh)
 
 
 @pytest.mark.parametrize(
@@ -206,24 +214,24 @@ def test_bounds_help_where_mass_sits_at_the_bound():
 def test_bounds_that_cannot_be_used(kind, bounds, words):
     frame = pd.DataFrame({"age": [40.0, 20.0, 35.0], "size": [1.0, 2.0, 3.0]})
     with pytest.raises(InputError, match=words):
-        kind(bounds=bounds).fit(frame)
+        kind(bounds=bounds, frame="scale").fit(frame)
 
 
 def test_names_of_columns_that_have_none():
     with pytest.raises(InputError, match="no column names"):
-        KDE(bounds={"age": (0, None)}).fit(np.ones((3, 1)))
+        KDE(bounds={"age": (0, None)}, frame="scale").fit(np.ones((3, 1)))
     with pytest.raises(ValueError, match="bounds"):
-        KDE(bounds=3).fit(np.ones((3, 1)))
+        KDE(bounds=3, frame="scale").fit(np.ones((3, 1)))
 
 
 @pytest.mark.parametrize("kind", [KDE, SOSREP])
 def test_numbers_that_are_names_of_other_columns_are_refused(kind):
     X = np.random.default_rng(0).gamma(2.0, size=(30, 2))
     with pytest.raises(InputError, match=r"column 1, .* number of '2'"):
-        kind(bounds={1: (0, None)}).fit(pd.DataFrame(X, columns=[1, 2]))
-    want = kind(bounds={1: (0, None)}).fit(X).score_samples(X)
+        kind(bounds={1: (0, None)}, frame="scale").fit(pd.DataFrame(X, columns=[1, 2]))
+    want = kind(bounds={1: (0, None)}, frame="scale").fit(X).score_samples(X)
     for names in ([0, 1], ["a", "b"], [7, 8]):
-        model = kind(bounds={1: (0, None)}).fit(pd.DataFrame(X, columns=names))
+        model = kind(bounds={1: (0, None)}, frame="scale").fit(pd.DataFrame(X, columns=names))
         np.testing.assert_array_equal(model.score_samples(pd.DataFrame(X, columns=names)), want)
 
 
@@ -231,29 +239,31 @@ def test_numbers_that_are_names_of_other_columns_are_refused(kind):
 def test_bounds_that_leave_no_digits_are_refused(pair):
     X = np.random.default_rng(0).normal(size=(30, 2))
     with pytest.raises(InputError, match="column 1 are so far"):
-        KDE(bounds={1: pair}).fit(X)
+        KDE(bounds={1: pair}, frame="scale").fit(X)
     # Far off, but on one side only beside values of any size: nothing is lost.
-    values = KDE(bounds={0: (0, 1e17)}).fit(np.exp(X[:, :1]))
+    values = KDE(bounds={0: (0, 1e17)}, frame="scale").fit(np.exp(X[:, :1]))
     np.testing.assert_allclose(
         values.score_samples(np.exp(X[:, :1])),
-        KDE(bounds={0: (0, None)}).fit(np.exp(X[:, :1])).score_samples(np.exp(X[:, :1])),
+        KDE(bounds={0: (0, None)}, frame="scale").fit(np.exp(X[:, :1])).score_samples(np.exp(X[:, :1])),
     )
 
 
 def test_rows_of_no_weight_may_be_anywhere():
     X = np.r_[rows_between(0.0, None), [[-3.0], [0.0]]]
     w = np.r_[np.ones(60), 0, 0]
-    model = KDE(bounds=[(0, None)]).fit(X, sample_weight=w)
-    np.testing.assert_allclose(model.score_samples(X[:60]), KDE(bounds=[(0, None)]).fit(X[:60]).score_samples(X[:60]))
+    model = KDE(bounds=[(0, None)], frame="scale").fit(X, sample_weight=w)
+    np.testing.assert_allclose(
+        model.score_samples(X[:60]), KDE(bounds=[(0, None)], frame="scale").fit(X[:60]).score_samples(X[:60])
+    )
     np.testing.assert_array_equal(np.sort(model.centers_[:, 0]), np.sort(X[:60, 0]))
 
 
 def test_a_constant_column_may_be_bounded():
     X = np.c_[rows_between(0.0, None), np.full(60, 0.3)]
     with pytest.warns(UserWarning, match="constant"):
-        model = KDE(bounds=[(0, None), (0, 1)]).fit(X)
+        model = KDE(bounds=[(0, None), (0, 1)], frame="scale").fit(X)
     np.testing.assert_allclose(
-        model.score_samples(X), KDE(bounds=[(0, None)]).fit(X[:, :1]).score_samples(X[:, :1]), rtol=1e-12
+        model.score_samples(X), KDE(bounds=[(0, None)], frame="scale").fit(X[:, :1]).score_samples(X[:, :1]), rtol=1e-12
     )
     assert (model.grad_log_density(X)[:, 1] == 0.0).all()
     assert (model.sample(9, random_state=0)[:, 1] == 0.3).all()
@@ -263,7 +273,7 @@ def test_a_constant_column_may_be_bounded():
 def test_bounded_models_are_kept_whole(kind, tmp_path):
     frame = pd.DataFrame({"age": rows_between(0.0, None)[:, 0], "share": rows_between(0.0, 1.0, seed=1)[:, 0]})
     for bounds in ({"age": (0, None), 1: (0, 1)}, [(0, None), (0, 1)], {"age": (np.float64(0), None)}):
-        model = kind(bounds=bounds).fit(frame)
+        model = kind(bounds=bounds, frame="scale").fit(frame)
         assert clone(model).bounds == bounds
         want = model.score_samples(frame)
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).score_samples(frame), want)

@@ -79,7 +79,7 @@ def test_irrelevant_columns_are_wide_and_sharp_ones_narrow():
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, size=300)
     rows = np.column_stack([x, x + 0.01 * rng.normal(size=300), rng.normal(size=300)])
-    scale = KDE(length_scale="leave_one_out").fit(rows).length_scale_ / rows.std(axis=0)
+    scale = KDE(length_scale="leave_one_out", frame="scale").fit(rows).length_scale_ / rows.std(axis=0)
     assert scale[:2].max() < 0.1
     assert scale[2] > 5 * scale[:2].max()
 
@@ -87,8 +87,8 @@ def test_irrelevant_columns_are_wide_and_sharp_ones_narrow():
 @pytest.mark.parametrize("kernel", ["gaussian", ProductLaplacian()])
 def test_squares_have_the_kernel_that_was_chosen(kernel):
     rows = np.random.default_rng(0).normal(size=(100, 2))
-    mixture = KDE(kernel, length_scale="leave_one_out").fit(rows)
-    square = SOSREP(kernel, length_scale="leave_one_out").fit(rows)
+    mixture = KDE(kernel, length_scale="leave_one_out", frame="scale").fit(rows)
+    square = SOSREP(kernel, length_scale="leave_one_out", frame="scale").fit(rows)
     wider = np.sqrt(2.0) if kernel == "gaussian" else 2.0
     np.testing.assert_allclose(square.length_scale_, wider * mixture.length_scale_, rtol=1e-12)
 
@@ -102,7 +102,7 @@ def test_held_out_rows_are_likelier_than_by_the_rule():
     train, test = frame[:200], frame[200:]
     for kind in (KDE, SOSREP):
         plain, chosen = (
-            kind(length_scale=rule).fit(train).score_samples(test).mean() for rule in ("scott", "leave_one_out")
+            kind(length_scale=rule, frame="scale").fit(train).score_samples(test).mean() for rule in ("scott", "leave_one_out")
         )
         assert chosen > plain + 0.3
 
@@ -119,8 +119,8 @@ def test_orders_of_rows_and_columns_do_not_matter(gaps):
         }
     )
     frame = frame.mask(rng.uniform(size=frame.shape) < gaps).dropna(how="all")
-    one = KDE(length_scale="leave_one_out").fit(frame)
-    other = KDE(length_scale="leave_one_out").fit(frame[["y", "a", "x", "b"]].iloc[::-1])
+    one = KDE(length_scale="leave_one_out", frame="scale").fit(frame)
+    other = KDE(length_scale="leave_one_out", frame="scale").fit(frame[["y", "a", "x", "b"]].iloc[::-1])
     back = [3, 2, 1, 0]
     np.testing.assert_allclose(other.length_scale_[back], one.length_scale_, rtol=1e-6)
     np.testing.assert_allclose(other.category_scale_[back], one.category_scale_, rtol=1e-6)
@@ -129,16 +129,18 @@ def test_orders_of_rows_and_columns_do_not_matter(gaps):
 def test_long_tables_and_given_category_scales():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=1200), "word": rng.choice(["a", "b"], 1200)})
-    found = KDE(length_scale="leave_one_out", category_scale=0.3).fit(frame)
+    found = KDE(length_scale="leave_one_out", category_scale=0.3, frame="scale").fit(frame)
     assert found.category_scale_[1] == 0.3
     # Of 500 rows, and narrower by the rate at which scales fall.
-    few = KDE(length_scale="leave_one_out", category_scale=0.3).fit(frame[:500])
+    few = KDE(length_scale="leave_one_out", category_scale=0.3, frame="scale").fit(frame[:500])
     assert found.length_scale_[0] < few.length_scale_[0] * 1.1
 
 
 def test_kernels_that_are_no_product_do_not_have_it():
     with pytest.raises(InputError, match="expected a number, one a column, 'auto', 'scott' or 'median'"):
-        SOSREP("laplacian", length_scale="leave_one_out").fit(np.random.default_rng(0).normal(size=(20, 2)))
+        SOSREP("laplacian", length_scale="leave_one_out", frame="scale").fit(
+            np.random.default_rng(0).normal(size=(20, 2))
+        )
 
 
 def test_cells_that_filled_a_gap_do_not_speak_for_their_own_row():
@@ -146,5 +148,5 @@ def test_cells_that_filled_a_gap_do_not_speak_for_their_own_row():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(150, 3))
     gappy = np.where(rng.uniform(size=rows.shape) < 0.3, np.nan, rows)
-    scales = [KDE(length_scale="leave_one_out").fit(table).length_scale_ for table in (rows, gappy)]
+    scales = [KDE(length_scale="leave_one_out", frame="scale").fit(table).length_scale_ for table in (rows, gappy)]
     assert (scales[1] > 0.7 * scales[0]).all()

@@ -23,7 +23,7 @@ def rows_of(n=120, d=2, seed=0):
 def test_rows_move_by_half_the_squared_length_scale_times_the_score():
     rows = rows_of()
     unit = rows.std(axis=0)
-    model = KDE(debias=True, length_scale=[0.5, 0.8]).fit(rows)
+    model = KDE(debias=True, length_scale=[0.5, 0.8], frame="scale").fit(rows)
     score = KernelScore().fit(rows / unit).grad_log_density(model.rows_ / unit) / unit
     np.testing.assert_allclose(model.centers_, model.rows_ + 0.5 * np.array([0.5, 0.8]) ** 2 * score, rtol=1e-6)
     np.testing.assert_array_equal(np.sort(model.rows_, axis=0), np.sort(rows, axis=0))
@@ -47,7 +47,7 @@ def test_the_mean_integrated_squared_error_is_less_than_half():
         rows = np.random.default_rng(seed).normal(size=(500, 3))
         for debias in (False, True):
             for scale in (0.3, 0.4, 0.5, 0.6, 0.7):
-                z, h = KDE(length_scale=scale, debias=debias).fit(rows).centers_, scale
+                z, h = KDE(length_scale=scale, debias=debias, frame="scale").fit(rows).centers_, scale
                 s = ((z[:, None] - z) ** 2).sum(axis=2)
                 square = np.exp(-s / (4 * h**2)).mean() / (4 * np.pi * h**2) ** 1.5
                 with_normal = (np.exp(-0.5 * (z**2).sum(axis=1) / (1 + h**2)) / (2 * np.pi * (1 + h**2)) ** 1.5).mean()
@@ -59,7 +59,7 @@ def test_the_mean_integrated_squared_error_is_less_than_half():
 
 def test_the_rule_for_the_length_scale_is_that_of_fourth_order():
     rows = rows_of(300, 3)
-    model = KDE(debias=True).fit(rows)
+    model = KDE(debias=True, frame="scale").fit(rows)
     np.testing.assert_allclose(model.length_scale_, rows.std(axis=0) * 300 ** (-1 / 11), rtol=1e-12)
 
 
@@ -67,23 +67,23 @@ def test_units_shifts_and_order_of_columns_do_not_matter():
     rows = rows_of()
     x = rows[:5] + 0.3
     scale, shift = np.array([1000.0, 0.01]), np.array([5.0, -7.0])
-    a, b = KDE(debias=True).fit(rows), KDE(debias=True).fit(rows * scale + shift)
+    a, b = KDE(debias=True, frame="scale").fit(rows), KDE(debias=True, frame="scale").fit(rows * scale + shift)
     np.testing.assert_allclose(b.score_samples(x * scale + shift), a.score_samples(x) - np.log(scale).sum(), atol=2e-5)
-    c = KDE(debias=True).fit(rows[:, ::-1])
+    c = KDE(debias=True, frame="scale").fit(rows[:, ::-1])
     np.testing.assert_allclose(c.score_samples(x[:, ::-1]), a.score_samples(x), atol=2e-5)
 
 
 def test_weights_are_repeated_rows():
     rows, weights = rows_of(60), np.arange(60) % 3
-    a = KDE(debias=True).fit(rows, sample_weight=weights)
-    b = KDE(debias=True).fit(np.repeat(rows, weights, axis=0))
+    a = KDE(debias=True, frame="scale").fit(rows, sample_weight=weights)
+    b = KDE(debias=True, frame="scale").fit(np.repeat(rows, weights, axis=0))
     np.testing.assert_allclose(a.score_samples(rows), b.score_samples(rows), atol=1e-6)
 
 
 def test_bounded_columns_are_moved_as_logarithms():
     hours = np.random.default_rng(0).exponential(size=(200, 1))
-    model = KDE(debias=True, bounds={0: (0, None)}).fit(hours)
-    same = KDE(debias=True).fit(np.log(hours))
+    model = KDE(debias=True, bounds={0: (0, None)}, frame="scale").fit(hours)
+    same = KDE(debias=True, frame="scale").fit(np.log(hours))
     np.testing.assert_allclose(np.sort(np.log(model.centers_), axis=0), np.sort(same.centers_, axis=0), rtol=1e-6)
     grid = np.linspace(1e-6, 40, 400_001)[:, None]
     assert np.exp(model.score_samples(grid)).sum() * (grid[1, 0] - grid[0, 0]) == pytest.approx(1.0, abs=1e-3)
@@ -93,7 +93,9 @@ def test_bounded_columns_are_moved_as_logarithms():
 
 def test_a_search_moves_the_rows_of_each_fit_by_a_score_without_the_rows_held_out():
     rows = rows_of(100)
-    model = KDE(debias=True, length_scale=Search("likelihood", grid=[0.5, 1.0, 1.5], base=1.0, cv=3)).fit(rows)
+    model = KDE(
+        debias=True, length_scale=Search("likelihood", grid=[0.5, 1.0, 1.5], base=1.0, cv=3), frame="scale"
+    ).fit(rows)
     unit, order = rows.std(axis=0), model.rows_  # the distinct rows in the order of the folds
     chosen = {"length_scale": model.score_.length_scale_, "regularizer": model.score_.regularizer_}
     base = None if model.score_.base_ is None else "gaussian"
@@ -102,14 +104,14 @@ def test_a_search_moves_the_rows_of_each_fit_by_a_score_without_the_rows_held_ou
         for fold in held_out_parts(100, 3):
             train = order[~fold]
             score = KernelScore(base=base, **chosen).fit(train / unit).grad_log_density_ / unit
-            plain = KDE(length_scale=scale).fit(train + 0.5 * scale**2 * score)
+            plain = KDE(length_scale=scale, frame="scale").fit(train + 0.5 * scale**2 * score)
             losses.append(-plain.score_samples(order[fold]))
         assert model.search_path_.losses[k] == pytest.approx(np.concatenate(losses).mean(), rel=1e-5)
 
 
 def test_level_sets_hold_their_mass_of_fresh_rows():
     rng = np.random.default_rng(0)
-    model = KDE(debias=True).fit(rng.normal(size=(800, 2)))
+    model = KDE(debias=True, frame="scale").fit(rng.normal(size=(800, 2)))
     fresh = rng.normal(size=(20_000, 2))
     for mass in (0.5, 0.9):
         assert (model.score_samples(fresh) >= model.level_set(mass)).mean() == pytest.approx(mass, abs=0.035)
@@ -117,7 +119,7 @@ def test_level_sets_hold_their_mass_of_fresh_rows():
 
 def test_clones_files_and_gradients(tmp_path):
     rows = rows_of()
-    model = clone(KDE(debias=True)).fit(rows)
+    model = clone(KDE(debias=True, frame="scale")).fit(rows)
     isopleth.save(model, tmp_path / "model.zip")
     again = isopleth.load(tmp_path / "model.zip")
     np.testing.assert_array_equal(again.score_samples(rows), model.score_samples(rows))
@@ -136,7 +138,7 @@ def test_clones_files_and_gradients(tmp_path):
 def test_constant_columns_keep_their_value():
     rows = np.column_stack([rows_of(), np.full(120, 7.0)])
     with pytest.warns(isopleth.DataWarning, match="constant"):
-        model = KDE(debias=True).fit(rows)
+        model = KDE(debias=True, frame="scale").fit(rows)
     assert (model.centers_[:, 2] == 7.0).all()
     assert (model.sample(5, random_state=0)[:, 2] == 7.0).all()
 
@@ -144,15 +146,15 @@ def test_constant_columns_keep_their_value():
 def test_what_it_is_not_defined_for_is_refused():
     rows = rows_of(30)
     with pytest.raises(InputError, match="Gaussian kernel"):
-        KDE(kernel="laplacian", debias=True).fit(rows)
+        KDE(kernel="laplacian", debias=True, frame="scale").fit(rows)
     with pytest.raises(InputError, match="Gaussian kernel"):
-        KDE(kernel=ProductLaplacian(), debias=True).fit(rows)
+        KDE(kernel=ProductLaplacian(), debias=True, frame="scale").fit(rows)
     with pytest.raises(InputError, match="complete rows of numbers"):
-        KDE(debias=True).fit(pd.DataFrame({"a": rows[:, 0], "b": ["x", "y"] * 15}))
+        KDE(debias=True, frame="scale").fit(pd.DataFrame({"a": rows[:, 0], "b": ["x", "y"] * 15}))
     with pytest.raises(InputError, match="debias=False"):
-        KDE(debias=True).fit(np.where(np.arange(60).reshape(30, 2) == 7, np.nan, rows))
+        KDE(debias=True, frame="scale").fit(np.where(np.arange(60).reshape(30, 2) == 7, np.nan, rows))
     with pytest.raises(ValueError, match="debias"):
-        KDE(debias="yes").fit(rows)
+        KDE(debias="yes", frame="scale").fit(rows)
 
 
 def test_a_drift_refitted_to_all_rows_is_itself():
@@ -164,9 +166,11 @@ def test_a_drift_refitted_to_all_rows_is_itself():
 def test_tensors_give_tensors():
     torch = pytest.importorskip("torch")
     rows = rows_of()
-    model = KDE(debias=True).fit(torch.asarray(rows))
+    model = KDE(debias=True, frame="scale").fit(torch.asarray(rows))
     assert isinstance(model.centers_, torch.Tensor)
     np.testing.assert_allclose(
-        model.score_samples(torch.asarray(rows)), KDE(debias=True).fit(rows).score_samples(rows), rtol=1e-9
+        model.score_samples(torch.asarray(rows)),
+        KDE(debias=True, frame="scale").fit(rows).score_samples(rows),
+        rtol=1e-9,
     )
     assert isinstance(model.level_set(torch.asarray([0.5])), torch.Tensor)

@@ -25,7 +25,7 @@ def test_the_root_solves_its_equation(ratio):
 
 def test_the_root_is_that_of_many_rows():
     X = np.random.default_rng(0).normal(size=(3000, 2))
-    model = SOSREP(length_scale=1.0).fit(X)
+    model = SOSREP(length_scale=1.0, frame="scale").fit(X)
     at = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
     got = model.score_samples(at) + model.log_normalizer_
     np.testing.assert_allclose(got, [log_root_squared(1.0, 2, r) for r in (0.0, 1.0, 2.0)], atol=0.1)

@@ -32,7 +32,7 @@ def model(**options):
 @pytest.mark.parametrize("d", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_it_tends_to_the_exact_fit(kernel, d):
     X, Q = rows(60, d), 0.7 * rows(40, d, 1)
-    exact = SOSREP(kernel, length_scale=1.2).fit(X)
+    exact = SOSREP(kernel, length_scale=1.2, frame="scale").fit(X)
     errors = []
     for size in (20, 320):
         each = [
@@ -50,7 +50,7 @@ def test_the_normaliser_by_quadrature(kernel):
     """The normaliser is that of the mean over draws of wave vectors, because a sum of waves has no integral."""
     X = rows(40, 1)
     fits = [model(kernel=kernel, random_state=seed).fit(X) for seed in range(20)]
-    exact = SOSREP(kernel, length_scale=0.8).fit(X)
+    exact = SOSREP(kernel, length_scale=0.8, frame="scale").fit(X)
     grid = np.linspace(-12.0, 12.0, 4001)[:, None]
     z = fits[0]._enter(grid)[2]
     f = np.mean([one._fitted().features.value(z, one.coef_) for one in fits], axis=0)
@@ -159,7 +159,7 @@ def test_the_equations_are_met():
 def test_the_error_is_that_of_log_densities_against_the_exact_fit(kernel):
     X = np.vstack([rows(100), 6.0 + rows(3, 2, 1)])
     fitted = model(kernel=kernel, length_scale=1.0).fit(X)
-    mine, exact = fitted.score_samples(X), SOSREP(kernel, length_scale=1.0).fit(X).score_samples(X)
+    mine, exact = fitted.score_samples(X), SOSREP(kernel, length_scale=1.0, frame="scale").fit(X).score_samples(X)
     known = np.isfinite(mine)
     assert fitted.approximation_error_ == pytest.approx(np.sqrt(np.mean((mine - exact)[known] ** 2)), rel=1e-4)
 

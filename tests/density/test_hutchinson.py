@@ -32,12 +32,12 @@ def exact_bowl(x: np.ndarray) -> float:
 @pytest.mark.parametrize(
     "density",
     [
-        SOSREP(),
-        SOSREP(kernel="laplacian"),
-        SOSREP(kernel=Matern(nu=1.5)),
-        SOSREP(kernel=SDO(order=5), length_scale="median"),
-        KDE(),
-        KDE(kernel="matern52"),
+        SOSREP(frame="scale"),
+        SOSREP(kernel="laplacian", frame="scale"),
+        SOSREP(kernel=Matern(nu=1.5), frame="scale"),
+        SOSREP(kernel=SDO(order=5), length_scale="median", frame="scale"),
+        KDE(frame="scale"),
+        KDE(kernel="matern52", frame="scale"),
     ],
     ids=repr,
 )

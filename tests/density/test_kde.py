@@ -30,13 +30,13 @@ def test_gaussian_is_that_of_scikit_learn(dim, weighted):
     X, Q = mixture(200, dim), mixture(100, dim, seed=1) * 1.5
     w = np.random.default_rng(2).uniform(size=200) if weighted else None
     want = KernelDensity(bandwidth=0.6).fit(X, sample_weight=w).score_samples(Q)
-    got = KDE(length_scale=0.6).fit(X, sample_weight=w).score_samples(Q)
+    got = KDE(length_scale=0.6, frame="scale").fit(X, sample_weight=w).score_samples(Q)
     np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_density_integrates_to_one_in_a_column(name):
-    model = KDE(kernel=name, length_scale=0.7).fit(mixture(12, 1))
+    model = KDE(kernel=name, length_scale=0.7, frame="scale").fit(mixture(12, 1))
     kinks = np.sort(model.centers_[:, 0])
     pieces = [kinks[0] - 60.0, *kinks, kinks[-1] + 60.0]
     total = sum(
@@ -47,7 +47,7 @@ def test_density_integrates_to_one_in_a_column(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_density_integrates_to_one_in_two_columns(name):
-    model = KDE(kernel=name, length_scale=[0.7, 1.3]).fit(mixture(12, 2))
+    model = KDE(kernel=name, length_scale=[0.7, 1.3], frame="scale").fit(mixture(12, 2))
     points, half = 1000, 25.0
     axis = (np.arange(points) + 0.5) / points * 2 * half - half
     total = 0.0
@@ -60,7 +60,7 @@ def test_density_integrates_to_one_in_two_columns(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_density_is_the_plain_mean_of_kernels(name):
     X, Q, scale = mixture(40, 3), mixture(20, 3, seed=1), np.array([0.5, 1.0, 2.0])
-    model = KDE(kernel=name, length_scale=scale).fit(X)
+    model = KDE(kernel=name, length_scale=scale, frame="scale").fit(X)
     kernel = KERNELS[name].bind(3)
     mean = kernel(cdist(Q / scale, X / scale) ** 2).mean(axis=1)
     want = np.log(mean) - kernel.log_integral() - np.log(scale).sum()
@@ -72,12 +72,12 @@ def test_density_is_the_plain_mean_of_kernels(name):
 @pytest.mark.parametrize("kernel", [*REFUSED, SDO(order=3)], ids=str)
 def test_kernels_that_are_no_densities_are_refused_by_name(kernel):
     with pytest.raises(InputError, match="'gaussian'"):
-        KDE(kernel=kernel).fit(mixture(20, 2))
+        KDE(kernel=kernel, frame="scale").fit(mixture(20, 2))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_samples_have_the_distribution_of_the_model(name):
-    model = KDE(kernel=name, length_scale=0.5).fit(mixture(10, 1), sample_weight=np.arange(1.0, 11.0))
+    model = KDE(kernel=name, length_scale=0.5, frame="scale").fit(mixture(10, 1), sample_weight=np.arange(1.0, 11.0))
     axis = np.linspace(-40.0, 45.0, 200_001)
     cdf = np.cumsum(np.exp(model.score_samples(axis[:, None]))) * (axis[1] - axis[0])
     S = model.sample(20_000, random_state=0)
@@ -91,7 +91,7 @@ def test_samples_have_the_distribution_of_the_model(name):
 def test_samples_in_columns_of_different_scales_and_a_constant_one(name):
     X = np.c_[mixture(60, 2) * [1.0, 100.0], np.full(60, 7.0)]
     with pytest.warns(UserWarning, match="constant"):
-        model = KDE(kernel=name).fit(X)
+        model = KDE(kernel=name, frame="scale").fit(X)
     S = model.sample(4000, random_state=0)
     assert (S[:, 2] == 7.0).all()
     # The mean of the log density over draws is minus the entropy; so is that over draws of another seed.
@@ -107,8 +107,8 @@ def test_weights_equal_repetition(name):
     rng = np.random.default_rng(0)
     X, w, Q = mixture(60, 2), rng.integers(0, 4, size=60), mixture(40, 2, seed=1)
     for scale in (0.7, "scott", "median"):
-        a = KDE(kernel=name, length_scale=scale).fit(X, sample_weight=w)
-        b = KDE(kernel=name, length_scale=scale).fit(np.repeat(X, w, axis=0))
+        a = KDE(kernel=name, length_scale=scale, frame="scale").fit(X, sample_weight=w)
+        b = KDE(kernel=name, length_scale=scale, frame="scale").fit(np.repeat(X, w, axis=0))
         np.testing.assert_allclose(a.score_samples(Q), b.score_samples(Q), rtol=1e-9, atol=1e-9)
         assert a.hyvarinen_loss(Q) == pytest.approx(b.hyvarinen_loss(Q), rel=1e-9)
 
@@ -123,8 +123,8 @@ def test_weights_equal_repetition(name):
 def test_equivariance_under_shift_scale_and_permutation(name, seed, shift, factor, rule):
     rng = np.random.default_rng(seed)
     X, Q = rng.normal(size=(40, 3)), rng.normal(size=(10, 3))
-    base = KDE(kernel=name, length_scale=rule).fit(X)
-    moved = KDE(kernel=name, length_scale=rule).fit((X[rng.permutation(40)] + shift) * factor)
+    base = KDE(kernel=name, length_scale=rule, frame="scale").fit(X)
+    moved = KDE(kernel=name, length_scale=rule, frame="scale").fit((X[rng.permutation(40)] + shift) * factor)
     Q_moved = (Q + shift) * factor
     np.testing.assert_allclose(
         moved.score_samples(Q_moved), base.score_samples(Q) - 3 * np.log(factor), rtol=1e-6, atol=1e-6
@@ -137,7 +137,7 @@ def test_equivariance_under_shift_scale_and_permutation(name, seed, shift, facto
 @pytest.mark.parametrize("name", NAMES)
 def test_level_sets_hold_their_mass_of_fresh_rows(name):
     train, fresh = mixture(800, 2), mixture(10_000, 2, seed=9)
-    model = KDE(kernel=name).fit(train)
+    model = KDE(kernel=name, frame="scale").fit(train)
     mass = np.array([0.5, 0.9])
     levels = model.level_set(mass)
     inside = (model.score_samples(fresh)[:, None] >= levels).mean(axis=0)
@@ -146,7 +146,7 @@ def test_level_sets_hold_their_mass_of_fresh_rows(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_far_rows_are_ordered_in_the_log_domain(name):
-    model = KDE(kernel=name).fit(mixture(50, 2))
+    model = KDE(kernel=name, frame="scale").fit(mixture(50, 2))
     far = np.array([[10.0**e, 0.0] for e in range(1, 9)])
     log_p = model.score_samples(far)
     assert np.isfinite(log_p).all()
@@ -161,11 +161,11 @@ def test_the_square_of_one_gaussian_is_a_narrower_gaussian():
     """SOSREP of two rows a hair apart and KDE at the scale over sqrt(2) are the same density."""
     X = np.array([[0.0], [1e-6]])
     Q = np.linspace(-4, 4, 9)[:, None]
-    root, kde = SOSREP(length_scale=1.0).fit(X), KDE(length_scale=np.sqrt(0.5)).fit(X)
+    root, kde = SOSREP(length_scale=1.0, frame="scale").fit(X), KDE(length_scale=np.sqrt(0.5), frame="scale").fit(X)
     np.testing.assert_allclose(root.score_samples(Q), kde.score_samples(Q), atol=1e-9)
 
 
 def test_memory_limit_changes_nothing_but_the_memory():
     X = mixture(700, 5)
-    a, b = KDE().fit(X), KDE(memory_limit=1e5, n_jobs=1).fit(X)
+    a, b = KDE(frame="scale").fit(X), KDE(memory_limit=1e5, n_jobs=1, frame="scale").fit(X)
     np.testing.assert_allclose(a.score_samples(X), b.score_samples(X), rtol=1e-12)

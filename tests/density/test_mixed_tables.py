@@ -55,7 +55,7 @@ ROWS = [
 @pytest.mark.filterwarnings(NEW)
 @pytest.mark.parametrize("gaps", [0.0, 0.2])
 def test_it_integrates_and_sums_to_one(kind, gaps):
-    model = kind().fit(table(gaps=gaps))
+    model = kind(frame="scale").fit(table(gaps=gaps))
     rows, weight = completions(dict.fromkeys(NAMES), step=0.25)
     assert weight * np.exp(model.score_samples(rows)).sum() == pytest.approx(1.0, abs=1e-6)
 
@@ -64,7 +64,7 @@ def test_it_integrates_and_sums_to_one(kind, gaps):
 @pytest.mark.filterwarnings(NEW)
 @pytest.mark.parametrize("gaps", [0.0, 0.2])
 def test_marginals_conditionals_and_means_are_integrals(kind, gaps):
-    model = kind().fit(table(gaps=gaps))
+    model = kind(frame="scale").fit(table(gaps=gaps))
     for row in ROWS:
         rows, weight = completions(row)
         share = weight * np.exp(model.score_samples(rows))
@@ -88,7 +88,7 @@ def test_marginals_conditionals_and_means_are_integrals(kind, gaps):
 @KINDS
 @KERNELS
 def test_intervals_hold_their_share_and_draws_follow(kind, kernel):
-    model = kind(kernel=kernel).fit(table(gaps=0.1))
+    model = kind(kernel=kernel, frame="scale").fit(table(gaps=0.1))
     row = pd.DataFrame([{"colour": "red", "x": None, "wet": True, "y": 0.3}]).astype({"x": float})
     lower, upper = model.impute_interval(row, confidence_level=0.8)
     drawn = model.sample(4000, given={"colour": "red", "wet": True, "y": 0.3}, random_state=0)
@@ -108,7 +108,7 @@ def test_intervals_hold_their_share_and_draws_follow(kind, kernel):
 @KINDS
 @KERNELS
 def test_gradients_are_differences(kind, kernel):
-    model = kind(kernel=kernel).fit(table(gaps=0.1))
+    model = kind(kernel=kernel, frame="scale").fit(table(gaps=0.1))
     asked = pd.DataFrame(ROWS)
     found = model.grad_log_density(asked)
     for j, name in ((1, "x"), (3, "y")):
@@ -127,11 +127,11 @@ def test_weights_are_repetitions_and_orders_do_not_matter(kind, gaps):
     rows, asked = table(gaps=gaps), table(10, seed=1, gaps=gaps)
     weights = np.random.default_rng(2).integers(1, 4, len(rows))
     weights[0] = 3
-    one = kind().fit(rows, sample_weight=weights)
-    other = kind().fit(rows.loc[rows.index.repeat(weights)].reset_index(drop=True))
+    one = kind(frame="scale").fit(rows, sample_weight=weights)
+    other = kind(frame="scale").fit(rows.loc[rows.index.repeat(weights)].reset_index(drop=True))
     np.testing.assert_allclose(other.score_samples(asked), one.score_samples(asked), rtol=1e-7)
     shuffled = rows.sample(frac=1.0, random_state=0)[["y", "wet", "colour", "x"]]
-    plain, moved = kind().fit(rows), kind().fit(shuffled)
+    plain, moved = kind(frame="scale").fit(rows), kind(frame="scale").fit(shuffled)
     np.testing.assert_allclose(moved.score_samples(asked), plain.score_samples(asked), rtol=1e-7)
     pd.testing.assert_frame_equal(moved.impute(asked)[NAMES], plain.impute(asked), rtol=1e-6)
 
@@ -140,10 +140,10 @@ def test_weights_are_repetitions_and_orders_do_not_matter(kind, gaps):
 def test_frames_of_all_libraries_alike(gaps):
     pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
     rows = table(gaps=gaps)
-    plain = SOSREP().fit(rows)
+    plain = SOSREP(frame="scale").fit(rows)
     filled = plain.impute(table(seed=1, gaps=0.3))
     for convert in (pl.from_pandas, pa.Table.from_pandas):
-        model = SOSREP().fit(convert(rows))
+        model = SOSREP(frame="scale").fit(convert(rows))
         asked = convert(table(seed=1, gaps=0.3))
         np.testing.assert_array_equal(model.score_samples(asked), plain.score_samples(asked))
         back = model.impute(asked)
@@ -155,7 +155,7 @@ def test_frames_of_all_libraries_alike(gaps):
 
 def test_later_tables_are_held_against_the_columns_of_the_fit():
     rows = table()
-    model = SOSREP().fit(rows)
+    model = SOSREP(frame="scale").fit(rows)
     with pytest.raises(InputError, match="lacks column 'y'"):
         model.score_samples(rows.drop(columns="y"))
     with pytest.raises(InputError, match="no names of columns"):
@@ -173,20 +173,20 @@ def test_empty_columns_and_rows_are_left_out_with_a_sentence():
     more = rows.assign(nothing=None)
     more.loc[len(more)] = [None] * 5
     with pytest.warns(DataWarning) as caught:
-        model = SOSREP().fit(more)
+        model = SOSREP(frame="scale").fit(more)
     said = " ".join(str(w.message) for w in caught)
     assert "'nothing' (no value)" in said
     assert "without a known cell are left out: 1" in said
-    np.testing.assert_array_equal(model.score_samples(rows), SOSREP().fit(rows).score_samples(rows))
+    np.testing.assert_array_equal(model.score_samples(rows), SOSREP(frame="scale").fit(rows).score_samples(rows))
     assert model.score_samples(more)[-1] == 0.0
     filled = model.impute(more)
     assert filled[NAMES].notna().all(axis=None)
     assert filled["nothing"].isna().all()
     X = np.array([[1.0, np.nan, 0.3], [2.0, np.nan, np.nan], [3.0, np.nan, 1.0]])
     with pytest.warns(DataWarning, match="column 1"):
-        SOSREP().fit(X)
+        SOSREP(frame="scale").fit(X)
     with pytest.raises(InputError, match="known cell"):
-        SOSREP().fit(np.full((3, 2), np.nan))
+        SOSREP(frame="scale").fit(np.full((3, 2), np.nan))
 
 
 @KINDS
@@ -195,24 +195,24 @@ def test_arrays_have_gaps_in_numbers_and_categories_where_these_are_named(kind):
     codes = rows["colour"].map({"red": 5.0, "blue": 2.0, "green": 9.0})
     X = np.column_stack([codes.to_numpy(float), rows[["x", "y"]].to_numpy()])
     frame = pd.DataFrame(X, columns=["c", "x", "y"])
-    model, named = kind(categorical=[0]).fit(X), kind(categorical=["c"]).fit(frame)
+    model, named = kind(categorical=[0], frame="scale").fit(X), kind(categorical=["c"], frame="scale").fit(frame)
     np.testing.assert_allclose(model.score_samples(X), named.score_samples(frame), rtol=1e-10)
     filled = model.impute(X)
     assert set(filled[:, 0]) <= {2.0, 5.0, 9.0}
     assert (filled[~np.isnan(X)] == X[~np.isnan(X)]).all()
     assert not np.isnan(filled).any()
     assert set(model.sample(50, random_state=0)[:, 0]) <= {2.0, 5.0, 9.0}
-    numbers = kind().fit(X[:, 1:])
+    numbers = kind(frame="scale").fit(X[:, 1:])
     assert numbers.impute(X[:, 1:]).shape == (len(X), 2)
     with pytest.raises(InputError, match="contains inf in column 0"):
-        kind().fit(np.where(np.isnan(X), np.inf, X))
+        kind(frame="scale").fit(np.where(np.isnan(X), np.inf, X))
 
 
 @KINDS
 @KERNELS
 def test_a_density_of_complete_numbers_answers_too(kind, kernel):
     rows = table()[["x", "y"]]
-    model = kind(kernel=kernel).fit(rows)
+    model = kind(kernel=kernel, frame="scale").fit(rows)
     grid = np.arange(-12.0, 12.0, 0.02)
     line = pd.DataFrame({"x": 0.4, "y": grid})
     asked = pd.DataFrame({"x": [0.4], "y": [np.nan]})
@@ -220,7 +220,7 @@ def test_a_density_of_complete_numbers_answers_too(kind, kernel):
     assert np.exp(model.score_samples(asked)) == pytest.approx(expected, rel=1e-3)
     assert np.exp(model.marginal(["x"]).score_samples(asked)) == pytest.approx(expected, rel=1e-3)
     np.testing.assert_array_equal(
-        kind(kernel=kernel).fit(rows.to_numpy()).score_samples(rows.to_numpy()), model.score_samples(rows)
+        kind(kernel=kernel, frame="scale").fit(rows.to_numpy()).score_samples(rows.to_numpy()), model.score_samples(rows)
     )
 
 
@@ -231,65 +231,65 @@ def test_imputing_training_rows_is_not_answered_by_their_own_fillings(kind):
     X = whole.copy()
     gaps = rng.random(X.shape) < 0.3
     X[gaps] = np.nan
-    model = kind().fit(X)
+    model = kind(frame="scale").fit(X)
     own, new = model.impute(X), model.impute(X + 1e-9)  # no training rows any more: every centre answers
     errors = [np.sqrt(np.mean((filled - whole)[gaps] ** 2)) for filled in (own, new)]
     assert errors[0] < 0.97 * errors[1]
-    np.testing.assert_array_equal(DensityImputer(kind()).fit_transform(X), own)
+    np.testing.assert_array_equal(DensityImputer(kind(frame="scale")).fit_transform(X), own)
 
 
 def test_search_moves_both_scales_and_judges_known_cells():
     rows = table(60, gaps=0.1)
-    model = SOSREP(length_scale=Search(grid=[0.5, 1.0, 2.0], cv=3)).fit(rows)
+    model = SOSREP(length_scale=Search(grid=[0.5, 1.0, 2.0], cv=3), frame="scale").fit(rows)
     assert model.search_path_.criterion == "likelihood"
-    plain = SOSREP().fit(rows)
+    plain = SOSREP(frame="scale").fit(rows)
     factor = model.search_path_.best_factor
     np.testing.assert_allclose(model.length_scale_[[1, 3]], factor * plain.length_scale_[[1, 3]])
-    wide, narrow = (SOSREP(length_scale=Search(grid=[f, 1.001 * f], cv=3)) for f in (2.0, 0.5))
+    wide, narrow = (SOSREP(length_scale=Search(grid=[f, 1.001 * f], cv=3), frame="scale") for f in (2.0, 0.5))
     with pytest.warns(DataWarning, match="of the grid"):
         wide.fit(rows), narrow.fit(rows)
     assert (wide.category_scale_ > plain.category_scale_)[[0, 2]].all()
     assert (narrow.category_scale_ < plain.category_scale_)[[0, 2]].all()
     with pytest.raises(InputError, match="likelihood"):
-        SOSREP(length_scale=Search("hyvarinen")).fit(rows)
+        SOSREP(length_scale=Search("hyvarinen"), frame="scale").fit(rows)
 
 
 @KINDS
 def test_category_scales_are_a_rule_or_numbers(kind):
     rows = table()
-    model = kind(category_scale=[0.2, 0.4], length_scale=0.7).fit(rows)
+    model = kind(category_scale=[0.2, 0.4], length_scale=0.7, frame="scale").fit(rows)
     np.testing.assert_array_equal(model.category_scale_, [0.2, np.nan, 0.4, np.nan])
     np.testing.assert_array_equal(model.length_scale_, [np.nan, 0.7, np.nan, 0.7])
     for wrong in (0.0, 1.0, "silverman", [0.2], np.nan):
         with pytest.raises(InputError, match="category_scale"):
-            kind(category_scale=wrong).fit(rows)
+            kind(category_scale=wrong, frame="scale").fit(rows)
 
 
 @KINDS
 def test_bounds_times_and_level_sets(kind):
     rows = table()
-    model = kind(bounds={"x": (-10.0, None)}).fit(rows)
+    model = kind(bounds={"x": (-10.0, None)}, frame="scale").fit(rows)
     filled = model.impute(rows.assign(x=np.nan))
     assert (filled["x"] > -10.0).all()
     assert model.score_samples(rows.assign(x=-11.0)).max() == -np.inf
     assert (model.sample(20, random_state=0)["x"] > -10.0).all()
-    model = kind().fit(table(200))
+    model = kind(frame="scale").fit(table(200))
     inside = model.score_samples(table(400, seed=1)) >= model.level_set(0.8)
     assert inside.mean() == pytest.approx(0.8, abs=0.08)
     times = pd.DataFrame({"when": pd.date_range("2024-01-01", periods=40, freq="7h"), "colour": rows["colour"]})
     times.loc[3, "when"] = pd.NaT
-    drawn = kind().fit(times).sample(10, random_state=0)
+    drawn = kind(frame="scale").fit(times).sample(10, random_state=0)
     assert drawn["when"].between("2023-06-01", "2024-08-01").all()
-    assert kind().fit(times).impute(times)["when"].notna().all()
+    assert kind(frame="scale").fit(times).impute(times)["when"].notna().all()
 
 
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda rows: SOSREP(kernel="laplacian").fit(rows),
-        lambda rows: SOSREP(kernel="laplacian").fit(rows[["x", "y"]]).marginal(["x"]),
-        lambda rows: SOSREP(kernel="laplacian").fit([[np.nan, 1.0], [0.0, 1.0]]),
-        lambda rows: KDE(kernel="matern52").fit(rows[["x", "y"]]).score_samples([[np.nan, 1.0]]),
+        lambda rows: SOSREP(kernel="laplacian", frame="scale").fit(rows),
+        lambda rows: SOSREP(kernel="laplacian", frame="scale").fit(rows[["x", "y"]]).marginal(["x"]),
+        lambda rows: SOSREP(kernel="laplacian", frame="scale").fit([[np.nan, 1.0], [0.0, 1.0]]),
+        lambda rows: KDE(kernel="matern52", frame="scale").fit(rows[["x", "y"]]).score_samples([[np.nan, 1.0]]),
     ],
 )
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
@@ -299,7 +299,7 @@ def test_kernels_that_are_no_product_are_refused_by_name(ask):
 
 
 def test_a_word_that_no_training_row_has_is_named():
-    model = KDE().fit(table())
+    model = KDE(frame="scale").fit(table())
     with pytest.warns(
         DataWarning, match="given has a word for column 'colour' that no training row has; the column has '"
     ):
@@ -323,13 +323,13 @@ def test_a_word_that_no_training_row_has_is_named():
 )
 def test_sentences(ask, words):
     with pytest.raises(InputError, match=words):
-        ask(SOSREP().fit(table()))
+        ask(SOSREP(frame="scale").fit(table()))
 
 
 @KINDS
 def test_clone_and_files(kind, tmp_path):
     rows = table(gaps=0.2)
-    model = kind(category_scale=0.1, categorical=["colour"]).fit(rows)
+    model = kind(category_scale=0.1, categorical=["colour"], frame="scale").fit(rows)
     save(model, tmp_path / "m.isopleth")
     back = load(tmp_path / "m.isopleth")
     np.testing.assert_array_equal(back.score_samples(rows), model.score_samples(rows))

@@ -80,7 +80,7 @@ def test_weights_are_repetitions():
 )
 def test_every_column_keeps_its_distribution(kind, kernel):
     frame = shop()
-    made = kind(kernel, length_scale="leave_one_out").fit(frame).sample(4000, random_state=0, as_recorded=True)
+    made = kind(kernel, length_scale="leave_one_out", frame="scale").fit(frame).sample(4000, random_state=0, as_recorded=True)
     assert made.dtypes.equals(frame.dtypes)
     assert list(made) == list(frame)
     for name in ("speed", "count", "paid"):
@@ -99,7 +99,7 @@ def test_every_column_keeps_its_distribution(kind, kernel):
 
 
 def test_plain_draws_are_those_of_the_density():
-    model = SOSREP().fit(shop())
+    model = SOSREP(frame="scale").fit(shop())
     plain = model.sample(300, random_state=0)
     assert not plain.isna().any(axis=None)
     assert (plain["count"] % 1.0 != 0.0).any()
@@ -110,9 +110,9 @@ def test_plain_draws_are_those_of_the_density():
 
 def test_frames_of_all_libraries_and_model_files(tmp_path):
     frame = shop()
-    expected = SOSREP().fit(frame).sample(50, random_state=1, as_recorded=True)
+    expected = SOSREP(frame="scale").fit(frame).sample(50, random_state=1, as_recorded=True)
     for X in (pl.from_pandas(frame), pa.Table.from_pandas(frame, preserve_index=False)):
-        model = SOSREP().fit(X)
+        model = SOSREP(frame="scale").fit(X)
         made = model.sample(50, random_state=1, as_recorded=True)
         assert type(made) is type(X)
         rows = made.to_pandas()
@@ -126,15 +126,15 @@ def test_frames_of_all_libraries_and_model_files(tmp_path):
 
 def test_frames_and_arrays_of_complete_numbers():
     frame = shop()[["speed", "count"]]
-    made = KDE().fit(frame).sample(100, random_state=0, as_recorded=True)
+    made = KDE(frame="scale").fit(frame).sample(100, random_state=0, as_recorded=True)
     assert made.dtypes.equals(frame.dtypes)
-    array = KDE().fit(frame.to_numpy()).sample(100, random_state=0, as_recorded=True)
+    array = KDE(frame="scale").fit(frame.to_numpy()).sample(100, random_state=0, as_recorded=True)
     assert isinstance(array, np.ndarray)
     np.testing.assert_allclose(array[:, 1], np.rint(array[:, 1]))
 
 
 def test_given_values_and_marginals():
-    model = SOSREP(length_scale="leave_one_out").fit(shop())
+    model = SOSREP(length_scale="leave_one_out", frame="scale").fit(shop())
     cars = model.sample(500, given={"kind": "car", "count": 3}, random_state=0, as_recorded=True)
     assert set(cars["kind"]) == {"car"}
     assert set(cars["count"]) == {3}
@@ -147,10 +147,10 @@ def test_given_values_and_marginals():
 
 
 def test_seeds_and_kernels_that_are_no_product():
-    model = SOSREP().fit(shop())
+    model = SOSREP(frame="scale").fit(shop())
     one, other = (model.sample(20, random_state=3, as_recorded=True) for _ in range(2))
     assert one.equals(other)
-    radial = SOSREP("matern52").fit(np.random.default_rng(0).normal(size=(30, 2)))
+    radial = SOSREP("matern52", frame="scale").fit(np.random.default_rng(0).normal(size=(30, 2)))
     with pytest.raises(InputError, match="no product over columns"):
         radial.sample(5, as_recorded=True)
 
@@ -161,7 +161,7 @@ def test_marginals_remember_which_cells_were_filled():
     x = rng.normal(size=60)
     rows = np.column_stack([x, x + 0.1 * rng.normal(size=60), rng.normal(size=60)])
     rows[::2, 1] = np.nan
-    model = SOSREP(length_scale=0.05).fit(rows)
+    model = SOSREP(length_scale=0.05, frame="scale").fit(rows)
     asked = rows[::2].copy()
     part = model.marginal([0, 1])
     own = part.density.own_centers(part._points(asked[:, :2]))
@@ -176,16 +176,16 @@ def test_nullable_whole_numbers_and_tensors():
     frame = shop()
     frame["count"] = frame["count"].astype("Int64")
     frame.loc[::5, "count"] = pd.NA
-    made = SOSREP().fit(frame).sample(300, random_state=0, as_recorded=True)
+    made = SOSREP(frame="scale").fit(frame).sample(300, random_state=0, as_recorded=True)
     assert str(made["count"].dtype) == "Int64"
     assert made["count"].isna().mean() == pytest.approx(0.2, abs=0.08)
     torch = pytest.importorskip("torch")
     rows = torch.from_numpy(np.random.default_rng(0).normal(size=(40, 2)).round(1))
-    tensor = KDE().fit(rows).sample(5, random_state=0, as_recorded=True)
+    tensor = KDE(frame="scale").fit(rows).sample(5, random_state=0, as_recorded=True)
     assert isinstance(tensor, torch.Tensor)
     assert torch.allclose(tensor, torch.round(tensor, decimals=1))
 
 
 def test_category_scales_of_0_are_refused():
     with pytest.raises(InputError, match=r"category_scale = 0: expected 'frequency', a number between 0 and 1"):
-        SOSREP(category_scale=0).fit(shop())
+        SOSREP(category_scale=0, frame="scale").fit(shop())

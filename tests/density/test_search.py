@@ -57,7 +57,7 @@ def refitted(estimator: Any, X: np.ndarray, loss: Any) -> tuple[np.ndarray, np.n
 @pytest.mark.parametrize("cv", [3, 0.3])
 def test_hyvarinen_losses_are_those_of_refits_by_finite_differences(estimator: Any, kernel: Any, cv: Any) -> None:
     X = np.concatenate([rows(), rows()[:7]])
-    model = estimator(kernel=kernel, length_scale=Search("hyvarinen", grid=FACTORS, cv=cv)).fit(X)
+    model = estimator(kernel=kernel, length_scale=Search("hyvarinen", grid=FACTORS, cv=cv), frame="scale").fit(X)
     terms, weights = refitted(model, X, lambda fitted, part: by_differences(fitted, part, model.unit_))
     share = np.where(np.isnan(terms[0]), 0.0, weights)
     share /= share.sum()
@@ -71,7 +71,9 @@ def test_hyvarinen_losses_are_those_of_refits_by_finite_differences(estimator: A
     np.testing.assert_allclose(model.length_scale_, path.best_length_scale)
 
 
-@pytest.mark.parametrize("estimator", [SOSREP(kernel="sdo"), SOSREP(kernel="laplacian"), KDE()])
+@pytest.mark.parametrize(
+    "estimator", [SOSREP(kernel="sdo", frame="scale"), SOSREP(kernel="laplacian", frame="scale"), KDE(frame="scale")]
+)
 def test_likelihood_losses_are_those_of_refits_in_units_of_the_data(estimator: Any) -> None:
     X = rows()
     model = estimator.set_params(length_scale=Search("likelihood", grid=FACTORS, cv=4)).fit(X)
@@ -83,11 +85,11 @@ def test_likelihood_losses_are_those_of_refits_in_units_of_the_data(estimator: A
 
 def test_the_loss_of_the_path_is_the_loss_of_the_estimator() -> None:
     X = rows()
-    path = SOSREP(length_scale=Search(grid=FACTORS, cv=0.3)).fit(X).search_path_
+    path = SOSREP(length_scale=Search(grid=FACTORS, cv=0.3), frame="scale").fit(X).search_path_
     distinct, _, _ = distinct_rows(X, np.ones(len(X)))
     (part,) = held_out_parts(len(X), 0.3)
     for scale, loss in zip(path.length_scales, path.losses, strict=True):
-        fitted = SOSREP(length_scale=scale).fit(distinct[~part])
+        fitted = SOSREP(length_scale=scale, frame="scale").fit(distinct[~part])
         unit = np.exp(np.mean(np.log(X.std(axis=0)))) / np.exp(np.mean(np.log(scale)))
         own = fitted.unit_[0] / fitted.length_scale_[0]  # of the rows that are left
         np.testing.assert_allclose(loss, fitted.hyvarinen_loss(distinct[part]) * (unit / own) ** 2)
@@ -99,11 +101,11 @@ def test_copies_stay_in_one_fold_and_are_weights(criterion: str, cv: Any) -> Non
     X = rows(30)
     copies = np.random.default_rng(1).integers(1, 5, size=30)
     search = Search(criterion, grid=FACTORS, cv=cv)
-    weighted = SOSREP(length_scale=search).fit(X, sample_weight=copies).search_path_
-    repeated = SOSREP(length_scale=search).fit(np.repeat(X, copies, axis=0)).search_path_
+    weighted = SOSREP(length_scale=search, frame="scale").fit(X, sample_weight=copies).search_path_
+    repeated = SOSREP(length_scale=search, frame="scale").fit(np.repeat(X, copies, axis=0)).search_path_
     np.testing.assert_allclose(weighted.losses, repeated.losses, rtol=1e-8)
     np.testing.assert_allclose(weighted.standard_errors, repeated.standard_errors, rtol=1e-8)
-    plain = SOSREP(length_scale=search).fit(X).search_path_
+    plain = SOSREP(length_scale=search, frame="scale").fit(X).search_path_
     assert (np.abs(plain.losses - weighted.losses) > 1e-3 * np.abs(plain.losses)).all()
 
 
@@ -113,7 +115,7 @@ def test_the_choice_follows_the_columns_and_not_the_order_of_rows(criterion: str
     X = rows(60, 3)
     factor = np.array([8.0, 0.01, 300.0]) if base == "scott" else np.full(3, 70.0)
     moved = (X * factor + [5.0, -70.0, 1e3])[np.random.default_rng(0).permutation(len(X))]
-    model = SOSREP(length_scale=Search(criterion, grid=FACTORS, base=base))
+    model = SOSREP(length_scale=Search(criterion, grid=FACTORS, base=base), frame="scale")
     first, second = (clone(model).fit(rows).search_path_ for rows in (X, moved))
     assert first.best_factor == second.best_factor
     np.testing.assert_allclose(second.length_scales, first.length_scales * factor, rtol=1e-9)
@@ -225,7 +227,7 @@ def test_scales_of_infinite_loss_are_passed_over() -> None:
     rng = np.random.default_rng(3)
     X = np.concatenate([rng.normal(size=(60, 2)), 12 + rng.normal(size=(60, 2))])
     search = Search("hyvarinen", grid=np.geomspace(0.05, 4.0, 8))
-    path = SOSREP(kernel=SDO(order=3), length_scale=search).fit(X).search_path_
+    path = SOSREP(kernel=SDO(order=3), length_scale=search, frame="scale").fit(X).search_path_
     lost = path.share_not_positive > 0
     assert lost.any()
     assert not lost.all()
@@ -242,7 +244,7 @@ def test_a_loss_infinite_everywhere_names_the_likelihood() -> None:
 def test_a_loss_that_overflows_everywhere_asks_for_larger_scales() -> None:
     X = np.random.default_rng(0).normal(size=(20, 2))
     with pytest.raises(InputError, match=r"overflows .* larger factors"):
-        KDE(length_scale=Search(grid=[1.0, 2.0], base=1e-200)).fit(X)
+        KDE(length_scale=Search(grid=[1.0, 2.0], base=1e-200), frame="scale").fit(X)
 
 
 def test_the_default_criterion_depends_on_the_sign_of_the_kernel() -> None:
@@ -250,17 +252,20 @@ def test_the_default_criterion_depends_on_the_sign_of_the_kernel() -> None:
     assert Search().criterion_for(Laplacian(dim=2)) == "hyvarinen"
     assert Search().criterion_for(SDO(dim=2)) == "likelihood"
     X = rows()
-    assert SOSREP(kernel="sdo", length_scale=Search(grid=FACTORS)).fit(X).search_path_.criterion == "likelihood"
+    assert (
+        SOSREP(kernel="sdo", length_scale=Search(grid=FACTORS), frame="scale").fit(X).search_path_.criterion
+        == "likelihood"
+    )
 
 
 @pytest.mark.parametrize("criterion", ["hyvarinen", "stable_minimum"])
 @pytest.mark.parametrize("kernel", [Laplacian(), SDO(order=1)])
 def test_kernels_too_rough_for_one_column_are_refused_there(criterion: str, kernel: Kernel) -> None:
     with pytest.raises(InputError, match=r"'likelihood'.*'gaussian' or 'matern52'"):
-        SOSREP(kernel=kernel, length_scale=Search(criterion)).fit(rows(20, 1))
-    SOSREP(kernel=kernel, length_scale=Search("likelihood")).fit(rows(60, 1))
+        SOSREP(kernel=kernel, length_scale=Search(criterion), frame="scale").fit(rows(20, 1))
+    SOSREP(kernel=kernel, length_scale=Search("likelihood"), frame="scale").fit(rows(60, 1))
     for name in ("gaussian", "matern52"):  # as the sentence says
-        SOSREP(kernel=name, length_scale=Search("hyvarinen", cv=0.3)).fit(rows(60, 1))
+        SOSREP(kernel=name, length_scale=Search("hyvarinen", cv=0.3), frame="scale").fit(rows(60, 1))
 
 
 @pytest.mark.parametrize(
@@ -295,14 +300,18 @@ def test_parameters_that_cannot_be_used_are_named(arguments: dict[str, Any], sen
 
 def test_a_base_with_the_wrong_number_of_columns_is_refused_at_fit() -> None:
     with pytest.raises(InputError, match="base"):
-        SOSREP(length_scale=Search(base=[1.0, 2.0, 3.0])).fit(rows())
+        SOSREP(length_scale=Search(base=[1.0, 2.0, 3.0]), frame="scale").fit(rows())
 
 
 def test_an_absolute_grid_is_in_the_units_of_the_data() -> None:
     grid = [0.5, 1.0, 2.0]
-    path = SOSREP(length_scale=Search(grid=grid, base=1.0, criterion="likelihood")).fit(rows(60, 1)).search_path_
+    path = (
+        SOSREP(length_scale=Search(grid=grid, base=1.0, criterion="likelihood"), frame="scale")
+        .fit(rows(60, 1))
+        .search_path_
+    )
     np.testing.assert_array_equal(path.length_scales[:, 0], grid)
-    path = SOSREP(length_scale=Search(grid=grid, base=[1.0, 30.0])).fit(rows()).search_path_
+    path = SOSREP(length_scale=Search(grid=grid, base=[1.0, 30.0]), frame="scale").fit(rows()).search_path_
     np.testing.assert_allclose(path.length_scales, np.outer(grid, [1.0, 30.0]))
 
 
@@ -314,7 +323,7 @@ def test_searches_are_values() -> None:
     assert search != Search()
     assert pickle.loads(pickle.dumps(search)) == search
     np.testing.assert_array_equal(search.factors, [1.0, 2.0])
-    estimator = SOSREP(length_scale=search)
+    estimator = SOSREP(length_scale=search, frame="scale")
     copy = clone(estimator)
     assert copy.get_params()["length_scale"] == search
     assert copy.set_params(length_scale=Search()).length_scale == Search()
@@ -322,13 +331,13 @@ def test_searches_are_values() -> None:
 
 def test_a_model_with_a_search_can_be_kept(tmp_path: Path) -> None:
     X = rows()
-    model = SOSREP(length_scale=Search(grid=FACTORS, base=[1.0, 30.0])).fit(X)
+    model = SOSREP(length_scale=Search(grid=FACTORS, base=[1.0, 30.0]), frame="scale").fit(X)
     isopleth.save(model, tmp_path / "model")
     loaded = isopleth.load(tmp_path / "model")
     assert loaded.length_scale == model.length_scale
     assert repr(loaded.search_path_) == repr(model.search_path_)
     np.testing.assert_array_equal(loaded.score_samples(X), model.score_samples(X))
-    unfitted = SOSREP(length_scale=Search())
+    unfitted = SOSREP(length_scale=Search(), frame="scale")
     isopleth.save(unfitted, tmp_path / "model")
     assert isopleth.load(tmp_path / "model").length_scale == Search()
 
@@ -345,7 +354,7 @@ def test_a_path_reads_as_a_table() -> None:
 
 def test_a_path_can_be_drawn() -> None:
     pytest.importorskip("matplotlib")
-    path = SOSREP(length_scale=Search(grid=FACTORS)).fit(rows()).search_path_
+    path = SOSREP(length_scale=Search(grid=FACTORS), frame="scale").fit(rows()).search_path_
     ax = path.plot()
     assert path.plot(ax=ax) is ax
 
@@ -364,13 +373,13 @@ def two_modes(n: int, d: int, seed: int) -> tuple[np.ndarray, Any]:
 @pytest.mark.parametrize(
     ("estimator", "d"),
     [
-        pytest.param(SOSREP(), 1, marks=pytest.mark.slow),
-        pytest.param(SOSREP(), 2, marks=pytest.mark.slow),
-        pytest.param(SOSREP(), 6, marks=pytest.mark.slow),
-        (SOSREP(kernel="laplacian"), 3),
-        pytest.param(SOSREP(kernel="matern52"), 2, marks=pytest.mark.slow),
-        pytest.param(KDE(), 1, marks=pytest.mark.slow),
-        (KDE(), 3),
+        pytest.param(SOSREP(frame="scale"), 1, marks=pytest.mark.slow),
+        pytest.param(SOSREP(frame="scale"), 2, marks=pytest.mark.slow),
+        pytest.param(SOSREP(frame="scale"), 6, marks=pytest.mark.slow),
+        (SOSREP(kernel="laplacian", frame="scale"), 3),
+        pytest.param(SOSREP(kernel="matern52", frame="scale"), 2, marks=pytest.mark.slow),
+        pytest.param(KDE(frame="scale"), 1, marks=pytest.mark.slow),
+        (KDE(frame="scale"), 3),
     ],
     ids=repr,
 )
@@ -394,7 +403,9 @@ def test_the_choice_is_near_the_oracle(estimator: Any, d: int) -> None:
 
 
 @pytest.mark.parametrize("criterion", ["hyvarinen", "likelihood", "stable_minimum"])
-@pytest.mark.parametrize("estimator", [SOSREP(), KDE(), SOSREP(kernel="sdo")], ids=repr)
+@pytest.mark.parametrize(
+    "estimator", [SOSREP(frame="scale"), KDE(frame="scale"), SOSREP(kernel="sdo", frame="scale")], ids=repr
+)
 def test_the_number_of_threads_changes_no_bit_of_a_search(criterion: str, estimator: Any) -> None:
     X = np.random.default_rng(0).normal(size=(300, 2))
     search = Search(criterion, grid=np.geomspace(0.25, 4.0, 9))

@@ -36,7 +36,7 @@ def mixture(n, dim, seed=0):
 @pytest.mark.parametrize("kernel", NAMES)
 @pytest.mark.parametrize("dim", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
 def test_density_integrates_to_one(kernel, dim):
-    model = SOSREP(kernel=kernel, length_scale=0.9).fit(mixture(15, dim))
+    model = SOSREP(kernel=kernel, length_scale=0.9, frame="scale").fit(mixture(15, dim))
     # Midpoint rule on a fine grid: spectral accuracy for the smooth kernels, h^2 around the kinks of the Laplacian's
     # centres.
     points, half = {1: (60_000, 30.0), 2: (900, 22.0), 3: (190, 13.0)}[dim]
@@ -78,7 +78,7 @@ def convolution_by_quadrature(kernel, r, dim):
 @pytest.mark.parametrize("kernel", NAMES)
 @pytest.mark.parametrize("dim", [1, 2, 3])
 def test_normaliser_agrees_with_quadrature_to_a_millionth(kernel, dim):
-    model = SOSREP(kernel=kernel, length_scale=1.3).fit(mixture(6, dim))
+    model = SOSREP(kernel=kernel, length_scale=1.3, frame="scale").fit(mixture(6, dim))
     profile = KERNELS[kernel].bind(dim)
     r = cdist(model.centers_, model.centers_) / 1.3
     if dim == 1:
@@ -96,7 +96,7 @@ def test_normaliser_agrees_with_quadrature_to_a_millionth(kernel, dim):
 @pytest.mark.parametrize("kernel", NAMES)
 def test_gradient_by_finite_differences(kernel):
     X = mixture(80, 3)
-    model = SOSREP(kernel=kernel, length_scale=[0.7, 1.0, 1.9]).fit(X)
+    model = SOSREP(kernel=kernel, length_scale=[0.7, 1.0, 1.9], frame="scale").fit(X)
     Q = X[:20] + 0.31
     h = 1e-6
     for j in range(3):
@@ -109,7 +109,7 @@ def test_gradient_by_finite_differences(kernel):
 def test_optimality_in_the_terms_of_the_attributes(kernel):
     X = mixture(100, 2)
     X = np.concatenate([X, X[:30]])
-    model = SOSREP(kernel=kernel).fit(X)
+    model = SOSREP(kernel=kernel, frame="scale").fit(X)
     assert len(model.centers_) == 100
     k = KERNELS[kernel].bind(2)(cdist(model.centers_ / model.length_scale_, model.centers_ / model.length_scale_) ** 2)
     w = model.weights_ / model.weights_.sum()
@@ -124,8 +124,8 @@ def test_weights_equal_repetition(kernel):
     X, w = mixture(60, 2), rng.integers(0, 4, size=60)
     Q = mixture(40, 2, seed=1)
     for scale in (0.7, "scott", "median"):
-        a = SOSREP(kernel=kernel, length_scale=scale).fit(X, sample_weight=w)
-        b = SOSREP(kernel=kernel, length_scale=scale).fit(np.repeat(X, w, axis=0))
+        a = SOSREP(kernel=kernel, length_scale=scale, frame="scale").fit(X, sample_weight=w)
+        b = SOSREP(kernel=kernel, length_scale=scale, frame="scale").fit(np.repeat(X, w, axis=0))
         np.testing.assert_allclose(a.score_samples(Q), b.score_samples(Q), rtol=1e-9, atol=1e-9)
 
 
@@ -139,21 +139,24 @@ def test_weights_equal_repetition(kernel):
 def test_equivariance_under_shift_rotation_scale_and_permutation(kernel, seed, shift, factor, rule):
     rng = np.random.default_rng(seed)
     X, Q = rng.normal(size=(40, 3)), rng.normal(size=(10, 3))
-    model = SOSREP(kernel=kernel, length_scale=rule).fit(X)
+    model = SOSREP(kernel=kernel, length_scale=rule, frame="scale").fit(X)
     base = model.score_samples(Q)
     move = lambda A: (A + shift) * factor  # noqa: E731
-    moved = SOSREP(kernel=kernel, length_scale=rule).fit(move(X)[rng.permutation(40)])
+    moved = SOSREP(kernel=kernel, length_scale=rule, frame="scale").fit(move(X)[rng.permutation(40)])
     np.testing.assert_allclose(moved.score_samples(move(Q)), base - 3 * np.log(factor), rtol=1e-6, atol=1e-6)
     if rule == "median":
         turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
         np.testing.assert_allclose(
-            SOSREP(kernel=kernel, length_scale=rule).fit(X @ turn).score_samples(Q @ turn), base, rtol=1e-6, atol=1e-6
+            SOSREP(kernel=kernel, length_scale=rule, frame="scale").fit(X @ turn).score_samples(Q @ turn),
+            base,
+            rtol=1e-6,
+            atol=1e-6,
         )
 
 
 def test_sampling_has_the_density_of_the_model():
     X = mixture(50, 2)
-    model = SOSREP(length_scale=0.8).fit(X)
+    model = SOSREP(length_scale=0.8, frame="scale").fit(X)
     S = model.sample(40_000, random_state=0)
     assert S.shape == (40_000, 2)
     # The mean log density of draws is minus the entropy, which a grid gives; standard error about 1/200.
@@ -174,14 +177,14 @@ def test_sampling_has_the_density_of_the_model():
     chi2 = np.sum((np.bincount(cells, minlength=100) - 40_000 * p) ** 2 / (40_000 * p)[p > 0].clip(1))
     assert chi2 < 99 + 78
     np.testing.assert_array_equal(model.sample(5, random_state=1), model.sample(5, random_state=1))
-    tight = SOSREP(length_scale=0.8, memory_limit=1e4).fit(X)
+    tight = SOSREP(length_scale=0.8, memory_limit=1e4, frame="scale").fit(X)
     assert tight.sample(500, random_state=0).mean() == pytest.approx(S.mean(), abs=0.3)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
 def test_level_sets_hold_their_mass_of_fresh_rows(kernel):
     train, fresh = mixture(800, 2), mixture(20_000, 2, seed=9)
-    model = SOSREP(kernel=kernel).fit(train)
+    model = SOSREP(kernel=kernel, frame="scale").fit(train)
     mass = np.array([0.5, 0.9])
     levels = model.level_set(mass)
     inside = (model.score_samples(fresh)[:, None] >= levels).mean(axis=0)
@@ -194,7 +197,7 @@ def test_level_sets_hold_their_mass_of_fresh_rows(kernel):
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
 def test_far_rows_are_ordered_in_the_log_domain(kernel):
-    model = SOSREP(kernel=kernel).fit(mixture(50, 2))
+    model = SOSREP(kernel=kernel, frame="scale").fit(mixture(50, 2))
     far = np.array([[10.0**e, 0.0] for e in range(1, 9)])
     log_p = model.score_samples(far)
     assert np.isfinite(log_p).all()
@@ -206,23 +209,23 @@ def test_far_rows_are_ordered_in_the_log_domain(kernel):
 
 def test_kernels_as_objects_and_the_paper_s_family():
     X = mixture(60, 2)
-    assert SOSREP(kernel=Gaussian()).fit(X).score(X) == SOSREP().fit(X).score(X)
-    assert SOSREP(kernel=SDO(order=4)).fit(X).residual_ <= 1e-8
+    assert SOSREP(kernel=Gaussian(), frame="scale").fit(X).score(X) == SOSREP(frame="scale").fit(X).score(X)
+    assert SOSREP(kernel=SDO(order=4), frame="scale").fit(X).residual_ <= 1e-8
     with pytest.raises(ValueError, match="bound to 3"):
-        SOSREP(kernel=Laplacian(dim=3)).fit(X)
+        SOSREP(kernel=Laplacian(dim=3), frame="scale").fit(X)
     with pytest.raises(ValueError, match="'gaussian'"):
-        SOSREP(kernel="gausian").fit(X)
+        SOSREP(kernel="gausian", frame="scale").fit(X)
 
 
 def test_a_tolerance_out_of_reach_warns():
     with pytest.warns(ConvergenceWarning, match="tol"):
-        SOSREP(tol=1e-30).fit(mixture(30, 2))
+        SOSREP(tol=1e-30, frame="scale").fit(mixture(30, 2))
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, np.nan, [1.0, 0.0], [1.0, 1.0, 1.0], "silverman", [[1.0]]])
 def test_length_scales_that_cannot_be_used(scale):
     with pytest.raises(InputError, match="length_scale"):
-        SOSREP(length_scale=scale).fit(mixture(20, 2))
+        SOSREP(length_scale=scale, frame="scale").fit(mixture(20, 2))
 
 
 @pytest.mark.parametrize(
@@ -230,57 +233,61 @@ def test_length_scales_that_cannot_be_used(scale):
 )
 def test_weights_that_are_no_weights(weight):
     with pytest.raises(InputError, match="sample_weight"):
-        SOSREP().fit(mixture(20, 2), sample_weight=weight)
+        SOSREP(frame="scale").fit(mixture(20, 2), sample_weight=weight)
 
 
 def test_one_weight_for_all_rows_changes_nothing():
     X = mixture(20, 2)
     for weight in (2.0, np.array(0.1), np.full(20, 7)):
-        model = SOSREP(length_scale="median").fit(X, sample_weight=weight)
+        model = SOSREP(length_scale="median", frame="scale").fit(X, sample_weight=weight)
         np.testing.assert_allclose(
-            model.score_samples(X), SOSREP(length_scale="median").fit(X).score_samples(X), rtol=1e-7
+            model.score_samples(X), SOSREP(length_scale="median", frame="scale").fit(X).score_samples(X), rtol=1e-7
         )
 
 
 @pytest.mark.parametrize("rule", ["scott", "median"])
 def test_weights_of_any_size_have_the_same_length_scale(rule):
     X, w = mixture(30, 2), np.random.default_rng(0).integers(1, 4, size=30) / 60.0
-    want = SOSREP(length_scale=rule).fit(X, sample_weight=w).length_scale_
-    np.testing.assert_allclose(SOSREP(length_scale=rule).fit(X, sample_weight=1e-200 * w).length_scale_, want)
+    want = SOSREP(length_scale=rule, frame="scale").fit(X, sample_weight=w).length_scale_
+    np.testing.assert_allclose(
+        SOSREP(length_scale=rule, frame="scale").fit(X, sample_weight=1e-200 * w).length_scale_, want
+    )
     if rule == "median":  # Scott's rule counts large weights as repetitions
-        np.testing.assert_allclose(SOSREP(length_scale=rule).fit(X, sample_weight=1e200 * w).length_scale_, want)
+        np.testing.assert_allclose(
+            SOSREP(length_scale=rule, frame="scale").fit(X, sample_weight=1e200 * w).length_scale_, want
+        )
 
 
 def test_length_scales_of_one_model_serve_another():
     X = np.insert(mixture(30, 2), 1, 5.0, axis=1)
     with pytest.warns(UserWarning, match="constant"):
-        first = SOSREP().fit(X)
+        first = SOSREP(frame="scale").fit(X)
     with pytest.warns(UserWarning, match="constant"):
-        second = SOSREP(length_scale=first.length_scale_).fit(X)
+        second = SOSREP(length_scale=first.length_scale_, frame="scale").fit(X)
     np.testing.assert_array_equal(second.score_samples(X), first.score_samples(X))
     with pytest.raises(InputError, match="length_scale"):
-        SOSREP(length_scale=first.length_scale_).fit(mixture(30, 3))
+        SOSREP(length_scale=first.length_scale_, frame="scale").fit(mixture(30, 3))
 
 
 @pytest.mark.parametrize("weight", [-1.0, np.nan, 0.0])
 def test_weights_that_cannot_be_used(weight):
     w = np.full(20, weight) if weight == 0 else np.r_[np.ones(19), weight]
     with pytest.raises(InputError, match="sample_weight"):
-        SOSREP().fit(mixture(20, 2), sample_weight=w)
+        SOSREP(frame="scale").fit(mixture(20, 2), sample_weight=w)
     with pytest.raises(InputError, match="sample_weight"):
-        SOSREP().fit(mixture(20, 2), sample_weight=np.ones(3))
+        SOSREP(frame="scale").fit(mixture(20, 2), sample_weight=np.ones(3))
 
 
 def test_a_million_rows_of_which_few_are_unique():
     X = np.random.default_rng(0).integers(0, 5, size=(1_000_000, 3)).astype(float)
-    model = SOSREP().fit(X)
+    model = SOSREP(frame="scale").fit(X)
     assert len(model.centers_) == 125
     assert model.weights_.sum() == 1_000_000
 
 
 def test_memory_limit_changes_nothing_but_the_memory():
     X = mixture(700, 5)
-    a, b = SOSREP().fit(X), SOSREP(memory_limit=3e6, n_jobs=1).fit(X)
+    a, b = SOSREP(frame="scale").fit(X), SOSREP(memory_limit=3e6, n_jobs=1, frame="scale").fit(X)
     np.testing.assert_allclose(a.score_samples(X), b.score_samples(X), rtol=1e-7)
 
 
@@ -288,7 +295,7 @@ def test_frames_keep_names_and_iris_runs():
     frame = load_iris(as_frame=True).data
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = SOSREP().fit(frame)
+        model = SOSREP(frame="scale").fit(frame)
         assert list(model.feature_names_in_) == list(frame.columns)
         assert np.isfinite(model.score_samples(frame)).all()
     with pytest.raises(ValueError, match="feature names"):
@@ -298,10 +305,11 @@ def test_frames_keep_names_and_iris_runs():
 def test_constant_columns_are_dropped_and_named():
     frame = load_iris(as_frame=True).data.assign(site=1.0)
     with pytest.warns(DataWarning, match="'site'"):
-        model = SOSREP().fit(frame)
+        model = SOSREP(frame="scale").fit(frame)
     assert np.isnan(model.length_scale_[-1])
     np.testing.assert_allclose(
-        model.score_samples(frame), SOSREP().fit(frame.drop(columns="site")).score_samples(frame.drop(columns="site"))
+        model.score_samples(frame),
+        SOSREP(frame="scale").fit(frame.drop(columns="site")).score_samples(frame.drop(columns="site")),
     )
     assert (model.sample(3, random_state=0)[:, -1] == 1.0).all()
     assert (model.grad_log_density(frame)[:, -1] == 0.0).all()
@@ -320,20 +328,22 @@ def true_residual(model):
 def test_one_giant_value_takes_no_digits_from_the_other_rows(kernel, outlier):
     X = mixture(100, 3)
     X[0, 0] = outlier
-    assert true_residual(SOSREP(kernel=kernel, length_scale=1.0).fit(X)) < 2e-8
+    assert true_residual(SOSREP(kernel=kernel, length_scale=1.0, frame="scale").fit(X)) < 2e-8
 
 
 @pytest.mark.parametrize("factor", [1e-200, 1e-100, 1e100, 1e200])
 @pytest.mark.parametrize("rule", ["scott", "median"])
 def test_columns_of_any_size(factor, rule):
     X = mixture(60, 2)
-    want = SOSREP(length_scale=rule).fit(X).score_samples(X) - 2 * np.log(factor)
-    np.testing.assert_allclose(SOSREP(length_scale=rule).fit(X * factor).score_samples(X * factor), want, rtol=1e-6)
+    want = SOSREP(length_scale=rule, frame="scale").fit(X).score_samples(X) - 2 * np.log(factor)
+    np.testing.assert_allclose(
+        SOSREP(length_scale=rule, frame="scale").fit(X * factor).score_samples(X * factor), want, rtol=1e-6
+    )
 
 
 def test_queries_so_far_that_squares_overflow():
     for kernel in NAMES:
-        model = SOSREP(kernel=kernel).fit(mixture(40, 2))
+        model = SOSREP(kernel=kernel, frame="scale").fit(mixture(40, 2))
         far = np.array([[1e160, 0.0], [-1e308, 1e308], [0.0, 0.0]])
         assert not np.isnan(model.score_samples(far)).any()
         assert not np.isnan(model.grad_log_density(far)).any()
@@ -342,12 +352,12 @@ def test_queries_so_far_that_squares_overflow():
 @pytest.mark.parametrize("kernel", [Laplacian(), SDO(order=1)], ids=repr)
 def test_gradients_at_rows_that_all_but_coincide_are_finite(kernel):
     X = [[-1.0], [0.0], [1e-200], [1e-150], [1.0]]
-    assert np.isfinite(SOSREP(kernel=kernel, length_scale=1.0).fit(X).grad_log_density(X)).all()
+    assert np.isfinite(SOSREP(kernel=kernel, length_scale=1.0, frame="scale").fit(X).grad_log_density(X)).all()
 
 
 def test_the_fitted_density_does_not_follow_parameters_set_later():
     X = mixture(60, 2)
-    model = SOSREP(kernel="laplacian").fit(X)
+    model = SOSREP(kernel="laplacian", frame="scale").fit(X)
     want = model.score_samples(X)
     model.set_params(kernel="gaussian", length_scale=9.0)
     np.testing.assert_array_equal(model.score_samples(X), want)
@@ -355,7 +365,7 @@ def test_the_fitted_density_does_not_follow_parameters_set_later():
 
 def test_a_fit_that_fails_leaves_no_half_fitted_model():
     X = mixture(60, 3)
-    model = SOSREP(kernel=SDO(order=1))
+    model = SOSREP(kernel=SDO(order=1), frame="scale")
     with pytest.raises(InputError, match="order"):
         model.fit(X)
     with pytest.raises(NotFittedError):
@@ -363,7 +373,7 @@ def test_a_fit_that_fails_leaves_no_half_fitted_model():
 
 
 def test_a_refit_that_fails_forgets_the_first_fit():
-    for model in (SOSREP(), AnomalyDetector(n_estimators=5, random_state=0)):
+    for model in (SOSREP(frame="scale"), AnomalyDetector(n_estimators=5, random_state=0)):
         model.fit(mixture(60, 3))
         for bad in (np.full((9, 5), np.nan), np.ones((9, 5))):
             with pytest.raises(InputError):
@@ -373,7 +383,7 @@ def test_a_refit_that_fails_forgets_the_first_fit():
 
 
 def test_folds_that_do_not_converge_say_so():
-    model = SOSREP(tol=1e-12).fit(mixture(60, 2))
+    model = SOSREP(tol=1e-12, frame="scale").fit(mixture(60, 2))
     model.set_params(tol=1e-30)
     with pytest.warns(ConvergenceWarning):
         model.level_set(0.5)
@@ -382,4 +392,4 @@ def test_folds_that_do_not_converge_say_so():
 @pytest.mark.parametrize("n_samples", [0, -1, 2.5, "many", True])
 def test_numbers_of_samples_that_are_none(n_samples):
     with pytest.raises(InputError, match="n_samples"):
-        SOSREP().fit(mixture(20, 2)).sample(n_samples)
+        SOSREP(frame="scale").fit(mixture(20, 2)).sample(n_samples)

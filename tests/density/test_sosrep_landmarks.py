@@ -40,7 +40,7 @@ def rows(n=700, seed=0):
 def test_far_rows_are_ordered_by_their_distance(draw, d):
     X = draw(3000, d)
     X[7] = X.mean(axis=0) - 40.0 * X.std(axis=0)  # an outlier changes nothing of that
-    model = SOSREP(landmarks=100).fit(X)
+    model = SOSREP(landmarks=100, frame="scale").fit(X)
     for direction in (np.ones(d), np.eye(d)[0], normal(1, d, 3)[0]):
         unit = X.std(axis=0) * direction / np.linalg.norm(direction)
         found = model.score_samples(X.mean(axis=0) + np.array([5.0, 10.0, 20.0, 50.0, 1e6])[:, None] * unit)
@@ -56,9 +56,11 @@ def test_all_rows_say_more_than_the_landmarks_alone(draw, d):
     gains, losses = [], []
     for seed in range(4):
         X, new = draw(3000, d, seed), draw(2000, d, seed + 100)
-        model = SOSREP(landmarks=150, length_scale=Search("likelihood", grid=[0.35, 0.5, 0.7, 1.0, 1.4])).fit(X)
-        alone = SOSREP(length_scale=model.length_scale_).fit(model.centers_)
-        exact = SOSREP(length_scale=model.length_scale_).fit(X[:1500])
+        model = SOSREP(
+            landmarks=150, length_scale=Search("likelihood", grid=[0.35, 0.5, 0.7, 1.0, 1.4]), frame="scale"
+        ).fit(X)
+        alone = SOSREP(length_scale=model.length_scale_, frame="scale").fit(model.centers_)
+        exact = SOSREP(length_scale=model.length_scale_, frame="scale").fit(X[:1500])
         held_out = [one.score_samples(new).mean() for one in (model, alone, exact)]
         gains.append(held_out[0] - held_out[1])
         losses.append(held_out[2] - held_out[0])
@@ -82,8 +84,8 @@ def test_landmarks_count_the_rows_that_are_nearest():
 
 def test_the_density_is_the_exact_one_of_the_weighted_landmarks():
     X = rows()
-    model = SOSREP(landmarks=60).fit(X)
-    other = SOSREP().fit(model.centers_, sample_weight=model.weights_)
+    model = SOSREP(landmarks=60, frame="scale").fit(X)
+    other = SOSREP(frame="scale").fit(model.centers_, sample_weight=model.weights_)
     np.testing.assert_allclose(other.score_samples(X), model.score_samples(X), rtol=1e-9)
     assert model.weights_.sum() == pytest.approx(60)
     assert model.level_set(0.9) < model.level_set(0.1)
@@ -93,7 +95,7 @@ def test_the_density_is_the_exact_one_of_the_weighted_landmarks():
 def test_not_more_rows_than_landmarks_are_fitted_exactly():
     X = rows(80)
     weights = 1.0 + np.arange(80) % 3
-    one, other = (SOSREP(landmarks=size).fit(X, sample_weight=weights) for size in (80, None))
+    one, other = (SOSREP(landmarks=size, frame="scale").fit(X, sample_weight=weights) for size in (80, None))
     np.testing.assert_allclose(one.score_samples(X), other.score_samples(X), rtol=1e-9)
     np.testing.assert_allclose(np.sort(one.weights_), np.sort(other.weights_))
 
@@ -128,10 +130,10 @@ def test_weights_are_repetitions_and_order_and_units_do_not_matter():
     X, new = rows(200), rows(30, 1)
     times = 1 + np.arange(200) % 3
     order = np.random.default_rng(2).permutation(times.sum())
-    one = SOSREP(landmarks=40).fit(X, sample_weight=times)
-    other = SOSREP(landmarks=40).fit(np.repeat(X, times, axis=0)[order])
+    one = SOSREP(landmarks=40, frame="scale").fit(X, sample_weight=times)
+    other = SOSREP(landmarks=40, frame="scale").fit(np.repeat(X, times, axis=0)[order])
     np.testing.assert_allclose(other.score_samples(new), one.score_samples(new), rtol=1e-9)
-    turned = SOSREP(landmarks=40).fit(X[:, [2, 0, 1]], sample_weight=times)
+    turned = SOSREP(landmarks=40, frame="scale").fit(X[:, [2, 0, 1]], sample_weight=times)
     np.testing.assert_allclose(turned.score_samples(new[:, [2, 0, 1]]), one.score_samples(new), rtol=1e-9)
 
 
@@ -139,7 +141,9 @@ def test_names_constant_columns_and_files(tmp_path):
     X = rows()
     X[:, 1] = 3.0
     with pytest.warns(DataWarning, match="constant columns are dropped: 'b'"):
-        model = fit_parts(SOSREP(landmarks=50, bounds={"a": (-9.0, None)}), ArrayParts(X, names=["a", "b", "c"]))
+        model = fit_parts(
+            SOSREP(landmarks=50, bounds={"a": (-9.0, None)}, frame="scale"), ArrayParts(X, names=["a", "b", "c"])
+        )
     save(model, tmp_path / "model")
     again = load(tmp_path / "model")
     assert list(again.feature_names_in_) == ["a", "b", "c"]
@@ -172,9 +176,9 @@ def test_refusals(options, X, said):
 
 
 def test_a_fit_that_fails_leaves_no_model():
-    model = fit_parts(SOSREP(landmarks=50), ArrayParts(rows()))
+    model = fit_parts(SOSREP(landmarks=50, frame="scale"), ArrayParts(rows()))
     with pytest.raises(InputError):
         fit_parts(model, ArrayParts(np.ones((9, 3))))
     assert not hasattr(model, "log_normalizer_")
     with pytest.raises(ValueError, match="landmarks"):
-        SOSREP(landmarks=1).fit(rows())
+        SOSREP(landmarks=1, frame="scale").fit(rows())

@@ -46,7 +46,7 @@ def test_the_bound_of_the_table_holds_between_its_nodes():
 def test_draws_in_one_column_have_the_distribution_function_of_the_density(kernel):
     rng = np.random.default_rng(0)
     rows = np.concatenate([rng.normal(size=(25, 1)), 4.0 + 0.5 * rng.normal(size=(15, 1))])
-    model = SOSREP(kernel=kernel, length_scale=0.7).fit(rows)
+    model = SOSREP(kernel=kernel, length_scale=0.7, frame="scale").fit(rows)
     drawn = np.sort(model.sample(20_000, random_state=1)[:, 0])
     grid = np.concatenate(
         [-np.geomspace(1e5, 8.0, 20_000), np.linspace(-7.999, 11.999, 40_001), np.geomspace(12.0, 1e5, 20_000)]
@@ -61,7 +61,7 @@ def test_draws_in_one_column_have_the_distribution_function_of_the_density(kerne
 def test_draws_in_two_columns_fill_the_cells_as_the_density_does(kernel):
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(60, 2)) + 2.5 * rng.integers(2, size=(60, 1))
-    model = SOSREP(kernel=kernel, length_scale=0.8).fit(rows)
+    model = SOSREP(kernel=kernel, length_scale=0.8, frame="scale").fit(rows)
     drawn = model.sample(40_000, random_state=0)
     edges = np.linspace(-4.0, 7.0, 12)
     fine = np.linspace(-4.0, 7.0, 661)
@@ -77,7 +77,7 @@ def test_draws_in_two_columns_fill_the_cells_as_the_density_does(kernel):
 
 def test_gaussian_pairs_and_rejection_agree():
     rng = np.random.default_rng(0)
-    model = SOSREP(length_scale=0.8).fit(rng.normal(size=(50, 3)))
+    model = SOSREP(length_scale=0.8, frame="scale").fit(rng.normal(size=(50, 3)))
     expansion = model._fitted().expansion
     a = sample_square(expansion, 20_000, np.random.default_rng(1))
     b = model._fitted().sample(20_000, np.random.default_rng(2))
@@ -89,7 +89,7 @@ def test_gaussian_pairs_and_rejection_agree():
 def test_the_share_that_is_accepted_is_the_one_stated():
     rng = np.random.default_rng(0)
     for kernel in ("matern32", "sdo"):
-        model = SOSREP(kernel=kernel).fit(rng.normal(size=(80, 2)))
+        model = SOSREP(kernel=kernel, frame="scale").fit(rng.normal(size=(80, 2)))
         expansion, bound = model._fitted().expansion, model._kernel
         share = np.exp(
             model._fitted().log_normalizer
@@ -110,7 +110,7 @@ def test_the_share_that_is_accepted_is_the_one_stated():
 
 def test_draws_are_reproducible_and_of_any_number():
     rows = np.random.default_rng(0).normal(size=(30, 2))
-    model = SOSREP(kernel="laplacian").fit(rows)
+    model = SOSREP(kernel="laplacian", frame="scale").fit(rows)
     assert model.sample(random_state=0).shape == (1, 2)
     np.testing.assert_array_equal(model.sample(500, random_state=3), model.sample(500, random_state=3))
     far = KernelExpansion(Matern(nu=1.5).bind(2), np.array([[0.0, 0.0], [1e6, 0.0]]), np.ones(2))

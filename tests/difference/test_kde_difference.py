@@ -21,7 +21,7 @@ def test_difference_is_that_of_the_densities():
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(2, 50, 2))
     baseline = clone(KDEDifference(length_scale=[0.5, 0.7])).fit(x, y)
-    p, q = (KDE(length_scale=[0.5, 0.7]).fit(rows) for rows in (x, y))
+    p, q = (KDE(length_scale=[0.5, 0.7], frame="scale").fit(rows) for rows in (x, y))
     np.testing.assert_allclose(baseline.difference(x), np.exp(p.score_samples(x)) - np.exp(q.score_samples(x)))
     with pytest.raises(InputError, match="Y has constant columns"):
         KDEDifference().fit(x, np.ones((4, 2)))

@@ -21,8 +21,8 @@ BAG = pytest.importorskip("dask.bag").from_sequence([[1.0, 2.0]])
 def models():
     detector = AnomalyDetector(n_estimators=10, max_samples=32, random_state=0).fit(X)
     return {
-        "score_samples": KDE().fit(X),
-        "grad_log_density": KDE().fit(X),
+        "score_samples": KDE(frame="scale").fit(X),
+        "grad_log_density": KDE(frame="scale").fit(X),
         "difference": LSDD(length_scale=1.0, alpha=0.1).fit(X, X + 1.0),
         "decision_function": detector,
         "p_values": detector,
@@ -42,7 +42,7 @@ def test_answers_are_those_in_memory(models, method):
 
 @pytest.mark.parametrize("method", ["score_samples", "grad_log_density"])
 def test_frames_of_unknown_length(method):
-    model = KDE().fit(FRAME)
+    model = KDE(frame="scale").fit(FRAME)
     table = dd.from_pandas(FRAME, npartitions=3)
     lazy = getattr(distributed, method)(model, table[table.a > 1.0])  # a partition may be empty
     assert np.isnan(lazy.shape[0])
@@ -51,21 +51,21 @@ def test_frames_of_unknown_length(method):
 
 
 def test_arrays_of_unknown_length_and_empty_partitions():
-    model, lazy = KDE().fit(X), da.from_array(X, chunks=(50, 1))
+    model, lazy = KDE(frame="scale").fit(X), da.from_array(X, chunks=(50, 1))
     for least in (1.0, 9.0):
         answer = distributed.grad_log_density(model, lazy[lazy[:, 0] > least]).compute()
         np.testing.assert_allclose(answer, model.grad_log_density(X)[X[:, 0] > least], rtol=1e-12)
 
 
 def test_another_fit_before_it_is_computed_changes_nothing():
-    model = KDE().fit(X)
+    model = KDE(frame="scale").fit(X)
     wanted, lazy = model.score_samples(X), distributed.score_samples(model, da.from_array(X, chunks=(50, 2)))
     model.fit(X + 9.0)
     np.testing.assert_allclose(lazy.compute(), wanted, rtol=1e-12)
 
 
 def test_the_model_is_in_the_graph_once():
-    model = KDE().fit(X)
+    model = KDE(frame="scale").fit(X)
     graph = distributed.score_samples(model, da.from_array(X, chunks=(10, 2))).__dask_graph__()
     assert sum("KDE-" in str(key) for key in graph) == 1
 
@@ -90,6 +90,6 @@ def test_refusals(models):
         with pytest.raises(InputError, match=f"the table of rows is {kind}"):
             distributed.score_samples(model, other)
     with pytest.raises(NotFittedError):
-        distributed.score_samples(KDE(), lazy)
+        distributed.score_samples(KDE(frame="scale"), lazy)
     with pytest.raises(InputError, match="columns b, a; expected those of the fit in their order: a, b"):
-        distributed.score_samples(KDE().fit(FRAME), dd.from_pandas(FRAME[["b", "a"]], npartitions=2))
+        distributed.score_samples(KDE(frame="scale").fit(FRAME), dd.from_pandas(FRAME[["b", "a"]], npartitions=2))

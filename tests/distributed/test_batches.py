@@ -49,7 +49,7 @@ SOURCES = {
 }
 MODELS = {
     "density": (RandomFeatureSOSREP(n_frequencies=40, random_state=0), "coef_"),
-    "landmarks": (SOSREP(landmarks=50, length_scale=1.0), "dual_coef_"),
+    "landmarks": (SOSREP(landmarks=50, length_scale=1.0, frame="scale"), "dual_coef_"),
     "score": (NystromKEF(landmarks=30, random_state=0), "coef_"),
 }
 
@@ -164,7 +164,7 @@ class TestAnswers:
             (batch,) = function(detector, iter(TABLE.slice(0, 50).combine_chunks().to_batches()))
             expected = getattr(detector, function.__name__)(TABLE.slice(0, 50).to_pandas())
             np.testing.assert_array_equal(batch.column(function.__name__).to_numpy(), expected)
-        density = KDE().fit(ROWS[:200])
+        density = KDE(frame="scale").fit(ROWS[:200])
         (batch,) = grad_log_density(density, iter(TABLE.slice(0, 9).combine_chunks().to_batches()))
         assert batch.schema.names[3:] == ["d_a", "d_b", "d_c"]
         np.testing.assert_array_equal(
@@ -173,12 +173,12 @@ class TestAnswers:
 
     def test_words_are_read_by_the_model(self):
         mixed = pa.table({"x": ROWS[:200, 0], "city": np.where(ROWS[:200, 1] > 0, "Rome", "Oslo")})
-        model = KDE().fit(mixed.to_pandas())
+        model = KDE(frame="scale").fit(mixed.to_pandas())
         (batch,) = score_samples(model, iter(mixed.combine_chunks().to_batches()))
         np.testing.assert_allclose(batch.column("score_samples").to_numpy(), model.score_samples(mixed.to_pandas()))
 
     def test_nothing_is_read_before_it_is_asked_for(self):
-        model = KDE().fit(ROWS[:100])
+        model = KDE(frame="scale").fit(ROWS[:100])
         answers = score_samples(model, (pytest.fail("read too early") for _ in range(1)))
         assert iter(answers) is answers
 

@@ -20,7 +20,7 @@ X = np.random.default_rng(0).normal(size=(300, 2))
 ABOUT = {"FILE": "x"}
 
 FITS = {
-    "density on landmarks": lambda parts: fit(SOSREP(landmarks=30), parts),
+    "density on landmarks": lambda parts: fit(SOSREP(landmarks=30, frame="scale"), parts),
     "density": lambda parts: fit(RandomFeatureSOSREP(n_frequencies=20, random_state=0), parts),
     "score": lambda parts: fit(NystromKEF(landmarks=20, random_state=0), parts),
     "score of one ridge": lambda parts: fit(NystromKEF(regularizer=Tikhonov(), landmarks=X[:9], random_state=0), parts),

@@ -24,7 +24,7 @@ X = np.random.default_rng(0).normal(size=(8, 2))
 @pytest.fixture(scope="module")
 def content(tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / "model"
-    save(SOSREP(length_scale=1.0).fit(X), path)
+    save(SOSREP(length_scale=1.0, frame="scale").fit(X), path)
     return path.read_bytes()
 
 
@@ -174,9 +174,10 @@ def test_members_that_are_larger_than_the_file(tmp_path, content):
 def test_a_seed_that_would_be_stirred_for_years(tmp_path):
     with pytest.raises(InputError, match="pool"):
         save(
-            SOSREP(length_scale=np.random.Generator(np.random.PCG64(SeedSequence(1, pool_size=8)))), tmp_path / "model"
+            SOSREP(length_scale=np.random.Generator(np.random.PCG64(SeedSequence(1, pool_size=8))), frame="scale"),
+            tmp_path / "model",
         )
-    save(SOSREP(length_scale=np.random.default_rng(1)), tmp_path / "model")
+    save(SOSREP(length_scale=np.random.default_rng(1), frame="scale"), tmp_path / "model")
 
     def edit(tree):
         seed = tree["content"]["content"]["length_scale"]["content"]["seed_seq"]
@@ -211,14 +212,14 @@ def test_a_member_that_is_there_twice(tmp_path, content):
 
 
 def test_functions_of_numpy_in_a_pipeline_are_data_enough(tmp_path):
-    model = make_pipeline(FunctionTransformer(np.tanh), SOSREP(length_scale=1.0)).fit(X)
+    model = make_pipeline(FunctionTransformer(np.tanh), SOSREP(length_scale=1.0, frame="scale")).fit(X)
     save(model, tmp_path / "model")
     np.testing.assert_array_equal(load(tmp_path / "model").score_samples(X), model.score_samples(X))
 
 
 def test_what_could_not_be_loaded_is_not_saved(tmp_path):
     with pytest.raises(InputError, match="BytesNode"):
-        save(SOSREP(length_scale=b"1"), tmp_path / "model")
+        save(SOSREP(length_scale=b"1", frame="scale"), tmp_path / "model")
     assert not (tmp_path / "model").exists()
 
 

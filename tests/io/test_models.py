@@ -72,10 +72,10 @@ class TestRoundTrip:
     @pytest.mark.parametrize(
         "model",
         [
-            SOSREP(),
-            SOSREP(kernel=Laplacian(), length_scale=[0.5, 2.0]),
-            SOSREP(kernel=Gaussian(dim=2), length_scale="median"),
-            SOSREP(kernel=SDO(order=4), length_scale=1.5),
+            SOSREP(frame="scale"),
+            SOSREP(kernel=Laplacian(), length_scale=[0.5, 2.0], frame="scale"),
+            SOSREP(kernel=Gaussian(dim=2), length_scale="median", frame="scale"),
+            SOSREP(kernel=SDO(order=4), length_scale=1.5, frame="scale"),
             AnomalyDetector(random_state=0),
         ],
         ids=repr,
@@ -100,16 +100,16 @@ class TestRoundTrip:
 
     @pytest.mark.parametrize("kernel", [Gaussian(), Laplacian(dim=3), SDO(order=5), SDO(dim=2, order=4)], ids=repr)
     def test_kernels_are_equal(self, path, kernel):
-        save(SOSREP(kernel=kernel), path)
+        save(SOSREP(kernel=kernel, frame="scale"), path)
         assert load(path).kernel == kernel
 
     def test_names_of_columns(self, path):
         pd = pytest.importorskip("pandas")
-        save(SOSREP().fit(pd.DataFrame(X, columns=["a", "b"])), path)
+        save(SOSREP(frame="scale").fit(pd.DataFrame(X, columns=["a", "b"])), path)
         assert load(path).feature_names_in_.tolist() == ["a", "b"]
 
     def test_a_pipeline_that_holds_one(self, path):
-        model = make_pipeline(StandardScaler(), SOSREP()).fit(X)
+        model = make_pipeline(StandardScaler(), SOSREP(frame="scale")).fit(X)
         save(model, path)
         np.testing.assert_array_equal(load(path).score_samples(NEW), model.score_samples(NEW))
 
@@ -118,34 +118,34 @@ class TestRoundTrip:
     )
     def test_random_states_go_on_where_they_were(self, path, state):
         state.normal(size=5)
-        save(make_pipeline(StandardScaler(), SOSREP(length_scale=state)), path)  # any parameter will do
+        save(make_pipeline(StandardScaler(), SOSREP(length_scale=state, frame="scale")), path)  # any parameter will do
         again = load(path)[-1].length_scale
         np.testing.assert_array_equal(again.normal(size=3), state.normal(size=3))
 
     def test_numbers_that_text_might_lose(self, path):
         values = [0.1 + 0.2, 5e-324, -0.0, float("inf"), 2**70, (1, (2.5, None)), {"a": np.float32(0.1)}]
-        save(SOSREP(length_scale=values), path)
+        save(SOSREP(length_scale=values, frame="scale"), path)
         assert repr(load(path).length_scale) == repr(values)
 
 
 class TestSaving:
     def test_what_needs_code_is_refused_by_name(self, path):
         with pytest.raises(InputError, match="execute"):
-            save(SOSREP(kernel=execute), path)
+            save(SOSREP(kernel=execute, frame="scale"), path)
         with pytest.raises(InputError, match="Keeper"):
             save(Keeper(), path)
         assert not path.exists()
 
     def test_a_lambda_is_refused(self, path):
         with pytest.raises(InputError, match="cannot be"):
-            save(SOSREP(length_scale=lambda X: 1.0), path)
+            save(SOSREP(length_scale=lambda X: 1.0, frame="scale"), path)
 
     def test_only_estimators_are_models(self, path):
         with pytest.raises(InputError, match="not a model"):
             save({"a": 1}, path)
 
     def test_a_failed_save_leaves_the_old_file(self, path):
-        save(SOSREP(), path)
+        save(SOSREP(frame="scale"), path)
         before = path.read_bytes()
         with pytest.raises(InputError):
             save(Keeper(), path)
@@ -154,10 +154,10 @@ class TestSaving:
 
     def test_the_folder_must_exist(self, tmp_path):
         with pytest.raises(InputError, match="does not exist"):
-            save(SOSREP(), tmp_path / "none" / "model")
+            save(SOSREP(frame="scale"), tmp_path / "none" / "model")
 
     def test_the_file_says_who_wrote_it(self, path):
-        save(SOSREP(), path)
+        save(SOSREP(frame="scale"), path)
         with zipfile.ZipFile(path) as archive:
             header = json.loads(archive.read("isopleth.json"))
         assert header == {"format": FORMAT_VERSION, "isopleth": isopleth.__version__}
@@ -176,7 +176,7 @@ class TestRefusedFiles:
 
     @pytest.mark.parametrize("member", ["isopleth.json", "schema.json"])
     def test_nothing_is_inflated(self, path, member, monkeypatch):
-        save(SOSREP(), path)
+        save(SOSREP(frame="scale"), path)
         with zipfile.ZipFile(path) as archive:
             content = {name: archive.read(name) for name in archive.namelist()}
         content[member] += b" " * 10**7
@@ -187,7 +187,7 @@ class TestRefusedFiles:
         assert "compressed inside" in refusal(path)
 
     def test_a_header_is_read_no_further_than_it_should_go(self, path):
-        save(SOSREP(), path)
+        save(SOSREP(frame="scale"), path)
         rewrite(path, "isopleth.json", lambda header: b" " * 10**6 + header)
         assert "damaged" in refusal(path)
 
@@ -211,13 +211,13 @@ class TestRefusedFiles:
 
     @pytest.mark.parametrize("kept", [0.1, 0.5, 0.99])
     def test_cut_short(self, path, kept):
-        save(SOSREP().fit(X), path)
+        save(SOSREP(frame="scale").fit(X), path)
         content = path.read_bytes()
         path.write_bytes(content[: int(kept * len(content))])
         assert "damaged or cut short" in refusal(path)
 
     def test_a_changed_bit_in_an_array(self, path):
-        save(SOSREP().fit(X), path)
+        save(SOSREP(frame="scale").fit(X), path)
         content = bytearray(path.read_bytes())
         where = content.index(X[0].tobytes()[:4])
         content[where] ^= 1
@@ -226,18 +226,18 @@ class TestRefusedFiles:
 
     @pytest.mark.parametrize("schema", [b"", b"[]", b"{}", b'{"protocol": 2}', b"[" * 100_000])
     def test_a_broken_description_of_the_model(self, path, schema):
-        save(SOSREP(), path)
+        save(SOSREP(frame="scale"), path)
         rewrite(path, "schema.json", lambda _: schema)
         assert "damaged" in refusal(path)
 
     @pytest.mark.parametrize("header", [b"", b"[]", b"{}", b'{"format": "one", "isopleth": 1}'])
     def test_a_broken_header(self, path, header):
-        save(SOSREP(), path)
+        save(SOSREP(frame="scale"), path)
         rewrite(path, "isopleth.json", lambda _: header)
         assert "damaged" in refusal(path)
 
     def test_a_later_format(self, path):
-        save(SOSREP(), path)
+        save(SOSREP(frame="scale"), path)
         rewrite(path, "isopleth.json", lambda _: b'{"format": 99, "isopleth": "9.0"}')
         message = refusal(path)
         assert all(word in message for word in ["isopleth 9.0", "format 99", "upgrade"])
@@ -262,7 +262,7 @@ class TestRefusedFiles:
             tree["__module__"], tree["__class__"] = module, name
             return json.dumps(tree).encode()
 
-        save(SOSREP(), path)
+        save(SOSREP(frame="scale"), path)
         rewrite(path, "schema.json", change)
         message = refusal(path)
         assert f"{module}.{name}" in message
@@ -296,7 +296,7 @@ def test_trust_is_by_the_exact_name_of_a_definition():
 def test_what_a_file_tells_of_the_training_rows(tmp_path):
     """A density holds its rows; the coefficients of random features do not."""
     rows = np.random.default_rng(0).normal(size=(60, 2))
-    kinds = {"holds": SOSREP(), "does not": RandomFeatureSOSREP(random_state=0)}
+    kinds = {"holds": SOSREP(frame="scale"), "does not": RandomFeatureSOSREP(random_state=0)}
     held = {}
     for name, kind in kinds.items():
         save(kind.fit(rows), tmp_path / name)

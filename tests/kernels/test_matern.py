@@ -115,7 +115,7 @@ def test_orders_there_are():
 
 def test_a_model_with_one_comes_back_from_a_file(tmp_path):
     x = np.random.default_rng(0).normal(size=(40, 2))
-    model = SOSREP(kernel=Matern(nu=2.5)).fit(x)
+    model = SOSREP(kernel=Matern(nu=2.5), frame="scale").fit(x)
     save(model, tmp_path / "model.isopleth")
     again = load(tmp_path / "model.isopleth")
     assert again.kernel == Matern(nu=2.5)

@@ -91,7 +91,7 @@ def test_expansions_and_solvers_take_it():
 
 def test_a_density_of_it():
     rows = X[:60, :1]
-    model = SOSREP(kernel=Cauchy(), length_scale=0.7).fit(rows)
+    model = SOSREP(kernel=Cauchy(), length_scale=0.7, frame="scale").fit(rows)
     far = model.score_samples([[1e50], [1e170]])  # f^2 ~ r^-4; the second distance overflows in its square
     assert far[0] == pytest.approx(-4 * 50 * math.log(10), abs=10)
     assert not np.isnan(far).any()
@@ -103,17 +103,17 @@ def test_a_density_of_it():
 def test_a_mixture_of_it():
     rows, asked = X[:60, :1], X[60:90, :1]
     want = np.mean(1 / (1 + ((asked - rows.T) / 0.7) ** 2), axis=1) / (math.pi * 0.7)
-    got = KDE(kernel=Cauchy(), length_scale=0.7).fit(rows).score_samples(asked)
+    got = KDE(kernel=Cauchy(), length_scale=0.7, frame="scale").fit(rows).score_samples(asked)
     np.testing.assert_allclose(got, np.log(want), rtol=1e-12)
     with pytest.raises(InputError, match="does not define log_integral"):
-        KDE(kernel=Power(), length_scale=0.7).fit(rows).score_samples(asked)
+        KDE(kernel=Power(), length_scale=0.7, frame="scale").fit(rows).score_samples(asked)
 
 
 def test_pickled_cloned_and_compared():
     k = Power(power=2.0)
     assert pickle.loads(pickle.dumps(k)) == k != Power(power=3.0)
-    assert clone(SOSREP(kernel=k)).kernel == k
-    model = SOSREP(kernel=Cauchy()).fit(X[:60, :1])
+    assert clone(SOSREP(kernel=k, frame="scale")).kernel == k
+    model = SOSREP(kernel=Cauchy(), frame="scale").fit(X[:60, :1])
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.score_samples(X[:, :1]), model.score_samples(X[:, :1]))
     assert repr(Cauchy(dim=2)) == "Cauchy(dim=2)"
@@ -122,7 +122,7 @@ def test_pickled_cloned_and_compared():
 def test_a_model_file_refuses_it_in_one_sentence(tmp_path):
     path = tmp_path / "model.isopleth"
     with pytest.raises(InputError, match=r"holds .*Cauchy, which cannot be loaded again .* a kernel of this library"):
-        save(SOSREP(kernel=Cauchy()).fit(X[:60, :1]), path)
+        save(SOSREP(kernel=Cauchy(), frame="scale").fit(X[:60, :1]), path)
     assert not path.exists()
 
 
@@ -140,7 +140,7 @@ RNG = np.random.default_rng(0)
         (lambda k: k.log_integral(), r"define log_integral: define it, or use 'gaussian'"),
         (lambda k: k.sample(1, RNG), "define sample: define it"),
         (lambda k: k.sample_frequencies(1, RNG), "define sample_frequencies: define it"),
-        (lambda k: SOSREP(kernel=Power()).fit(X), "self_convolution"),
+        (lambda k: SOSREP(kernel=Power(), frame="scale").fit(X), "self_convolution"),
         (lambda k: Operator(k, X, block=LAPLACIAN).matvec(X[:, 0]), "order = 2"),
     ],
 )

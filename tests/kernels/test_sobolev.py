@@ -295,7 +295,7 @@ def test_tables_are_made_in_two_seconds(d, coefficients, order):
 
 def test_densities_integrate_to_one():
     X = np.random.default_rng(0).normal(size=(60, 2)) * [1.0, 3.0]
-    density = SOSREP(kernel=Sobolev([0.5, 0.2, 0.1])).fit(X)
+    density = SOSREP(kernel=Sobolev([0.5, 0.2, 0.1]), frame="scale").fit(X)
     x, y = np.linspace(-12.0, 12.0, 161), np.linspace(-36.0, 36.0, 161)
     grid = np.stack(np.meshgrid(x, y, indexing="ij"), axis=-1).reshape(-1, 2)
     total = np.exp(density.score_samples(grid)).sum() * (x[1] - x[0]) * (y[1] - y[0])
@@ -326,7 +326,7 @@ def test_orders_that_do_not_suffice_name_the_least():
     with pytest.raises(InputError, match="order 2 or above for 2 columns, and the highest here is of order 1"):
         Sobolev((1.0, 0.0)).bind(2)
     with pytest.raises(InputError, match="order 3 or above for 5 columns"):
-        SOSREP(kernel=Sobolev((1.0, 1.0))).fit(np.random.default_rng(0).normal(size=(20, 5)))
+        SOSREP(kernel=Sobolev((1.0, 1.0)), frame="scale").fit(np.random.default_rng(0).normal(size=(20, 5)))
 
 
 @pytest.mark.parametrize("coefficients", [(1e-300, 1e300), (1e200, 1e-200), (1e-90,)])

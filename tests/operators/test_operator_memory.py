@@ -62,6 +62,9 @@ def test_clusters_of_near_pairs_take_no_more(block):
 
 def test_a_fit_keeps_the_matrix_only_if_it_fits():
     X = np.random.default_rng(0).normal(size=(2000, 4))
-    roomy, tight = peak(lambda: SOSREP().fit(X)), peak(lambda: SOSREP(memory_limit=8e6).fit(X))
+    roomy, tight = (
+        peak(lambda: SOSREP(frame="scale").fit(X)),
+        peak(lambda: SOSREP(memory_limit=8e6, frame="scale").fit(X)),
+    )
     assert roomy > 2000**2 * 8
     assert tight < 8e6 + 2e6

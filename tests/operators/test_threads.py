@@ -63,16 +63,21 @@ def test_estimators_ask_joblib_for_none_and_take_all_processors_by_default(monke
         tiles, "map_threads", lambda work, items, workers: counts.append(workers) or map_threads(work, items, 1)
     )
     X = np.random.default_rng(0).normal(size=(1200, 5))
-    assert SOSREP().n_jobs == SOSREP().set_params().get_params()["n_jobs"] == DEFAULT_N_JOBS == -1
+    assert (
+        SOSREP(frame="scale").n_jobs
+        == SOSREP(frame="scale").set_params().get_params()["n_jobs"]
+        == DEFAULT_N_JOBS
+        == -1
+    )
     with joblib.parallel_config(n_jobs=2):
-        KDE(n_jobs=None).fit(X).score_samples(X)
+        KDE(n_jobs=None, frame="scale").fit(X).score_samples(X)
     assert set(counts) == {2}
     counts.clear()
-    KDE(n_jobs=None).fit(X).score_samples(X)
+    KDE(n_jobs=None, frame="scale").fit(X).score_samples(X)
     assert set(counts) == {1}
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(3))
     counts.clear()
-    KDE().fit(X).score_samples(X)
+    KDE(frame="scale").fit(X).score_samples(X)
     assert set(counts) == {3}
 
 
@@ -182,7 +187,7 @@ def test_the_same_bits_in_every_thread(work, many_blas_threads):
     answers = {
         "drift": lambda: DriftMonitor(window=10, expected_run_length=50, random_state=0).fit(X).threshold_,
         "two samples": lambda: two_sample_test(X, Y, n_resamples=99, random_state=0).statistic,
-        "density": lambda: SOSREP().fit(X).score_samples(Y).tobytes(),
+        "density": lambda: SOSREP(frame="scale").fit(X).score_samples(Y).tobytes(),
         "difference": lambda: LSDD(length_scale=1.0, random_state=0).fit(X[:150], Y[:120]).difference(Y).tobytes(),
     }
     before, answer = blas_threads(), answers[work]

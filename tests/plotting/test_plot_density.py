@@ -25,7 +25,7 @@ def two_modes(rng, n):
 
 
 X = two_modes(np.random.default_rng(0), 600)
-DENSITY = SOSREP().fit(X)
+DENSITY = SOSREP(frame="scale").fit(X)
 
 
 def lines_of(ax):
@@ -74,20 +74,20 @@ class TestTwoColumns:
 
     def test_the_axes_have_the_names_of_the_columns(self):
         pd = pytest.importorskip("pandas")
-        density = SOSREP().fit(pd.DataFrame(X, columns=["width", "height"]))
+        density = SOSREP(frame="scale").fit(pd.DataFrame(X, columns=["width", "height"]))
         ax = plot_density(density, ["height", "width"])
         assert (ax.get_xlabel(), ax.get_ylabel()) == ("height", "width")
 
     def test_repeated_rows_may_give_two_masses_one_level(self):
         corners = np.random.default_rng(0).integers(0, 2, size=(200, 2)).astype(float)
-        levels = lines_of(plot_density(SOSREP().fit(corners), masses=[0.5, 0.51, 0.52])).levels
+        levels = lines_of(plot_density(SOSREP(frame="scale").fit(corners), masses=[0.5, 0.51, 0.52])).levels
         assert 1 <= len(levels) <= 3
         assert (np.diff(levels) > 0).all()
 
 
 class TestOneColumn:
     def test_the_curve_is_the_density(self):
-        density = SOSREP().fit(X[:, :1])
+        density = SOSREP(frame="scale").fit(X[:, :1])
         ax = plot_density(density, masses=MASSES)
         x, y = ax.lines[0].get_data()
         assert np.trapezoid(y, x) == pytest.approx(1.0, abs=0.01)
@@ -96,7 +96,7 @@ class TestOneColumn:
         assert [text.get_text() for text in ax.get_legend().get_texts()] == ["95%", "80%", "50%"]
 
     def test_regions_are_where_the_density_is_above_their_level(self):
-        density = SOSREP().fit(X[:, :1])
+        density = SOSREP(frame="scale").fit(X[:, :1])
         ax = plot_density(density, masses=[0.8])
         x = np.concatenate([path.vertices[:, 0] for path in ax.collections[0].get_paths()])
         assert density.score_samples(x[:, None]).min() >= density.level_set(0.8) - 1e-9
@@ -107,22 +107,22 @@ class TestSomeColumnsOfMore:
 
     @pytest.mark.filterwarnings("ignore:constant columns")
     def test_a_density_of_the_same_kind_is_fitted_to_them(self):
-        whole = KDE(length_scale=[1.0, 0.2, 0.1, 1.0], bounds={2: (0, None)}).fit(self.rows)
-        own = KDE(length_scale=[0.1, 0.2], bounds={0: (0, None)}).fit(self.rows[:, [2, 1]])
+        whole = KDE(length_scale=[1.0, 0.2, 0.1, 1.0], bounds={2: (0, None)}, frame="scale").fit(self.rows)
+        own = KDE(length_scale=[0.1, 0.2], bounds={0: (0, None)}, frame="scale").fit(self.rows[:, [2, 1]])
         ax = plot_density(whole, [2, 1], masses=MASSES)
         np.testing.assert_allclose(lines_of(ax).levels, own.level_set(MASSES)[::-1])
 
     @pytest.mark.filterwarnings("ignore:constant columns")
     def test_weights_are_kept(self):
         weights = np.where(X[:, 0] > 2.5, 0.0, 1.0)
-        whole = SOSREP().fit(self.rows, sample_weight=weights)
+        whole = SOSREP(frame="scale").fit(self.rows, sample_weight=weights)
         x, y = plot_density(whole, 0).lines[0].get_data()
         assert x[np.argmax(y)] < 1.0
         assert y[x > 3.5].sum() < 0.01 * y.sum()
 
     @pytest.mark.filterwarnings("ignore:constant columns")
     def test_what_cannot_be_drawn(self):
-        whole = SOSREP().fit(self.rows)
+        whole = SOSREP(frame="scale").fit(self.rows)
         for columns, message in [
             (None, "4 columns; name or number"),
             ([0, 3], "column 3 is constant"),
@@ -141,7 +141,7 @@ class TestBounds:
     def test_the_frame_ends_at_them(self):
         rng = np.random.default_rng(0)
         rows = np.column_stack([rng.exponential(size=300), rng.uniform(size=300)])
-        density = SOSREP(bounds=[(0, None), (0, 1)]).fit(rows)
+        density = SOSREP(bounds=[(0, None), (0, 1)], frame="scale").fit(rows)
         ax = plot_density(density)
         assert ax.get_xlim()[0] == 0.0
         assert ax.get_ylim()[0] >= 0.0
@@ -179,7 +179,7 @@ class TestCall:
 
     def test_unfitted_is_refused(self):
         with pytest.raises(NotFittedError):
-            plot_density(SOSREP())
+            plot_density(SOSREP(frame="scale"))
 
     def test_without_matplotlib_the_extra_is_named(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "matplotlib.figure", None)

@@ -83,7 +83,7 @@ def test_flat_and_single_losses_have_a_frame(losses):
 def test_of_a_fit_and_on_given_axes():
     rows = np.random.default_rng(0).normal(size=(120, 2))
     search = Search(criterion="likelihood", grid=[0.3, 0.6, 1.2, 2.4, 4.8], cv=0.3)
-    density = SOSREP(length_scale=search).fit(rows)
+    density = SOSREP(length_scale=search, frame="scale").fit(rows)
     ax = pytest.importorskip("matplotlib.figure").Figure().subplots()
     assert density.search_path_.plot(ax) is ax
     assert "log density" in ax.get_ylabel()

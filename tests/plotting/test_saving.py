@@ -41,7 +41,7 @@ def test_dollars_are_letters_and_no_formulas(tmp_path):
     for figure in (
         plot_anomalies(X, names, share, share, np.ones(len(X))),
         plot_explanation(explanation).figure,
-        plot_density(SOSREP().fit(pytest.importorskip("pandas").DataFrame(X, columns=names))).figure,
+        plot_density(SOSREP(frame="scale").fit(pytest.importorskip("pandas").DataFrame(X, columns=names))).figure,
     ):
         save_figure(figure, tmp_path / "picture.svg")
         text = (tmp_path / "picture.svg").read_text()

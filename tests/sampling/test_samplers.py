@@ -107,7 +107,7 @@ def energy_test(a, b, permutations=199, seed=0):
     ],
 )
 def test_adjusted_chains_agree_with_exact_draws(kernel, method, jumps):
-    model = SOSREP(kernel=kernel, length_scale=1.0).fit(mixture(60, 2))
+    model = SOSREP(kernel=kernel, length_scale=1.0, frame="scale").fit(mixture(60, 2))
     exact = model.sample(20_000, random_state=0)
     chains = sample(model, 4000, method=method, jumps=jumps, random_state=1)
     assert chains.exact
@@ -136,7 +136,7 @@ def test_the_unadjusted_sampler_is_slightly_too_wide_and_says_so():
 def test_passes_over_length_scales_bring_chains_from_mode_to_mode():
     rows = np.concatenate([np.random.default_rng(0).normal(size=(150, 1)) * 0.3, 6.0 + np.zeros((50, 1))])
     rows[150:] += 0.3 * np.random.default_rng(1).normal(size=(50, 1))
-    model = SOSREP(length_scale=0.3).fit(rows)
+    model = SOSREP(length_scale=0.3, frame="scale").fit(rows)
     with pytest.warns(ConvergenceWarning, match="annealed"):
         stuck = sample(model, 1600, jumps=False, random_state=0)
     passes = sample(model, 1600, method="annealed", widest=20.0, levels=10, random_state=0)
@@ -164,9 +164,9 @@ def gradients_agree(target, x, rtol=1e-5):
 @pytest.mark.parametrize(
     "model",
     [
-        SOSREP(length_scale=0.7),
-        SOSREP(kernel="matern52", bounds={1: (-9.0, None)}),
-        KDE(kernel="matern72", length_scale=[0.5, 0.9]),
+        SOSREP(length_scale=0.7, frame="scale"),
+        SOSREP(kernel="matern52", bounds={1: (-9.0, None)}, frame="scale"),
+        KDE(kernel="matern72", length_scale=[0.5, 0.9], frame="scale"),
         KernelScore(base="gaussian", regularizer=Tikhonov(alpha=0.01), length_scale=2.0),
         KernelScore(base=None, regularizer=Tikhonov(alpha=0.01), length_scale=[2.0, 3.0]),
         KEF(),
@@ -186,8 +186,8 @@ def test_gradients_are_those_of_the_log_density_at_every_length_scale(model):
 
 def test_wider_targets_are_fits_with_wider_kernels():
     rows = mixture(50, 2)
-    model = SOSREP(length_scale=0.5).fit(rows)
-    other = SOSREP(length_scale=1.5).fit(rows)
+    model = SOSREP(length_scale=0.5, frame="scale").fit(rows)
+    other = SOSREP(length_scale=1.5, frame="scale").fit(rows)
     target = target_of(model)
     x = target.start[:7]
     np.testing.assert_allclose(
@@ -225,7 +225,7 @@ def test_rows_of_bounded_and_constant_columns_come_back_in_units_of_the_data():
     rows = np.column_stack([rng.exponential(size=300), np.full(300, 7.0), rng.uniform(size=300)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = SOSREP(kernel="matern52", bounds={0: (0, None), 2: (0, 1)}).fit(rows)
+        model = SOSREP(kernel="matern52", bounds={0: (0, None), 2: (0, 1)}, frame="scale").fit(rows)
     chains = sample(model, 2000, random_state=0)
     assert (chains.rows[:, 1] == 7.0).all()
     assert (chains.rows[:, 0] > 0).all()
@@ -271,8 +271,8 @@ def test_draws_move_with_the_units_of_the_data():
 
 def test_weights_are_repeated_rows():
     rows, weights = mixture(30, 2), np.arange(30) % 3 + 1
-    a = sample(SOSREP(kernel="laplacian").fit(rows, sample_weight=weights), 200, random_state=0)
-    b = sample(SOSREP(kernel="laplacian").fit(np.repeat(rows, weights, axis=0)), 200, random_state=0)
+    a = sample(SOSREP(kernel="laplacian", frame="scale").fit(rows, sample_weight=weights), 200, random_state=0)
+    b = sample(SOSREP(kernel="laplacian", frame="scale").fit(np.repeat(rows, weights, axis=0)), 200, random_state=0)
     np.testing.assert_allclose(a.rows, b.rows, rtol=1e-5)
 
 
@@ -330,7 +330,7 @@ def test_models_without_a_target_are_refused():
     with pytest.raises(InputError, match="int has nothing to draw from"):
         sample(3)
     with pytest.raises(InputError, match="draws exactly"):
-        sample(SOSREP(kernel=ProductLaplacian()).fit(mixture(20, 2)))
+        sample(SOSREP(kernel=ProductLaplacian(), frame="scale").fit(mixture(20, 2)))
     with pytest.raises(InputError, match="augmented"):
         sample(Stein(out_of_sample="augmented").fit(mixture(20, 2)))
     with pytest.raises(InputError, match="start has shape"):
@@ -342,7 +342,7 @@ def test_models_without_a_target_are_refused():
 
 
 def test_chains_end_soon_after_an_interrupt():
-    target, calls = target_of(SOSREP(kernel="matern52").fit(mixture(100, 3))), []
+    target, calls = target_of(SOSREP(kernel="matern52", frame="scale").fit(mixture(100, 3))), []
 
     def evaluate(x):
         calls.append(len(x))
@@ -370,4 +370,4 @@ def test_tensors_give_tensors():
     torch = pytest.importorskip("torch")
     rows = torch.asarray(mixture(60, 2))
     assert isinstance(KernelScore(base="gaussian").fit(rows).sample(20, random_state=0), torch.Tensor)
-    assert isinstance(SOSREP(kernel="matern52").fit(rows).sample(20, random_state=0), torch.Tensor)
+    assert isinstance(SOSREP(kernel="matern52", frame="scale").fit(rows).sample(20, random_state=0), torch.Tensor)

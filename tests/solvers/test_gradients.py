@@ -63,13 +63,13 @@ def test_the_standard_gradient_first_takes_the_best_step_against_the_gradient(pr
 def test_the_standard_gradient_warns_through_the_estimator_where_it_does_not_arrive():
     X = np.random.default_rng(0).normal(size=(200, 3))
     with pytest.warns(ConvergenceWarning, match="residual"):
-        model = SOSREP(kernel="gaussian", length_scale=1.0, solver="standard_gradient").fit(X)
+        model = SOSREP(kernel="gaussian", length_scale=1.0, solver="standard_gradient", frame="scale").fit(X)
     assert model.residual_ > model.tol
 
 
 def test_the_standard_gradient_fits_a_well_conditioned_problem():
     X = 3.0 * np.random.default_rng(0).normal(size=(200, 3))
-    model = SOSREP(kernel="laplacian", length_scale=1.0, solver="standard_gradient").fit(X)
+    model = SOSREP(kernel="laplacian", length_scale=1.0, solver="standard_gradient", frame="scale").fit(X)
     assert model.residual_ <= model.tol
-    reference = SOSREP(kernel="laplacian", length_scale=1.0).fit(X)
+    reference = SOSREP(kernel="laplacian", length_scale=1.0, frame="scale").fit(X)
     np.testing.assert_allclose(model.score_samples(X[:20]), reference.score_samples(X[:20]), rtol=1e-7)

@@ -135,7 +135,7 @@ class TaskTemplate(BaseEstimator):
         """
         self._validate_params()
         table = enter(self, X, sample_weight, reset=True, min_samples=2)
-        self.density_ = KDE(memory_limit=self.memory_limit, n_jobs=self.n_jobs).fit(
+        self.density_ = KDE(memory_limit=self.memory_limit, n_jobs=self.n_jobs, frame="scale").fit(
             table.rows, sample_weight=table.weights
         )
         return table.finish(self)

@@ -11,12 +11,12 @@ torch = pytest.importorskip("torch")
 ROWS = np.random.default_rng(0).normal(size=(80, 2)) * [1.0, 3.0] + [5.0, -2.0]
 NEW = np.random.default_rng(1).normal(size=(6, 2)) * [1.0, 3.0] + [5.0, -2.0]
 MODELS = {
-    "kde": KDE(),
-    "kde, debiased": KDE(debias=True),
-    "kde, matern": KDE(kernel="matern52", length_scale=[0.8, 2.0]),
-    "sosrep": SOSREP(),
-    "sosrep, sdo": SOSREP(kernel=SDO(order=5)),
-    "sosrep, landmarks": SOSREP(landmarks=30),
+    "kde": KDE(frame="scale"),
+    "kde, debiased": KDE(debias=True, frame="scale"),
+    "kde, matern": KDE(kernel="matern52", length_scale=[0.8, 2.0], frame="scale"),
+    "sosrep": SOSREP(frame="scale"),
+    "sosrep, sdo": SOSREP(kernel=SDO(order=5), frame="scale"),
+    "sosrep, landmarks": SOSREP(landmarks=30, frame="scale"),
 }
 
 
@@ -56,11 +56,21 @@ def test_grad_of_torch_func_and_float32(model):
     torch.testing.assert_close(got, x.grad)
 
 
+def test_the_log_density_in_frames_has_a_gradient():
+    model = SOSREP(frame="auto").fit(torch.as_tensor(ROWS))
+    x = wanting()
+    (slope,) = torch.autograd.grad(model.score_samples(x).sum(), x)
+    np.testing.assert_allclose(slope.numpy(), model.grad_log_density(NEW), rtol=1e-7, atol=1e-9)
+    assert torch.autograd.gradcheck(model.score_samples, (x,))
+    with pytest.raises(InputError, match="frame='scale'"):
+        model.grad_log_density(x)
+
+
 def test_a_model_of_tensors_and_a_constant_column():
     rows = np.column_stack([ROWS, np.full(80, 7.0)])
     new = np.column_stack([NEW, np.full(6, 7.0)])
     with pytest.warns(UserWarning, match="constant"):
-        model = KDE().fit(torch.as_tensor(rows))
+        model = KDE(frame="scale").fit(torch.as_tensor(rows))
     x = torch.as_tensor(new).requires_grad_()
     torch.testing.assert_close(model.score_samples(x).detach(), model.score_samples(x.detach()))
     torch.testing.assert_close(model.grad_log_density(x).detach(), model.grad_log_density(x.detach()))
@@ -80,7 +90,7 @@ def test_rows_on_a_gpu(model):
 
 def test_far_rows_have_log_densities_with_gradients():
     x = torch.tensor([[500.0, 0.0]], dtype=torch.float64, requires_grad=True)
-    model = KDE().fit(ROWS)
+    model = KDE(frame="scale").fit(ROWS)
     out = model.score_samples(x)
     out.backward()
     assert bool(torch.isfinite(out).all())
@@ -90,7 +100,7 @@ def test_far_rows_have_log_densities_with_gradients():
 
 def test_scores_of_far_and_near_rows_together_have_derivatives():
     x = torch.tensor([[5.0, -2.0], [60.0, 200.0], [4.0, -1.0]], dtype=torch.float64, requires_grad=True)
-    model = KDE().fit(ROWS)
+    model = KDE(frame="scale").fit(ROWS)
     np.testing.assert_allclose(
         model.grad_log_density(x).detach().numpy(), model.grad_log_density(x.detach().numpy()), rtol=1e-9, atol=1e-12
     )
@@ -102,9 +112,9 @@ def test_scores_of_far_and_near_rows_together_have_derivatives():
 @pytest.mark.parametrize(
     "model",
     [
-        KDE(bounds={0: (0.0, None)}),
+        KDE(bounds={0: (0.0, None)}, frame="scale"),
         RandomFeatureSOSREP(kernel="gaussian", random_state=0),
-        KDE(kernel=ProductLaplacian()),
+        KDE(kernel=ProductLaplacian(), frame="scale"),
     ],
     ids=["bounds", "features", "product"],
 )
@@ -124,7 +134,7 @@ def test_densities_of_other_forms_are_refused(model):
     ],
 )
 def test_rows_that_do_not_fit_are_refused(x, words):
-    model = KDE().fit(ROWS)
+    model = KDE(frame="scale").fit(ROWS)
     for question in (model.score_samples, model.grad_log_density):
         with pytest.raises(InputError, match=words):
             question(x)

@@ -295,7 +295,7 @@ def test_heavy_tails():
     [
         None,
         KernelScore(regularizer=Tikhonov(alpha=0.01), length_scale=2.0, base=None),
-        KDE(length_scale=0.5),
+        KDE(length_scale=0.5, frame="scale"),
         Stein(alpha=0.01),
     ],
     ids=["default", "score", "kde", "stein"],
@@ -399,7 +399,7 @@ def test_batches_of_other_sizes_in_a_training_loop():
         assert bool(torch.isfinite(torch.func.grad(small)(x[:size])).all())
 
 
-@pytest.mark.parametrize("estimator", [KernelScore(), KDE(length_scale=Search())], ids=["score", "kde"])
+@pytest.mark.parametrize("estimator", [KernelScore(), KDE(length_scale=Search(), frame="scale")], ids=["score", "kde"])
 def test_a_training_loop_keeps_what_a_search_has_found(estimator, monkeypatch):
     x, entropy = samples(60, 2), EntropyGradient(estimator, renew_every=2)
     fits = []

@@ -128,7 +128,7 @@ def fit_mixed(
     kinds = table.kinds
     if kinds.named:  # other columns were not read
         kinds = replace(kinds, left_out={}, n_columns=len(kinds.columns))
-    model = replace(table, data=kept, kinds=kinds).fit(SOSREP(length_scale=length_scale or "leave_one_out"))
+    model = replace(table, data=kept, kinds=kinds).fit(SOSREP(length_scale=length_scale or "leave_one_out", frame="scale"))
     return model, n_rows
 
 
@@ -169,6 +169,6 @@ def _estimator(kind: str, size: int, length_scale: float | None) -> Any:
     """Return the estimator, with a fixed seed so that each run gives the same model."""
     if kind == "density":
         # The best scale for a few landmarks depends more on the shape of the data than any rule by deviations can know.
-        return SOSREP(landmarks=size, length_scale=length_scale or Search("likelihood"))
+        return SOSREP(landmarks=size, length_scale=length_scale or Search("likelihood"), frame="scale")
     given: dict[str, Any] = {} if length_scale is None else {"length_scale": length_scale}
     return NystromKEF(landmarks=size, random_state=0, **given)

@@ -99,7 +99,7 @@ def fitted(table: KindTable, size: int | None, seed: int) -> SOSREP:
         chosen = np.unique([*order[:most].tolist(), *rare])
         say(f"the density is fitted to {len(chosen):,} of {counted(n, 'row')}, drawn at random; --size sets how many.")
     # Draws do not show more digits than these, and the last ones take longest.
-    return table.fit(SOSREP(length_scale="leave_one_out", tol=1e-6), chosen)
+    return table.fit(SOSREP(length_scale="leave_one_out", frame="scale", tol=1e-6), chosen)
 
 
 def _affordable(gaps: np.ndarray) -> int:

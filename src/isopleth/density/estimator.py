@@ -89,13 +89,18 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         """Tell whether the kernels are in other frames than that of scaled columns."""
         return hasattr(self, "components_")
 
+    @property
+    def _only_scaled(self) -> bool:
+        """Tell whether the user asks for columns that are shifted and scaled."""
+        return isinstance(self.frame, Scale) or self.frame == "scale"
+
     def _why_scaled(self, kernel: Kernel) -> str | None:
         """Say what needs frame='scale', if something does."""
         return f"{kernel!r} has no distances of rows" if kernel.by_columns else None
 
     def _frames(self, kernel: Kernel) -> dict[str, FrameRule] | None:
         """Return the frames of the fit by name; None where columns are only shifted and scaled."""
-        if self.frame == "scale" or isinstance(self.frame, Scale):
+        if self._only_scaled:
             return None
         frames = frames_by_name(self.frame)
         why = self._why_scaled(kernel)
@@ -106,9 +111,8 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
 
     def _refuse_frame(self, why: str) -> None:
         """Refuse what has one meaning in frame='scale' and another in the frame that is asked for."""
-        if self.frame in ("auto", "scale") and not isinstance(self.length_scale, Real):
-            return
-        if self.frame != "scale":
+        of_columns = not isinstance(self.length_scale, Real)  # such length scales have one meaning only
+        if not self._only_scaled and not (self.frame == "auto" and of_columns):
             raise InputError(
                 f"frame = {self.frame!r} with length_scale = {self.length_scale!r}: {why}; take frame='scale', where length "
                 "scales are in the units of the columns."
@@ -325,6 +329,8 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         if requires_gradient(X):
             from isopleth.torch import densities
 
+            if self._is_stack:
+                return densities.log_density_of_rows(self, X)
             return densities.score_samples(self._expansion_density(), self._frame, self.log_normalizer_, X)
         table = self._checked(X)
         out: np.ndarray = table.answer(self._log_density(table))
@@ -339,6 +345,11 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
             If it is something else, or columns are bounded, or there are other columns than numbers.
         """
         check_is_fitted(self, "log_normalizer_")
+        if self._is_stack:
+            raise InputError(
+                "X requires a gradient, and gradients of densities in frames have no derivatives; give X.detach(), or fit with "
+                "frame='scale'."
+            )
         bounded = bool(np.isfinite([self._bounds.low, self._bounds.high]).any())
         plain = getattr(self, "_table_columns", None) is None and not bounded
         density = self._fitted() if plain else None
@@ -449,7 +460,7 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         >>> import numpy as np
         >>> from isopleth import SOSREP
         >>> X = np.random.default_rng(0).normal(size=(1000, 1))
-        >>> losses = [SOSREP(length_scale=h).fit(X[:500]).hyvarinen_loss(X[500:]) for h in (0.05, 0.6, 5.0)]
+        >>> losses = [SOSREP(length_scale=h, frame="scale").fit(X[:500]).hyvarinen_loss(X[500:]) for h in (0.05, 0.6, 5.0)]
         >>> int(np.argmin(losses))
         1
         """

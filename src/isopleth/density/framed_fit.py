@@ -13,6 +13,7 @@ from isopleth.density.landmarks import nearest_rows
 from isopleth.density.search import Search, path_of_factors
 from isopleth.density.stack import (
     FACTORS,
+    FEWEST,
     MOST_JUDGED,
     Member,
     StackDensity,
@@ -143,6 +144,8 @@ def _members(
     candidates = rule.candidates
     if len(candidates) == 1:
         return [(*candidates[0], 1.0)], {}
+    if len(y) < FEWEST and options.search is None:
+        return [(candidates[0][0], 1.0, 1.0)], {}
     judged = _sample(len(y), MOST_JUDGED)
     rows, w = y[judged], weights[judged]
     search = options.search

@@ -158,6 +158,7 @@ class KernelDensity(DensityEstimator):
 
     def _fit_kinds(self, table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         """Fit a table with words or missing cells; return rows with their gaps, as :class:`TableFit` has them."""
+        self._refuse_frame("a table with words or missing cells has scaled columns")
         columns = table.columns or self._number_columns()
         names = [str(name) for name in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None
         all_bounds = BoundedMap.of(self.bounds, column_names(self), names)
@@ -357,7 +358,7 @@ class KernelDensity(DensityEstimator):
             Rows; cells may be missing.
         strategy : {"mean", "draw"}, default="mean"
             The conditional mean of numeric columns and the likeliest word, or a joint draw of all missing cells of a row. The
-            mean of a column with bounds is that of 200 draws.
+            mean of a column with bounds is that of 200 draws, that in frames other than "scale" of 1,000.
         random_state : int, RandomState or None
             Seed of draws.
 

@@ -105,7 +105,7 @@ class Search:
     >>> import numpy as np
     >>> from isopleth import SOSREP, Search
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> density = SOSREP(length_scale=Search(grid=[0.5, 1, 2, 4], cv=0.2)).fit(X)
+    >>> density = SOSREP(length_scale=Search(grid=[0.5, 1, 2, 4], cv=0.2), frame="scale").fit(X)
     >>> density.search_path_.best_factor
     2.0
     """
@@ -473,7 +473,7 @@ class SearchPath:
     >>> import numpy as np
     >>> from isopleth import SOSREP, Search
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> SOSREP(length_scale=Search(grid=[0.5, 1, 2, 4], cv=0.2)).fit(X).search_path_
+    >>> SOSREP(length_scale=Search(grid=[0.5, 1, 2, 4], cv=0.2), frame="scale").fit(X).search_path_
     SearchPath: criterion 'hyvarinen', best factor 2, 4 of 4 scales computed
         factor         loss   std. error  not positive
            0.5       48.307           23         0.00%

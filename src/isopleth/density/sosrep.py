@@ -48,7 +48,7 @@ class SOSREP(KernelDensity):
         grid. "leave_one_out" finds a scale for each column, categories included unless `category_scale` has numbers, by the
         leave-one-out likelihood of a kernel density estimate of at most 500 rows; it needs a kernel that is a product over
         columns.
-    frame : {"scale", "whiten", "marginal", "gp1", "gp2", "gp4", "auto", "deep"} or Frame, default="scale"
+    frame : {"scale", "whiten", "marginal", "gp1", "gp2", "gp4", "auto", "deep"} or Frame, default="auto"
         Coordinates in which the kernels have one shape. "scale" shifts and scales the columns, as in the papers.
         The other words and objects map the rows by more: "whiten" removes correlations, "marginal" makes each column normal,
         "gp1" does both, "gp2" and "gp4" do it two and four times. "auto" is a mixture of densities in "scale", "whiten",
@@ -154,7 +154,7 @@ class SOSREP(KernelDensity):
         self,
         kernel: str | Kernel = "gaussian",
         length_scale: Any = "auto",
-        frame: Any = "scale",
+        frame: Any = "auto",
         bounds: Any = None,
         categorical: Any = None,
         category_scale: Any = "frequency",

@@ -36,6 +36,9 @@ STACKS: Mapping[str, tuple[str, ...]] = {
     "deep": ("scale", "whiten", "marginal", "gp1", "gp2", "gp4"),
 }
 
+# Fewer distinct rows than these say nothing about weights, and have the first frame.
+FEWEST = 5
+
 # Steps of the EM algorithm: a fixed number, so that weights are smooth functions of the rows.
 _STEPS = 300
 

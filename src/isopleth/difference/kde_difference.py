@@ -115,7 +115,7 @@ class KDEDifference(BaseEstimator):
                 f"{name} has constant columns{where}, which have no density; drop them from both samples first."
             )
         scale = Search(criterion="likelihood") if is_auto(self.length_scale) else self.length_scale
-        return KDE(length_scale=scale, memory_limit=self.memory_limit, n_jobs=self.n_jobs).fit(
+        return KDE(length_scale=scale, frame="scale", memory_limit=self.memory_limit, n_jobs=self.n_jobs).fit(
             backend.array(table.rows), None, table.weights
         )
 

@@ -142,7 +142,7 @@ def _isopleths(points: np.ndarray, plain: np.ndarray) -> Isopleths:
     with warnings.catch_warnings():
         # Warnings about the whole table were given when the detector was fitted; those about two of its columns do not matter.
         warnings.simplefilter("ignore")
-        return Isopleths.of(SOSREP().fit(some(rows, _MOST_FITTED)), MASSES)
+        return Isopleths.of(SOSREP(frame="scale").fit(some(rows, _MOST_FITTED)), MASSES)
 
 
 def _draw_rows(axes: Axes, view: View, ringed: np.ndarray, color: str) -> None:

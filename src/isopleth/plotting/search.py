@@ -47,7 +47,7 @@ def plot_search(path: Any, ax: Axes | None = None) -> Axes:
     >>> from isopleth import SOSREP, Search
     >>> from isopleth.plotting import plot_search
     >>> X = np.random.default_rng(0).normal(size=(60, 1))
-    >>> density = SOSREP(length_scale=Search(grid=[0.2, 0.5, 1, 2, 5, 10], cv=0.3)).fit(X)
+    >>> density = SOSREP(length_scale=Search(grid=[0.2, 0.5, 1, 2, 5, 10], cv=0.3), frame="scale").fit(X)
     >>> plot_search(density.search_path_).get_xlabel()
     'length scale, in multiples of the base scale'
     """

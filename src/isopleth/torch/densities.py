@@ -52,6 +52,33 @@ class _LogSlope(TensorFunction):
         return *first_derivatives(compute, *ctx.saved_tensors, grad), None, None, None, None
 
 
+class _OfRows(TensorFunction):
+    """Log density of each row by functions of NumPy arrays, with the gradient that is known."""
+
+    @staticmethod
+    def forward(X: Tensor, model: Any) -> Tensor:
+        return torch.as_tensor(to_numpy(model.score_samples(X.detach())), dtype=torch.float64, device=X.device)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        X, ctx.model = inputs
+        ctx.save_for_backward(X)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        def compute(X: Tensor, grad: Tensor) -> tuple[Tensor, ...]:
+            slope = torch.as_tensor(to_numpy(ctx.model.grad_log_density(X.detach())), device=X.device)
+            return ((grad[:, None] * slope).to(X.dtype),)
+
+        return *first_derivatives(compute, *ctx.saved_tensors, grad), None
+
+
+def log_density_of_rows(model: Any, X: Tensor) -> Tensor:
+    """Return the log density of a model at rows, with a graph for first derivatives."""
+    out: Tensor = _OfRows.apply(X, model)
+    return out
+
+
 def score_samples(density: ExpansionDensity, frame: Any, log_normalizer: float, X: Tensor) -> Tensor:
     """Return the log density at rows, with a graph.
 
