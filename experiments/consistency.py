@@ -108,11 +108,11 @@ def errors(method: str, support: Support, n: int, rng: np.random.Generator, memo
     points, weights = support.quadrature()
     limits = {"n_jobs": 1, "memory_limit": memory_limit}
     if method == "KDE":
-        model = KDE("gaussian", "scott", **limits).fit(X)
+        model = KDE("gaussian", "scott", "scale", **limits).fit(X)
         z = 1.0
     else:
         kernel, scale = KERNELS[method](dim=support.dim), length_scale(method, n, support.dim)
-        model = SOSREP(kernel, scale, tol=TOL, **limits).fit(X)
+        model = SOSREP(kernel, scale, "scale", tol=TOL, **limits).fit(X)
         z = math.exp(model.log_normalizer_ - log_total(kernel, support.dim, scale))
     overlap = float(weights @ np.exp(0.5 * model.score_samples(points)))
     return [z + 1.0 - 2.0 * math.sqrt(z) * overlap, 1.0 - overlap, z - 1.0]

@@ -225,7 +225,7 @@ def commands(folder: Path, rows: int) -> list[Subject]:
     fitted, scores = folder / "fit" / "model.isopleth", folder / "score" / "scores.csv"
     for path in (fitted, scores):
         path.parent.mkdir()
-    isopleth.save(isopleth.KDE(length_scale=1.0).fit(samples.rows(8, 200)), fitted)
+    isopleth.save(isopleth.KDE(length_scale=1.0, frame="scale").fit(samples.rows(8, 200)), fitted)
     scores.write_text("before\n", encoding="utf-8")
     resumed = ["--resume", "--chunk-rows", str(rows // 12)]
     fit = ["fit", str(table), "--out", str(fitted), "--size", "50", *resumed]

@@ -31,8 +31,8 @@ def models() -> dict[str, BaseEstimator]:
     """Fitted models by name."""
     X, labels = rows(), np.array(["a", "b"] * (ROWS // 2))
     return {
-        "SOSREP": isopleth.SOSREP(length_scale=1.0).fit(X),
-        "KDE": isopleth.KDE(length_scale=1.0).fit(X),
+        "SOSREP": isopleth.SOSREP(length_scale=1.0, frame="scale").fit(X),
+        "KDE": isopleth.KDE(length_scale=1.0, frame="scale").fit(X),
         "RandomFeatureSOSREP": isopleth.RandomFeatureSOSREP(length_scale=2.0, n_frequencies=20, random_state=0).fit(X),
         "KernelScore": isopleth.KernelScore(length_scale=1.0).fit(X),
         "LSDD": isopleth.LSDD(random_state=0).fit(X, rows(1)),
@@ -40,7 +40,7 @@ def models() -> dict[str, BaseEstimator]:
         "ClassPriorEstimator": isopleth.ClassPriorEstimator(random_state=0).fit(X, labels),
         "DriftMonitor": isopleth.DriftMonitor(5, 100.0, random_state=0).fit(rows(2, 60)),
         "pipeline": make_pipeline(
-            StandardScaler(), FunctionTransformer(np.tanh), isopleth.SOSREP(length_scale=1.0)
+            StandardScaler(), FunctionTransformer(np.tanh), isopleth.SOSREP(length_scale=1.0, frame="scale")
         ).fit(X),
     }
 

@@ -75,7 +75,7 @@ def campaign(count: int, seed: int = 0) -> Tally:
 def _write_inputs(place: Path) -> None:
     for name, seed, n in (("in", 0, 150), ("more", 1, 120)):
         np.savetxt(place / f"{name}.csv", samples.rows(seed, n), delimiter=",", header="a,b,c", comments="")
-    isopleth.save(isopleth.KDE(length_scale=1.0).fit(samples.rows(0, 150)), place / "model.isopleth")
+    isopleth.save(isopleth.KDE(length_scale=1.0, frame="scale").fit(samples.rows(0, 150)), place / "model.isopleth")
     for name, seed in (("train", 4), ("test", 5)):
         labelled = [f"{x:.5f},{y:.5f},{'uv'[int(x > 0)]}" for x, y, _ in samples.rows(seed, 80)]
         (place / f"{name}.csv").write_text("\n".join(["a,b,k", *labelled]) + "\n", encoding="utf-8")

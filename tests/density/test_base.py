@@ -67,7 +67,10 @@ def test_hyvarinen_loss_follows_the_units_of_the_columns(kind):
         a = kind(length_scale=scale, frame="scale").fit(X)
         b = kind(length_scale=scale if isinstance(scale, str) else scale * factor, frame="scale").fit(X * factor)
         assert b.hyvarinen_loss(Q * factor) == pytest.approx(a.hyvarinen_loss(Q), rel=1e-8)
-    coarse, fine = kind(length_scale=[1.0, 1.6], frame="scale").fit(X), kind(length_scale=[0.5, 0.8], frame="scale").fit(X)
+    coarse, fine = (
+        kind(length_scale=[1.0, 1.6], frame="scale").fit(X),
+        kind(length_scale=[0.5, 0.8], frame="scale").fit(X),
+    )
     np.testing.assert_allclose(coarse.unit_, fine.unit_)
 
 
@@ -135,7 +138,10 @@ def test_grids_of_scikit_learn(kind, name):
 def test_a_grid_over_kernels_and_scales(kind):
     names = ["gaussian", "laplacian", "matern32"]
     found = GridSearchCV(
-        kind(frame="scale"), {"kernel": names, "length_scale": [0.3, 0.6, "scott", Search(cv=2)]}, cv=3, error_score="raise"
+        kind(frame="scale"),
+        {"kernel": names, "length_scale": [0.3, 0.6, "scott", Search(cv=2)]},
+        cv=3,
+        error_score="raise",
     )
     found.fit(mixture(60, 2))
     assert found.best_params_["kernel"] in names

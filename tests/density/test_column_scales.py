@@ -102,7 +102,8 @@ def test_held_out_rows_are_likelier_than_by_the_rule():
     train, test = frame[:200], frame[200:]
     for kind in (KDE, SOSREP):
         plain, chosen = (
-            kind(length_scale=rule, frame="scale").fit(train).score_samples(test).mean() for rule in ("scott", "leave_one_out")
+            kind(length_scale=rule, frame="scale").fit(train).score_samples(test).mean()
+            for rule in ("scott", "leave_one_out")
         )
         assert chosen > plain + 0.3
 

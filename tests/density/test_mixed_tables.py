@@ -220,7 +220,8 @@ def test_a_density_of_complete_numbers_answers_too(kind, kernel):
     assert np.exp(model.score_samples(asked)) == pytest.approx(expected, rel=1e-3)
     assert np.exp(model.marginal(["x"]).score_samples(asked)) == pytest.approx(expected, rel=1e-3)
     np.testing.assert_array_equal(
-        kind(kernel=kernel, frame="scale").fit(rows.to_numpy()).score_samples(rows.to_numpy()), model.score_samples(rows)
+        kind(kernel=kernel, frame="scale").fit(rows.to_numpy()).score_samples(rows.to_numpy()),
+        model.score_samples(rows),
     )
 
 

@@ -80,7 +80,11 @@ def test_weights_are_repetitions():
 )
 def test_every_column_keeps_its_distribution(kind, kernel):
     frame = shop()
-    made = kind(kernel, length_scale="leave_one_out", frame="scale").fit(frame).sample(4000, random_state=0, as_recorded=True)
+    made = (
+        kind(kernel, length_scale="leave_one_out", frame="scale")
+        .fit(frame)
+        .sample(4000, random_state=0, as_recorded=True)
+    )
     assert made.dtypes.equals(frame.dtypes)
     assert list(made) == list(frame)
     for name in ("speed", "count", "paid"):

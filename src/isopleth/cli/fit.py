@@ -128,7 +128,9 @@ def fit_mixed(
     kinds = table.kinds
     if kinds.named:  # other columns were not read
         kinds = replace(kinds, left_out={}, n_columns=len(kinds.columns))
-    model = replace(table, data=kept, kinds=kinds).fit(SOSREP(length_scale=length_scale or "leave_one_out", frame="scale"))
+    model = replace(table, data=kept, kinds=kinds).fit(
+        SOSREP(length_scale=length_scale or "leave_one_out", frame="scale")
+    )
     return model, n_rows
 
 
