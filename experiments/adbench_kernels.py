@@ -46,7 +46,7 @@ def length_scale(X: np.ndarray, estimator: str, kernel: str, rule: str, seed: in
         return FRACTION * base
     some = np.random.default_rng(seed).permutation(len(X))[:SEARCH_ROWS]
     search = Search(criterion, grid=GRID, base=base, cv=0.3)
-    chosen = ESTIMATORS[estimator](kernel=kernel, length_scale=search).fit(X[some])
+    chosen = ESTIMATORS[estimator](kernel=kernel, length_scale=search, frame="scale").fit(X[some])
     return base * float(chosen.search_path_.best_factor)
 
 
@@ -55,7 +55,7 @@ def density_score(estimator: str, kernel: str, rule: str) -> Callable[[Task, boo
 
     def run(task: Task, clean: bool, seed: int) -> np.ndarray:
         scale = length_scale(task.train, estimator, kernel, rule, seed)
-        density = ESTIMATORS[estimator](kernel=kernel, length_scale=scale)
+        density = ESTIMATORS[estimator](kernel=kernel, length_scale=scale, frame="scale")
         if task.test is not None:
             return scores(density.fit(task.train), task.test)
         out = np.empty(len(task.train))
