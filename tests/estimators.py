@@ -22,7 +22,7 @@ from isopleth import (
     NystromKEF,
     RandomFeatureSOSREP,
 )
-from isopleth.difference import KLIEP, KDEDifference
+from isopleth.difference import KDEDifference
 from isopleth.kernels import ProductLaplacian
 from isopleth.score import KEF, SSGE, Landweber, NuMethod, Stein
 from isopleth.tasks import PyODAdapter
@@ -77,7 +77,6 @@ EXPECTED_FAILURES = {
 # Estimators of another shape, with the reason why `check_estimator` cannot run on them.
 OF_ANOTHER_SHAPE = {
     LSDD: "is fitted to two tables",
-    KLIEP: "is fitted to two tables",
     KDEDifference: "is fitted to two tables",
     ChangePointDetector: "is fitted to a series, whose rows are in order",
     Stein: "with out_of_sample='augmented', gives answers that depend on all rows that are asked together",
@@ -89,7 +88,6 @@ OF_ANOTHER_SHAPE = {
 ALL = [
     *OF_ONE_TABLE,
     LSDD(),
-    KLIEP(),
     KDEDifference(),
     ChangePointDetector(),
     AnytimeDriftMonitor(),

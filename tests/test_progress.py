@@ -24,7 +24,6 @@ from isopleth import (
     stein_test,
     two_sample_test,
 )
-from isopleth.difference import KLIEP
 from isopleth.errors import InputError
 from isopleth.kernels import ProductLaplacian
 from isopleth.operators.threads import map_threads
@@ -156,7 +155,6 @@ LONG = {
         ["cross-validation", "moments at the length scale"],
     ),
     "LSDD in batches": (in_batches, ["cross-validation"]),
-    "KLIEP": (lambda X, Y, v: KLIEP(random_state=0, verbose=v).fit(X, Y).ratio(X), ["cross-validation"]),
     "RandomFeatureSOSREP": (
         lambda X, Y, v: RandomFeatureSOSREP(n_frequencies=50, random_state=0, verbose=v).fit(X).score_samples(X),
         ["pass over the rows"],

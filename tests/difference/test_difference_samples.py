@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from isopleth import LSDD, InputError
-from isopleth.difference import KLIEP
+from isopleth.difference import KDEDifference
 from isopleth.difference.samples import TwoSamples, enter_both, split_at_random
 
 
@@ -39,10 +39,10 @@ def test_refusals_name_the_sample_and_leave_columns_as_they_are():
     pd = pytest.importorskip("pandas")
     sound, with_nan = pd.DataFrame({"X": [1.0, 2.0]}), pd.DataFrame({"X": [1.0, np.nan]})
     with pytest.raises(InputError, match=r"^X contains NaN in 'X' "):
-        enter_both(KLIEP(), with_nan, sound)
+        enter_both(KDEDifference(), with_nan, sound)
     with pytest.raises(InputError, match=r"^Y contains NaN in 'X' "):
-        enter_both(KLIEP(), sound, with_nan)
+        enter_both(KDEDifference(), sound, with_nan)
     with pytest.raises(InputError, match=r"^Y: .*feature names"):
-        enter_both(KLIEP(), sound, sound.rename(columns={"X": "other"}))
+        enter_both(KDEDifference(), sound, sound.rename(columns={"X": "other"}))
     with pytest.raises(InputError, match=r"^sample_weight_y is negative in 1 rows"):
-        enter_both(KLIEP(), sound, sound, None, [1.0, -1.0])
+        enter_both(KDEDifference(), sound, sound, None, [1.0, -1.0])

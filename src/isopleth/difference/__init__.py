@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from isopleth.difference.cross_validation import DifferenceSearchPath
 from isopleth.difference.kde_difference import KDEDifference
-from isopleth.difference.kliep import KLIEP
 from isopleth.difference.lsdd import LSDD
 
-__all__ = ["KLIEP", "LSDD", "DifferenceSearchPath", "KDEDifference"]
+__all__ = ["LSDD", "DifferenceSearchPath", "KDEDifference"]
