@@ -61,6 +61,29 @@ def test_margins_by_chance_are_negative_and_larger_for_a_walk():
     assert np.quantile(of_noise, 0.95) < 0.0 < np.quantile(of_walk, 0.98)
 
 
+def test_simulations_end_early_only_where_the_verdict_is_clear(monkeypatch):
+    """The answers are those of all simulations; a series without a change is left after a few of them."""
+    counted, whole = [], chance.null_margins
+
+    def counting(*arguments):
+        found = whole(*arguments)
+        counted.append(len(found))
+        return found
+
+    def never_early(calm, length, rng, tick, own, most):
+        return whole(calm, length, rng, tick)
+
+    for seed, step in enumerate([0.0, 0.0, 0.7, 1.0]):
+        series = np.random.default_rng(seed).normal(size=150) + np.repeat([0.0, step], 75)
+        fits = []
+        for way in (counting, never_early):
+            monkeypatch.setattr("isopleth.tasks.change_points.detector.null_margins", way)
+            fits.append(ChangePointDetector(random_state=0).fit(series))
+        np.testing.assert_array_equal(fits[0].change_points_, fits[1].change_points_)
+        np.testing.assert_array_equal(fits[0].p_values_, fits[1].p_values_)
+    assert counted[:2] == [0, 0]
+
+
 def test_the_bias_of_an_autocorrelation_is_corrected():
     rng = np.random.default_rng(0)
     series = lfilter([1.0], [1.0, -0.8], rng.normal(size=(400, 140)), axis=1)[:, 100:]

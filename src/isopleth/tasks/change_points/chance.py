@@ -20,6 +20,8 @@ _LEAST_EXCEEDING = 4
 _LONGEST = 2000
 # Times that noise and change are fitted in turn.
 _ROUNDS = 3
+# Twice the nats by which a simulated margin must exceed the observed one to count: the final search tries more noises.
+_CLEARLY = 1.0
 
 
 def null_gains(
@@ -59,7 +61,12 @@ def null_gains(
 
 
 def null_margins(
-    calm: Description, length: int, rng: np.random.Generator, tick: Callable[[int], None] = unheard
+    calm: Description,
+    length: int,
+    rng: np.random.Generator,
+    tick: Callable[[int], None] = unheard,
+    own: float = np.inf,
+    most: float = RUNS,
 ) -> np.ndarray:
     """Simulate by how much the best description with one change is shorter than the best without; sorted.
 
@@ -78,6 +85,9 @@ def null_margins(
         Random generator of the draws.
     tick : callable, optional
         Called after each series.
+    own, most : float, optional
+        The simulation ends, and an empty array is returned, as soon as more than `most` margins are clearly larger than `own`,
+        that of the observed series: its p-value is then too large, whatever the other series would give.
     """
     n, location = min(length, _LONGEST), calm.location
     places = np.linspace(0, len(calm.precision) - 1, n).astype(int)
@@ -86,13 +96,23 @@ def null_margins(
     rises = location.degree * (time @ calm.prepared) / (time @ time) * location.extents / np.ptp(calm.prepared, axis=0)
     line = np.linspace(-1.0, 1.0, n)[:, None] * rises
     noises = [_without_bias(noise, n, location.degree) for noise in location.noises]
-    margins = []
-    for _ in range(RUNS):
+    margins, larger = [], 0
+    for done in range(RUNS):
         drawn = rng.choice([-1.0, 1.0], (n, 1)) * innovations / precision[:, None]
         made = [noise.series(column) for noise, column in zip(noises, drawn.T, strict=True)]
         margins.append(_margin(line + np.column_stack(made), precision, location.extents))
+        larger += margins[-1] > own + _CLEARLY
+        if larger > max(most, _LEAST_EXCEEDING):
+            tick(RUNS - done)
+            return np.empty(0)
         tick(1)
     return np.sort(margins)
+
+
+def margin_of(found: Description) -> float:
+    """Return by how much the best description with one change is shorter than the best without, as :func:`null_margins`."""
+    scale = found.location.extents / np.ptp(found.prepared, axis=0)
+    return _margin(found.prepared * scale, found.precision, found.location.extents)
 
 
 def surcharge(gains: np.ndarray, rate: float, least: float = 0.0) -> float:

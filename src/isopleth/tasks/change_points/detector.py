@@ -20,7 +20,7 @@ from isopleth.progress import Progress, checked_verbose
 from isopleth.results import Result, counted, in_words
 from isopleth.tables.checks import check_memory_limit, enter, on_host
 from isopleth.tables.clock_times import axis_of, time_words
-from isopleth.tasks.change_points.chance import RUNS, null_gains, null_margins, pvalue_of_gain, surcharge
+from isopleth.tasks.change_points.chance import RUNS, margin_of, null_gains, null_margins, pvalue_of_gain, surcharge
 from isopleth.tasks.change_points.kinds import kind_of_location, kind_of_shape
 from isopleth.tasks.change_points.legs import SHORTEST_SHAPES, Candidate, Scanned, cycle_of, merged, scans
 from isopleth.tasks.change_points.positions import positions_of
@@ -207,8 +207,6 @@ class ChangePointDetector(BaseEstimator):
         About 90 % intervals for the first steps after the changes: the least and the largest.
     segments_ : array of shape (T,), int
         Number of the segment of each step, from 0.
-    penalty_ : float
-        Twice the nats that a change of level or slope must save in addition to the cost of its coefficients.
     result_ : ChangePoints
         The changes with the series; it has a table and a picture.
     n_features_in_ : int
@@ -359,7 +357,6 @@ class ChangePointDetector(BaseEstimator):
         self.kinds_ = np.empty(0, dtype="<U9")
         self.p_values_, self._changed = np.empty(0), []
         self.intervals_ = np.empty((0, 2), dtype=int)
-        self.penalty_ = 2.0 * float(np.log(length))
 
     def _fit_telling(
         self,
@@ -373,29 +370,33 @@ class ChangePointDetector(BaseEstimator):
         found = describe(values)
         calm = found if known is None else unbroken(known)
         tick(_DESCRIPTION)
-        gains = null_gains(calm.location, calm.precision, len(values), 0, rng, tick)
-        extra = surcharge(gains, _LOCATION * rate)
-        of_scatter = self._null_gains_of_scatter(calm, len(values), rng, tick)
-        scatter = surcharge(of_scatter, _LOCATION * rate)
-        if max(extra, scatter) > 0.0 and (len(found.location.changes) or len(found.scatter_changes)):
-            calm_level = found.shocks or not len(found.location.changes)  # a surcharge adds no change
+        # Simulations that cannot change the answer are left out, so each has random numbers of its own.
+        of_gains, of_scatter, of_weak = rng.spawn(3)
+        gains, scatters = np.zeros(RUNS), np.zeros(RUNS)
+        if len(found.location.changes) or len(found.scatter_changes):
+            gains = null_gains(calm.location, calm.precision, len(values), 0, of_gains, tick)
+            scatters = self._null_gains_of_scatter(calm, len(values), of_scatter, tick)
+            extra, scatter = (surcharge(some, _LOCATION * rate) for some in (gains, scatters))
+        else:
+            extra, scatter = 0.0, np.inf  # where no change is worth its cost, none is worth more
+            tick(2 * RUNS)
+        if extra > 0.0 or 0.0 < scatter < np.inf:
+            calm_level = found.shocks or not len(found.location.changes)
             found = in_stages(found.prepared, (np.inf if calm_level else extra, scatter))
-        self.penalty_ = 2.0 * float(np.log(len(values))) + extra
         level = logs_of_growth(values)
         cycle = cycle_of(level)
         changes = self._of_location(values, found, gains, (extra, scatter), rate)
         if not changes and len(found.location.changes):
             found = in_stages(found.prepared, (np.inf, scatter))
         if not changes and not found.shocks:
-            reference = None if known is None else calm
             changes, found = self._of_one_weak_change(
-                found, reference, len(values), scatter, rate, rng.spawn(1)[0], tick
+                found, None if known is None else calm, len(values), scatter, rate, of_weak, tick
             )
         else:
             tick(RUNS)
         # Without a change of location, the scans use the innovations of the description without any.
         if len(values) < SHORTEST_SHAPES:
-            changes = merged(changes, Scanned(self._of_scatter(found, of_scatter), 0.5 * SHORTEST_SCATTER))
+            changes = merged(changes, Scanned(self._of_scatter(found, scatters), 0.5 * SHORTEST_SCATTER))
         innovations = found.location.innovations / found.precision[:, None]
         for one in scans(level, innovations, cycle, (1.0 - _LOCATION) * rate, rng, self.memory_limit):
             changes = merged(changes, one)
@@ -458,7 +459,10 @@ class ChangePointDetector(BaseEstimator):
         The cost of a place, 2 log n, is a bound, and a line describes a small step nearly as well. So the margin between the
         descriptions with and without one change is compared with its simulated distribution.
         """
-        margins = null_margins(reference or found, length, rng, tick)
+        own = margin_of(found) if found.location.innovations.any() else np.inf
+        margins = null_margins(reference or found, length, rng, tick, own, rate * _LOCATION * (RUNS + 1))
+        if not len(margins):
+            return [], found
         extra = surcharge(margins, _LOCATION * rate, least=-np.inf)
         weak = or_shocks(in_stages(found.prepared, (extra, scatter))) if np.isfinite(extra) else found
         if len(weak.location.changes) != 1:
