@@ -14,7 +14,13 @@ import isopleth
 DOCS = Path(__file__).parents[2] / "docs"
 PUBLIC = [
     "isopleth",
+    "isopleth.density",
+    "isopleth.difference",
+    "isopleth.frames",
     "isopleth.io",
+    "isopleth.kernels",
+    "isopleth.report",
+    "isopleth.score",
     "isopleth.torch",
     "isopleth.distributed",
     "isopleth.frames",
