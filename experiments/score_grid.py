@@ -8,7 +8,7 @@ rows, and its error is the mean of |s - true score|^2/d over 1,024 other rows. T
 in each run; a line of the table has medians over runs. The rules of the default were set on these two; ``--targets between``, a
 cube of side 2, is one that they were not set on.
 
-- default: KernelScore(), with nothing chosen.
+- default: KernelScore(frame="scale"), with nothing else given: the frame of the papers. `scores_in_frames` compares frames.
 - Gaussian: the normal density with the covariance of Ledoit and Wolf (scikit-learn's).
 - KDE: isopleth.KDE, Gaussian kernel, length scale by Search: the better one, line by line, of its held-out likelihood and its
   held-out Hyvarinen loss.
@@ -197,7 +197,7 @@ def run(cell: Cell, seed: int) -> Errors:
     judge = Judge(x, true_score(modes, x))
     with threadpool_limits(1):
         start = time.process_time()
-        model = KernelScore(n_jobs=1).fit(X)
+        model = KernelScore(frame="scale", n_jobs=1).fit(X)
         seconds = time.process_time() - start
         path = model.search_path_
         alone = path.best_index == 0

@@ -43,12 +43,12 @@ def test_the_oracle_is_the_best_of_estimators_fitted_one_by_one():
     grid = oracle_errors(X, judge)
     median = score_grid.typical_distance(X)
     for (f, b, a), factor, base, alpha in (((2, 0, 5), 2.0, None, 10**-0.25), ((0, 1, 0), 0.5, "gaussian", 10.0)):
-        model = KernelScore(regularizer=Tikhonov(alpha, truncated=False), length_scale=factor * median, base=base).fit(
-            X
-        )
+        model = KernelScore(
+            frame="scale", regularizer=Tikhonov(alpha, truncated=False), length_scale=factor * median, base=base
+        ).fit(X)
         assert grid[f, b, a] == pytest.approx(judge.error(model.grad_log_density(judge.x)), rel=1e-6)
     np.testing.assert_allclose(grid[:, 1, -1], gaussian_error(X, judge), rtol=1e-3)
-    default = KernelScore().fit(X)
+    default = KernelScore(frame="scale").fit(X)
     assert grid.min() <= judge.error(default.grad_log_density(judge.x)) * (1.0 + 1e-9)
 
 
@@ -58,7 +58,9 @@ def test_published_estimators_are_ours_at_their_settings():
     model = Stein("imq", alpha=1e-2).fit(X)
     assert found["Stein"][2] == pytest.approx(judge.error(model.grad_log_density(judge.x)), rel=1e-6)
     alpha = 1e-2 * score_grid.typical_distance(X) ** 2
-    model = KernelScore(regularizer=Tikhonov(alpha, truncated=False), length_scale="median", base=None).fit(X)
+    model = KernelScore(
+        frame="scale", regularizer=Tikhonov(alpha, truncated=False), length_scale="median", base=None
+    ).fit(X)
     assert found["KEF-CG"][2] == pytest.approx(judge.error(model.grad_log_density(judge.x)), rel=1e-6)
     assert found["nu"].shape == (9,)
 

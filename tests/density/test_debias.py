@@ -97,13 +97,11 @@ def test_a_search_moves_the_rows_of_each_fit_by_a_score_without_the_rows_held_ou
         debias=True, length_scale=Search("likelihood", grid=[0.5, 1.0, 1.5], base=1.0, cv=3), frame="scale"
     ).fit(rows)
     unit, order = rows.std(axis=0), model.rows_  # the distinct rows in the order of the folds
-    chosen = {"length_scale": model.score_.length_scale_, "regularizer": model.score_.regularizer_}
-    base = None if model.score_.base_ is None else "gaussian"
     for k, scale in enumerate([0.5, 1.0, 1.5]):
         losses = []
         for fold in held_out_parts(100, 3):
             train = order[~fold]
-            score = KernelScore(base=base, **chosen).fit(train / unit).grad_log_density_ / unit
+            score = KernelScore(**model.score_.chosen()).fit(train / unit).grad_log_density_ / unit
             plain = KDE(length_scale=scale, frame="scale").fit(train + 0.5 * scale**2 * score)
             losses.append(-plain.score_samples(order[fold]))
         assert model.search_path_.losses[k] == pytest.approx(np.concatenate(losses).mean(), rel=1e-5)

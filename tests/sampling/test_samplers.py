@@ -193,7 +193,7 @@ def test_wider_targets_are_fits_with_wider_kernels():
     np.testing.assert_allclose(
         target.wider(3.0).evaluate(x)[1] / 0.5, other.grad_log_density(target.leave(x)), rtol=1e-6
     )
-    settings = {"base": None, "regularizer": Tikhonov(alpha=0.01)}
+    settings = {"base": None, "frame": "scale", "regularizer": Tikhonov(alpha=0.01)}
     score = KernelScore(length_scale=1.0, **settings).fit(rows)
     other = KernelScore(length_scale=3.0, **settings).fit(rows)
     target = target_of(score)

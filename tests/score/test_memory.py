@@ -2,6 +2,7 @@
 
 import tracemalloc
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,6 +14,9 @@ from isopleth.operators.vector_blocks import CURL_FREE
 from isopleth.score import KEF, SSGE, NuMethod, Stein, Tikhonov, selection
 from isopleth.score.spaces import SPACES
 from isopleth.score.system import LEAST_BASIS, MemoryPlan, SampleSystem
+
+# The frame of the papers, in which length scales have the units of the columns.
+scale_score = partial(KernelScore, frame="scale")
 
 
 def rows(n, d, seed=0):
@@ -32,7 +36,7 @@ def peak(fit, X):
 
 @pytest.fixture(autouse=True)
 def imported():
-    KernelScore().fit(rows(30, 2))
+    scale_score().fit(rows(30, 2))
 
 
 @pytest.mark.parametrize(
@@ -40,7 +44,7 @@ def imported():
 )
 def test_a_choice_by_folds_stays_within_the_limit(n, d, mebibytes, jobs):
     X, limit = rows(n, d), mebibytes * 2**20
-    model = KernelScore(length_scale="median", base=None, memory_limit=limit, n_jobs=jobs)
+    model = scale_score(length_scale="median", base=None, memory_limit=limit, n_jobs=jobs)
     assert peak(model.fit, X) <= limit + X.nbytes
 
 
@@ -97,7 +101,7 @@ def test_scores_of_new_rows_by_refits_stay_within_the_limit():
 def test_the_limit_changes_nothing_but_rounding():
     X = rows(400, 6)
     roomy, tight = (
-        KernelScore(length_scale="median", base=None, memory_limit=limit * 2**20, n_jobs=2).fit(X)
+        scale_score(length_scale="median", base=None, memory_limit=limit * 2**20, n_jobs=2).fit(X)
         for limit in (1024, 8)
     )
     assert roomy.search_path_.best_index == tight.search_path_.best_index
@@ -128,11 +132,11 @@ def test_of_many_rows_only_as_many_are_held_out_as_tell_enough(monkeypatch):
     monkeypatch.setattr(selection, "held_out_terms", counted)
     monkeypatch.setattr(selection, "HELD_OUT", 100)
     monkeypatch.setattr(selection, "COMPARED_ROWS", 60)
-    path = KernelScore(n_jobs=1).fit(rows(300, 2)).search_path_
+    path = scale_score(n_jobs=1).fit(rows(300, 2)).search_path_
     assert [size for size in seen if size[0] == 300] == [(300, 60)] * 2
     assert len([size for size in seen if size[0] == 60]) == 5 * 5
     assert np.isfinite(path.path_losses).all()
     seen.clear()
     given = Tikhonov(0.01, truncated=False)
-    assert np.isfinite(KernelScore(regularizer=given, n_jobs=1).fit(rows(100, 2)).search_path_.path_losses).all()
+    assert np.isfinite(scale_score(regularizer=given, n_jobs=1).fit(rows(100, 2)).search_path_.path_losses).all()
     assert [held for n, held in seen if n == 100] == [20] * 5

@@ -1,5 +1,7 @@
 """Nystrom forms: against dense algebra, the reference, the forms at all samples, and their symmetries."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from oracle import PROFILES, Dense
@@ -12,6 +14,10 @@ from isopleth.score import LandweberIteration, NuIteration, SpectralCutoff, Tikh
 from isopleth.score.field import GaussianBase
 from isopleth.score.spaces import SPACES
 from isopleth.score.statistics import NystromStatistics, NystromSystem
+
+# The frame of the papers, in which length scales have the units of the columns.
+scale_score = partial(KernelScore, frame="scale")
+scale_nystrom = partial(NystromKEF, frame="scale", base=None)
 
 SPACE = {"diagonal": "diagonal", "curlfree": "curl_free"}
 KERNELS = ("gaussian", "imq", "matern52", "matern72")
@@ -91,7 +97,7 @@ def test_every_number_of_the_reference(shared, d, kernel, space):
     wrong = []
     for lam in sorted({key.removeprefix(prefix).split("/")[0] for key in keys}):
         alpha = Tikhonov(alpha=float(lam) * unit)
-        model = NystromKEF(kernel, SPACE[space], alpha, landmarks=X[:32], length_scale=sigma).fit(X)
+        model = scale_nystrom(kernel, SPACE[space], alpha, landmarks=X[:32], length_scale=sigma).fit(X)
         solved = [(one.solve(float(lam)), q, back) for one, q, back in moved]
         base = oracle.solve(float(lam))
         shifts = [distance(one.field(q) @ back, base.field(Q)) for one, q, back in solved]
@@ -112,7 +118,7 @@ def test_every_number_of_the_reference(shared, d, kernel, space):
 @pytest.mark.parametrize("kernel", ["gaussian", "imq", "matern52", "matern72"])
 def test_tikhonov_is_the_literal_form(space, kernel):
     X, Q = mixture(150, 3), mixture(40, 3, seed=1)
-    model = NystromKEF(kernel, space, Tikhonov(alpha=0.02), landmarks=X[:20], length_scale=1.3).fit(X)
+    model = scale_nystrom(kernel, space, Tikhonov(alpha=0.02), landmarks=X[:20], length_scale=1.3).fit(X)
     lam = 0.02 / 1.3**2 if space == "curl_free" else 0.02
     want = Literal(X, kernel, 1.3, space, 20).solve(lam)
     assert distance(model.grad_log_density(Q), want.field(Q)) < 1e-9
@@ -126,11 +132,11 @@ def test_tikhonov_is_the_literal_form(space, kernel):
 def test_all_samples_as_landmarks_are_the_truncated_form(space, regularizer):
     X, Q = mixture(60, 3), mixture(40, 3, seed=1)
     for base in (None, "gaussian"):
-        at_all = KernelScore("imq", space, regularizer, "median", base, solver="eigen").fit(X)
+        at_all = scale_score("imq", space, regularizer, "median", base, solver="eigen").fit(X)
         want = at_all.grad_log_density(Q)
         if at_all.zeta_factor_:  # polynomials have a term zeta; what stands for it is the kernels' part of their filter
             want = truncated(at_all, regularizer, Q)
-        got = NystromKEF("imq", space, regularizer, base=base).fit(X)
+        got = scale_nystrom("imq", space, regularizer, base=base).fit(X)
         assert distance(got.grad_log_density(Q), want) < 1e-8
         assert distance(got.grad_log_density_, at_all.grad_log_density_) < 1e-8
 
@@ -144,7 +150,7 @@ def truncated(model, regularizer, Q):
     values, vectors = np.linalg.eigh(space.gram(z) / len(z))
     g = regularizer.filter(values, values[-1]) / values
     c = -space.unstack(vectors @ (g[:, None] * (vectors.T @ space.stack(h))), z.shape[1]) / len(z)
-    q = model._frame.enter(Q)
+    q = model._frame.forward(Q)
     out = space.operator(q, z).matvec(c)
     return (out + (0.0 if model.base_ is None else model.base_.value(q))) / model.length_scale_
 
@@ -188,7 +194,7 @@ def test_landmarks_that_coincide_or_nearly_so_count_once():
 @pytest.mark.parametrize("base", [None, "gaussian"])
 def test_log_density_and_divergence_belong_to_the_score(base):
     X, Q = mixture(300, 3), mixture(20, 3, seed=1)
-    model = NystromKEF(landmarks=40, base=base, random_state=0).fit(X)
+    model = scale_nystrom(landmarks=40, base=base, random_state=0).fit(X)
     score, h = model.grad_log_density(Q), 1e-5
     divergence = 0.0
     for j in range(3):
@@ -209,7 +215,7 @@ def test_the_base_measure_is_solved_with_the_rest():
     literal = Literal(X, "imq", 1.0, "curl_free", 15)
     literal.solve(0.03, extra=literal.from_samples @ base.value(X).ravel() / 120)
     want = literal.field(Q) + base.value(Q)
-    model = NystromKEF(
+    model = scale_nystrom(
         "imq", "curl_free", Tikhonov(alpha=0.03), landmarks=X[:15], length_scale=1.0, base="gaussian"
     ).fit(X)
     assert distance(model.grad_log_density(Q), want) < 1e-9
@@ -223,7 +229,7 @@ def test_fits_follow_shifts_scales_and_rotations(space, regularizer):
     X, Q = mixture(200, 3), mixture(30, 3, seed=1)
     turn = np.linalg.qr(np.random.default_rng(2).normal(size=(3, 3)))[0]
     for base in (None, "gaussian"):
-        model = NystromKEF("imq", space, regularizer, landmarks=X[:20], length_scale=2.0, base=base)
+        model = scale_nystrom("imq", space, regularizer, landmarks=X[:20], length_scale=2.0, base=base)
         want = model.fit(X).grad_log_density(Q)
 
         def moved(a):
@@ -237,7 +243,7 @@ def test_fits_follow_shifts_scales_and_rotations(space, regularizer):
 @pytest.mark.parametrize("method", ["uniform", "kmeans++", "leverage"])
 def test_weights_are_repetition(method):
     X, counts = mixture(150, 2), np.random.default_rng(1).integers(1, 4, size=150)
-    model = NystromKEF(landmarks=20, landmark_method=method, length_scale=1.5, random_state=0)
+    model = scale_nystrom(landmarks=20, landmark_method=method, length_scale=1.5, random_state=0)
     weighted = clone(model).fit(X, sample_weight=counts).grad_log_density(X)
     repeated = clone(model).fit(np.repeat(X, counts, axis=0)).grad_log_density(X)
     assert distance(weighted, repeated) < 1e-9
@@ -246,9 +252,11 @@ def test_weights_are_repetition(method):
 
 def test_columns_with_their_own_length_scales():
     X = mixture(150, 2) * [1.0, 1e3]
-    one = NystromKEF(landmarks=X[:15], length_scale=[1.0, 1e3]).fit(X).grad_log_density(X)
+    one = scale_nystrom(landmarks=X[:15], length_scale=[1.0, 1e3]).fit(X).grad_log_density(X)
     other = (
-        NystromKEF(landmarks=X[:15] / [1.0, 1e3], length_scale=1.0).fit(X / [1.0, 1e3]).grad_log_density(X / [1.0, 1e3])
+        scale_nystrom(landmarks=X[:15] / [1.0, 1e3], length_scale=1.0)
+        .fit(X / [1.0, 1e3])
+        .grad_log_density(X / [1.0, 1e3])
     )
     assert distance(one * [1.0, 1e3], other) < 1e-9
 
@@ -260,24 +268,24 @@ def test_few_landmarks_do_nearly_as_well_as_all_samples(method):
     at = np.exp(-0.5 * np.stack([(Q**2).sum(axis=1), ((Q - 3.0) ** 2).sum(axis=1)]))
     truth = -Q + 3.0 * (at[1] / at.sum(axis=0))[:, None]
     regularizer = Tikhonov(alpha=1e-3)
-    few = NystromKEF(regularizer=regularizer, landmarks=60, landmark_method=method, random_state=0).fit(X)
-    everything = KernelScore(regularizer=regularizer, length_scale="median", base=None).fit(X)
+    few = scale_nystrom(regularizer=regularizer, landmarks=60, landmark_method=method, random_state=0).fit(X)
+    everything = scale_score(regularizer=regularizer, length_scale="median", base=None).fit(X)
     assert distance(few.grad_log_density(Q), truth) < 1.15 * distance(everything.grad_log_density(Q), truth) < 0.6
 
 
 def test_saves_and_searches(tmp_path):
     X = mixture(120, 2)
-    model = NystromKEF(landmarks=20, base="gaussian", random_state=0).fit(X)
+    model = scale_nystrom(landmarks=20, base="gaussian", random_state=0).fit(X)
     save(model, tmp_path / "score.skops")
     np.testing.assert_array_equal(load(tmp_path / "score.skops").log_density(X), model.log_density(X))
     grid = {"regularizer": [Tikhonov(alpha=0.01), Tikhonov(alpha=100.0)]}
-    best = GridSearchCV(NystromKEF(landmarks=20, random_state=0), grid, cv=3).fit(X).best_params_
+    best = GridSearchCV(scale_nystrom(landmarks=20, random_state=0), grid, cv=3).fit(X).best_params_
     assert best["regularizer"].alpha == 0.01
 
 
 def test_full_forms_are_refused():
     with pytest.raises(InputError, match="truncated=True"):
-        NystromKEF(regularizer=Tikhonov(truncated=False)).fit(mixture(20, 2))
+        scale_nystrom(regularizer=Tikhonov(truncated=False)).fit(mixture(20, 2))
     with pytest.raises(InputError, match="truncated=True"):
         NystromSystem(np.eye(2), np.eye(2), np.ones((2, 1)), 1e-16).solve_path([Tikhonov(truncated=False)])
 
@@ -287,20 +295,20 @@ def test_full_forms_are_refused():
 )
 def test_landmarks_that_cannot_be_used(landmarks):
     with pytest.raises(InputError, match="landmarks"):
-        NystromKEF(landmarks=landmarks).fit(mixture(20, 2))
+        scale_nystrom(landmarks=landmarks).fit(mixture(20, 2))
 
 
 def test_too_rough_kernels_are_refused_by_the_name_of_one_that_works():
     with pytest.raises(InputError, match="Matern"):
-        NystromKEF("matern32").fit(mixture(20, 2))
+        scale_nystrom("matern32").fit(mixture(20, 2))
 
 
 def test_more_landmarks_than_memory():
     with pytest.raises(InputError, match="use at most"):
-        NystromKEF(regularizer=Tikhonov(), landmarks=100, memory_limit=1e6).fit(mixture(200, 4))
+        scale_nystrom(regularizer=Tikhonov(), landmarks=100, memory_limit=1e6).fit(mixture(200, 4))
 
 
 def test_a_threshold_above_all_eigenvalues_gives_a_warning():
     with pytest.warns(DataWarning, match="above the largest eigenvalue"):
-        model = NystromKEF(regularizer=SpectralCutoff(threshold=50.0), landmarks=10).fit(mixture(60, 2))
+        model = scale_nystrom(regularizer=SpectralCutoff(threshold=50.0), landmarks=10).fit(mixture(60, 2))
     assert not model.grad_log_density_.any()

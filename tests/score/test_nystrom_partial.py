@@ -20,6 +20,8 @@ from isopleth.score.ridge_selection import NystromFolds, choose_ridge
 from isopleth.score.spaces import SPACES
 from isopleth.score.statistics import NystromStatistics, pooled_system
 
+scale_nystrom = partial(NystromKEF, frame="scale", base=None)
+
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(240, 2)) + 3.0 * RNG.integers(0, 2, size=(240, 1))
 NEW = RNG.normal(size=(30, 2))
@@ -33,10 +35,10 @@ def close(got, want, tolerance=1e-10):
 
 @pytest.mark.parametrize("space", list(SPACES))
 def test_rows_in_any_order_and_batches_are_one_fit(space):
-    whole = NystromKEF(**GIVEN, space=space).fit(X)
+    whole = scale_nystrom(**GIVEN, space=space).fit(X)
     rng = np.random.default_rng(0)
     for batches in (1, 7, 60):
-        running = NystromKEF(**GIVEN, space=space).partial_fit(X[:30])
+        running = scale_nystrom(**GIVEN, space=space).partial_fit(X[:30])
         for part in np.array_split(rng.permutation(np.arange(30, 240)), batches):
             running.partial_fit(X[part])
         close(running.grad_log_density(NEW), whole.grad_log_density(NEW))
@@ -46,7 +48,7 @@ def test_rows_in_any_order_and_batches_are_one_fit(space):
 def test_the_first_call_resolves_what_a_fit_to_it_would():
     """Landmarks, length scale, base and unit; one call is the fit."""
     free = {"landmarks": 15, "base": "gaussian", "random_state": 0, "regularizer": Tikhonov(alpha=1e-2)}
-    whole, running = NystromKEF(**free).fit(X[:100]), NystromKEF(**free).partial_fit(X[:100])
+    whole, running = scale_nystrom(**free).fit(X[:100]), scale_nystrom(**free).partial_fit(X[:100])
     np.testing.assert_array_equal(running.centers_, whole.centers_)
     np.testing.assert_array_equal(running.length_scale_, whole.length_scale_)
     np.testing.assert_array_equal(running.unit_, whole.unit_)
@@ -58,21 +60,21 @@ def test_the_first_call_resolves_what_a_fit_to_it_would():
 
 
 def test_ridges_are_chosen_by_the_folds_of_the_stream():
-    running = NystromKEF(**CHOSEN).partial_fit(X[:50])
+    running = scale_nystrom(**CHOSEN).partial_fit(X[:50])
     for part in np.array_split(X[50:], 9):
         running.partial_fit(part)
-    z = running._frame.enter(X)
+    z = running._frame.forward(X)
     fold = RunningFolds(5, 0).deal(z)
     parts = [NystromStatistics(running._space, running._centers).accumulate(z[fold == k]) for k in range(5)]
     path = choose_ridge(parts)
     np.testing.assert_allclose(running.search_path_.losses, path.losses, rtol=1e-9)
     assert running.regularizer_ == path.regularizer
-    whole = NystromKEF(**{**GIVEN, "regularizer": path.regularizer}).fit(X)
+    whole = scale_nystrom(**{**GIVEN, "regularizer": path.regularizer}).fit(X)
     close(running.grad_log_density(NEW), whole.grad_log_density(NEW), 1e-9)
 
 
 def test_too_few_rows_to_choose_by_have_the_default():
-    running = NystromKEF(**CHOSEN).partial_fit(X[:9])
+    running = scale_nystrom(**CHOSEN).partial_fit(X[:9])
     assert running.regularizer_ == Tikhonov()
     assert not hasattr(running, "search_path_")
     assert running.partial_fit(X[9:]).regularizer_ == running.search_path_.regularizer
@@ -118,15 +120,15 @@ def test_pooling_leaves_the_parts_alone():
 
 def test_weights_are_repetition():
     counts = np.random.default_rng(1).integers(0, 4, size=240)
-    weighted = NystromKEF(**GIVEN).partial_fit(X[:90], sample_weight=counts[:90])
+    weighted = scale_nystrom(**GIVEN).partial_fit(X[:90], sample_weight=counts[:90])
     weighted.partial_fit(X[90:], sample_weight=1.0 * counts[90:])
-    repeated = NystromKEF(**GIVEN).partial_fit(np.repeat(X, counts, axis=0))
+    repeated = scale_nystrom(**GIVEN).partial_fit(np.repeat(X, counts, axis=0))
     close(weighted.grad_log_density(NEW), repeated.grad_log_density(NEW))
 
 
 @pytest.mark.parametrize("parameters", [GIVEN, CHOSEN, {"landmarks": 20, "base": "gaussian", "random_state": 0}])
 def test_goes_on_where_it_was_saved(tmp_path, parameters):
-    running = NystromKEF(**parameters).partial_fit(X[:100])
+    running = scale_nystrom(**parameters).partial_fit(X[:100])
     save(running, tmp_path / "model.isopleth")
     again = load(tmp_path / "model.isopleth")
     for model in (running, again):
@@ -137,12 +139,12 @@ def test_goes_on_where_it_was_saved(tmp_path, parameters):
 
 def test_float32_rows_are_summed_in_double_precision():
     rows = X.astype(np.float32)
-    running = NystromKEF(**GIVEN).partial_fit(rows[:100]).partial_fit(rows[100:])
-    close(running.grad_log_density(NEW), NystromKEF(**GIVEN).fit(rows.astype(float)).grad_log_density(NEW))
+    running = scale_nystrom(**GIVEN).partial_fit(rows[:100]).partial_fit(rows[100:])
+    close(running.grad_log_density(NEW), scale_nystrom(**GIVEN).fit(rows.astype(float)).grad_log_density(NEW))
 
 
 def test_what_is_refused_leaves_the_sums_as_they_were():
-    running = NystromKEF(**GIVEN).partial_fit(X[:100])
+    running = scale_nystrom(**GIVEN).partial_fit(X[:100])
     bad = X[100:].copy()
     bad[3, 1] = np.inf
     for rows in (bad, X[:, :1]):
@@ -150,7 +152,7 @@ def test_what_is_refused_leaves_the_sums_as_they_were():
             running.partial_fit(rows)
     with pytest.raises(InputError, match="negative"):
         running.partial_fit(X[:2], sample_weight=[1.0, -1.0])
-    close(running.partial_fit(X[100:]).grad_log_density(NEW), NystromKEF(**GIVEN).fit(X).grad_log_density(NEW))
+    close(running.partial_fit(X[100:]).grad_log_density(NEW), scale_nystrom(**GIVEN).fit(X).grad_log_density(NEW))
 
 
 @pytest.mark.parametrize(
@@ -164,7 +166,7 @@ def test_what_is_refused_leaves_the_sums_as_they_were():
     ],
 )
 def test_refusals_of_the_first_call(parameters, rows, message):
-    model = NystromKEF(**parameters)
+    model = scale_nystrom(**parameters)
     with pytest.raises(ValueError, match=message):
         model.partial_fit(rows)
     with pytest.raises(ValueError, match="not fitted"):
@@ -172,42 +174,42 @@ def test_refusals_of_the_first_call(parameters, rows, message):
 
 
 def test_fits_and_streams_begin_anew():
-    running = NystromKEF(**CHOSEN).partial_fit(X)
+    running = scale_nystrom(**CHOSEN).partial_fit(X)
     whole = running.fit(X[:100])
-    close(whole.grad_log_density(NEW), NystromKEF(**CHOSEN).fit(X[:100]).grad_log_density(NEW))
+    close(whole.grad_log_density(NEW), scale_nystrom(**CHOSEN).fit(X[:100]).grad_log_density(NEW))
     with pytest.warns(DataWarning, match="starts again"):
         whole.partial_fit(X[100:])
     assert not hasattr(whole, "weights_")
     assert not hasattr(whole, "grad_log_density_")
-    close(whole.grad_log_density(NEW), NystromKEF(**CHOSEN).partial_fit(X[100:]).grad_log_density(NEW))
+    close(whole.grad_log_density(NEW), scale_nystrom(**CHOSEN).partial_fit(X[100:]).grad_log_density(NEW))
 
 
 @pytest.mark.parametrize("space", list(SPACES))
 @pytest.mark.parametrize("part_rows", [1, 37, 1000])
 def test_parts_are_the_fit_to_all_rows(space, part_rows):
     free = {"landmarks": 15, "base": "gaussian", "regularizer": Tikhonov(alpha=1e-2), "random_state": 0}
-    whole = NystromKEF(**free, space=space).fit(X)
-    model = fit_parts(NystromKEF(**free, space=space), ArrayParts(X, part_rows=part_rows))
+    whole = scale_nystrom(**free, space=space).fit(X)
+    model = fit_parts(scale_nystrom(**free, space=space), ArrayParts(X, part_rows=part_rows))
     np.testing.assert_array_equal(model.centers_, whole.centers_)
     close(model.grad_log_density(NEW), whole.grad_log_density(NEW))
     assert not hasattr(model, "grad_log_density_")
 
 
 def test_parts_choose_a_ridge_and_count_weights():
-    one = fit_parts(NystromKEF(**CHOSEN), ArrayParts(X, names=["a", "b"]))
+    one = fit_parts(scale_nystrom(**CHOSEN), ArrayParts(X, names=["a", "b"]))
     assert list(one.feature_names_in_) == ["a", "b"]
-    running = NystromKEF(**CHOSEN).partial_fit(X)
+    running = scale_nystrom(**CHOSEN).partial_fit(X)
     assert one.regularizer_ == running.regularizer_
-    several = fit_parts(NystromKEF(**CHOSEN), ArrayParts(X, part_rows=11))
+    several = fit_parts(scale_nystrom(**CHOSEN), ArrayParts(X, part_rows=11))
     assert 0.05 < several.regularizer_.alpha / one.regularizer_.alpha < 20.0
     counts = np.random.default_rng(1).integers(0, 4, size=240)
-    weighted = fit_parts(NystromKEF(**GIVEN), ArrayParts(X, 1.0 * counts, part_rows=50))
-    close(weighted.grad_log_density(NEW), NystromKEF(**GIVEN).fit(X, sample_weight=counts).grad_log_density(NEW))
+    weighted = fit_parts(scale_nystrom(**GIVEN), ArrayParts(X, 1.0 * counts, part_rows=50))
+    close(weighted.grad_log_density(NEW), scale_nystrom(**GIVEN).fit(X, sample_weight=counts).grad_log_density(NEW))
 
 
 def test_parts_without_rows():
     with pytest.raises(InputError, match="X has no rows of positive weight"):
-        fit_parts(NystromKEF(**GIVEN), ArrayParts(X, np.zeros(240)))
+        fit_parts(scale_nystrom(**GIVEN), ArrayParts(X, np.zeros(240)))
 
 
 def test_the_warning_of_different_columns_points_at_the_call():
@@ -218,7 +220,7 @@ def test_the_warning_of_different_columns_points_at_the_call():
         lambda model: fit_parts(model, ArrayParts(rows)),
     ):
         with pytest.warns(DataWarning, match="times as far as") as caught:
-            fit(NystromKEF(landmarks=10, random_state=0))
+            fit(scale_nystrom(landmarks=10, random_state=0))
         assert caught[0].filename == __file__
 
 

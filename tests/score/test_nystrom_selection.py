@@ -1,6 +1,7 @@
 """The ridge of a Nystrom form by rows held out: against fits and losses that look at the rows."""
 
 import tracemalloc
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from isopleth.score.field import GaussianBase, KernelTerm
 from isopleth.score.ridge_selection import choose_ridge, parts_within_memory
 from isopleth.score.spaces import SPACES
 from isopleth.score.statistics import NystromStatistics
+
+scale_nystrom = partial(NystromKEF, frame="scale", base=None)
 
 
 def rows(n=300, d=2, seed=0):
@@ -48,7 +51,7 @@ def test_losses_are_those_of_rows_held_out(name, with_base):
 def test_the_choice_is_near_the_smallest_loss_and_falls_with_the_number_of_rows():
     found = []
     for n in (200, 5000):
-        path = NystromKEF(landmarks=40, random_state=0).fit(rows(n)).search_path_
+        path = scale_nystrom(landmarks=40, random_state=0).fit(rows(n)).search_path_
         assert path.losses[path.best_index] <= path.losses.min() + 0.5 * path.errors[path.best_index]
         assert (path.alphas >= 0.3 / n).all()
         found.append(path.regularizer.alpha)
@@ -58,19 +61,19 @@ def test_the_choice_is_near_the_smallest_loss_and_falls_with_the_number_of_rows(
 @pytest.mark.parametrize("space", SPACES)
 def test_the_choice_beats_a_fixed_ridge_where_there_are_many_rows(space):
     X = np.random.default_rng(2).normal(size=(4000, 3))
-    chosen = NystromKEF(space=space, landmarks=60, random_state=0).fit(X)
-    fixed = NystromKEF(space=space, regularizer=Tikhonov(), landmarks=60, random_state=0).fit(X)
+    chosen = scale_nystrom(space=space, landmarks=60, random_state=0).fit(X)
+    fixed = scale_nystrom(space=space, regularizer=Tikhonov(), landmarks=60, random_state=0).fit(X)
     errors = [np.mean((model.grad_log_density_ + X) ** 2) for model in (chosen, fixed)]
     assert errors[0] < 0.6 * errors[1]
-    same = NystromKEF(space=space, regularizer=chosen.regularizer_, landmarks=60, random_state=0).fit(X)
+    same = scale_nystrom(space=space, regularizer=chosen.regularizer_, landmarks=60, random_state=0).fit(X)
     np.testing.assert_allclose(same.grad_log_density_, chosen.grad_log_density_, rtol=1e-6, atol=1e-8)
     assert not hasattr(same, "search_path_")
 
 
 def test_the_choice_follows_shifts_and_scales_and_is_kept_by_a_file(tmp_path):
     X = rows(400)
-    model = NystromKEF(landmarks=20, random_state=0).fit(X)
-    moved = NystromKEF(landmarks=20, random_state=0).fit(1e4 * X - 7.0)
+    model = scale_nystrom(landmarks=20, random_state=0).fit(X)
+    moved = scale_nystrom(landmarks=20, random_state=0).fit(1e4 * X - 7.0)
     assert moved.regularizer_ == model.regularizer_
     save(model, tmp_path / "model.skops")
     back = load(tmp_path / "model.skops")
@@ -79,7 +82,7 @@ def test_the_choice_follows_shifts_and_scales_and_is_kept_by_a_file(tmp_path):
 
 
 def test_few_rows_take_the_ridge_that_there_was():
-    model = NystromKEF(landmarks=3, random_state=0).fit(rows(9))
+    model = scale_nystrom(landmarks=3, random_state=0).fit(rows(9))
     assert model.regularizer_ == Tikhonov()
     assert not hasattr(model, "search_path_")
 
@@ -97,7 +100,7 @@ def test_memory_makes_fewer_parts_and_then_refuses():
 @pytest.mark.parametrize("memory_limit", [2**30, 2**25])
 def test_the_default_has_unknowns_for_a_few_seconds_in_any_number_of_columns(memory_limit):
     X = rows(400, 50)
-    model = NystromKEF(memory_limit=memory_limit, random_state=0, n_jobs=1)
+    model = scale_nystrom(memory_limit=memory_limit, random_state=0, n_jobs=1)
     tracemalloc.start()
     model.fit(X)
     taken = tracemalloc.get_traced_memory()[1]
@@ -107,8 +110,8 @@ def test_the_default_has_unknowns_for_a_few_seconds_in_any_number_of_columns(mem
     assert np.isfinite(model.grad_log_density_).all()
     if memory_limit == 2**30:
         assert len(model.centers_) == 30
-        assert len(NystromKEF(random_state=0).fit(X[:, :2]).centers_) == 300
-        assert len(NystromKEF(space="diagonal", random_state=0).fit(X).centers_) == 300
+        assert len(scale_nystrom(random_state=0).fit(X[:, :2]).centers_) == 300
+        assert len(scale_nystrom(space="diagonal", random_state=0).fit(X).centers_) == 300
 
 
 @pytest.mark.parametrize(("columns", "limit", "landmarks"), [(2, 2**30, 40), (10, 2**30, 15), (10, 2**20, 9)])
@@ -116,17 +119,20 @@ def test_the_default_is_bounded_by_the_unknowns_and_by_memory(monkeypatch, colum
     monkeypatch.setattr(ridge_selection, "MOST_LANDMARKS", 40)
     monkeypatch.setattr(ridge_selection, "MOST_UNKNOWNS", 150)
     X = rows(200, columns)
-    model = NystromKEF(memory_limit=limit, random_state=0, n_jobs=1)
+    model = scale_nystrom(memory_limit=limit, random_state=0, n_jobs=1)
     tracemalloc.start()
     model.fit(X)
     taken = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert taken <= limit + 8 * X.nbytes
     assert len(model.centers_) == landmarks
-    assert len(NystromKEF(space="diagonal", random_state=0).fit(X).centers_) == 40
+    assert len(scale_nystrom(space="diagonal", random_state=0).fit(X).centers_) == 40
 
 
 def test_the_default_of_a_stream_is_that_of_a_fit(monkeypatch):
     monkeypatch.setattr(ridge_selection, "MOST_UNKNOWNS", 200)
     X = rows(200, 50)
-    assert NystromKEF(random_state=0).partial_fit(X).centers_.shape == NystromKEF(random_state=0).fit(X).centers_.shape
+    assert (
+        scale_nystrom(random_state=0).partial_fit(X).centers_.shape
+        == scale_nystrom(random_state=0).fit(X).centers_.shape
+    )

@@ -1,5 +1,7 @@
 """Scores of tensors: NumPy's numbers, in the library and on the device of the rows."""
 
+from functools import partial
+
 import array_api_strict
 import numpy as np
 import pytest
@@ -26,6 +28,10 @@ from isopleth.score import (
 from isopleth.score.spaces import SPACES, Splitting
 from isopleth.score.system import Accuracy, solve
 
+# The frame of the papers, in which length scales have the units of the columns.
+scale_score = partial(KernelScore, frame="scale")
+scale_nystrom = partial(NystromKEF, frame="scale", base=None)
+
 torch = pytest.importorskip("torch")
 
 DEVICES = [
@@ -34,10 +40,10 @@ DEVICES = [
 ]
 
 MODELS = {
-    "folds": KernelScore(cv=2),
-    "diagonal folds": KernelScore(space="diagonal", kernel="matern52", cv=2),
-    "base": KernelScore(regularizer=NuIteration(steps=5), base="gaussian", length_scale="median"),
-    "lanczos": KernelScore(regularizer=SpectralCutoff(threshold=0.05), base=None, length_scale=2.0, solver="lanczos"),
+    "folds": scale_score(cv=2),
+    "diagonal folds": scale_score(space="diagonal", kernel="matern52", cv=2),
+    "base": scale_score(regularizer=NuIteration(steps=5), base="gaussian", length_scale="median"),
+    "lanczos": scale_score(regularizer=SpectralCutoff(threshold=0.05), base=None, length_scale=2.0, solver="lanczos"),
     "stein": Stein(),
     "augmented": Stein(out_of_sample="augmented"),
     "ssge": SSGE(),
@@ -47,9 +53,9 @@ MODELS = {
     "cg": KEF(solver="cg", tol=1e-12),
     "nu": NuMethod(solver="iterate", base="gaussian"),
     "landweber": Landweber(space="diagonal", steps=7),
-    "nystrom": NystromKEF(landmarks=12, random_state=0, base="gaussian"),
-    "diagonal nystrom": NystromKEF(landmarks=12, space="diagonal", random_state=0),
-    "filtered nystrom": NystromKEF(
+    "nystrom": scale_nystrom(landmarks=12, random_state=0, base="gaussian"),
+    "diagonal nystrom": scale_nystrom(landmarks=12, space="diagonal", random_state=0),
+    "filtered nystrom": scale_nystrom(
         landmarks=8, regularizer=SpectralCutoff(energy=0.9), landmark_method="leverage", random_state=0
     ),
 }
@@ -165,18 +171,18 @@ def test_single_precision_and_parameters(never_quick):
 
 def test_landmarks_may_be_tensors(never_quick):
     X, _, _ = data()
-    want = NystromKEF(landmarks=X[:7]).fit(X).dual_coef_
+    want = scale_nystrom(landmarks=X[:7]).fit(X).dual_coef_
     strict = array_api_strict.asarray(X, device=array_api_strict.Device("device1"))
     for rows in (torch.asarray(X), strict):
-        assert_same(NystromKEF(landmarks=rows[:7, :]).fit(rows).dual_coef_, want)
-        np.testing.assert_array_equal(NystromKEF(landmarks=rows[:7, :]).fit(X).dual_coef_, want)
+        assert_same(scale_nystrom(landmarks=rows[:7, :]).fit(rows).dual_coef_, want)
+        np.testing.assert_array_equal(scale_nystrom(landmarks=rows[:7, :]).fit(X).dual_coef_, want)
     with pytest.raises(InputError, match="landmarks requires a gradient"):
-        NystromKEF(landmarks=torch.asarray(X[:7]).requires_grad_()).fit(X)
+        scale_nystrom(landmarks=torch.asarray(X[:7]).requires_grad_()).fit(X)
 
 
 def test_a_stream_lives_where_its_last_rows_do():
     X, _, _ = data()
-    T, model = torch.asarray(X), NystromKEF(landmarks=7, random_state=0)
+    T, model = torch.asarray(X), scale_nystrom(landmarks=7, random_state=0)
     for rows, kind in ((T[:20], torch.Tensor), (X[20:30], np.ndarray), (T[30:], torch.Tensor)):
         found = arrays(model.partial_fit(rows))
         assert {"length_scale_", "unit_", "centers_", "dual_coef_"} <= found.keys()
@@ -231,14 +237,14 @@ def test_systems_that_are_quickly_solved_are_solved_on_the_host(monkeypatch):
 
     for module in (estimator, selection):
         monkeypatch.setattr(module, "SampleSystem", Spy)
-    for model in (KEF(), KernelScore(cv=2)):
+    for model in (KEF(), scale_score(cv=2)):
         np.testing.assert_array_equal(
             model.fit(torch.asarray(X)).grad_log_density_.numpy(), model.fit(X).grad_log_density_
         )
     assert set(solved) == {np.ndarray}
     monkeypatch.setattr(system, "QUICK", 0)
     solved.clear()
-    KernelScore(cv=2).fit(torch.asarray(X)).dual_coef_  # noqa: B018
+    scale_score(cv=2).fit(torch.asarray(X)).dual_coef_  # noqa: B018
     assert set(solved) == {torch.Tensor}
 
 

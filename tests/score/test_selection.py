@@ -1,6 +1,7 @@
 """Choices of KernelScore without parameters."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,6 +12,9 @@ from isopleth.rows import distinct_rows, held_out_parts
 from isopleth.score import NuIteration, SpectralCutoff, Tikhonov, selection, system
 from isopleth.score.selection import BASE_ALONE, FACTORS, FLOOR, Candidates, Rows, _strongest, held_out_terms
 from isopleth.score.spaces import SPACES
+
+# The frame of the papers, in which length scales have the units of the columns.
+scale_score = partial(KernelScore, frame="scale")
 
 
 def normal(n=120, dim=2, seed=0):
@@ -41,7 +45,7 @@ def test_losses_are_those_of_estimators_fitted_without_the_rows(monkeypatch, den
     for part in held_out_parts(40, 4):
         got = held_out_terms(SPACES[space](IMQ(dim=2)), X / 2.0, weights, part, (None, "gaussian"), [regularizer])
         for losses, base in zip(got, (None, "gaussian"), strict=True):
-            model = KernelScore("imq", space, regularizer, 2.0, base).fit(X[~part], sample_weight=weights[~part])
+            model = scale_score("imq", space, regularizer, 2.0, base).fit(X[~part], sample_weight=weights[~part])
             want = model.hyvarinen_loss(X[part]) * (2.0 / model.unit_[0]) ** 2
             assert np.mean(losses[0]) == pytest.approx(want, rel=1e-7 if dense else 1e-2)
 
@@ -50,15 +54,15 @@ def test_a_cut_off_by_count_sees_all_eigenvalues():
     X = modes(8, 12)  # fewer rows than columns: the count is of all columns
     space, way, part = SPACES["curl_free"](IMQ(dim=12)), SpectralCutoff(count=0.3), np.arange(8) < 2
     got = held_out_terms(space, X / 9.0, np.ones(8), part, (None,), [way])[0, 0]
-    model = KernelScore("imq", regularizer=way, length_scale=9.0, base=None).fit(X[~part])
+    model = scale_score("imq", regularizer=way, length_scale=9.0, base=None).fit(X[~part])
     assert np.mean(got) == pytest.approx(model.hyvarinen_loss(X[part]) * (9.0 / model.unit_[0]) ** 2)
 
 
 def test_the_fit_is_that_of_what_was_chosen():
     for X in (normal(), modes()):
-        chosen = KernelScore().fit(X)
+        chosen = scale_score().fit(X)
         path = chosen.search_path_
-        given = KernelScore(regularizer=path.regularizer, length_scale=path.length_scale, base=path.base).fit(X)
+        given = scale_score(regularizer=path.regularizer, length_scale=path.length_scale, base=path.base).fit(X)
         assert given.regularizer_ == chosen.regularizer_
         # The rows are in another order, in which sums round differently.
         np.testing.assert_allclose(given.grad_log_density(X + 0.1), chosen.grad_log_density(X + 0.1), rtol=1e-10)
@@ -69,7 +73,7 @@ def test_the_fit_is_that_of_what_was_chosen():
 
 def test_normal_rows_are_left_to_the_gaussian():
     X = normal()
-    model = KernelScore().fit(X)
+    model = scale_score().fit(X)
     assert model.search_path_.best_index == 0
     assert model.regularizer_ == Tikhonov(BASE_ALONE, truncated=False)
     at = (X - np.median(X, axis=0)) / model.length_scale_
@@ -79,8 +83,8 @@ def test_normal_rows_are_left_to_the_gaussian():
 @pytest.mark.parametrize("space", SPACES)
 def test_modes_are_found(space):
     X, x = modes(), modes(500, seed=1)
-    model = KernelScore(space=space).fit(X)
-    alone = KernelScore(space=space, regularizer=Tikhonov(BASE_ALONE, truncated=False), base="gaussian").fit(X)
+    model = scale_score(space=space).fit(X)
+    alone = scale_score(space=space, regularizer=Tikhonov(BASE_ALONE, truncated=False), base="gaussian").fit(X)
     error, of_gaussian = (np.mean((m.grad_log_density(x) - true_score(x)) ** 2) for m in (model, alone))
     assert model.search_path_.best_index > 0
     assert error < 0.4 * of_gaussian
@@ -89,7 +93,7 @@ def test_modes_are_found(space):
 def test_the_grid_is_searched_by_the_stated_rule():
     """All fits one by one, and the choice made by hand."""
     X = modes(60)
-    path = KernelScore(cv=3).fit(X).search_path_
+    path = scale_score(cv=3).fit(X).search_path_
     rows, parts = distinct_rows(X, np.ones(60))[0], held_out_parts(60, 3)
     unit = np.exp(np.mean(np.log(X.std(axis=0))))
 
@@ -97,7 +101,7 @@ def test_the_grid_is_searched_by_the_stated_rule():
         scale = factor * path.length_scale / best_factor
         out = np.empty(60)
         for part in parts:
-            model = KernelScore(regularizer=way, length_scale=scale, base=base).fit(rows[~part])
+            model = scale_score(regularizer=way, length_scale=scale, base=base).fit(rows[~part])
             _, z = model._enter(rows[part])
             out[part] = (unit / scale[0]) ** 2 * model._field().hyvarinen_terms(z)
         return out
@@ -120,7 +124,7 @@ def test_the_grid_is_searched_by_the_stated_rule():
 
 
 def test_the_first_within_its_error_is_taken():
-    rows = Rows(np.zeros((4, 1)), np.ones(4), np.ones(1), 1.0, 2)
+    rows = Rows(np.zeros((4, 1)), np.ones(4), "scale", np.ones(1), 1.0, 2)
     terms = np.array([[3.0, 1.0, 3.0, 1.0], [1.0, 1.1, 0.9, 1.0], [1.0, 1.0, 0.9, 0.9]])
     losses, errors, best = _strongest(rows, terms, np.array([0.5, 0.5, 0.5]))
     np.testing.assert_allclose(losses, [2.0, 1.0, 0.95])
@@ -143,13 +147,13 @@ def test_strengths_fall_to_the_floor_and_no_further():
 
 def test_what_is_given_is_left():
     X = modes()
-    path = KernelScore(length_scale=2.0).fit(X).search_path_
+    path = scale_score(length_scale=2.0).fit(X).search_path_
     assert path.factors.tolist() == [1.0]
     assert path.length_scale.tolist() == [2.0, 2.0]
-    path = KernelScore(regularizer=NuIteration(steps=5)).fit(X).search_path_
+    path = scale_score(regularizer=NuIteration(steps=5)).fit(X).search_path_
     assert path.regularizers == (NuIteration(steps=5),)
     assert tuple(path.factors) == FACTORS
-    model = KernelScore(base=None).fit(X)
+    model = scale_score(base=None).fit(X)
     assert model.base_ is None
     assert model.search_path_.bases == (None,)
     assert model.regularizer_.alpha < BASE_ALONE
@@ -159,45 +163,45 @@ def test_what_is_given_is_left():
 
 def test_choices_follow_shifts_scales_the_order_of_rows_and_weights():
     X = modes()
-    model = KernelScore().fit(X)
-    moved = KernelScore().fit(-3.0 + 0.01 * X)
+    model = scale_score().fit(X)
+    moved = scale_score().fit(-3.0 + 0.01 * X)
     assert moved.regularizer_ == model.regularizer_
     np.testing.assert_allclose(moved.search_path_.path_losses, model.search_path_.path_losses, rtol=1e-7)
     np.testing.assert_allclose(0.01 * moved.grad_log_density_, model.grad_log_density_, rtol=1e-7, atol=1e-9)
-    backwards = KernelScore().fit(X[::-1])
+    backwards = scale_score().fit(X[::-1])
     np.testing.assert_array_equal(backwards.grad_log_density_, model.grad_log_density_[::-1])
-    twice = KernelScore().fit(np.vstack([X, X[:30]]))
-    weighted = KernelScore().fit(X, sample_weight=np.where(np.arange(len(X)) < 30, 2.0, 1.0))
+    twice = scale_score().fit(np.vstack([X, X[:30]]))
+    weighted = scale_score().fit(X, sample_weight=np.where(np.arange(len(X)) < 30, 2.0, 1.0))
     assert repr(twice.search_path_) == repr(weighted.search_path_)
 
 
 @pytest.mark.parametrize("n", [2, 9])
 def test_few_rows_say_nothing(n):
     X = modes(n)
-    model = KernelScore().fit(X)
+    model = scale_score().fit(X)
     assert model.search_path_.best_index == 0
     assert model.base_ is not None
     assert np.isfinite(model.grad_log_density_).all()
-    alone = KernelScore(base=None).fit(X)
+    alone = scale_score(base=None).fit(X)
     assert alone.regularizer_ == alone.search_path_.regularizers[0]
 
 
 def test_scales_are_compared_on_some_of_many_rows(monkeypatch):
     monkeypatch.setattr(selection, "COMPARED_ROWS", 60)
     X = modes(150)
-    path = KernelScore().fit(X).search_path_
+    path = scale_score().fit(X).search_path_
     assert path.n_compared == 60
     smallest = [way.alpha for way in path.regularizers][-1]
     assert FLOOR / 150 <= smallest < FLOOR / 60
     assert path.best_index > 0
-    fixed = KernelScore(length_scale=path.length_scale, base=path.base).fit(X).search_path_
+    fixed = scale_score(length_scale=path.length_scale, base=path.base).fit(X).search_path_
     alone = len(path.path_losses) - len(fixed.path_losses)  # of a base that is left open one may be the Gaussian's
     assert alone == (path.base is None)
     np.testing.assert_allclose(fixed.path_losses, path.path_losses[alone:], rtol=1e-3)
 
 
 def test_the_path_tells_and_is_kept(tmp_path):
-    model = KernelScore().fit(modes())
+    model = scale_score().fit(modes())
     lines = repr(model.search_path_).splitlines()
     assert sum("<- chosen" in line for line in lines) == 1
     assert repr(model.regularizer_) in next(line for line in lines if "<- chosen" in line)
@@ -208,16 +212,16 @@ def test_the_path_tells_and_is_kept(tmp_path):
 
 
 def test_rough_kernels_and_extreme_units():
-    assert np.isfinite(KernelScore("matern32", "diagonal").fit(modes()).grad_log_density_).all()
+    assert np.isfinite(scale_score("matern32", "diagonal").fit(modes()).grad_log_density_).all()
     X = modes(60)
-    want = KernelScore().fit(X).grad_log_density_
+    want = scale_score().fit(X).grad_log_density_
     for unit in (1e-100, 1e100):
-        np.testing.assert_allclose(KernelScore().fit(unit * X).grad_log_density_ * unit, want, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(scale_score().fit(unit * X).grad_log_density_ * unit, want, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize(("parameters", "message"), [({"cv": 1}, "cv"), ({"base": "normal"}, "base")])
 def test_parameters_are_checked(parameters, message):
     with pytest.raises(ValueError, match=message):
-        KernelScore(**parameters).fit(normal())
+        scale_score(**parameters).fit(normal())
     with pytest.raises(InputError, match="length_scale"):
-        KernelScore(length_scale="wide").fit(normal())
+        scale_score(length_scale="wide").fit(normal())

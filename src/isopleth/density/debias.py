@@ -46,12 +46,7 @@ class Drift:
 
     def refitted(self, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the score at other rows, fitted to them with the parameters chosen for all."""
-        score = clone(self.score).set_params(
-            length_scale=self.score.length_scale_,
-            base=None if self.score.base_ is None else "gaussian",
-            regularizer=self.score.regularizer_,
-            verbose=False,
-        )
+        score = clone(self.score).set_params(**self.score.chosen(), verbose=False)
         return score.fit(rows / self.unit, sample_weight=weights).grad_log_density_ / self.unit
 
 

@@ -15,14 +15,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Array, Backend, namespace, to_numpy
 from isopleth.errors import DataWarning, InputError
-from isopleth.frame import Frame
+from isopleth.frame import deviations
+from isopleth.frames import Frame, FrameMap, ScaleMap
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import RULES, loss_units, median, resolve_length_scale
 from isopleth.rows import distinct_rows, merge_rows
 from isopleth.sampling import Target
 from isopleth.sampling import sample as draw
 from isopleth.score.field import GaussianBase, KernelTerm, Normalizer, ScoreField, Term, ZetaTerm
+from isopleth.score.pullback import UNLIKE, chain, divided_by, fit_map, hyvarinen_terms, mapped, value_and_divergence
 from isopleth.score.sampling import score_target
+from isopleth.score.selection import Rows
 from isopleth.score.spaces import SPACES, Space
 from isopleth.solvers.regularizers import Regularizer, SpectralCutoff
 from isopleth.tables.checks import Table, column_names, enter
@@ -45,6 +48,23 @@ class FrameFit(NamedTuple):
     report: dict[str, Any]
 
 
+class Coordinates(NamedTuple):
+    """The frame of a fit, its map, the length scale in the frame, and the name of the base measure."""
+
+    frame: str | Frame
+    map: FrameMap
+    length_scale: np.ndarray
+    base: str | None
+
+    def as_rows(
+        self, rows: np.ndarray, weights: np.ndarray, cv: int, backend: Backend, verbose: bool | int = False
+    ) -> Rows:
+        """Return distinct rows as cross-validation takes them."""
+        scale = self.length_scale
+        unit = float(loss_units(scale, mapped(self.map, rows), weights)[0] / scale[0])
+        return Rows(rows, weights, self.frame, scale, unit, cv, backend, verbose)
+
+
 class ScoreEstimator(BaseEstimator, ABC):
     """Base class of score estimators.
 
@@ -55,12 +75,15 @@ class ScoreEstimator(BaseEstimator, ABC):
     space: str
     length_scale: Any
     base: str | None
+    frame: str | Frame
     memory_limit: float
     n_jobs: int | None
+    regularizer_: Any
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [str, Kernel],
         "length_scale": [Real, str, "array-like"],
+        "frame": [str, Frame],
         "memory_limit": [Interval(Real, 0, None, closed="neither")],
         "n_jobs": [Integral, None],
     }
@@ -137,37 +160,62 @@ class ScoreEstimator(BaseEstimator, ABC):
     ) -> tuple[Space, np.ndarray, GaussianBase | None]:
         """Resolve what depends on the distinct rows: the space, the rows in frame coordinates, and the base measure there."""
         refuse_without_score(self, rows)
-        frame = Frame.centred(rows, np.ones(rows.shape[1], dtype=bool))
-        space = SPACES[self.space](get_kernel(self.kernel).bind(frame.dim), self.memory_limit, self.n_jobs)
-        centred = frame.centre(rows)
-        scale, base_name = self._choose_scale_and_base(space, centred, weights, backend)
-        self.length_scale_ = scale
-        self.unit_ = loss_units(scale, centred, weights)
-        self._frame, self._space = frame.scaled(scale), space
-        z = self._frame.enter(rows)
-        self.base_ = GaussianBase.fit(z, weights) if base_name == "gaussian" else None
+        space = SPACES[self.space](get_kernel(self.kernel).bind(rows.shape[1]), self.memory_limit, self.n_jobs)
+        found = self._choose_coordinates(space, rows, weights, backend)
+        self.frame_, self._map, self.length_scale_ = found.frame, found.map, found.length_scale
+        self._frame, self._space = chain(found.map, divided_by(found.length_scale)), space
+        self.unit_ = deviations(rows, weights)
+        if _in_units(found.frame):
+            self.unit_ = loss_units(found.length_scale, mapped(found.map, rows), weights)
+        z = self._frame.forward(rows)
+        self.base_ = GaussianBase.fit(z, weights) if found.base == "gaussian" else None
         return space, z, self.base_
 
-    def _choose_scale_and_base(
-        self, space: Space, rows: np.ndarray, weights: np.ndarray, backend: Backend
-    ) -> tuple[np.ndarray, str | None]:
-        """Return the length scale of each column and the name of the base, for centred rows."""
-        return self._resolve_length_scale(self.length_scale, rows, weights), self.base
+    def _choose_coordinates(self, space: Space, rows: np.ndarray, weights: np.ndarray, backend: Backend) -> Coordinates:
+        """Return the frame, the length scale of each of its columns, and the name of the base, for distinct rows."""
+        return self._coordinates(self.frame, rows, weights)
 
-    def _resolve_length_scale(self, length_scale: Any, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        if isinstance(length_scale, str) and length_scale in ("auto", "median"):
-            warn_of_unlike_columns(self, rows)
+    def _coordinates(self, frame: str | Frame, rows: np.ndarray, weights: np.ndarray) -> Coordinates:
+        """Return the coordinates of a frame, with the length scale that the parameter or the rule gives in it."""
+        map = fit_map(frame, rows, weights)
+        inside = mapped(map, rows)
+        if self.frame == "scale" and isinstance(self.length_scale, str) and self.length_scale in ("auto", "median"):
+            warn_of_unlike_columns(self, inside)
         keep = np.ones(rows.shape[1], dtype=bool)
-        return resolve_length_scale(length_scale, rows, weights, column_names(self), keep, rules=_RULES)
+        scale = resolve_length_scale(self.length_scale, inside, weights, column_names(self), keep, rules=_RULES)
+        return Coordinates(frame, map, scale, self.base)
 
     def _at_rows(self, X: np.ndarray, place: np.ndarray, at_samples: np.ndarray) -> np.ndarray:
         """Return the score at all rows X, given the score at the distinct ones; rows of weight 0 are evaluated like new rows."""
-        out = at_samples[place] / self._frame.scale
+        inside = at_samples[place]
         without = place < 0
         if without.any():
-            z = self._frame.enter(X[without])
-            out[without] = to_numpy(self._field().value(self._backend.array(z))) / self._frame.scale
-        return out
+            z = self._frame.forward(X[without])
+            inside[without] = to_numpy(self._field().value(self._backend.array(z)))
+        return self._in_rows(X, inside)
+
+    def _in_rows(self, X: np.ndarray, inside: np.ndarray) -> np.ndarray:
+        """Return the score at rows X, given the score in frame coordinates."""
+        out = self._frame.pullback(X, inside)
+        return out if self._frame.affine else out + self._frame.grad_log_volume(X)
+
+    def chosen(self) -> dict[str, Any]:
+        """Return the parameters that the fit has chosen, with which a fit to other rows makes no search.
+
+        Returns
+        -------
+        dict
+            Values of `frame`, `length_scale`, `base` and `regularizer`, as far as these are parameters of the estimator.
+        """
+        check_is_fitted(self, "_centers")
+        found = {
+            "frame": self.frame_,
+            "length_scale": self.length_scale_,
+            "base": None if self.base_ is None else "gaussian",
+            "regularizer": self.regularizer_,
+        }
+        parameters = self.get_params(deep=False)
+        return {name: value for name, value in found.items() if name in parameters}
 
     @property
     def _backend(self) -> Backend:
@@ -178,7 +226,7 @@ class ScoreEstimator(BaseEstimator, ABC):
     def centers_(self) -> Array:
         """Centres of the kernels, in the units of the data."""
         check_is_fitted(self, "_centers")
-        return self._backend.array(self._frame.leave(to_numpy(self._centers), np.zeros((1, self.n_features_in_))))
+        return self._backend.array(self._frame.inverse(to_numpy(self._centers)))
 
     @property
     def dual_coef_(self) -> Array:
@@ -203,7 +251,7 @@ class ScoreEstimator(BaseEstimator, ABC):
         """Return the checked rows, and the same rows in frame coordinates on the backend of the model."""
         check_is_fitted(self, "_centers")
         table = enter(self, X)
-        return table, self._backend.array(self._frame.enter(table.rows))
+        return table, self._backend.array(self._frame.forward(table.rows))
 
     def grad_log_density(self, X: Any) -> Array:
         r"""Compute the score, :math:`\nabla \log p`.
@@ -219,7 +267,7 @@ class ScoreEstimator(BaseEstimator, ABC):
             In reciprocal units of the columns.
         """
         table, z = self._enter(X)
-        return table.answer(to_numpy(self._value(z)) / self._frame.scale)
+        return table.answer(self._in_rows(table.rows, to_numpy(self._value(z))))
 
     def _value(self, z: Array) -> Array:
         """Return the score in frame coordinates, at rows in frame coordinates."""
@@ -237,29 +285,27 @@ class ScoreEstimator(BaseEstimator, ABC):
         -------
         ndarray of shape (n_samples,)
             In the units of the data.
-
-        Raises
-        ------
-        InputError
-            If columns have different length scales: then the closed form holds only in units of the length scales, which
-            :meth:`hyvarinen_loss` uses.
         """
         table, z = self._enter(X)
-        scale = self._frame.scale
-        if (scale != scale[0]).any():
-            raise InputError(
-                "the divergence has a closed form for one length scale that all columns share; standardise the columns, or use "
-                "hyvarinen_loss, which takes each in its own unit."
-            )
+        scale = self._one_scale()
         with np.errstate(over="ignore", under="ignore"):  # for data of size 1e-160 it overflows
-            return table.answer(to_numpy(self._field().divergence(z)) / scale[0] / scale[0])
+            if scale is not None:
+                return table.answer(to_numpy(self._field().divergence(z)) / scale / scale)
+            unit = np.ones(self.n_features_in_)
+            found = value_and_divergence(self._field(), self._frame, table.rows, unit, self.memory_limit)
+        return table.answer(found[1])
+
+    def _one_scale(self) -> float | None:
+        """Return the length scale if all columns are divided by it and nothing else happens to them, or None."""
+        scale = self._frame.scale if isinstance(self._frame, ScaleMap) else np.arange(2.0)
+        return float(scale[0]) if (scale == scale[0]).all() else None
 
     def hyvarinen_loss(self, X: Any) -> float:
         r"""Compute the mean Hyvarinen loss of rows, :math:`\operatorname{div} s + |s|^2/2`, in closed form.
 
         For new rows with distribution q, its expectation is half the Fisher divergence :math:`E_q |\nabla \log q - s|^2` plus a
-        constant that depends on q alone [1]_: lower is better. It is computed in the coordinates x/``unit_``, so that fits whose
-        length scales have the same proportions can be compared.
+        constant that depends on q alone [1]_: lower is better. It is computed in the coordinates x/``unit_``; the losses of fits
+        can be compared if these are the same, as they are for all fits to columns of equal standard deviation.
 
         Parameters
         ----------
@@ -275,11 +321,14 @@ class ScoreEstimator(BaseEstimator, ABC):
         ----------
         .. [1] A. Hyvarinen, "Estimation of non-normalized statistical models by score matching", JMLR 6, 2005.
         """
-        _, z = self._enter(X)
-        loss = np.mean(to_numpy(self._field().hyvarinen_terms(z)))
-        with np.errstate(over="ignore"):  # it may be infinite if kernels are far narrower than the data
-            unit = float(self.unit_[0]) / self._frame.scale[0]
-            return float(unit * (unit * loss)) if loss else 0.0
+        table, z = self._enter(X)
+        if _in_units(self.frame_):
+            # Length scales and units have the same proportions.
+            loss = np.mean(to_numpy(self._field().hyvarinen_terms(z)))
+            with np.errstate(over="ignore"):  # it may be infinite if kernels are far narrower than the data
+                unit = float(self.unit_[0] / self.length_scale_[0])
+                return float(unit * (unit * loss)) if loss else 0.0
+        return float(np.mean(hyvarinen_terms(self._field(), self._frame, table.rows, self.unit_, self.memory_limit)))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return minus :meth:`hyvarinen_loss`: higher is better.
@@ -318,8 +367,10 @@ class ScoreEstimator(BaseEstimator, ABC):
             If the space is diagonal: such scores are not gradients.
         """
         table, z = self._enter(X)
-        volume = 0.0 if self.base_ is None else self._frame.log_volume
-        return table.answer(to_numpy(self._field().energy(z)) - volume)
+        energy = to_numpy(self._field().energy(z))
+        if self.base_ is None and self._frame.affine:  # a constant, like that of the energy itself
+            return table.answer(energy)
+        return table.answer(energy + self._frame.log_volume(table.rows))
 
     def log_normalizer(self, n_samples: int = 10_000, random_state: Any = None) -> Normalizer:
         """Estimate the logarithm of the integral of exp(:meth:`log_density`), by importance sampling from the base measure.
@@ -400,11 +451,13 @@ class ScoreEstimator(BaseEstimator, ABC):
         return score_target(self)
 
 
+def _in_units(frame: str | Frame) -> bool:
+    """Tell whether a frame leaves columns in their units, so that length scales have these units too."""
+    return isinstance(frame, str) and frame == "scale"
+
+
 # Smallest half range of a column; its inverse is the largest. Outside, distances or scores overflow.
 SMALLEST = 1e-305
-
-# Ratio of the spreads of two columns above which the narrow columns dominate the loss.
-UNLIKE = 5.0
 
 # Least number of rows for a warning of different spreads: with fewer, the difference may be chance.
 ENOUGH_ROWS = 20

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import repeat
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -11,13 +12,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth.backend import Array, Backend
+from isopleth.frame import deviations
+from isopleth.frames import Frame
 from isopleth.kernels import Kernel
-from isopleth.length_scales import MEDIAN_ROWS, is_auto, loss_units
+from isopleth.length_scales import MEDIAN_ROWS, is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS
-from isopleth.score.base import FrameFit, ScoreEstimator, warn_if_all_is_cut
+from isopleth.score.base import Coordinates, FrameFit, ScoreEstimator, warn_if_all_is_cut
 from isopleth.score.field import GaussianBase
-from isopleth.score.selection import FACTORS, Candidates, Rows, select
+from isopleth.score.pullback import auto_frames
+from isopleth.score.selection import FACTORS, Candidates, select
 from isopleth.score.spaces import SPACES, Space
 from isopleth.score.system import (
     SCORE_SOLVERS,
@@ -40,16 +44,17 @@ class KernelScore(ScoreEstimator):
     .. math:: \hat s = -g_\alpha(\hat L)\,\hat\zeta, \qquad \hat L s = \sum_m w_m K(x_m, \cdot)\, s(x_m), \qquad
         \hat\zeta = \sum_m w_m \operatorname{div}_{x_m} K(x_m, \cdot)
 
-    Columns are divided by their length scales before anything is computed, so a fit is equivariant to shifts and scales of the
-    data, and to rotations if all columns share one length scale (the default). With one length scale, standardise columns of
-    different units first.
+    Kernels are placed in a frame :math:`z = T(x)`, an invertible map of the rows (:mod:`isopleth.frames`) in which one length
+    scale suits all columns better: the score is :math:`s(x) = T'(x)^\top \hat s(z) + \nabla \log |\det T'(x)|`. With
+    ``Whiten(ridge=0)`` and one length scale, a fit with given parameters is equivariant under affine maps of the rows.
 
-    Parameters that are not given are chosen by cross-validation with the mean Hyvarinen loss of held-out rows: the base
-    measure, the length scale, and the strength of full Tikhonov, which is at least 0.3 over the number of rows. The folds are
-    the same in every run. With more than 512 rows, bases and length scales are compared on 512 of them. Strengths are compared
-    on all rows, but only as many folds are held out as have 2,000 rows together. The rule prefers simple models: the Gaussian
-    base alone is chosen unless kernels decrease the loss by 1.5 standard errors, and a smaller strength is chosen only if it
-    decreases the loss by 0.5 standard errors. `search_path_` has all losses that were compared.
+    Parameters that are not given are chosen by cross-validation with the mean Hyvarinen loss of held-out rows: the frame, the
+    base measure, the length scale, and the strength of full Tikhonov, which is at least 0.3 over the number of rows. Frames are
+    fitted without the rows that are held out, and compared in the coordinates x/``unit_``. The folds are the same in every run.
+    With more than 512 rows, frames, bases and length scales are compared on 512 of them. Strengths are compared on all rows, but
+    only as many folds are held out as have 2,000 rows together. The rule prefers simple models: the Gaussian base alone is chosen
+    unless kernels decrease the loss by 1.5 standard errors, and a smaller strength is chosen only if it decreases the loss by 0.5
+    standard errors. `search_path_` has all losses that were compared.
 
     Parameters
     ----------
@@ -61,13 +66,19 @@ class KernelScore(ScoreEstimator):
         Tikhonov, SpectralCutoff, LandweberIteration or NuIteration, with its strength. None is ``Tikhonov(truncated=False)``
         with a strength chosen by cross-validation.
     length_scale : "auto", float, array of shape (n_features,), "scott" or "median", default="auto"
-        Length scale, one for all columns or one for each column, in the units of the data. "median" is the median distance
-        between distinct rows (of at most 1,000), one number for all columns; "auto" is 1/2 to 8 times that, chosen by
-        cross-validation.
+        Length scale, one for all columns or one for each column of the frame: in the units of the data for ``frame="scale"``, and
+        of columns of unit variance in the others. "median" is the median distance between distinct rows (of at most 1,000) in
+        the frame, one number for all columns; "auto" is 1/2 to 8 times that, chosen by cross-validation.
     base : {"auto", None, "gaussian"}, default="auto"
         The base measure; the kernels fit the difference of the score to the score of the base. None is the Lebesgue measure:
         far from the data the score tends to 0. "gaussian" has the mean and a shrunk covariance of the data; it gives the log
         density Gaussian tails. "auto" takes the one with the smaller cross-validation loss.
+    frame : {"auto", "scale", "whiten", "smooth"} or Frame, default="auto"
+        Coordinates of the kernels. "scale": the columns as they are given. "whiten": uncorrelated columns of unit variance.
+        "smooth": a sinh-arcsinh map of each column towards a normal density, then "whiten". "auto" takes the one with the
+        smallest cross-validation loss; where standard deviations of columns differ more than five times,
+        :class:`isopleth.frames.Scale` takes the place of "scale". A frame needs second derivatives, which those of marginal
+        densities lack.
     cv : int, default=5
         Number of folds of the distinct rows. Each fold is held out once; with more than 2,000 rows only the first few are.
     solver : {"auto", "direct", "eigen", "cg", "lanczos", "iterate"}, default="auto"
@@ -101,11 +112,13 @@ class KernelScore(ScoreEstimator):
         The base measure, in the scaled coordinates of the fit.
     regularizer_ : Regularizer
         The regularizer of the fit, given or chosen.
+    frame_ : Frame or str
+        The frame, given or chosen.
     length_scale_ : ndarray of shape (n_features,)
-        The length scale of each column.
+        The length scale of each column of the frame.
     unit_ : ndarray of shape (n_features,)
-        The unit of each column in :meth:`hyvarinen_loss`: its length scale, times a factor that brings their geometric mean
-        to that of the standard deviations.
+        The unit of each column in :meth:`hyvarinen_loss`: its standard deviation, or in ``frame="scale"`` its length scale times
+        a factor that brings their geometric mean to that of the standard deviations.
     search_path_ : SelectionPath
         The losses compared by cross-validation and the choice, if any parameter was left open.
     residual_ : float
@@ -122,7 +135,11 @@ class KernelScore(ScoreEstimator):
     ConvergenceWarning
         If `tol` was not reached.
     DataWarning
-        If the columns differ much in spread and have one common length scale.
+        If the columns differ much in spread and have one common length scale in ``frame="scale"``.
+
+    Notes
+    -----
+    The result is continuous in the rows except where two candidates of the cross-validation have equal losses.
 
     References
     ----------
@@ -160,6 +177,7 @@ class KernelScore(ScoreEstimator):
         regularizer: Regularizer | None = None,
         length_scale: Any = "auto",
         base: str | None = "auto",
+        frame: str | Frame = "auto",
         cv: int = 5,
         solver: str = "auto",
         tol: float = 1e-8,
@@ -172,6 +190,7 @@ class KernelScore(ScoreEstimator):
         self.regularizer = regularizer
         self.length_scale = length_scale
         self.base = base
+        self.frame = frame
         self.cv = cv
         self.solver = solver
         self.tol = tol
@@ -187,25 +206,24 @@ class KernelScore(ScoreEstimator):
         return is_auto(self.length_scale)
 
     def _is_chosen(self) -> bool:
-        """Tell whether the length scale, the base or the regularizer is left to cross-validation."""
-        return self._searches_scale() or self.base == "auto" or self._fixed_regularizer() is None
+        """Tell whether the frame, the length scale, the base or the regularizer is left to cross-validation."""
+        searches = self._searches_scale() or is_auto(self.frame)
+        return searches or self.base == "auto" or self._fixed_regularizer() is None
 
     def _samples_rows(self, n: int) -> bool:
         return n > MEDIAN_ROWS or self._is_chosen()
 
-    def _choose_scale_and_base(
-        self, space: Space, rows: np.ndarray, weights: np.ndarray, backend: Backend
-    ) -> tuple[np.ndarray, str | None]:
-        free = self._searches_scale()
-        scale = self._resolve_length_scale(self.length_scale, rows, weights)
+    def _choose_coordinates(self, space: Space, rows: np.ndarray, weights: np.ndarray, backend: Backend) -> Coordinates:
+        frames = auto_frames(rows, weights) if is_auto(self.frame) else (self.frame,)
+        found = list(map(self._coordinates, frames, repeat(rows), repeat(weights)))
         if not self._is_chosen():
-            return scale, self.base
+            return found[0]
         bases = (None, "gaussian") if self.base == "auto" else (self.base,)
-        candidates = Candidates(bases, FACTORS if free else (1.0,), self._fixed_regularizer())
-        unit = float(loss_units(scale, rows, weights)[0] / scale[0])
-        verbose = getattr(self, "verbose", False)
-        self.search_path_ = select(space, Rows(rows, weights, scale, unit, self.cv, backend, verbose), candidates)
-        return self.search_path_.length_scale, self.search_path_.base
+        candidates = Candidates(bases, FACTORS if self._searches_scale() else (1.0,), self._fixed_regularizer())
+        framed = [one.as_rows(rows, weights, self.cv, backend, getattr(self, "verbose", False)) for one in found]
+        self.search_path_ = path = select(space, framed, candidates, deviations(rows, weights))
+        chosen = next(one for one in found if one.frame is path.frame)
+        return chosen._replace(length_scale=path.length_scale, base=path.base)
 
     def _fit_frame(
         self, space: Space, z: np.ndarray, weights: np.ndarray, base: GaussianBase | None, backend: Backend

@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from isopleth.backend import Array, Backend, namespace, to_numpy
 from isopleth.errors import InputError
 from isopleth.score.spaces import Space
+from isopleth.score.traces import DirectedPairs, summed
 
 
 class Term(Protocol):
@@ -30,6 +31,9 @@ class Term(Protocol):
 
     def energy(self, x: Array) -> Array:
         """Return a function whose gradient the vectors are, of shape (n,), or raise InputError if there is none."""
+
+    def trace(self, x: np.ndarray, directions: np.ndarray, memory_limit: float) -> np.ndarray:
+        """Return the sums over k of v_k . s'(x) v_k for directions v_k at rows `x`, of shape (n,)."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,12 @@ class KernelTerm:
     def energy(self, x: Array) -> Array:
         """Return the function whose gradient the sum is, in closed form."""
         return self.space.energy(x, self.centers, self.coefficients)
+
+    def trace(self, x: np.ndarray, directions: np.ndarray, memory_limit: float) -> np.ndarray:
+        """Return the sums of second derivatives along directions, in closed form."""
+        centers, c = to_numpy(self.centers), to_numpy(self.coefficients)
+        pairs = DirectedPairs(x, centers, directions, self.space.kernel)
+        return summed(pairs, None, lambda part: self.space.trace(part, c), memory_limit)
 
 
 @dataclass(frozen=True)
@@ -94,6 +104,11 @@ class ZetaTerm:
         """Return the function whose gradient the term is, in closed form."""
         return self.factor * self.space.zeta_energy(x, self.samples, self.weights)
 
+    def trace(self, x: np.ndarray, directions: np.ndarray, memory_limit: float) -> np.ndarray:
+        """Return the sums of second derivatives along directions, in closed form."""
+        pairs = DirectedPairs(x, to_numpy(self.samples), directions, self.space.kernel)
+        return self.factor * summed(pairs, to_numpy(self.weights), self.space.zeta_trace, memory_limit)
+
 
 @dataclass(frozen=True)
 class ScoreField:
@@ -105,7 +120,13 @@ class ScoreField:
         Instances of KernelTerm, ZetaTerm or GaussianBase.
     """
 
-    terms: tuple[Term, ...]
+    terms: tuple[Any, ...]
+
+    @property
+    def backend(self) -> Backend:
+        """The backend of the terms."""
+        first = self.terms[0]
+        return Backend.of(first.mean if isinstance(first, GaussianBase) else first.centers)  # the first is no zeta
 
     def value(self, x: Array) -> Array:
         """Return the score at rows `x`, of shape (n, d)."""
@@ -118,6 +139,10 @@ class ScoreField:
     def energy(self, x: Array) -> Array:
         """Return the log density at rows `x` up to a constant, of shape (n,)."""
         return sum(term.energy(x) for term in self.terms)
+
+    def trace(self, x: np.ndarray, directions: np.ndarray, memory_limit: float) -> np.ndarray:
+        """Return the sums over k of v_k . s'(x) v_k for directions v_k at rows `x`, of shape (k, n, d) or (k, 1, d)."""
+        return np.asarray(sum(term.trace(x, directions, memory_limit) for term in self.terms))
 
     def hyvarinen_terms(self, x: Array) -> Array:
         r"""Return :math:`\operatorname{div} s + |s|^2/2` at rows `x`."""
@@ -192,6 +217,11 @@ class GaussianBase:
         """Return its normalised log density."""
         z = (x - self.mean) @ self.axes
         return self._log_peak - 0.5 * namespace(x).sum(z * z / self.variances, axis=1)
+
+    def trace(self, x: np.ndarray, directions: np.ndarray, memory_limit: float) -> np.ndarray:
+        """Return the sums of second derivatives along directions."""
+        squares = np.sum((directions @ to_numpy(self.axes)) ** 2 / to_numpy(self.variances), axis=(0, 2))
+        return np.broadcast_to(-squares, len(x)).copy()
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Draw independent rows, of shape (n, d); only for NumPy arrays."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import repeat
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -13,17 +14,21 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth.backend import NUMPY, Backend, to_numpy
 from isopleth.errors import InputError
-from isopleth.frame import Frame
+from isopleth.frame import deviations
+from isopleth.frames import Frame, FrameMap
 from isopleth.kernels import Kernel
+from isopleth.length_scales import is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.parts import Parts, take_columns
 from isopleth.progress import Progress
 from isopleth.rows import FOLDS, distinct_rows, held_out_parts
-from isopleth.score.base import FrameFit, ScoreEstimator, warn_if_all_is_cut
+from isopleth.score.base import Coordinates, FrameFit, ScoreEstimator, warn_if_all_is_cut
 from isopleth.score.field import GaussianBase, KernelTerm
 from isopleth.score.landmarks import METHODS, choose_landmarks
+from isopleth.score.pullback import auto_frames
 from isopleth.score.ridge_selection import NystromFolds, default_landmarks, parts_within_memory, path_of
+from isopleth.score.selection import Candidates, choose_frame
 from isopleth.score.spaces import SPACES, Space
 from isopleth.score.statistics import NystromStatistics, pooled_system
 from isopleth.solvers.regularizers import Regularizer, Tikhonov
@@ -43,7 +48,8 @@ class NystromKEF(Streaming, ScoreEstimator):
     by chunk, or :func:`isopleth.distributed.fit` part by part.
 
     If no regularizer is given, the ridge is chosen by cross-validation with the mean Hyvarinen loss of held-out rows. The losses
-    follow from the same sums as the fit, so one pass over the rows is enough. Nothing else is tuned.
+    follow from the same sums as the fit, so one pass over the rows is enough. The frame and the base are chosen before, on at
+    most 512 rows with a kernel at each, as :class:`KernelScore` chooses them.
 
     Parameters
     ----------
@@ -60,8 +66,8 @@ class NystromKEF(Streaming, ScoreEstimator):
         of a solution does not grow with the columns, and at most what fits in the memory limit.
     landmark_method : {"uniform", "kmeans++", "leverage"}, default="uniform"
         Method to choose landmarks, see :func:`~isopleth.score.landmarks.choose_landmarks`.
-    length_scale, base
-        As for :class:`KernelScore`, but "auto" is "median".
+    length_scale, base, frame
+        As for :class:`KernelScore`, but "auto" of the length scale is "median".
     random_state : int, RandomState or None
         Seed of the choice of landmarks.
     memory_limit : float, default=2**30
@@ -118,7 +124,7 @@ class NystromKEF(Streaming, ScoreEstimator):
         "regularizer": [Regularizer, None],
         "landmarks": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), "array-like"],
         "landmark_method": [StrOptions(set(METHODS))],
-        "base": [None, StrOptions({"gaussian"})],
+        "base": [None, StrOptions({"gaussian", "auto"})],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -131,7 +137,8 @@ class NystromKEF(Streaming, ScoreEstimator):
         landmarks: Any = "auto",
         landmark_method: str = "uniform",
         length_scale: Any = "auto",
-        base: str | None = None,
+        base: str | None = "auto",
+        frame: str | Frame = "auto",
         random_state: Any = None,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = DEFAULT_N_JOBS,
@@ -144,10 +151,23 @@ class NystromKEF(Streaming, ScoreEstimator):
         self.landmark_method = landmark_method
         self.length_scale = length_scale
         self.base = base
+        self.frame = frame
         self.random_state = random_state
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    def _choose_coordinates(self, space: Space, rows: np.ndarray, weights: np.ndarray, backend: Backend) -> Coordinates:
+        """Choose the frame and the base by cross-validation on at most COMPARED_ROWS rows with a kernel at each."""
+        frames = auto_frames(rows, weights) if is_auto(self.frame) else (self.frame,)
+        found = list(map(self._coordinates, frames, repeat(rows), repeat(weights)))
+        if len(found) == 1 and self.base != "auto":
+            return found[0]
+        bases = (None, "gaussian") if self.base == "auto" else (self.base,)
+        candidates = Candidates(bases, (1.0,), self.regularizer)
+        framed = [one.as_rows(rows, weights, FOLDS, backend, self.verbose) for one in found]
+        place, rounds, _ = choose_frame(space, framed, candidates, deviations(rows, weights))
+        return found[place]._replace(base=rounds[place].chosen(candidates)[0])
 
     def _fit_frame(
         self, space: Space, z: np.ndarray, weights: np.ndarray, base: GaussianBase | None, backend: Backend
@@ -231,7 +251,7 @@ class NystromKEF(Streaming, ScoreEstimator):
             running = self._empty_sums(*self._resolve_frame(rows, merged, NUMPY), merged)()
         self._centers = table.answer(running.landmarks)
         with self._adding(running):
-            running.accumulate(self._frame.enter(table.rows), table.weights)
+            running.accumulate(self._frame.forward(table.rows), table.weights)
         # The first call has set these, perhaps as tensors on the device of its rows.
         self.length_scale_, self.unit_ = to_numpy(self.length_scale_), to_numpy(self.unit_)
         return table.finish(self)
@@ -302,7 +322,7 @@ class NystromKEF(Streaming, ScoreEstimator):
             raise InputError(
                 f"landmarks has shape {rows.shape}; expected how many to choose, or finite rows of {columns} columns as X has."
             )
-        return self._frame.enter(distinct_rows(rows, np.ones(len(rows)))[0])
+        return self._frame.forward(distinct_rows(rows, np.ones(len(rows)))[0])
 
 
 # Most distinct rows that the first pass over parts samples.
@@ -360,5 +380,5 @@ def fit_parts(estimator: NystromKEF, parts: Parts) -> NystromKEF:
     return estimator
 
 
-def _add(frame: Frame, sums: NystromFolds, rows: np.ndarray, weights: np.ndarray | None) -> NystromFolds:
-    return sums.accumulate(frame.enter(rows), weights)
+def _add(frame: FrameMap, sums: NystromFolds, rows: np.ndarray, weights: np.ndarray | None) -> NystromFolds:
+    return sums.accumulate(frame.forward(rows), weights)

@@ -9,6 +9,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth.backend import Array, namespace
 from isopleth.errors import InputError
+from isopleth.frames import Frame
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS
@@ -52,6 +53,8 @@ class Stein(_Preset):
         The ridge, in units of the eigenvalues of K/M.
     length_scale : float, array, "auto", "scott" or "median", default="auto"
         As for :class:`~isopleth.KernelScore`, but "auto" is "median", as in the papers.
+    frame : {"scale", "whiten", "smooth", "auto"} or Frame, default="scale"
+        As for :class:`~isopleth.KernelScore`. "scale" is that of the paper; "whiten" is more accurate for correlated columns.
     out_of_sample : {"principled", "augmented"}, default="principled"
         The rule for rows that were not fitted. With "augmented" the divergence has no closed form.
     solver, tol, memory_limit, n_jobs
@@ -88,6 +91,7 @@ class Stein(_Preset):
         kernel: str | Kernel = "imq",
         alpha: float = 0.01,
         length_scale: Any = "auto",
+        frame: str | Frame = "scale",
         out_of_sample: str = "principled",
         solver: str = "auto",
         tol: float = 1e-8,
@@ -97,6 +101,7 @@ class Stein(_Preset):
         self.kernel = kernel
         self.alpha = alpha
         self.length_scale = length_scale
+        self.frame = frame
         self.out_of_sample = out_of_sample
         self.solver = solver
         self.tol = tol
@@ -183,6 +188,8 @@ class SSGE(_Preset):
         Keep the eigenvalues of K/M of at least this size instead.
     count : int or float, optional
         Keep this number of the largest eigenvalues instead; a number between 0 and 1 is a share of all of them.
+    frame : {"scale", "whiten", "smooth", "auto"} or Frame, default="scale"
+        As for :class:`~isopleth.KernelScore`. "scale" is that of the papers; "whiten" is more accurate for correlated columns.
     length_scale, base, solver, tol, memory_limit, n_jobs, verbose
         As for :class:`~isopleth.KernelScore`.
 
@@ -225,6 +232,7 @@ class SSGE(_Preset):
         threshold: float | None = None,
         count: int | float | None = None,
         length_scale: Any = "auto",
+        frame: str | Frame = "scale",
         base: str | None = None,
         solver: str = "auto",
         tol: float = 1e-8,
@@ -238,6 +246,7 @@ class SSGE(_Preset):
         self.threshold = threshold
         self.count = count
         self.length_scale = length_scale
+        self.frame = frame
         self.base = base
         self.solver = solver
         self.tol = tol
@@ -270,6 +279,8 @@ class KEF(_Preset):
         The ridge, in units of the eigenvalues of K/M.
     truncated : bool, default=True
         Whether to omit the term :math:`\hat\zeta`; False is the form of the paper.
+    frame : {"scale", "whiten", "smooth", "auto"} or Frame, default="scale"
+        As for :class:`~isopleth.KernelScore`. "scale" is that of the papers; "whiten" is more accurate for correlated columns.
     length_scale, base, solver, tol, memory_limit, n_jobs, verbose
         As for :class:`~isopleth.KernelScore`.
 
@@ -305,6 +316,7 @@ class KEF(_Preset):
         alpha: float = 0.03,
         truncated: bool = True,
         length_scale: Any = "auto",
+        frame: str | Frame = "scale",
         base: str | None = None,
         solver: str = "auto",
         tol: float = 1e-8,
@@ -316,6 +328,7 @@ class KEF(_Preset):
         self.alpha = alpha
         self.truncated = truncated
         self.length_scale = length_scale
+        self.frame = frame
         self.base = base
         self.solver = solver
         self.tol = tol
@@ -349,6 +362,8 @@ class NuMethod(_Preset):
         The number of steps; takes precedence over `alpha`.
     nu : float, default=1.0
         The qualification of the method.
+    frame : {"scale", "whiten", "smooth", "auto"} or Frame, default="scale"
+        As for :class:`~isopleth.KernelScore`. "scale" is that of the papers; "whiten" is more accurate for correlated columns.
     length_scale, base, solver, tol, memory_limit, n_jobs, verbose
         As for :class:`~isopleth.KernelScore`.
 
@@ -385,6 +400,7 @@ class NuMethod(_Preset):
         steps: int | None = None,
         nu: float = 1.0,
         length_scale: Any = "auto",
+        frame: str | Frame = "scale",
         base: str | None = None,
         solver: str = "auto",
         tol: float = 1e-8,
@@ -398,6 +414,7 @@ class NuMethod(_Preset):
         self.steps = steps
         self.nu = nu
         self.length_scale = length_scale
+        self.frame = frame
         self.base = base
         self.solver = solver
         self.tol = tol
@@ -431,6 +448,8 @@ class Landweber(_Preset):
         The number of steps; takes precedence over `alpha`.
     step_size : float, optional
         :math:`\eta`, less than two over the largest eigenvalue of K/M. None is 0.9 over that eigenvalue.
+    frame : {"scale", "whiten", "smooth", "auto"} or Frame, default="scale"
+        As for :class:`~isopleth.KernelScore`. "scale" is that of the papers; "whiten" is more accurate for correlated columns.
     length_scale, base, solver, tol, memory_limit, n_jobs, verbose
         As for :class:`~isopleth.KernelScore`.
 
@@ -467,6 +486,7 @@ class Landweber(_Preset):
         steps: int | None = None,
         step_size: float | None = None,
         length_scale: Any = "auto",
+        frame: str | Frame = "scale",
         base: str | None = None,
         solver: str = "auto",
         tol: float = 1e-8,
@@ -480,6 +500,7 @@ class Landweber(_Preset):
         self.steps = steps
         self.step_size = step_size
         self.length_scale = length_scale
+        self.frame = frame
         self.base = base
         self.solver = solver
         self.tol = tol

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from sklearn.base import clone
 
 from isopleth.backend import Array, to_numpy
+from isopleth.frames import Frame, FrameMap
 from isopleth.sampling.target import Evaluation, Target
 
 if TYPE_CHECKING:
@@ -54,6 +55,16 @@ class Confinement:
         return -0.5 * excess**2, -(excess / np.maximum(distance, self.radius))[:, None] * pull
 
 
+@dataclass(frozen=True)
+class _Fitted(Frame):
+    """Frame that is fitted already, so that a score with wider kernels has the coordinates of another."""
+
+    map: FrameMap
+
+    def fit(self, rows: np.ndarray, weights: np.ndarray) -> FrameMap:
+        return self.map
+
+
 def score_target(model: ScoreEstimator) -> Target:
     """Return the target of a fitted score; the chains move in its frame coordinates."""
     centers = to_numpy(model._centers)
@@ -61,28 +72,24 @@ def score_target(model: ScoreEstimator) -> Target:
     if len(weights) != len(centers):  # landmarks, which count alike
         weights = np.ones(len(centers))
     confinement = Confinement.of(centers, weights) if model.base_ is None else None
-    frame = model._frame
 
     def wider(factor: float) -> Target:
-        return _target(_widened(model, factor), frame, centers, weights, confinement)
+        return _target(_widened(model, factor), factor, centers, weights, confinement)
 
-    found = _target(model, frame, centers, weights, confinement)
-    leave = lambda z: frame.leave(z, np.zeros((1, model.n_features_in_)))  # noqa: E731 - one expression
-    return Target(found.evaluate, centers, weights, wider, leave)
+    found = _target(model, 1.0, centers, weights, confinement)
+    return Target(found.evaluate, centers, weights, wider, model._frame.inverse)
 
 
 def _target(
-    model: ScoreEstimator, frame: Any, centers: np.ndarray, weights: np.ndarray, confinement: Confinement | None
+    model: ScoreEstimator, factor: float, centers: np.ndarray, weights: np.ndarray, confinement: Confinement | None
 ) -> Target:
-    """Return the target of a score in the coordinates of `frame`, which may be that of another score."""
-    ratio = frame.scale / model._frame.scale
-    shift = (frame.shift - model._frame.shift) / model._frame.scale
+    """Return the target of a score in the coordinates of the frame over its length scales divided by `factor`."""
     has_energy = model.space == "curl_free"
     backend = model._backend
 
     def evaluate(z: np.ndarray) -> Evaluation:
-        own: Array = backend.array(z * ratio + shift)
-        gradient = to_numpy(model._value(own)) * ratio
+        own: Array = backend.array(z / factor)
+        gradient = to_numpy(model._value(own)) / factor
         energy = to_numpy(model._field().energy(own)) if has_energy else None
         if confinement is not None:
             log_factor, pull = confinement.evaluate(z)
@@ -97,13 +104,7 @@ def _widened(model: ScoreEstimator, factor: float) -> ScoreEstimator:
     """Return a score fitted to the same rows with wider kernels and otherwise as `model` was fitted."""
     weights = to_numpy(model.weights_) if hasattr(model, "weights_") else None
     centers = to_numpy(model.centers_)
-    chosen = {
-        "length_scale": factor * to_numpy(model.length_scale_),
-        "base": None if model.base_ is None else "gaussian",
-        "regularizer": model.regularizer_,
-    }
-    known = model.get_params(deep=False)
-    wide = clone(model).set_params(**{name: value for name, value in chosen.items() if name in known})
     if weights is not None and len(weights) != len(centers):
         weights = None
-    return wide.fit(centers, sample_weight=weights)
+    chosen = {**model.chosen(), "length_scale": factor * to_numpy(model.length_scale_), "frame": _Fitted(model._map)}
+    return clone(model).set_params(**chosen).fit(centers, sample_weight=weights)

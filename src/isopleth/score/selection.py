@@ -1,10 +1,11 @@
-"""Choice of the length scale, the base measure and the strength of a score by the loss of held-out rows."""
+"""Choice of the frame, the length scale, the base measure and the strength of a score by the loss of held-out rows."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from typing import NamedTuple
 
@@ -12,10 +13,12 @@ import numpy as np
 
 from isopleth.backend import NUMPY, Array, Backend, namespace, to_numpy
 from isopleth.frame import bounded
+from isopleth.frames import Frame, FrameMap
 from isopleth.operators.threads import effective_n_jobs, map_threads
 from isopleth.progress import Progress
 from isopleth.rows import held_out_parts
-from isopleth.score.field import GaussianBase
+from isopleth.score.field import GaussianBase, KernelTerm, ScoreField, Term, ZetaTerm
+from isopleth.score.pullback import chain, divided_by, fit_map, hyvarinen_terms, mapped
 from isopleth.score.spaces import Space
 from isopleth.score.system import Accuracy, MemoryPlan, SampleSystem, lanczos_path, solve_path, solving_backend
 from isopleth.solvers.regularizers import IterativeRegularizer, Regularizer, SpectralCutoff, Tikhonov
@@ -79,19 +82,21 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Rows:
-    """Distinct rows of a fit, their folds, and the held-out losses of fits to them.
+    """Distinct rows of a fit in one frame, their folds, and the held-out losses of fits to them.
 
     Parameters
     ----------
     values : ndarray of shape (n, d)
-        Centred rows, in the units of the data.
+        Rows, in the units of the data.
     weights : ndarray of shape (n,)
         Repetitions of each.
+    frame : Frame or str
+        The frame, which is fitted without the rows that are held out.
     base_scale : ndarray of shape (d,)
-        The length scales that factors multiply.
+        The length scales in the frame that factors multiply.
     unit : float
         Unit of the loss over the base scale, the same for all columns.
-    folds : int
+    cv : int
         The number of folds.
     backend : Backend
         Backend on which fits run that are too large for one core.
@@ -101,11 +106,17 @@ class Rows:
 
     values: np.ndarray
     weights: np.ndarray
+    frame: str | Frame
     base_scale: np.ndarray
     unit: float
-    folds: int
+    cv: int
     backend: Backend = NUMPY
     verbose: bool | int = False
+
+    @cached_property
+    def maps(self) -> list[FrameMap]:
+        """The map of the frame for each fold that is held out, fitted to the other rows."""
+        return [fit_map(self.frame, self.values[~fold], self.weights[~fold]) for fold in self.held_out]
 
     def some(self, n: int) -> Rows:
         """Return at most `n` rows, drawn with a fixed seed."""
@@ -117,12 +128,12 @@ class Rows:
     @property
     def enough(self) -> bool:
         """Tell whether enough rows can be held out; if not, all losses are infinite and the strongest regulariser is taken."""
-        return len(self.values) >= 2 * self.folds
+        return len(self.values) >= 2 * self.cv
 
-    @property
+    @cached_property
     def held_out(self) -> list[np.ndarray]:
         """Masks of the folds that are held out in turn: all folds, or the first few that have HELD_OUT rows together."""
-        folds = held_out_parts(len(self.values), self.folds)
+        folds = held_out_parts(len(self.values), self.cv)
         return folds[: max(1, -(-HELD_OUT * len(folds) // len(self.values)))]
 
     @property
@@ -141,16 +152,17 @@ class Rows:
         out = np.full((len(bases), len(factors), len(regularizers), len(self.values)), np.inf)
         if not self.enough:
             return out[..., self.ever_held_out]
-        tasks = list(product(range(len(factors)), self.held_out))
+        tasks = list(product(range(len(factors)), range(len(self.held_out))))
         backend = solving_backend(space, self.values, self.backend)
         # One fit keeps a device busy, and also a library with threads of its own.
         workers = self._fits_at_once(space, len(tasks), len(bases) * len(regularizers)) if backend == NUMPY else 1
         # Several fits in parallel use more processors than threads within one fit, whose matrices are small.
         one_fit = replace(space, n_jobs=1, memory_limit=space.memory_limit / workers) if workers > 1 else space
 
-        def work(task: tuple[int, np.ndarray]) -> None:
-            f, fold = task
-            terms = held_out_terms(one_fit, self._framed(factors[f]), self.weights, fold, bases, regularizers, backend)
+        def work(task: tuple[int, int]) -> None:
+            f, k = task
+            z, fold = self._framed(factors[f], k), self.held_out[k]
+            terms = held_out_terms(one_fit, z, self.weights, fold, bases, regularizers, backend)
             out[:, f, :, fold] = np.moveaxis(self._in_units(terms, factors[f]), -1, 0)
             tick()
 
@@ -162,16 +174,27 @@ class Rows:
     def _fits_at_once(self, space: Space, tasks: int, fits: int) -> int:
         """Return how many folds to fit in parallel, so that each has the memory to store its products."""
         rows, columns = self.values.shape
-        need = MemoryPlan.of(replace(space, n_jobs=1), rows - rows // self.folds, columns, fits).to_store
+        need = MemoryPlan.of(replace(space, n_jobs=1), rows - rows // self.cv, columns, fits).to_store
         return max(1, min(effective_n_jobs(space.n_jobs), tasks, int(space.memory_limit // need)))
 
     def base_losses(self) -> np.ndarray:
         """Return the loss of each held-out row by the Gaussian base alone."""
         out = np.full(len(self.values), np.inf)
         if self.enough:
-            z = self._framed(1.0)
-            for fold in self.held_out:
-                out[fold] = self._in_units(base_terms(z, self.weights, fold), 1.0)
+            for k, fold in enumerate(self.held_out):
+                out[fold] = self._in_units(base_terms(self._framed(1.0, k), self.weights, fold), 1.0)
+        return out[self.ever_held_out]
+
+    def comparable_losses(
+        self, space: Space, factor: float, base: str | None, regularizer: Regularizer, unit: np.ndarray
+    ) -> np.ndarray:
+        """Return the loss of each held-out row by one fit, in the coordinates x/unit whatever the frame."""
+        out = np.full(len(self.values), np.inf)
+        for k, fold in enumerate(self.held_out if self.enough else []):
+            samples = self._framed(factor, k)[~fold]
+            field = _fitted_field(space, samples, self.weights[~fold], base, regularizer, self.backend)
+            frame = chain(self.maps[k], divided_by(factor * self.base_scale))
+            out[fold] = hyvarinen_terms(field, frame, self.values[fold], unit, space.memory_limit)
         return out[self.ever_held_out]
 
     def _in_units(self, terms: np.ndarray, factor: float) -> np.ndarray:
@@ -180,9 +203,10 @@ class Rows:
             out = np.float64(self.unit / factor) ** 2 * terms
         return np.where(np.isfinite(out), out, np.inf)
 
-    def _framed(self, factor: float) -> np.ndarray:
+    def _framed(self, factor: float, fold: int) -> np.ndarray:
+        """Return all rows in the frame of the rows outside a fold, over the length scale."""
         with np.errstate(over="ignore"):
-            return bounded(self.values / (factor * self.base_scale))
+            return bounded(mapped(self.maps[fold], self.values) / (factor * self.base_scale))
 
     def mean(self, losses: np.ndarray) -> np.ndarray:
         """Return weighted means over the last axis, the held-out rows."""
@@ -198,55 +222,111 @@ class Rows:
             return np.asarray(np.sqrt(n / (n - 1) * (deviation**2 @ share**2)))
 
 
-def select(space: Space, rows: Rows, candidates: Candidates) -> SelectionPath:
+class FirstRound(NamedTuple):
+    """What the first round chooses in one frame: the losses of bases and factors, the strengths with their losses, the choice."""
+
+    rows: Rows
+    compared: np.ndarray
+    base: str | None
+    factor: float
+    regularizers: tuple[Regularizer, ...]
+    terms: np.ndarray
+
+    def chosen(self, candidates: Candidates) -> tuple[str | None, Regularizer]:
+        """Return the base and the regularizer that the second round would choose on the same rows."""
+        regularizers, terms, allowed = _with_base_alone(self.rows, self.regularizers, self.terms, candidates)
+        best = _strongest(self.rows, terms, allowed)[2]
+        return ("gaussian" if candidates.base_alone and best == 0 else self.base), regularizers[best]
+
+
+def _first_round(space: Space, rows: Rows, candidates: Candidates) -> FirstRound:
+    """Compare bases and length scales in one frame, each with its best strength."""
+    some = rows.some(COMPARED_ROWS)
+    tried = candidates.regularizers(len(some.values))
+    losses = some.losses(space, candidates.factors, candidates.bases, tried)
+    compared = some.mean(losses).min(axis=-1)
+    b, f = np.unravel_index(int(np.argmin(compared)), compared.shape)
+    return FirstRound(some, compared, candidates.bases[b], candidates.factors[f], tried, losses[b, f])
+
+
+def choose_frame(
+    space: Space, frames: Sequence[Rows], candidates: Candidates, unit: np.ndarray
+) -> tuple[int, list[FirstRound], np.ndarray]:
+    """Return the place of the frame with the smallest loss in the coordinates x/unit, the first rounds, and the losses.
+
+    With one frame there is nothing to compare, and its loss is NaN.
+    """
+    rounds = [_first_round(space, rows, candidates) for rows in frames]
+    if len(rounds) == 1:
+        return 0, rounds, np.array([np.nan])
+    losses = []
+    for one in rounds:
+        base, regularizer = one.chosen(candidates)
+        losses.append(one.rows.mean(one.rows.comparable_losses(space, one.factor, base, regularizer, unit)))
+    return int(np.argmin(losses)), rounds, np.array(losses)
+
+
+def select(space: Space, frames: Sequence[Rows], candidates: Candidates, unit: np.ndarray) -> SelectionPath:
     r"""Choose among candidates by the mean Hyvarinen loss of held-out rows, in two rounds.
 
-    The first round compares bases and length scales, each with its best strength, and takes the smallest loss. The second round
-    uses all rows and takes the largest alpha whose loss is within ALPHA_ERRORS standard errors of the smallest one; the error is
-    that of the mean difference of the two losses over rows. The Gaussian base alone counts as the strongest regularizer, whatever
-    base the first round has chosen, and is taken if its loss is within BASE_ALONE_ERRORS.
+    The first round compares bases and length scales in each frame, each with its best strength, and takes the smallest loss.
+    Then it compares the frames by the losses of these fits in one set of coordinates. The second round uses all rows and takes
+    the largest alpha whose loss is within ALPHA_ERRORS standard errors of the smallest one; the error is that of the mean
+    difference of the two losses over rows. The Gaussian base alone counts as the strongest regularizer, whatever base the first
+    round has chosen, and is taken if its loss is within BASE_ALONE_ERRORS.
 
     Parameters
     ----------
     space : Space
         The space of the scores.
-    rows : Rows
-        The rows to fit.
+    frames : sequence of Rows
+        The rows to fit, once for each frame.
     candidates : Candidates
         Values to choose from.
+    unit : ndarray of shape (d,)
+        Units of the columns in which frames are compared.
 
     Returns
     -------
     SelectionPath
     """
-    some = rows.some(COMPARED_ROWS)
-    tried = candidates.regularizers(len(some.values))
-    found = some.losses(space, candidates.factors, candidates.bases, tried)
-    compared = some.mean(found).min(axis=-1)
-    b, f = np.unravel_index(int(np.argmin(compared)), compared.shape)
-    base, factor = candidates.bases[b], candidates.factors[f]
-    if some is rows:
-        regularizers, terms = tried, found[b, f]
+    place, rounds, frame_losses = choose_frame(space, frames, candidates, unit)
+    rows, first = frames[place], rounds[place]
+    if first.rows is rows:
+        regularizers, terms = first.regularizers, first.terms
     else:
         regularizers = candidates.regularizers(len(rows.values))
-        terms = rows.losses(space, (factor,), (base,), regularizers)[0, 0]
-    allowed = np.full(len(regularizers), ALPHA_ERRORS)
-    if candidates.base_alone:
-        regularizers = (Tikhonov(BASE_ALONE, truncated=False), *regularizers)
-        terms = np.concatenate([rows.base_losses()[None], terms])
-        allowed = np.concatenate([[BASE_ALONE_ERRORS], allowed])
+        terms = rows.losses(space, (first.factor,), (first.base,), regularizers)[0, 0]
+    regularizers, terms, allowed = _with_base_alone(rows, regularizers, terms, candidates)
     losses, errors, best = _strongest(rows, terms, allowed)
     return SelectionPath(
+        frames=tuple(one.frame for one in frames),
+        frame_losses=frame_losses,
+        frame=rows.frame,
         bases=candidates.bases,
         factors=np.asarray(candidates.factors),
-        losses=compared,
-        n_compared=len(some.values),
-        base="gaussian" if candidates.base_alone and best == 0 else base,
-        length_scale=factor * rows.base_scale,
+        losses=first.compared,
+        n_compared=len(first.rows.values),
+        base="gaussian" if candidates.base_alone and best == 0 else first.base,
+        length_scale=first.factor * rows.base_scale,
         regularizers=regularizers,
         path_losses=losses,
         path_errors=errors,
         best_index=best,
+    )
+
+
+def _with_base_alone(
+    rows: Rows, regularizers: tuple[Regularizer, ...], terms: np.ndarray, candidates: Candidates
+) -> tuple[tuple[Regularizer, ...], np.ndarray, np.ndarray]:
+    """Return regularizers, losses and errors allowed, with the base alone as the strongest one if it is a candidate."""
+    allowed = np.full(len(regularizers), ALPHA_ERRORS)
+    if not candidates.base_alone:
+        return regularizers, terms, allowed
+    return (
+        (Tikhonov(BASE_ALONE, truncated=False), *regularizers),
+        np.concatenate([rows.base_losses()[None], terms]),
+        np.concatenate([[BASE_ALONE_ERRORS], allowed]),
     )
 
 
@@ -430,6 +510,28 @@ def held_out_terms(
     return np.where(np.isfinite(out), out, np.inf)
 
 
+def _fitted_field(
+    space: Space,
+    samples: np.ndarray,
+    weights: np.ndarray,
+    base: str | None,
+    regularizer: Regularizer,
+    backend: Backend,
+) -> ScoreField:
+    """Return the score that is fitted to samples in frame coordinates."""
+    gaussian = GaussianBase.fit(samples, weights) if base == "gaussian" else None
+    if gaussian is not None and isinstance(regularizer, Tikhonov) and regularizer.alpha >= BASE_ALONE:
+        return ScoreField((gaussian,))
+    backend = solving_backend(space, samples, backend)
+    path = FitPath(space, backend.array(samples), backend.array(weights), (regularizer,))
+    measure = None if gaussian is None else gaussian.at(backend)
+    fitted = path.on(measure)[0]
+    terms: list[Term] = [KernelTerm(space, path.samples, fitted.kernels)]
+    if fitted.zeta:
+        terms.append(ZetaTerm(space, path.samples, path.share, fitted.zeta))
+    return ScoreField((*terms, measure) if measure is not None else tuple(terms))
+
+
 def base_terms(z: np.ndarray, weights: np.ndarray, fold: np.ndarray) -> np.ndarray:
     """Return the loss of each row of a fold by the Gaussian base alone, fitted to the other rows."""
     base = GaussianBase.fit(z[~fold], weights[~fold])
@@ -440,10 +542,17 @@ def base_terms(z: np.ndarray, weights: np.ndarray, fold: np.ndarray) -> np.ndarr
 class SelectionPath:
     r"""Held-out Hyvarinen losses of scores, lower being better, and the choice based on them.
 
-    All losses are weighted means over held-out rows, in the coordinates x/unit (the fitted attribute ``unit_``).
+    All losses are weighted means over held-out rows. Those of frames are in the coordinates x/unit (the fitted attribute
+    ``unit_``), the others in the coordinates of the frame.
 
     Parameters
     ----------
+    frames : tuple of Frame or str, length k
+        The frames that were compared.
+    frame_losses : ndarray of shape (k,)
+        The loss of the best fit in each; NaN if there was one frame only.
+    frame : Frame or str
+        The frame chosen, to which the following belongs.
     bases : tuple of {None, "gaussian"}, length b
         Base measures that were compared.
     factors : ndarray of shape (f,)
@@ -455,7 +564,7 @@ class SelectionPath:
     base : {None, "gaussian"}
         The base chosen.
     length_scale : ndarray of shape (d,)
-        The length scale chosen, in the units of the data.
+        The length scale chosen, in the units of the frame.
     regularizers : tuple of Regularizer, length r
         The regularizers compared at the chosen base and length scale, the strongest first. If the base could be Gaussian and the
         strength was open, the first one is so strong that only the Gaussian is left, whatever base was chosen for the others.
@@ -476,6 +585,9 @@ class SelectionPath:
     'gaussian'
     """
 
+    frames: tuple[str | Frame, ...]
+    frame_losses: np.ndarray
+    frame: str | Frame
     bases: tuple[str | None, ...]
     factors: np.ndarray
     losses: np.ndarray
@@ -493,8 +605,10 @@ class SelectionPath:
         return self.regularizers[self.best_index]
 
     def __repr__(self) -> str:
-        """Return two tables: losses by base and factor, and losses by regularizer at the chosen base and factor."""
-        lines = [f"SelectionPath: base {self.base!r}, {self.regularizer!r}"]
+        """Return tables of losses: by frame, by base and factor, and by regularizer at the chosen base and factor."""
+        lines = [f"SelectionPath: frame {self.frame!r}, base {self.base!r}, {self.regularizer!r}"]
+        if len(self.frames) > 1:
+            lines += [f"{loss:>12.5g}  {one!r}" for loss, one in zip(self.frame_losses, self.frames, strict=True)]
         lines += [f"smallest loss, {self.n_compared} rows held out in turn:"]
         lines += [f"{'factor':>10}" + "".join(f"{f'base {base!r}':>18}" for base in self.bases)]
         for factor, losses in zip(self.factors, self.losses.T, strict=True):

@@ -17,6 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from isopleth.backend import Array, namespace
 from isopleth.errors import InputError
 from isopleth.kernels import SDO, Kernel, Sobolev
@@ -36,6 +38,7 @@ from isopleth.operators import (
 )
 from isopleth.operators.threads import DEFAULT_N_JOBS, interruptible
 from isopleth.operators.vector_blocks import StoredBend
+from isopleth.score.traces import DirectedPairs
 from isopleth.solvers import conjugate_gradients
 from isopleth.solvers.direct import norm, plus_identity, singular
 
@@ -151,6 +154,14 @@ class Space(ABC):
         """Return a function whose gradient is zeta, of shape (n,)."""
         raise self._no_energy()
 
+    @abstractmethod
+    def trace(self, pairs: DirectedPairs, coefficients: np.ndarray) -> np.ndarray:
+        """Return the sums over k of v_k . K'(x, y) c v_k of all pairs, the derivative being in x, of shape (n, m)."""
+
+    @abstractmethod
+    def zeta_trace(self, pairs: DirectedPairs) -> np.ndarray:
+        """Return the sums over k of v_k . zeta'(x) v_k for each sample, of shape (n, m)."""
+
     def splitting(self, operator: Operator, points: Array, root: Array, alpha: float) -> Splitting | None:
         r"""Return a splitting of :math:`\sqrt{w} K \sqrt{w} + \alpha` for preconditioning, or None if none saves time.
 
@@ -204,6 +215,14 @@ class Diagonal(Space):
     def zeta_divergence(self, x: Array, samples: Array, weights: Array) -> Array:
         r"""Return :math:`-\sum_m w_m \Delta k`."""
         return -self._sum(LAPLACIAN, x, samples, weights)
+
+    def trace(self, pairs: DirectedPairs, coefficients: np.ndarray) -> np.ndarray:
+        r"""Return :math:`2\varphi' \sum_k (u \cdot v_k)(c \cdot v_k)`."""
+        return 2.0 * np.where(pairs.s > 0.0, pairs.first, 0.0) * pairs.mixed(coefficients)
+
+    def zeta_trace(self, pairs: DirectedPairs) -> np.ndarray:
+        r"""Return :math:`-2\varphi' \sum_k |v_k|^2 - 4\varphi'' \sum_k (u \cdot v_k)^2`."""
+        return -2.0 * pairs.first * pairs.sizes - 4.0 * pairs.derivative(2) * pairs.squares
 
 
 class CurlFree(Space):
@@ -263,6 +282,18 @@ class CurlFree(Space):
     def zeta_energy(self, x: Array, samples: Array, weights: Array) -> Array:
         r"""Return :math:`\sum_m w_m \Delta k`."""
         return self._sum(LAPLACIAN, x, samples, weights)
+
+    def trace(self, pairs: DirectedPairs, coefficients: np.ndarray) -> np.ndarray:
+        r"""Sum :math:`-8\varphi''(u\cdot v)(c\cdot v) - (4\varphi''|v|^2 + 8\varphi^{(3)}(u\cdot v)^2)(u\cdot c)` over v."""
+        along = 4.0 * pairs.bend * pairs.sizes + 8.0 * pairs.derivative(3) * pairs.squares
+        return -8.0 * pairs.bend * pairs.mixed(coefficients) - along * pairs.inner(coefficients)
+
+    def zeta_trace(self, pairs: DirectedPairs) -> np.ndarray:
+        r"""Sum :math:`2\psi'|v|^2 + 4\psi''(u\cdot v)^2` over v, with the Laplacian :math:`\psi = 2d\varphi' + 4s\varphi''`."""
+        d, third = self.kernel.bound_dim, pairs.derivative(3)
+        slope = (2 * d + 4) * pairs.bend + 4.0 * third
+        bend = (2 * d + 8) * third + 4.0 * pairs.derivative(4)
+        return 2.0 * slope * pairs.sizes + 4.0 * bend * pairs.squares
 
     def outside_span(self, operator: Operator) -> Array:
         r"""Return :math:`-2\varphi'`."""

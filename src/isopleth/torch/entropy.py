@@ -14,12 +14,9 @@ from isopleth.backend import host_view
 from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS
+from isopleth.score.base import ScoreEstimator
 from isopleth.torch.checks import TensorFunction, check_like, check_points, computed, first_derivatives, outside_graphs
 from isopleth.torch.stacked_score import Stack, stacked_score
-
-# Parameters of estimators that `EntropyGradient` keeps between steps.
-_KEPT = ("length_scale", "regularizer", "base")
-
 
 _NO_SECOND = (
     "the gradient of an entropy surrogate is an estimated score, which has no derivative; differentiate it once only."
@@ -318,12 +315,10 @@ def _stacked(
 
 
 def _without_search(estimator: Any, fitted: Any) -> Any:
-    """Return the estimator with the length scale, the regularizer and the base of a fitted one."""
-    parameters = estimator.get_params(deep=False)
-    found = {name: getattr(fitted, name + "_") for name in _KEPT if name in parameters and hasattr(fitted, name + "_")}
-    if found.get("base") is not None:
-        found["base"] = "gaussian"
-    return estimator.set_params(**found)
+    """Return the estimator with the parameters that a fit of it has chosen."""
+    if isinstance(fitted, ScoreEstimator):
+        return estimator.set_params(**fitted.chosen())
+    return estimator.set_params(length_scale=fitted.length_scale_)
 
 
 def check_rows(x: Tensor) -> None:

@@ -1,0 +1,104 @@
+r"""Scores in the coordinates of a frame, their divergences, and losses that compare frames.
+
+With z = T(x), where T is a frame followed by the division by the length scale, and J = T'(x),
+
+.. math:: s = J^\top s_z + \nabla \log |\det J|, \qquad
+    \operatorname{div} s = \operatorname{tr}(J^\top s_z' J) + s_z \cdot \Delta T + \Delta \log |\det J|.
+
+Losses of different frames compare only in one set of coordinates, which here are the columns over a unit.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from isopleth.backend import to_numpy
+from isopleth.frame import deviations, medians
+from isopleth.frames import FRAMES, ComposedMap, Frame, FrameMap, Scale, ScaleMap, get_frame
+from isopleth.score.field import ScoreField
+
+# Ratio of the spreads of two columns above which the narrow columns dominate a loss in their units.
+UNLIKE = 5.0
+
+
+def auto_frames(rows: np.ndarray, weights: np.ndarray) -> tuple[str | Frame, ...]:
+    """Return the frames that ``frame="auto"`` compares.
+
+    Columns of similar spread keep their units: modes that are round in these are so in no other frame.
+    """
+    spread = deviations(rows, weights)
+    columns = "scale" if spread.max() <= UNLIKE * spread.min() else Scale()
+    return (columns, FRAMES["smooth"]) if rows.shape[1] == 1 else (columns, FRAMES["whiten"], FRAMES["smooth"])
+
+
+def fit_map(frame: str | Frame, rows: np.ndarray, weights: np.ndarray) -> FrameMap:
+    """Return the map of a frame; that of "scale" leaves columns in their units, because length scales and papers speak of these.
+
+    Raises
+    ------
+    InputError
+        If there is no such frame, or its map has no second derivatives, which scores need.
+    """
+    if isinstance(frame, str) and frame == "scale":
+        return ScaleMap(medians(rows), np.ones(rows.shape[1]))
+    map = get_frame(frame).fit(rows, weights)
+    map.laplacian_log_volume(rows[:1])
+    map.laplacian(rows[:1])
+    return map
+
+
+def mapped(map: FrameMap, rows: np.ndarray) -> np.ndarray:
+    """Return rows in a frame. Scaled columns are not limited, because the length scale makes numbers of any size small."""
+    return (rows - map.shift) / map.scale if isinstance(map, ScaleMap) else map.forward(rows)
+
+
+def divided_by(scale: np.ndarray) -> ScaleMap:
+    """Return the map that divides columns by `scale`."""
+    return ScaleMap(np.zeros(len(scale)), scale)
+
+
+def chain(*maps: FrameMap) -> FrameMap:
+    """Return maps one after the other as one; neighbours that scale columns are merged."""
+    flat: list[FrameMap] = []
+    for one in maps:
+        for part in one.maps if isinstance(one, ComposedMap) else (one,):
+            last = flat[-1] if flat else None
+            if isinstance(last, ScaleMap) and isinstance(part, ScaleMap):
+                flat[-1] = ScaleMap(last.shift + last.scale * part.shift, last.scale * part.scale)
+            else:
+                flat.append(part)
+    return flat[0] if len(flat) == 1 else ComposedMap(tuple(flat))
+
+
+def value_and_divergence(
+    field: ScoreField, frame: FrameMap, X: np.ndarray, unit: np.ndarray, memory_limit: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a score at rows X and its divergence, both in the coordinates X/unit."""
+    map = chain(divided_by(1.0 / unit), frame)
+    n, d = X.shape
+    step = n if map.affine else int(max(1, memory_limit // (32 * d * d)))
+    parts = [_of_rows(field, map, X[start : start + step] / unit, memory_limit / 2) for start in range(0, n, step)]
+    return np.concatenate([value for value, _ in parts]), np.concatenate([divergence for _, divergence in parts])
+
+
+def hyvarinen_terms(
+    field: ScoreField, frame: FrameMap, X: np.ndarray, unit: np.ndarray, memory_limit: float
+) -> np.ndarray:
+    r"""Return :math:`\operatorname{div} s + |s|^2/2` at rows X, in the coordinates X/unit; infinite where it overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        value, divergence = value_and_divergence(field, frame, X, unit, memory_limit)
+        terms = divergence + 0.5 * np.sum(value * value, axis=1)
+    return np.where(np.isfinite(terms), terms, np.inf)
+
+
+def _of_rows(field: ScoreField, map: FrameMap, y: np.ndarray, memory_limit: float) -> tuple[np.ndarray, np.ndarray]:
+    z = map.forward(y)
+    inside = to_numpy(field.value(field.backend.array(z)))
+    at = y[:1] if map.affine else y  # the Jacobian of an affine map is the same everywhere
+    steps = np.eye(y.shape[1])
+    directions = np.stack([map.pushforward(at, np.broadcast_to(step, at.shape)) for step in steps])
+    divergence = field.trace(z, directions, memory_limit)
+    if map.affine:
+        return map.pullback(y, inside), divergence
+    divergence += np.sum(inside * map.laplacian(y), axis=1) + map.laplacian_log_volume(y)
+    return map.pullback(y, inside) + map.grad_log_volume(y), divergence

@@ -1,0 +1,208 @@
+"""Scores in frames: pulled back values, divergences and log densities, equivariance, and the choice of a frame."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from isopleth import DataWarning, InputError, KernelScore, NystromKEF
+from isopleth.frames import Compose, Marginal, Scale, SinhArcsinh, Whiten
+from isopleth.io import load, save
+from isopleth.kernels import get_kernel
+from isopleth.sampling import sample
+from isopleth.score import KEF, SSGE, Landweber, NuMethod, Stein
+from isopleth.score.field import GaussianBase, KernelTerm, ScoreField, ZetaTerm
+from isopleth.score.pullback import hyvarinen_terms
+from isopleth.score.selection import Candidates, Rows, choose_frame
+from isopleth.score.spaces import SPACES
+from isopleth.solvers.regularizers import Tikhonov
+
+ROWS = np.random.default_rng(0).normal(size=(70, 3)) @ [[1.0, 0.9, 0.0], [0.0, 0.3, 0.5], [0.0, 0.0, 2.0]] + [
+    3.0,
+    -1.0,
+    0.0,
+]
+SKEWED = np.exp(0.4 * ROWS)
+NEW = SKEWED[:6] * 1.1 + 0.05
+FRAMES = {
+    "whiten": Whiten(),
+    "smooth": "smooth",
+    "smooth twice": Compose(SinhArcsinh(), Whiten(), SinhArcsinh()),
+    "columns": SinhArcsinh(),
+}
+
+
+def differences(function, X, step=1e-5):
+    """Return derivatives of a function of rows by central differences, with the column as the last axis."""
+    steps = step * X.std() * np.eye(X.shape[1])
+    return np.stack([(function(X + e) - function(X - e)) / (2.0 * e.sum()) for e in steps], axis=-1)
+
+
+def models(frame):
+    return {
+        "truncated": KEF(frame=frame, length_scale=1.5, base="gaussian"),
+        "full": KEF(frame=frame, length_scale=1.5, alpha=0.1, truncated=False),
+        "diagonal": Stein(frame=frame, length_scale=1.5),
+        "matern": KEF("matern72", frame=frame, length_scale=2.0, alpha=0.1, truncated=False),
+        "landmarks": NystromKEF(frame=frame, landmarks=20, random_state=0, base="gaussian", regularizer=Tikhonov(0.1)),
+    }
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize("name", list(models("scale")))
+def test_derivatives_agree_with_differences(frame, name):
+    model = models(FRAMES[frame])[name].fit(SKEWED)
+    jacobian = differences(model.grad_log_density, NEW)
+    trace = np.trace(jacobian, axis1=1, axis2=2)
+    size = np.abs(jacobian).max()
+    np.testing.assert_allclose(model.divergence(NEW), trace, rtol=0, atol=1e-6 * size)
+    unit, score = model.unit_, model.grad_log_density(NEW)
+    np.testing.assert_allclose(unit, SKEWED.std(axis=0))
+    terms = np.einsum("ijj,j->i", jacobian, unit**2) + 0.5 * np.sum((unit * score) ** 2, axis=1)
+    assert model.hyvarinen_loss(NEW) == pytest.approx(terms.mean(), rel=1e-5, abs=1e-5 * size)
+    if name != "diagonal":
+        np.testing.assert_allclose(
+            differences(model.log_density, NEW), score, rtol=1e-5, atol=1e-7 * np.abs(score).max()
+        )
+    near = model.grad_log_density(SKEWED)
+    np.testing.assert_allclose(model.grad_log_density_, near, rtol=1e-5, atol=1e-5 * np.abs(near).max())
+    np.testing.assert_allclose(model.centers_.min(axis=0) > 0.0, True)
+
+
+@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("kernel", ["imq", "gaussian", "matern72"])
+def test_traces_along_directions_are_those_of_the_jacobian(space, kernel):
+    rng = np.random.default_rng(1)
+    inside, z, c = SPACES[space](get_kernel(kernel).bind(3)), rng.normal(size=(9, 3)), rng.normal(size=(9, 3))
+    field = ScoreField(
+        (KernelTerm(inside, z, c), ZetaTerm(inside, z, np.full(9, 1 / 9), 0.7), GaussianBase.fit(z, np.ones(9)))
+    )
+    x, v = rng.normal(size=(4, 3)), rng.normal(size=(2, 4, 3))
+    want = np.einsum("knj,nji,kni->n", v, differences(field.value, x), v)
+    for room in (2**30, 1):
+        np.testing.assert_allclose(field.trace(x, v, room), want, rtol=1e-6, atol=1e-6)
+    eye = np.eye(3)[:, None, :]
+    np.testing.assert_allclose(field.trace(z, eye, 2**30), field.divergence(z), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        Stein,
+        KEF,
+        partial(SSGE, energy=0.9),
+        partial(NuMethod, steps=9),
+        partial(Landweber, steps=9),
+        partial(KernelScore, base="gaussian", regularizer=Tikhonov(0.1, truncated=False)),
+        partial(NystromKEF, landmarks=SKEWED[:20], regularizer=Tikhonov(0.1)),
+    ],
+    ids=["stein", "kef", "ssge", "nu", "landweber", "fixed", "landmarks"],
+)
+def test_whitened_scores_are_equivariant_under_affine_maps(make):
+    rng = np.random.default_rng(2)
+    A, b = rng.normal(size=(3, 3)) * [[1.0], [30.0], [1e-3]], np.array([5.0, 0.0, -1e3])
+    weights = rng.integers(1, 3, size=70).astype(float)
+    here = make(frame=Whiten(ridge=0.0)).fit(SKEWED, sample_weight=weights)
+    there = make(frame=Whiten(ridge=0.0))
+    if not isinstance(there, KernelScore):
+        there.set_params(landmarks=SKEWED[:20] @ A + b)
+    there.fit(SKEWED @ A + b, sample_weight=weights)
+    want = here.grad_log_density(NEW)
+    got = there.grad_log_density(NEW @ A + b) @ A.T
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-6 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("make", [KernelScore, partial(NystromKEF, landmarks=20, random_state=0)])
+def test_the_default_follows_shifts_and_units_of_the_columns_and_weights(make):
+    X, unit, shift = SKEWED * [1.0, 1.0, 100.0], np.array([1e3, 1.0, 1e-4]), np.array([1.0, -20.0, 0.0])
+    want = make().fit(X)
+    got = make().fit(X * unit + shift)
+    scale = np.abs(want.grad_log_density_).max()
+    np.testing.assert_allclose(got.grad_log_density_ * unit, want.grad_log_density_, rtol=0, atol=1e-6 * scale)
+    assert got.hyvarinen_loss(X * unit + shift) == pytest.approx(want.hyvarinen_loss(X), rel=1e-6)
+    twice = make().fit(np.repeat(X, 2, axis=0))
+    np.testing.assert_allclose(twice.grad_log_density_[::2], want.grad_log_density_, rtol=0, atol=1e-6 * scale)
+
+
+def test_answers_move_little_with_the_rows():
+    moved = SKEWED * (1.0 + 1e-12 * np.random.default_rng(3).normal(size=SKEWED.shape))
+    for make in (KernelScore, partial(NystromKEF, random_state=0), partial(KEF, frame="smooth")):
+        want, got = make().fit(SKEWED).grad_log_density_, make().fit(moved).grad_log_density_
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-6 * np.abs(want).max())
+
+
+def ill_conditioned(n, d, condition, rng):
+    root = np.linalg.qr(np.random.default_rng(d).normal(size=(d, d)))[0] * np.geomspace(1.0, condition**-0.5, d)
+    return rng.normal(size=(n, d)) @ root.T, np.linalg.inv(root @ root.T)
+
+
+@pytest.mark.parametrize("make", [KernelScore, partial(NystromKEF, random_state=0)])
+def test_scores_of_ill_conditioned_normal_rows_are_nearly_those_of_a_fitted_normal(make):
+    """The error in 4 columns is at most 1.2 of that of the fitted normal, in the mean of four samples."""
+    errors = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X, precision = ill_conditioned(256, 4, 1e3, rng)
+        new = rng.normal(size=(500, 4)) @ np.linalg.cholesky(np.linalg.inv(precision)).T
+        truth = -new @ precision
+        fitted = -(new - X.mean(axis=0)) @ np.linalg.inv(np.cov(X.T, bias=True))
+        found = make().fit(X).grad_log_density(new)
+        errors.append([np.sum((score - truth) ** 2) / np.sum(truth**2) for score in (found, fitted)])
+    found, fitted = np.mean(errors, axis=0)
+    assert found < 1.2 * fitted
+
+
+def test_the_choice_is_the_smallest_loss_of_refits_in_one_set_of_coordinates():
+    X, unit = SKEWED[:40], SKEWED[:40].std(axis=0)
+    space = SPACES["curl_free"](get_kernel("imq").bind(3))
+    frames = [Rows(X, np.ones(40), frame, np.full(3, 1.5), 1.0, 2) for frame in (Scale(), Whiten(), FRAMES["columns"])]
+    way = Tikhonov(0.1, truncated=False)
+    place, rounds, losses = choose_frame(space, frames, Candidates((None,), (1.0,), way), unit)
+    for rows, loss in zip(frames, losses, strict=True):
+        terms = []
+        for fold in rows.held_out:
+            model = KernelScore(frame=rows.frame, length_scale=1.5, base=None, regularizer=way).fit(X[~fold])
+            terms.append(hyvarinen_terms(model._field(), model._frame, X[fold], unit, 1e6))
+        assert loss == pytest.approx(np.concatenate(terms).mean(), rel=1e-6)
+    assert place == np.argmin(losses)
+    assert [one.rows.frame for one in rounds] == [one.frame for one in frames]
+
+
+def test_the_choice_is_shown_and_refitted():
+    model = KernelScore().fit(SKEWED)
+    path = model.search_path_
+    assert model.frame_ is path.frame == path.frames[np.argmin(path.frame_losses)]
+    assert repr(path.frames[0]) in repr(path)
+    again = KernelScore(**model.chosen()).fit(SKEWED)
+    np.testing.assert_allclose(again.grad_log_density_, model.grad_log_density_, rtol=1e-9)
+    assert not hasattr(again, "search_path_")
+    ridge = KernelScore(frame="whiten", length_scale=2.0).fit(SKEWED).search_path_
+    assert np.isnan(ridge.frame_losses).all()
+
+
+def test_a_model_in_a_smooth_frame_is_saved(tmp_path):
+    model = KEF(frame="smooth").fit(SKEWED)
+    save(model, tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").grad_log_density(NEW), model.grad_log_density(NEW))
+
+
+def test_chains_follow_a_score_in_a_smooth_frame():
+    X = np.exp(0.5 * np.random.default_rng(4).normal(size=(300, 2)))
+    model = KernelScore(frame="smooth", base="gaussian", length_scale=3.0, regularizer=Tikhonov(1.0)).fit(X)
+    for method in ("mala", "annealed"):
+        rows = sample(model, 3000, method=method, random_state=0).rows
+        np.testing.assert_allclose(np.median(rows, axis=0), np.median(X, axis=0), rtol=0.15)
+        np.testing.assert_allclose(np.quantile(rows, 0.9, axis=0), np.quantile(X, 0.9, axis=0), rtol=0.2)
+
+
+def test_one_frame_warns_of_units_and_others_need_not():
+    X = SKEWED * [1.0, 100.0, 0.01]
+    with pytest.warns(DataWarning, match="standardise"):
+        KEF().fit(X)
+    KEF(frame="whiten").fit(X)
+
+
+@pytest.mark.parametrize("frame", ["gp1", Marginal(), "narrow", 3])
+def test_frames_without_second_derivatives_are_refused(frame):
+    with pytest.raises((InputError, ValueError), match="frame"):
+        KEF(frame=frame).fit(SKEWED)
