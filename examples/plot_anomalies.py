@@ -33,7 +33,7 @@ for n in (10, 20, 50):
 # lines are isopleths of a density of these two columns; each surrounds the stated share
 # of the rows. The scores on the right are computed from all 30 columns.
 
-figure = detector.plot(table)
+figure = detector.plot(table).figure
 
 # %%
 # **How sure is that?** Flagged rows are worth a look: they are as unlikely as the least

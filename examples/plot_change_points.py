@@ -33,7 +33,7 @@ print(detector.result_.table().round(2))
 # Lines mark the first step after each change. The lower panel shows the score curve:
 # the distance between the densities before and after each step.
 
-figure = detector.plot()
+figure = detector.plot().figure
 figure.set_size_inches(9.0, 4.0)
 print(f"{len(figure.axes)} panels")
 

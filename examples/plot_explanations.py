@@ -32,7 +32,7 @@ print(explanation)
 
 fig, axes = plt.subplots(1, 2, figsize=(13, 4.4), layout="constrained")
 for row, ax in enumerate(axes):
-    explanation.plot(row, ax=ax)
+    explanation.plot(ax, row)
 plt.show()
 
 # %%
@@ -59,7 +59,7 @@ fig, (left, right) = plt.subplots(1, 2, figsize=(12, 4), layout="constrained")
 left.plot(pairs["height"], pairs["weight"], ".", color="0.6")
 left.plot(*pairs.loc[0, ["height", "weight"]], "o", color="#D55E00")
 left.set(xlabel="height (cm)", ylabel="weight (kg)")
-related.explain(pairs.iloc[[0]]).plot(0, ax=right)
+related.explain(pairs.iloc[[0]]).plot(right)
 plt.show()
 
 # %%

@@ -10,11 +10,12 @@ the samples differ.
 # Two samples of five columns. A fifth of the rows lies in a cluster. In the second
 # sample the cluster has moved from -1 to 1 in column c.
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 
 from isopleth import two_sample_test
-from isopleth.plotting import plot_two_samples
 
 rng = np.random.default_rng(0)
 names = ["a", "b", "c", "d", "e"]
@@ -44,7 +45,6 @@ low, high = result.confidence_interval()
 print(f"{low:.2g} to {high:.2g}")
 
 # %%
-# Column c differs by itself. Rows are drawn in a strong colour where their sample has a
-# higher density than the other one.
+# Column c differs by itself.
 
-figure = plot_two_samples(result, labels=("before", "after"))
+figure = dataclasses.replace(result, labels=("before", "after")).plot().figure

@@ -24,8 +24,7 @@ from sklearn.model_selection import train_test_split
 
 from experiments.adbench_boards import MAX_ROWS, tables
 from isopleth import AnomalyDetector
-from isopleth.plotting import check_figure_target, save_figure
-from isopleth.plotting.style import BLUE, GREY, halo, new_figure
+from isopleth.results.figures import BLUE, GREY, check_figure_target, halo, new_figure, save_figure
 
 EDGES = (0.0, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 

@@ -12,8 +12,7 @@ from scipy.stats import studentized_range
 from experiments.adbench_kernels import KERNELS
 from experiments.adbench_methods import DETECTORS, OURS
 from experiments.adbench_page import Comparison, Lines, comparisons, ranks
-from isopleth.plotting import save_figure
-from isopleth.plotting.style import BLACK, BLUE, GREY, VERMILLION, new_figure
+from isopleth.results.figures import BLACK, BLUE, GREY, VERMILLION, new_figure, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -32,8 +32,7 @@ from sklearn.metrics import roc_auc_score
 
 from experiments.series_data import MARGIN, Annotated, cover, f1, klcpd, speech, tssb, turing
 from isopleth import ChangePointDetector
-from isopleth.plotting import check_figure_target, save_figure
-from isopleth.plotting.style import BLUE, GREY, VERMILLION, new_figure
+from isopleth.results.figures import BLUE, GREY, VERMILLION, check_figure_target, new_figure, save_figure
 from isopleth.tasks import sliding_lsdd
 
 METHODS = ("none", "default", "LSDD score", "kernel rbf", "kernel linear")

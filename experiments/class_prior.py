@@ -36,8 +36,7 @@ from scipy.special import softmax
 from experiments.resumed import resumed
 from isopleth import ClassPriorEstimator
 from isopleth.errors import InputError, require
-from isopleth.plotting import check_figure_target, save_figure
-from isopleth.plotting.style import BLACK, BLUE, GREY, VERMILLION, new_figure
+from isopleth.results.figures import BLACK, BLUE, GREY, VERMILLION, check_figure_target, new_figure, save_figure
 
 TABLES = ("australian", "pima", "german", "heart_statlog")
 PRIORS = tuple(k / 10 for k in range(1, 10))

@@ -37,8 +37,7 @@ from scipy.special import roots_jacobi
 
 from isopleth import KDE, SOSREP
 from isopleth.kernels import SDO, Gaussian, Kernel, Laplacian
-from isopleth.plotting import check_figure_target, save_figure
-from isopleth.plotting.style import BLUE, GREY, VERMILLION, new_figure
+from isopleth.results.figures import BLUE, GREY, VERMILLION, check_figure_target, new_figure, save_figure
 
 # Powers of (1 - x^2) in the root of the density.
 DENSITIES = {"bump": 3, "box": 0}

@@ -25,8 +25,7 @@ import numpy as np
 from scipy.spatial.distance import cdist, pdist
 
 from isopleth import DriftMonitor
-from isopleth.plotting import check_figure_target, save_figure
-from isopleth.plotting.style import GREY, new_figure
+from isopleth.results.figures import GREY, check_figure_target, new_figure, save_figure
 from isopleth.tasks import AnytimeDriftMonitor
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]

@@ -32,8 +32,7 @@ from sklearn.metrics import roc_auc_score
 from experiments.adbench_tables import find_table, missing
 from isopleth import SOSREP, DataWarning
 from isopleth.density import hutchinson_loss
-from isopleth.plotting import check_figure_target, save_figure
-from isopleth.plotting.style import BLUE, GREY, VERMILLION, new_figure
+from isopleth.results.figures import BLUE, GREY, VERMILLION, check_figure_target, new_figure, save_figure
 
 TABLES = ("magic.gamma", "PageBlocks", "letter", "SpamBase")
 FACTORS = tuple(2.0 ** (k / 2) for k in range(-8, 7))

@@ -23,8 +23,7 @@ import numpy as np
 
 from isopleth import LSDD
 from isopleth.difference import KDEDifference
-from isopleth.plotting import check_figure_target, save_figure
-from isopleth.plotting.style import BLUE, GREY, VERMILLION, new_figure
+from isopleth.results.figures import BLUE, GREY, VERMILLION, check_figure_target, new_figure, save_figure
 
 SIZE = 200
 DIMENSIONS = (1, 5)

@@ -38,8 +38,7 @@ from threadpoolctl import threadpool_limits
 
 from experiments.adbench_tables import find_table, missing, standardised, typical_length
 from isopleth.kernels import SDO
-from isopleth.plotting import check_figure_target, save_figure
-from isopleth.plotting.style import BLUE, GREY, VERMILLION, new_figure
+from isopleth.results.figures import BLUE, GREY, VERMILLION, check_figure_target, new_figure, save_figure
 
 # In the order of the paper's appendix, under ADBench's names.
 NAMES = ("mnist", "shuttle", "PageBlocks", "mammography", "magic.gamma", "skin", "backdoor", "glass", "Lymphography")

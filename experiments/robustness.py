@@ -25,8 +25,7 @@ from scipy.stats import norm
 from experiments import kliep
 from isopleth import LSDD
 from isopleth.difference.gaussian_system import GaussianSystem, PenalizedSpectrum
-from isopleth.plotting import check_figure_target, save_figure
-from isopleth.plotting.style import BLUE, VERMILLION, new_figure
+from isopleth.results.figures import BLUE, VERMILLION, check_figure_target, new_figure, save_figure
 
 SIZE = 100
 CENTERS = 100

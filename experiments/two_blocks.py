@@ -29,8 +29,7 @@ from sklearn.cluster import SpectralClustering
 from experiments.adbench_tables import find_table, missing, standardised, typical_length
 from isopleth.kernels import SDO, Gaussian
 from isopleth.operators import Operator
-from isopleth.plotting import check_figure_target, save_figure
-from isopleth.plotting.style import BLUE, GREY, VERMILLION, new_figure
+from isopleth.results.figures import BLUE, GREY, VERMILLION, check_figure_target, new_figure, save_figure
 from isopleth.solvers import SCALING_SOLVERS, auto
 
 GAMMA, GAMMA_PRIME, BETA, SIZE = 0.9, 0.3, 0.5, 400

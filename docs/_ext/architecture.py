@@ -12,12 +12,10 @@ from matplotlib.patches import FancyBboxPatch
 
 LAYERS = [
     {"cli": ("command line", 0.5)},
-    {"report": ("pages of results", 0.5)},
     {
-        "tasks": ("questions of users", 1 / 8),
-        "plotting": ("pictures", 3 / 8),
-        "distributed": ("files and clusters", 5 / 8),
-        "torch": ("functions with gradients", 7 / 8),
+        "tasks": ("questions of users", 1 / 6),
+        "distributed": ("files and clusters", 3 / 6),
+        "torch": ("functions with gradients", 5 / 6),
     },
     {"difference": ("differences of densities", 1 / 3)},
     {"density": ("densities", 1 / 3)},
@@ -43,22 +41,17 @@ SHARED = {
     "streaming": "partial fits",
     "progress": "progress bars",
     "io": "models and runs in files",
-    "results": "tables, JSON, pages",
+    "results": "text, JSON, pages, pictures",
     "inference": "p-values and selection",
     "datasets": "example data",
     "errors": "exceptions, warnings",
 }
 
 LATE_IMPORTS = {
-    ("density", "plotting"),
-    ("difference", "plotting"),
-    ("tasks", "plotting"),
     ("density", "torch"),
-    ("results", "report"),
 }
-# Imports that point upwards, inside functions: `plot()` of an estimator or a result imports its plotting function when called,
-# `report()` of a result the package that writes pages, and a density that is given a tensor which requires a gradient imports
-# functions that have one.
+# Imports that point upwards, inside functions: a density that is given a tensor which requires a gradient imports functions
+# that have one.
 
 
 _SHARED_WIDTH = 5

@@ -36,8 +36,7 @@ from experiments.wae.images import Digits, Faces, load_digits, load_faces
 from experiments.wae.likelihood import Annealing, log_likelihoods
 from experiments.wae.training import KERNEL_ESTIMATORS, STRENGTHS, Run, Settings, seconds_a_step
 from isopleth import DataWarning
-from isopleth.plotting import save_figure
-from isopleth.plotting.style import new_figure
+from isopleth.results.figures import new_figure, save_figure
 
 LOADERS = {"mnist": load_digits, "celeba": load_faces}
 TOGETHER = 50  # test rows evaluated at once

@@ -6,7 +6,7 @@ from . import errors as errors
 from . import io as io
 from . import kernels as kernels
 from . import operators as operators
-from . import plotting as plotting
+from . import results as results
 from . import sampling as sampling
 from . import score as score
 from . import solvers as solvers

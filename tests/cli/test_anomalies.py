@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import errno
 import importlib
+import json
 import os
 import pickle
-import re
 import shlex
 import shutil
 import signal
@@ -25,6 +25,7 @@ from isopleth.cli import anomalies as command
 from isopleth.cli import messages
 from isopleth.cli.program import program
 from isopleth.io import load, save
+from isopleth.tasks import Anomalies
 
 RNG = np.random.default_rng(0)
 X = np.concatenate([RNG.normal(size=(60, 3)), [[30.0, 0.0, -20.0]]])
@@ -74,75 +75,77 @@ def rows_of(path):
         return list(csv.DictReader(lines))
 
 
-def mark(line):
-    """Return the flag in a line of the report."""
-    return re.search(r" (\*{1,2}) ", line).group(1)
+def found(*arguments) -> dict:
+    """What a run says as JSON."""
+    result = run("anomalies", *arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+SNAPSHOT = """\
+4 of 61 rows are flagged: worth a look, as unlikely as the least likely thirtieth of ordinary rows.
+1 row is an anomaly at a false discovery rate of 0.1, the share of ordinary rows expected among such rows.
+The least likely one is line 62 (score -576.1, p <= 0.00164): a=30, c=-20, b=0.
+
+rank  line   score    pvalue     flag  most extreme values
+   1    62  -576.1  0.001639  certain  a=30  c=-20  b=0
+   2    61  -9.714   0.02189  flagged  b=-1.93496  a=1.02885  c=-0.239937
+
+score: higher is more normal.
+pvalue: the share of ordinary rows that are at least as unlikely; small values are unusual. It is not smaller than 0.00164, \
+which is what these rows can show.
+flagged: worth a look, as unlikely as the least likely thirtieth of ordinary rows.
+certain: selected so that about 0.1 of the selected rows are expected to be ordinary.
+"""
 
 
 class TestReport:
-    def test_the_row_that_stands_out_comes_first(self, file):
-        result = run("anomalies", file)
-        assert result.exit_code == 0
-        assert result.stderr == ""
-        lines = result.stdout.splitlines()
-        assert lines[0].startswith("61 rows, 3 columns (a, b, c): ")
-        assert lines[2].split() == ["rank", "line", "score", "p-value", "flag", "most", "extreme", "columns"]
-        rank, line, _score, sign, pvalue, flag, *columns = lines[3].split()
-        # A tenth of one row in 61 is the least that they can show.
-        assert (rank, line, sign, pvalue, flag) == ("1", "62", "<", "0.002", "**")
-        assert columns[:2] in (["a=30", "c=-20"], ["c=-20", "a=30"])
-        assert lines[-1].startswith("p-value: the share of rows")
-        assert "**: certain at a false discovery rate of 0.1 (1 row)." in lines[-2]
-        assert len(lines) == 3 + 10 + 3
+    def test_what_is_printed(self, file):
+        result = run("anomalies", file, "--top", 2)
+        assert (result.exit_code, result.stderr) == (0, "")
+        assert result.stdout == SNAPSHOT
 
-    def test_one_mark_for_rows_worth_a_look_and_two_for_certain_ones(self, file):
-        lines = run("anomalies", file).stdout.splitlines()
+    def test_json_has_the_same_numbers(self, file):
+        said = found(file)
         detector = AnomalyDetector(random_state=0).fit(X)
         flagged = detector.training_labels_ == -1
-        assert 1 < flagged.sum() < 10
-        assert detector.select(fdr=0.1).sum() == 1
-        assert lines[0].endswith(f": {flagged.sum()} flagged (worth a look)")
-        assert [mark(line) for line in lines[3 : 3 + flagged.sum()]] == ["**"] + ["*"] * (flagged.sum() - 1)
-        assert "*" not in "".join(lines[3 + flagged.sum() : 13])
-        assert lines[-2].startswith("*: worth a look, ")
-        assert lines[-2].endswith("**: certain at a false discovery rate of 0.1 (1 row).")
+        assert (said["rows"], said["columns"], said["flagged"]) == (61, ["a", "b", "c"], flagged.sum())
+        assert said["summary"] == SNAPSHOT.splitlines()[:3]
+        assert said["pvalue_resolution"] == said["table"][0]["pvalue"] == 0.1 / 61
+        assert [row["line"] for row in said["table"]] == (detector.training_scores_.argsort()[:10] + 2).tolist()
 
-    def test_another_false_discovery_rate_changes_the_second_mark_only(self, file):
-        once, again = (run("anomalies", file, "--fdr", rate).stdout.splitlines() for rate in (0.1, 0.9))
-        assert [line.split()[:3] for line in once[3:13]] == [line.split()[:3] for line in again[3:13]]
+    def test_another_false_discovery_rate_changes_what_is_certain_only(self, file):
+        once, again = (found(file, "--fdr", rate) for rate in (0.1, 0.9))
         certain = int(AnomalyDetector(random_state=0).fit(X).select(fdr=0.9).sum())
+        assert (once["certain"], again["certain"], again["fdr"]) == (1, certain, 0.9)
         assert certain > 1
-        assert sum("**" in line for line in again[3:13]) == min(certain, 10)
-        assert again[-2].endswith(f"**: certain at a false discovery rate of 0.9 ({certain} rows).")
+        assert [row["score"] for row in once["table"]] == [row["score"] for row in again["table"]]
 
     def test_contamination_flags_a_share_of_the_rows(self, file, tmp_path):
-        result = run("anomalies", file, "--contamination", "0.2", "--out", tmp_path / "out.csv")
-        assert ": 12 flagged (the least likely 0.2 of the fitted rows)" in result.stdout
-        assert "*: the least likely 0.2 of the fitted rows." in result.stdout
-        assert "worth a look" not in result.stdout
+        said = found(file, "--contamination", "0.2", "--out", tmp_path / "out.csv")
+        assert (said["flagged"], said["rule"]) == (12, "the least likely 0.2 of the fitted rows")
         labels = AnomalyDetector(contamination=0.2, random_state=0).fit(X).training_labels_
         assert [row["label"] for row in rows_of(tmp_path / "out.csv")] == [str(int(label < 0)) for label in labels]
 
     def test_no_row_need_be_flagged(self, tmp_path):
         np.save(tmp_path / "t.npy", np.tile([[0, 0], [0, 1], [1, 0], [1, 1]], (15, 1)))
-        result = run("anomalies", tmp_path / "t.npy")
-        assert ": 0 flagged" in result.stdout
-        assert "(0 rows)" in result.stdout
+        said = found(tmp_path / "t.npy")
+        assert (said["flagged"], said["certain"]) == (0, 0)
 
     def test_row_numbers_stand_beside_the_lines_if_asked_for(self, file, tmp_path):
         out = tmp_path / "out.csv"
-        lines = run("anomalies", file, "--row-numbers", "--out", out).stdout.splitlines()
-        assert lines[2].split()[:4] == ["rank", "line", "row", "score"]
-        assert lines[3].split()[:3] == ["1", "62", "61"]
+        first = found(file, "--row-numbers", "--out", out)["table"][0]
+        assert (first["line"], first["row"]) == (62, 61)
         assert [(int(row["line"]), int(row["row"])) for row in rows_of(out)] == [(i + 1, i) for i in range(1, 62)]
+        np.save(file.with_suffix(".npy"), X)
+        first = found(file.with_suffix(".npy"))["table"][0]
+        assert (first["row"], "line" in first) == (61, False)
 
     def test_names_of_columns_cannot_break_the_table(self, tmp_path):
         (tmp_path / "t.csv").write_text('"a\nb","\x1b[31mred"\n' + "".join(f"{x},{y}\n" for x, y in X[:, :2].tolist()))
         result = run("anomalies", tmp_path / "t.csv")
-        assert "2 columns (a\\nb, \\x1b[31mred)" in result.stdout
-        assert "a\\nb=30" in result.stdout
+        assert "a\\nb=30  \\x1b[31mred=0" in result.stdout
         assert "\x1b" not in result.stdout
-        assert len(result.stdout.splitlines()) == 3 + 10 + 3
 
     @pytest.mark.parametrize(("top", "shown"), [(0, 0), (3, 3), (1000, 61)])
     def test_top(self, file, top, shown):
@@ -150,13 +153,7 @@ class TestReport:
         assert sum(line.strip()[:1].isdigit() for line in lines[2:]) == shown
 
     def test_chosen_columns_stand_in_their_order(self, file):
-        assert "2 columns (c, a)" in run("anomalies", file, "--columns", "c, a").stdout
-
-    def test_arrays_have_rows_and_no_lines(self, tmp_path):
-        np.save(tmp_path / "t.npy", X)
-        lines = run("anomalies", tmp_path / "t.npy").stdout.splitlines()
-        assert lines[2].split()[:3] == ["rank", "row", "score"]
-        assert lines[3].split()[1] == "61"
+        assert found(file, "--columns", "c, a")["columns"] == ["c", "a"]
 
     def test_the_list_of_commands_is_not_cut(self):
         assert "..." not in run("--help").stdout.partition("Commands:")[2]
@@ -177,7 +174,8 @@ class TestFiles:
         detector = AnomalyDetector(random_state=0).fit(X)
         assert [int(row["line"]) for row in rows] == list(range(2, 63))
         np.testing.assert_array_equal([float(row["score"]) for row in rows], detector.training_scores_)
-        np.testing.assert_array_equal([float(row["pvalue"]) for row in rows], detector.p_values_)
+        shown = np.maximum(detector.p_values_, 0.1 / 61)
+        np.testing.assert_array_equal([float(row["pvalue"]) for row in rows], shown)
         np.testing.assert_array_equal([int(row["label"]) for row in rows], detector.training_labels_ == -1)
         np.testing.assert_array_equal([int(row["certain"]) for row in rows], detector.select(fdr=0.1))
 
@@ -216,7 +214,6 @@ class TestReference:
     def test_rows_are_judged_by_the_reference_as_the_library_judges_them(self, file, clean, tmp_path):
         result = run("anomalies", file, "--reference", clean, "--out", tmp_path / "out.csv")
         assert (result.exit_code, result.stderr) == (0, "")
-        assert "a share of about t or less has a p-value up to t" in result.stdout
         detector = AnomalyDetector(novelty=True, random_state=0).fit(X[:60, ::-1])
         rows, judged = rows_of(tmp_path / "out.csv"), X[:, ::-1]
         np.testing.assert_array_equal([float(row["score"]) for row in rows], detector.score_samples(judged))
@@ -233,9 +230,7 @@ class TestReference:
         assert one.read_text() == other.read_text()
 
     def test_contamination_is_a_share_of_the_reference(self, file, clean, tmp_path):
-        assert run(
-            "anomalies", file, "--reference", clean, "--contamination", "0.3", "--out", tmp_path / "out.csv"
-        ).stdout.startswith("61 rows, 3 columns (c, b, a): ")
+        found(file, "--reference", clean, "--contamination", "0.3", "--out", tmp_path / "out.csv")
         detector = AnomalyDetector(contamination=0.3, novelty=True, random_state=0).fit(X[:60, ::-1])
         labels = [int(row["label"]) for row in rows_of(tmp_path / "out.csv")]
         np.testing.assert_array_equal(labels, detector.predict(X[:, ::-1]) == -1)
@@ -268,17 +263,15 @@ class TestModel:
 
     def test_a_single_row_is_enough(self, model, tmp_path):
         (tmp_path / "new.csv").write_text("a,b,c\n30,0,-20\n")
-        result = run("anomalies", tmp_path / "new.csv", "--model", model)
-        assert result.exit_code == 0
-        assert result.stdout.startswith("1 row, 3 columns (a, b, c): 1 flagged")
-        assert "a share of about t or less has a p-value up to t" in result.stdout
+        said = found(tmp_path / "new.csv", "--model", model, "--plot", tmp_path / "picture.png")
+        assert (said["rows"], said["flagged"]) == (1, 1)
 
-    def test_a_row_that_cannot_be_drawn_leaves_no_files(self, model, tmp_path):
-        pytest.importorskip("matplotlib")
+    def test_a_picture_that_fails_leaves_no_files(self, model, tmp_path, monkeypatch):
+        monkeypatch.setattr(Anomalies, "_charts", lambda _: [])
         np.savetxt(tmp_path / "new.csv", X[-1:], delimiter=",", header="a,b,c", comments="")
         out, picture = tmp_path / "out.csv", tmp_path / "picture.png"
         words = refused("anomalies", tmp_path / "new.csv", "--model", model, "--plot", picture, "--out", out)
-        assert "no density to draw" in words
+        assert "there is nothing to draw" in words
         assert not out.exists()
         assert not picture.exists()
 
@@ -323,7 +316,7 @@ class TestModel:
         def fail(*_):
             raise error("x")
 
-        monkeypatch.setattr(AnomalyDetector, "p_values", fail)
+        monkeypatch.setattr(AnomalyDetector, "anomalies", fail)
         assert "does not fit this version" in refused("anomalies", file, "--model", model)
 
     def test_other_models_are_refused(self, file, tmp_path):
@@ -591,6 +584,6 @@ main()
 
     def test_the_module_runs_too(self):
         process = subprocess.run(
-            [sys.executable, "-m", "isopleth_command", "--version"], capture_output=True, text=True, timeout=60
+            [sys.executable, "-m", "isopleth", "--version"], capture_output=True, text=True, timeout=60
         )
         assert process.stdout.startswith("isopleth ")

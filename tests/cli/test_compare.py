@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 
 import numpy as np
 import pytest
@@ -38,27 +39,44 @@ def files(tmp_path):
     return write(tmp_path / "a.csv", A, "age,income,height"), write(tmp_path / "b.csv", B, "age,income,height")
 
 
-def test_the_verdict_and_the_columns(files):
+SNAPSHOT = """\
+The two samples (60 and 40 rows) differ: p = 0.01.
+A row can be assigned to its sample with an accuracy of 83.7 % (72.8 % to 92.0 %, 95 % confidence; guessing has 50 %), so at \
+least 45.6 % of one sample differ from the other.
+1 of 3 columns differs by itself: income.
+
+pvalue   share  column  change
+  0.01  0.6583  income  median: -0.007994 -> 1.609;  spread: 1.223 -> 1.706
+  0.11  0.2917  height  median: 0.304 -> -0.3353;  spread: 1.273 -> 1.191
+  0.54  0.1333     age  median: -0.07936 -> -0.2126;  spread: 1.709 -> 1.279
+
+pvalue of a column: it alone, adjusted for the number of columns, so that the chance to name any column falsely is at most 5%.
+share: at least this share of the values would have to change to give the column its distribution in the other table.
+before is a.csv, after is b.csv. spread: from the first quartile to the third.
+The p-value of the whole comparison is from 99 permutations and is exact.
+"""
+
+
+def test_what_is_printed(files):
     result = run(*files, "--resamples", 99)
-    assert result.exit_code == 0, result.output
-    lines = result.stdout.splitlines()
-    assert lines[0] == "60 and 40 rows, 3 columns (age, income, height): 3 numbers"
-    assert lines[1] == "p-value 0.01 (99 permutations): the samples differ"
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == SNAPSHOT
+    found = json.loads(run(*files, "--resamples", 99, "--json").stdout)
+    assert found["summary"] == SNAPSHOT.splitlines()[:3]
     separation = two_sample_test(A, B, n_resamples=99, random_state=0).separation()
-    assert lines[2] == "A" + str(separation)[1:]
-    assert lines[5].split()[3:5] == ["income", "*"]
-    assert f"median: {np.median(A[:, 1]):.4g} -> {np.median(B[:, 1]):.4g};  spread: " in lines[5]
-    assert "*" not in lines[6]
+    assert found["separation"]["accuracy"] == separation.accuracy
+    assert (found["before"], found["after"], found["n_resamples"]) == (*map(str, files), 99)
 
 
 def test_columns_are_matched_by_name(files, tmp_path):
     other = write(tmp_path / "c.csv", B[:, [2, 0, 1]], "height,age,income")
-    assert run(files[0], other).stdout == run(*files).stdout
+    found, expected = (json.loads(run(files[0], path, "--json").stdout) for path in (other, files[1]))
+    assert found["table"] == expected["table"]
 
 
 def test_no_difference(files, tmp_path):
     other = write(tmp_path / "c.csv", np.random.default_rng(1).normal(size=(50, 3)), "age,income,height")
-    assert "no difference is shown" in run(files[0], other, "--resamples", 99).stdout
+    assert "No difference between the two samples" in run(files[0], other, "--resamples", 99).stdout
 
 
 def test_a_difference_that_no_column_shows(tmp_path):
@@ -103,8 +121,11 @@ def test_a_picture(files, tmp_path):
 def test_chosen_columns_and_arrays(files, tmp_path):
     np.save(tmp_path / "a.npy", A[:, :2])
     np.save(tmp_path / "b.npy", B[:, :2])
-    assert "2 columns (x1, x2)" in run(tmp_path / "a.npy", tmp_path / "b.npy", "--resamples", 9).stdout
-    assert "1 column (height)" in run(*files, "--columns", "height", "--resamples", 9).stdout
+    for arguments, names in (
+        ([tmp_path / "a.npy", tmp_path / "b.npy"], ["x1", "x2"]),
+        ([*files, "--columns", "age"], ["age"]),
+    ):
+        assert json.loads(run(*arguments, "--resamples", 9, "--json").stdout)["columns"] == names
 
 
 def test_single_rows_have_no_accuracy(tmp_path):
@@ -115,7 +136,7 @@ def test_single_rows_have_no_accuracy(tmp_path):
 
 
 def test_a_table_does_not_differ_from_itself(files):
-    assert "p-value 1 (9 permutations): no difference is shown" in run(files[0], files[0], "--resamples", 9).stdout
+    assert "is shown: p = 1." in run(files[0], files[0], "--resamples", 9).stdout
 
 
 def test_columns_of_a_size_that_cannot_be_used_are_named(files, tmp_path):
@@ -171,16 +192,17 @@ def test_words_times_gaps_and_identifiers(mixed, tmp_path):
     assert result.exit_code == 0, result.output
     summary = "1 number, 2 categories, 1 time; left out: order_no (identifier)"
     assert result.stderr == f"isopleth: {mixed} and {other}: 550 rows: {summary}\n"
-    lines = result.stdout.splitlines()
-    assert lines[0] == f"300 and 250 rows, 4 columns (day, colour, temperature, open): {summary}"
-    assert lines[1] == "p-value 0.001 (999 permutations): the samples differ"
-    assert lines[2].startswith("A row can be assigned to its sample with an accuracy of ")
-    table = {line.split("%")[1].split()[0]: line for line in lines[5:9]}
-    assert "day *" in table["day"]
-    assert "median: 2024-02-" in table["day"]
-    assert "share of 'red': 20.3 % -> 49.2 %" in table["colour"]
-    assert "; missing: " in table["temperature"]
-    assert "open *" not in table["open"]
+    found = json.loads(run(mixed, other, "--json").stdout)
+    assert (found["pvalue"], found["rows"], found["columns"]) == (
+        0.001,
+        [300, 250],
+        ["day", "colour", "temperature", "open"],
+    )
+    table = {row["column"]: row for row in found["table"]}
+    assert table["day"]["time_before"].startswith("2024-02-")
+    assert "share of 'red': 20.3 % -> 49.2 %" in table["colour"]["description"]
+    assert "missing: " in table["temperature"]["description"]
+    assert table["open"]["pvalue"] > 0.05
     with open(tmp_path / "rows.csv", newline="") as rows:
         assert len(list(csv.DictReader(rows))) == 550
 
@@ -190,11 +212,11 @@ def test_gaps_may_be_ignored_and_columns_come_in_any_order(mixed, tmp_path):
     other.write_text(mixed_rows(250, 1, gap=0.5))
     rows = [line.split(",") for line in other.read_text().splitlines()]
     turned.write_text("".join(",".join(row[::-1]) + "\n" for row in rows))
-    found = run(mixed, other).stdout
-    assert "the samples differ" in found
-    assert run(mixed, turned).stdout == found
-    assert "no difference is shown" in run(mixed, other, "--ignore-missing").stdout
-    assert "no difference is shown" in run(mixed, other, "--exclude", "temperature").stdout
+    found, again = (json.loads(run(mixed, path, "--json").stdout) for path in (other, turned))
+    assert found["pvalue"] <= 0.05
+    assert found["table"] == again["table"]
+    assert "No difference between the two samples" in run(mixed, other, "--ignore-missing").stdout
+    assert "No difference between the two samples" in run(mixed, other, "--exclude", "temperature").stdout
 
 
 def test_a_picture_of_words_and_gaps(mixed, tmp_path):
@@ -213,7 +235,7 @@ def test_rows_of_a_group_belong_together(tmp_path):
         rows = zip(np.repeat([f"{name}{k}" for k in range(8)], 10), level + 0.1 * rng.normal(size=80), strict=True)
         paths.append(tmp_path / f"{name}.csv")
         paths[-1].write_text("patient,value\n" + "".join(f"{patient},{value}\n" for patient, value in rows))
-    assert "the samples differ" in run(*paths, "--columns", "value").stdout
+    assert "differ: p = " in run(*paths, "--columns", "value").stdout
     result = run(*paths, "--groups", "patient")
-    assert "no difference is shown" in result.stdout
-    assert "1 column (value)" in result.stdout
+    assert "No difference between the two samples" in result.stdout
+    assert json.loads(run(*paths, "--groups", "patient", "--json").stdout)["columns"] == ["value"]

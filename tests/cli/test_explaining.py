@@ -10,9 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from isopleth import AnomalyDetector, load, save
-from isopleth.cli import findings as explaining
+from isopleth.cli import anomalies as explaining
 from isopleth.cli.program import program
-from isopleth.datasets import load_breast
 
 RNG = np.random.default_rng(0)
 X = np.concatenate([RNG.normal(size=(60, 3)), [[30.0, 0.0, 0.5]]])
@@ -44,28 +43,13 @@ def test_the_table_says_which_columns_and_what_would_be_better(file):
     result = run(file, "--explain", "--top", 4)
     assert result.stderr == ""
     lines = result.stdout.splitlines()
-    assert lines[2].endswith("explained by")
+    assert lines[4].endswith("explained by")
     explanation = AnomalyDetector(random_state=0).fit(X).explain(X[60:])
     best, rise = explanation.best[0, 0], explanation.rise[0, 0]
-    assert f"a=30 (best {best:.4g}, +{rise:.3g})" in lines[3]
-    assert all(re.search(r"[abc]=\S+ \(best \S+, \+\S+\)", line) for line in lines[3:7])
-    assert lines[7] == ""
+    assert f"a=30 (best {best:.6g}, +{rise:.3g})" in lines[5]
+    assert all(re.search(r"[abc]=\S+ \(best \S+, \+\S+\)", line) for line in lines[5:9])
     assert lines[-1].startswith("explained by: ")
-    plain = run(file, "--top", 4).stdout.splitlines()
-    assert plain[0] == lines[0]
-    assert [line.split()[:4] for line in plain[3:7]] == [line.split()[:4] for line in lines[3:7]]
-    assert not any("explained by" in line for line in plain)
-
-
-def test_a_real_table(tmp_path):
-    breast = load_breast()
-    file = written(tmp_path / "breast.csv", breast.data, breast.feature_names)
-    lines = run(file, "--explain", "--top", 3).stdout.splitlines()
-    detector = AnomalyDetector(random_state=0).fit(breast.data)
-    worst = detector.training_scores_.argsort()[:3]
-    for line, names in zip(lines[3:6], detector.explain(breast.data[worst]).top(3), strict=True):
-        columns = [breast.feature_names[int(name.removeprefix("column "))] for name in names]
-        assert all(f"{column}=" in line for column in columns)
+    assert "explained by" not in run(file, "--top", 4).stdout
 
 
 def test_out_names_the_first_column_of_shown_and_flagged_rows(file, tmp_path):
@@ -85,7 +69,7 @@ def test_out_names_the_first_column_of_shown_and_flagged_rows(file, tmp_path):
 
 
 def test_flagged_rows_are_explained_though_none_is_shown(file, tmp_path):
-    assert "(best " not in run(file, "--explain", "--top", 0, "--out", tmp_path / "out.csv").stdout
+    assert "rank" not in run(file, "--explain", "--top", 0, "--out", tmp_path / "out.csv").stdout
     rows = rows_of(tmp_path / "out.csv")
     assert [bool(row["explained_by"]) for row in rows] == [row["label"] == "1" for row in rows]
     assert rows[60]["label"] == "1"
@@ -93,7 +77,7 @@ def test_flagged_rows_are_explained_though_none_is_shown(file, tmp_path):
 
 def test_nothing_to_explain(tmp_path):
     quiet = written(tmp_path / "quiet.csv", np.tile([[0, 0], [0, 1], [1, 0], [1, 1]], (15, 1)), "ab")
-    assert ": 0 flagged" in run(quiet, "--explain", "--top", 0, "--out", tmp_path / "out.csv").stdout
+    assert run(quiet, "--explain", "--top", 0, "--out", tmp_path / "out.csv").stdout.startswith("0 of 60")
     assert len(rows_of(tmp_path / "out.csv")) == 60
 
 
@@ -112,7 +96,7 @@ def test_new_rows_of_a_model_are_explained_by_its_columns(file, tmp_path):
     (tmp_path / "new.csv").write_text("c,name,b,a\n0,x,25,0\n0,y,0,1\n")
     result = run(tmp_path / "new.csv", "--model", model, "--explain")
     assert result.stderr == ""
-    assert re.search(r"b=25 \(best \S+, \+\S+\)", result.stdout.splitlines()[3])
+    assert re.search(r"b=25 \(best \S+, \+\S+\)", result.stdout.splitlines()[5])
 
 
 def test_most_flagged_rows_of_a_large_file_are_left_out_and_it_is_said(file, tmp_path, monkeypatch):
@@ -129,25 +113,6 @@ def test_most_flagged_rows_of_a_large_file_are_left_out_and_it_is_said(file, tmp
     assert all(row["explained_by"] for row in rows_of(out))
 
 
-def test_names_of_columns_cannot_break_the_table(tmp_path):
-    file = tmp_path / "t.csv"
-    file.write_text('"a\nb","\x1b[31mred"\n' + "".join(f"{x},{y}\n" for x, y in X[:, :2].tolist()))
-    lines = run(file, "--explain", "--top", 3).stdout.splitlines()
-    assert "a\\nb=30 (best " in lines[3]
-    assert not any("\x1b" in line for line in lines)
-
-
-@pytest.mark.parametrize(
-    ("content", "words"), [("a,b\n1,2\n3\n", "line 3"), ("a,b\n1,2\n3,inf\n", "line 3"), ("", "is empty")]
-)
-def test_broken_files_are_refused_as_ever(tmp_path, content, words):
-    (tmp_path / "t.csv").write_text(content)
-    result = CliRunner().invoke(program, ["anomalies", str(tmp_path / "t.csv"), "--explain"])
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.count("\n") == 1
-    assert words in result.stderr
-
-
 def test_a_model_of_another_version_that_cannot_explain(file, tmp_path):
     run(file, "--save", tmp_path / "model")
     detector = load(tmp_path / "model")
@@ -158,7 +123,3 @@ def test_a_model_of_another_version_that_cannot_explain(file, tmp_path):
     )
     assert result.exit_code == 2
     assert result.stderr.endswith("older does not fit this version of isopleth: fit and save it again.\n")
-
-
-def test_no_rows_shown_are_not_explained_in_words(file):
-    assert "explained by" not in run(file, "--explain", "--top", 0).stdout

@@ -137,8 +137,8 @@ def test_dates_in_two_formats_are_refused_with_both_lines(path):
     days[7] = "31.01.2024"
     write(path, numbers().assign(day=days))
     told = run(path)
-    assert "line 2 has '2024-01-31'" in told
-    assert "line 9 has '31.01.2024'" in told
+    for word in ("'day'", "two formats", "'2024-01-31'", "line 2", "'31.01.2024'", "line 9"):
+        assert word in told
 
 
 def test_an_identifier_alone_is_refused(path):

@@ -9,7 +9,7 @@ import pytest
 
 import forked
 from cli.verbs import VERBS, arguments, write_files
-from isopleth.cli.text import aligned, wrapped
+from isopleth.results.text import aligned, width_of, wrapped
 
 pty = pytest.importorskip("pty")
 COLUMNS = 80
@@ -22,7 +22,7 @@ def folder(tmp_path_factory):
     return path
 
 
-def run_in_terminal(command: list[str], columns: int, stream: str | None) -> tuple[int, str]:
+def run_in_terminal(command: list[str], columns: int, stream: str | None, folder=None) -> tuple[int, str]:
     """Run a command in a terminal of this width; return its exit code and what the terminal received."""
     import fcntl
     import struct
@@ -30,9 +30,13 @@ def run_in_terminal(command: list[str], columns: int, stream: str | None) -> tup
 
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    process = forked.Forked(
-        command, theirs if stream is None else None, theirs, theirs, lambda: os.environ.update(TERM="xterm")
-    )
+
+    def prepare():
+        os.environ["TERM"] = "xterm"
+        if folder is not None:
+            os.chdir(folder)
+
+    process = forked.Forked(command, theirs if stream is None else None, theirs, theirs, prepare)
     os.close(theirs)
     if stream is not None:
         process.stdin.write(stream.encode())
@@ -111,3 +115,22 @@ def test_only_long_lines_are_wrapped():
     assert wrapped(text, 30).splitlines()[0] == "short   line"
     assert max(map(len, wrapped(text, 30).splitlines())) <= 30
     assert wrapped(text, 30).split() == text.split()
+
+
+def test_wide_letters_take_two_columns_and_marks_none():
+    assert [width_of(text) for text in ("abc", "漢字", "e\u0301", "ｶﾅ", "한국")] == [3, 4, 1, 2, 4]
+    cells = [["行", "名前"], ["1", "東京都港区 " * 12], ["22", "ab"]]
+    lines = aligned(cells, 40).splitlines()
+    assert max(map(width_of, lines)) <= 40
+    assert lines[0] == "行  名前"
+    assert lines[-1] == "22  ab"
+    assert max(map(width_of, wrapped("東京都港区" * 30 + " a " * 30, 40).splitlines())) <= 40
+
+
+def test_a_table_of_wide_letters_fits_the_terminal(tmp_path):
+    path = tmp_path / "t.csv"
+    rows = "".join(f"{(i * 7919) % 83},{'東京都港区芝公園' if i % 7 else '大阪'}\n" for i in range(60))
+    path.write_text(f"温度の平均値,都市の名前と番地\n{rows}", encoding="utf-8")
+    code, received = run_in_terminal(["anomalies", "t.csv", "--explain"], COLUMNS, None, tmp_path)
+    assert code == 0
+    assert max(map(width_of, lines_of(received))) <= COLUMNS

@@ -24,7 +24,7 @@ PUBLIC = [
     "isopleth.torch",
     "isopleth.distributed",
     "isopleth.frames",
-    "isopleth.plotting",
+    "isopleth.results",
     "isopleth.sampling",
     "isopleth.tasks",
 ]

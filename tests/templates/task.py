@@ -1,7 +1,7 @@
 """Template of a task. Copy this file to a package of its own in src/isopleth/tasks/ and replace what is marked `todo`.
 
 It is a complete task, rows of low density, so that each part shows code that runs: an estimator with fitted attributes, and a
-frozen result that prints itself and gives a table.
+frozen result that says what it holds, from which text, JSON, page and picture are made.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from isopleth.density.kde import KDE
 from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, DEFAULT_N_JOBS
-from isopleth.results import Result, counted
+from isopleth.results import Chart, Result, Series
+from isopleth.results.text import counted
 from isopleth.tables.checks import enter
 
 
@@ -44,6 +45,7 @@ class LowDensityRows(Result):
     log_density: np.ndarray
 
     kind = "low_density"  # todo: name of the result in JSON
+    title = "Rows of low density"  # todo: heading of the page
 
     def _columns(self) -> dict[str, Any]:
         """todo: return the columns of ``table()``."""
@@ -57,13 +59,17 @@ class LowDensityRows(Result):
         """todo: return the finding in plain words."""
         return [f"{counted(len(self.rows), 'row')} of low density; the lowest one is row {self.rows[0]}."]
 
-    def plot(self) -> Any:
-        """todo: draw the result; import the plotting function here, so that nothing else needs Matplotlib."""
-        raise NotImplementedError
+    def _charts(self) -> list[Chart]:
+        """todo: return the pictures as data; pages and ``plot(ax=)`` draw them."""
+        rank = np.arange(1, len(self.rows) + 1)
+        dots = Series(
+            "", rank, self.log_density, "dots", "vermillion", [f"row {row}" for row in self.rows], strong=True
+        )
+        return [Chart(self._sentences()[0], "rank", "log density", [dots])]
 
-    def __str__(self) -> str:
-        lines = zip(self.rows, self.log_density, strict=True)
-        return "\n".join(f"row {row}: log density {value:.3f}" for row, value in lines)
+    def _notes(self) -> list[str]:
+        """todo: return what the numbers mean."""
+        return ["log_density: in nats; lower is less likely."]
 
 
 class TaskTemplate(BaseEstimator):

@@ -13,7 +13,7 @@ def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
 
-def test_result_and_its_table():
+def test_a_result_needs_no_rendering_code(tmp_path):
     X = np.r_[np.random.default_rng(0).normal(size=(39, 2)), [[30.0, 30.0]]]
     found = clone(TaskTemplate(share=0.05)).fit(X).lowest(X)
     assert isinstance(found, LowDensityRows)
@@ -21,7 +21,10 @@ def test_result_and_its_table():
     assert len(found.rows) == 2
     assert list(found.table()) == ["row", "log_density"]
     assert found.to_dict()["summary"] == ["2 rows of low density; the lowest one is row 39."]
-    assert str(found).startswith("row 39: log density -")
+    assert found.text(1).splitlines()[2:4] == ["row  log_density", f" 39  {found.log_density[0]:.4g}"]
+    assert found.plot().get_ylabel() == "log density"
+    found.report(tmp_path / "page.html")
+    assert "Rows of low density" in (tmp_path / "page.html").read_text()
     with pytest.raises(AttributeError):
         found.rows = np.empty(0)
 

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from isopleth.cli.answers import answer, write_page
-from isopleth.cli.findings import Findings, explained, report_text
-from isopleth.cli.messages import Stages, naming_columns
+from isopleth.cli.commands import MOST_FLAGGED
+from isopleth.cli.messages import Stages, naming_columns, say
 from isopleth.cli.mixed import MixedTable, read_for_detector, read_mixed, rows_of
-from isopleth.cli.models import judged, load_detector, matched_columns, of_this_version
+from isopleth.cli.models import load_detector, matched_columns, of_this_version
 from isopleth.cli.options import TableOptions
-from isopleth.cli.outputs import Outputs, numbers_of
-from isopleth.cli.text import counted
+from isopleth.cli.outputs import Outputs, answer, places
 from isopleth.errors import InputError
 from isopleth.io import Table
 from isopleth.tasks.anomaly.detector import AnomalyDetector
-
-_WORTH_A_LOOK = "worth a look"
+from isopleth.tasks.anomaly.explanation import cell_text
+from isopleth.tasks.anomaly.result import Anomalies
 
 
 def anomalies(
@@ -47,47 +46,27 @@ def anomalies(
         if model and given is not None:
             raise InputError(f"{name} and --model exclude each other: the model has its own threshold and reference.")
     outputs = Outputs(out, save_to, plot, raw_text, report)
-    outputs.check({"FILE": file, "--model": model, "--reference": reference})
-    with Stages(
-        ["reading", "fitting", "scoring", *["explaining"] * (explain or report is not None), "writing"]
-    ) as stage:
+    outputs.check(**{"FILE": file, "--model": model, "--reference": reference})
+    explains = explain or report is not None  # a page explains the rows that it shows first
+    with Stages(["reading", "fitting", "scoring", "writing"]) as stage:
         stage("reading")
-        if model:
-            detector = load_detector(model)
-            with of_this_version(model):
+        with of_this_version(model) if model else nullcontext():
+            if model:
+                detector = load_detector(model)
                 table = read_for_detector(file, options, detector)
+            else:
+                first = read_mixed(reference or file, options)
+                stage("fitting")
+                detector = fit(first, contamination, novelty=reference is not None)
+                table = read_for_detector(file, options, detector) if reference else first
             stage("scoring")
-            with of_this_version(model):
-                findings = score(detector, table, fdr)
-        elif reference:
-            ordinary = read_mixed(reference, options)
-            stage("fitting")
-            detector = fit(ordinary, contamination, novelty=True)
-            table = read_for_detector(file, options, detector)
-            stage("scoring")
-            findings = score(detector, table, fdr)
-        else:
-            table = read_mixed(file, options)
-            stage("fitting")
-            detector = fit(table, contamination)
-            findings = training_findings(detector, table, fdr)
-        # A page explains the rows that it shows first.
-        if explain or report:
-            stage("explaining")
-            with of_this_version(model) if model else nullcontext():
-                findings = explained(detector, findings, top, flagged=explain and out is not None)
+            found = judged(detector, table, fdr, row_numbers=row_numbers)
+            if explains:
+                found = explained(detector, table, found, top, flagged=explain and out is not None)
         stage("writing")
-        findings = replace(findings, row_numbers=row_numbers)
-        outputs.write(findings if explain else replace(findings, explanation=None, explained_rows=None), detector)
-        found = findings.result(fdr, detector.rule)
-        if report:
-            with suppress(InputError):  # a table of words has no numbers to draw
-                found = replace(found, drawn=numbers_of(findings.table, detector))
-            write_page(found, report, [path for path in (file, reference, model) if path])
-    rule = rule_of_flags(detector)
-    shown = findings if explain else replace(findings, explanation=None, explained_rows=None)
-    text = report_text(shown, top, rule, meaning(findings, rule, fdr, new=bool(model or reference)))
-    answer(text, found, as_json, top)
+        shown = found if explain else replace(found, explanation=None, explained_rows=None)
+        outputs.write(shown, columns(shown), detector, [file, reference, model], paged=found)
+    answer(found if as_json else shown, as_json, top)
 
 
 def fit(table: Table, contamination: float | None = None, *, novelty: bool = False) -> AnomalyDetector:
@@ -104,43 +83,44 @@ def fit(table: Table, contamination: float | None = None, *, novelty: bool = Fal
     return detector
 
 
-def training_findings(detector: AnomalyDetector, table: Table, fdr: float = 0.1) -> Findings:
-    """Return the findings of a detector in the table it was fitted to."""
-    return Findings(
-        table,
-        detector.training_scores_,
-        detector.p_values_,
-        detector.training_labels_,
-        detector.select(fdr=fdr),
-        rows_behind=len(detector.p_values_),
-    )
-
-
-def score(detector: AnomalyDetector, table: Table, fdr: float) -> Findings:
-    """Return the findings of a detector in new rows."""
+def judged(detector: AnomalyDetector, table: Table, fdr: float = 0.1, *, row_numbers: bool = False) -> Anomalies:
+    """Return the anomalies of a table, with their places in the file."""
     with matched_columns():
-        scores, p_values, flagged = judged(detector, rows_of(table))
-        certain = detector.select(rows_of(table), fdr=fdr)
-    behind = len(detector.p_values_)
-    return Findings(table, scores, p_values, np.where(flagged, -1, 1), certain, rows_behind=behind)
+        found = detector.anomalies(rows_of(table), fdr)
+    where = places(len(found), table.lines, row_numbers=row_numbers)
+    return replace(found, names=table.names, values=table.values, places=where)
 
 
-def rule_of_flags(detector: AnomalyDetector) -> str:
-    """Return the meaning of a flag in a few words."""
-    if detector.contamination == "auto":
-        return _WORTH_A_LOOK
-    return f"the least likely {float(detector.contamination):.3g} of the fitted rows"
+def explained(detector: AnomalyDetector, table: Table, found: Anomalies, top: int, *, flagged: bool) -> Anomalies:
+    """Return the anomalies with an explanation of the `top` least likely rows and, if asked for, of all flagged ones."""
+    count = int(found.flagged.sum())
+    # Flagged rows are the least likely ones, so they come first in this order. A detector needs at least one row.
+    rows = found.order[: max(top, min(count, MOST_FLAGGED) if flagged else 0, 1)]
+    if flagged and len(rows) < count:
+        say(f"of {count:,} flagged rows the {len(rows):,} least likely are explained; a larger --top explains more.")
+    data = rows_of(table)
+    with matched_columns(quiet=True):
+        explanation = detector.explain(data[rows] if isinstance(data, np.ndarray) else data.take(rows))
+    return replace(found, explanation=replace(explanation, names=table.names), explained_rows=rows)
 
 
-def meaning(findings: Findings, rule: str, fdr: float, *, new: bool) -> str:
-    """Return sentences on what the marks and the p-values of a report mean."""
-    certain = int(findings.certain.sum())
-    first = f"{rule}, as unlikely as the least likely thirtieth of ordinary rows" if rule == _WORTH_A_LOOK else rule
-    marks = f"*: {first}.  **: certain at a false discovery rate of {fdr:.3g} ({counted(certain, 'row')})."
-    if new:
-        return marks + (
-            "\np-value: among new rows like those of the reference, a share of about t or less has a p-value up to t, for any t."
-        )
-    return marks + (
-        "\np-value: the share of rows as unlikely, continued by a fitted tail beyond the most extreme eighth and so approximate."
-    )
+def columns(found: Anomalies) -> dict[str, np.ndarray]:
+    """Return the columns of --out, in the order of the table."""
+    judged = {"score": found.scores, "pvalue": found.p_values}
+    judged |= {"label": found.flagged.astype(np.int64), "certain": found.certain.astype(np.int64)}
+    out = found.where | judged
+    if found.explanation is None:
+        return out
+    why, first = found.explanation, found.explanation.rise.argmax(axis=1)
+    each = np.arange(len(why))
+    best: Any = why.best[each, first]
+    words = found.values.dtype == object
+    cells = {"explained_by": "", "best": "" if words else np.nan, "rise": np.nan}
+    reasons = {
+        name: np.full(len(found), empty, dtype=object if empty == "" else float) for name, empty in cells.items()
+    }
+    reasons["rise"][found.explained_rows] = rise = why.rise[each, first]
+    best = np.array([cell_text(cell, repr) for cell in best], dtype=object) if words else best
+    for name, cell in (("explained_by", np.array(why.names, dtype=object)[first]), ("best", best)):
+        reasons[name][found.explained_rows] = np.where(rise > 0.0, cell, cells[name])
+    return out | reasons

@@ -7,17 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from isopleth.cli.answers import answer, check_report, write_page
 from isopleth.cli.columns import read_numbers
 from isopleth.cli.messages import Stages, naming_columns
 from isopleth.cli.options import TableOptions
-from isopleth.cli.outputs import refuse_same
-from isopleth.cli.text import aligned, counted, places, shortened
+from isopleth.cli.outputs import Outputs, answer, places
 from isopleth.cli.times import read_times, time_column
-from isopleth.io import Table
-from isopleth.plotting import check_figure_target, plot_change_points, save_figure
-from isopleth.plotting.change_points import MEANINGS
-from isopleth.tables.write import check_table_target, write_table
 from isopleth.tasks.change_points.detector import ChangePointDetector, ChangePoints
 
 
@@ -33,12 +27,8 @@ def changes(
     as_json: bool,
 ) -> None:
     """Find the changes of a series and report them."""
-    refuse_same({"FILE": file, "--out": out, "--plot": plot, "--report": report})
-    check_report(report)
-    if out:
-        check_table_target(out)
-    if plot:
-        check_figure_target(plot)
+    outputs = Outputs(rows=out, figure=plot, page=report)
+    outputs.check(FILE=file)
     with Stages(["reading", "searching", "writing"]) as stage:
         stage("reading")
         column = time_column(file, options) if time is None else time
@@ -52,39 +42,14 @@ def changes(
         where = places(len(table.values), table.lines, row_numbers=row_numbers)
         found = replace(detector.result_, where=where, names=table.names)
         stage("writing")
-        if plot:
-            save_figure(plot_change_points(found, table.names), plot)
-        if out:
-            write_table(out, _columns(found, table, row_numbers))
-        if report:
-            write_page(found, report, [file])
-    answer(_report(found, table, false_alarm_rate, row_numbers), found, as_json)
+        outputs.write(found, columns(found), sources=[file])
+    answer(found, as_json, None)
 
 
-def _columns(found: ChangePoints, table: Table, row_numbers: bool) -> dict[str, np.ndarray]:
+def columns(found: ChangePoints) -> dict[str, np.ndarray]:
+    """Return the columns of --out: place, time and segment of each step, and what changed there, or nothing."""
     kinds = np.full(len(found.series), "", dtype=object)
     kinds[found.places] = found.kinds
+    times = {} if found.times is None else {"time": found.times}
     segments = np.searchsorted(found.places, np.arange(len(found.series)), side="right")
-    where = places(len(found.series), table.lines, row_numbers=row_numbers)
-    return where | _times(found) | {"segment": segments, "change": kinds}
-
-
-def _times(found: ChangePoints) -> dict[str, np.ndarray]:
-    return {} if found.times is None else {"time": found.times}
-
-
-def _report(found: ChangePoints, table: Table, rate: float, row_numbers: bool) -> str:
-    rows, count = len(found.series), len(found)
-    found_so_many = counted(count, "change") if count else "no changes"
-    header = f"{counted(rows, 'row')} of {shortened(table.names)}: {found_so_many} (false-alarm rate {rate:.3g})"
-    if not count:
-        return header
-    where = places(rows, table.lines, row_numbers=row_numbers) | _times(found)
-    counts = next(iter(where.values()))
-    intervals = np.empty((count, 2), dtype=int) if found.intervals is None else found.intervals
-    cells = [[*where, "90 % interval", "change of"]]
-    for place, (low, high), kind in zip(found.places, intervals, found.kinds, strict=True):
-        steps = [str(column[place]) for column in where.values()]
-        cells.append([*steps, f"{counts[low]}-{counts[high]}", MEANINGS[kind]])
-    meaning = f"{next(iter(where))}: the first one after the change."
-    return f"{header}\n\n{aligned(cells)}\n\n{meaning}"
+    return found.where | times | {"segment": segments, "change": kinds}

@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from isopleth.cli.answers import keep_columns
 from isopleth.cli.messages import naming_columns, say
 from isopleth.cli.options import TableOptions
+from isopleth.cli.outputs import keep_columns
 from isopleth.errors import DataWarning, Hint, InputError, Message
 from isopleth.io import FileRows, Frame, Table, open_rows, read_frame, read_frame_chunks, read_names, read_table
 from isopleth.io.parquet_file import floats
 from isopleth.io.source import Block, MissingCells, choice, listed
-from isopleth.results import counted
+from isopleth.results.text import counted
 from isopleth.tables.cells import MISSING_WORDS
 from isopleth.tables.schema import Schema
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import click
 
-from isopleth.cli.messages import worded_for_the_shell
+from isopleth.cli.messages import QUIET, worded_for_the_shell
 from isopleth.cli.options import ColumnList, TableOptions
 from isopleth.cli.signals import leaving_at_once
+from isopleth.errors import InputError
 from isopleth.tables.files import check_source
 
 # Flagged rows that --explain explains at most: a model can flag every row of a large file, which would take hours to explain.
@@ -42,9 +49,14 @@ class Command(click.Command):
     def __init__(self, *arguments: Any, reads: Mapping[str, str], **more: Any) -> None:
         super().__init__(*arguments, **more)
         self._reads = reads
+        self.params += [_quiet_option(), _schema_option()]
 
     def invoke(self, ctx: click.Context) -> Any:
         """Check the files to read, import the module of the command and run its function."""
+        with written_to_standard_output(ctx):
+            return self._run(ctx)
+
+    def _run(self, ctx: click.Context) -> Any:
         for parameter, kind in self._reads.items():
             if ctx.params[parameter] is not None:
                 check_source(ctx.params[parameter], kind)
@@ -52,6 +64,50 @@ class Command(click.Command):
             module = import_module(f"isopleth.cli.{self.name}")
         with worded_for_the_shell():
             return getattr(module, str(self.name))(**TableOptions.gathered(ctx.params))
+
+
+def _quiet_option() -> click.Option:
+    """Return the option that leaves out what is not an error on standard error."""
+
+    def keep(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+        ctx.meta[QUIET] = ctx.meta.get(QUIET, False) or value
+
+    how: dict[str, Any] = {"is_flag": True, "expose_value": False, "callback": keep}
+    return click.Option(["-q", "--quiet"], help="Write errors only to standard error.", **how)
+
+
+def _schema_option() -> click.Option:
+    """Return the option that prints the JSON Schema of what --json prints."""
+
+    def show(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+        if value:
+            from isopleth.cli.json_schema import json_schema
+
+            click.echo(json.dumps(json_schema(str(ctx.command.name)), indent=2, ensure_ascii=False))
+            ctx.exit()
+
+    how: dict[str, Any] = {"is_flag": True, "expose_value": False, "is_eager": True, "callback": show}
+    return click.Option(["--json-schema"], help="Print the JSON Schema of the object that --json prints.", **how)
+
+
+@contextmanager
+def written_to_standard_output(ctx: click.Context) -> Iterator[None]:
+    """Write the file of ``--out -`` to standard output, in the place of what is printed otherwise.
+
+    Tables are CSV. The file is complete before the first byte is written.
+    """
+    if ctx.params.get("out") != Path("-"):
+        yield
+        return
+    if ctx.params.get("as_json") or ctx.params.get("resume"):
+        option = "--json" if ctx.params.get("as_json") else "--resume"
+        raise InputError(f"{option} and --out - exclude each other", hint="give --out the name of a file")
+    with tempfile.TemporaryDirectory(prefix="isopleth-") as folder:
+        ctx.params["out"] = Path(folder) / ("model" if ctx.command.name == "fit" else "rows.csv")
+        with contextlib.redirect_stdout(StringIO()):
+            yield
+        with open(ctx.params["out"], "rb") as file:
+            shutil.copyfileobj(file, click.get_binary_stream("stdout"))
 
 
 _TABLE_OPTIONS = [

@@ -9,54 +9,43 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from isopleth.cli.anomalies import fit, meaning, rule_of_flags, training_findings
-from isopleth.cli.answers import print_json
-from isopleth.cli.findings import report_text
+from isopleth.cli.anomalies import fit, judged
 from isopleth.cli.messages import Stages
-from isopleth.cli.outputs import Outputs
-from isopleth.cli.text import counted, wrapped
+from isopleth.cli.outputs import Outputs, print_json, say_on_output
 from isopleth.datasets import load_breast
 from isopleth.errors import printable
 from isopleth.io import Table
+from isopleth.results.text import counted
 
 
 def demo(plot: Path, as_json: bool) -> None:
     """Find the anomalies of a table where they are known."""
     drawn = _is_to_be_drawn()
     outputs = Outputs(figure=plot if drawn else None)
-    outputs.check({})
+    outputs.check()
     with Stages(["reading", "fitting", "writing"]) as stage:
         stage("reading")
         breast = load_breast()
         table = Table(breast.data, breast.feature_names, named=True, source=Path("breast"))
         stage("fitting")
-        detector = fit(table)
-        findings = replace(training_findings(detector, table), known=breast.labels == 1)
+        found = replace(judged(fit(table), table), known=breast.labels == 1)
         stage("writing")
-        outputs.write(findings, detector)
+        outputs.write(found)
     known = int(breast.labels.sum())
-    found = int(breast.labels[findings.order[:known]].sum())
-    chance = known * known / len(breast.labels)
-    flagged = int(breast.labels[findings.flagged].sum())
+    likely, flagged = int(breast.labels[found.order[:known]].sum()), int(breast.labels[found.flagged].sum())
     if as_json:
-        counts = {
-            "known": known,
-            "known_among_least_likely": found,
-            "known_flagged": flagged,
-            "plot": str(plot) if drawn else None,
-        }
-        print_json(findings.result(0.1, detector.rule).to_dict(known) | counts)
+        counts = {"known": known, "known_among_least_likely": likely, "known_flagged": flagged}
+        print_json(found.to_dict(known) | counts | {"plot": str(plot) if drawn else None})
         return
-    rule = rule_of_flags(detector)
-    text = report_text(findings, known, rule, meaning(findings, rule, 0.1, new=False))
     finding = (
-        f"{found} of the {known} known anomalies are among the {known} least likely rows (by chance: {chance:.1f}); {flagged} of "
-        f"them are among the {counted(int(findings.flagged.sum()), 'flagged row')}."
+        f"{likely} of the {known} known anomalies are among the {known} least likely rows (by chance: "
+        f"{known * known / len(breast.labels):.1f}); {flagged} of them are among the "
+        f"{counted(int(found.flagged.sum()), 'flagged row')}."
     )
     picture = (
-        f"The picture is in {printable(str(plot))}." if drawn else "There is no picture: pip install 'isopleth[plot]'."
+        f"The picture is in {printable(str(plot))}." if drawn else "There is no picture: matplotlib is not installed."
     )
-    click.echo(wrapped(f"{breast.description}\n\n{text}\n\n{finding}\n{picture}"))
+    say_on_output(f"{breast.description}\n\n{found.text(known)}\n\n{finding}\n{picture}")
 
 
 def _is_to_be_drawn() -> bool:

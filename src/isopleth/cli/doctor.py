@@ -12,8 +12,8 @@ from typing import Any
 import click
 from threadpoolctl import threadpool_info
 
-from isopleth.cli.answers import about_run, print_json
-from isopleth.cli.text import aligned
+from isopleth.cli.outputs import about_run, print_json
+from isopleth.results.text import aligned
 
 _NEEDED = (
     "numpy",

@@ -13,13 +13,11 @@ import click
 import numpy as np
 
 import isopleth
-from isopleth.cli.answers import about_run, print_json
 from isopleth.cli.columns import KindRows, KindTable, mixed_columns, open_numbers
 from isopleth.cli.commands import DENSITY_SIZE, MIXED_SIZE
 from isopleth.cli.messages import Stages, naming_columns, removed_if_refused, resumable, say
 from isopleth.cli.options import TableOptions
-from isopleth.cli.outputs import refuse_same
-from isopleth.cli.text import counted, wrapped
+from isopleth.cli.outputs import about_run, print_json, refuse_same
 from isopleth.density import SOSREP, Search
 from isopleth.distributed import FileParts
 from isopleth.distributed import fit as fit_parts
@@ -28,6 +26,7 @@ from isopleth.errors import Hint, InputError, TooLargeError, printable
 from isopleth.io import check_target, save
 from isopleth.io.resume import Journal, partial_path, refuse_begun, table_fingerprint
 from isopleth.kernels import get_kernel
+from isopleth.results.text import counted, wrapped
 from isopleth.score import NystromKEF
 from isopleth.score.ridge_selection import default_landmarks
 from isopleth.score.spaces import SPACES

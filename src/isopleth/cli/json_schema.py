@@ -1,10 +1,12 @@
-"""The JSON objects that the commands print with --json: keys, their types and meanings.
+"""The JSON objects that the commands print with --json: keys, their types and meanings; as JSON Schema with --json-schema.
 
-The command line page is made from these tables, and a test compares them with what the commands print. Types are those of JSON;
-"number or null" is null where a number is missing or infinite.
+The command line page is made from these tables too. Types are those of JSON; "number or null" is null where a number is missing
+or infinite. Keys of `OPTIONAL` depend on the table or on options.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 _NUMBER = "number or null"
 # Keys of every object.
@@ -25,6 +27,7 @@ _JUDGED = {
     "certain": ("integer", "number of rows selected at the false discovery rate"),
     "fdr": ("number", "that rate"),
     "rule": ("string", "what a flag means"),
+    "pvalue_resolution": ("number", "smallest p-value that the rows can show; no p-value is smaller"),
     "table": ("list of object", "one object for each of the --top least likely rows"),
 }
 _JUDGED_ROW = {
@@ -44,6 +47,14 @@ _CHANGED_COLUMN = {
     "spread_after": (_NUMBER, "quartile distance in B"),
     "pvalue": ("number", "p-value of the column alone, adjusted for the number of columns"),
     "statistic": (_NUMBER, "score of the column alone"),
+    "level": ("string or null", "word whose share changed most, of a column of words"),
+    "level_before": (_NUMBER, "its share in A"),
+    "level_after": (_NUMBER, "its share in B"),
+    "time_before": ("string or null", "median time in A, of a column of times"),
+    "time_after": ("string or null", "median time in B"),
+    "missing_before": ("number", "share of missing cells in A"),
+    "missing_after": ("number", "share of missing cells in B"),
+    "description": ("string", "the change in words"),
 }
 
 # For each command the keys of its object, and those of the objects in its table.
@@ -81,6 +92,7 @@ SCHEMAS: dict[str, tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]
             "n_resamples": ("integer", "number of permutations"),
             "rows_permuted_as_one": ("integer", "rows of a group"),
             "scores": ("object", "the nine scores by their names"),
+            "separation": ("object or null", "accuracy of a classifier with its interval; null for too few rows"),
             "before": ("string", "file A"),
             "after": ("string", "file B"),
             "table": ("list of object", "one object for each of the --top columns"),
@@ -175,3 +187,37 @@ SCHEMAS: dict[str, tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]
         {},
     ),
 }
+
+# Keys that depend on the table or on options: those of rows, and of columns of other kinds than numbers.
+OPTIONAL = frozenset(
+    {"line", "row", "time", "explained_by", "before", "after", "pvalue", "earliest", "latest", "columns"}
+    | {key for key in _CHANGED_COLUMN if key.startswith(("level", "time_", "missing_")) or key == "description"}
+)
+
+
+def json_schema(command: str) -> dict[str, Any]:
+    """Return the JSON Schema of the object that a command prints with --json; `monitor` prints one object a line."""
+    top, row = SCHEMAS[command]
+    schema = _object(top, frozenset())
+    if row:
+        schema["properties"]["table"]["items"] = _object(row, OPTIONAL)
+    dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"isopleth {command} --json"}
+    return dialect | schema
+
+
+def _object(keys: dict[str, tuple[str, str]], optional: frozenset[str]) -> dict[str, Any]:
+    properties = {key: _type(kind) | {"description": about} for key, (kind, about) in keys.items()}
+    found = {"type": "object", "properties": properties, "additionalProperties": False}
+    found["required"] = [key for key in keys if key not in optional]
+    if {"before", "after"} <= keys.keys() & optional:
+        found["patternProperties"] = {"^(before|after)_": {"type": ["number", "null"]}}
+    return found
+
+
+def _type(kind: str) -> dict[str, Any]:
+    """Return the type of a key as JSON Schema: "list of string", "number or null", "string, number or boolean"."""
+    if kind.startswith("list"):
+        inner = kind.removeprefix("list").removeprefix(" of ")
+        return {"type": "array"} | ({"items": _type(inner)} if inner else {})
+    kinds = kind.replace(", ", " or ").split(" or ")
+    return {"type": kinds if len(kinds) > 1 else kinds[0]}

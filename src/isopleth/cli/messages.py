@@ -6,7 +6,6 @@ import csv
 import re
 import shutil
 import sys
-import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -25,15 +24,28 @@ if TYPE_CHECKING:
     from isopleth.io.resume import Journal
 
 _ERASE = "\r\x1b[K"
+# Where the context of a run keeps whether it is to be quiet.
+QUIET = "isopleth.quiet"
 
 
-def say(message: object) -> None:
-    """Write `message` to standard error as one line, in place of the progress bar; broken between words on a terminal."""
+def _is_quiet() -> bool:
+    context = click.get_current_context(silent=True)
+    return context is not None and context.meta.get(QUIET, False)
+
+
+def say(message: object, *, error: bool = False) -> None:
+    """Write `message` to standard error as one line, in place of the progress bar; broken between words on a terminal.
+
+    With --quiet only errors are written.
+    """
+    if _is_quiet() and not error:
+        return
     line = printable(" ".join(str(message).split()))
     with suppress(OSError):  # where a message cannot be shown, the exit code still can
         if sys.stderr.isatty():
-            columns = shutil.get_terminal_size().columns
-            lines = textwrap.fill(f"isopleth: {line}", columns, break_long_words=False, break_on_hyphens=False)
+            from isopleth.results.text import wrapped
+
+            lines = wrapped(f"isopleth: {line}", shutil.get_terminal_size().columns)
             click.echo(f"{_ERASE}{lines}", err=True)
         else:
             click.echo(f"isopleth: {line}", err=True)
@@ -136,7 +148,7 @@ class Stages:
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = list(names)
-        self._visible = sys.stderr.isatty()
+        self._visible = sys.stderr.isatty() and not _is_quiet()
         self._shown = ""
 
     def __call__(self, name: str, share: float | None = None) -> None:

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from isopleth.density.estimator import DensityEstimator
 from isopleth.density.kernel_density import KernelDensity
-from isopleth.errors import InputError
+from isopleth.errors import DataWarning, InputError
 from isopleth.io import load
 from isopleth.tables.schema import Schema
 from isopleth.tasks.anomaly.detector import AnomalyDetector
@@ -60,17 +60,19 @@ def of_this_version(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def matched_columns() -> Iterator[None]:
+def matched_columns(*, quiet: bool = False) -> Iterator[None]:
     """Silence scikit-learn's warning of arrays without names, for columns that were matched by name before.
 
-    Of several warnings of new words, by methods that are called with the same rows, one is shown.
+    Of several warnings of new words, by methods that are called with the same rows, one is shown; none if `quiet`.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         yield
-    for text, category in dict.fromkeys((str(warning.message), warning.category) for warning in caught):
-        warnings.warn(text, category, stacklevel=3)
+    shown = {str(warning.message): warning.message for warning in caught}
+    for message in shown.values():
+        if not (quiet and isinstance(message, DataWarning)):
+            warnings.warn(message, stacklevel=3)
 
 
 def columns_at_fit(model: BaseEstimator) -> tuple[int, list[str] | None]:

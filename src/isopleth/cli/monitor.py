@@ -15,19 +15,18 @@ from typing import Any, BinaryIO
 import click
 import numpy as np
 
-from isopleth.cli.answers import check_report, write_page
 from isopleth.cli.messages import Stages, naming_columns
 from isopleth.cli.mixed import MixedTable, decided, read_mixed, rows_of
 from isopleth.cli.models import matched_columns, of_this_version
 from isopleth.cli.options import TableOptions
-from isopleth.cli.outputs import refuse_same
+from isopleth.cli.outputs import Outputs, refuse_same
 from isopleth.cli.signals import ALARM_CODE
-from isopleth.cli.text import counted, wrapped
 from isopleth.errors import InputError, printable
 from isopleth.io import Table, check_target, load, save
 from isopleth.io.frames import missing_words
 from isopleth.io.source import listed
 from isopleth.io.text_columns import Column, cut, header_names, kind_of
+from isopleth.results.text import counted, wrapped
 from isopleth.tables.files import atomic_write, remove_leftovers, sole_run
 from isopleth.tables.schema import Schema
 from isopleth.tables.typed import moment
@@ -61,7 +60,7 @@ def monitor(
         check_target(state)
         click.get_current_context().with_resource(sole_run(state))
         remove_leftovers(state)  # of runs that were killed
-    check_report(report)
+    Outputs(page=report).check(**{"--reference": reference})
     if metrics is not None:
         check_target(metrics)
         remove_leftovers(metrics)
@@ -98,7 +97,7 @@ def _paged(report: Path, reference: Path) -> Iterator[list[DriftAlarms]]:
             notes = [f"The page shows the last rows of the stream, from row {found.first_row + 1} on."] * (
                 found.first_row > 0
             )
-            write_page(found, report, [reference], notes=notes)
+            Outputs(page=report).write(found, sources=[reference], notes=notes)
 
 
 def _watch(

@@ -1,23 +1,27 @@
-"""Files that a run writes: checked before the work, written after it."""
+"""What a command gives out: its files, checked before the work and written after it, and text, JSON and pages."""
 
 from __future__ import annotations
 
+import json
 import os
-import warnings
+import shlex
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+import click
 
-from isopleth.cli.answers import check_report
-from isopleth.cli.findings import Findings
-from isopleth.cli.mixed import MixedTable, rows_of
-from isopleth.cli.models import matched_columns
-from isopleth.errors import DataWarning, InputError
-from isopleth.io import Table, check_target, save
-from isopleth.plotting import check_figure_target, plot_anomalies, save_figure
-from isopleth.tables.write import check_table_target, write_table
-from isopleth.tasks.anomaly.detector import AnomalyDetector
+from isopleth.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from isopleth.results import Result
+    from isopleth.tables.schema import Schema
+
+# Where the context of a run keeps its arguments, and how columns were used.
+_ARGUMENTS, _COLUMNS = "isopleth.arguments", "isopleth.columns"
 
 
 @dataclass(frozen=True)
@@ -30,55 +34,60 @@ class Outputs:
     raw_text: bool = False
     page: Path | None = None
 
-    def check(self, inputs: dict[str, Path | None]) -> None:
-        """Check that files can be written and do not replace another file of the same run.
-
-        Parameters
-        ----------
-        inputs : dict of str to Path
-            Files that are read, by the name of their argument.
-
-        Raises
-        ------
-        InputError, MissingExtraError
-            If any file cannot be written.
-        """
-        refuse_same({**inputs, "--out": self.rows, "--save": self.model, "--plot": self.figure, "--report": self.page})
+    def check(self, **inputs: Path | None) -> None:
+        """Raise InputError or MissingExtraError before the work if a file cannot be written or is another one of the run."""
+        outputs = {"--out": self.rows, "--save": self.model, "--plot": self.figure, "--report": self.page}
+        for name, path in (inputs or {"": None}).items():  # one after the other: a table may be compared with itself
+            refuse_same({name: path, **outputs})
         if self.rows:
+            from isopleth.tables.write import check_table_target
+
             check_table_target(self.rows)
         if self.model:
+            from isopleth.tables.files import check_target
+
             check_target(self.model)
         if self.figure:
+            from isopleth.results.figures import check_figure_target
+
             check_figure_target(self.figure)
-        check_report(self.page)
+        if self.page:
+            from isopleth.results.page import check_report_target
 
-    def write(self, findings: Findings, detector: AnomalyDetector) -> None:
-        """Write the requested files, each completely or not at all."""
+            check_report_target(self.page)
+
+    def write(
+        self,
+        result: Result,
+        columns: Mapping[str, Any] | None = None,
+        model: Any = None,
+        sources: Iterable[Path | None] = (),
+        notes: Iterable[str] = (),
+        paged: Result | None = None,
+    ) -> None:
+        """Write the requested files of a result, each completely or not at all; `columns` are those of --out."""
         # Draw first, so that an error in drawing leaves no other files.
-        figure = None
-        if self.figure:
-            with matched_columns(), warnings.catch_warnings():
-                warnings.simplefilter("ignore", DataWarning)  # which was shown when the rows were scored
-                drawn = numbers_of(findings.table, detector)
-            values, names, times = drawn
-            judged = (findings.scores, findings.p_values, findings.labels, findings.known)
-            figure = plot_anomalies(values, names, *judged, times=times)
-        if self.rows:
-            write_table(self.rows, findings.columns(), raw_text=self.raw_text)
+        axes = result.plot() if self.figure else None
+        if self.rows and columns is not None:
+            from isopleth.tables.write import write_table
+
+            write_table(self.rows, columns, raw_text=self.raw_text)
         if self.model:
-            save(detector, self.model)
-        if self.figure and figure is not None:
-            save_figure(figure, self.figure)
+            from isopleth.io import save
+
+            save(model, self.model)
+        if self.figure:
+            from isopleth.results.figures import save_figure
+
+            save_figure(axes, self.figure)
+        if self.page:
+            from isopleth.results.page import Context, write_report
+
+            files = ", ".join(str(path) for path in sources if path)
+            write_report(paged or result, self.page, Context(command_line(), files, _used(), list(notes)))
 
 
-def numbers_of(table: Table, detector: AnomalyDetector) -> tuple[np.ndarray, list[str], list[str]]:
-    """Return the numbers of a table, the names of their columns, and which of them are times; see `AnomalyDetector.drawn`."""
-    if isinstance(table, MixedTable) or np.isnan(table.values).any():
-        return detector.drawn(rows_of(table))
-    return table.values, table.names, []
-
-
-def refuse_same(files: dict[str, Path | None]) -> None:
+def refuse_same(files: Mapping[str, Path | None]) -> None:
     """Refuse two options that name one file."""
     seen: dict[str, str] = {}
     for name, path in files.items():
@@ -88,3 +97,74 @@ def refuse_same(files: dict[str, Path | None]) -> None:
         if place in seen:
             raise InputError(f"{name} {path} is the same file as {seen[place]}; give it another name.")
         seen[place] = name
+
+
+def keep_arguments(ctx: click.Context, arguments: list[str]) -> None:
+    """Keep the arguments of a run, for the page that says how it was made."""
+    ctx.meta[_ARGUMENTS] = list(arguments)
+
+
+def command_line() -> str:
+    """Return the command of this run, as it can be typed in a shell."""
+    context = click.get_current_context(silent=True)
+    return shlex.join(["isopleth", *(context.meta.get(_ARGUMENTS, []) if context else [])])
+
+
+def keep_columns(kinds: Schema) -> None:
+    """Keep how the columns of a table are used: their kinds, and why others are left out."""
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        used = {str(column.name): str(column.kind) for column in kinds.columns}
+        out = {str(name): f"left out: {why}" for name, why in kinds.left_out.items()}
+        context.meta[_COLUMNS] = _used() | used | out
+
+
+def _used() -> dict[str, str]:
+    context = click.get_current_context(silent=True)
+    return context.meta.get(_COLUMNS, {}) if context else {}
+
+
+def answer(result: Result, as_json: bool, most: int | None, **more: Any) -> None:
+    """Print a result as text, or as one JSON object with further keys."""
+    if as_json:
+        print_json(result.to_dict(most) | more)
+    else:
+        say_on_output(result.text(most))
+
+
+def say_on_output(text: str) -> None:
+    """Print lines, broken between words to the width of the terminal."""
+    from isopleth.results.text import wrapped
+
+    click.echo(wrapped(text))
+
+
+def print_json(values: Mapping[str, Any]) -> None:
+    """Print one JSON object. A number that is missing or infinite is null."""
+    from isopleth.results.result import plain
+
+    click.echo(json.dumps(plain(dict(values)), ensure_ascii=False, allow_nan=False))
+
+
+def about_run(result: str, **values: Any) -> dict[str, Any]:
+    """Return what a command without a result class prints as JSON."""
+    import isopleth
+
+    return {"result": result, "isopleth": isopleth.__version__, **values}
+
+
+def places(n_rows: int, lines: np.ndarray | None, *, row_numbers: bool, first: int = 1) -> dict[str, np.ndarray]:
+    """Return the columns that say where rows stand in their file: "line" for text files, "row", counted from 1, for others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> places(2, np.array([2, 4]), row_numbers=True)
+    {'line': array([2, 4]), 'row': array([1, 2])}
+    """
+    import numpy as np
+
+    rows = {"row": np.arange(first, first + n_rows)}
+    if lines is None:
+        return rows
+    return {"line": lines} | (rows if row_numbers else {})

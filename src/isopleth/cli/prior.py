@@ -4,27 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from isopleth.cli.answers import answer, write_page
 from isopleth.cli.messages import Stages, naming_columns
-from isopleth.cli.mixed import MixedTable, decided, kinds_in_words, read_for_detector, read_mixed, rows_of
+from isopleth.cli.mixed import MixedTable, decided, read_for_detector, read_mixed, rows_of
 from isopleth.cli.models import matched_columns
 from isopleth.cli.options import TableOptions
-from isopleth.cli.outputs import Outputs
-from isopleth.cli.text import aligned, counted
-from isopleth.errors import InputError, printable
+from isopleth.cli.outputs import Outputs, answer
+from isopleth.errors import InputError
 from isopleth.io import Table, read_names, read_table
 from isopleth.io.source import listed
 from isopleth.io.tables import read_labels
-from isopleth.plotting import plot_class_priors, save_figure
-from isopleth.tables.write import write_table
-from isopleth.tasks.class_prior.estimator import ClassPriorEstimator, ClassPriors
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from isopleth.tasks.class_prior.estimator import ClassPriorEstimator
 
 
 def prior(
@@ -42,8 +34,8 @@ def prior(
     as_json: bool,
 ) -> None:
     """Estimate the shares of classes and report them."""
-    outputs = Outputs(rows=out, figure=plot, page=report)
-    outputs.check({"TRAIN": train, "TEST": test})
+    outputs = Outputs(rows=out, figure=plot, raw_text=raw_text, page=report)
+    outputs.check(TRAIN=train, TEST=test)
     with Stages(["reading", "fitting", "estimating", "writing"]) as stage:
         stage("reading")
         labelled, classes = read_labelled(train, target, options)
@@ -59,15 +51,8 @@ def prior(
         with naming_columns(labelled.names), matched_columns():
             priors = estimator.estimate(rows_of(table), confidence_level, population=population)
         stage("writing")
-        # Draw first, so that an error in drawing leaves no other file.
-        figure = cast("Figure", plot_class_priors(priors).figure) if plot else None
-        if out:
-            write_table(out, priors._columns(), raw_text=raw_text)
-        if plot and figure is not None:
-            save_figure(figure, plot)
-        if report:
-            write_page(priors, report, [train, test])
-    answer(report_text(priors, len(classes), labelled), priors, as_json)
+        outputs.write(priors, priors._columns(), sources=[train, test])
+    answer(priors, as_json, None)
 
 
 def read_labelled(path: Path, target: str, options: TableOptions) -> tuple[Table, np.ndarray]:
@@ -92,19 +77,3 @@ def read_labelled(path: Path, target: str, options: TableOptions) -> tuple[Table
     if options.columns is None:
         options = replace(options, exclude=[*(options.exclude or []), target])
     return read_mixed(path, options), read_labels(path, target)
-
-
-def report_text(priors: ClassPriors, labelled_rows: int, labelled: Table) -> str:
-    """Return the text that a run prints."""
-    columns = f"{counted(len(labelled.names), 'column')}: {kinds_in_words(labelled)}"
-    head = f"{counted(priors.rows, 'row')} without labels, {labelled_rows:,} with; {columns}"
-    numbers = zip(priors.classes.tolist(), priors.priors, priors.lower, priors.upper, strict=True)
-    cells = [["share", f"{100 * priors.confidence_level:.6g}% interval", "class"]]
-    cells += [[f"{share:.3f}", f"{low:.3f} to {high:.3f}", printable(str(name))] for name, share, low, high in numbers]
-    meaning = (
-        "share: of the rows without labels that belong to the class, if rows of a class are in both tables alike and every "
-        "class is among the labels."
-    )
-    if priors.population:
-        meaning += " The interval is for the population that the rows were drawn from."
-    return f"{head}\n\n{aligned(cells)}\n\n{meaning}"

@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from isopleth.cli.answers import keep_arguments
 from isopleth.cli.commands import COMMANDS
 from isopleth.cli.messages import one_line_warnings, say
+from isopleth.cli.outputs import keep_arguments
 from isopleth.cli.signals import INTERRUPTED, INTERRUPTED_CODE, signals_first
 from isopleth.errors import InputError, MissingExtraError
 
@@ -37,13 +37,13 @@ class Program(click.Group):
             command = error.ctx.command_path if error.ctx else "isopleth"
             message = error.format_message()
             end = " See" if message.endswith("?") else "; see"
-            say(f"{message.rstrip('.')}{end} {command} --help.")
+            say(f"{message.rstrip('.')}{end} {command} --help.", error=True)
             return _WRONG_INPUT
         except click.ClickException as error:
-            say(error.format_message())
+            say(error.format_message(), error=True)
             return INTERRUPTED_CODE if isinstance(error, _Interrupted) else _WRONG_INPUT
         except click.Abort:  # click raises it for an interrupt between the steps below
-            say(INTERRUPTED)
+            say(INTERRUPTED, error=True)
             return INTERRUPTED_CODE
         return code if isinstance(code, int) else 0
 

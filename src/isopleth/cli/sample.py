@@ -8,18 +8,17 @@ from typing import Any
 import click
 import numpy as np
 
-from isopleth.cli.answers import check_report, print_json, write_page
 from isopleth.cli.columns import KindTable, read_kinds
 from isopleth.cli.commands import SAMPLE_SIZE
 from isopleth.cli.messages import Stages, say
 from isopleth.cli.models import of_this_version
 from isopleth.cli.options import TableOptions
-from isopleth.cli.outputs import refuse_same
-from isopleth.cli.text import counted, wrapped
+from isopleth.cli.outputs import Outputs, print_json, refuse_same
 from isopleth.density import SOSREP
 from isopleth.density.kernel_density import KernelDensity
 from isopleth.errors import InputError, printable
-from isopleth.io import check_target, load, save
+from isopleth.io import load
+from isopleth.results.text import counted, wrapped
 from isopleth.tables.write import FRAME_SUFFIXES, check_table_target, write_frame
 from isopleth.tasks.made_rows.result import MadeRows
 
@@ -46,10 +45,9 @@ def sample(
     """Make new rows like those of a table."""
     _refuse_unclear(file, model, save_to, options)
     refuse_same({"FILE": file, "--model": model, "--out": out, "--save": save_to, "--report": report})
-    check_report(report)
+    outputs = Outputs(model=save_to, page=report)
+    outputs.check()
     check_table_target(out, FRAME_SUFFIXES)
-    if save_to:
-        check_target(save_to)
     with Stages(["reading", "fitting", "drawing", "writing"]) as stage:
         stage("reading")
         if file is not None:
@@ -65,12 +63,9 @@ def sample(
             made = drawn(density, rows, seed, names, complete=complete)
         stage("writing")
         write_frame(out, made, raw_text=raw_text)
-        if save_to:
-            save(density, save_to)
-        found = MadeRows.of(made, None if file is None else table.data) if report or as_json else None
-        if report and found is not None:
-            write_page(found, report, [path for path in (file, model) if path])
-    if as_json and found is not None:
+        found = MadeRows.of(made, None if file is None else table.data)
+        outputs.write(found, model=density, sources=[file, model])
+    if as_json:
         print_json(found.to_dict(0) | {"out": str(out)})
         return
     text = f"{counted(made.num_rows, 'row')} of {counted(made.num_columns, 'column')} in {printable(str(out))}"

@@ -11,17 +11,16 @@ import click
 import numpy as np
 
 import isopleth
-from isopleth.cli.answers import about_run, print_json
 from isopleth.cli.columns import KindRows, read_for_model
 from isopleth.cli.messages import Stages, removed_if_refused, resumable, say
 from isopleth.cli.models import Answers, answers_of, columns_at_fit, encoded_answers, kinds_of, of_this_version
 from isopleth.cli.options import TableOptions
-from isopleth.cli.outputs import refuse_same
-from isopleth.cli.text import counted, places, shortened, wrapped
+from isopleth.cli.outputs import about_run, places, print_json, refuse_same
 from isopleth.errors import printable
 from isopleth.io import FileRows, open_rows
 from isopleth.io.resume import Journal, content_fingerprint, partial_path, refuse_begun, table_fingerprint
 from isopleth.io.source import Block
+from isopleth.results.text import counted, shortened, wrapped
 from isopleth.tables.files import remove_leftovers
 from isopleth.tables.write import TABLE_SUFFIXES, check_suffix, check_table_target, write_array, write_blocks
 

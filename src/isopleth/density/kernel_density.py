@@ -596,32 +596,41 @@ class KernelDensity(DensityEstimator):
         return density_target(self._fitted(), z, weights, wider, self._rows_at)
 
     def plot(self, columns: Any = None, masses: Any = (0.5, 0.8, 0.95, 0.99), rows: Any = None, ax: Any = None) -> Any:
-        """Plot the highest-density regions of given masses with :func:`isopleth.plotting.plot_density`.
+        """Draw one or two columns: the curve and the regions of highest density below it, or the isopleths of these regions.
+
+        If the density has further columns, a clone of the estimator, with the settings of the chosen columns, is fitted to these
+        columns of the centres, with the weights of the density, and drawn.
 
         Parameters
         ----------
-        columns : sequence of names or numbers, optional
-            The columns to plot.
+        columns : str, int or sequence of one or two of these, optional
+            Names or numbers of the columns to draw, the horizontal one first. None is all columns of a density that has one or
+            two.
         masses : array-like, default=(0.5, 0.8, 0.95, 0.99)
-            Masses of the regions, as for :meth:`level_set`.
+            Masses of the regions, between 0 and 1, as for :meth:`level_set`.
         rows : array-like or data frame of shape (n_samples, n_features), optional
-            Rows to plot as points.
-        ax : matplotlib Axes, optional
-            Axes to draw on; None makes a new figure.
+            Rows to draw as dots. Rows far beyond the centres are drawn at the edge of the frame. If there are more than 5,000
+            rows, 5,000 of them are drawn, chosen at random. A note in the picture says so.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on. None makes a figure without pyplot, so that no window opens and no display is needed.
 
         Returns
         -------
-        matplotlib Axes
+        matplotlib.axes.Axes
+            The figure is ``ax.figure``. Where pyplot shall show the figure, pass `ax` from ``plt.subplots()``.
 
         Raises
         ------
+        InputError
+            If `columns` names none, a constant one or more than two, or is None where there are more; if `masses` are not
+            between 0 and 1; if `rows` cannot be used.
         MissingExtraError
             If matplotlib is not installed.
         """
         check_is_fitted(self, "log_normalizer_")
         if self._of_kinds:
             raise InputError("plot draws densities of complete numeric tables; fit the numeric columns without gaps.")
-        from isopleth.plotting import plot_density  # imported late, since plotting imports the estimators
+        from isopleth.density.figures import plot_density
 
         return plot_density(self, columns=columns, masses=masses, rows=rows, ax=ax)
 

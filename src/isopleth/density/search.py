@@ -520,7 +520,11 @@ class SearchPath:
         return "\n".join(lines)
 
     def plot(self, ax: Any = None) -> Any:
-        """Plot losses and standard errors against the factors.
+        """Plot the held-out losses of the search.
+
+        Each scale that was computed is a dot with a bar of one standard error in each direction; the chosen one is marked. Scales
+        whose loss is above the frame are drawn at its top. So are scales of infinite loss, which are never chosen, with the share
+        of the held-out rows that have an infinite loss. Scales that the search did not compute are drawn at the bottom.
 
         Parameters
         ----------
@@ -536,6 +540,6 @@ class SearchPath:
         MissingExtraError
             If matplotlib is not installed.
         """
-        from isopleth.plotting import plot_search
+        from isopleth.density.search_figure import plot_search
 
         return plot_search(self, ax)

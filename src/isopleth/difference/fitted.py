@@ -269,7 +269,12 @@ class FittedDifference(BaseEstimator):
         return table.answer(np.sign(system.values(z, coefficients[:, None])[:, 0]).astype(int))
 
     def plot(self, masses: Any = (0.5, 0.8, 0.95), rows: Any = None, labels: Any = ("X", "Y"), ax: Any = None) -> Any:
-        """Draw the difference of one or two columns with its regions; see :func:`isopleth.plotting.plot_difference`.
+        """Draw the difference of one or two columns, with the regions where the samples differ most.
+
+        Blue is where there is more of the first sample, vermillion where there is more of the second: nested regions that hold
+        the stated shares of the excess, see :meth:`level_set`. Of one column, the difference itself is drawn too, in a band of
+        normal quantiles times :meth:`difference_std`, which covers the expectation of the estimate at each place by itself. A
+        line of text says where the squared L2 distance lies.
 
         Parameters
         ----------
@@ -296,7 +301,7 @@ class FittedDifference(BaseEstimator):
         encoding = getattr(self, "_encoding", None)
         if encoding is not None and encoding.scaled.any():
             raise InputError("plot draws one or two columns of numbers; this difference has words or missing cells.")
-        from isopleth.plotting import plot_difference  # plotting stands above the estimators and is not needed by them
+        from isopleth.difference.figures import plot_difference
 
         return plot_difference(self, masses=masses, rows=rows, labels=labels, ax=ax)
 

@@ -322,42 +322,14 @@ def test_parameters_out_of_range_are_named(name):
         AnomalyDetector(**{name: -1}).fit(table(20))
 
 
-class TestPlot:
-    """Arguments of the picture; its appearance is tested with the pictures."""
-
-    @pytest.fixture
-    def given(self, monkeypatch):
-        pytest.importorskip("matplotlib")
-        calls = []
-        monkeypatch.setattr("isopleth.plotting.plot_anomalies", lambda *given, times: calls.append(given))
-        return calls
-
-    def test_the_table_of_the_fit_is_recognised(self, given):
-        X = pd.DataFrame(table(100, anomalies=4), columns=["a", "b", "c"])
-        detector = AnomalyDetector(n_estimators=25, random_state=0).fit(X)
-        detector.plot(X)
-        values, names, scores, p_values, labels = given[0]
-        assert names == ["a", "b", "c"]
-        np.testing.assert_array_equal(values, X)
-        np.testing.assert_allclose(scores, detector.training_scores_)
-        np.testing.assert_array_equal(p_values, detector.p_values_)
-        np.testing.assert_array_equal(labels, detector.training_labels_)
-
-    @pytest.mark.parametrize("n", [100, 40])
-    def test_new_rows_are_judged_as_new_rows(self, given, n):
-        detector = AnomalyDetector(n_estimators=25, random_state=0).fit(table(100))
+def test_the_result_of_new_rows_is_that_of_new_rows():
+    detector = AnomalyDetector(n_estimators=25, random_state=0).fit(table(100))
+    for n in (100, 40):
         new = table(n, anomalies=2, seed=1)
-        detector.plot(new)
-        _, names, scores, p_values, labels = given[0]
-        assert names == ["column 0", "column 1", "column 2"]
-        np.testing.assert_allclose(scores, detector.score_samples(new))
-        np.testing.assert_allclose(p_values, detector.p_values(new))
-        np.testing.assert_array_equal(labels, detector.predict(new))
-
-    def test_a_figure_comes_back(self):
-        figure = pytest.importorskip("matplotlib.figure")
-        X = table(80)
-        assert isinstance(AnomalyDetector(n_estimators=25, random_state=0).fit(X).plot(X), figure.Figure)
+        found = detector.anomalies(new)
+        np.testing.assert_allclose(found.scores, detector.score_samples(new))
+        np.testing.assert_allclose(found.p_values, np.maximum(detector.p_values(new), found.resolution))
+        np.testing.assert_array_equal(found.labels, detector.predict(new))
 
 
 def test_local_anomalies_of_a_clean_reference():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import warnings
 from dataclasses import replace
@@ -20,7 +21,8 @@ from isopleth.frame import Frame, medians
 from isopleth.inference import anomaly_probabilities, benjamini_hochberg, conformal_p_values
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, interruptible
-from isopleth.results import chosen_rows, shown_cells
+from isopleth.results.result import chosen_rows, shown_cells
+from isopleth.results.text import resolution_of
 from isopleth.tables.checks import Table, enter, numbered_groups, plain_names, varying_columns, warn_few_rows
 from isopleth.tasks.anomaly.cells import TableCells
 from isopleth.tasks.anomaly.explanation import Counterfactuals, Explanation, best_counterfactuals
@@ -31,10 +33,15 @@ from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable
 from isopleth.tasks.anomaly.tail import Tail
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 SAMPLES, SAMPLES_WITH_CATEGORIES = 32, 128  # rows of the largest samples of the joint evidence
 WORTH_A_LOOK = 1 / 30  # tail share at or below which contamination="auto" flags a row
+
+
+def _digest(rows: np.ndarray) -> str:
+    """Return a fingerprint of rows, by which the table of the fit is known again."""
+    return hashlib.blake2b(np.ascontiguousarray(rows + 0.0).tobytes(), digest_size=16).hexdigest()
 
 
 class AnomalyDetector(OutlierMixin, BaseEstimator):
@@ -204,7 +211,9 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         self._counterfactuals = Counterfactuals.of(X, self._cells.n_numeric)
         # Merged in the frame, where rows that differ by less than their digits have become one.
         numeric = int(self._frame.keep[: self._cells.n_numeric].sum())
-        table = interruptible(100.0 * X.size, TrainingTable.of, self._frame.enter(X), numeric, self._groups)
+        in_frame = self._frame.enter(X)
+        self._digest_of_fit = _digest(in_frame)
+        table = interruptible(100.0 * X.size, TrainingTable.of, in_frame, numeric, self._groups)
         warn_few_rows(*table.rows.shape)
         seed = check_random_state(self.random_state).randint(2**31)
         self._rule: PooledRule | ReferenceDensity
@@ -570,15 +579,20 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
             If the rows or parameters cannot be used.
         """
         table, rows = self._enter(X)
-        scores, known = self._score(rows), to_numpy(self.training_scores_)
-        own = np.shape(scores) == np.shape(known) and np.allclose(scores, known, rtol=1e-9)
-        if own:
-            p_values, labels = to_numpy(self.p_values_), to_numpy(self.training_labels_)
+        own = _digest(rows) == self._digest_of_fit
+        if own:  # not scored again, which takes nearly as long as the fit
+            scores, p_values, labels = (
+                to_numpy(self.training_scores_),
+                to_numpy(self.p_values_),
+                to_numpy(self.training_labels_),
+            )
         else:
+            scores = self._score(rows)
             p_values, labels = self._p_values(rows), np.where(scores < self.offset_, -1, 1)
         certain = to_numpy(self.select(None if own else X, fdr=fdr))
         cells, names = shown_cells(X, table.rows, plain_names(self))
-        found = Anomalies(names, cells, scores, p_values, labels, certain, float(fdr), self.rule)
+        resolution = resolution_of(len(self.p_values_))
+        found = Anomalies(names, cells, scores, p_values, labels, certain, float(fdr), self.rule, resolution=resolution)
         if table.columns is not None or table.missing.any():
             found = replace(found, drawn=self._drawn(table) if self._cells.n_numeric else None)
         if explain:
@@ -634,7 +648,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         names, origins = table.columns.numeric_names[:numeric], table.columns.origins
         return values + [origins.get(name, 0.0) for name in names], names, list(origins)
 
-    def plot(self, X: Any) -> Figure:
+    def plot(self, X: Any, ax: Any = None) -> Any:
         """Draw rows, the least likely ringed, between isopleths of two columns, and their scores.
 
         Parameters
@@ -642,14 +656,17 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         X : array-like or data frame of shape (n_samples, n_features)
             The table of the fit, which is recognised and has its `p_values_` and `training_labels_`, or new rows, which
             have those of :meth:`p_values` and :meth:`predict`.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw the rows on; None draws rows and scores on a new figure.
 
         Returns
         -------
-        matplotlib Figure
+        matplotlib.axes.Axes
+            The figure is ``ax.figure``.
 
         Raises
         ------
         MissingExtraError
             If matplotlib is not installed.
         """
-        return self.anomalies(X).plot()
+        return self.anomalies(X).plot(ax)

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from isopleth.errors import InputError
-from isopleth.results import Result, counted
+from isopleth.results.charts import Chart
+from isopleth.results.result import Result
+from isopleth.results.text import cell_text as shown_number
+from isopleth.results.text import counted
 from isopleth.tasks.anomaly.table import Limits, blocks, map_blocks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MOST_PRINTED = 10
+_MOST_PRINTED, _MOST_DRAWN = 10, 4
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -135,6 +138,12 @@ class Explanation(Result):
         return int(row) % n
 
     kind = "explanation"
+    title = "Explanation"
+
+    def _charts(self) -> list[Chart]:
+        from isopleth.tasks.anomaly.charts import reasons_chart
+
+        return [reasons_chart(self, row) for row in range(min(len(self), _MOST_DRAWN))]
 
     def _columns(self) -> dict[str, Any]:
         """Return a row for each cell, row by row: "row" (position), "score", "column" (name), "value", "best" and "rise"."""
@@ -164,15 +173,15 @@ class Explanation(Result):
 
     __repr__ = __str__
 
-    def plot(self, row: int = 0, ax: Axes | None = None) -> Axes:
+    def plot(self, ax: Axes | None = None, row: int = 0) -> Axes:
         """Draw the rises of one row.
 
         Parameters
         ----------
-        row : int, default=0
-            Position of the row among those explained.
         ax : matplotlib Axes, optional
             Axes to draw in; by default those of a new figure.
+        row : int, default=0
+            Position of the row among those explained.
 
         Returns
         -------
@@ -185,9 +194,10 @@ class Explanation(Result):
         MissingExtraError
             If matplotlib is not installed.
         """
-        from isopleth.plotting import plot_explanation
+        from isopleth.results.figures import draw
+        from isopleth.tasks.anomaly.charts import reasons_chart
 
-        return plot_explanation(self, row, ax)
+        return draw([reasons_chart(self, self.position(row))], ax)
 
 
 def is_missing(cell: Any) -> bool:
@@ -195,14 +205,14 @@ def is_missing(cell: Any) -> bool:
     return cell is None or (isinstance(cell, Real) and bool(np.isnan(float(cell))))
 
 
-def cell_text(cell: Any, number: Callable[[float], str] = "{:.4g}".format) -> str:
+def cell_text(cell: Any, number: Callable[[float], str] = shown_number) -> str:
     """Return a cell as text; `number` writes numbers."""
     if is_missing(cell):
         return "missing"
     return number(float(cell)) if isinstance(cell, Real) else str(cell)
 
 
-def better(cell: Any, number: Callable[[float], str] = "{:.4g}".format) -> str:
+def better(cell: Any, number: Callable[[float], str] = shown_number) -> str:
     """Return what the best value of a cell is, as text: words are what the cell usually is."""
     words = is_missing(cell) or isinstance(cell, str)
     return f"{'is usually' if words else 'best'} {cell_text(cell, number)}"

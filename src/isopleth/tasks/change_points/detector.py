@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -17,10 +17,13 @@ from isopleth.backend import Array, Backend, to_backend
 from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.progress import Progress, checked_verbose
-from isopleth.results import Result, counted, in_words
+from isopleth.results.charts import Chart, ShownTable
+from isopleth.results.result import Result, shown
+from isopleth.results.text import counted, in_words
 from isopleth.tables.checks import check_memory_limit, enter, on_host
 from isopleth.tables.clock_times import axis_of, time_words
 from isopleth.tasks.change_points.chance import RUNS, margin_of, null_gains, null_margins, pvalue_of_gain, surcharge
+from isopleth.tasks.change_points.charts import MEANINGS, charts
 from isopleth.tasks.change_points.kinds import kind_of_location, kind_of_shape
 from isopleth.tasks.change_points.legs import SHORTEST_SHAPES, Candidate, Scanned, cycle_of, merged, scans
 from isopleth.tasks.change_points.positions import positions_of
@@ -35,9 +38,6 @@ from isopleth.tasks.segmentation.description_length import (
     unbroken,
 )
 from isopleth.tasks.segmentation.preparation import filled_gaps, repeats_exactly, spikes, without_absurd_values
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 # Fewest steps of a series. A reference has at least this share of its length, or this many steps.
 _SHORTEST = 6
@@ -98,6 +98,7 @@ class ChangePoints(Result):
         return f"ChangePoints({found or 'none'})"
 
     kind = "change_points"
+    title = "Changes of a series"
 
     def _columns(self) -> dict[str, Any]:
         """Return a row for each change.
@@ -158,11 +159,21 @@ class ChangePoints(Result):
         name, counts = next(iter(self.where.items()), ("step", np.arange(len(self.series))))
         return name, np.asarray(counts, dtype=np.float64), False
 
-    def plot(self) -> Figure:
-        """Draw the series with its changes and their intervals; see :func:`isopleth.plotting.plot_change_points`."""
-        from isopleth.plotting import plot_change_points
+    def _tables(self) -> list[ShownTable]:
+        return [shown("Changes", self._columns())]
 
-        return plot_change_points(self, self.names)
+    def _charts(self) -> list[Chart]:
+        return charts(self)
+
+    def _notes(self) -> list[str]:
+        noun = next(iter(self.where), "step")
+        return [
+            f"{noun}: the first one after the change.{'' if self.where else ' Steps are counted from 0.'}",
+            f"earliest and latest: {noun}s between which the first one after the change is, with a probability of about 90 %.",
+            "pvalue: about the least false alarm rate at which the change would be reported.",
+            "before and after: means of the parts of the series beside the change.",
+            f"kind: {in_words([f'{kind} ({words})' if kind != words else kind for kind, words in MEANINGS.items()], 8)}.",
+        ] * bool(len(self))
 
 
 class ChangePointDetector(BaseEstimator):
@@ -319,10 +330,10 @@ class ChangePointDetector(BaseEstimator):
         to_backend(self, backend)
         return self
 
-    def plot(self) -> Figure:
-        """Draw the series with its changes and their intervals; see :func:`isopleth.plotting.plot_change_points`."""
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the series with its changes and their intervals, the first column only on `ax`, and return the axes."""
         check_is_fitted(self, "result_")
-        return self.result_.plot()
+        return self.result_.plot(ax)
 
     def _checked(self, name: str, given: Any, reset: bool) -> np.ndarray:
         given = on_host(given, name)

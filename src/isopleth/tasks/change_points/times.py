@@ -10,7 +10,7 @@ import numpy as np
 
 from isopleth.backend import to_numpy
 from isopleth.errors import InputError, listed
-from isopleth.results import frame_library
+from isopleth.results.result import frame_library
 from isopleth.tables.cells import as_frame, in_memory, is_missing, with_columns
 from isopleth.tables.clock_times import as_datetime
 

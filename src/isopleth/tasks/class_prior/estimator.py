@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
@@ -20,7 +20,9 @@ from isopleth.frame import Frame, deviations
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import ONE_BLAS_THREAD
 from isopleth.progress import Progress
-from isopleth.results import Result, counted
+from isopleth.results.charts import Chart, Series, ShownTable
+from isopleth.results.result import Result, shown
+from isopleth.results.text import counted
 from isopleth.tables.checks import column_names, enter, on_host
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.class_prior.scores import Features, Fits, FoldSums, drawn_evenly, stratified_folds
@@ -32,9 +34,6 @@ from isopleth.tasks.class_prior.shares import (
     held_out_losses,
     strangeness,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # Largest ridge that is tried, over the number of labelled rows for classes of equal size, and the smaller ones as shares of
 # it. With few rows a large ridge has less noise; classes that only a combination of columns separates need a small one.
@@ -420,6 +419,9 @@ def _is_missing(label: Any) -> bool:
         return True
 
 
+_MOST_BARS = 40
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class ClassPriors(Result):
     """Shares of the classes among unlabelled rows.
@@ -472,6 +474,7 @@ class ClassPriors(Result):
         return [f"{name}: {share:.3f} [{low:.3f}{gap}{high:.3f}]" for name, share, low, high in cells]
 
     kind = "class_priors"
+    title = "Shares of classes"
 
     def _columns(self) -> dict[str, Any]:
         """Return the columns class, prior, lower and upper."""
@@ -488,11 +491,10 @@ class ClassPriors(Result):
     def _sentences(self) -> list[str]:
         largest = int(np.argmax(self.priors))
         interval = f"{self.lower[largest]:.1%} to {self.upper[largest]:.1%}"
-        level = f"{100.0 * self.confidence_level:.6g} %"
         return [
             f"Of {counted(self.rows, 'row')} without labels, about {self.priors[largest]:.1%} ({interval}) belong to the most "
             f"frequent class, {self.classes[largest]}.",
-            f"Intervals of the shares {self._scope} hold with {level} confidence if rows of a class are alike "
+            f"Intervals of the shares {self._scope} hold with {self._level} confidence if rows of a class are alike "
             "in both tables and every class is among the labels.",
         ]
 
@@ -500,8 +502,32 @@ class ClassPriors(Result):
     def _scope(self) -> str:
         return "in the population of these rows" if self.population else "among these rows"
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the shares with their intervals; see :func:`isopleth.plotting.plot_class_priors`."""
-        from isopleth.plotting.class_prior import plot_class_priors
+    def _tables(self) -> list[ShownTable]:
+        return [shown("Classes", self._columns())]
 
-        return plot_class_priors(self, ax=ax)
+    def _charts(self) -> list[Chart]:
+        first = np.argsort(-self.priors, kind="stable")[:_MOST_BARS]
+        classes = [str(self.classes[k]) for k in first]
+        share, lower, upper = self.priors[first], self.lower[first], self.upper[first]
+        notes = [
+            f"{name}: {one:.2%} ({low:.2%} to {high:.2%})"
+            for name, one, low, high in zip(classes, share, lower, upper, strict=True)
+        ]
+        series = [
+            Series(f"{self._level} interval", [], upper, "ranges", "blue", notes, low=lower),
+            Series("share", [], share, "dots", "blue", notes, strong=True),
+        ]
+        title = f"{classes[0]} is the most frequent class: {share[0]:.1%}"
+        about = "Dots are the estimates, bars their intervals."
+        return [Chart(title, "share of the rows", "", series, about, names=classes)]
+
+    def _notes(self) -> list[str]:
+        return [
+            "prior: the share of the rows without labels that belong to the class.",
+            f"lower and upper: limits of an interval with a confidence of {self._level} for each class by itself, for the share "
+            + ("in the population that the rows were drawn from." if self.population else "among these rows."),
+        ]
+
+    @property
+    def _level(self) -> str:
+        return f"{100.0 * self.confidence_level:.6g} %"

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
 from isopleth.errors import InputError
-from isopleth.results import Result, counted, in_words, records
+from isopleth.results.charts import Chart, Series, ShownTable
+from isopleth.results.result import Result, records, shown
+from isopleth.results.text import counted, in_words
+from isopleth.results.views import thinned
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.two_sample.column_changes import (
     ColumnSummary,
@@ -20,8 +23,9 @@ from isopleth.tasks.two_sample.column_changes import (
     summaries,
 )
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+# Alarms that are drawn, and alarms whose columns have a table of their own.
+_MOST_ALARMS, _MOST_TABLES = 800, 5
+_SPREAD_OF_TIMES = "time_before and time_after: medians of a column of times, whose spread is in seconds."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,6 +88,7 @@ class DriftAlarms(Result):
         return f"DriftAlarms({len(found)} alarm{'' if len(found) == 1 else 's'} in {where}{': ' if some else ''}{some})"
 
     kind = "drift"
+    title = "Drift of a stream"
 
     def _columns(self) -> dict[str, Any]:
         """Return a row for each alarm: ``row``, the ``first_row`` of its window, ``statistic`` and ``threshold``."""
@@ -155,26 +160,38 @@ class DriftAlarms(Result):
             )
         return self.columns[alarm]
 
-    def plot(self, ax: Axes | None = None) -> Any:
-        """Draw the statistic along the rows, the threshold and the alarms.
+    def _tables(self) -> list[ShownTable]:
+        about = "Before is the reference, after the window of the alarm."
+        moved = zip((self.rows + self.counted_from)[:_MOST_TABLES], self.columns, strict=False)
+        return [
+            shown("Alarms", self._columns()),
+            *(shown(f"Columns at the alarm of row {row}", changes, about) for row, changes in moved),
+        ]
 
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Axes to draw in; by default those of a new figure without pyplot.
+    def _charts(self) -> list[Chart]:
+        steps, values = thinned(self.statistic)
+        rows, raised = self.first_row + self.counted_from + steps, self.rows + self.counted_from
+        notes = [f"row {row}: {value:.4g}" for row, value in zip(rows, values, strict=True)]
+        series = [Series("statistic", rows, values, "line", "blue", notes)]
+        if len(rows):
+            ends = [int(rows[0]), int(rows[-1])]
+            series.append(Series("threshold", ends, [self.threshold] * 2, "line", "text", dashed=True))
+        if len(self):
+            raised, heights = raised[:_MOST_ALARMS], self.statistic[self.rows - self.first_row][:_MOST_ALARMS]
+            found = zip(raised, heights, strict=True)
+            alarms = [f"alarm at row {row}: {height:.4g}, above {self.threshold:.4g}" for row, height in found]
+            name = f"alarms ({len(self):,})"
+            series.append(Series(name, raised, heights, "dots", "vermillion", alarms, strong=True))
+        title = counted(len(self), "alarm") if len(self) else "No alarm"
+        about = f"Distance of the last {self.window} rows from the reference; an alarm is raised above the threshold."
+        return [Chart(title, "row", "distance", series, about, wide=True)]
 
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Raises
-        ------
-        MissingExtraError
-            If matplotlib is not installed.
-        """
-        from isopleth.plotting.drift import plot_drift
-
-        return plot_drift(self, ax)
+    def _notes(self) -> list[str]:
+        notes = [
+            f"Rows are counted from {self.counted_from}.",
+            "moved: the change of the column is beyond what chance gives any column in one of 100 windows.",
+        ]
+        return notes + [_SPREAD_OF_TIMES] * any("time_before" in columns for columns in self.columns)
 
 
 def joined(parts: list[DriftAlarms], most: int) -> DriftAlarms:

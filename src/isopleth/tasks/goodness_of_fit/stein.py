@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -20,11 +20,10 @@ from isopleth.length_scales import is_auto, median
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
 from isopleth.progress import Progress, checked_verbose
-from isopleth.results import Result, counted
+from isopleth.results.charts import Chart, Series, ShownTable
+from isopleth.results.result import Result, shown
+from isopleth.results.text import counted
 from isopleth.tables.checks import check_memory_limit, enter
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 # Level at which the sentences of a result say that the sample is not from the density.
 _LEVEL = 0.05
@@ -37,6 +36,9 @@ _PAIRS = 2**18
 
 # Arrays over pairs that exist at once.
 _ARRAYS = 8
+
+# Bins of the statistics of random signs in the picture.
+_BINS = 30
 
 
 class SteinTest(BaseEstimator):
@@ -82,6 +84,7 @@ class SteinTestResult(Result):
     rows: int
 
     kind = "stein_test"
+    title = "Fit of a sample to a score"
 
     @property
     def n_resamples(self) -> int:
@@ -119,17 +122,41 @@ class SteinTestResult(Result):
             f"The difference is clearest at a length scale of {self.length_scale:.3g} standard deviations of the columns.",
         ]
 
-    def plot(self) -> Figure:
-        """Draw the statistic among those of random signs; see :func:`isopleth.plotting.plot_stein_test`.
+    def _tables(self) -> list[ShownTable]:
+        return [shown("Length scales", self._columns())]
 
-        Raises
-        ------
-        MissingExtraError
-            If matplotlib is not installed.
-        """
-        from isopleth.plotting import plot_stein_test
+    def _charts(self) -> list[Chart]:
+        counts, edges = np.histogram(self.resampled, _BINS)
+        notes = [
+            f"{counted(int(count), 'vector')} of random signs between {a:.4g} and {b:.4g}"
+            for count, a, b in zip(counts, edges, edges[1:], strict=False)
+        ]
+        outline = np.concatenate([edges[:1], edges]), np.concatenate([[0], counts, [0]])
+        signs = Series("random signs", *outline, "steps", "grey", ["", *notes, ""])
+        # A dot on the axis keeps the statistic in the frame, where it is larger than all others.
+        here = [f"this sample: {self.statistic:.4g}"]
+        sample = Series("this sample", [self.statistic], [0.0], "dots", "vermillion", here, strong=True)
+        verdict = "The sample does not fit the score" if self.pvalue <= _LEVEL else "No misfit is shown"
+        lines = [(self.statistic, f"statistic of this sample, {self.statistic:.4g}")]
+        about = "Statistics of random signs, as a sample from the density would give them."
+        title = f"{verdict}: p = {self.pvalue:.3g}"
+        charts = [Chart(title, "statistic", "vectors of signs", [signs, sample], about, lines=lines)]
+        if len(self.length_scales) > 1:
+            both = zip(self.length_scales, self.scores, strict=True)
+            notes = [f"length scale {x:.4g}: score {y:.4g}" for x, y in both]
+            dots = Series("score", self.length_scales, self.scores, "dots", "blue", notes, strong=True)
+            title = f"The largest score is that of length scale {self.length_scale:.3g}"
+            charts.append(Chart(title, "length scale, in standard deviations", "score", [dots], log_x=True))
+        return charts
 
-        return plot_stein_test(self)
+    def _notes(self) -> list[str]:
+        return [
+            "length_scale: in standard deviations of the columns.",
+            "discrepancy: unbiased estimate of the squared kernel Stein discrepancy; around 0 for a sample from the density.",
+            "score: the normal score of the discrepancy among those of random signs. The largest one is the statistic.",
+            "pvalue: the share of all vectors of signs, the observed one and "
+            f"{self.n_resamples:,} random ones, whose statistic is no smaller.",
+        ]
 
 
 def stein_test(

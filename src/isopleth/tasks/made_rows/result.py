@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.stats import ks_2samp
 
-from isopleth.results import Result, counted
+from isopleth.results.charts import Chart, ShownTable
+from isopleth.results.result import MOST_ROWS, Result, shown
+from isopleth.results.text import counted
+from isopleth.results.views import compared
 from isopleth.tables.clock_times import seconds_of
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+_MOST_HISTOGRAMS, _MOST_COLUMNS = 6, 24
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,6 +44,7 @@ class MadeRows(Result):
     source: Mapping[str, Sequence[Any]]
 
     kind = "made_rows"
+    title = "Made rows"
 
     @classmethod
     def of(cls, made: Any, source: Any = None) -> Self:
@@ -130,19 +133,23 @@ class MadeRows(Result):
             "The rows do not protect the people in the table: extreme values and rare words may be those of the table.",
         ]
 
-    def plot(self) -> Figure:
-        """Draw the columns that differ most, in the table and in the new rows.
+    def _tables(self) -> list[ShownTable]:
+        first = {name: self.made[name][:MOST_ROWS] for name in list(self.made)[:_MOST_COLUMNS]}
+        distances = {"column": list(self.distance), "share that differs": list(self.distance.values())}
+        title = "How much each column differs from the table"
+        return [ShownTable("Made rows", first, len(self)), *([shown(title, distances)] if self.distance else [])]
 
-        Raises
-        ------
-        MissingExtraError
-            If matplotlib is not installed.
-        InputError
-            If the table is not at hand.
-        """
-        from isopleth.plotting import plot_made_rows
+    def _charts(self) -> list[Chart]:
+        charts = []
+        for name in sorted(self.distance, key=lambda column: -self.distance[column])[:_MOST_HISTOGRAMS]:
+            chart = compared(name, self.known_cells(name), ("table", "made rows"))
+            if chart is not None:
+                charts.append(replace(chart, title=f"{name}: {self.distance[name]:.1%} of the values differ"))
+        return charts
 
-        return plot_made_rows(self)
+    def _notes(self) -> list[str]:
+        words = "share that differs: least share of the known cells that would have to change to be as those of the table are."
+        return [words] * bool(self.distance)
 
 
 def _without_zone(cell: date) -> date:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -22,18 +23,18 @@ from isopleth.inference import adjusted_p_values, permutation_pvalue
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs, map_threads
 from isopleth.progress import checked_verbose
-from isopleth.results import Result, in_words
+from isopleth.results.charts import Chart, ShownTable
+from isopleth.results.result import Result, shown
+from isopleth.results.text import in_words
 from isopleth.tables.cells import in_memory, with_columns
 from isopleth.tables.checks import Table, check_memory_limit, column_names, numbered_groups
 from isopleth.tables.row_encoding import used_names
 from isopleth.tables.schema import decode_cells
+from isopleth.tasks.two_sample.charts import charts
 from isopleth.tasks.two_sample.column_changes import in_order, kinds
 from isopleth.tasks.two_sample.permutation import Basis, tiles
 from isopleth.tasks.two_sample.problem import MixedSamples, TwoSampleProblem
 from isopleth.tasks.two_sample.separation import Separation, column_changes
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 class TwoSampleTest(BaseEstimator):
@@ -290,6 +291,7 @@ def compare_samples(
     ).like(X, Y)
 
 
+SPREAD_OF_TIMES = "time_before and time_after: medians of a column of times, whose spread is in seconds."
 # p-value up to which a difference is reported in words.
 _LEVEL = 0.05
 _ROWS_OF_INTERVAL, _CENTERS_OF_INTERVAL = 5000, 200
@@ -330,6 +332,8 @@ class TwoSampleResult(Result):
         The prepared samples, from which the other answers are computed.
     best : int
         Position among the eight pairs of kernel and ridge of the one whose LSDD has the largest score.
+    labels : tuple of two str, default=("X", "Y")
+        Names of the samples in pictures and on pages.
     """
 
     statistic: float
@@ -342,8 +346,10 @@ class TwoSampleResult(Result):
     scores: dict[str, float]
     problem: TwoSampleProblem = field(repr=False)
     best: int
+    labels: tuple[str, str] = ("X", "Y")
 
     kind = "two_samples"
+    title = "Comparison of two tables"
 
     def known_cells(self, column: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the known cells of a column in both samples: numbers, datetime64, or words as objects."""
@@ -375,19 +381,33 @@ class TwoSampleResult(Result):
             "n_resamples": self.n_resamples,
             "rows_permuted_as_one": self.group,
             "scores": self.scores,
+            "separation": None if self._separation is None else asdict(self._separation),
         }
 
     def _sentences(self) -> list[str]:
         n, m = self.sizes
+        found = str(self._separation)
+        accuracy = [f"{found[0].upper()}{found[1:]}."] * (self._separation is not None)
         if self.pvalue > _LEVEL:
             first = f"No difference between the two samples ({n:,} and {m:,} rows) is shown: p = {self.pvalue:.3g}."
-            return [first, "That is no proof that they are equal; small samples show large differences only."]
-        first = f"The two samples ({n:,} and {m:,} rows) differ: p = {self.pvalue:.3g}."
+            return [
+                first,
+                *accuracy,
+                "That is no proof that they are equal; small samples show large differences only.",
+            ]
+        first = [f"The two samples ({n:,} and {m:,} rows) differ: p = {self.pvalue:.3g}.", *accuracy]
         named = self.changes(_LEVEL)["column"]
         if not named:
-            return [first, "No column differs by itself: the difference is in how columns go together."]
+            return [*first, "No column differs by itself: the difference is in how columns go together."]
         verb = "differs by itself" if len(named) == 1 else "differ by themselves"
-        return [first, f"{len(named)} of {len(self.names)} columns {verb}: {in_words(named)}."]
+        return [*first, f"{len(named)} of {len(self.names)} columns {verb}: {in_words(named)}."]
+
+    @cached_property
+    def _separation(self) -> Separation | None:
+        """Separation with an interval of 95 %; None for too few rows."""
+        with suppress(InputError):
+            return self.separation()
+        return None
 
     def __repr__(self) -> str:
         return f"TwoSampleResult(statistic={self.statistic:.4g}, pvalue={self.pvalue:.4g})"
@@ -533,21 +553,31 @@ class TwoSampleResult(Result):
         )
         return model.fit(X, Y)
 
-    def plot(self) -> Figure:
-        """Draw where the samples differ: columns by p-value, and rows in the columns that differ most.
+    def _tables(self) -> list[ShownTable]:
+        columns = self._columns()
+        brief = ["pvalue", "share", "column", "change"]
+        said = columns.get("description")
+        if said is None:
+            four = [columns[f"{what}_{when}"] for what in ("median", "spread") for when in ("before", "after")]
+            said = [
+                f"median: {a:.4g} -> {b:.4g};  spread: {c:.4g} -> {d:.4g}" for a, b, c, d in zip(*four, strict=True)
+            ]
+        about = "Each column by itself, the largest change first."
+        return [shown("Columns", columns | {"change": np.array(said, dtype=object)}, about, brief)]
 
-        Returns
-        -------
-        matplotlib.figure.Figure
+    def _charts(self) -> list[Chart]:
+        return charts(self)
 
-        Raises
-        ------
-        MissingExtraError
-            If matplotlib is not installed.
-        """
-        from isopleth.plotting import plot_two_samples
-
-        return plot_two_samples(self)
+    def _notes(self) -> list[str]:
+        notes = [
+            "pvalue of a column: it alone, adjusted for the number of columns, so that the chance to name any column falsely is "
+            f"at most {_LEVEL:.0%}.",
+            "share: at least this share of the values would have to change to give the column its distribution in the other "
+            "table.",
+            f"before is {self.labels[0]}, after is {self.labels[1]}. spread: from the first quartile to the third.",
+            f"The p-value of the whole comparison is from {self.n_resamples} permutations and is exact.",
+        ]
+        return notes + [SPREAD_OF_TIMES] * ("time_before" in self.changes(1.0))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

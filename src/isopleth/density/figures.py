@@ -1,0 +1,150 @@
+"""Plot densities: isopleths around given masses for two columns, a curve for one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from isopleth.density.section import Section
+from isopleth.errors import InputError
+from isopleth.results.charts import Chart, Contours
+from isopleth.results.figures import (
+    BLUE,
+    MASSES,
+    beyond_frame,
+    column_label,
+    draw_contours,
+    draw_series,
+    fills,
+    given_or_new,
+    percent,
+    write_note,
+)
+from isopleth.results.views import dots, robust_range, some
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_GRID, _MOST_DOTS = 120, 5000
+# Of its width, the frame grows by this at each side where the outermost isopleth runs out of it.
+_STEP = 0.07
+_MOST_STEPS = 10
+# Nats below the peak at which a curve may end.
+_TAIL = np.log(100.0)
+# Nats below the outermost isopleth: between a number and minus infinity, no place of a line can be interpolated.
+_FLOOR = 50.0
+
+
+@dataclass(frozen=True, eq=False)
+class Isopleths:
+    """Increasing levels of a log density and the decreasing masses of their regions."""
+
+    log_density: Callable[[np.ndarray], np.ndarray]
+    levels: np.ndarray
+    masses: np.ndarray
+
+    @classmethod
+    def of(cls, density: Any, masses: Sequence[float] | np.ndarray) -> Self:
+        """Compute the isopleths of a fitted density of one or two columns.
+
+        Raises
+        ------
+        InputError
+            If `masses` are not between 0 and 1, or the density is 0 at all of them.
+        """
+        asked = np.atleast_1d(np.asarray(masses))
+        if not asked.size:
+            raise InputError("masses is empty; expected at least one number between 0 and 1.")
+        levels, asked = np.asarray(density.level_set(asked)), -np.sort(-asked)
+        # Rows that repeat much can give two masses one level, and a density can be 0 at the outermost.
+        levels, first = np.unique(np.sort(levels), return_index=True)
+        finite = np.isfinite(levels)
+        if not finite.any():
+            raise InputError(
+                f"the density is 0 at the boundary of the regions of masses = {asked.tolist()}; fit with a larger length_scale."
+            )
+        return cls(density.score_samples, levels[finite], asked[first[finite]])
+
+    def heights(self, points: np.ndarray) -> np.ndarray:
+        """Return the log density at `points`, cut off a little below the lowest level."""
+        return np.maximum(self.log_density(points), self.levels[0] - _FLOOR)
+
+    @property
+    def labels(self) -> list[str]:
+        return [percent(mass) for mass in self.masses]
+
+
+def plot_density(
+    density: Any,
+    columns: Any = None,
+    masses: Sequence[float] = MASSES,
+    rows: Any = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a fitted density of one or two columns; the method ``plot`` of densities describes the parameters."""
+    section = Section.of(density, columns)
+    points = section.rows(rows)
+    ax = given_or_new(ax, 6.4, 4.8)
+    isopleths = Isopleths.of(section, masses)
+    low, high = _closing_frame(isopleths, section, *robust_range(np.concatenate([section.centers, points])))
+    _draw_isopleths(ax, isopleths, section.names, low, high)
+    ax.set_title("Regions of highest density, by the mass they hold", loc="left", fontsize=10)
+    shown = some(points, _MOST_DOTS)
+    if len(points):
+        draw_series(ax, dots("", shown, low, high), Chart("", "", "", []))
+    outside = int(((shown < low) | (shown > high)).any(axis=1).sum())
+    notes = [f"{len(shown):,} of {len(points):,} rows shown"] * (len(shown) < len(points))
+    write_note(ax, notes + beyond_frame(outside), over_dots=len(section.names) == 1)
+    return ax
+
+
+def _closing_frame(
+    isopleths: Isopleths, section: Section, low: np.ndarray, high: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Enlarge the frame until the outermost isopleth closes inside it or at the bounds of the columns."""
+    margin = 0.05 * (high - low)
+    low, high = section.within_bounds(low - margin, high + margin)
+    floor = isopleths.levels[0]
+    if len(low) == 1:
+        floor = min(floor, isopleths.heights(section.centers).max() - _TAIL)
+    for _ in range(_MOST_STEPS):
+        sides = np.array([[_reaches(isopleths, floor, low, high, j, end) for end in (0, 1)] for j in range(len(low))])
+        step = _STEP * (high - low)
+        before = low, high
+        low, high = section.within_bounds(low - step * sides[:, 0], high + step * sides[:, 1])
+        if np.array_equal(before, (low, high)):
+            break
+    return low, high
+
+
+def _reaches(isopleths: Isopleths, floor: float, low: np.ndarray, high: np.ndarray, column: int, end: int) -> bool:
+    """Return whether the log density exceeds `floor` somewhere on one edge of the frame."""
+    edge = np.linspace(low, high, _GRID)
+    edge[:, column] = (low, high)[end][column]
+    return bool((isopleths.heights(edge) >= floor).any())
+
+
+def _draw_isopleths(axes: Axes, isopleths: Isopleths, names: list[str], low: np.ndarray, high: np.ndarray) -> None:
+    """Draw the isopleths of a density of one or two columns between the corners `low` and `high`."""
+    if len(names) == 1:
+        _draw_curve(axes, isopleths, low, high)
+    else:
+        x, y = np.linspace(low, high, _GRID, axis=-1)
+        height = isopleths.heights(np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)).reshape(_GRID, _GRID)
+        draw_contours(axes, Contours(x, y, height, isopleths.levels.tolist(), isopleths.labels))
+    axes.set_xlabel(column_label(names[0]))
+    axes.set_ylabel("density" if len(names) == 1 else column_label(names[1]))
+
+
+def _draw_curve(axes: Axes, isopleths: Isopleths, low: np.ndarray, high: np.ndarray) -> None:
+    x = np.linspace(low[0], high[0], 4 * _GRID)
+    height = isopleths.heights(x[:, None])
+    for level, label, fill in zip(isopleths.levels, isopleths.labels, fills(len(isopleths.levels)), strict=True):
+        axes.fill_between(x, np.exp(height), where=height >= level, color=fill, linewidth=0, label=label)
+    axes.plot(x, np.exp(height), color=BLUE, linewidth=1.2)
+    axes.legend(title="region holding", frameon=False, fontsize=8, title_fontsize=8)
+    axes.set_xlim(x[0], x[-1])
+    axes.set_ylim(bottom=0.0)

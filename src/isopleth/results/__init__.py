@@ -1,0 +1,5 @@
+"""Results: what they hold is said once, and shown as text, JSON, tables, pages and pictures."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

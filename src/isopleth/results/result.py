@@ -1,0 +1,285 @@
+"""Output methods of results: table, dictionary, text, picture, page and notebook."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping
+from html import escape
+from importlib.util import find_spec
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+
+from isopleth.errors import InputError
+from isopleth.results.charts import Chart, Content, ShownTable
+from isopleth.results.text import cell_text, table_text
+
+# Libraries of data frames that `table()` returns where no frame came in: the first one that is installed. pyarrow always is.
+_FRAME_LIBRARIES = ("pandas", "polars", "pyarrow")
+# Rows of a table that a notebook shows.
+_SHOWN = 10
+
+
+class Result:
+    """Output methods that the results of all tasks share.
+
+    A subclass says what it holds, once: ``_columns`` (the table), ``_facts`` (what is known beside the table), ``_sentences``
+    (the finding in plain words) and, where there is more to show, ``_charts`` (pictures, as data), ``_tables`` (the table as
+    people read it) and ``_notes`` (what the numbers mean). It sets ``kind`` and ``title``. Text, JSON, pages, and pictures of
+    matplotlib are made from these. A task calls ``result.like(X)``, so that tables are in the library of the frame X.
+
+    Attributes
+    ----------
+    kind : str
+        What this result is, in ``to_dict()["result"]``.
+    title : str
+        Heading of its page.
+    """
+
+    kind: ClassVar[str] = "result"
+    title: ClassVar[str] = "Result"
+
+    def _columns(self) -> dict[str, Any]:
+        """Return the columns of the table: arrays or lists of one length."""
+        raise NotImplementedError
+
+    def _facts(self) -> dict[str, Any]:
+        """Return what is known beside the table: numbers, words, and lists and dictionaries of these."""
+        raise NotImplementedError
+
+    def _sentences(self) -> list[str]:
+        """Return the finding in plain words."""
+        raise NotImplementedError
+
+    def _tables(self) -> list[ShownTable]:
+        """Return the tables as people read them."""
+        return [shown("Table", self._columns())]
+
+    def _charts(self) -> list[Chart]:
+        """Return the pictures, the most important one first."""
+        return []
+
+    def _notes(self) -> list[str]:
+        """Return sentences on what the numbers mean."""
+        return []
+
+    def _used(self) -> dict[str, str]:
+        """Return the columns of the data and how they were used."""
+        return {}
+
+    def content(self) -> Content:
+        """Return everything that is shown of the result, as data."""
+        summary, notes = self._sentences(), self._notes()
+        return Content(self.title, summary, self._tables(), self._charts(), self._used(), notes)
+
+    def like(self, *tables: Any) -> Self:
+        """Return the result itself, which now gives its tables in the library of the first data frame among `tables`.
+
+        Parameters
+        ----------
+        *tables : object
+            Rows as a caller gave them.
+        """
+        found = [library for library in map(frame_library, tables) if library is not None]
+        if found:
+            vars(self)["_frame_library"] = found[0]  # past what a frozen dataclass guards, as cached properties do
+        return self
+
+    def table(self) -> Any:
+        """Return the result as a table.
+
+        Returns
+        -------
+        data frame
+            Of the library whose frame was given to the task (pandas, polars, pyarrow, ...). If none was given: of pandas if it
+            is installed, else of polars, else a ``pyarrow.Table``.
+        """
+        return as_frame(self._columns(), vars(self).get("_frame_library"))
+
+    def to_dict(self, most: int | None = None) -> dict[str, Any]:
+        """Return the result as plain Python objects, which the ``json`` module can write.
+
+        Parameters
+        ----------
+        most : int, optional
+            Largest number of rows of the table; all by default.
+
+        Returns
+        -------
+        dict
+            "result" (its kind), "isopleth" (the version), "summary" (sentences), numbers and words that depend on the kind, and
+            "table", a list with one dictionary a row. A number that is missing or infinite is None.
+        """
+        found = {"result": self.kind, "isopleth": own_version(), "summary": self._sentences()} | self._facts()
+        columns = {name: column[:most] for name, column in self._columns().items()}
+        return plain(found | {"table": records(columns)})
+
+    def text(self, most: int | None = 10) -> str:
+        """Return the finding, the first rows of the table and what the numbers mean, as a terminal shows them.
+
+        Parameters
+        ----------
+        most : int or None, default=10
+            Largest number of rows; None for all.
+        """
+        table = self._tables()[0]
+        rows = table_text(table, most)
+        return "\n\n".join(["\n".join(self._sentences()), *([rows] if rows else []), "\n".join(self._notes())]).rstrip()
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the result with matplotlib: all its pictures on a new figure, or the first one on `ax`.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on. None makes a figure without pyplot, so that no window opens and no display is needed.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            Those of the first picture; the figure is ``ax.figure``.
+
+        Raises
+        ------
+        InputError
+            If there is nothing to draw.
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from isopleth.results.figures import draw
+
+        charts = self._charts()
+        if not charts:
+            raise InputError(f"there is nothing to draw: {self._sentences()[0]}")
+        return draw(charts, ax)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write the result as one HTML page that needs no network and no other file.
+
+        The page has the finding in words, a table that can be sorted, pictures that can be zoomed and show the row under the
+        mouse, the columns and how they were used, and the versions of the libraries. It has at most 2 MB: of long tables it has
+        the most important rows, and says so.
+
+        Parameters
+        ----------
+        path : path-like
+            The file, which ends in .html. It is written completely or not at all.
+
+        Raises
+        ------
+        InputError
+            If the name has another ending or the file cannot be written.
+        """
+        from isopleth.results.page import write_report
+
+        write_report(self, path)
+
+    def _repr_html_(self) -> str:
+        """Return the sentences and the first rows of the table for a notebook."""
+        columns = self._columns()
+        length = max((len(column) for column in columns.values()), default=0)
+        head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+        rows = zip(*(column[:_SHOWN] for column in columns.values()), strict=True)
+        body = "".join(f"<tr>{''.join(f'<td>{escape(cell_text(cell))}</td>' for cell in row)}</tr>" for row in rows)
+        more = f"<p>{length - _SHOWN:,} more rows are in <code>table()</code>.</p>" if length > _SHOWN else ""
+        words = "".join(f"<p>{escape(sentence)}</p>" for sentence in self._sentences())
+        return f"<div>{words}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}</div>"
+
+
+# Rows of a table of which a page has the first, before it is shortened further.
+MOST_ROWS = 1000
+
+
+def shown(title: str, columns: Mapping[str, Any], about: str = "", brief: list[str] | None = None) -> ShownTable:
+    """Return the first rows of a table of computed numbers."""
+    total = max((len(column) for column in columns.values()), default=0)
+    first = {name: column[:MOST_ROWS] for name, column in columns.items()}
+    return ShownTable(title, first, total, about, frozenset(columns), brief)
+
+
+def frame_library(table: Any) -> str | None:
+    """Return the name of the library of a frame in memory; None for anything else, such as an Arrow stream, which is not read."""
+    if isinstance(table, np.ndarray):
+        return None
+    import narwhals as nw
+
+    frame = nw.from_native(table, pass_through=True, eager_only=True)
+    return frame.implementation.value if isinstance(frame, nw.DataFrame) else None
+
+
+def chosen_rows(X: Any, positions: np.ndarray) -> Any:
+    """Return the rows at these positions: a frame of the same library for a frame, else an array."""
+    if frame_library(X) is None:
+        return X[positions] if hasattr(X, "shape") else np.asarray(X)[positions]
+    import narwhals as nw
+
+    return nw.from_native(X, eager_only=True)[positions.tolist()].to_native()
+
+
+def shown_cells(X: Any, rows: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[str]]:
+    """Return the cells of a frame with words, as objects, and its columns; `rows`, its numbers, and `names` for other tables."""
+    if frame_library(X) is None:
+        return rows, names
+    import narwhals as nw
+
+    frame = nw.from_native(X, eager_only=True)
+    columns = [column.to_list() for column in frame.iter_columns()]
+    if all(column.dtype.is_numeric() for column in frame.iter_columns()):
+        return rows, names
+    cells = np.empty((len(frame), len(columns)), dtype=object)
+    for j, column in enumerate(columns):
+        cells[:, j] = column
+    return cells, [str(name) for name in frame.columns]
+
+
+def as_frame(columns: Mapping[str, Any], library: str | None = None) -> Any:
+    """Return columns as a data frame.
+
+    Parameters
+    ----------
+    columns : mapping of str to array-like of shape (n,)
+        The columns.
+    library : str, optional
+        "pandas", "polars", "pyarrow", ...; by default the first of these three that is installed.
+    """
+    import narwhals as nw
+
+    if library is None:
+        library = next(name for name in _FRAME_LIBRARIES if find_spec(name) is not None)
+    ready = {name: column.tolist() if _is_of_objects(column) else column for name, column in columns.items()}
+    return nw.from_dict(ready, backend=cast(Any, library)).to_native()
+
+
+def _is_of_objects(column: Any) -> bool:
+    return isinstance(column, np.ndarray) and column.dtype.kind in "OU"
+
+
+def records(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return columns as a list with one dictionary a row."""
+    lists = [plain(column) for column in columns.values()]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
+
+
+def plain(value: Any) -> Any:
+    """Return a value as objects that JSON knows: arrays as lists, missing and infinite numbers as None, others as text."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, np.ndarray):
+        return [plain(one) for one in value.tolist()]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, Iterable):
+        return [plain(one) for one in value]
+    return str(value)
+
+
+def own_version() -> str:
+    """Return the version of this package."""
+    import isopleth
+
+    return isopleth.__version__

@@ -1,0 +1,219 @@
+"""Words, numbers and tables as text."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import sys
+import unicodedata
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from isopleth.errors import printable
+
+if TYPE_CHECKING:
+    from isopleth.results.charts import ShownTable
+
+# The last column of a table is not folded to less.
+_NARROWEST = 20
+
+# Names of columns that a header lists.
+_NAMES = 6
+
+
+def aligned(cells: Sequence[Sequence[str]], width: int | None = None) -> str:
+    """Return rows of cells as an aligned table.
+
+    Parameters
+    ----------
+    cells : sequence of sequence of str
+        The rows, the header first; all have the same number of cells.
+    width : int, optional
+        Characters of a line; the last cell of a longer row is folded. If the other columns leave less than 20 characters for it,
+        columns before it are left out, the last one first, and a line below the table names them. By default the width of the
+        terminal, and no limit where the output is none.
+
+    Returns
+    -------
+    str
+        One line a row, columns two spaces apart: numbers to the right, the last column to the left.
+
+    Examples
+    --------
+    >>> print(aligned([["row", "name"], ["10", "a"], ["2", "long"]]))
+    row  name
+     10  a
+      2  long
+    """
+    if width is None:
+        width = _terminal_width()
+    widths = [max(map(width_of, column)) for column in zip(*cells, strict=True)]
+    if width is not None and len(widths) > 2 and _needed(widths) > width:
+        return _without_columns(cells, widths, width)
+    indent = sum(widths[:-1]) + 2 * (len(widths) - 1)
+    lines = []
+    for row in cells:
+        first, *more = _folded(row[-1], None if width is None else max(width - indent, _NARROWEST))
+        before = [" " * (size - width_of(cell)) + cell for cell, size in zip(row[:-1], widths, strict=False)]
+        lines.append("  ".join([*before, first]))
+        lines += [" " * indent + line for line in more]
+    return "\n".join(lines)
+
+
+def _without_columns(cells: Sequence[Sequence[str]], widths: list[int], width: int) -> str:
+    """Return a table without the columns before the last one for which a line has no room."""
+    last = len(widths) - 1
+    kept = last
+    while kept > 1 and _needed([*widths[:kept], widths[last]]) > width:
+        kept -= 1
+    table = aligned([[*row[:kept], row[last]] for row in cells], max(width, _needed([*widths[:kept], widths[last]])))
+    left_out = ", ".join(cells[0][kept:last])
+    return f"{table}\n{wrapped(f'No room for: {left_out}. A wider terminal or --json shows them.', width)}"
+
+
+def _needed(widths: list[int]) -> int:
+    """Return the characters of a line whose last cell is folded as far as possible."""
+    return sum(widths[:-1]) + 2 * (len(widths) - 1) + min(_NARROWEST, widths[-1])
+
+
+def wrapped(text: str, width: int | None = None) -> str:
+    """Return text whose lines are broken between words where they are longer than a line of the terminal.
+
+    Parameters
+    ----------
+    text : str
+        Lines; those that are short enough, such as rows of a table, stay as they are.
+    width : int, optional
+        Characters of a line; by default the width of the terminal, and no limit where the output is none.
+    """
+    width = _terminal_width() if width is None else width
+    if width is None:
+        return text
+    return "\n".join(piece for line in text.split("\n") for piece in _broken(line, width))
+
+
+def width_of(text: str) -> int:
+    """Return the columns of a terminal that `text` takes: two for wide letters, none for marks that combine with a letter."""
+    if text.isascii():
+        return len(text)
+    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
+    return len(text) + wide - sum(unicodedata.category(letter) in ("Mn", "Me", "Cf") for letter in text)
+
+
+def _broken(line: str, width: int) -> list[str]:
+    """Return a line as lines of at most `width` columns, broken between words, and within a word that is longer than a line."""
+    if width_of(line) <= width:
+        return [line]
+    lines = [""]
+    for word in line.split(" "):
+        joined = f"{lines[-1]} {word}" if lines[-1] else word
+        if width_of(joined) <= width:
+            lines[-1] = joined
+            continue
+        lines.append(word)
+        while width_of(lines[-1]) > width and not lines[-1].isascii():  # scripts without blanks between words
+            fits = max(k for k in range(1, len(lines[-1])) if width_of(lines[-1][:k]) <= width)
+            lines[-1:] = [lines[-1][:fits], lines[-1][fits:]]
+    return [one for one in lines if one] or [""]
+
+
+def _terminal_width() -> int | None:
+    """Return the characters of a line of the terminal; None where the output is a file or a pipe."""
+    # Not by the variable COLUMNS alone: an interactive Python sets it for the programs that it starts, whose output it reads.
+    if not sys.stdout.isatty():
+        return None
+    return shutil.get_terminal_size().columns
+
+
+def _folded(text: str, width: int | None) -> list[str]:
+    """Return a cell as lines of at most `width` characters, broken at double blanks where there are any."""
+    if width is None or width_of(text) <= width:
+        return [text]
+    lines = [""]
+    for piece in text.split("  "):
+        joined = f"{lines[-1]}  {piece}" if lines[-1] else piece
+        if width_of(joined) <= width:
+            lines[-1] = joined
+        else:
+            lines += _broken(piece, width)
+    return [line for line in lines if line] or [""]
+
+
+def table_text(table: ShownTable, most: int | None) -> str:
+    """Return the first rows of a table for a terminal; of columns of computed numbers, four digits."""
+    names = [name for name in table.brief or list(table.columns)]
+    if not len(table) or most == 0:
+        return ""
+    columns = [_cells_text(name, table.columns[name][:most], name in table.computed) for name in names]
+    return aligned([names, *zip(*columns, strict=True)])
+
+
+def _cells_text(name: str, column: Any, computed: bool) -> list[str]:
+    cells = [cell.item() if hasattr(cell, "item") else cell for cell in column]
+    if not computed:
+        return [printable(cell_text(cell)) for cell in cells]
+    return [f"{cell:.4g}" if isinstance(cell, float) and cell == cell else printable(cell_text(cell)) for cell in cells]
+
+
+def cell_text(cell: Any) -> str:
+    """Return a cell of a table as short text: numbers with six digits, nothing for what is missing."""
+    if hasattr(cell, "item"):  # a scalar of NumPy
+        cell = cell.item()
+    if cell is None or cell == "":
+        return ""
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, int):
+        return str(cell)
+    if isinstance(cell, float):
+        if math.isnan(cell):
+            return ""
+        return f"{cell:.0f}" if cell.is_integer() and abs(cell) < 1e15 else f"{cell:.6g}"
+    return str(cell).removesuffix(" 00:00:00") if isinstance(cell, datetime) else str(cell)
+
+
+def in_words(names: Sequence[str], most: int = 5) -> str:
+    """Return names as a list in a sentence: "a, b and c", or "a, b and 7 more".
+
+    Examples
+    --------
+    >>> in_words(["a"]), in_words(["a", "b", "c"]), in_words(list("abcdefg"), most=3)
+    ('a', 'a, b and c', 'a, b, c and 4 more')
+    """
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun, as in "1 row" and "1,234 rows"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def shortened(names: Sequence[str]) -> str:
+    """Return the first names of columns for a header, with ", ..." where there are more."""
+    return ", ".join(map(printable, names[:_NAMES])) + ", ..." * (len(names) > _NAMES)
+
+
+# Smaller p-values are not printed: no model of a tail is right that far out.
+LEAST_P = 1e-6
+
+# p-values below this part of one row of the table are not printed; a fitted tail reaches a little beyond the rows.
+_PART_OF_A_ROW = 0.1
+
+
+def pvalue_text(p: float, resolution: float = LEAST_P) -> str:
+    """Return a p-value with its sign for a sentence, `<=` where it is the smallest that the data can show.
+
+    Examples
+    --------
+    >>> pvalue_text(0.01234), pvalue_text(1e-9), pvalue_text(1e-9, 0.001)
+    ('= 0.0123', '<= 1e-06', '<= 0.001')
+    """
+    return f"= {p:.3g}" if p > resolution else f"<= {resolution:.3g}"
+
+
+def resolution_of(rows: int) -> float:
+    """Return the smallest p-value that so many rows show by a fitted tail: less than a tenth of one row is not claimed."""
+    return max(LEAST_P, _PART_OF_A_ROW / rows)
