@@ -167,19 +167,16 @@ def matrix(values: Values, part: str, n: int, figure: str) -> tuple[list[str], l
 
 
 def summary(values: Values, part: str, n: int) -> list[str]:
-    """Return the lines of one table of means."""
+    """Return the lines of one table of means; a method that was not run on all tables has differences only."""
     tables, methods, found = matrix(values, part, n, "log density")
-    complete = ~np.isnan(found).any(axis=1)
-    if not complete.any():
-        return []
-    found, tables = found[complete], [name for name, whole in zip(tables, complete, strict=True) if whole]
     _, _, seconds = matrix(values, part, n, "seconds")
     best = {name: methods.index(name) for name in ("SOSREP, auto", "SOSREP, deep") if name in methods}
     head = f"{'':<36}{'mean':>8}{'median':>8}{'seconds':>9}"
     head += "".join(f"{name.partition(', ')[2] + ' less this':>34}" for name in best)
     lines = ["", f"{part}, {n:,} rows fitted, {len(tables)} tables", head]
     for k, method in enumerate(methods):
-        row = f"{method:<36}{found[:, k].mean():>8.2f}{np.median(found[:, k]):>8.2f}{_mean(seconds[complete, k]):>9.2f}"
+        mean, median = (f"{f(found[:, k]):>8.2f}".replace("nan", "  -") for f in (np.mean, np.median))
+        row = f"{method:<36}{mean}{median}{_mean(seconds[:, k]):>9.2f}"
         for column in best.values():
             row += f"{_lead(found[:, column] - found[:, k]):>34}"
         lines.append(row.rstrip())
@@ -193,6 +190,7 @@ def _mean(values: np.ndarray) -> float:
 
 def _lead(gain: np.ndarray) -> str:
     """Return mean and standard error, median, and on how many tables a method is ahead."""
+    gain = gain[~np.isnan(gain)]
     if not gain.any():
         return ""
     error = gain.std(ddof=1) / len(gain) ** 0.5 if len(gain) > 1 else np.nan
