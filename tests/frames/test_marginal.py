@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from frames.contract import table
-from isopleth.frames import Marginal
+from isopleth.frames import Gaussianize, Marginal
 from isopleth.frames.bandwidth_mixture import FACTORS, BandwidthMixture, Values, _Bins
 
 
@@ -78,7 +78,7 @@ def test_densities_that_leave_out_a_value_by_loops(n):
     """With more values than centres, all bins that a value is in are computed again without it."""
     rng = np.random.default_rng(0)
     x = np.sort(np.concatenate([rng.normal(size=n - 20), np.full(20, 0.1)]))
-    values = Values.of(x, np.ones(n), 0.0)
+    values = Values.of(x, np.ones(n))
     u, h, q = len(values.x), 0.1, np.array([0, 1, 7, n // 2, n - 21])
     values_of_bins = np.clip(
         np.minimum(np.arange(1, u + 1)[:, None] / u, np.arange(1, 65) / 64)
@@ -123,7 +123,7 @@ def test_table_of_the_density_is_close_to_the_formula():
     for n in (50, 700, 20_000):
         for name in ("normal", "lognormal", "cauchy", "modes"):
             x = column(name, n)
-            values = Values.of(x, np.ones(n), 0.0)
+            values = Values.of(x, np.ones(n))
             fitted = Marginal().fit(x[:, None], np.ones(n))
             q = rng.choice(x, 2000) + 0.1 * values.unit * rng.normal(size=2000)
             expected = BandwidthMixture.of(values).log_density((q - values.shift) / values.unit)[0] - np.log(
@@ -172,8 +172,20 @@ def test_inverse_far_out_and_in_gaps():
     np.testing.assert_allclose(fitted.forward(rows) / (1 + np.abs(z)), z / (1 + np.abs(z)), atol=1e-10)
 
 
-def test_a_least_deviation_bounds_the_slope():
+def test_narrow_columns_are_left_alone_if_asked():
     x = 1e-9 * column("normal")[:, None]
     fitted = Marginal(least_deviation=0.1).fit(x, np.ones(60))
-    assert fitted.log_volume(x).max() < math.log(1 / 0.1) + 4.0
+    q = np.linspace(-1, 1, 21)[:, None]
+    np.testing.assert_allclose(fitted.forward(q), q - np.median(x), atol=0.15)
     assert Marginal().fit(x, np.ones(60)).log_volume(x).max() > 15.0
+
+
+def test_inner_layers_do_not_stretch_directions_without_rows():
+    X = table(200, 3)
+    X = np.c_[X, X[:, 0]]
+    one, four = (Gaussianize(layers).fit(X, np.ones(200)) for layers in (1, 4))
+    assert np.median(four.log_volume(X) - one.log_volume(X)) < 3.0
+    moved = X.copy()
+    moved[:, 3] += 1e-12 * X[:, 0].std() * np.random.default_rng(0).normal(size=200)
+    Q = np.c_[table(50, 3, seed=1), table(50, 3, seed=1)[:, 0]]
+    np.testing.assert_allclose(Gaussianize(4).fit(moved, np.ones(200)).log_volume(Q), four.log_volume(Q), atol=1e-5)

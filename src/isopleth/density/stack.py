@@ -30,6 +30,10 @@ NEGLIGIBLE = 2e-3
 # Most rows by which the weights are chosen, and most kernels of one component.
 MOST_JUDGED, MOST_KERNELS = 2048, 4096
 
+# Least length scale of a coordinate, relative to the largest. Coordinates of frames have unit deviation, except directions in
+# which the rows do not vary: the deviation of these is rounding noise, to which no density should shrink.
+LEAST_SCALE = 0.1
+
 # Frames of the stacks. Those of "auto" keep marginals and conditionals in closed form.
 STACKS: Mapping[str, tuple[str, ...]] = {
     "auto": ("scale", "whiten", "marginal", "gp1"),
@@ -250,7 +254,8 @@ class StackRule:
         self, name: str, fitted: FrameMap, t: np.ndarray, mass: np.ndarray, factor: float, fit: Fitter
     ) -> tuple[Component, dict[str, Any]]:
         check_stopped()
-        scale = factor * self.rule(t, mass)
+        scale = self.rule(t, mass)
+        scale = factor * np.maximum(scale, LEAST_SCALE * scale.max())
         kernel = replace(self.kernel, dim=t.shape[1])
         density, report = fit(kernel, self.backend.array(t / scale), self.backend.array(mass))
         total = density.log_normalizer + float(np.log(scale).sum())

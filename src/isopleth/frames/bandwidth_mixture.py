@@ -50,8 +50,8 @@ class Values:
     unit: float
 
     @classmethod
-    def of(cls, column: np.ndarray, weights: np.ndarray, least: float) -> Values:
-        """Merge equal values; the unit is `least` or more."""
+    def of(cls, column: np.ndarray, weights: np.ndarray) -> Values:
+        """Merge equal values."""
         order = np.argsort(column, kind="stable")
         share = weights[order] / weights.sum()
         shift = float(column[order[len(column) // 2]])
@@ -63,7 +63,7 @@ class Values:
         places = np.cumsum(np.diff(y, prepend=y[0]) > gap)
         merged = np.bincount(places, share)
         y = np.bincount(places, share * y) / merged
-        unit = max(min(_quartile_range(y), deviation(y, merged)), least)
+        unit = min(_quartile_range(y), deviation(y, merged)) or 1.0
         return cls(y / unit, merged, shift, unit)
 
 
@@ -187,7 +187,7 @@ class _Bins:
         used = row[self.value] >= 0
         value, place, mass = self.value[used], self.place[used], self.mass[used]
         kernels[row[value], place] = self._own_bins(value, place, mass, h)
-        return kernels.sum(axis=1) / (_ROOT_TWO_PI * (1.0 - self.share[chosen]))
+        return kernels.sum(axis=1) / (_ROOT_TWO_PI * np.maximum(1.0 - self.share[chosen], 1e-300))
 
     def _own_bins(self, value: np.ndarray, place: np.ndarray, mass: np.ndarray, h: float) -> np.ndarray:
         """Return the contributions of bins to the density at values in them, without these values."""
@@ -205,7 +205,8 @@ def _fit_shares(densities: np.ndarray, tail: np.ndarray, weights: np.ndarray, le
     """Return the weights of the components and of the tail; the weight of the tail is at least `least`."""
     weights = weights / weights.sum()
     largest = np.maximum(densities.max(axis=1), np.maximum(tail, 1e-300))[:, None]
-    components = np.concatenate([densities, np.maximum(tail, 1e-300)[:, None]], axis=1) / largest
+    components = np.concatenate([densities, tail[:, None]], axis=1) / largest
+    components = np.maximum(components, 1e-100)  # no value may be impossible
     shares = np.full(components.shape[1], 1.0 / components.shape[1])
     for _ in range(_EM_STEPS):
         shares = shares * (components.T @ (weights / (components @ shares)))

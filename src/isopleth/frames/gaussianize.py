@@ -12,7 +12,7 @@ from isopleth.frames.compose import ComposedMap
 from isopleth.frames.linear import Whiten
 from isopleth.frames.marginal import Marginal
 
-# Columns of inner layers have unit deviation, unless a direction holds no rows. Such a direction is not stretched further.
+# Columns of inner layers have unit deviation, except directions in which the rows do not vary. These are not stretched further.
 _LEAST_DEVIATION = 0.1
 
 

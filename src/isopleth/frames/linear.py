@@ -145,7 +145,7 @@ class Whiten(Frame):
     components : bool, default=False
         Whether the coordinates are principal components of the scaled columns.
     least_deviation : float, default=0.0
-        Columns that vary less are treated as if they had this deviation, in the units of the column.
+        Columns with a smaller standard deviation are not divided by it.
 
     Raises
     ------
@@ -172,7 +172,8 @@ class Whiten(Frame):
             check_nonnegative(name, getattr(self, name))
 
     def fit(self, rows: np.ndarray, weights: np.ndarray) -> LinearMap:
-        shift, scale = _centres(rows, weights), np.maximum(deviations(rows, weights), self.least_deviation)
+        shift, scale = _centres(rows, weights), deviations(rows, weights)
+        scale = np.where(scale < self.least_deviation, 1.0, scale)
         values, vectors = self._eigen((rows - shift) / scale, weights / weights.sum())
         root = np.sqrt(values)
         back = vectors if self.components else vectors.T
@@ -185,8 +186,7 @@ class Whiten(Frame):
     def _eigen(self, scaled: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         centred = scaled - share @ scaled
         C = (centred * share[:, None]).T @ centred
-        if self.least_deviation == 0.0:
-            np.fill_diagonal(C, 1.0)  # so that eigenvectors of two columns are exact
+        np.fill_diagonal(C, 1.0)  # exactly, and for columns that are not scaled: these are not stretched
         values, vectors = np.linalg.eigh(C)
         if self.ridge == 0.0 and values[0] <= _NO_EIGENVALUE * values[-1]:
             raise InputError(

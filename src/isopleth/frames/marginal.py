@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import erfcx, log_ndtr, ndtri_exp
+from scipy.special import erfcx, log_ndtr, ndtri, ndtri_exp
 
 from isopleth.backend import Array
+from isopleth.frame import deviations
 from isopleth.frames.bandwidth_mixture import BandwidthMixture, Values
 from isopleth.frames.base import ColumnMap, Frame, by_numpy, check_nonnegative, limited
 
@@ -22,6 +23,9 @@ _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 # Gauss-Legendre rule on [0, 1].
 _NODES, _NODE_WEIGHTS = (0.5 * a for a in np.polynomial.legendre.leggauss(6))
 _NODES = _NODES + 0.5
+
+# Quantiles of the standard normal distribution.
+_NORMAL = ndtri((np.arange(64) + 0.5) / 64)
 
 # Beyond this many deviations from every centre, the density is that of the tail.
 _REACH = 9.0
@@ -171,8 +175,7 @@ class Marginal(Frame):
     Parameters
     ----------
     least_deviation : float, default=0.0
-        Columns that vary less are treated as if they had this deviation, in the units of the column. With 0, the map does not
-        depend on the units.
+        Columns with a smaller standard deviation are mapped as if they were standard normal.
 
     Notes
     -----
@@ -200,7 +203,13 @@ class Marginal(Frame):
         check_nonnegative("least_deviation", self.least_deviation)
 
     def fit(self, rows: np.ndarray, weights: np.ndarray) -> MarginalMap:
-        columns = [_tabulate(Values.of(column, weights, self.least_deviation)) for column in rows.T]
+        narrow = deviations(rows, weights) < self.least_deviation
+        columns = [
+            _tabulate(
+                Values.of(np.median(column) + _NORMAL, np.ones(len(_NORMAL))) if flat else Values.of(column, weights)
+            )
+            for column, flat in zip(rows.T, narrow, strict=True)
+        ]
         return MarginalMap(*(np.stack(parts) for parts in zip(*columns, strict=True)))
 
 
