@@ -57,6 +57,8 @@ class RandomFeatureSOSREP(DensityEstimator):
     minus infinity, no gradient and an infinite Hyvarinen loss. Far from all rows, about one place in six is above that noise by
     chance, most of them by less than 1.5 nats. If far rows matter, as for anomalies, use :class:`~isopleth.SOSREP` with
     `landmarks` instead.
+    A sum of finitely many waves does not decrease far from the rows, so that f^2 has no integral over all space: there are no
+    exact draws from it and no level sets, and the class has neither `sample` nor `plot`.
 
     In a fit, log f is extrapolated below the noise by a parabola (see ``continued_log`` in ``density/feature_statistics.py``).
     ``share_below_noise_`` is the share of such rows, and ``approximation_error_`` the error for the other rows. Both fall as

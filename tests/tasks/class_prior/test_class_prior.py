@@ -197,6 +197,11 @@ class TestInput:
         with pytest.raises(InputError, match="all rows of X are equal"):
             fitted(np.ones((40, 3)))
 
+    def test_the_number_of_threads_changes_no_bit(self):
+        one, three = (fitted(draw(Y), Y, n_jobs=jobs) for jobs in (1, 3))
+        assert one.alpha_ == three.alpha_
+        np.testing.assert_array_equal(one.estimate(NEW).covariance, three.estimate(NEW).covariance)
+
     @pytest.mark.parametrize("confidence_level", [0.0, 1.0, 95, "high"])
     def test_levels(self, confidence_level):
         with pytest.raises(InputError, match="expected a confidence between 0 and 1"):

@@ -189,6 +189,9 @@ class ChangePointDetector(BaseEstimator):
     The series may be a tensor, or an array of another library. It is computed in NumPy; fitted arrays of numbers are in its
     library and on its device.
 
+    There is no `n_jobs`: where the search goes on depends on the changes found so far, and most of its time is in compiled calls
+    that are too short to share.
+
     Parameters
     ----------
     false_alarm_rate : float, default=0.05

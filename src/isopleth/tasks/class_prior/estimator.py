@@ -18,7 +18,7 @@ from isopleth.backend import to_numpy
 from isopleth.errors import DataWarning, InputError, listed
 from isopleth.frame import Frame, deviations
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.threads import ONE_BLAS_THREAD
+from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.progress import Progress
 from isopleth.results.charts import Chart, Series, ShownTable
 from isopleth.results.result import Result, shown
@@ -80,6 +80,8 @@ class ClassPriorEstimator(BaseEstimator):
         Whether missing cells tell classes apart. If not, they are drawn from the known cells of their columns.
     memory_limit : float, default=2**30
         Bytes that matrices and blocks of rows may take together, without the scores of ten fits for every unlabelled row.
+    n_jobs : int or None, default=-1
+        Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
     random_state : int, RandomState or None
         Seed of the folds and of the choice of centres.
     verbose : bool or int, default=False
@@ -142,6 +144,7 @@ class ClassPriorEstimator(BaseEstimator):
         "categorical": [None, str, "array-like"],
         "compare_missing": ["boolean"],
         "memory_limit": [Interval(Real, 0, None, closed="neither")],
+        "n_jobs": [Integral, None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -153,6 +156,7 @@ class ClassPriorEstimator(BaseEstimator):
         categorical: Any = None,
         compare_missing: bool = True,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
+        n_jobs: int | None = DEFAULT_N_JOBS,
         random_state: Any = None,
         verbose: bool | int = False,
     ) -> None:
@@ -161,6 +165,7 @@ class ClassPriorEstimator(BaseEstimator):
         self.categorical = categorical
         self.compare_missing = compare_missing
         self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
@@ -208,7 +213,7 @@ class ClassPriorEstimator(BaseEstimator):
         passes = 2 if self.alpha is not None else 2 + len(_SHARES_OF_RIDGE)
         bar = Progress("scores that separate the classes", passes * len(z), self.verbose)
         with ONE_BLAS_THREAD, bar as tick:  # the systems of the folds are small
-            features = Features.of(self._frame.enter(self.centers_), self.memory_limit)
+            features = Features.of(self._frame.enter(self.centers_), self.memory_limit, self.n_jobs)
             folds = stratified_folds(labels, seed)
             sums = FoldSums.of(features, z, labels, folds, tick)
             largest = _RIDGE * float((1.0 / counts).sum()) / len(counts) ** 2

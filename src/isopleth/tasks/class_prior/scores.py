@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 from scipy.linalg import cholesky, solve, solve_triangular
 from scipy.spatial.distance import cdist
 
 from isopleth.errors import InputError
-from isopleth.operators.threads import interruptible
+from isopleth.operators.threads import effective_n_jobs, interruptible, map_threads
 from isopleth.progress import unheard
 
 FOLDS = 10
@@ -20,6 +20,10 @@ LENGTH = 2.0
 _NUGGET = 1e-10
 # Matrices of the size of one fold that are held in addition to those of all folds.
 _MATRICES = 6
+# Most rows of a block; with more, their coordinates leave the cache.
+_BLOCK = 4096
+
+T, R = TypeVar("T"), TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -33,15 +37,18 @@ class Features:
     factor : array of shape (b, b)
         Lower Cholesky factor of the centres' kernel matrix.
     memory_limit : float
-        Bytes for one block of rows.
+        Bytes for the blocks of rows of all threads.
+    n_jobs : int or None
+        Number of threads.
     """
 
     centers: np.ndarray
     factor: np.ndarray
     memory_limit: float
+    n_jobs: int | None
 
     @classmethod
-    def of(cls, centers: np.ndarray, memory_limit: float) -> Self:
+    def of(cls, centers: np.ndarray, memory_limit: float, n_jobs: int | None = 1) -> Self:
         """Compute the coordinates for these centres.
 
         Raises
@@ -57,7 +64,7 @@ class Features:
             )
         gram = _kernel(centers, centers)
         gram[np.diag_indices_from(gram)] += _NUGGET
-        return cls(centers, np.asarray(cholesky(gram, lower=True)), memory_limit)
+        return cls(centers, np.asarray(cholesky(gram, lower=True)), memory_limit, n_jobs)
 
     def __call__(self, z: np.ndarray) -> np.ndarray:
         """Return the coordinates of the rows `z`, of shape (n, b)."""
@@ -66,9 +73,13 @@ class Features:
         return np.asarray(half).T
 
     def blocks(self, n: int) -> Iterator[slice]:
-        """Split `n` rows into slices whose coordinates fit in the memory limit."""
-        step = max(1, int(self.memory_limit / (48 * len(self.centers))))
+        """Split `n` rows into slices. They do not depend on the number of threads, so that sums over them do not either."""
+        step = max(1, min(_BLOCK, int(self.memory_limit / (48 * FOLDS * len(self.centers)))))
         return (slice(start, min(start + step, n)) for start in range(0, n, step))
+
+    def map(self, work: Callable[[T], R], items: Iterable[T]) -> list[R]:
+        """Return `work` of each item, computed by at most as many threads as there are folds."""
+        return map_threads(work, items, min(FOLDS, effective_n_jobs(self.n_jobs)))
 
 
 def _kernel(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -109,14 +120,17 @@ class FoldSums:
         np.add.at(counts, (folds, labels), 1.0)
         weight = 1.0 / (classes * counts.sum(axis=0))[labels]
         second, first = np.zeros((n_folds, b, b)), np.zeros((n_folds, classes, b))
-        for part in features.blocks(len(z)):
-            phi = features(z[part])
-            for fold in range(n_folds):
-                mine = folds[part] == fold
-                rows = phi[mine]
-                second[fold] += (rows * weight[part][mine][:, None]).T @ rows
-                first[fold] += (labels[part][mine] == np.arange(classes)[:, None]).astype(float) @ rows
+
+        def add(fold: int) -> None:
+            mine = np.flatnonzero(folds == fold)
+            for part in features.blocks(len(mine)):
+                rows = mine[part]
+                phi = features(z[rows])
+                second[fold] += (phi * weight[rows, None]).T @ phi
+                first[fold] += (labels[rows] == np.arange(classes)[:, None]).astype(float) @ phi
                 tick(len(rows))
+
+        features.map(add, range(n_folds))
         return cls(second, first, counts)
 
     def without(self, fold: int, alpha: float) -> tuple[np.ndarray, np.ndarray]:
@@ -189,12 +203,15 @@ class Fits:
     def held_out(self, z: np.ndarray, folds: np.ndarray, tick: Callable[[int], None] = unheard) -> np.ndarray:
         """Return scores of labelled rows, each by the fit without its fold, of shape (n, K + 1); `tick` counts rows."""
         out = np.empty((len(z), self.offsets.shape[1]))
-        for part in self.features.blocks(len(z)):
-            phi, place = self.features(z[part]), np.arange(len(z))[part]
-            for fold, offset in enumerate(self.offsets):
-                mine = folds[part] == fold
-                out[place[mine]] = phi[mine] @ self.coefficients[:, fold] + offset
-                tick(int(mine.sum()))
+
+        def score(fold: int) -> None:
+            mine = np.flatnonzero(folds == fold)
+            for part in self.features.blocks(len(mine)):
+                rows = mine[part]
+                out[rows] = self.features(z[rows]) @ self.coefficients[:, fold] + self.offsets[fold]
+                tick(len(rows))
+
+        self.features.map(score, range(len(self.offsets)))
         return out
 
     def __call__(self, z: np.ndarray) -> np.ndarray:
@@ -203,5 +220,5 @@ class Fits:
         They are not averaged: the scores are bounded afterwards, and labelled rows are scored by single fits too.
         """
         flat = self.coefficients.reshape(len(self.coefficients), -1)
-        scores = np.vstack([self.features(z[part]) @ flat for part in self.features.blocks(len(z))])
+        scores = np.vstack(self.features.map(lambda part: self.features(z[part]) @ flat, self.features.blocks(len(z))))
         return scores.reshape(len(z), *self.offsets.shape) + self.offsets
