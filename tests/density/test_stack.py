@@ -145,8 +145,24 @@ def test_deep_frames_name_what_answers() -> None:
     ):
         with pytest.raises(InputError, match="frame='auto'"):
             ask()
-    with pytest.raises(InputError, match="frame='scale'"):
-        model.hyvarinen_loss(skewed(10))
+    for frame in ("auto", "marginal", "gp1"):
+        with pytest.raises(InputError, match="'scale'"):
+            SOSREP(frame=frame).fit(skewed(80)).hyvarinen_loss(skewed(10))
+
+
+@pytest.mark.parametrize("kind", [SOSREP, KDE])
+@pytest.mark.parametrize("frame", ["scale", "whiten", "smooth"])
+def test_hyvarinen_losses_match_differences(kind, frame) -> None:
+    X, new = skewed(80, 3), skewed(20, 3, seed=4)
+    model = kind(frame=frame).fit(X)
+    unit, step = model.unit_, 1e-4
+    gradient = model.grad_log_density(new) * unit
+    trace = sum(
+        (model.grad_log_density(new + step * h) - model.grad_log_density(new - step * h))[:, j] * unit[j] / (2.0 * step)
+        for j, h in enumerate(np.diag(unit))
+    )
+    wanted = np.mean(trace + 0.5 * (gradient**2).sum(axis=1))
+    assert model.hyvarinen_loss(new) == pytest.approx(wanted, rel=1e-5)
 
 
 @pytest.mark.parametrize("frame", WORDS)

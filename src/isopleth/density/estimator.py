@@ -223,7 +223,7 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         for name, value in found.attributes.items():
             setattr(self, name, value)
         self._set_fit(kernel, frame, bounds, found.report)
-        self.components_ = found.density.components
+        self.components_, self.unit_ = found.density.components, frame.by_column(frame.scale)
         kernels = np.full(len(rows), -1)
         kernels[found.chosen] = np.arange(len(found.chosen))
         self._keep(found.density, X, np.where(place >= 0, kernels[place], -1), y[found.chosen], found.mass)
@@ -448,7 +448,7 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         Raises
         ------
         InputError
-            In one column, for kernels as rough as the Laplacian, because the loss has atoms at the centres, which other rows
+            For mixtures over frames, and frames without second derivatives. In one column, for kernels as rough as the Laplacian, because the loss has atoms at the centres, which other rows
             never hit. For random features of kernels of smoothness 1 or less. If no row is left.
 
         References
@@ -466,11 +466,6 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         """
         _, inside, z = self._enter(X)
         kernel = self._kernel
-        if self._is_stack:
-            raise InputError(
-                "the Hyvarinen loss needs second derivatives, which densities in frames do not have; fit with frame='scale', "
-                "or compare log densities with score."
-            )
         if kernel.bound_dim == 1 and kernel.smoothness <= 0.5:
             raise InputError(
                 f"the Hyvarinen loss of {kernel!r} in one column leaves out its kinks at the centres; "
@@ -487,6 +482,8 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
                 f"every row of X is one that {kernel!r} was fitted to, where its Hyvarinen loss is minus infinity; pass other "
                 "rows, or fit with a smoother kernel, such as 'matern52' or 'gaussian'."
             )
+        if self._is_stack:
+            return float(np.mean(terms))
         kept = int(np.argmax(self._frame.keep))
         ratio = float(self.unit_[kept]) / float(self.length_scale_[kept])
         return float(ratio**2 * np.mean(terms))

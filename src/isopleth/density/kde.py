@@ -40,11 +40,12 @@ class KDE(KernelDensity):
         grid. "leave_one_out" finds a scale for each column, categories included unless `category_scale` has numbers, by the
         leave-one-out likelihood of a kernel density estimate of at most 500 rows; it needs a kernel that is a product over
         columns.
-    frame : {"scale", "whiten", "marginal", "gp1", "gp2", "gp4", "auto", "deep"} or Frame, default="auto"
+    frame : {"scale", "whiten", "smooth", "marginal", "gp1", "gp2", "gp4", "auto", "deep"} or Frame, default="auto"
         Coordinates in which the kernels have one shape. "scale" shifts and scales the columns, as in the papers.
         The other words and objects map the rows by more: "whiten" removes correlations, "marginal" makes each column normal,
-        "gp1" does both, "gp2" and "gp4" do it two and four times. "auto" is a mixture of densities in "scale", "whiten",
-        "marginal" and "gp1" at six length scales, with the weights that maximise the log density of held-out rows; "deep"
+        "gp1" does both, "gp2" and "gp4" do it two and four times, "smooth" does so by
+        functions that have a Hyvarinen loss. "auto" is a mixture of densities in "scale", "whiten",
+        "marginal" and "gp1" at seven length scales, with the weights that maximise the log density of held-out rows; "deep"
         adds "gp2" and "gp4", and has no :meth:`marginal` and :meth:`conditional`. With "auto", columns are only scaled if the
         table has words or missing cells, and for kernels that are not radial. At most 4,096 rows have kernels, except in
         "scale".
@@ -92,7 +93,7 @@ class KDE(KernelDensity):
         With several candidates: their held-out log densities and weights.
     unit_ : ndarray of shape (n_features,)
         With ``frame="scale"``: the unit of each column in :meth:`hyvarinen_loss`: its length scale, times a factor that brings
-        their geometric mean to that of the standard deviations; NaN for constant columns.
+        their geometric mean to that of the standard deviations. In other frames: these. NaN for constant columns.
     category_scale_ : ndarray of shape (n_features,)
         The category scale of each column, NaN for numbers; only after a fit to words or missing cells.
     search_path_ : SearchPath
