@@ -448,8 +448,9 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         Raises
         ------
         InputError
-            For mixtures over frames, and frames without second derivatives. In one column, for kernels as rough as the Laplacian, because the loss has atoms at the centres, which other rows
-            never hit. For random features of kernels of smoothness 1 or less. If no row is left.
+            For mixtures over frames, and frames without second derivatives. In one column, for kernels as rough as the Laplacian,
+            because the loss has atoms at the centres, which other rows never hit. For random features of kernels of smoothness 1
+            or less. If no row is left.
 
         References
         ----------
