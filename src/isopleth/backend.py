@@ -107,13 +107,6 @@ class Backend:
         Namespace of the array API; None is NumPy.
     device : object, optional
         Device of that library.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isopleth.backend import NUMPY, Backend
-    >>> Backend.of(np.zeros(3)) is NUMPY and Backend.of([[1.0]]) is NUMPY
-    True
     """
 
     library: Any = None
@@ -158,13 +151,7 @@ def requires_gradient(x: Any) -> bool:
 
 
 def refuse_gradient(x: Any, name: str) -> None:
-    """Refuse a tensor that requires a gradient: a fit would cut the gradient off silently.
-
-    Raises
-    ------
-    InputError
-        If it does.
-    """
+    """Refuse a tensor that requires a gradient: a fit would cut the gradient off silently."""
     if requires_gradient(x):
         raise InputError(
             f"{name} requires a gradient, which estimators do not pass on; give {name}.detach(), or use the functions of "
@@ -177,13 +164,6 @@ def to_backend(model: Any, backend: Backend) -> None:
 
     These are numeric arrays whose names end, but do not start, with an underscore. Column names and arrays inside other objects,
     such as a search path, are not moved.
-
-    Parameters
-    ----------
-    model : estimator
-        A fitted estimator.
-    backend : Backend
-        The backend of the rows, ``Backend.of(X)``.
     """
     if backend == NUMPY:
         return

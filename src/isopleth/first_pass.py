@@ -30,15 +30,6 @@ class ColumnMoments:
         Weighted standard deviation.
     low, high : ndarray of shape (n_features,)
         Smallest and largest value.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isopleth.first_pass import ColumnMoments
-    >>> X = np.random.default_rng(0).normal(size=(1000, 2)) + 1e6
-    >>> parts = [ColumnMoments(2).add(X[part]) for part in (slice(300), slice(300, None))]
-    >>> bool(np.allclose(parts[0].merge(parts[1]).deviation, X.std(axis=0), rtol=1e-9))
-    True
     """
 
     def __init__(self, n_features: int) -> None:
@@ -118,14 +109,6 @@ class RowSample:
         Their summed weights.
     complete : bool
         True if the sample has all distinct rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isopleth.first_pass import RowSample
-    >>> drawn = RowSample(5, 0).add(np.array([[3.0], [1.0]])).merge(RowSample(5, 0).add(np.array([[3.0]])))
-    >>> drawn.rows.ravel(), drawn.weights, drawn.complete
-    (array([1., 3.]), array([1., 2.]), True)
     """
 
     def __init__(self, size: int, seed: int = 0) -> None:
@@ -214,12 +197,6 @@ class FirstPass:
         return max(self.moments.weight, float(len(self.sample.rows) if self.sample.complete else self.moments.n_rows))
 
     def pair(self, keep: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return two rows and weights with the deviations and the count of all rows, for which scale rules give the same result.
-
-        Parameters
-        ----------
-        keep : ndarray of shape (n_features,), bool
-            Mask of the columns.
-        """
+        """Return two rows and weights with the deviations and the count of all rows; scale rules give the same for both."""
         deviation = self.moments.deviation[keep]
         return np.stack([-deviation, deviation]), np.full(2, 0.5 * self.n_rows)

@@ -102,23 +102,6 @@ class ArrayParts(Parts):
         Number of rows of a part.
     names : list of str, optional
         Names of the columns.
-
-    Raises
-    ------
-    InputError
-        If it is not an array of two dimensions with at least one column, or there is not one weight for each row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isopleth.parts import ArrayParts
-    >>> from isopleth.first_pass import ColumnMoments
-    >>> parts = ArrayParts(np.arange(20.0).reshape(10, 2), part_rows=4)
-    >>> parts.sums(lambda: ColumnMoments(2), ColumnMoments.add).mean
-    array([ 9., 10.])
-    >>> rows, weights = parts.sample(3)
-    >>> rows.shape, weights
-    ((3, 2), array([1., 1., 1.]))
     """
 
     def __init__(self, X: Any, weights: Any = None, part_rows: int = 65536, names: list[str] | None = None) -> None:
@@ -157,13 +140,7 @@ def column_labels(names: list[str] | None, n_features: int) -> list[str]:
 def part_sums(
     start: Callable[[], S], add: Add[S], rows: Any, weights: Any, labels: list[str], place: str, what: str = "X"
 ) -> S:
-    """Return sums over one part, which is checked as by :func:`check_part`.
-
-    Raises
-    ------
-    InputError
-        If the check or `add` fails; the message begins with the place.
-    """
+    """Return sums over one part, which is checked as by :func:`check_part`."""
     checked, counted = check_part(rows, weights, labels, place, what)
     try:
         return add(start(), checked, counted)
@@ -174,25 +151,7 @@ def part_sums(
 def check_part(
     rows: Any, weights: Any, labels: list[str], place: str, what: str = "X"
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Check rows and weights of one part, and return them in float64.
-
-    Parameters
-    ----------
-    rows : array-like of shape (n, n_features)
-        Rows.
-    weights : array-like of shape (n,) or None
-        Their weights.
-    labels : list of str
-        Names of the columns in messages.
-    place, what : str
-        Names of this part and of all rows in messages.
-
-    Raises
-    ------
-    InputError
-        For columns other than `labels`, for text, dates, complex numbers and masked cells, for values that are not finite, and
-        for invalid weights.
-    """
+    """Check rows and weights of one part, and return them in float64."""
     _refuse_masked(rows, what, place)
     try:
         table = _real(rows)

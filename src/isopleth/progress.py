@@ -41,13 +41,6 @@ class Progress:
         Number of steps.
     verbose : bool or int
         Whether to report at all.
-
-    Examples
-    --------
-    >>> from isopleth.progress import Progress
-    >>> with Progress("fits", total=3, verbose=False) as step:
-    ...     for _ in range(3):
-    ...         step()
     """
 
     def __init__(self, label: str, total: int, verbose: bool | int) -> None:
@@ -104,18 +97,7 @@ def unheard(steps: int = 1) -> None:
 
 
 def checked_verbose(verbose: Any) -> bool:
-    """Return whether to report, for a parameter `verbose` that scikit-learn does not check.
-
-    Parameters
-    ----------
-    verbose : bool or int
-        The parameter.
-
-    Raises
-    ------
-    InputError
-        If it is neither True or False nor a whole number, at least 0.
-    """
+    """Return whether to report, for a parameter `verbose` that scikit-learn does not check."""
     if not isinstance(verbose, (bool, np.bool_)) and not (isinstance(verbose, Integral) and int(verbose) >= 0):
         raise InputError(f"verbose = {verbose!r}: expected True or False, or a whole number, at least 0.")
     return bool(verbose)

@@ -43,32 +43,7 @@ def distinct_rows(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray,
 
     Folds and samples that are drawn by places in this order are therefore the same for every order of rows and columns. The order
     is computed from ranks within each column, so that it does not depend on the units of the columns either.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Rows.
-    w : ndarray of shape (n,)
-        Their weights.
-
-    Returns
-    -------
-    rows : ndarray of shape (m, d)
-        Distinct rows of positive weight.
-    weights : ndarray of shape (m,)
-        Their summed weights.
-    place : ndarray of shape (n,)
-        Place of each row of `X` among them; -1 for rows of weight 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isopleth.rows import distinct_rows
-    >>> X = np.array([[0.3, 7.0], [0.1, 9.0], [0.3, 8.0], [0.1, 9.0]])
-    >>> rows, weights, place = distinct_rows(X, np.ones(4))
-    >>> swapped, _, _ = distinct_rows(X[:, ::-1], np.ones(4))
-    >>> bool((swapped[:, ::-1] == rows).all() and (rows[place] == X).all())
-    True
+    Rows of weight 0 are left out; `place` has the index of each row of `X` among the distinct ones, or -1.
     """
     rows, weights, place = merge_rows(X, w)
     # For rows with equal keys, which are permutations of one another, the weight decides, then the lexical order.
@@ -175,15 +150,6 @@ class RunningFolds:
         Number of rows so far.
     mark : int
         Key of the first of them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isopleth.rows import RunningFolds
-    >>> rows = np.arange(10.0)[:, None]
-    >>> at_once, in_parts = RunningFolds(5, seed=0), RunningFolds(5, seed=0)
-    >>> at_once.deal(rows).tolist() == [*in_parts.deal(rows[:3]), *in_parts.deal(rows[3:])]
-    True
     """
 
     folds: int

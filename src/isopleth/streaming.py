@@ -34,13 +34,7 @@ class Streaming:
             vars(self).pop(name, None)
 
     def _sums_so_far(self) -> Any:
-        """Return the sums of earlier calls, None before the first.
-
-        Raises
-        ------
-        InputError
-            If a call was interrupted, so that it is unknown which rows the sums have.
-        """
+        """Return the sums of earlier calls, None before the first."""
         sums = vars(self).get("_running", self)
         if sums is None:
             raise InputError(

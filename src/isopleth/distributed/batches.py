@@ -94,13 +94,7 @@ class BatchParts(Parts):
 
 
 def numbers(batch: Any, names: Sequence[str]) -> np.ndarray:
-    """Return columns of a record batch as float64 rows; NaN where a cell is missing.
-
-    Raises
-    ------
-    InputError
-        If a column is missing or holds no numbers.
-    """
+    """Return columns of a record batch as float64 rows; NaN where a cell is missing."""
     missing = [repr(name) for name in names if name not in batch.schema.names]
     if missing:
         raise InputError(f"a batch has no column {listed(missing)}; all batches need the columns of the first one.")
@@ -121,13 +115,7 @@ def is_batches(source: Any) -> bool:
 
 
 def reader(source: Any) -> Callable[[], Iterator[Any]]:
-    """Return a function that reads the record batches of a source from the first one on, as often as it is called.
-
-    Raises
-    ------
-    InputError
-        If the source gives no record batches.
-    """
+    """Return a function that reads the record batches of a source from the first one on, as often as it is called."""
     if isinstance(source, Iterator):
         return _Spool(record_batches(source)).read
     if hasattr(source, "to_batches"):
@@ -145,13 +133,7 @@ def reader(source: Any) -> Callable[[], Iterator[Any]]:
 
 
 def record_batches(batches: Iterable[Any]) -> Iterator[Any]:
-    """Yield record batches from objects with an Arrow interface; empty ones are left out.
-
-    Raises
-    ------
-    InputError
-        If one of them has no such interface.
-    """
+    """Yield record batches from objects with an Arrow interface; empty ones are left out."""
     import pyarrow as arrow
 
     for batch in batches:

@@ -36,20 +36,6 @@ class DaskParts(Parts):
         A weight for each row, in the same partitions as the rows.
     what : str, default="X"
         Name of the rows in messages.
-
-    Raises
-    ------
-    InputError
-        If they are neither, if columns are not numbers, or if the partitions of rows and weights differ.
-
-    Examples
-    --------
-    >>> import dask.array as da
-    >>> from isopleth.distributed.dask_parts import DaskParts
-    >>> from isopleth.first_pass import ColumnMoments
-    >>> parts = DaskParts(da.arange(20.0, chunks=8).reshape((10, 2)))
-    >>> parts.sums(lambda: ColumnMoments(2), ColumnMoments.add).mean
-    array([ 9., 10.])
     """
 
     def __init__(self, rows: Any, weights: Any = None, what: str = "X") -> None:
@@ -113,13 +99,7 @@ def is_frame(rows: Any) -> bool:
 
 
 def check_collection(rows: Any, what: str) -> None:
-    """Refuse rows that are neither a two-dimensional Dask array nor a Dask frame.
-
-    Raises
-    ------
-    InputError
-        If they are; the message names the type.
-    """
+    """Refuse rows that are neither a two-dimensional Dask array nor a Dask frame."""
     if not is_frame(rows) and not (isinstance(rows, da.Array) and rows.ndim == 2):
         kind = f"{type(rows).__name__} of {rows.ndim} dimensions" if isinstance(rows, da.Array) else type(rows).__name__
         raise InputError(f"{what} is {kind}; expected a two-dimensional dask.array or a dask.dataframe.")

@@ -91,28 +91,7 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 def state_of(sums: Any) -> dict[str, np.ndarray]:
-    """Return all arrays and numbers that an object of this library holds, by the path that leads to each.
-
-    Parameters
-    ----------
-    sums : object
-        Attributes, lists, tuples and dicts are gone through.
-
-    Raises
-    ------
-    TypeError
-        If it holds something of which it is not known whether it may change.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isopleth.first_pass import ColumnMoments
-    >>> moments = ColumnMoments(1).add(np.array([[1.0], [3.0]]))
-    >>> state_of(moments)["deviation"]
-    array([1.])
-    >>> restored(ColumnMoments(1), state_of(moments)).weight
-    2.0
-    """
+    """Return all arrays and numbers that an object of this library holds, by the path that leads to each."""
     found: dict[str, np.ndarray] = {}
     _collect(sums, "", found)
     return found
@@ -127,20 +106,7 @@ def _collect(value: Any, path: str, found: dict[str, np.ndarray]) -> None:
 
 
 def restored(fresh: Any, state: dict[str, np.ndarray]) -> Any:
-    """Return sums with the arrays and numbers of `state` instead of their own.
-
-    Parameters
-    ----------
-    fresh : object
-        Sums of the same kind, over no rows; they are changed or copied.
-    state : dict of str to ndarray
-        Result of :func:`state_of`.
-
-    Raises
-    ------
-    KeyError
-        If they are of another kind.
-    """
+    """Return sums with the arrays and numbers of `state` instead of their own."""
     out = _replaced(fresh, "", state)
     if state_of(out).keys() != state.keys():
         raise KeyError("sums of another kind")

@@ -72,13 +72,7 @@ def fit(estimator: Any, X: Any, Y: Any = None, *, sample_weight: Any = None, sam
 
 
 def as_parts(rows: Any, weights: Any, what: str) -> Parts:
-    """Return the parts of a Dask collection or of record batches, or parts as they are.
-
-    Raises
-    ------
-    InputError
-        If it is none of these.
-    """
+    """Return the parts of a Dask collection or of record batches, or parts as they are."""
     if isinstance(rows, Parts):
         if weights is not None:
             raise InputError(f"{what} has weights of its own; leave those of the call out.")

@@ -29,13 +29,7 @@ from isopleth.tables.files import atomic_write, check_source
 
 
 def with_numpy_arrays(value: Any) -> Any:
-    """Return a model whose arrays of other libraries are replaced by NumPy's; the model itself where there are none.
-
-    Parameters
-    ----------
-    value : object
-        An estimator, or a value in one: dataclasses, dicts, lists and tuples are searched. It is not changed.
-    """
+    """Return a model whose arrays of other libraries are replaced by NumPy's; the model itself where there are none."""
     if is_foreign(value):
         return to_numpy(value)
     if isinstance(value, dict):
@@ -206,19 +200,7 @@ class DamagedError(Exception):
 
 
 def strange_loaders(tree: Any) -> list[str]:
-    """Return the names of skops loaders in a description that no model needs.
-
-    Parameters
-    ----------
-    tree : object
-        The description, read from JSON.
-
-    Raises
-    ------
-    DamagedError
-        If references would make a small file into large objects: one object with two descriptions, or one file as several
-        objects.
-    """
+    """Return the names of skops loaders in a description that no model needs."""
     if tree["protocol"] < _OLDEST_PROTOCOL:
         raise DamagedError("no model was ever written in this protocol")
     walk = _Walk()
@@ -316,29 +298,7 @@ _DIGITS = 64
 
 
 def sealed(archive: bytes) -> bytes:
-    """Return a zip archive with the SHA-256 of all its bytes in its comment, which is at the end of the file.
-
-    Parameters
-    ----------
-    archive : bytes
-        A zip archive, all members stored; a comment it may have is replaced.
-
-    Returns
-    -------
-    bytes
-        The same members; the last 64 bytes are the checksum of all bytes before them.
-
-    Examples
-    --------
-    >>> from io import BytesIO
-    >>> from zipfile import ZipFile
-    >>> archive = BytesIO()
-    >>> with ZipFile(archive, "w") as zipped:
-    ...     zipped.writestr("a", "1")
-    >>> content = sealed(archive.getvalue())
-    >>> is_whole(content), is_whole(content[:-1]), is_whole(content.replace(b"1", b"2"))
-    (True, False, False)
-    """
+    """Return a zip archive with the SHA-256 of all its bytes in its comment, which is at the end of the file."""
     buffer = BytesIO(archive)
     with ZipFile(buffer, "a") as zipped:
         zipped.comment = _MARK + b"0" * _DIGITS
@@ -364,24 +324,7 @@ _VALUES = frozenset({"JsonNode", "TypeNode"})
 
 
 def reproducible(archive: bytes) -> bytes:
-    """Return an archive of skops with numbers from 0 instead of memory addresses, and without times.
-
-    Parameters
-    ----------
-    archive : bytes
-        Result of ``skops.io.dumps``.
-
-    Returns
-    -------
-    bytes
-        Archive of the same object.
-
-    Examples
-    --------
-    >>> from skops.io import dumps
-    >>> reproducible(dumps([1.0, "a"])) == reproducible(dumps([float("1"), "A".lower()]))
-    True
-    """
+    """Return an archive of skops with numbers from 0 instead of memory addresses, and without times."""
     out = BytesIO()
     with ZipFile(BytesIO(archive)) as found, ZipFile(out, "w") as written:
         tree = json.loads(found.read(SCHEMA))
@@ -429,13 +372,7 @@ _LONGEST_HEADER = 10_000
 
 
 def finished(content: bytes) -> bytes:
-    """Return the archive that skops has made, with the header of a model and the checksum.
-
-    Raises
-    ------
-    InputError
-        If it holds objects that :func:`check_archive` would refuse.
-    """
+    """Return the archive that skops has made, with the header of a model and the checksum."""
     import isopleth
 
     archive = BytesIO(reproducible(content))
@@ -451,15 +388,7 @@ def finished(content: bytes) -> bytes:
 
 
 def check_archive(path: Path, content: bytes, memory_limit: float) -> None:
-    """Refuse a file that is no model, is incomplete, or is of a later version.
-
-    Raises
-    ------
-    InputError
-        If the file is no model, or one that this version cannot read; the message says why.
-    DamagedError
-        If it has changed since it was written.
-    """
+    """Refuse a file that is no model, is incomplete, or is of a later version."""
     _check_beginning(path, content)
     with ZipFile(BytesIO(content)) as archive:
         if _HEADER not in archive.namelist():

@@ -47,13 +47,7 @@ def partial_path(target: str | os.PathLike[str]) -> Path:
 
 
 def refuse_begun(path: Path, *, resume: bool) -> None:
-    """Refuse to overwrite the partial file of an interrupted run, unless the run is to be resumed.
-
-    Raises
-    ------
-    InputError
-        If `path` exists and `resume` is false; the message says whether another run is at work on it.
-    """
+    """Refuse to overwrite the partial file of an interrupted run, unless the run is to be resumed."""
     if not resume and path.exists():
         if path.is_file() and os.access(path, os.R_OK):
             with open(path, "rb") as file:
@@ -92,23 +86,6 @@ class Journal:
         The partial file. If it exists, its records are resumed, or an error is raised.
     about : mapping of str to str
         Description of the run, by the names that the user knows. Only the results of an equal run are resumed.
-
-    Raises
-    ------
-    InputError
-        If the file is no journal, describes another run, is in use by another run, or cannot be written.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = pathlib.Path(folder.name) / "result.partial"
-    >>> with Journal(path, {"FILE": "a.csv"}) as journal:
-    ...     journal.append("rows to 2", {"values": np.array([[1.0, 2.0], [3.0, 4.0]])})
-    >>> with Journal(path, {"FILE": "a.csv"}) as journal:  # another run
-    ...     journal.keys, journal.read("rows to 2")["values"].tolist()
-    (['rows to 2'], [[1.0, 2.0], [3.0, 4.0]])
-    >>> folder.cleanup()
     """
 
     def __init__(self, path: Path, about: Mapping[str, str]) -> None:

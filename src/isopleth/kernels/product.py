@@ -293,16 +293,6 @@ class ColumnKernel(Kernel):
     References
     ----------
     .. [1] R. I. Kondor, J. Lafferty, "Diffusion kernels on graphs and other discrete structures", ICML 2002.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isopleth.kernels.product import ColumnKernel
-    >>> from isopleth.operators import Operator
-    >>> points = np.array([[0.0, 0], [0.0, 2]])  # a number and the code of a category
-    >>> Operator(ColumnKernel(2, rho=(0.25,), sizes=(3,)), points).dense()
-    array([[1.  , 0.25],
-           [0.25, 1.  ]])
     """
 
     factor: Factor = GAUSSIAN_FACTOR
@@ -396,13 +386,7 @@ class ColumnKernel(Kernel):
         return self.n_numeric * self.factor.log_integral + math.fsum(words)
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw about 0; kernels with categorical columns are no functions of differences and have no draws.
-
-        Raises
-        ------
-        InputError
-            For kernels of categories.
-        """
+        """Draw about 0; kernels with categorical columns are no functions of differences and have no draws."""
         if self.rho:
             raise InputError("a kernel of categories is not a function of differences, so it has no draws about 0.")
         return np.column_stack([self.factor.sample(n, rng) for _ in range(self.bound_dim)])

@@ -164,17 +164,6 @@ def tabulate(function: RadialFunction, at_zero: float, highest: int, scale: floa
     """Return a table of `function` on ``0 <= s < 2**highest``.
 
     The function is evaluated at nodes of few Chebyshev series only; the cubics of the table are computed from these.
-
-    Parameters
-    ----------
-    function : callable
-        Vectorised, for s > 0.
-    at_zero : float
-        Limit at 0, which may be infinite.
-    highest : int
-        Beyond ``2**highest`` the function counts as 0.
-    scale : float
-        Size of the function: errors are measured against ``scale + |f|``.
     """
     lowest = _first_octave(function, at_zero, highest, scale)
     pieces = list(_resolve(function, np.arange(lowest, highest), scale))

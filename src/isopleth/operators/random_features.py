@@ -43,17 +43,6 @@ class RandomFeatures:
     References
     ----------
     .. [1] A. Rahimi, B. Recht, "Random features for large-scale kernel machines", NIPS 2007.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isopleth.kernels import Gaussian
-    >>> from isopleth.operators.random_features import RandomFeatures
-    >>> features = RandomFeatures.draw(Gaussian(dim=2), 10_000, np.random.default_rng(0))
-    >>> phi = features(np.array([[0.0, 0.0], [1.0, 0.0]]))
-    >>> (phi @ phi.T).round(2)  # e^(-1/2) is 0.61
-    array([[1.  , 0.61],
-           [0.61, 1.  ]])
     """
 
     frequencies: Array

@@ -26,18 +26,6 @@ class Shifted:
         Positive.
     overwrite : bool, default=False
         If True, the memory of `matrix` may be used for the factor.
-
-    Raises
-    ------
-    InputError
-        If `alpha` is so small that the matrix is not positive definite in its precision.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isopleth.solvers import Shifted
-    >>> Shifted(np.array([[1.0, 0.0], [0.0, 3.0]]), 1.0).solve(np.array([2.0, 2.0]))
-    array([1. , 0.5])
     """
 
     def __init__(self, matrix: Array, alpha: float, *, overwrite: bool = False) -> None:
@@ -70,13 +58,7 @@ def singular(a: Array) -> tuple[type[Exception], ...]:
 
 
 def factorised(matrix: Array) -> Callable[[Array], Array]:
-    """Return a function that solves with a symmetric positive definite `matrix`, which may be overwritten.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        Or another exception of :func:`singular`, if the matrix is not positive definite in its precision.
-    """
+    """Return a function that solves with a symmetric positive definite `matrix`, which may be overwritten."""
     if isinstance(matrix, np.ndarray):
         n = float(len(matrix))
         with ONE_BLAS_THREAD:
@@ -105,14 +87,6 @@ class Spectrum:
         Ascending.
     vectors : array of shape (n, n)
         The eigenvectors are its columns.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isopleth.solvers import Spectrum
-    >>> Spectrum.of(np.array([[2.0, 0.0], [0.0, 4.0]])).apply(lambda sigma: 1.0 / sigma, np.array([[2.0], [2.0]]))
-    array([[1. ],
-           [0.5]])
     """
 
     values: Array
