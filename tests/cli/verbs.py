@@ -16,7 +16,7 @@ VERBS = {
     "demo": ["--plot", "{folder}/demo.png"],
     "doctor": [],
     "fit": ["{folder}/rows.csv", "--out", "{folder}/model", "--size", "20"],
-    "monitor": ["--reference", "{folder}/rows.csv", "--window", "20", "--run-length", "200"],
+    "monitor": ["--reference", "{folder}/shuffled.csv", "--window", "20", "--run-length", "200"],
     "prior": ["{folder}/labelled.csv", "{folder}/rows.csv", "--target", "class"],
     "sample": ["{folder}/rows.csv", "--rows", "30", "--size", "100", "--out", "{folder}/made.csv"],
     "score": ["{folder}/ready", "{folder}/rows.csv", "--out", "{folder}/scores.csv"],
@@ -34,6 +34,7 @@ def write_files(folder: Path) -> None:
     rows.iloc[60:, 2] += 4.0
     rows.iloc[7, 0] = 3e6
     rows.to_csv(folder / "rows.csv", index=False)
+    rows.sample(frac=1.0, random_state=0).to_csv(folder / "shuffled.csv", index=False)
     (rows * 1.3 + 7.0).to_csv(folder / "after.csv", index=False)
     rows.assign(**{"class": np.repeat(["healthy", "ill"], 60)}).to_csv(folder / "labelled.csv", index=False)
     save(SOSREP(landmarks=20, length_scale=100.0, frame="scale").fit(rows), folder / "ready")

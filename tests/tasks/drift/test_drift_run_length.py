@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.signal import lfilter
 from scipy.stats import chi2
 
-from isopleth import DriftMonitor
+from isopleth import DriftMonitor, InputError
 from isopleth.tasks.drift import calibration as drift_calibration
-from isopleth.tasks.drift.calibration import Reference, _quantile, calibrate
+from isopleth.tasks.drift.calibration import Blocks, Dependence, Reference, _quantile, _Rows, calibrate
 
 ASKED = 200
 
@@ -44,6 +45,71 @@ def test_mean_run_length(draw, monkeypatch):
     assert found.mean() == pytest.approx(1.0, abs=0.15)
     # No law of run lengths makes alarms every other time at once and never otherwise.
     assert 0.4 < np.median(found) < 0.8
+
+
+def autoregression(coefficient):
+    def draw(rng, rows):
+        noise = rng.normal(size=(rows + 100, 2)) * np.sqrt(1.0 - coefficient**2)
+        return lfilter([1.0], [1.0, -coefficient], noise, axis=0)[100:]
+
+    return draw
+
+
+def season(rng, rows):
+    """A day of 24 rows."""
+    hours = np.arange(rows)
+    return np.sin(2.0 * np.pi * hours / 24.0)[:, None] * [1.5, 0.7] + rng.normal(size=(rows, 2))
+
+
+def dependence(draw, rows, seed=0):
+    values = draw(np.random.default_rng(seed), rows)
+    places = np.sort(np.random.default_rng(seed).permutation(rows)[rows // 10 :])
+    return Dependence.of(values[places] - values[places].mean(axis=0), places)
+
+
+def test_independent_rows_are_taken_as_independent():
+    assert all(dependence(lambda rng, n: rng.normal(size=(n, 2)), 300, k) == Dependence() for k in range(200))
+
+
+def test_dependence_and_seasons_are_found():
+    found = [dependence(autoregression(0.8), 1000, k) for k in range(20)]
+    assert np.median([each.rows for each in found]) == pytest.approx(9.0, rel=0.25)  # (1 + a) / (1 - a)
+    assert sum(each.period > 0 for each in found) <= 2
+    assert all(dependence(season, 600, k).period == 24 for k in range(10))
+
+
+def test_streams_of_stretches_keep_the_order_and_the_season():
+    places = np.delete(np.arange(240), np.arange(100, 110))
+    blocks = Blocks.of_stretches(places, 60, 24)
+    rows = _Rows(Reference.of(np.arange(230.0)[:, None], blocks), 7)
+    drawn = places[rows.draw(500, 7, np.random.default_rng(0))]
+    steps = np.diff(drawn, axis=0)
+    assert ((steps - 1) % 24 == 0).all()
+    assert 0.8 < (steps == 1).mean() < 1.0
+    shares = blocks.shares(2000, np.random.default_rng(1))
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    np.testing.assert_allclose(shares.mean(axis=0), 1.0 / 230.0, rtol=0.3)
+
+
+def test_dependent_rows_have_a_larger_threshold_and_need_a_longer_reference():
+    X = autoregression(0.8)(np.random.default_rng(0), 1000)
+    dependent = DriftMonitor(20, 200, random_state=0, n_jobs=1).fit(X)
+    shuffled = DriftMonitor(20, 200, random_state=0, n_jobs=1).fit(np.random.default_rng(1).permutation(X))
+    assert shuffled.dependence_ == 1.0
+    assert dependent.dependence_ > 3.0
+    assert dependent.threshold_ > 2.0 * shuffled.threshold_
+    assert "depend on each other" in dependent.update(X[:5]).to_dict()["summary"][0]
+    with pytest.raises(InputError, match=r"rows are too few to calibrate windows of 50 rows; give \d+ rows or more"):
+        DriftMonitor(50, 200, random_state=0, n_jobs=1).fit(X)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [1000, 2000])
+@pytest.mark.parametrize("draw", [autoregression(0.5), autoregression(0.8), season], ids=["half", "most", "season"])
+def test_mean_run_lengths_of_dependent_rows(draw, rows, monkeypatch):
+    monkeypatch.setitem(globals(), "ASKED", 480)  # whole days at a time
+    found = run_lengths(draw, references=60, streams=6, rows=rows)
+    assert 1.0 / 1.5 < found.mean() < 1.5
 
 
 def words(count):

@@ -49,6 +49,8 @@ class DriftAlarms(Result):
         Changes of the columns at each alarm, see :meth:`changes`.
     counted_from : int, default=0
         Number of the first row of the stream in tables, sentences and pages.
+    dependence : float, default=1
+        Number of consecutive rows of the reference that say as much as one independent row.
 
     Examples
     --------
@@ -67,6 +69,7 @@ class DriftAlarms(Result):
     window: int
     columns: tuple[dict[str, Any], ...] = ()
     counted_from: int = 0
+    dependence: float = 1.0
 
     @property
     def rows(self) -> np.ndarray:
@@ -107,18 +110,25 @@ class DriftAlarms(Result):
             "alarms": len(self),
             "threshold": self.threshold,
             "window": self.window,
+            "dependence": self.dependence,
             "column_changes": [records(changes) for changes in self.columns],
         }
 
     def _sentences(self) -> list[str]:
         rows = counted(len(self.statistic), "row")
+        words = []
+        if self.dependence > 1.0:
+            words = [
+                f"Rows of the reference depend on each other: about {self.dependence:.1f} of them say as much as one independent "
+                "row, and the threshold allows for it."
+            ]
         if not len(self):
-            return [f"No alarm: {rows} of the stream do not differ from the reference more than by chance."]
+            return [*words, f"No alarm: {rows} of the stream do not differ from the reference more than by chance."]
         noun = "row" if len(self) == 1 else "rows"
         where = in_words([str(row) for row in self.rows + self.counted_from], 8)
-        words = [
+        words.append(
             f"{counted(len(self), 'alarm')} in {rows} of the stream, at {noun} {where} (counted from {self.counted_from})."
-        ]
+        )
         if self.columns:
             moved = [n for n, m in zip(self.columns[0]["column"], self.columns[0]["moved"], strict=True) if m]
             words += [f"At the first alarm these columns had moved: {in_words(moved)}."] * bool(moved)

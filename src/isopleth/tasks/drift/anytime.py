@@ -190,7 +190,8 @@ class AnytimeDriftMonitor(BaseEstimator):
 
         def parts(n: int) -> tuple[np.ndarray, np.ndarray]:
             order = np.random.default_rng(seed).permutation(n)
-            return tuple(np.split(order, [min(_MOST_OF_BINS, max(2, int(_SHARE_OF_BINS * n)))]))
+            count = min(_MOST_OF_BINS, max(2, int(_SHARE_OF_BINS * n)))
+            return order[:count], order[count:]
 
         # Everything that shapes a score comes from the first part. The scores of the other rows of the reference and those of
         # the stream are then exchangeable; kinds, words or gaps chosen from rows that are compared later favour these rows.

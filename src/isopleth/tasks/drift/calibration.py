@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -39,6 +40,100 @@ _TOGETHER = 64
 
 
 @dataclass(frozen=True, eq=False)
+class Blocks:
+    """Rows of a reference that simulations draw together, in their order: whole groups, or stretches from any row on.
+
+    Parameters
+    ----------
+    names : array of shape (n,)
+        Number of the group or stretch of each row, from 0 on, in ascending order.
+    length : int, default=0
+        Number of rows that are drawn together, fewer at the end of a stretch; 0 for whole groups.
+    phases : array of shape (n,), optional
+        Place of each row in a season. A stretch is followed by one that begins at the next phase.
+    period : int, default=1
+        Number of phases.
+    """
+
+    names: np.ndarray
+    length: int = 0
+    phases: np.ndarray | None = None
+    period: int = 1
+
+    @classmethod
+    def of_groups(cls, groups: np.ndarray) -> Self:
+        """Draw whole groups of rows."""
+        return cls(groups)
+
+    @classmethod
+    def of_stretches(cls, places: np.ndarray, length: int, period: int) -> Self:
+        """Draw stretches of rows, which are at these places of the reference."""
+        names = np.cumsum(np.diff(places, prepend=places[0]) > 1)
+        return cls(names, length, places % max(period, 1), max(period, 1))
+
+    @property
+    def order(self) -> np.ndarray:
+        """Positions of the rows, group by group."""
+        return np.argsort(self.names, kind="stable")
+
+    def sorted(self) -> Self:
+        """Return the blocks of the rows in :attr:`order`."""
+        return replace(self, names=np.unique(self.names[self.order], return_inverse=True)[1].ravel())
+
+    @property
+    def together(self) -> np.ndarray:
+        """Number of the block of each row, where blocks do not overlap."""
+        return np.arange(len(self.names)) // self.length if self.length else self.names
+
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """First row of each group or stretch."""
+        return np.flatnonzero(np.diff(self.names, prepend=-1))
+
+    @cached_property
+    def ends(self) -> np.ndarray:
+        """Row behind the last one of each group or stretch."""
+        return np.append(self.starts[1:], len(self.names))
+
+    @cached_property
+    def _by_phase(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows in the order of their phases, and the ends of the phases among these."""
+        assert self.phases is not None
+        return np.argsort(self.phases, kind="stable"), np.cumsum(np.bincount(self.phases, minlength=self.period))
+
+    def begin(self, after: np.ndarray | None, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Draw first rows and ends of the blocks that follow some rows; a stream begins (`after` None) anywhere in a block."""
+        n = len(self.names)
+        if self.length:
+            start = rng.integers(n, size=count)
+            length: Any = rng.integers(1, self.length + 1, size=count) if after is None else self.length
+            if after is not None and self.phases is not None and self.period > 1:
+                rows, ends = self._by_phase
+                phase = (self.phases[after] + 1) % self.period
+                first = np.where(phase > 0, ends[phase - 1], 0)
+                start = rows[first + (rng.random(count) * (ends[phase] - first)).astype(np.intp)]
+            return start, np.minimum(start + length, self.ends[self.names[start]])
+        if after is None:
+            row = rng.integers(n, size=count)
+            return row, self.ends[self.names[row]]
+        chosen = rng.integers(len(self.starts), size=count)
+        return self.starts[chosen], self.ends[chosen]
+
+    def shares(self, count: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw references of whole blocks, as shares of their rows, of shape (count, n)."""
+        n = len(self.names)
+        if not self.length:
+            k = len(self.starts)
+            share = rng.multinomial(k, np.full(k, 1.0 / k), size=count)[:, self.names]
+            return np.asarray(share / share.sum(axis=1, keepdims=True))
+        length = min(self.length, n)
+        blocks = -(-n // length)
+        starts = rng.multinomial(blocks, np.full(n, 1.0 / n), size=count)
+        sums = np.cumsum(np.hstack([np.zeros((count, 1)), starts[:, n - length + 1 :], starts]), axis=1)  # in a circle
+        return np.asarray((sums[:, length:] - sums[:, :-length]) / (blocks * length))
+
+
+@dataclass(frozen=True, eq=False)
 class Reference:
     """Features of the reference, from which simulated references and streams are drawn.
 
@@ -47,30 +142,29 @@ class Reference:
     values : array of shape (n, r)
         Values of the features at its rows in the leading directions, mean 0.
     rest : array of shape (s,)
-        Variances in the other directions; those of groups divided by their rows if there are groups.
-    groups : array of shape (n,), optional
-        Number of the group of each row, from 0 on; the rows are sorted by it.
+        Variances in the other directions; those of blocks divided by their rows if there are blocks.
+    blocks : Blocks, optional
+        Rows that depend on each other.
     """
 
     values: np.ndarray
     rest: np.ndarray
-    groups: np.ndarray | None = None
+    blocks: Blocks | None = None
 
     @classmethod
-    def of(cls, values: np.ndarray, groups: np.ndarray | None = None) -> Reference:
+    def of(cls, values: np.ndarray, blocks: Blocks | None = None) -> Reference:
         """Keep the leading of all directions, which are sorted by falling variance."""
-        if groups is not None:
-            order = np.argsort(groups, kind="stable")
-            values, groups = values[order], np.unique(groups[order], return_inverse=True)[1].ravel()
+        if blocks is not None:
+            values, blocks = values[blocks.order], blocks.sorted()
         variances = np.mean(values**2, axis=0)
         total = float(variances.sum())
         enough = int(np.searchsorted(np.cumsum(variances), SHARE * total)) + 1
         kept = max(1, min(enough, DIRECTIONS, len(variances)))
         rest = variances[kept:]
-        if groups is not None:
-            sums = np.add.reduceat(values[:, kept:], np.flatnonzero(np.diff(groups, prepend=-1)), axis=0)
+        if blocks is not None:
+            sums = np.add.reduceat(values[:, kept:], np.flatnonzero(np.diff(blocks.together, prepend=-1)), axis=0)
             rest = np.maximum(rest, (sums**2).sum(axis=0) / len(values))
-        return cls(values[:, :kept].astype(np.float32), rest, groups)
+        return cls(values[:, :kept].astype(np.float32), rest, blocks)
 
     def drawn_again(
         self, count: int, level: float, rng: np.random.Generator, tick: Callable[[int], None] = unheard
@@ -99,46 +193,38 @@ class Reference:
         return means, np.maximum(scale, LEAST)
 
     def _shares_drawn(self, count: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw `count` references from this one, row by row or group by group, as shares of their rows."""
-        if self.groups is None:
-            n = len(self.values)
-            return rng.multinomial(n, np.full(n, 1.0 / n), size=count).astype(np.float32) / n
-        k = int(self.groups[-1]) + 1
-        share = rng.multinomial(k, np.full(k, 1.0 / k), size=count)[:, self.groups]
-        return np.asarray(share / share.sum(axis=1, keepdims=True), dtype=np.float32)
+        """Draw `count` references from this one, by rows or blocks, as shares of their rows."""
+        if self.blocks is not None:
+            return self.blocks.shares(count, rng).astype(np.float32)
+        n = len(self.values)
+        return rng.multinomial(n, np.full(n, 1.0 / n), size=count).astype(np.float32) / n
 
 
 class _Rows:
-    """Rows of simulated streams: independent rows, or whole groups whose rows keep their order."""
+    """Rows of simulated streams: independent rows, or blocks whose rows keep their order."""
 
     def __init__(self, reference: Reference, streams: int) -> None:
-        self._n, self._groups = len(reference.values), reference.groups
-        if self._groups is not None:
-            self._starts = np.flatnonzero(np.diff(self._groups, prepend=-1))
-            self._ends = np.append(self._starts[1:], self._n)
-            self._next, self._stop = np.zeros((2, streams), dtype=np.intp)
+        self._n, self._blocks = len(reference.values), reference.blocks
+        self._next, self._stop = np.zeros((2, streams), dtype=np.intp)
 
     def draw(self, count: int, streams: int, rng: np.random.Generator) -> np.ndarray:
         """Return the next `count` rows of each stream, of shape (count, streams)."""
-        if self._groups is None:
+        if self._blocks is None:
             return rng.integers(self._n, size=(count, streams))
-        if not self._stop.any():  # a stream begins anywhere in a group
-            chosen = self._groups[rng.integers(self._n, size=streams)]
-            self._stop = self._ends[chosen]
-            self._next = rng.integers(self._starts[chosen], self._stop)
+        if not self._stop.any():
+            self._next, self._stop = self._blocks.begin(None, streams, rng)
         out = np.empty((count, streams), dtype=np.intp)
         for line in out:
             line[:] = self._next
             self._next = self._next + 1
             over = np.flatnonzero(self._next >= self._stop)
-            chosen = rng.integers(len(self._starts), size=len(over))
-            self._next[over], self._stop[over] = self._starts[chosen], self._ends[chosen]
+            if len(over):
+                self._next[over], self._stop[over] = self._blocks.begin(line[over], len(over), rng)
         return out
 
     def keep(self, kept: np.ndarray) -> None:
         """Drop the other streams."""
-        if self._groups is not None:
-            self._next, self._stop = self._next[kept], self._stop[kept]
+        self._next, self._stop = self._next[kept], self._stop[kept]
 
 
 def _quantile(covariance: np.ndarray, others: np.ndarray, level: float) -> np.ndarray:
@@ -212,7 +298,7 @@ def calibrate(
     window: int,
     run_length: float,
     rng: np.random.Generator,
-    groups: np.ndarray | None = None,
+    blocks: Blocks | None = None,
     verbose: bool | int = False,
 ) -> tuple[float, np.ndarray]:
     """Return the threshold and its simulated run lengths.
@@ -231,8 +317,8 @@ def calibrate(
         Mean run length in rows, including those of the first window.
     rng : numpy.random.Generator
         Generator of the simulations.
-    groups : array of shape (n,), optional
-        Group of each row of the reference. References and streams then consist of whole groups.
+    blocks : Blocks, optional
+        Rows of the reference that depend on each other. References and streams then consist of such blocks.
     verbose : bool or int, default=False
         Whether to show progress bars.
 
@@ -244,20 +330,20 @@ def calibrate(
         Simulated run lengths, truncated at 50 times the requested mean.
     """
     size = float(np.mean(values**2, axis=0).sum())
-    reference = Reference.of(values / np.sqrt(size), groups)  # within single precision for any ridge
+    reference = Reference.of(values / np.sqrt(size), blocks)  # within single precision for any ridge
     count = int(np.clip(SIMULATED_ROWS / run_length, FEWEST, MOST))
     # The statistic exceeds the threshold for a few rows at a time, once in a run length.
     with Progress("simulation of references", count, verbose) as tick:
         means, scale = reference.drawn_again(count, min(0.1, 3.0 / run_length), rng, tick)
     parts = [slice(start, start + _TOGETHER) for start in range(0, count, _TOGETHER)]
     walks = [_Walks(reference, window, means[part], scale[part], part.start) for part in parts]
-    blocks = max(1, round((window + 0.5 * (run_length - window)) / window))
-    with Progress("simulation of streams", len(walks) * blocks, verbose) as tick:
+    steps = max(1, round((window + 0.5 * (run_length - window)) / window))
+    with Progress("simulation of streams", len(walks) * steps, verbose) as tick:
         for walk in walks:
-            for _ in range(blocks):
+            for _ in range(steps):
                 walk.advance(rng)
                 tick()
-    elapsed = (blocks - 1.0) * window / (run_length - window)
+    elapsed = (steps - 1.0) * window / (run_length - window)
     beyond = np.exp(-max(elapsed, 1.0 / count) / AHEAD)
     ceiling = float(np.quantile(np.concatenate([walk.peaks for walk in walks]), min(beyond, 1.0 - 2.0 / count)))
     longest = max(1, int(run_length / (4 * window)))
@@ -298,6 +384,97 @@ def _solve(records: np.ndarray, count: int, run_length: float, ceiling: float) -
             high = middle
     threshold = float(candidates[low])
     return threshold, run_lengths(threshold)
+
+
+# Rows depend on each other if a sum of autocorrelations is this many standard errors above 0.
+_DEPENDENT = 4.5
+# Fewer rows do not tell whether they depend on each other.
+_FEWEST_TO_TELL = 50
+# Lags over which autocorrelations are summed, in units of their sum (Sokal 1997).
+_REACH = 5.0
+# A season has an autocorrelation of this at least, one period apart.
+_LEAST_OF_SEASON = 0.2
+_FIRST_PEAK = 0.8
+# Blocks have this many windows at least and at most, and a reference has this many blocks at least.
+_FEWEST_WINDOWS, _MOST_WINDOWS, FEWEST_BLOCKS = 3, 8, 8
+_STRETCHES = 10
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """Dependence of the rows of a reference on each other.
+
+    Parameters
+    ----------
+    rows : float
+        Number of rows that say as much about a mean as one independent row; 1 if rows are independent.
+    reach : int
+        Lag beyond which rows are about independent; 0 if rows are independent.
+    period : int
+        Period of a season; 0 if there is none.
+    """
+
+    rows: float = 1.0
+    reach: int = 0
+    period: int = 0
+
+    @classmethod
+    def of(cls, values: np.ndarray, places: np.ndarray) -> Self:
+        """Estimate it from values of mean 0 at some rows, by the autocorrelation of the vectors of values."""
+        values, n = values[:, :DIRECTIONS], int(places[-1]) + 1
+        if n < _FEWEST_TO_TELL:
+            return cls()
+        values = values / np.abs(values).max()  # squares of tiny values would be 0
+        power, filled = np.zeros(n + 1), np.zeros((2 * n, 2))
+        filled[places, 1] = 1.0
+        for column in values.T:
+            filled[places, 0] = column
+            power += np.abs(np.fft.rfft(filled[:, 0])) ** 2
+        pairs = np.fft.irfft(np.abs(np.fft.rfft(filled[:, 1])) ** 2)[: n // 2]
+        means = np.fft.irfft(power)[: n // 2] / np.maximum(pairs, 1.0)
+        variances = (values**2).mean(axis=0)
+        found, pairs = means[1:] / means[0], np.maximum(pairs[1:], 1.0)
+        error = np.sqrt((variances**2).sum()) / variances.sum() / np.sqrt(pairs)
+        lags = 2 ** np.arange(int(np.log2(max(len(found) // 2, 1))) + 1)
+        if not (np.cumsum(found)[lags - 1] > _DEPENDENT * np.sqrt(np.cumsum(error**2)[lags - 1])).any():
+            return cls()
+        sums = np.maximum(1.0 + 2.0 * np.cumsum(found), 1.0)
+        reach = int(np.argmax(np.append(np.arange(1, len(sums) + 1) >= _REACH * sums, True))) + 1
+        rows = float(sums[min(reach, len(sums)) - 1])
+        return cls(rows, reach, _period(found, error * np.sqrt(2.0 * rows)))
+
+    def block(self, window: int, rows: int) -> int:
+        """Return the number of consecutive rows that simulations of `rows` rows draw together.
+
+        Windows that cross the ends of blocks vary less than those of a stream, so blocks are as long as the reference allows.
+        """
+        long = max(min(max(rows // FEWEST_BLOCKS, _FEWEST_WINDOWS * window), _MOST_WINDOWS * window), self.reach)
+        return -(-long // self.period) * self.period if self.period else long
+
+
+def in_stretches(n: int, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw the positions of `count` of `n` rows in ten stretches of consecutive rows at equal distances."""
+    sizes = np.full(_STRETCHES, count // _STRETCHES) + (np.arange(_STRETCHES) < count % _STRETCHES)
+    starts = np.arange(_STRETCHES) * n // _STRETCHES + rng.integers(n // _STRETCHES - sizes.max() + 1, size=_STRETCHES)
+    return np.concatenate([start + np.arange(size) for start, size in zip(starts, sizes, strict=True)])
+
+
+def _period(found: np.ndarray, error: np.ndarray) -> int:
+    """Return the lag of the largest autocorrelation behind the first negative one; 0 if it is small or uncertain."""
+    negative = np.flatnonzero(found < 0.0)
+    if not len(negative):
+        return 0
+    start = int(negative[0])
+    largest = float(found[start:].max())
+    if largest <= _LEAST_OF_SEASON * found[0]:
+        return 0
+    # Multiples of the period have nearly the same autocorrelation: the first peak counts, and all multiples say where it is.
+    first = start + int(np.argmax(found[start:] >= _FIRST_PEAK * largest)) + 1
+    candidates = np.arange(first, first + first // 4 + 2)
+    candidates = candidates[candidates <= len(found)]
+    means = np.array([found[lag - 1 :: lag].mean() for lag in candidates])
+    lag = int(candidates[np.argmax(means)])
+    return lag if means.max() > _DEPENDENT * error[lag - 1] / np.sqrt(len(found) // lag) else 0
 
 
 # Eigenvectors of H with an eigenvalue below this share of the largest are left out; they are nearly 0 everywhere.

@@ -26,7 +26,15 @@ from isopleth.tables.cells import in_memory, with_columns
 from isopleth.tables.checks import Table, enter, numbered_groups, plain_names
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns
-from isopleth.tasks.drift.calibration import DriftFeatures, calibrate, spread
+from isopleth.tasks.drift.calibration import (
+    FEWEST_BLOCKS,
+    Blocks,
+    Dependence,
+    DriftFeatures,
+    calibrate,
+    in_stretches,
+    spread,
+)
 
 # Largest mean run length in rows: simulations of longer ones would take hours.
 _LONGEST = 1e7
@@ -91,6 +99,11 @@ class DriftMonitor(BaseEstimator):
     run_lengths_ : array of shape (simulations,)
         Run lengths without a change from the simulation that determined the threshold. Their mean is
         `expected_run_length`; they are truncated at 50 times this mean.
+    dependence_ : float
+        Number of consecutive rows of the reference that say as much about a mean as one independent row; 1 if these depend on
+        nothing.
+    period_ : int
+        Period of a season in the reference, in rows; 0 if there is none.
     state_ : DriftState
         Position in the stream. It is replaced and never changed in place: keep it and assign it later to return to that row.
     length_scale_ : array of shape (n_features,)
@@ -116,8 +129,11 @@ class DriftMonitor(BaseEstimator):
     The mean of a reference has a sampling error, which is the same at every row, so alarms are more frequent than requested with
     one reference and less frequent with another. The threshold is set by simulation of many references drawn from the given
     one, so that the run length is right in the mean over references. It is nearly right for each reference of ten windows or
-    more. Run lengths are about exponential: half of all false alarms come before 0.7 of the mean. Without a change, rows must
-    be independent of each other.
+    more. Run lengths are about exponential: half of all false alarms come before 0.7 of the mean.
+
+    Consecutive rows may depend on each other, as those of sensors do, and have a season. If their autocorrelation shows it, the
+    simulations draw stretches of consecutive rows instead of single ones, at least three windows and a season long. A reference
+    of fewer than eight such stretches is refused.
 
     Rows may be tensors or arrays of another library. The computation is done in NumPy, in double precision; fitted arrays are in
     the library and on the device of the reference.
@@ -197,7 +213,8 @@ class DriftMonitor(BaseEstimator):
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            The reference: independent rows from before any change. Frames may hold words, truth values, times and missing cells.
+            The reference: rows from before any change, in the order in which they arrived. Frames may hold words, truth values,
+            times and missing cells.
         y : ignored
             Present for scikit-learn's interface.
         groups : array-like of shape (n_samples,), optional
@@ -211,7 +228,8 @@ class DriftMonitor(BaseEstimator):
         Raises
         ------
         InputError
-            If the rows or parameters cannot be used, or there are fewer rows than in a window.
+            If the rows or parameters cannot be used, or there are fewer rows than in a window, or too few for rows that depend on
+            each other.
         """
         self._validate_params()
         self.__dict__.pop("threshold_", None)  # a fit that fails must leave no mixture of two models
@@ -236,40 +254,69 @@ class DriftMonitor(BaseEstimator):
         return table.finish(self)
 
     def _learn(self, table: Table, groups: np.ndarray | None) -> None:
-        given, seed = table.rows, int(check_random_state(self.random_state).randint(2**31))
-        rng = np.random.default_rng(seed)
-        # At most a quarter of the rows are centres: functions as wide as the reference need few. Words are chosen from the
-        # centres: chosen from the rows that calibrate, they would be more frequent there than in new rows.
-        chosen = np.sort(rng.permutation(len(given))[: max(1, min(int(self.centers), len(given) // 4))])
-        self._encoding = RowEncoding.of_table(self, table, compared=self.compare_missing, words_from=chosen)
+        n, run_length = len(table.rows), float(self.expected_run_length)
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        rng, window = np.random.default_rng(seed), int(self.window)
         self._filling = np.random.default_rng([seed, 1]).integers(2**31, size=2)
-        X = self._encoding(self._encoding.filled(given, int(self._filling[0])))
-        keep = self._encoding.varying(self, X)
-        frame = Frame.centred(X, keep)
-        scale = self._scales(frame.centre(X), keep, given)
-        frame = frame.scaled(scale)
+        # At most a quarter of the rows are centres: functions as wide as the reference need few.
+        count = max(1, min(int(self.centers), n // 4))
         with ONE_BLAS_THREAD:  # the matrices are small
-            limits = {"memory_limit": self.memory_limit, "n_jobs": self.n_jobs}
-            others = np.delete(np.arange(len(X)), chosen)
-            self._features, values = DriftFeatures.of(X[chosen], X[others], frame, float(self.alpha), **limits)
-            if np.sqrt((values**2).mean(axis=0).sum()) <= _ALIKE * np.linalg.norm(self._features.mean):
-                raise InputError(
-                    "to the kernels all rows of the reference X that are no centres look the same, so that nothing says how "
-                    "much a window varies; give a reference with more rows that differ, or another length_scale."
-                )
-            run_length = float(self.expected_run_length)
-            blocks = None if groups is None else groups[others]
-            threshold, self.run_lengths_ = calibrate(values, int(self.window), run_length, rng, blocks, self.verbose)
+            chosen = np.sort(rng.permutation(n)[:count])
+            values, others = self._values(table, chosen)
+            found = Dependence.of(values, others) if groups is None else Dependence()
+            blocks = Blocks.of_groups(groups[others]) if groups is not None else None
+            if found.reach:
+                # In stretches, so that the other rows follow each other as rows of the stream do.
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", DataWarning)  # the same as before
+                    values, others = self._values(table, in_stretches(n, count, rng))
+                self._refuse_short(found, len(others), n)
+                blocks = Blocks.of_stretches(others, found.block(window, len(others)), found.period)
+            threshold, self.run_lengths_ = calibrate(values, window, run_length, rng, blocks, self.verbose)
         # The norm of the noise exceeds the root of the threshold once in a run length, and the norm of a difference adds to it.
         # Far away all kernels are 0, so a share of rows that moves there changes the mean by this share of its norm.
         threshold = float((np.sqrt(threshold) + self.min_effect * np.linalg.norm(self._features.mean)) ** 2)
         self._warn_of_limits(threshold, run_length)
-        self._columns = ReferenceColumns.of(self._encoding, given)
+        self._columns = ReferenceColumns.of(self._encoding, table.rows)
         # The key tells whether a saved monitor was fitted to this reference, without keeping its rows.
-        self._reference_key = int(row_keys(X).sum())
-        self._key = int(row_keys(np.append(self._features.mean, self.window)[None])[0])
+        self._reference_key = self._key_of(table.rows)
+        self._key = int(row_keys(np.append(self._features.mean, window)[None])[0])
+        self.threshold_, self.dependence_, self.period_ = threshold, found.rows, found.period
+
+    def _values(self, table: Table, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Fit features around the chosen rows, and return their values at the other rows, and the positions of these."""
+        # Words chosen from the rows that calibrate would be more frequent there than in new rows.
+        self._encoding = RowEncoding.of_table(self, table, compared=self.compare_missing, words_from=chosen)
+        X = self._encoding(self._encoding.filled(table.rows, int(self._filling[0])))
+        keep = self._encoding.varying(self, X, 5)
+        frame = Frame.centred(X, keep)
+        frame = frame.scaled(self._scales(frame.centre(X), keep, table.rows))
+        others = np.delete(np.arange(len(X)), chosen)
+        limits = {"memory_limit": self.memory_limit, "n_jobs": self.n_jobs}
+        self._features, values = DriftFeatures.of(X[chosen], X[others], frame, float(self.alpha), **limits)
+        if np.sqrt((values**2).mean(axis=0).sum()) <= _ALIKE * np.linalg.norm(self._features.mean):
+            raise InputError(
+                "to the kernels all rows of the reference X that are no centres look the same, so that nothing says how "
+                "much a window varies; give a reference with more rows that differ, or another length_scale."
+            )
         self.length_scale_ = self._encoding.by_column(frame.by_column(frame.scale))
-        self.threshold_ = threshold
+        return values, others
+
+    def _key_of(self, rows: np.ndarray) -> int:
+        return int(row_keys(self._encoding(self._encoding.filled(rows, int(self._filling[0])))).sum())
+
+    def _refuse_short(self, found: Dependence, calibrating: int, n: int) -> None:
+        """Refuse a reference with too few blocks to say how much windows vary."""
+        needed = FEWEST_BLOCKS * found.block(int(self.window), 0) + n - calibrating
+        if n >= needed:
+            return
+        season = f", with a season of {found.period} rows" if found.period else ""
+        raise InputError(
+            f"the rows of the reference X depend on each other: about {found.rows:.1f} of them say as much as one independent "
+            f"row{season}. Its {n} rows are too few to calibrate windows of {self.window} rows",
+            parameter="X",
+            hint=f"give {needed} rows or more, a shorter window, or rows in random order if their order means nothing",
+        )
 
     def _warn_of_limits(self, threshold: float, run_length: float) -> None:
         reached = float(self.run_lengths_.mean())
@@ -350,7 +397,8 @@ class DriftMonitor(BaseEstimator):
                 tick(len(statistic))
         self.state_ = state
         columns = tuple(self._columns.changes(window) for window in windows)
-        return DriftAlarms(first, np.concatenate(parts), self.threshold_, len(state.block), columns).like(given)
+        alarms = DriftAlarms(first, np.concatenate(parts), self.threshold_, len(state.block), columns)
+        return replace(alarms, dependence=self.dependence_).like(given)
 
     def _own_state(self) -> DriftState:
         if not isinstance(self.state_, DriftState) or self.state_.key != self._key:
@@ -448,8 +496,7 @@ class DriftMonitor(BaseEstimator):
         """
         check_is_fitted(self, "threshold_")
         rows = enter(self, X, min_samples=2, missing=True).rows
-        filled = self._encoding.filled(rows, int(self._filling[0]))
-        return self._reference_key == int(row_keys(self._encoding(filled)).sum())
+        return self._reference_key == self._key_of(rows)
 
 
 def checked_groups(groups: Any, rows: int, window: int) -> np.ndarray | None:

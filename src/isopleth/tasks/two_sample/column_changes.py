@@ -182,7 +182,7 @@ def changes(
         for place, key in enumerate(("before", "after")):
             moments = np.full(len(columns), np.datetime64("NaT"), dtype="datetime64[us]")
             for j in np.flatnonzero(times & np.isfinite(quartiles[:, place, 1])):
-                moments[j] = _moment(columns[j], quartiles[j, place, 1])
+                moments[j] = _moment(columns[int(j)], quartiles[j, place, 1])
             out[f"time_{key}"] = moments
             out[f"median_{key}"] = np.where(times, np.nan, out[f"median_{key}"])
     if any(column.kind == "categorical" for column in columns):

@@ -162,7 +162,7 @@ def _folds_of_groups(labels: np.ndarray, groups: np.ndarray, seed: int) -> np.nd
 def column_changes(problem: TwoSampleProblem) -> dict[str, Any]:
     """Return how each column changed, X before and Y after, in the order of the columns."""
     if problem.table is None:
-        columns, places, given, compared = numbers(problem.names), range(len(problem.names)), problem.given, True
+        columns, places, given, compared = numbers(problem.names), list(range(len(problem.names))), problem.given, True
     else:
         encoding, given = problem.table.encoding, problem.table.given
         columns, places, compared = kinds(encoding), [cell.place for cell in encoding.cells], encoding.compared
