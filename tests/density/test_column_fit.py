@@ -54,6 +54,7 @@ def test_repeated_rows_are_weights(factor):
 
 def test_more_rows_than_centres(monkeypatch):
     monkeypatch.setattr("isopleth.density.column_fit.MOST_CENTERS", 200)
+    monkeypatch.setattr("isopleth.density.column_fit._FILLED", 0)
     monkeypatch.setattr("isopleth.density.filling.MOST_DONORS", 150)
     rng = np.random.default_rng(4)
     Z, new = table(rng, 700, missing=0.1), table(rng, 500, missing=0.0)

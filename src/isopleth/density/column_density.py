@@ -160,9 +160,9 @@ class ColumnDensity:
             op = Operator(kernel, points, centers, block=LOG_VALUE, memory_limit=budget, n_jobs=n_jobs)
             logs = op.dense()
             logs += log_alpha
-        if skip is not None:
-            rows = np.flatnonzero(skip >= 0)
-            logs[rows, skip[rows]] = -np.inf
+        for own in () if skip is None else skip.T:
+            rows = np.flatnonzero(own >= 0)
+            logs[rows, own[rows]] = -np.inf
         top = logs.max(axis=1)
         if not np.isfinite(top).all():
             raise InputError("a row is so far from every centre that its density has no logarithm; rescale or drop it.")
@@ -211,24 +211,32 @@ class ColumnDensity:
         return _Look(2.0 * top + np.log(total) + self._log_integral(integrated), a, shares, pairs)
 
     @cached_property
-    def _filled_centers(self) -> dict[bytes, int]:
+    def _filled_centers(self) -> dict[bytes, list[int]]:
         """Centres with filled cells, by the known cells of the row that they were made of."""
         if self.filled is None:
             return {}
         filled = self.filled[:, self.columns]
         rows = np.flatnonzero(filled.any(axis=1))
         known = np.where(filled[rows], np.nan, self.centers[np.ix_(rows, self.columns)]) + 0.0
-        return {row.tobytes(): int(i) for row, i in zip(known, rows, strict=True)}
+        out: dict[bytes, list[int]] = {}
+        for row, i in zip(known, rows.tolist(), strict=True):
+            out.setdefault(row.tobytes(), []).append(i)
+        return out
 
     def own_centers(self, Z: np.ndarray) -> np.ndarray | None:
-        """Find for each row the centre that was made by filling its gaps, -1 if there is none; None if there is none for any row.
+        """Find for each row the centres that were made by filling its gaps, of shape (n, k), -1 for none; None if no row has any.
 
         Its filled cells are no knowledge about the gaps of the row: :meth:`impute` and others take it as `skip`.
         """
-        if not self._filled_centers or len(self.centers) < 2:
+        if not self._filled_centers:
             return None
         whole = np.where(np.isnan(Z), np.nan, Z) + 0.0  # one NaN and one zero
-        return np.array([self._filled_centers.get(row.tobytes(), -1) for row in whole], dtype=np.intp)
+        found = [self._filled_centers.get(row.tobytes(), []) for row in whole]
+        out = np.full((len(Z), max(map(len, found), default=0)), -1, dtype=np.intp)
+        for i, own in enumerate(found):
+            if len(own) < len(self.centers):  # otherwise there is no other centre to answer
+                out[i, : len(own)] = own
+        return out
 
     # ---- answers at rows --------------------------------------------------------------------------------------------
 
@@ -281,7 +289,7 @@ class ColumnDensity:
             Rows; their cells of `column` are ignored.
         column : int
             A categorical column.
-        skip : array of int of shape (n,), optional
+        skip : array of int of shape (n, k), optional
             As for :meth:`impute`.
 
         Returns
@@ -339,8 +347,8 @@ class ColumnDensity:
             The conditional mean of numeric columns and the likeliest category, or a joint draw of all missing cells of a row.
         rng : Generator, optional
             Random generator of the draws.
-        skip : array of int of shape (n,), optional
-            Number of the centre that is left out for each row, or -1. A centre that was made by filling the row itself would
+        skip : array of int of shape (n, k), optional
+            Numbers of the centres that are left out for each row, or -1. A centre that was made by filling the row itself would
             return the cells that it was filled with.
         tick : callable, optional
             Called with the number of rows that were filled.
@@ -433,7 +441,7 @@ class ColumnDensity:
             Rows, NaN where a cell is missing.
         confidence_level : float, default=0.9
             Probability of the interval, between 0 and 1.
-        skip : array of int of shape (n,), optional
+        skip : array of int of shape (n, k), optional
             As for :meth:`impute`.
 
         Returns

@@ -18,6 +18,9 @@ from isopleth.solvers import SCALING_SOLVERS
 
 # Most centres of a fit with gaps: each pattern of missing cells has sums over all pairs of centres.
 MOST_CENTERS = 2000
+# A row with gaps is filled several times in small tables, so that no centre rests on one fill: so many times, as far as there are
+# no more than so many filled rows.
+_FILLS, _FILLED = 6, 800
 
 
 @dataclass(frozen=True)
@@ -98,8 +101,15 @@ def completed(
         return rows, mass, None
     rows[gaps] = np.nan
     chosen = some_rows(kernel, rows, mass, most)
-    filled = filled_rows(kernel, rows[chosen], rows, mass)
-    centers, own, place = merge_rows(filled, mass[chosen])
+    rows_with_gaps = gaps[chosen].any(axis=1)
+    times = int(np.clip(_FILLED // rows_with_gaps.sum(), 1, _FILLS)) if rows_with_gaps.any() else 1
+    chosen = np.concatenate([chosen[~rows_with_gaps], *[chosen[rows_with_gaps]] * times])
+    complete = len(chosen) - times * int(rows_with_gaps.sum())
+    filled = rows[chosen]
+    for turn, part in enumerate(np.split(np.arange(complete, len(chosen)), times)):
+        filled[part] = filled_rows(kernel, filled[part], rows, mass, turn / times)
+    share = np.where(np.arange(len(chosen)) < complete, 1.0, 1.0 / times)
+    centers, own, place = merge_rows(filled, share * mass[chosen])
     return centers, own / own.sum(), _filled_cells(gaps[chosen], place, len(centers))
 
 

@@ -55,10 +55,10 @@ class Signatures:
                 rows[asked] += shares[Z[asked, j].astype(np.intp)]
         return cls(rows, columns)
 
-    def levels(self, column: int, rows: np.ndarray) -> np.ndarray:
-        """Return numbers in [0, 1] for cells of a column, spread evenly over the rows."""
+    def levels(self, column: int, rows: np.ndarray, turn: float) -> np.ndarray:
+        """Return numbers in [0, 1] for cells of a column, spread evenly over the rows, and over turns from 0 to 1."""
         own = self.columns[column]
-        return _triangle(_WAVES * ((1.0 + own) * self.rows[rows] + own))
+        return _triangle(_WAVES * ((1.0 + own) * self.rows[rows] + own) + 2.0 * turn)
 
 
 def _triangle(x: np.ndarray) -> np.ndarray:
@@ -74,7 +74,9 @@ def some_rows(kernel: ColumnKernel, Z: np.ndarray, weights: np.ndarray, most: in
     return np.sort(np.argsort(key, kind="stable")[:most])
 
 
-def filled_rows(kernel: ColumnKernel, Z: np.ndarray, donors: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def filled_rows(
+    kernel: ColumnKernel, Z: np.ndarray, donors: np.ndarray, weights: np.ndarray, turn: float = 0.0
+) -> np.ndarray:
     """Fill the missing cells of rows from donors.
 
     Parameters
@@ -87,6 +89,8 @@ def filled_rows(kernel: ColumnKernel, Z: np.ndarray, donors: np.ndarray, weights
         Rows whose cells are used; they may have gaps too.
     weights : array of shape (m,)
         Weights of the donors.
+    turn : float, default=0.0
+        Between 0 and 1: turns at equal distances give fills at other levels.
 
     Returns
     -------
@@ -97,12 +101,14 @@ def filled_rows(kernel: ColumnKernel, Z: np.ndarray, donors: np.ndarray, weights
     InputError
         If a column is missing in all donors.
     """
-    chosen = donors_of_gaps(kernel, Z, donors, weights)
+    chosen = donors_of_gaps(kernel, Z, donors, weights, turn)
     cells = np.take_along_axis(donors, np.maximum(chosen, 0), axis=0)
     return np.asarray(np.where(chosen < 0, Z, cells))
 
 
-def donors_of_gaps(kernel: ColumnKernel, Z: np.ndarray, donors: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def donors_of_gaps(
+    kernel: ColumnKernel, Z: np.ndarray, donors: np.ndarray, weights: np.ndarray, turn: float = 0.0
+) -> np.ndarray:
     """Return the number of the donor of each missing cell, as :func:`filled_rows` takes them; -1 for known cells."""
     have = ~np.isnan(donors)
     if not have.any(axis=0).all():
@@ -124,7 +130,7 @@ def donors_of_gaps(kernel: ColumnKernel, Z: np.ndarray, donors: np.ndarray, weig
             mass = logs[np.ix_(asked, order)]
             mass -= mass.max(axis=1, keepdims=True)
             cumulative = np.cumsum(weights[some[order]] * np.exp(mass), axis=1)
-            level = signatures.levels(j, rows[asked]) * cumulative[:, -1]
+            level = signatures.levels(j, rows[asked], turn) * cumulative[:, -1]
             place = np.minimum((cumulative <= level[:, None]).sum(axis=1), len(order) - 1)
             out[rows[asked], j] = some[order[place]]
     return out
