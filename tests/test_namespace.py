@@ -1,5 +1,8 @@
 """Functions that hide the differences between array libraries."""
 
+import subprocess
+import sys
+
 import array_api_strict
 import numpy as np
 import pytest
@@ -34,3 +37,24 @@ def test_the_precision_of_torch_is_full_inside_and_restored_by_the_last_user():
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
         torch.set_float32_matmul_precision(before)
+
+
+def test_a_detector_imports_no_other_estimators():
+    """What a name does not need costs start-up: packages import their modules when a name is used."""
+    code = "import sys, isopleth; isopleth.AnomalyDetector; print(*sys.modules)"
+    loaded = set(
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    )
+    assert "isopleth.tasks.anomaly.detector" in loaded
+    needless = {
+        "torch",
+        "pandas",
+        "matplotlib",
+        "jinja2",
+        "scipy.signal",
+        "sklearn.cluster",
+        "click",
+        "pyarrow.parquet",
+    }
+    needless |= {f"isopleth.{name}" for name in ("density", "score", "difference", "sampling", "tasks.drift", "io")}
+    assert not needless & loaded

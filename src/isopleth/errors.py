@@ -128,7 +128,7 @@ class Message:
         return self.render()
 
 
-class _Told:
+class _Told(Exception):  # noqa: N818 - also of warnings
     """Fields of an exception or a warning."""
 
     message: Message

@@ -6,10 +6,12 @@ import errno
 import os
 import stat
 
+import numpy as np
 import pytest
 
 from isopleth.errors import InputError
 from isopleth.io import atomic_write, check_target
+from isopleth.io.resume import Journal, partial_path
 
 
 @pytest.fixture
@@ -36,6 +38,24 @@ def test_a_new_file_has_the_permissions_of_any_other(tmp_path):
     with atomic_write(tmp_path / "new"):
         pass
     assert (tmp_path / "new").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o400])
+def test_what_replaces_a_file_is_never_readable_by_others(target, mode):
+    target.chmod(mode)
+    old = os.umask(0o022)
+    try:
+        with atomic_write(target) as file:
+            file.write(b"x")
+            (temporary,) = target.parent.glob("*.tmp")
+            assert stat.S_IMODE(temporary.stat().st_mode) & ~mode == 0
+        assert stat.S_IMODE(target.stat().st_mode) == mode
+        partial = partial_path(target)
+        with Journal(partial, {"a": "b"}) as journal:
+            assert stat.S_IMODE(partial.stat().st_mode) & ~(mode | 0o200) == 0
+            journal.append("1", {"x": np.arange(3)})
+    finally:
+        os.umask(old)
 
 
 def test_a_replaced_file_keeps_its_permissions(target):

@@ -67,7 +67,7 @@ class Outputs:
     ) -> None:
         """Write the requested files of a result, each completely or not at all; `columns` are those of --out."""
         # Draw first, so that an error in drawing leaves no other files.
-        axes = result.plot() if self.figure else None
+        axes: Any = result.plot() if self.figure else None
         if self.rows and columns is not None:
             from isopleth.tables.write import write_table
 

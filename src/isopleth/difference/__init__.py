@@ -1,9 +1,5 @@
 """Estimators of the difference or ratio of two densities."""
 
-from __future__ import annotations
+import lazy_loader
 
-from isopleth.difference.cross_validation import DifferenceSearchPath
-from isopleth.difference.kde_difference import KDEDifference
-from isopleth.difference.lsdd import LSDD
-
-__all__ = ["LSDD", "DifferenceSearchPath", "KDEDifference"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

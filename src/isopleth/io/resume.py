@@ -23,7 +23,7 @@ import numpy as np
 
 from isopleth.errors import Hint, InputError
 from isopleth.io.source import STANDARD_INPUT, unpacked
-from isopleth.tables.files import check_target, hidden_beginning, lock, open_locked, refused_writing
+from isopleth.tables.files import check_target, hidden_beginning, lock, open_locked, open_new, refused_writing
 
 _MAGIC = b"isopleth partial 2\n"
 
@@ -93,7 +93,7 @@ class Journal:
         self.path = path
         self._places: dict[str, _Place] = {}
         with refused_writing(path):
-            self._file = open_locked(path)
+            self._file = open_locked(path, target=path.with_name(path.name.removesuffix(".partial")))
         self._beside = path.with_name(f"{hidden_beginning(path)}compact.tmp")
         try:
             self._beside.unlink(missing_ok=True)  # from a run that was killed
@@ -194,7 +194,7 @@ class Journal:
         """Copy the records that count to a new file, which takes the place of this one as a whole."""
         places, at = {}, self._begin
         with refused_writing(self.path):
-            new = open(self._beside, "w+b")  # noqa: SIM115 - it takes the place of the open file
+            new = open_new(self._beside, self.path)
             try:
                 lock(new, self.path)
                 self._copy(new, _Place(0, self._begin))

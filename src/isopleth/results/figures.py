@@ -136,7 +136,7 @@ def draw_series(ax: Axes, series: Series, chart: Chart, number: int = 0) -> None
             "linewidth": 1.6 if series.strong else 1.1,
             "linestyle": "--" if series.dashed else "-",
         }
-        how = {"drawstyle": "steps-post"} if series.style == "steps" else {}
+        how: dict[str, Any] = {"drawstyle": "steps-post"} if series.style == "steps" else {}
         ax.plot(x, y, color=colour, label=label, **style, **how)
         if series.style == "steps":
             ax.fill_between(x, y, step="post", color=colour, alpha=0.18, linewidth=0)
@@ -181,7 +181,7 @@ def _write_labels(ax: Axes, labels: Sequence[str], x: np.ndarray, y: np.ndarray,
             "xytext": (-5, 5) if place[0] > 0.5 else (5, 5),
             "ha": "right" if place[0] > 0.5 else "left",
         }
-        style = {"fontsize": 8, "color": colour, "zorder": 6, "path_effects": halo()}
+        style: dict[str, Any] = {"fontsize": 8, "color": colour, "zorder": 6, "path_effects": halo()}
         ax.annotate(column_label(text), tuple(point), textcoords="offset points", **side, **style)
 
 
@@ -333,9 +333,9 @@ def save_figure(figure: Figure | Axes, path: str | os.PathLike[str]) -> None:
         If the font lacks letters of the names in the picture.
     """
     suffix = check_suffix(path, FIGURE_SUFFIXES)
-    figure = getattr(figure, "figure", figure)
+    whole: Any = getattr(figure, "figure", figure)
     with atomic_write(path) as file, _one_warning_for_letters():
-        figure.savefig(file, format=suffix.removeprefix("."), dpi=200)
+        whole.savefig(file, format=suffix.removeprefix("."), dpi=200)
 
 
 @contextmanager

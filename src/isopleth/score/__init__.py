@@ -1,24 +1,14 @@
 """Scores: gradients of log densities, by kernels and regularisers."""
 
-from __future__ import annotations
+import lazy_loader
 
-from isopleth.score.estimator import KernelScore
-from isopleth.score.field import Normalizer
-from isopleth.score.nystrom import NystromKEF
-from isopleth.score.presets import KEF, SSGE, Landweber, NuMethod, Stein
 from isopleth.solvers.regularizers import LandweberIteration, NuIteration, SpectralCutoff, Tikhonov
 
-__all__ = [
-    "KEF",
-    "SSGE",
-    "KernelScore",
-    "Landweber",
-    "LandweberIteration",
-    "Normalizer",
-    "NuIteration",
-    "NuMethod",
-    "NystromKEF",
-    "SpectralCutoff",
-    "Stein",
-    "Tikhonov",
-]
+_modules = {
+    "estimator": ["KernelScore"],
+    "field": ["Normalizer"],
+    "nystrom": ["NystromKEF"],
+    "presets": ["KEF", "SSGE", "Landweber", "NuMethod", "Stein"],
+}
+__getattr__, __dir__, _names = lazy_loader.attach(__name__, submod_attrs=_modules)
+__all__ = ["LandweberIteration", "NuIteration", "SpectralCutoff", "Tikhonov", *_names]

@@ -169,7 +169,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     temporary = target.with_name(f"{hidden_beginning(target)}{secrets.token_hex(8)}.tmp")
     try:
         with refused_writing(path):
-            with open(temporary, "xb") as file:
+            with open_new(temporary, target) as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
@@ -180,6 +180,16 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         # After a success it has its new name, and there is nothing to remove.
         with suppress(OSError):
             temporary.unlink()
+
+
+def mode_of(target: Path) -> int:
+    """Return the permissions for a file that takes the place of `target`, or that holds parts of what it will hold."""
+    return stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666
+
+
+def open_new(path: Path, target: Path) -> IO[bytes]:
+    """Open a new file for reading and writing that nobody can read who cannot read `target`, from its first byte on."""
+    return open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode_of(target)), "r+b")
 
 
 def lock(file: IO[bytes], path: Path) -> None:
@@ -225,7 +235,7 @@ def sole_run(path: Path) -> Iterator[None]:
                 beside.unlink()
 
 
-def open_locked(path: Path, shown: Path | None = None) -> BufferedRandom:
+def open_locked(path: Path, shown: Path | None = None, target: Path | None = None) -> BufferedRandom:
     """Open `path` for reading and writing, made if it is not there, and :func:`lock` it.
 
     Parameters
@@ -234,6 +244,8 @@ def open_locked(path: Path, shown: Path | None = None) -> BufferedRandom:
         The file.
     shown : Path, optional
         The path that a message names, if it is another one.
+    target : Path, optional
+        File whose permissions it gets, besides that its owner can write it.
 
     Raises
     ------
@@ -241,7 +253,8 @@ def open_locked(path: Path, shown: Path | None = None) -> BufferedRandom:
         If another run has the lock.
     """
     while True:
-        file = open(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")  # noqa: SIM115 - the caller closes it
+        mode = 0o666 if target is None else mode_of(target) | 0o600
+        file = open(os.open(path, os.O_RDWR | os.O_CREAT, mode), "r+b")  # noqa: SIM115 - the caller closes it
         try:
             lock(file, shown or path)
             if _has_name(file, path):

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtri
 
-from isopleth.density.sosrep import SOSREP
 from isopleth.errors import InputError
 from isopleth.results.charts import Chart, Contours, Series
 from isopleth.results.text import cell_text, counted
@@ -45,7 +44,7 @@ def rows_chart(found: Anomalies) -> Chart | None:
     names, numbers = [name for name, kept in zip(names, complete, strict=True) if kept], numbers[:, complete]
     flagged = found.order[found.flagged[found.order]]
     marked = flagged if len(flagged) else found.order[:_LEAST_LIKELY]
-    chosen = np.sort(extreme_columns(numbers, marked)[:2]) if numbers.shape[1] else []
+    chosen = np.sort(extreme_columns(numbers, marked)[:2]) if numbers.shape[1] else np.empty(0, dtype=int)
     if not len(chosen):
         return None
     points, axes = numbers[:, chosen], [names[j] for j in chosen]
@@ -69,6 +68,8 @@ def _density(
     rows: np.ndarray, points: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> tuple[Contours | None, list[Series]]:
     """Return the isopleths of a density of two columns of `rows`, or its curve for one column."""
+    from isopleth.density.sosrep import SOSREP  # here, since detectors need no density until they draw
+
     # If so many rows are flagged that the others have no density, the density of all rows is drawn.
     fitted = rows if len(rows) > 1 and np.ptp(rows, axis=0).all() else points
     with warnings.catch_warnings():
@@ -89,7 +90,7 @@ def _density(
     if not kept:
         return None, []
     floor = np.maximum(height, kept[0] - 50.0)  # no line can be interpolated between a number and minus infinity
-    return Contours(*sides, floor, kept, [labels[level] for level in kept]), []
+    return Contours(sides[0], sides[1], floor, kept, [labels[level] for level in kept]), []
 
 
 def _dots(

@@ -68,6 +68,6 @@ def _rows_chart(result: TwoSampleResult) -> Chart:
         strong = excess[drawn] >= max(_STANDING_OUT * float(excess.max()), np.finfo(float).tiny)
         weak = dots("", rows[drawn[~strong]], low, high, colour)
         series += [weak, dots(result.labels[label], rows[drawn[strong]], low, high, colour, strong=True)]
-    names = [result.names[j] for j in chosen]
+    across, up = (result.names[j] for j in chosen)
     title = "No column differs by itself" if result.pvalue <= LEVEL else "No difference is shown"
-    return Chart(title, *names, series, "Strong: places with more rows than the other sample.")
+    return Chart(title, across, up, series, "Strong: places with more rows than the other sample.")

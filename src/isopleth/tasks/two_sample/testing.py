@@ -389,12 +389,9 @@ class TwoSampleResult(Result):
         found = str(self._separation)
         accuracy = [f"{found[0].upper()}{found[1:]}."] * (self._separation is not None)
         if self.pvalue > _LEVEL:
-            first = f"No difference between the two samples ({n:,} and {m:,} rows) is shown: p = {self.pvalue:.3g}."
-            return [
-                first,
-                *accuracy,
-                "That is no proof that they are equal; small samples show large differences only.",
-            ]
+            words = f"No difference between the two samples ({n:,} and {m:,} rows) is shown: p = {self.pvalue:.3g}."
+            doubt = "That is no proof that they are equal; small samples show large differences only."
+            return [words, *accuracy, doubt]
         first = [f"The two samples ({n:,} and {m:,} rows) differ: p = {self.pvalue:.3g}.", *accuracy]
         named = self.changes(_LEVEL)["column"]
         if not named:

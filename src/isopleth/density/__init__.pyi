@@ -1,0 +1,10 @@
+from .feature_sosrep import RandomFeatureSOSREP as RandomFeatureSOSREP
+from .hutchinson import hutchinson_loss as hutchinson_loss
+from .imputer import DensityImputer as DensityImputer
+from .kde import KDE as KDE
+from .search import Search as Search
+from .search import SearchPath as SearchPath
+from .sosrep import SOSREP as SOSREP
+from .stack import Component as Component
+from .stack import StackPath as StackPath
+from .table_density import TableDensity as TableDensity

@@ -1,0 +1,12 @@
+from ..solvers.regularizers import LandweberIteration as LandweberIteration
+from ..solvers.regularizers import NuIteration as NuIteration
+from ..solvers.regularizers import SpectralCutoff as SpectralCutoff
+from ..solvers.regularizers import Tikhonov as Tikhonov
+from .estimator import KernelScore as KernelScore
+from .field import Normalizer as Normalizer
+from .nystrom import NystromKEF as NystromKEF
+from .presets import KEF as KEF
+from .presets import SSGE as SSGE
+from .presets import Landweber as Landweber
+from .presets import NuMethod as NuMethod
+from .presets import Stein as Stein
