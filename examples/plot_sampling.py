@@ -15,7 +15,7 @@ from isopleth import SOSREP, KernelScore, Search
 from isopleth.sampling import sample
 
 rows, _ = make_moons(500, noise=0.08, random_state=0)
-density = SOSREP(kernel="matern52", length_scale=Search()).fit(rows)
+density = SOSREP(kernel="matern52", length_scale=Search(), frame="scale").fit(rows)
 score = KernelScore().fit(rows)
 chains = sample(score, 500, random_state=0)
 

@@ -11,7 +11,7 @@ from isopleth.frames import Compose, Marginal, Scale, Whiten
 from isopleth.io import load, save
 
 CLOSED = ["whiten", "marginal", "gp1", "auto"]
-WORDS = [*CLOSED, "gp2", "deep"]
+WORDS = ["whiten", "gp2", "deep"]
 
 
 def skewed(n: int = 120, d: int = 2, seed: int = 0) -> np.ndarray:

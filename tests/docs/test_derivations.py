@@ -124,7 +124,7 @@ def test_probes_of_three_values_lose_a_third_of_the_trace():
 def test_the_hyvarinen_loss_is_the_fisher_divergence_up_to_a_constant(estimator):
     """Rows of a standard normal density have E|grad log q|^2 / 2 = 1/2, by quadrature in one dimension."""
     rows = np.random.default_rng(0).normal(size=(200, 1))
-    density = estimator(length_scale=0.5).fit(rows)
+    density = estimator(length_scale=0.5, frame="scale").fit(rows)
     x = np.linspace(-7, 7, 4001)[:, None]
     q = np.exp(-0.5 * x[:, 0] ** 2) / np.sqrt(2 * np.pi)
     unit = density.unit_[0]

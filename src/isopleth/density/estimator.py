@@ -102,7 +102,7 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         """Return the frames of the fit by name; None where columns are only shifted and scaled."""
         if self._only_scaled:
             return None
-        frames = frames_by_name(self.frame)
+        frames = frames_by_name(self.frame, kernel.bound_dim)
         why = self._why_scaled(kernel)
         if why is None:
             return frames

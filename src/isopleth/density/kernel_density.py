@@ -483,7 +483,7 @@ class KernelDensity(DensityEstimator):
         if not self._is_stack:
             centers = self._refitted_rows(z, weights)
             return self._fit_frame(self._kernel, backend.array(centers), backend.array(weights))[0]
-        frames = frames_by_name(self.frame)
+        frames = frames_by_name(self.frame, self._kernel.bound_dim)
         asked = self.length_scale.base if isinstance(self.length_scale, Search) else self.length_scale
         rule = self._rules()[asked if isinstance(asked, str) else "scott"]
         how = self._stack_rule(frames, rule, (), self._kernel, backend, len(z))

@@ -361,8 +361,8 @@ def rescaled(density: FrameDensity, factor: float, dim: int) -> StackDensity:
     return StackDensity((Component("scale", factor, 1.0, same, np.full(dim, factor), density, total),))
 
 
-def frames_by_name(frame: Any) -> dict[str, Frame]:
-    """Return the frames of a stack, or the only one.
+def frames_by_name(frame: Any, dim: int) -> dict[str, Frame]:
+    """Return the frames of a stack, or the only one. In one column, whitening changes nothing.
 
     Raises
     ------
@@ -370,7 +370,7 @@ def frames_by_name(frame: Any) -> dict[str, Frame]:
         If it is neither a word that is known nor a frame.
     """
     if isinstance(frame, str) and frame in STACKS:
-        return {name: get_frame(name) for name in STACKS[frame]}
+        return {name: get_frame(name) for name in (STACKS[frame] if dim > 1 else ("scale", "marginal"))}
     if not isinstance(frame, Frame) and frame not in FRAMES:
         raise InputError(f"frame = {frame!r}: expected a Frame, or one of {', '.join(map(repr, [*STACKS, *FRAMES]))}.")
     return {frame if isinstance(frame, str) else repr(frame): get_frame(frame)}

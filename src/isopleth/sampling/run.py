@@ -119,7 +119,7 @@ def sample(
     >>> from isopleth import SOSREP
     >>> from isopleth.sampling import sample
     >>> rows = np.random.default_rng(0).normal(size=(300, 2))
-    >>> chains = sample(SOSREP(kernel="matern52").fit(rows), 2000, random_state=0)
+    >>> chains = sample(SOSREP(kernel="matern52", frame="scale").fit(rows), 2000, random_state=0)
     >>> chains.rows.shape
     (2000, 2)
     >>> bool(chains.r_hat.max() < 1.05 and chains.effective_sample_size.min() > 400)
