@@ -142,7 +142,7 @@ def draw(many: list[Annotated], path: Path) -> None:
         above.plot(series.values[:, 0], color=GREY, linewidth=0.8)
         below.plot(sliding_lsdd(series.values, random_state=0), color=BLUE, linewidth=1.0)
         for axes in (above, below):
-            for place in found.places:
+            for place in found.change_points:
                 axes.axvline(place - 0.5, color=VERMILLION, linewidth=1.0)
             axes.set_xlim(0, len(series.values))
             axes.spines[["top", "right"]].set_visible(False)

@@ -200,7 +200,7 @@ LONG = {
         ["kernels of the rows", "permutations", "permutations by column"],
     ),
     "stein_test": (
-        lambda X, Y, v: stein_test(X, lambda rows: -rows, n_resamples=50, random_state=0, verbose=v).scores,
+        lambda X, Y, v: stein_test(X, lambda rows: -rows, n_resamples=50, random_state=0, verbose=v).kernel_scores,
         ["sums over pairs of rows"],
     ),
     "DriftMonitor": (

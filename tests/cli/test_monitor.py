@@ -208,7 +208,7 @@ def test_a_stream_in_parts_goes_on_where_it_was(reference, tmp_path):
         assert result.exit_code == (ALARMED if alarms_of(result.stdout) else 0)
         found += alarms_of(result.stdout)
     assert [alarm["row"] for alarm in found] == expected_rows()
-    assert load(state).state_.rows == 300
+    assert load(state).state_.n_rows == 300
 
 
 def test_going_on_says_nothing_that_was_not_asked_for(reference, tmp_path):
@@ -225,14 +225,14 @@ def test_replay_skips_what_is_counted(reference, tmp_path):
         result = run("--reference", reference, *COMMON, "--json", "--state", state, "--replay", rows=text(part))
         found += alarms_of(result.stdout)
     assert [alarm["row"] for alarm in found] == expected_rows()
-    assert load(state).state_.rows == 300
+    assert load(state).state_.n_rows == 300
 
 
 def test_rows_before_a_bad_line_are_taken_in(reference, tmp_path):
     state = tmp_path / "state"
     words = refused("--reference", reference, *COMMON, "--state", state, rows=text(STREAM[:5]) + "inf,1\n" + "2,3\n")
     assert "line 7: 'inf' in column 'a' is no finite number" in words
-    assert load(state).state_.rows == 5
+    assert load(state).state_.n_rows == 5
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ def test_killed_at_any_moment_it_gives_the_answers_of_an_unbroken_run(tmp_path, 
                 process.stdin.close()
     lines = out.read_text().splitlines()
     assert list(dict.fromkeys(lines)) == whole.splitlines()
-    assert load(state).state_.rows == length
+    assert load(state).state_.n_rows == length
     assert len(whole.splitlines()) > 5
 
 

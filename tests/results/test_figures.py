@@ -156,9 +156,9 @@ class TestChanges:
         assert len(axes) == 2
         for ax in axes:
             marks = [line.get_xdata()[0] for line in ax.lines if len(line.get_xdata()) == 2]
-            assert marks == [place - 0.5 for place in found.places]
+            assert marks == [place - 0.5 for place in found.change_points]
             bands = {(band.get_x(), band.get_x() + band.get_width()) for band in ax.patches}
-            assert bands == {(place - 1.5, place + 1.5) for place in found.places}
+            assert bands == {(place - 1.5, place + 1.5) for place in found.change_points}
         assert axes[0].get_title(loc="left") == "column 0: 3 changes"
 
     def test_segments_carry_their_means_unless_they_are_lines(self):

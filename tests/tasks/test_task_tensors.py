@@ -123,7 +123,7 @@ def test_reports_hold_numpy(plain, fitted, send):
     changes = fitted["changes"].result_
     assert isinstance(changes, ChangePoints)
     assert repr(changes) == repr(plain["changes"].result_)
-    assert isinstance(changes.places, np.ndarray)
+    assert isinstance(changes.change_points, np.ndarray)
     assert fitted["changes"].kinds_.tolist() == ["level"]  # words are no tensor
 
 

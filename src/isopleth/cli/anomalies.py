@@ -88,7 +88,7 @@ def judged(detector: AnomalyDetector, table: Table, fdr: float = 0.1, *, row_num
     with matched_columns():
         found = detector.anomalies(rows_of(table), fdr)
     where = places(len(found), table.lines, row_numbers=row_numbers)
-    return replace(found, names=table.names, values=table.values, places=where)
+    return replace(found, names=table.names, values=table.values, where=where)
 
 
 def explained(detector: AnomalyDetector, table: Table, found: Anomalies, top: int, *, flagged: bool) -> Anomalies:

@@ -49,7 +49,7 @@ def changes(
 def columns(found: ChangePoints) -> dict[str, np.ndarray]:
     """Return the columns of --out: place, time and segment of each step, and what changed there, or nothing."""
     kinds = np.full(len(found.series), "", dtype=object)
-    kinds[found.places] = found.kinds
+    kinds[found.change_points] = found.kinds
     times = {} if found.times is None else {"time": found.times}
-    segments = np.searchsorted(found.places, np.arange(len(found.series)), side="right")
+    segments = np.searchsorted(found.change_points, np.arange(len(found.series)), side="right")
     return found.where | times | {"segment": segments, "change": kinds}

@@ -91,7 +91,7 @@ SCHEMAS: dict[str, tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]
             "columns": ("list of string", "columns that were compared"),
             "n_resamples": ("integer", "number of permutations"),
             "rows_permuted_as_one": ("integer", "rows of a group"),
-            "scores": ("object", "the nine scores by their names"),
+            "kernel_scores": ("object", "the nine scores by their names"),
             "separation": ("object or null", "accuracy of a classifier with its interval; null for too few rows"),
             "before": ("string", "file A"),
             "after": ("string", "file B"),

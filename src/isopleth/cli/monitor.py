@@ -76,10 +76,10 @@ def monitor(
                 save(watching, state)
     # The page is written at an interrupt, too: an endless stream ends with one.
     with _paged(report, reference) if report else nullcontext() as kept:
-        skip = watching.state_.rows if replay else 0
+        skip = watching.state_.n_rows if replay else 0
         alarmed = _watch(watching, table, options, state, skip, as_json, Metrics(metrics), kept)
     if not as_json:
-        rows, alarms = watching.state_.rows, watching.state_.alarms
+        rows, alarms = watching.state_.n_rows, watching.state_.alarms
         click.echo(f"{counted(rows, 'row')}, {counted(alarms, 'alarm')}")
     if alarmed:
         click.get_current_context().exit(ALARM_CODE)
@@ -250,7 +250,7 @@ class Metrics:
         """Return the metrics."""
         state = watching.state_
         values = [
-            ("rows_total", "counter", "Rows of the stream.", state.rows),
+            ("rows_total", "counter", "Rows of the stream.", state.n_rows),
             ("alarms_total", "counter", "Alarms.", state.alarms),
             (
                 "statistic",

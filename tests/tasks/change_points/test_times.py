@@ -18,7 +18,7 @@ TIMES = np.datetime64("2024-01-01T00:00", "us") + np.arange(70) * np.timedelta64
 
 def times_of(series, **how):
     found = ChangePointDetector(random_state=0).fit(series, **how).result_
-    assert found.places.tolist() == [40]
+    assert found.change_points.tolist() == [40]
     return list(found.table()["time"])
 
 

@@ -124,7 +124,7 @@ def test_changes_are_found_and_named(change, named):
     assert found.changes()["column"][0] == named
     assert np.isnan(found.statistic[found.rows[0] - 300 + 1 :]).all()
     assert not monitor.update(rng.normal(5.0, size=(100, 2)))
-    assert monitor.state_.rows == 550
+    assert monitor.state_.n_rows == 550
 
 
 def test_a_change_of_dependence_is_found():

@@ -71,7 +71,7 @@ def test_change_is_found_and_the_window_starts_again():
     for row in found:
         assert np.isnan(found.statistic[row + 1 : row + 20]).all()
         assert np.isfinite(found.statistic[row + 20 : row + 21]).all()
-    assert fitted.state_.rows == 400
+    assert fitted.state_.n_rows == 400
     assert fitted.state_.alarms == len(found) > 3
     table = found.table()
     np.testing.assert_array_equal(table["first_row"], found.rows - 19)
@@ -109,9 +109,9 @@ def test_sums_are_those_of_the_rows():
     rng = np.random.default_rng(0)
     values = rng.normal(size=(103, 2)) * 10.0 ** rng.integers(-3, 9, size=(103, 1))
     state, sums = DriftState.empty(7, 2), []
-    while state.rows < 103:
-        step = min(state.rows_left, int(rng.integers(1, 8)), 103 - state.rows)
-        state, found = advance(state, values[state.rows : state.rows + step])
+    while state.n_rows < 103:
+        step = min(state.rows_left, int(rng.integers(1, 8)), 103 - state.n_rows)
+        state, found = advance(state, values[state.n_rows : state.n_rows + step])
         sums.append(found)
     sums = np.concatenate(sums)
     assert np.isnan(sums[:6]).all()
@@ -144,7 +144,7 @@ def test_a_new_reference_continues_the_count_of_rows():
     assert fitted.update(X)
     before = fitted.state_
     assert fitted.update_reference(X[200:]) is fitted
-    assert (fitted.state_.rows, fitted.state_.alarms, fitted.state_.since) == (400, before.alarms, 0)
+    assert (fitted.state_.n_rows, fitted.state_.alarms, fitted.state_.since) == (400, before.alarms, 0)
     found = fitted.update(stream(seed=2)[200:])
     assert found.first_row == 400
     assert not found
@@ -221,7 +221,7 @@ def test_rows_that_cannot_be_used_are_not_taken_in():
     X[30, 1] = np.inf
     with pytest.raises(InputError, match=r"inf in column 1 \(1 row\)"):
         fitted.update(X)
-    assert fitted.state_.rows == 0
+    assert fitted.state_.n_rows == 0
     with pytest.raises(InputError, match="inf"):
         DriftMonitor().fit(X)
 

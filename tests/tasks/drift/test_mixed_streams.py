@@ -134,7 +134,7 @@ def test_a_new_reference_decides_kinds_anew():
     new["more"] = 1.0
     with pytest.warns(DataWarning, match="'colour'"):
         monitor.update_reference(new)
-    assert monitor.state_.rows == 60
+    assert monitor.state_.n_rows == 60
     assert monitor.has_reference(new)
     assert not monitor.has_reference(people(300, 2, gap=0.1))
     assert len(monitor.update(new[:100])) == 0

@@ -63,7 +63,7 @@ def test_the_statistic_is_the_largest_normal_score_and_the_pvalue_its_rank():
     scores = _normal_scores(sums)
     assert np.argsort(scores[0]).tolist() == [1, 2, 0, 3]
     result = stein_test(RNG.normal(size=(40, 2)), normal_score, n_resamples=99, random_state=1)
-    assert result.statistic == result.scores.max()
+    assert result.statistic == result.kernel_scores.max()
     assert result.pvalue * 100 == pytest.approx(round(result.pvalue * 100))
     assert "pvalue=" in repr(result)
 

@@ -346,8 +346,8 @@ def test_one_column_of_a_hundred_is_found_and_named():
     found = two_sample_test(X, Y, **FEW | {"n_resamples": 499})
     assert found.pvalue <= 0.02
     assert found.witness.columns() == ["column 7"]
-    assert found.scores["mean and spread of a column"] == pytest.approx(found.statistic, abs=1e-3)
-    assert found.statistic == max(found.scores.values())
+    assert found.kernel_scores["mean and spread of a column"] == pytest.approx(found.statistic, abs=1e-3)
+    assert found.statistic == max(found.kernel_scores.values())
 
 
 def test_the_accuracy_of_telling_apart_holds_the_best_one_possible():

@@ -42,7 +42,7 @@ class Anomalies(Result):
         That false discovery rate.
     rule : str
         What a flag means, in a few words.
-    places : dict of str to ndarray of shape (n,)
+    where : dict of str to ndarray of shape (n,)
         Columns that say where the rows stand: by default "row", counted from 0.
     explanation : Explanation, optional
         Which columns make some rows unlikely.
@@ -77,7 +77,7 @@ class Anomalies(Result):
     certain: np.ndarray
     fdr: float
     rule: str
-    places: dict[str, np.ndarray] = field(default_factory=dict)
+    where: dict[str, np.ndarray] = field(default_factory=dict)
     explanation: Explanation | None = None
     explained_rows: np.ndarray | None = None
     drawn: tuple[np.ndarray, list[str], list[str]] | None = None
@@ -86,6 +86,7 @@ class Anomalies(Result):
 
     def __post_init__(self) -> None:
         vars(self)["p_values"] = np.maximum(self.p_values, self.resolution)
+        vars(self)["where"] = self.where or {"row": np.arange(len(self))}
 
     kind = "anomalies"
     title = "Anomalies"
@@ -106,11 +107,6 @@ class Anomalies(Result):
     def order(self) -> np.ndarray:
         """Positions of the rows, the least likely first; ties stay in the order of the table."""
         return np.argsort(self.scores, kind="stable")
-
-    @property
-    def where(self) -> dict[str, np.ndarray]:
-        """Columns that say where the rows stand."""
-        return self.places or {"row": np.arange(len(self))}
 
     def reasons(self) -> np.ndarray:
         """Return for each row the columns that explain it, as text; empty for rows that are not explained."""

@@ -35,10 +35,10 @@ def charts(found: ChangePoints) -> list[Chart]:
     when = np.full(len(moments), "")
     if found.times is not None:
         when = np.array([f" ({time_words(t)})" for t in found.times])
-    borders = [_border(moments, place) for place in found.places]
+    borders = [_border(moments, place) for place in found.change_points]
     lines = [
         (border, f"{noun} {where[place]}{when[place]}, {kind}")
-        for place, kind, border in zip(found.places, found.kinds, borders, strict=True)
+        for place, kind, border in zip(found.change_points, found.kinds, borders, strict=True)
     ]
     bands = [] if found.intervals is None else [(_border(moments, a), _border(moments, b)) for a, b in found.intervals]
     title = f"{len(found)} change{'' if len(found) == 1 else 's'}" if len(found) else "no change"
@@ -64,7 +64,7 @@ def _means(found: ChangePoints, column: int, moments: np.ndarray, borders: list[
     """Return the mean of each segment, unless slopes, frequencies or relations changed, which it does not describe."""
     if not len(found) or not set(found.kinds) <= {"level", "scatter", "shape"}:
         return []
-    bounds = [0, *found.places.tolist(), len(found.series)]
+    bounds = [0, *found.change_points.tolist(), len(found.series)]
     ends = [moments[0], *borders, moments[-1]]
     x, y = [], []
     for (a, b), (start, stop) in zip(pairwise(bounds), pairwise(ends), strict=True):

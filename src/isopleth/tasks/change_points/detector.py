@@ -60,7 +60,7 @@ class ChangePoints(Result):
 
     Parameters
     ----------
-    places : ndarray of shape (m,), int
+    change_points : ndarray of shape (m,), int
         First steps after the changes, ascending; the first step of the series is number 0.
     kinds : ndarray of shape (m,), str
         Kinds of the changes: "level", "slope", "scatter", "frequency", "relation" (between columns), or "shape" for any other.
@@ -80,7 +80,7 @@ class ChangePoints(Result):
         Least and largest first step after each change: 90 % intervals.
     """
 
-    places: np.ndarray
+    change_points: np.ndarray
     kinds: np.ndarray
     series: np.ndarray = field(repr=False)
     p_values: np.ndarray | None = field(default=None, repr=False)
@@ -91,10 +91,10 @@ class ChangePoints(Result):
     intervals: np.ndarray | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.change_points)
 
     def __repr__(self) -> str:
-        found = ", ".join(f"{place} ({kind})" for place, kind in zip(self.places, self.kinds, strict=True))
+        found = ", ".join(f"{place} ({kind})" for place, kind in zip(self.change_points, self.kinds, strict=True))
         return f"ChangePoints({found or 'none'})"
 
     kind = "change_points"
@@ -107,12 +107,14 @@ class ChangePoints(Result):
         ``kind``, ``pvalue``, ``columns``, and ``before`` and ``after``, means of the segments beside each change: one
         for each column of the series, numbered if there are several. ``earliest`` and ``latest`` are counted like the change.
         """
-        bounds = np.concatenate([[0], self.places, [len(self.series)]]).astype(int)
+        bounds = np.concatenate([[0], self.change_points, [len(self.series)]]).astype(int)
         means = np.array([np.nanmean(self.series[a:b], axis=0) for a, b in pairwise(bounds)])
-        where = {name: column[self.places] for name, column in self.where.items()} or {"change": self.places}
+        where = {name: column[self.change_points] for name, column in self.where.items()} or {
+            "change": self.change_points
+        }
         out: dict[str, Any] = dict(where)
         if self.times is not None:
-            out["time"] = self.times[self.places]
+            out["time"] = self.times[self.change_points]
         if self.intervals is not None:
             counts = next(iter(self.where.values()), np.arange(len(self.series)))
             out |= {"earliest": counts[self.intervals[:, 0]], "latest": counts[self.intervals[:, 1]]}
@@ -135,8 +137,12 @@ class ChangePoints(Result):
         if not len(self):
             return [f"The series of {steps} shows no change."]
         noun, column = next(iter(self.where.items()), ("step", np.arange(len(self.series))))
-        when = [""] * len(self) if self.times is None else [f", {time_words(time)}" for time in self.times[self.places]]
-        found = zip(self.places, self.kinds, when, strict=True)
+        when = (
+            [""] * len(self)
+            if self.times is None
+            else [f", {time_words(time)}" for time in self.times[self.change_points]]
+        )
+        found = zip(self.change_points, self.kinds, when, strict=True)
         kinds = [f"{noun} {column[place]} ({kind}{time})" for place, kind, time in found]
         first = f"The series of {steps} changes {'once' if len(self) == 1 else f'{len(self)} times'}."
         return [first, f"The first {'step' if len(self) == 1 else 'steps'} after a change: {in_words(kinds, 8)}."]
@@ -148,7 +154,7 @@ class ChangePoints(Result):
         -------
         name : str
             Name of the axis.
-        places : ndarray of shape (T,)
+        change_points : ndarray of shape (T,)
             Place of each step.
         dates : bool
             Whether places are seconds since 1970.

@@ -443,7 +443,7 @@ class ClassPriors(Result):
         Covariance of the shares without constraint or second term, by the delta method.
     confidence_level : float
         Confidence level of each interval.
-    rows : int
+    n_rows : int
         Number of unlabelled rows.
     population : bool
         Whether the intervals are for the shares in the population from which the rows were drawn, and not for those among the
@@ -465,7 +465,7 @@ class ClassPriors(Result):
     upper: np.ndarray
     covariance: np.ndarray
     confidence_level: float
-    rows: int
+    n_rows: int
     population: bool = False
 
     def __repr__(self) -> str:
@@ -487,7 +487,7 @@ class ClassPriors(Result):
 
     def _facts(self) -> dict[str, Any]:
         return {
-            "rows": self.rows,
+            "rows": self.n_rows,
             "classes": self.classes.tolist(),
             "confidence_level": self.confidence_level,
             "population": self.population,
@@ -497,7 +497,7 @@ class ClassPriors(Result):
         largest = int(np.argmax(self.priors))
         interval = f"{self.lower[largest]:.1%} to {self.upper[largest]:.1%}"
         return [
-            f"Of {counted(self.rows, 'row')} without labels, about {self.priors[largest]:.1%} ({interval}) belong to the most "
+            f"Of {counted(self.n_rows, 'row')} without labels, about {self.priors[largest]:.1%} ({interval}) belong to the most "
             f"frequent class, {self.classes[largest]}.",
             f"Intervals of the shares {self._scope} hold with {self._level} confidence if rows of a class are alike "
             "in both tables and every class is among the labels.",

@@ -41,7 +41,7 @@ class AnytimeState:
 
     Parameters
     ----------
-    rows, alarms : int
+    n_rows, alarms : int
         Rows of the stream so far, and alarms: 0 or 1.
     counts : array of shape (d + 1, bins)
         Rows seen in each bin of each score, those of the reference included.
@@ -55,7 +55,7 @@ class AnytimeState:
         Key of the fitted monitor.
     """
 
-    rows: int
+    n_rows: int
     alarms: int
     counts: np.ndarray
     log_capital: np.ndarray
@@ -285,7 +285,7 @@ class AnytimeDriftMonitor(BaseEstimator):
         state = self.state_
         if not isinstance(state, AnytimeState) or state.key != self._key:
             raise InputError("state_ is not of this monitor with this reference; assign one that it has had since fit.")
-        first, statistics = state.rows, []
+        first, statistics = state.n_rows, []
         columns: tuple[dict[str, Any], ...] = ()
         with Progress("rows of the stream", len(X), self.verbose) as tick:
             for start in range(0, len(X), _AT_ONCE):
@@ -303,8 +303,8 @@ class AnytimeDriftMonitor(BaseEstimator):
     def _take_in(self, state: AnytimeState, X: np.ndarray) -> tuple[AnytimeState, np.ndarray]:
         out = np.full(len(X), np.nan)
         if state.alarms:
-            return replace(state, rows=state.rows + len(X)), out
-        filled = self._encoding.filled(X, int(self._filling[1]), state.rows)
+            return replace(state, n_rows=state.n_rows + len(X)), out
+        filled = self._encoding.filled(X, int(self._filling[1]), state.n_rows)
         bins, counts = self._bins(filled), state.counts.copy()
         capital, shares = state.log_capital.copy(), state.shares.copy()
         scores, total = np.arange(len(counts)), float(counts[0].sum())
@@ -312,7 +312,7 @@ class AnytimeDriftMonitor(BaseEstimator):
             equal = counts[scores, places]
             above = np.where(np.arange(_BINS) > places[:, None], counts, 0.0).sum(axis=1)
             # Random numbers depend on the row number only, so answers do not depend on how rows are divided into calls.
-            ties = np.random.default_rng([self._seed, state.rows + i]).random(len(scores))
+            ties = np.random.default_rng([self._seed, state.n_rows + i]).random(len(scores))
             ranks = (above + ties * (equal + 1.0)) / (total + 1.0)
             counts[scores, places] += 1.0
             total += 1.0
@@ -325,9 +325,9 @@ class AnytimeDriftMonitor(BaseEstimator):
             out[i] = capital.max() - math.log(len(scores))
             if out[i] > self.threshold_:
                 recent = np.vstack([state.recent, X[: i + 1]])[-int(self.window) :]
-                return AnytimeState(state.rows + len(X), 1, counts, capital, shares, recent, state.key), out
+                return AnytimeState(state.n_rows + len(X), 1, counts, capital, shares, recent, state.key), out
         recent = np.vstack([state.recent, X])[-int(self.window) :]
-        return AnytimeState(state.rows + len(X), 0, counts, capital, shares, recent, state.key), out
+        return AnytimeState(state.n_rows + len(X), 0, counts, capital, shares, recent, state.key), out
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:

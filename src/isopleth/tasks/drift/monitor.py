@@ -387,7 +387,7 @@ class DriftMonitor(BaseEstimator):
         check_is_fitted(self, "threshold_")
         given, X = X, enter(self, X, missing=True).rows
         state = self._own_state()
-        first = state.rows
+        first = state.n_rows
         parts, windows = [], []
         with ONE_BLAS_THREAD, Progress("rows of the stream", len(X), self.verbose) as tick:
             for start in range(0, len(X), _AT_ONCE):
@@ -409,7 +409,7 @@ class DriftMonitor(BaseEstimator):
 
     def _take_in(self, state: DriftState, X: np.ndarray) -> tuple[DriftState, np.ndarray, list[np.ndarray]]:
         """Return the state after the rows `X`, the statistic at each, and the windows that raised alarms."""
-        filled = self._encoding.filled(X, int(self._filling[1]), state.rows)
+        filled = self._encoding.filled(X, int(self._filling[1]), state.n_rows)
         values, out, windows = self._features(self._encoding(filled)), np.full(len(X), np.nan), []
         done = 0
         while done < len(values):
@@ -462,7 +462,7 @@ class DriftMonitor(BaseEstimator):
             if hasattr(self, "feature_names_in_"):
                 kept["feature_names_in_"] = self.feature_names_in_
             fresh._rename(plain_names(self))
-        kept["state_"] = replace(fresh.state_, rows=state.rows, alarms=state.alarms)
+        kept["state_"] = replace(fresh.state_, n_rows=state.n_rows, alarms=state.alarms)
         self.__dict__.update(vars(fresh) | (kept if table.columns is None else {"state_": kept["state_"]}))
         return table.finish(self)
 
@@ -529,7 +529,7 @@ class DriftState:
 
     Parameters
     ----------
-    rows : int
+    n_rows : int
         Rows of the stream so far.
     alarms : int
         Alarms so far.
@@ -547,7 +547,7 @@ class DriftState:
         Last rows of the stream, at most a window of them and none from before the last alarm.
     """
 
-    rows: int
+    n_rows: int
     alarms: int
     since: int
     block: np.ndarray
@@ -566,7 +566,7 @@ class DriftState:
     def after_alarm(self, taken: int) -> Self:
         """Return the state after an alarm at the last of `taken` more rows, with an empty window."""
         empty = self.empty(len(self.block), len(self.prefix), self.key)
-        return replace(empty, rows=self.rows + taken, alarms=self.alarms + 1)
+        return replace(empty, n_rows=self.n_rows + taken, alarms=self.alarms + 1)
 
     def window_of(self, rows: np.ndarray) -> np.ndarray:
         """Return the last rows of the stream, at most a window of them, after `rows` more."""
@@ -613,5 +613,5 @@ def advance(state: DriftState, values: np.ndarray) -> tuple[DriftState, np.ndarr
     if end == window:
         suffix = np.add.accumulate(block[::-1], axis=0)[::-1]
         block, prefix = np.zeros_like(block), np.zeros_like(prefix)
-    rows, since = state.rows + len(values), state.since + len(values)
-    return replace(state, rows=rows, since=since, block=block, prefix=prefix, suffix=suffix), sums
+    rows, since = state.n_rows + len(values), state.since + len(values)
+    return replace(state, n_rows=rows, since=since, block=block, prefix=prefix, suffix=suffix), sums

@@ -59,11 +59,11 @@ class SteinTestResult(Result):
         Length scales, in units of the standard deviations of the columns.
     discrepancies : ndarray of shape (k,)
         Unbiased estimates of the squared kernel Stein discrepancy for each length scale, in columns of unit standard deviation.
-    scores : ndarray of shape (k,)
+    kernel_scores : ndarray of shape (k,)
         The normal score of each discrepancy.
     resampled : ndarray of shape (n_resamples,)
         Statistics of the random vectors of signs.
-    rows : int
+    n_rows : int
         Number of rows of the sample.
 
     Examples
@@ -79,9 +79,9 @@ class SteinTestResult(Result):
     pvalue: float
     length_scales: np.ndarray
     discrepancies: np.ndarray
-    scores: np.ndarray
+    kernel_scores: np.ndarray
     resampled: np.ndarray
-    rows: int
+    n_rows: int
 
     kind = "stein_test"
     title = "Fit of a sample to a score"
@@ -94,26 +94,26 @@ class SteinTestResult(Result):
     @property
     def length_scale(self) -> float:
         """The length scale with the largest score."""
-        return float(self.length_scales[np.argmax(self.scores)])
+        return float(self.length_scales[np.argmax(self.kernel_scores)])
 
     def __repr__(self) -> str:
         return f"SteinTestResult(statistic={self.statistic:.4g}, pvalue={self.pvalue:.4g})"
 
     def _columns(self) -> dict[str, Any]:
         """Return a row for each length scale."""
-        return {"length_scale": self.length_scales, "discrepancy": self.discrepancies, "score": self.scores}
+        return {"length_scale": self.length_scales, "discrepancy": self.discrepancies, "score": self.kernel_scores}
 
     def _facts(self) -> dict[str, Any]:
         return {
             "pvalue": self.pvalue,
             "statistic": self.statistic,
-            "rows": self.rows,
+            "rows": self.n_rows,
             "resamples": self.n_resamples,
             "length_scale": self.length_scale,
         }
 
     def _sentences(self) -> list[str]:
-        rows = counted(self.rows, "row")
+        rows = counted(self.n_rows, "row")
         if self.pvalue > _LEVEL:
             first = f"No difference between the sample of {rows} and the density is shown: p = {self.pvalue:.3g}."
             return [first, "That is no proof that the sample is from it; small samples show large differences only."]
@@ -142,9 +142,9 @@ class SteinTestResult(Result):
         title = f"{verdict}: p = {self.pvalue:.3g}"
         charts = [Chart(title, "statistic", "vectors of signs", [signs, sample], about, lines=lines)]
         if len(self.length_scales) > 1:
-            both = zip(self.length_scales, self.scores, strict=True)
+            both = zip(self.length_scales, self.kernel_scores, strict=True)
             notes = [f"length scale {x:.4g}: score {y:.4g}" for x, y in both]
-            dots = Series("score", self.length_scales, self.scores, "dots", "blue", notes, strong=True)
+            dots = Series("score", self.length_scales, self.kernel_scores, "dots", "blue", notes, strong=True)
             title = f"The largest score is that of length scale {self.length_scale:.3g}"
             charts.append(Chart(title, "length scale, in standard deviations", "score", [dots], log_x=True))
         return charts
@@ -266,9 +266,9 @@ def stein_test(
         pvalue=permutation_pvalue(statistics),
         length_scales=scales,
         discrepancies=(sums[:, 0] - diagonal) / (n * (n - 1.0)),
-        scores=normal[:, 0],
+        kernel_scores=normal[:, 0],
         resampled=statistics[1:],
-        rows=n,
+        n_rows=n,
     ).like(X)
 
 

@@ -326,7 +326,7 @@ class TwoSampleResult(Result):
     length_scale : ndarray of shape (n_features,)
         Length scale of the kernel whose LSDD has the largest score, in the units of the columns; NaN for constant columns and
         categories.
-    scores : dict of str to float
+    kernel_scores : dict of str to float
         The nine scores by the names of the statistics; empty where all rows are equal.
     problem : TwoSampleProblem
         The prepared samples, from which the other answers are computed.
@@ -343,7 +343,7 @@ class TwoSampleResult(Result):
     n_resamples: int
     group: int
     length_scale: np.ndarray
-    scores: dict[str, float]
+    kernel_scores: dict[str, float]
     problem: TwoSampleProblem = field(repr=False)
     best: int
     labels: tuple[str, str] = ("X", "Y")
@@ -380,7 +380,7 @@ class TwoSampleResult(Result):
             "columns": self.names,
             "n_resamples": self.n_resamples,
             "rows_permuted_as_one": self.group,
-            "scores": self.scores,
+            "kernel_scores": self.kernel_scores,
             "separation": None if self._separation is None else asdict(self._separation),
         }
 
