@@ -48,7 +48,6 @@ def test_a_detector_imports_no_other_estimators():
     assert "isopleth.tasks.anomaly.detector" in loaded
     needless = {
         "torch",
-        "pandas",
         "matplotlib",
         "jinja2",
         "scipy.signal",

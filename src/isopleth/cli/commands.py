@@ -107,7 +107,7 @@ def written_to_standard_output(ctx: click.Context) -> Iterator[None]:
         with contextlib.redirect_stdout(StringIO()):
             yield
         with open(ctx.params["out"], "rb") as file:
-            shutil.copyfileobj(file, click.get_binary_stream("stdout"))
+            shutil.copyfileobj(file, click.utils.get_binary_stream("stdout"))
 
 
 _TABLE_OPTIONS = [
