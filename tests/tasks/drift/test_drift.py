@@ -281,7 +281,7 @@ def test_plot():
     line = ax.lines[0]
     assert len(line.get_xdata()) == 400
     assert ax.lines[1].get_ydata()[0] == fitted.threshold_
-    assert len(ax.lines[2].get_xdata()) == fitted.state_.alarms
+    assert len(ax.collections[0].get_offsets()) == fitted.state_.alarms
 
 
 def test_an_alarm_names_the_columns_that_moved():
