@@ -51,6 +51,10 @@ class FrameDensity(ABC):
     def grad_log_density(self, z: np.ndarray) -> np.ndarray:
         """Return the gradient of log p at rows `z`, of shape (n, d)."""
 
+    def evaluate(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the unnormalised log density at rows `z`, and its gradient."""
+        return self.log_unnormalized(z), self.grad_log_density(z)
+
     @abstractmethod
     def hyvarinen_terms(self, z: np.ndarray) -> np.ndarray:
         r"""Return :math:`\Delta \log p + |\nabla \log p|^2/2` at rows `z`; defined only where :meth:`positive` is true."""

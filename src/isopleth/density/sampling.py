@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from isopleth.density.fitted import FrameDensity
-from isopleth.sampling.target import Evaluation, Target
+from isopleth.sampling.target import Target
 
 
 def density_target(
@@ -31,10 +31,7 @@ def density_target(
         Map from frame coordinates to rows in the units of the data.
     """
 
-    def at(density: FrameDensity) -> Callable[[np.ndarray], Evaluation]:
-        return lambda x: (density.log_unnormalized(x), density.grad_log_density(x))
-
     def wider(factor: float) -> Target:
-        return Target(at(fit_wider(factor)), z, weights)
+        return Target(fit_wider(factor).evaluate, z, weights)
 
-    return Target(at(fitted), z, weights, wider, leave)
+    return Target(fitted.evaluate, z, weights, wider, leave)

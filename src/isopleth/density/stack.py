@@ -46,6 +46,9 @@ FEWEST = 5
 # Steps of the EM algorithm: a fixed number, so that weights are smooth functions of the rows.
 _STEPS = 300
 
+# Posterior probabilities that do not change a gradient.
+_NO_SHARE = 1e-16
+
 # Residual of the fits that are only compared.
 ROUGH = 1e-3
 
@@ -138,21 +141,28 @@ class StackDensity(FrameDensity):
         return np.asarray(logsumexp(self._weighted(z), axis=1))
 
     def grad_log_density(self, z: np.ndarray) -> np.ndarray:
-        """Return the mean of the gradients of the components with their posterior probabilities, which cannot underflow."""
+        """Return the gradient of log p at rows."""
+        return self.evaluate(z)[1]
+
+    def evaluate(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return log p and its gradient, a mean with the posterior probabilities of the components, which cannot underflow."""
         logs = self._weighted(z)
-        shares = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
+        log_p = logsumexp(logs, axis=1)
+        shares = np.exp(logs - log_p[:, None])
+        shares[shares < _NO_SHARE] = 0.0
         out = np.zeros(z.shape)
         mapped = Mapped(z)
         for frame, members in self._frames():
             t = mapped(frame)[0]
             slopes, total = np.zeros(z.shape), np.zeros(len(z))
             for k, one in members:
-                share = shares[:, k]
-                some = share > 0.0
-                slopes[some] += share[some, None] * one.density.grad_log_density(t[some] / one.scale) / one.scale
-                total += share
+                some = shares[:, k] > 0.0
+                if some.any():
+                    slope = one.density.grad_log_density(t[some] / one.scale) / one.scale
+                    slopes[some] += shares[some, k, None] * slope
+                total += shares[:, k]
             out += frame.pullback(z, slopes) + total[:, None] * frame.grad_log_volume(z)
-        return out
+        return np.asarray(log_p), out
 
     def positive(self, z: np.ndarray) -> np.ndarray:
         """Return a mask of the rows at which a component is positive."""
