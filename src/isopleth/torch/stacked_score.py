@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -11,9 +11,35 @@ from isopleth.backend import Array, full_precision, namespace, on_processor
 from isopleth.operators.threads import ONE_BLAS_THREAD, effective_n_jobs, map_threads
 from isopleth.torch.landmark_models import inverses, landmark_scores, landmarks_of, many_copies
 
-# Shrinkages of the covariances of the first two Gaussian models, as multiples of that of Ledoit and Wolf. The third has the
-# covariance t I, where t is the mean variance.
-_SHRINKAGES = (0.1, 1.0)
+# Shrinkages of the covariances of Gaussian models, as multiples of that of Ledoit and Wolf, which hides small eigenvalues. A last
+# model has the covariance t I, where t is the mean variance.
+_SHRINKAGES = (1e-6, 0.1, 1.0)
+
+# The Gaussian models that have elliptical models with heavy tails beside them, and the number of all these models.
+_WITH_TAILS, _ELLIPTICAL = (0, 2), len(_SHRINKAGES) + 3
+
+# The Gaussian model on which fits at landmarks stand.
+_BASE = 2
+
+# Rows count less from this many robust standard deviations on, by the eighth power of their distance.
+_FAR, _POWER = 30.0, 8
+
+# Cells are limited to this many robust standard deviations of their column.
+_LIMIT = 1e9
+
+# Quantiles of a normal distribution for which sinh-arcsinh maps are found in closed form: arsinh of the second is twice that of
+# the first. The third number is the probability of the second.
+_QUARTILE, _OUTER, _LEVEL = 0.6744897501960817, 1.6270903, 0.94814
+
+# Ends of the exponent of the inverse of a sinh-arcsinh map, which is 1 for normal columns, and of the tangent of its skewness.
+_TAILS, _SKEW = (0.3, 3.0), 0.98
+
+# Standard errors of the exponent and of the tangent for normal rows, times the root of their number, and the multiple of them at
+# which estimates are halved: noise of the map would be fitted to the rows at which scores are asked.
+_EXPONENT_ERROR, _SKEW_ERROR, _SIGNIFICANT = 3.1, 1.8, 2.5
+
+# Standardised cells are limited to this in the smooth map, because powers of far ones overflow.
+_FARTHEST = 1e3
 
 # Degrees of freedom of the elliptical model with heavy tails. Sums of it and the Gaussians approximate what is between.
 _DEGREES = 2.0
@@ -30,11 +56,17 @@ _MEDIAN_ROWS = 256
 # A model enters only if the derivative of the loss for its weight is below 0 by this many standard errors.
 _ERRORS = 1.0
 
+# The same for kernel density estimates in the smooth frame, whose whitening knows the row that is left out.
+_WHITENED_ERRORS = 2.0
+
 # Weights below this, in units of the norm of the model, are dropped if they are kept between steps.
 _NEGLIGIBLE = 1e-4
 
 # Ratio of the standard deviations of two columns above which columns are divided by them.
 _UNLIKE = 5.0
+
+# Shrinkage of the covariance by which rows are whitened, as a multiple of that of Ledoit and Wolf.
+_WHITENING = 5.0
 
 # Squared distances below this share of the squared norms are rounding errors of equal rows.
 _EQUAL = 1e-13
@@ -63,11 +95,10 @@ class Models(NamedTuple):
     values: Array
     divergences: Array
 
-    @property
-    def sizes(self) -> Array:
-        """Root mean squared norms of the scores, of shape (k,)."""
+    def sizes(self, share: Array) -> Array:
+        """Return root mean squared norms of the scores, of shape (k,), for shares of the rows."""
         xp = namespace(self.values)
-        sizes = xp.sqrt(xp.mean(xp.sum(self.values**2, axis=2), axis=1))
+        sizes = xp.sqrt(xp.sum(self.values**2, axis=2) @ share)
         return xp.where(sizes > 0.0, sizes, xp.ones_like(sizes))
 
 
@@ -81,25 +112,37 @@ class Stack:
         Weight of each model, 0 or more.
     kernels : tuple of int
         The kernel density estimates that are computed, each by the number of halvings of its squared length scale.
+    smooth : tuple of int, optional
+        The same in the smooth frame, where there are elliptical models too; None if there is nothing in it.
     landmarks : tuple of (float, float)
         The fits at landmarks that are computed, if there are few columns: factor of the length scale, and strength.
     """
 
     weights: Array
     kernels: tuple[int, ...] = tuple(range(1, _HALVINGS + 1))
+    smooth: tuple[int, ...] | None = tuple(range(1, _HALVINGS + 1))
     landmarks: tuple[tuple[float, float], ...] = _LANDMARK_MODELS
 
     def without_negligible(self, models: Models) -> Stack:
-        """Return the stack without the kernel density estimates and landmark fits of negligible weight; it waits for a device."""
-        shares = (self.weights * models.sizes).tolist()
-        kept = [share > _NEGLIGIBLE for share in shares]
-        kept[: len(_SHRINKAGES) + 2] = [True] * (len(_SHRINKAGES) + 2)  # the Gaussians and the heavy-tailed model
-        first = len(_SHRINKAGES) + 2
-        second = first + len(self.kernels)
+        """Return the stack without estimates and fits of negligible weight; it waits for a device."""
+        n = models.divergences.shape[1]
+        share = namespace(self.weights).ones_like(models.divergences[0, :]) / n
+        counts = (self.weights * models.sizes(share) > _NEGLIGIBLE).tolist()
+        first, smooth = _ELLIPTICAL + len(self.kernels), 0 if self.smooth is None else _ELLIPTICAL + len(self.smooth)
+        kept = [True] * _ELLIPTICAL + counts[_ELLIPTICAL:]
+        inside = any(counts[first : first + smooth])
+        kept[first : first + min(smooth, _ELLIPTICAL)] = [inside] * min(smooth, _ELLIPTICAL)
         weights = namespace(self.weights).stack([self.weights[i] for i, keep in enumerate(kept) if keep])
-        kernels = tuple(one for one, keep in zip(self.kernels, kept[first:second], strict=True) if keep)
-        landmarks = tuple(one for one, keep in zip(self.landmarks, kept[second:], strict=True) if keep)
-        return Stack(weights, kernels, landmarks)
+        return Stack(
+            weights,
+            _those(self.kernels, kept[_ELLIPTICAL:first]),
+            _those(self.smooth or (), kept[first + _ELLIPTICAL : first + smooth]) if inside else None,
+            _those(self.landmarks, kept[first + smooth :]),
+        )
+
+
+def _those(given: tuple[Any, ...], kept: list[bool]) -> tuple[Any, ...]:
+    return tuple(one for one, keep in zip(given, kept, strict=True) if keep)
 
 
 def stacked_score(
@@ -107,14 +150,17 @@ def stacked_score(
 ) -> tuple[Array, Stack, Models]:
     r"""Estimate the score of the distribution of rows at these rows, :math:`\hat s = \sum_k w_k s_k`.
 
-    The models :math:`s_k` are three Gaussians of different shrinkage, an elliptical model with heavy tails, kernel density
-    estimates of six length scales, and, for up to four columns, score matching with kernels at landmarks. At each row, all of
-    them are fitted to the other rows in closed form, so that
+    The models :math:`s_k` are Gaussians of different shrinkage, elliptical models with heavy tails, kernel density estimates of
+    six length scales, the same in a smooth frame (a sinh-arcsinh map of each column, then whitening), and, for up to four
+    columns, score matching with kernels at landmarks. At each row, all of them are fitted to the other rows in closed form, so
+    that
 
-    .. math:: J(w) = \frac1n \sum_i \tfrac12 |\hat s(x_i)|^2 + \operatorname{div} \hat s(x_i)
+    .. math:: J(w) = \sum_i p_i \left(\tfrac12 |\hat s(x_i)|^2 + \operatorname{div} \hat s(x_i)\right)
 
-    is an unbiased estimate of half the Fisher divergence up to a constant, for each w. The weights are not negative and minimise
-    J plus a penalty on each weight: the standard error of the derivative of J for that weight.
+    is an unbiased estimate of half the Fisher divergence up to a constant, for each w, in the coordinates of the rows. The shares
+    p are equal except for rows very far from all others, one of which would decide all weights. The weights are not negative and
+    minimise J plus a penalty on each weight: the standard error of the derivative of J for that weight. Only kernel density
+    estimates in one of the two frames have weights. The smooth map has four parameters a column, which are fitted to all rows.
 
     Parameters
     ----------
@@ -138,95 +184,242 @@ def stacked_score(
     """
     xp = namespace(x)
     varying = xp.any(x != x[:1, :], axis=0)
-    rows = xp.where(varying, x - xp.mean(x, axis=0), xp.zeros_like(x))
+    quantiles = _quantiles(x)
+    spread = _spreads(x, quantiles)
+    # Far cells are limited, and about medians, because they would take the digits of all others.
+    limit = xp.zeros_like(x) + _LIMIT * spread
+    rows = xp.where(varying, xp.minimum(xp.maximum(x - quantiles[2, :], -limit), limit), xp.zeros_like(x))
     largest = xp.max(xp.abs(rows))  # sums of fourth powers of large rows overflow
-    scale = _column_scales(rows / largest, varying)
-    rows, unit = rows / largest / scale, largest * scale
+    rows, quantiles = rows / largest, (quantiles - quantiles[2, :]) / largest
+    share = _shares(rows, spread / largest)
+    centre = share @ rows
+    rows = xp.where(varying, rows - centre, xp.zeros_like(rows))
+    scale = _column_scales(rows, varying, share)
+    rows, unit, quantiles = rows / scale, largest * scale, (quantiles - centre) / scale
     with full_precision(rows), ONE_BLAS_THREAD:
         enough = landmarks_of(rows) is not None
         if stack is not None and stack.landmarks and not enough:
             stack = None  # weights for more rows than these
+        judged = stack is None
         kernels = Stack.kernels if stack is None else stack.kernels
+        smooth = Stack.smooth if stack is None else stack.smooth
         fits = () if not enough else Stack.landmarks if stack is None else stack.landmarks
-        parts = [_elliptical(rows, varying)]
+        parts = [_elliptical(rows, varying, share)]
         if kernels:
-            parts.append(_kernel_estimates(rows, varying, kernels, memory_limit, n_jobs))
+            parts.append(_kernel_estimates(rows, varying, kernels, memory_limit, n_jobs, judged))
+        if smooth is not None:
+            parts += _in_smooth_frame(rows, varying, share, quantiles, smooth, memory_limit, n_jobs, judged)
         if fits:
-            base = (parts[0].values[1, :, :], parts[0].divergences[1, :])
+            base = (parts[0].values[_BASE, :, :], parts[0].divergences[_BASE, :])
             parts.append(_landmark_fits(rows, varying, base, fits, memory_limit))
         models = Models(*(xp.concat(both) for both in zip(*parts, strict=True)))
         if stack is None:
-            stack = Stack(_weights(models), kernels, fits)
+            later = 2 * _ELLIPTICAL + len(kernels)
+            places = range(_ELLIPTICAL, _ELLIPTICAL + len(kernels)), range(later, later + len(smooth or ()))
+            stack = Stack(_weights(models, share, *map(tuple, places)), kernels, smooth, fits)
         score = xp.tensordot(stack.weights, models.values, axes=1)
     return score / unit, stack, models
 
 
-def _column_scales(rows: Array, varying: Array) -> Array:
+def _quantiles(rows: Array) -> Array:
+    """Return five quantiles of each column, which a smooth map needs."""
+    xp, n = namespace(rows), rows.shape[0]
+    ordered = xp.sort(rows, axis=0)
+    found = []
+    for level in (1.0 - _LEVEL, 0.25, 0.5, 0.75, _LEVEL):
+        low = min(int(level * (n - 1)), n - 2)
+        part = level * (n - 1) - low
+        found.append((1.0 - part) * ordered[low, :] + part * ordered[low + 1, :])
+    return xp.stack(found)
+
+
+def _spreads(rows: Array, quantiles: Array) -> Array:
+    """Return a robust standard deviation of each column; where most values are equal, their mean distance to the median."""
+    xp = namespace(rows)
+    lowest, low, middle, high, highest = (quantiles[k, :] for k in range(5))
+    spread = xp.maximum((high - low) / (2.0 * _QUARTILE), 0.3 * (highest - lowest) / (2.0 * _OUTER))
+    return xp.where(spread > 0.0, spread, xp.mean(xp.abs(rows - middle), axis=0))
+
+
+def _shares(rows: Array, spread: Array) -> Array:
+    """Return shares of the rows, which are equal except for those very far from the medians of the columns, which are 0."""
+    xp = namespace(rows)
+    distance = xp.max(xp.abs(rows) / xp.where(spread > 0.0, spread, xp.ones_like(spread)), axis=1)
+    weights = (_FAR / xp.maximum(distance, xp.full_like(distance, _FAR))) ** _POWER
+    return weights / xp.sum(weights)
+
+
+def _column_scales(rows: Array, varying: Array, share: Array) -> Array:
     """Return the standard deviations of the columns if they are very different, and ones otherwise.
 
     The loss is a sum over columns, in which narrow columns would outweigh all others.
     """
     xp = namespace(rows)
-    spread = xp.sqrt(xp.mean(rows * rows, axis=0))
+    spread = xp.sqrt(share @ (rows * rows))
     widest = xp.max(spread)
     unlike = widest > _UNLIKE * xp.min(xp.where(varying, spread, widest))
     return xp.where(varying & unlike, spread, xp.ones_like(spread))
 
 
-def _elliptical(rows: Array, varying: Array) -> Models:
+def _elliptical(rows: Array, varying: Array, share: Array, metric: Array | None = None) -> Models:
     r"""Return the scores of elliptical models at each row, fitted to the others; `rows` have mean 0.
 
     The covariances are :math:`(1 - \rho) S_{-i} + \rho t I`, where :math:`S_{-i}` is that of the other rows, a rank-one change
-    of that of all. The shrinkage :math:`\rho` and the mean variance t are those of all rows.
+    of that of all. The shrinkage :math:`\rho` and the mean variance t are those of all rows. Divergences are sums over columns
+    times `metric`, of shape (n, d), ones by default.
+    """
+    xp = namespace(rows)
+    d = xp.sum(xp.astype(varying, rows.dtype))
+    rest = 1.0 - share
+    usual = 1.0 - xp.max(share)  # that of all rows but far ones
+    weighted = rows * share[:, None]
+    covariance = rows.T @ weighted
+    eye = xp.eye(rows.shape[1], dtype=rows.dtype, device=rows.device)
+    size = xp.sum(covariance * eye) / d
+    rho = _shrinkage(rows, share, covariance, size, d)
+    shrinkage = xp.stack([*(factor * rho for factor in _SHRINKAGES), xp.ones_like(rho)])
+    precision = inverses(
+        ((1.0 - shrinkage) / usual)[:, None, None] * covariance + (shrinkage * size)[:, None, None] * eye
+    )
+    change = (1.0 - shrinkage)[:, None] * (share / rest**2)
+    u = rows @ precision
+    left = 1.0 - change * xp.sum(u * rows, axis=2)
+    values = -u / (rest * left)[:, :, None]  # rows less the mean of the others are `rows` / (1 - share)
+    # Constant columns have no part in divergences.
+    metric = xp.ones_like(rows) * varying if metric is None else metric * varying
+    traces = xp.sum(precision * eye, axis=2) @ metric.T + change * xp.sum(metric * u * u, axis=2) / left
+    found, divergences = [values], [-traces]
+    # A model with heavy tails has the density (nu + q)^(-(nu + d)/2) for Mahalanobis distances q, up to a constant.
+    for k in _WITH_TAILS:
+        score, trace = values[k, :, :], traces[k, :]
+        below = _DEGREES - xp.sum(score * rows, axis=1) / rest
+        factor = (_DEGREES + d) / below
+        found.append((factor[:, None] * score)[None, :, :])
+        divergences.append((factor * (2.0 * xp.sum(metric * score * score, axis=1) / below - trace))[None, :])
+    return Models(xp.concat(found), xp.concat(divergences))
+
+
+def _shrinkage(rows: Array, share: Array, covariance: Array, size: Array, d: Array) -> Array:
+    """Return the shrinkage of Ledoit and Wolf for `d` columns that vary, at least one over the number of rows."""
+    xp = namespace(rows)
+    least = xp.max(share)
+    squares = xp.sum(covariance * covariance)
+    spread = squares - d * size**2
+    noise = (share @ xp.sum(rows * rows, axis=1) ** 2 - squares) * least
+    some = spread > noise
+    found = xp.where(some, noise / xp.where(some, spread, xp.ones_like(spread)), xp.ones_like(noise))
+    # Without clip, which waits for the device in old versions of array-api-compat.
+    return xp.maximum(xp.minimum(found, xp.ones_like(found)), least)
+
+
+def _in_smooth_frame(
+    rows: Array,
+    varying: Array,
+    share: Array,
+    quantiles: Array,
+    kernels: tuple[int, ...],
+    memory_limit: float,
+    n_jobs: int | None,
+    judged: bool = True,
+) -> list[Models]:
+    """Return elliptical models and kernel density estimates in the smooth frame, in the coordinates of the rows.
+
+    The map is t = sinh(delta arsinh(y) - epsilon) with y = (x - shift)/scale of each column, then whitening.
+    """
+    xp = namespace(rows)
+    shift, scale, tail, skew = _smooth_map(rows, quantiles, varying)
+    y = (rows - shift) / scale
+    y = xp.minimum(xp.maximum(y, xp.full_like(y, -_FARTHEST)), xp.full_like(y, _FARTHEST))
+    square, u = 1.0 + y * y, tail * xp.asinh(y) - skew
+    t, tanh = xp.sinh(u), xp.tanh(u)
+    slope = xp.cosh(u) * tail / xp.sqrt(square) / scale
+    # First and second derivatives of the logarithm of the slope.
+    bend = (tail * tanh / xp.sqrt(square) - y / square) / scale
+    curve = tail * tail * (1.0 - tanh * tanh) - tail * tanh * y / xp.sqrt(square) - (1.0 - y * y) / square
+    curve = curve / square / scale**2
+    t, bend, curve = (xp.where(varying, a, xp.zeros_like(a)) for a in (t, bend, curve))
+    t = t - share @ t
+    metric = slope * slope * varying
+    parts = [_elliptical(t, varying, share, metric)]
+    if kernels:
+        covariance = t.T @ (t * share[:, None])
+        eye = xp.eye(t.shape[1], dtype=t.dtype, device=t.device)
+        size = xp.sum(covariance * eye) / xp.sum(xp.astype(varying, t.dtype))
+        d = xp.sum(xp.astype(varying, t.dtype))
+        rho = _shrinkage(t, share, covariance, size, d) + _WHITENING * d * xp.max(share)
+        rho = xp.minimum(rho, xp.ones_like(rho))
+        precision = inverses((1.0 - rho) * covariance + rho * size * eye)
+        parts.append(_kernel_estimates(t, varying, kernels, memory_limit, n_jobs, judged, (precision, metric)))
+
+    def pulled(models: Models) -> Models:
+        values, divergences = models
+        of_map = xp.sum(slope * bend * values, axis=2) + xp.sum(curve, axis=1)
+        return Models(slope * values + bend, divergences + of_map)
+
+    return [pulled(models) for models in parts]
+
+
+def _smooth_map(rows: Array, quantiles: Array, varying: Array) -> tuple[Array, Array, Array, Array]:
+    """Return shift, scale, delta and epsilon of sinh-arcsinh maps that take five quantiles of each column to normal ones.
+
+    The inverse map is x = shift + scale sinh(a/delta + epsilon/delta), a = arsinh(t), in which sums and differences of quantiles
+    at -a and a have closed forms. Columns with many equal values, and tails beyond the ends, get the nearest map that is smooth.
+    """
+    xp = namespace(rows)
+    lowest, low, middle, high, highest = (quantiles[k, :] for k in range(5))
+    step = float(np.arcsinh(_QUARTILE))
+    inner, outer = high - low, highest - lowest
+    some = (inner > 0.0) & varying
+    inner = xp.where(some, inner, xp.ones_like(inner))
+    ratio = xp.where(some, outer / inner, xp.full_like(outer, 2.0 * float(np.cosh(step))))
+    ends = [2.0 * float(np.cosh(step * end)) for end in _TAILS]
+    ratio = xp.minimum(xp.maximum(ratio, xp.full_like(ratio, ends[0])), xp.full_like(ratio, ends[1]))
+    root_n = rows.shape[0] ** 0.5
+    exponent = 1.0 + _significant(xp.acosh(0.5 * ratio) / step - 1.0, _EXPONENT_ERROR / root_n)
+    cosh, sinh = xp.cosh(step * exponent), xp.sinh(step * exponent)
+    both = xp.where(some, (highest + lowest) - (high + low), xp.zeros_like(outer)) / inner
+    skew = both * sinh / ((2.0 * cosh * cosh - 1.0) - cosh)
+    skew = _SKEW * xp.tanh(skew / _SKEW)  # below 1 in size, and nearly what it was where it is small
+    angle = xp.atanh(_significant(skew, _SKEW_ERROR / root_n))
+    scale = inner / (2.0 * xp.cosh(angle) * sinh)
+    spread = xp.std(rows, axis=0)
+    scale = xp.where(some, scale, xp.where(spread > 0.0, spread, xp.ones_like(spread)))
+    shift = xp.where(some, 0.5 * (high + low) - scale * xp.sinh(angle) * cosh, middle)
+    return shift, scale, 1.0 / exponent, angle / exponent
+
+
+def _significant(values: Array, error: float) -> Array:
+    """Return values times a factor that is near 0 for those within their standard error and near 1 for large ones."""
+    squares = (values / (_SIGNIFICANT * error)) ** 4
+    return values * squares / (1.0 + squares)
+
+
+def _kernel_estimates(
+    rows: Array,
+    varying: Array,
+    kernels: tuple[int, ...],
+    memory_limit: float,
+    n_jobs: int | None,
+    judged: bool = True,
+    whitening: tuple[Array, Array] | None = None,
+) -> Models:
+    """Return the scores of Gaussian kernel density estimates at each row, without the row itself and rows equal to it.
+
+    With `whitening`, a precision matrix and a metric, distances are those of the precision, and divergences are sums over columns
+    times the metric. Divergences, which only weights need, are 0 unless `judged`.
     """
     xp = namespace(rows)
     n = rows.shape[0]
     d = xp.sum(xp.astype(varying, rows.dtype))
-    covariance = rows.T @ rows / n
-    eye = xp.eye(rows.shape[1], dtype=rows.dtype, device=rows.device)
-    size = xp.sum(covariance * eye) / d
-    rho = _shrinkage(rows, covariance, size, d)
-    shrinkage = xp.stack([*(factor * rho for factor in _SHRINKAGES), xp.ones_like(rho)])
-    part = ((1.0 - shrinkage) * n / (n - 1))[:, None, None]
-    precision = inverses(part * covariance + shrinkage[:, None, None] * size * eye)
-    change = ((1.0 - shrinkage) * n / (n - 1) ** 2)[:, None]
-    u = rows @ precision
-    left = 1.0 - change * xp.sum(u * rows, axis=2)
-    values = -(n / (n - 1)) * u / left[:, :, None]  # rows less the mean of the others are n / (n - 1) times `rows`
-    # Constant columns have no part in divergences.
-    traces = xp.sum(precision * (eye * varying), axis=(1, 2))[:, None] + change * xp.sum(u * u, axis=2) / left
-    # The model with heavy tails has the shrinkage of Ledoit and Wolf. Its density is (nu + q)^(-(nu + d)/2) for Mahalanobis
-    # distances q, up to a constant.
-    score, trace = values[1, :, :], traces[1, :]
-    below = _DEGREES - (n / (n - 1)) * xp.sum(score * rows, axis=1)
-    factor = (_DEGREES + d) / below
-    divergence = factor * (2.0 * xp.sum(score * score, axis=1) / below - trace)
-    return Models(xp.concat([values, (factor[:, None] * score)[None, :, :]]), xp.concat([-traces, divergence[None, :]]))
-
-
-def _shrinkage(rows: Array, covariance: Array, size: Array, d: Array) -> Array:
-    """Return the shrinkage of Ledoit and Wolf for `d` columns that vary, at least one over the number of rows."""
-    xp = namespace(rows)
-    n = rows.shape[0]
-    squares = xp.sum(covariance * covariance)
-    spread = squares - d * size**2
-    noise = (xp.mean(xp.sum(rows * rows, axis=1) ** 2) - squares) / n
-    some = spread > noise
-    share = xp.where(some, noise / xp.where(some, spread, xp.ones_like(spread)), xp.ones_like(noise))
-    # Without clip, which waits for the device in old versions of array-api-compat.
-    return xp.maximum(xp.minimum(share, xp.ones_like(share)), xp.full_like(share, 1.0 / n))
-
-
-def _kernel_estimates(
-    rows: Array, varying: Array, kernels: tuple[int, ...], memory_limit: float, n_jobs: int | None
-) -> Models:
-    """Return the scores of Gaussian kernel density estimates at each row, without the row itself and rows equal to it."""
-    xp = namespace(rows)
-    n = rows.shape[0]
+    extended = xp.concat([rows, xp.ones_like(rows[:, :1])], axis=1)
+    if whitening is not None:
+        precision, metric = whitening
+        pulled = rows @ precision
+        extended = xp.concat([pulled, xp.ones_like(rows[:, :1]), *([pulled * pulled] if judged else [])], axis=1)
+        diagonal = xp.sum(precision * xp.eye(rows.shape[1], dtype=rows.dtype, device=rows.device), axis=1)
+        rows = rows @ _root(precision)
     squares = xp.sum(rows * rows, axis=1)
     median = median_squared_distance(rows)
-    d = xp.sum(xp.astype(varying, rows.dtype))
-    extended = xp.concat([rows, xp.ones_like(rows[:, :1])], axis=1)
 
     def work(part: slice) -> Models:
         pairs = RowDistances.of(rows, squares, part)
@@ -237,7 +430,14 @@ def _kernel_estimates(
             if halvings > 1:
                 weights *= weights
             if halvings in kernels:
-                found.append(pairs.estimate(weights, extended, median / 2.0**halvings, d))
+                scale = median / 2.0**halvings
+                sums = pairs.sums(weights, extended)
+                if not judged:
+                    found.append(Models(sums.shift / scale, xp.zeros_like(sums.total[:, 0])))
+                elif whitening is None:
+                    found.append(pairs.estimate(weights, sums, scale, d))
+                else:
+                    found.append(pairs.whitened_estimate(sums, scale, diagonal, metric[part, :]))
         return Models(*(xp.stack(one) for one in zip(*found, strict=True)))
 
     host = on_processor(rows)
@@ -270,6 +470,16 @@ def _landmark_fits(
     return Models(unlike * values, unlike * divergences)
 
 
+class Sums(NamedTuple):
+    """Sums of weights at some rows, where there are any, weighted means of columns and what they differ by, and other sums."""
+
+    total: Array
+    some: Array
+    mean: Array
+    shift: Array
+    more: Array
+
+
 @dataclass(frozen=True)
 class RowDistances:
     """Distances of some rows to all.
@@ -284,12 +494,15 @@ class RowDistances:
         Squared distance of the nearest other row.
     equal : array of bool of shape (m, n)
         Pairs of equal rows.
+    columns : int
+        Number of columns.
     """
 
     part: slice
     beyond_nearest: Array
     nearest: Array
     equal: Array
+    columns: int
 
     @classmethod
     def of(cls, rows: Array, squares: Array, part: slice) -> Self:
@@ -307,23 +520,34 @@ class RowDistances:
         nearest = xp.where(xp.isinf(nearest), xp.zeros_like(nearest), nearest)
         distances -= nearest[:, None]
         distances[equal] = 0.0
-        return cls(part, distances, nearest, equal)
+        return cls(part, distances, nearest, equal, rows.shape[1])
 
-    def estimate(self, weights: Array, extended: Array, scale: Array, d: Array) -> Models:
+    def sums(self, weights: Array, extended: Array) -> Sums:
+        """Return the sums over all rows by their weights; `extended` has columns, ones, and perhaps more."""
+        xp, d = namespace(weights), self.columns
+        sums = weights @ extended
+        total = sums[:, d : d + 1]
+        some = total > 0.0  # false if all rows are equal to this one
+        total = xp.where(some, total, xp.ones_like(total))
+        mean = sums[:, :d] / total
+        shift = xp.where(some, mean - extended[self.part, :d], xp.zeros_like(mean))
+        return Sums(total, some, mean, shift, sums[:, d + 1 :])
+
+    def estimate(self, weights: Array, sums: Sums, scale: Array, d: Array) -> Models:
         """Return one score at the rows for the squared length scale `scale`, given the weights of all rows at each.
 
         `d` is the number of columns that vary.
         """
-        xp = namespace(weights)
-        sums = weights @ extended
-        total = sums[:, -1:]
-        some = total > 0.0  # false if all rows are equal to this one
-        total = xp.where(some, total, xp.ones_like(total))
-        shift = sums[:, :-1] / total - extended[self.part, :-1]
-        shift = xp.where(some, shift, xp.zeros_like(shift))
-        mean = _row_products(weights, self.beyond_nearest) / total[:, 0] + self.nearest
+        xp, shift = namespace(weights), sums.shift
+        mean = _row_products(weights, self.beyond_nearest) / sums.total[:, 0] + self.nearest
         variance = mean - xp.sum(shift * shift, axis=1)
         return Models(shift / scale, (variance / scale - d) / scale)
+
+    def whitened_estimate(self, sums: Sums, scale: Array, diagonal: Array, metric: Array) -> Models:
+        """Return one score for distances by a precision matrix with this diagonal; divergences are sums times the metric."""
+        xp, mean = namespace(metric), sums.mean
+        variance = xp.where(sums.some, sums.more / sums.total - mean * mean, xp.zeros_like(mean))
+        return Models(sums.shift / scale, xp.sum(metric * (variance / scale - diagonal), axis=1) / scale)
 
 
 def _row_products(a: Array, b: Array) -> Array:
@@ -346,21 +570,42 @@ def median_squared_distance(rows: Array) -> Array:
     return xp.where(count > 0, middle, 2.0 * xp.mean(xp.sum(rows * rows, axis=1)))
 
 
-def _weights(models: Models) -> Array:
-    """Return the weight of each model, of shape (k,)."""
+def _weights(models: Models, share: Array, first: tuple[int, ...], second: tuple[int, ...]) -> Array:
+    """Return the weight of each model, of shape (k,), for shares of the rows.
+
+    Models at the places `first` and those at `second` exclude each other, because each set costs one more sum over pairs of rows
+    in every step: the set with the smaller penalised loss is taken.
+    """
     xp = namespace(models.values)
-    sizes = models.sizes
+    sizes = models.sizes(share)
     values, divergences = models.values / sizes[:, None, None], models.divergences / sizes[:, None]
-    k, n = divergences.shape
-    flat = xp.reshape(values, (k, -1))
+    k = divergences.shape[0]
+    flat = xp.reshape(values * xp.sqrt(share)[:, None], (k, -1))
     # Models may be equal; the ridge then gives them equal weights.
-    gram = flat @ flat.T / n + 1e-6 * xp.eye(k, dtype=flat.dtype, device=flat.device)
-    slope = xp.mean(divergences, axis=1)
-    first = _nonnegative_minimum(gram, slope)
-    score = xp.tensordot(first, values, axes=1)
-    derivatives = xp.sum(values * score, axis=2) + divergences
-    errors = xp.std(derivatives, axis=1) / n**0.5
-    return _nonnegative_minimum(gram, slope + _ERRORS * errors) / sizes
+    gram = flat @ flat.T + 1e-6 * xp.eye(k, dtype=flat.dtype, device=flat.device)
+    slope = divergences @ share
+    least = np.full(k, _ERRORS)
+    least[list(second)] = _WHITENED_ERRORS
+    allowed = xp.asarray(least, dtype=flat.dtype, device=flat.device)
+
+    def of(left_out: tuple[int, ...]) -> tuple[Array, Array]:
+        """Return the weights without some models, and their penalised loss."""
+        mask = np.ones(k)
+        mask[list(left_out)] = 0.0
+        kept = xp.asarray(mask, dtype=flat.dtype, device=flat.device)
+        matrix = gram * kept * kept[:, None] + xp.eye(k, dtype=flat.dtype, device=flat.device) * (1.0 - kept)
+        score = xp.tensordot(_nonnegative_minimum(matrix, slope * kept + (1.0 - kept)), values, axes=1)
+        derivatives = xp.sum(values * score, axis=2) + divergences
+        deviations = derivatives - (derivatives @ share)[:, None]
+        errors = xp.sqrt((deviations * deviations) @ share * xp.sum(share * share))
+        penalised = (slope + allowed * errors) * kept + (1.0 - kept)
+        w = _nonnegative_minimum(matrix, penalised) * kept
+        return w, 0.5 * (w @ (gram @ w)) + penalised @ w
+
+    if not (first and second):
+        return of(())[0] / sizes
+    (one, loss), (other, other_loss) = of(second), of(first)
+    return xp.where(loss <= other_loss, one, other) / sizes
 
 
 def _nonnegative_minimum(matrix: Array, slope: Array) -> Array:
@@ -384,3 +629,10 @@ def _solved(matrix: Array, b: Array) -> Array:
     if isinstance(matrix, np.ndarray):
         return np.linalg.solve(matrix, b)
     return namespace(matrix).linalg.solve_ex(matrix, b).result
+
+
+def _root(matrix: Array) -> Array:
+    """Return the lower triangular root of a positive definite matrix, without waiting for a device."""
+    if isinstance(matrix, np.ndarray):
+        return np.linalg.cholesky(matrix)
+    return namespace(matrix).linalg.cholesky_ex(matrix).L
