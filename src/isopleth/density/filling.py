@@ -15,7 +15,7 @@ from isopleth.density.column_density import LOG_VALUE
 from isopleth.errors import InputError
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import Operator
-from isopleth.operators.threads import check_stopped
+from isopleth.operators.threads import ONE_BLAS_THREAD, check_stopped
 
 # Most donors: more of them cost time and hardly change a quantile.
 MOST_DONORS = 2000
@@ -124,7 +124,8 @@ def donors_of_gaps(
     for start in range(0, len(gappy), step):
         check_stopped()
         rows = gappy[start : start + step]
-        logs = _similarity(kernel, Z[rows], donors[some])
+        with ONE_BLAS_THREAD:  # more threads cost more than they gain
+            logs = _similarity(kernel, Z[rows], donors[some])
         for j, order in enumerate(orders):
             asked = np.flatnonzero(np.isnan(Z[rows, j]))
             mass = logs[np.ix_(asked, order)]
@@ -160,7 +161,8 @@ def _similarity(kernel: ColumnKernel, Z: np.ndarray, donors: np.ndarray) -> np.n
     logs, shared = np.zeros((len(Z), len(donors))), seen.astype(float) @ have.T.astype(float)
     for j in range(Z.shape[1]):
         x = np.where(seen[:, [j]], Z[:, [j]], 0.0)
-        one = Operator(kernel.take(np.array([j])), x, np.ascontiguousarray(cells[:, [j]]), block=LOG_VALUE).dense()
+        y = np.ascontiguousarray(cells[:, [j]])
+        one = Operator(kernel.take(np.array([j])), x, y, block=LOG_VALUE, n_jobs=1).dense()
         one[~seen[:, j]] = 0.0
         one[:, ~have[:, j]] = 0.0
         logs += one
