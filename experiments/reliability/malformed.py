@@ -8,18 +8,19 @@ import random
 import tempfile
 from collections.abc import Callable
 from contextlib import chdir
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 from click.testing import CliRunner, Result
 
 import isopleth
 from experiments.reliability import samples
 from experiments.reliability.mutations import spoiled
 from experiments.reliability.outcomes import Tally, is_sentence, progress, tried
-from isopleth.cli.monitor import RowReader
 from isopleth.cli.program import program
-from isopleth.io import read_names, read_table
-from isopleth.io.tables import read_labels
+from isopleth.tables.read import FileRows, Reading, RowStream, read_table
+from isopleth.tables.table import FileTable
 
 _COLUMNS = (None, None, ["a"], ["x1", "x2"], ["height", "age"], ["none"])
 
@@ -52,11 +53,13 @@ def _table(tally: Tally, rng: random.Random, place: Path, tables: dict[str, list
     path.write_bytes(content)
     columns = rng.choice(_COLUMNS)
     readers: dict[str, Callable[[], object]] = {
-        "read_table": lambda: read_table(path, columns, min_rows=rng.choice((1, 2))),
-        "read_names": lambda: read_names(path),
-        "read_labels": lambda: read_labels(path, rng.choice(("kind", "word", "a", "x1", "list", "none"))),
+        "read_table": lambda: read_table(path, columns=columns, min_rows=rng.choice((1, 2)), warn=False),
+        "FileRows": lambda: list(FileRows(path, Reading(columns=columns)).chunks(7)),
+        "labels": lambda: read_table(
+            path, labels=[rng.choice(("kind", "word", "a", "x1", "list", "none"))], warn=False
+        ),
     }
-    name = rng.choice(("read_table", "read_table", "read_names", "read_labels"))
+    name = rng.choice(("read_table", "read_table", "FileRows", "labels"))
     tried(tally, f"{name} {suffix}", how, readers[name])
 
 
@@ -75,12 +78,13 @@ def _model(tally: Tally, rng: random.Random, place: Path, models: dict[str, byte
 def _stream(tally: Tally, rng: random.Random, tables: dict[str, list[bytes]]) -> None:
     """Rows from standard input, as the monitor reads them."""
     content, how = spoiled(rng.choice(tables[".csv"]), ".csv", rng, tables[".csv"])
-    reader = RowReader(["height", "a width", "age"], named=rng.random() < 0.5)
+    like = FileTable.of_array(np.zeros((2, 3)), ["height", "a width", "age"], Path("reference"))
+    stream = RowStream(replace(like, named=rng.random() < 0.5))
 
     def read() -> None:
-        for batch in reader.batches(io.BytesIO(content)):
-            if batch.error is not None:
-                raise batch.error
+        for _, error in stream.batches(io.BytesIO(content)):
+            if error is not None:
+                raise error
 
     tried(tally, "standard input", how, read)
 

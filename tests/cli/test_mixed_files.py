@@ -91,7 +91,7 @@ def test_without_explanation_the_rarest_words_are_shown(file):
 
 def test_saved_models_score_other_tables(file, table, tmp_path):
     fine("anomalies", file, "--save", tmp_path / "m.isopleth", "--out", tmp_path / "o.csv")
-    assert load(tmp_path / "m.isopleth")._table_columns.names == ["colour", "price", "paid", "day", "weight"]
+    assert load(tmp_path / "m.isopleth").schema_.names == ["colour", "price", "paid", "day", "weight"]
     new = table[["weight", "day", "colour", "price", "paid"]].copy()  # in another order
     new.loc[0, "colour"] = "pink"
     new.to_csv(tmp_path / "new.csv", index=False)
@@ -137,7 +137,7 @@ def test_refusals_name_columns_and_lines(file, table, tmp_path):
 def test_identifiers_are_kept_if_asked_for(file, tmp_path):
     for option in (["--keep-id"], ["--numeric", "order_no"]):
         fine("anomalies", file, *option, "--save", tmp_path / "m.isopleth")
-        assert "order_no" in load(tmp_path / "m.isopleth")._table_columns.names
+        assert "order_no" in load(tmp_path / "m.isopleth").schema_.names
 
 
 def test_numbers_with_gaps(tmp_path):

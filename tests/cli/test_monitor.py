@@ -231,7 +231,7 @@ def test_replay_skips_what_is_counted(reference, tmp_path):
 def test_rows_before_a_bad_line_are_taken_in(reference, tmp_path):
     state = tmp_path / "state"
     words = refused("--reference", reference, *COMMON, "--state", state, rows=text(STREAM[:5]) + "inf,1\n" + "2,3\n")
-    assert "line 7: 'inf' in column 'a' is no finite number" in words
+    assert "column 'a' holds infinity in line 7" in words
     assert load(state).state_.n_rows == 5
 
 
@@ -239,13 +239,13 @@ def test_rows_before_a_bad_line_are_taken_in(reference, tmp_path):
     ("rows", "words"),
     [
         ("a,b\n1,2\n3\n", "line 3: 1 cell where the first line has 2"),
-        ("a,b\n1,x\n", "line 2: 'x' in column 'b' is no finite number"),
+        ("a,b\n1,x\n", "column 'b' holds 'x' in line 2; expected a number"),
         ("a,c\n1,2\n", "lacks 'b' of the reference's columns; it has 'a', 'c'"),
         ("1,2,3\n", "3 columns where the reference has 2"),
         (b"a,b\n1,\xff\n", "line 2: not UTF-8"),
-        ('a,b\n"1,2\n', "line 2: no row of CSV (unexpected end of data)"),
+        ('a,b\n"1,2\n', "line 2: a quoted cell is not closed properly"),
         ("a,b\r1,2\r", "line 1: no row of CSV"),
-        ("a,b\n1," + "2" * 200_000 + "\n", "line 2: no row of CSV (field larger"),
+        ("a,b\n1," + "2" * 200_000 + "\n", "column 'b' holds infinity in line 2"),
         ("a,b\n1," + "2" * (2**24 + 2**17), "line 2: more than 16,777,216 bytes without an end of line"),
     ],
 )
@@ -385,7 +385,7 @@ def test_new_words_and_cells_that_are_no_times(mixed_reference):
     assert "'colour' (1)" in result.stderr
     assert result.stdout == "2 rows, 0 alarms\n"
     wrong = run(*common, rows=MIXED + "2024-02-03,red,20.1,true\nmorning,red,1,false\n").stderr
-    assert "standard input, line 3: 'morning' in column 'day' is no time such as 2024-01-31 12:00; leave" in wrong
+    assert "standard input: column 'day' holds 'morning' in line 3; expected a time such as 2024-01-31 12:00" in wrong
 
 
 def test_a_missing_cell_is_a_row_unlike_all_others(reference):

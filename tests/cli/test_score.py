@@ -12,10 +12,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import forked
-from isopleth import KDE, LSDD, AnomalyDetector, ClassPriorEstimator, NystromKEF, RandomFeatureSOSREP
+from isopleth import KDE, LSDD, AnomalyDetector, ClassPriorEstimator, NystromKEF, RandomFeatureSOSREP, read_table
 from isopleth.cli.program import program
-from isopleth.io import read_table, save
 from isopleth.io import resume as journals
+from isopleth.io import save
 
 X = np.random.default_rng(0).normal(size=(80, 3))
 

@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from isopleth.cli.program import program
-from isopleth.io import load, source
+from isopleth.io import load
+from isopleth.tables import source
 
 X = np.random.default_rng(0).normal(size=(60, 2))
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from isopleth.errors import InputError
-from isopleth.io import atomic_write, check_target
 from isopleth.io.resume import Journal, partial_path
+from isopleth.tables.files import atomic_write, check_target
 
 
 @pytest.fixture

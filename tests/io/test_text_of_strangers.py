@@ -14,10 +14,9 @@ from click.testing import CliRunner
 from sklearn.preprocessing import StandardScaler
 
 from isopleth.cli.program import program
-from isopleth.errors import DataWarning, InputError, printable
-from isopleth.io import load, read_table, save
+from isopleth.errors import InputError, printable
+from isopleth.io import load, save
 from isopleth.io.models import sealed
-from isopleth.io.tables import read_labels
 from isopleth.tables.write import write_table
 
 ESCAPE = "\x1b[31mred\x07"
@@ -43,35 +42,6 @@ def test_the_version_of_a_model_file_is_shown_escaped(tmp_path):
     text = message_of(load, path)
     assert "by isopleth \\x1b[31mred\\x07 in format 999" in text
     assert text.isprintable()
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        f"a{ESCAPE},b\n1,2\n3,x\n4,5\n",
-        f"a,b\n1,2\n3,{ESCAPE}\n4,5\n",
-        f"a{ESCAPE},b\n1,word\n3,word\n",
-        f"a{ESCAPE},b\n1,\n3,4\n",
-        f"a{ESCAPE},a{ESCAPE}\n1,2\n3,4\n",
-        f"{ESCAPE},3\n1,2\n3,4\n",
-    ],
-)
-def test_names_and_cells_of_a_table_are_shown_escaped(tmp_path, content):
-    path = tmp_path / f"t{ESCAPE[:4]}.csv"
-    path.write_text(content)
-    text = message_of(read_table, path)
-    assert text.isprintable()
-    assert "\\x1b[31" in text
-    assert message_of(read_table, path, ["none"]).isprintable()
-    assert message_of(read_labels, path, "none").isprintable()
-
-
-def test_warnings_are_shown_escaped(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text(f"a{ESCAPE},b\n9007199254740993,1\n2,3\n")
-    with pytest.warns(DataWarning) as caught:
-        read_table(path)
-    assert all(str(warning.message).isprintable() for warning in caught)
 
 
 def test_an_escaped_message_survives_a_process_border():

@@ -11,12 +11,12 @@ import numpy as np
 
 from isopleth.cli.commands import MOST_FLAGGED
 from isopleth.cli.messages import Stages, naming_columns, say
-from isopleth.cli.mixed import MixedTable, read_for_detector, read_mixed, rows_of
 from isopleth.cli.models import load_detector, matched_columns, of_this_version
 from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import Outputs, answer, places
+from isopleth.cli.reading import read, read_for
 from isopleth.errors import InputError
-from isopleth.io import Table
+from isopleth.tables.table import FileTable
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 from isopleth.tasks.anomaly.explanation import cell_text
 from isopleth.tasks.anomaly.result import Anomalies
@@ -53,12 +53,12 @@ def anomalies(
         with of_this_version(model) if model else nullcontext():
             if model:
                 detector = load_detector(model)
-                table = read_for_detector(file, options, detector)
+                table = read_for(file, options, detector)
             else:
-                first = read_mixed(reference or file, options)
+                first = read(reference or file, options)
                 stage("fitting")
                 detector = fit(first, contamination, novelty=reference is not None)
-                table = read_for_detector(file, options, detector) if reference else first
+                table = read_for(file, options, detector) if reference else first
             stage("scoring")
             found = judged(detector, table, fdr, row_numbers=row_numbers)
             if explains:
@@ -69,38 +69,31 @@ def anomalies(
     answer(found if as_json else shown, as_json, top)
 
 
-def fit(table: Table, contamination: float | None = None, *, novelty: bool = False) -> AnomalyDetector:
+def fit(table: FileTable, contamination: float | None = None, *, novelty: bool = False) -> AnomalyDetector:
     """Return a detector fitted to a table, with the names of its columns if the file has them."""
     share = "auto" if contamination is None else contamination
     detector = AnomalyDetector(contamination=share, novelty=novelty, random_state=0)
-    if isinstance(table, MixedTable) and table.read:
-        return table.read.fit(detector)
     with naming_columns(table.names):
-        detector.fit(table.values)
-    if table.named:
-        # A data frame would carry the names, but no library that has one is needed otherwise.
-        detector.feature_names_in_ = np.array(table.names, dtype=object)
-    return detector
+        return detector.fit(table.frame)
 
 
-def judged(detector: AnomalyDetector, table: Table, fdr: float = 0.1, *, row_numbers: bool = False) -> Anomalies:
+def judged(detector: AnomalyDetector, table: FileTable, fdr: float = 0.1, *, row_numbers: bool = False) -> Anomalies:
     """Return the anomalies of a table, with their places in the file."""
     with matched_columns():
-        found = detector.anomalies(rows_of(table), fdr)
+        found = detector.anomalies(table.frame, fdr)
     where = places(len(found), table.lines, row_numbers=row_numbers)
     return replace(found, names=table.names, values=table.values, where=where)
 
 
-def explained(detector: AnomalyDetector, table: Table, found: Anomalies, top: int, *, flagged: bool) -> Anomalies:
+def explained(detector: AnomalyDetector, table: FileTable, found: Anomalies, top: int, *, flagged: bool) -> Anomalies:
     """Return the anomalies with an explanation of the `top` least likely rows and, if asked for, of all flagged ones."""
     count = int(found.flagged.sum())
     # Flagged rows are the least likely ones, so they come first in this order. A detector needs at least one row.
     rows = found.order[: max(top, min(count, MOST_FLAGGED) if flagged else 0, 1)]
     if flagged and len(rows) < count:
         say(f"of {count:,} flagged rows the {len(rows):,} least likely are explained; a larger --top explains more.")
-    data = rows_of(table)
     with matched_columns(quiet=True):
-        explanation = detector.explain(data[rows] if isinstance(data, np.ndarray) else data.take(rows))
+        explanation = detector.explain(table.take(rows).frame)
     return replace(found, explanation=replace(explanation, names=table.names), explained_rows=rows)
 
 

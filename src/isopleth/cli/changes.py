@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from isopleth.cli.columns import read_numbers
 from isopleth.cli.messages import Stages, naming_columns
 from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import Outputs, answer, places
-from isopleth.cli.times import read_times, time_column
+from isopleth.cli.times import read_series
 from isopleth.tasks.change_points.detector import ChangePointDetector, ChangePoints
 
 
@@ -31,9 +30,7 @@ def changes(
     outputs.check(FILE=file)
     with Stages(["reading", "searching", "writing"]) as stage:
         stage("reading")
-        column = time_column(file, options) if time is None else time
-        times = None if column is None else read_times(file, column, options)
-        table = read_numbers(file, options, but=column)
+        table, times = read_series(file, options, time)
         stage("searching")
         with naming_columns(table.names):
             detector = ChangePointDetector(false_alarm_rate=false_alarm_rate, random_state=0).fit(

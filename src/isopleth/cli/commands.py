@@ -120,6 +120,14 @@ _TABLE_OPTIONS = [
         "--missing", type=ColumnList(), help="Words that mean a missing cell.  [default: NA, N/A, NaN, null, ?, ...]"
     ),
     click.option("--decimal", type=click.Choice([".", ","]), help="Decimal sign of text files.  [default: recognised]"),
+    click.option("--time-columns", type=ColumnList(), help="Take these columns as times."),
+    click.option("--encoding", help="Encoding of text files, such as latin-1, or auto.  [default: UTF-8]"),
+    click.option(
+        "--max-unpacked",
+        type=click.IntRange(min=1),
+        metavar="BYTES",
+        help="Refuse packed files that are larger when they are unpacked, and tables that take more.  [default: 1 GiB]",
+    ),
 ]
 
 

@@ -14,8 +14,8 @@ from isopleth.cli.messages import Stages
 from isopleth.cli.outputs import Outputs, print_json, say_on_output
 from isopleth.datasets import load_breast
 from isopleth.errors import printable
-from isopleth.io import Table
 from isopleth.results.text import counted
+from isopleth.tables.table import FileTable
 
 
 def demo(plot: Path, as_json: bool) -> None:
@@ -26,7 +26,7 @@ def demo(plot: Path, as_json: bool) -> None:
     with Stages(["reading", "fitting", "writing"]) as stage:
         stage("reading")
         breast = load_breast()
-        table = Table(breast.data, breast.feature_names, named=True, source=Path("breast"))
+        table = FileTable.of_array(breast.data, breast.feature_names, Path("breast"))
         stage("fitting")
         found = replace(judged(fit(table), table), known=breast.labels == 1)
         stage("writing")

@@ -13,24 +13,27 @@ import click
 import numpy as np
 
 import isopleth
-from isopleth.cli.columns import KindRows, KindTable, mixed_columns, open_numbers
 from isopleth.cli.commands import DENSITY_SIZE, MIXED_SIZE
 from isopleth.cli.messages import Stages, naming_columns, removed_if_refused, resumable, say
 from isopleth.cli.options import TableOptions
-from isopleth.cli.outputs import about_run, print_json, refuse_same
+from isopleth.cli.outputs import about_run, keep_columns, print_json, refuse_same
+from isopleth.cli.reading import chunk_reading, refuse_typos, tell
 from isopleth.density import SOSREP, Search
 from isopleth.distributed import FileParts
 from isopleth.distributed import fit as fit_parts
 from isopleth.distributed.files import Checkpoint
 from isopleth.errors import Hint, InputError, TooLargeError, printable
-from isopleth.io import check_target, save
+from isopleth.io import save
 from isopleth.io.resume import Journal, partial_path, refuse_begun, table_fingerprint
 from isopleth.kernels import get_kernel
 from isopleth.results.text import counted, wrapped
 from isopleth.score import NystromKEF
 from isopleth.score.ridge_selection import default_landmarks
 from isopleth.score.spaces import SPACES
-from isopleth.tables.files import remove_leftovers
+from isopleth.tables.files import check_target, remove_leftovers
+from isopleth.tables.read import FileRows, Reader, missing_words
+from isopleth.tables.schema import Choices
+from isopleth.tables.table import FileTable
 
 
 def fit(
@@ -51,18 +54,21 @@ def fit(
     refuse_begun(partial, resume=resume)
     with Stages(["reading", "fitting", "writing"]) as stage:
         stage("reading")
-        mixed = mixed_columns(file, options)
-        if mixed is not None:
+        first = Reader(file, chunk_reading(options)).first()
+        keep_columns(first.schema)
+        if not first.with_truth_as_numbers().is_plain:
+            refuse_typos(first, options)
+            tell(first, gaps=False)
             if kind == "score":
-                text = f"{file}: --kind score takes complete rows of numbers only"
-                raise InputError(text, hint=_way_out(mixed))
+                raise InputError(f"{file}: --kind score takes complete rows of numbers only", hint=_way_out(first))
             stage("fitting")
-            model, n_rows = fit_mixed(mixed, options, size or MIXED_SIZE, length_scale, chunk_rows)
+            model, n_rows = fit_mixed(file, first, options, size or MIXED_SIZE, length_scale, chunk_rows)
             stage("writing")
             save(model, out)
-            _report(model, n_rows, [str(column.name) for column in mixed.kinds.columns], out, as_json)
+            _report(model, n_rows, first.names, out, as_json)
             return
-        rows = open_numbers(file, options, lambda share: stage("reading", share))
+        tell(first, gaps=False)
+        rows = FileRows(file, chunk_reading(options), progress=lambda share: stage("reading", share))
         stage("fitting")
         size = size or _default_size(kind, len(rows.names))
         estimator = _estimator(kind, size, length_scale)
@@ -97,48 +103,36 @@ def _report(model: Any, rows: int, columns: list[str], out: Path, as_json: bool)
     click.echo(wrapped(f"{name} of {size_of_table} in {printable(str(out))}"))
 
 
-def _way_out(table: KindTable) -> str | Hint:
-    others = [str(column.name) for column in table.kinds.columns if column.kind != "numeric"]
+def _way_out(table: FileTable) -> str | Hint:
+    others = [str(column.name) for column in table.schema.columns if column.kind != "numeric"]
     if others:
         return Hint("leave out the words and times with {exclude}", exclude=others)
     return "fill the missing cells, or drop their rows"
 
 
 def fit_mixed(
-    table: KindTable, options: TableOptions, size: int, length_scale: float | None, chunk_rows: int | None
+    file: Path, first: FileTable, options: TableOptions, size: int, length_scale: float | None, chunk_rows: int | None
 ) -> tuple[SOSREP, int]:
     """Fit a density to a random part of a table with words or missing cells, and return it with the number of rows read."""
-    rows = KindRows(table.frame.source, table.kinds, options)
+    how = replace(chunk_reading(options), exclude=(), choices=Choices(missing=missing_words(options.missing)))
+    rows = FileRows(file, how, replace(first.schema, left_out={}, n_columns=len(first.names)))
     rng = np.random.default_rng(0)
-    kept: Any = None
+    kept: FileTable | None = None
     keys = np.empty(0)
     n_rows = 0
-    for frame in rows.frames(chunk_rows or rows.chunk_rows):
-        drawn = rng.uniform(size=len(frame.data))
+    for table in rows.tables(chunk_rows or rows.chunk_rows):
+        drawn = rng.uniform(size=len(table))
         n_rows += len(drawn)
         chosen = np.flatnonzero(drawn < (keys.max() if len(keys) == size else 1.0))
-        new = frame.data[chosen] if isinstance(frame.data, np.ndarray) else frame.data.take(chosen)
-        kept = new if kept is None else _joined(kept, new)
+        kept = table.take(chosen) if kept is None else kept.followed_by(table.take(chosen))
         keys = np.concatenate([keys, drawn[chosen]])
         best = np.sort(np.argsort(keys, kind="stable")[:size])
-        kept, keys = (kept[best] if isinstance(kept, np.ndarray) else kept.take(best)), keys[best]
+        kept, keys = kept.take(best), keys[best]
     if n_rows > size:
         say(f"the density is fitted to {size:,} of {counted(n_rows, 'row')}, drawn at random; --size sets how many.")
-    kinds = table.kinds
-    if kinds.named:  # other columns were not read
-        kinds = replace(kinds, left_out={}, n_columns=len(kinds.columns))
-    model = replace(table, data=kept, kinds=kinds).fit(
-        SOSREP(length_scale=length_scale or "leave_one_out", frame="scale")
-    )
-    return model, n_rows
-
-
-def _joined(one: Any, other: Any) -> Any:
-    if isinstance(one, np.ndarray):
-        return np.concatenate([one, other])
-    import pyarrow as pa
-
-    return pa.concat_tables([one, other]).combine_chunks()
+    assert kept is not None
+    with naming_columns(kept.names):
+        return SOSREP(length_scale=length_scale or "leave_one_out", frame="scale").fit(kept.frame), n_rows
 
 
 def _default_size(kind: str, columns: int) -> int:

@@ -10,16 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from isopleth.cli.reading import schema_of
 from isopleth.density.estimator import DensityEstimator
-from isopleth.density.kernel_density import KernelDensity
 from isopleth.errors import DataWarning, InputError
 from isopleth.io import load
-from isopleth.tables.schema import Schema
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 
 
@@ -67,18 +66,12 @@ def matched_columns(*, quiet: bool = False) -> Iterator[None]:
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        warnings.filterwarnings("ignore", message="X (does not have valid|has) feature names")
         yield
     shown = {str(warning.message): warning.message for warning in caught}
     for message in shown.values():
         if not (quiet and isinstance(message, DataWarning)):
             warnings.warn(message, stacklevel=3)
-
-
-def columns_at_fit(model: BaseEstimator) -> tuple[int, list[str] | None]:
-    """Return the number of columns that a model was fitted on, and their names or None."""
-    names = getattr(model, "feature_names_in_", None)
-    return int(model.n_features_in_), None if names is None else [str(name) for name in names]
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,14 +94,14 @@ class Answers:
     model: Any
     names: list[str]
     whole: frozenset[str]
-    _answer: Callable[[np.ndarray], list[np.ndarray]]
+    _answer: Callable[[Any], list[np.ndarray]]
 
     @property
     def bounded(self) -> bool:
         """True for a density with bounds, on and beyond which it is 0."""
         return getattr(_last_step(self.model)[0], "bounds", None) is not None
 
-    def __call__(self, rows: np.ndarray) -> np.ndarray:
+    def __call__(self, rows: Any) -> np.ndarray:
         """Return the answers for `rows`, an array of shape (n, number of names)."""
         with of_this_version(self.source), matched_columns():
             return np.column_stack(self._answer(rows))
@@ -133,21 +126,9 @@ def answers_of(path: Path) -> Answers:
         return _of_kind(path, model)
 
 
-def kinds_of(model: Any) -> Schema | None:
-    """Return the columns of a density or detector of words or missing cells; None for all other models."""
-    if isinstance(model, AnomalyDetector):
-        return getattr(model, "_table_columns", None)
-    if not isinstance(model, KernelDensity) or not model._of_kinds:
-        return None
-    return model._table_density().columns
-
-
-def encoded_answers(model: Any) -> Callable[[np.ndarray], list[np.ndarray]]:
-    """Return the function that computes the answers of a model with :func:`kinds_of` for encoded rows."""
-    if isinstance(model, AnomalyDetector):
-        return lambda rows: list(model.judge_encoded(rows))
-    density = model._table_density()
-    return lambda rows: [density.log_density(rows)]
+def takes_gaps(model: Any) -> bool:
+    """Return whether a model answers for rows with missing cells, and for words if it was fitted to a table with words."""
+    return not isinstance(model, Pipeline) and bool(get_tags(model).input_tags.allow_nan)
 
 
 def _of_kind(path: Path, model: Any) -> Answers:
@@ -159,8 +140,7 @@ def _of_kind(path: Path, model: Any) -> Answers:
         what = "log_density" if isinstance(last, DensityEstimator) else "score"
         return Answers(path, model, [what], frozenset(), lambda rows: [last.score_samples(entered(rows))])
     if hasattr(model, "grad_log_density"):
-        width, columns = columns_at_fit(model)
-        names = [f"d_{name}" for name in columns or [f"x{j + 1}" for j in range(width)]]
+        names = [f"d_{name}" for name in schema_of(model).names]
         return Answers(path, model, names, frozenset(), lambda rows: [model.grad_log_density(rows)])
     if hasattr(model, "difference"):
         return Answers(path, model, ["difference"], frozenset(), lambda rows: [model.difference(rows)])

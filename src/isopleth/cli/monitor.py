@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import click
 import numpy as np
 
 from isopleth.cli.messages import Stages, naming_columns
-from isopleth.cli.mixed import MixedTable, decided, read_mixed, rows_of
 from isopleth.cli.models import matched_columns, of_this_version
 from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import Outputs, refuse_same
+from isopleth.cli.reading import read
 from isopleth.cli.signals import ALARM_CODE
 from isopleth.errors import InputError, printable
-from isopleth.io import Table, check_target, load, save
-from isopleth.io.frames import missing_words
-from isopleth.io.source import listed
-from isopleth.io.text_columns import Column, cut, header_names, kind_of
+from isopleth.io import load, save
 from isopleth.results.text import counted, wrapped
-from isopleth.tables.files import atomic_write, remove_leftovers, sole_run
-from isopleth.tables.schema import Schema
-from isopleth.tables.typed import moment
+from isopleth.tables.files import atomic_write, check_target, remove_leftovers, sole_run
+from isopleth.tables.read import RowStream
+from isopleth.tables.table import FileTable
 from isopleth.tasks.drift.alarms import DriftAlarms, joined
 from isopleth.tasks.drift.monitor import DriftMonitor
 
@@ -66,7 +62,7 @@ def monitor(
         remove_leftovers(metrics)
     with Stages(["reading", "fitting"]) as stage:
         stage("reading")
-        table = read_mixed(reference, options)
+        table = read(reference, options)
         stage("fitting")
         how = {"window": window, "expected_run_length": run_length, "compare_missing": not ignore_missing}
         watching = _known(state, table, how) if state and state.exists() else None
@@ -77,7 +73,7 @@ def monitor(
     # The page is written at an interrupt, too: an endless stream ends with one.
     with _paged(report, reference) if report else nullcontext() as kept:
         skip = watching.state_.n_rows if replay else 0
-        alarmed = _watch(watching, table, options, state, skip, as_json, Metrics(metrics), kept)
+        alarmed = _watch(watching, table, state, skip, as_json, Metrics(metrics), kept)
     if not as_json:
         rows, alarms = watching.state_.n_rows, watching.state_.alarms
         click.echo(f"{counted(rows, 'row')}, {counted(alarms, 'alarm')}")
@@ -102,8 +98,7 @@ def _paged(report: Path, reference: Path) -> Iterator[list[DriftAlarms]]:
 
 def _watch(
     watching: DriftMonitor,
-    table: Table,
-    options: TableOptions,
+    table: FileTable,
     state: Path | None,
     skip: int,
     as_json: bool,
@@ -112,12 +107,11 @@ def _watch(
 ) -> bool:
     """Process the rows of standard input, and return whether there was an alarm."""
     report.write(watching)
-    kinds = table.read.kinds if isinstance(table, MixedTable) and table.read and table.read.kinds.named else None
-    for batch in RowReader(table.names, table.named, kinds, options.missing).batches(sys.stdin.buffer):
-        skipped, skip = min(skip, len(batch.values)), max(0, skip - len(batch.values))
-        if skipped < len(batch.values):
+    for rows, error in RowStream(table).batches(sys.stdin.buffer):
+        skipped, skip = min(skip, len(rows)), max(0, skip - len(rows))
+        if skipped < len(rows):
             with matched_columns():
-                alarms = watching.update(batch.values[skipped:])
+                alarms = watching.update(rows.take(np.arange(skipped, len(rows))).frame)
             _print(alarms, as_json)
             if kept is not None:
                 kept.append(alarms)
@@ -127,24 +121,21 @@ def _watch(
                 save(watching, state)
             report.take(alarms)
             report.write(watching, now=bool(alarms))
-        if batch.error is not None:
+        if error is not None:
             report.write(watching)
-            raise batch.error
+            raise error
     report.write(watching)
     return report.alarmed
 
 
-def _fitted(table: Table, how: dict[str, Any]) -> DriftMonitor:
+def _fitted(table: FileTable, how: dict[str, Any]) -> DriftMonitor:
     """Return a fitted monitor, with a fixed seed so that each run gives the same alarms."""
-    watching = decided(DriftMonitor(**how, random_state=0), table)
+    watching = DriftMonitor(**how, random_state=0)
     with naming_columns(table.names):
-        watching.fit(rows_of(table))
-    if table.named and not isinstance(table, MixedTable):
-        watching.name_columns(table.names)
-    return watching
+        return watching.fit(table.frame)
 
 
-def _known(state: Path, table: Table, how: dict[str, Any]) -> DriftMonitor:
+def _known(state: Path, table: FileTable, how: dict[str, Any]) -> DriftMonitor:
     """Load the monitor in a state file.
 
     Raises
@@ -173,15 +164,15 @@ def _known(state: Path, table: Table, how: dict[str, Any]) -> DriftMonitor:
     # A state that does not fit is refused at the first row, not in the middle of a stream.
     with of_this_version(state), matched_columns():
         place = watching.state_
-        watching.update(rows_of(table)[:1])
+        watching.update(table.take([0]).frame)
         watching.state_ = place
     return watching
 
 
-def _same_reference(watching: DriftMonitor, table: Table) -> bool:
+def _same_reference(watching: DriftMonitor, table: FileTable) -> bool:
     try:
         with matched_columns():
-            return watching.has_reference(rows_of(table))
+            return watching.has_reference(table.frame)
     except (InputError, ValueError):  # other columns
         return False
 
@@ -297,182 +288,3 @@ def _number(value: float) -> str:
 
 def _label(name: str) -> str:
     return name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-_SOURCE = Path("standard input")
-_BYTES = 2**16
-# Longest line in bytes. A longer one is refused, because it would fill the memory.
-_LONGEST = 2**24
-
-_DELIMITERS = ("\t", ";", ",")
-
-
-@dataclass(eq=False)
-class Batch:
-    """Rows that were read together.
-
-    Parameters
-    ----------
-    values : ndarray of shape (k, d) or pyarrow.Table
-        Rows before the first line that cannot be used.
-    error : InputError or None
-        Error about that line.
-    """
-
-    values: Any
-    error: InputError | None = None
-
-
-@dataclass(eq=False)
-class RowReader:
-    """Reader of rows from lines of text: columns by name where both have names, else by position.
-
-    Parameters
-    ----------
-    names : list of str
-        The columns, in the order of the reference.
-    named : bool
-        Whether the names mean something.
-    kinds : Schema, optional
-        What the columns of the reference hold, if there are words or times.
-    missing : sequence of str, optional
-        Words that mean a missing cell.
-    """
-
-    names: list[str]
-    named: bool
-    kinds: Schema | None = None
-    missing: Sequence[str] | None = None
-    _line: int = 0
-    _delimiter: str = ","
-    _where: list[int] = field(default_factory=list)
-    _width: int = 0
-
-    def batches(self, stream: BinaryIO) -> Iterator[Batch]:
-        """Yield rows as soon as their lines are complete or the stream has ended."""
-        read = getattr(stream, "read1", stream.read)
-        left = b""
-        while chunk := read(_BYTES):
-            *lines, left = (left + chunk).split(b"\n")
-            if lines:
-                yield self._batch(lines)
-            if len(left) > _LONGEST:
-                self._line += 1
-                raise InputError(
-                    f"{self._here}: more than {_LONGEST:,} bytes without an end of line; send one row a line."
-                )
-        if left.strip():
-            yield self._batch([left])
-
-    def _batch(self, lines: list[bytes]) -> Batch:
-        records, numbers, error = self._records(lines)
-        if records:
-            values, wrong = self._values(records, numbers)
-            return Batch(values, wrong or error)
-        return Batch(np.empty((0, len(self.names))), error)
-
-    def _records(self, lines: list[bytes]) -> tuple[list[list[str]], list[int], InputError | None]:
-        """Return the cells of each line, up to the first line that cannot be used."""
-        records: list[list[str]] = []
-        numbers: list[int] = []
-        for line in lines:
-            self._line += 1
-            if not line.strip():
-                continue
-            try:
-                cells = self._cells(line)
-                if cells and not self._where and not self._begin(cells):
-                    continue
-                if cells and len(cells) != self._width:
-                    raise InputError(
-                        f"{self._here}: {len(cells)} cell{'s' if len(cells) > 1 else ''} where the first line has "
-                        f"{self._width}; correct that line."
-                    )
-            except InputError as error:
-                return records, numbers, error
-            if cells:
-                records.append([cells[position] for position in self._where])
-                numbers.append(self._line)
-        return records, numbers, None
-
-    @property
-    def _here(self) -> str:
-        return f"{_SOURCE}, line {self._line}"
-
-    def _cells(self, line: bytes) -> list[str]:
-        try:
-            text = line.decode("utf-8-sig" if self._line == 1 else "utf-8").strip("\r")
-        except UnicodeDecodeError:
-            raise InputError(f"{self._here}: not UTF-8 text; send the rows as UTF-8.") from None
-        if not self._where:
-            widths = {delimiter: text.count(delimiter) for delimiter in _DELIMITERS}
-            self._delimiter = max(reversed(_DELIMITERS), key=lambda d: widths[d])
-        try:
-            return next(csv.reader([text], delimiter=self._delimiter, skipinitialspace=True, strict=True), [])
-        except csv.Error as error:
-            raise InputError(f"{self._here}: no row of CSV ({error}); send one row a line, quotes closed.") from None
-
-    def _begin(self, first: list[str]) -> bool:
-        """Find the columns by the first line; return whether that line is a row."""
-        found = header_names(_SOURCE, first)
-        self._width = len(first)
-        if found is not None and not set(self.names) <= set(found) and all(kind_of(cell) == "number" for cell in first):
-            found = None  # 0, 1, 2, ... is a header only where the reference has that one
-        if found is None or not self.named:
-            if len(first) != len(self.names):
-                raise InputError(
-                    f"{_SOURCE} has {len(first)} columns where the reference has {len(self.names)}; send those of the "
-                    f"reference, or a header with their names: {listed(self.names)}."
-                )
-            self._where = list(range(len(first)))
-            return found is None
-        missing = [name for name in self.names if name not in found]
-        if missing:
-            raise InputError(
-                f"{_SOURCE} lacks {listed(missing)} of the reference's columns; it has {listed(found)}; give both the same "
-                "names, or choose the columns with --columns."
-            )
-        self._where = [found.index(name) for name in self.names]
-        return False
-
-    def _values(self, records: list[list[str]], numbers: list[int]) -> tuple[Any, InputError | None]:
-        """Return the cells of lines, up to the first one that cannot be used, and what is wrong with that one."""
-        missing = missing_words(self.missing)
-        gone = np.array([[cell.strip() in missing for cell in record] for record in records])
-        cells = [list(column) for column in zip(*records, strict=True)]
-        read = [self._column(j, column, gone[:, j], numbers) for j, column in enumerate(cells)]
-        bad = np.stack([wrong for _, wrong in read], axis=1) & ~gone
-        stop, error = len(records), None
-        if bad.any():
-            stop = int(np.argmax(bad.any(axis=1)))
-            place = int(np.argmax(bad[stop]))
-            wanted = "time such as 2024-01-31 12:00" if self._kind(place) == "time" else "finite number"
-            error = InputError(
-                f"{_SOURCE}, line {numbers[stop]}: {cut(records[stop][place])} in column {self.names[place]!r} is no {wanted}; "
-                "leave that row out, or fill the cell."
-            )
-        if self.kinds is None:
-            return np.stack([values for values, _ in read], axis=1)[:stop], error
-        import pyarrow as pa
-
-        return pa.table([values for values, _ in read], names=self.names).slice(0, stop), error
-
-    def _kind(self, j: int) -> str:
-        return "numeric" if self.kinds is None else self.kinds.columns[j].kind
-
-    def _column(self, j: int, cells: list[str], gone: np.ndarray, lines: list[int]) -> tuple[Any, np.ndarray]:
-        """Return the cells of a column, and which of them it cannot hold."""
-        if self._kind(j) == "numeric":
-            column = Column(self.names[j])
-            column.add(["0" if lost else cell for cell, lost in zip(cells, gone, strict=True)], lines)
-            wrong = ~np.isfinite(column.values)
-            return np.where(gone | wrong, np.nan, column.values), wrong
-        import pyarrow as pa
-
-        found: list[Any] = [None if lost else cell.strip() for cell, lost in zip(cells, gone, strict=True)]
-        if self._kind(j) == "time":
-            moments = [None if cell is None else moment(cell) for cell in found]
-            return pa.array(moments, pa.timestamp("us")), np.array([at is None for at in moments])
-        if self.kinds is not None and set(self.kinds.columns[j].levels) <= {"True", "False"}:
-            found = [cell and cell.capitalize() for cell in found]
-        return pa.array(found, pa.string()).dictionary_encode(), np.zeros(len(found), dtype=bool)

@@ -42,6 +42,12 @@ class TableOptions:
         Words that mean a missing cell.
     decimal : str, optional
         Decimal sign of text files.
+    time_columns : list of str, optional
+        Columns that hold times.
+    encoding : str, optional
+        Encoding of text files.
+    max_unpacked : int, optional
+        Bytes that a packed file may have when it is unpacked.
     """
 
     columns: list[str] | None = None
@@ -52,6 +58,16 @@ class TableOptions:
     numeric: list[str] | None = None
     missing: list[str] | None = None
     decimal: str | None = None
+    time_columns: list[str] | None = None
+    encoding: str | None = None
+    max_unpacked: int | None = None
+
+    def reading(self) -> dict[str, Any]:
+        """Return the options as parameters of :func:`isopleth.read_table`."""
+        lists = ("exclude", "identifiers", "categorical", "numeric", "time_columns")
+        return {field.name: getattr(self, field.name) or () for field in fields(self) if field.name in lists} | {
+            field.name: getattr(self, field.name) for field in fields(self) if field.name not in lists
+        }
 
     @classmethod
     def gathered(cls, parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,14 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from isopleth.cli.messages import Stages, naming_columns
-from isopleth.cli.mixed import MixedTable, decided, read_for_detector, read_mixed, rows_of
 from isopleth.cli.models import matched_columns
 from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import Outputs, answer
+from isopleth.cli.reading import naming_labels, read, read_for
 from isopleth.errors import InputError
-from isopleth.io import Table, read_names, read_table
-from isopleth.io.source import listed
-from isopleth.io.tables import read_labels
+from isopleth.tables.table import FileTable
 from isopleth.tasks.class_prior.estimator import ClassPriorEstimator
 
 
@@ -41,21 +39,19 @@ def prior(
         labelled, classes = read_labelled(train, target, options)
         stage("fitting")
         # With a fixed seed, for the same answer each time.
-        estimator = decided(ClassPriorEstimator(compare_missing=not ignore_missing, random_state=0), labelled)
+        estimator = ClassPriorEstimator(compare_missing=not ignore_missing, random_state=0)
         with naming_columns(labelled.names):
-            estimator.fit(rows_of(labelled), classes)
-        if labelled.named and not isinstance(labelled, MixedTable):
-            estimator.feature_names_in_ = np.array(labelled.names, dtype=object)
-        table = read_for_detector(test, replace(options, columns=None, exclude=None), estimator)
+            estimator.fit(labelled.frame, classes)
+        table = read_for(test, replace(options, columns=None, exclude=None), estimator)
         stage("estimating")
         with naming_columns(labelled.names), matched_columns():
-            priors = estimator.estimate(rows_of(table), confidence_level, population=population)
+            priors = estimator.estimate(table.frame, confidence_level, population=population)
         stage("writing")
         outputs.write(priors, priors._columns(), sources=[train, test])
     answer(priors, as_json, None)
 
 
-def read_labelled(path: Path, target: str, options: TableOptions) -> tuple[Table, np.ndarray]:
+def read_labelled(path: Path, target: str, options: TableOptions) -> tuple[FileTable, np.ndarray]:
     """Read the columns to learn from, and the class of each row.
 
     Raises
@@ -63,17 +59,10 @@ def read_labelled(path: Path, target: str, options: TableOptions) -> tuple[Table
     InputError
         If the file cannot be read as such; the message says what is wrong, and where.
     """
-    names = read_names(path)
-    if names is None:
-        names = read_table(path).names
-    if target not in names:
-        raise InputError(f"{path} has no column {target!r} (--target); it has {listed(names)}.")
     if target in (options.columns or []):
         raise InputError(
             f"--columns names the target {target!r} too; the classes are not to be learned from themselves."
         )
-    if len(names) == 1:
-        raise InputError(f"{path} has no column besides the target {target!r}; there is nothing to learn from.")
-    if options.columns is None:
-        options = replace(options, exclude=[*(options.exclude or []), target])
-    return read_mixed(path, options), read_labels(path, target)
+    with naming_labels("target"):
+        table = read(path, options, labels=[target])
+    return table, table.labels[target]

@@ -8,17 +8,18 @@ from typing import Any
 import click
 import numpy as np
 
-from isopleth.cli.columns import KindTable, read_kinds
 from isopleth.cli.commands import SAMPLE_SIZE
-from isopleth.cli.messages import Stages, say
+from isopleth.cli.messages import Stages, naming_columns, say
 from isopleth.cli.models import of_this_version
 from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import Outputs, print_json, refuse_same
+from isopleth.cli.reading import read
 from isopleth.density import SOSREP
 from isopleth.density.kernel_density import KernelDensity
 from isopleth.errors import InputError, printable
 from isopleth.io import load
 from isopleth.results.text import counted, wrapped
+from isopleth.tables.table import FileTable
 from isopleth.tables.write import FRAME_SUFFIXES, check_table_target, write_frame
 from isopleth.tasks.made_rows.result import MadeRows
 
@@ -51,7 +52,7 @@ def sample(
     with Stages(["reading", "fitting", "drawing", "writing"]) as stage:
         stage("reading")
         if file is not None:
-            table = read_kinds(file, options)
+            table = read(file, options, gaps=False)
             stage("fitting")
             density = fitted(table, size, seed)
             names = table.names
@@ -81,9 +82,9 @@ def _refuse_unclear(file: Path | None, model: Path | None, save_to: Path | None,
         raise InputError("--model has its own columns; leave out the options of columns.")
 
 
-def fitted(table: KindTable, size: int | None, seed: int) -> SOSREP:
+def fitted(table: FileTable, size: int | None, seed: int) -> SOSREP:
     """Return a density fitted to a table, or to a random part of a long one."""
-    encoded = table.kinds.encode(table.data)
+    encoded = table.encoded()
     gaps = np.column_stack([np.isnan(encoded.numeric), encoded.codes < 0])
     n, most = len(gaps), size or _affordable(gaps)
     chosen = None
@@ -94,7 +95,9 @@ def fitted(table: KindTable, size: int | None, seed: int) -> SOSREP:
         chosen = np.unique([*order[:most].tolist(), *rare])
         say(f"the density is fitted to {len(chosen):,} of {counted(n, 'row')}, drawn at random; --size sets how many.")
     # Draws do not show more digits than these, and the last ones take longest.
-    return table.fit(SOSREP(length_scale="leave_one_out", frame="scale", tol=1e-6), chosen)
+    density = SOSREP(length_scale="leave_one_out", frame="scale", tol=1e-6)
+    with naming_columns(table.names):
+        return density.fit((table if chosen is None else table.take(chosen)).frame)
 
 
 def _affordable(gaps: np.ndarray) -> int:

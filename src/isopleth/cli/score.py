@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import click
 import numpy as np
 
 import isopleth
-from isopleth.cli.columns import KindRows, read_for_model
 from isopleth.cli.messages import Stages, removed_if_refused, resumable, say
-from isopleth.cli.models import Answers, answers_of, columns_at_fit, encoded_answers, kinds_of, of_this_version
+from isopleth.cli.models import Answers, answers_of, of_this_version, takes_gaps
 from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import about_run, places, print_json, refuse_same
+from isopleth.cli.reading import chunk_reading, schema_of, warn_without_names
 from isopleth.errors import printable
-from isopleth.io import FileRows, open_rows
 from isopleth.io.resume import Journal, content_fingerprint, partial_path, refuse_begun, table_fingerprint
-from isopleth.io.source import Block
 from isopleth.results.text import counted, shortened, wrapped
 from isopleth.tables.files import remove_leftovers
+from isopleth.tables.read import FileRows
+from isopleth.tables.schema import Choices
+from isopleth.tables.table import FileTable
 from isopleth.tables.write import TABLE_SUFFIXES, check_suffix, check_table_target, write_array, write_blocks
 
 _SUFFIXES = (*TABLE_SUFFIXES, ".npy")
@@ -44,15 +45,7 @@ def score(
     with Stages(["reading", "scoring", "writing"]) as stage:
         stage("reading")
         answers = answers_of(model)
-        with of_this_version(model):
-            expected = columns_at_fit(answers.model)
-        kinds = kinds_of(answers.model)
-        if kinds is None:
-            read = partial(open_rows, progress=lambda share: stage("reading", share))
-            rows: FileRows | KindRows = read_for_model(file, options, *expected, read)
-        else:
-            rows = KindRows(file, kinds, options)
-            answers = replace(answers, _answer=encoded_answers(answers.model))
+        rows, gaps = open_rows(file, options, answers, lambda share: stage("reading", share))
         size = chunk_rows or rows.chunk_rows
         about = {
             "MODEL": content_fingerprint(model),
@@ -67,15 +60,15 @@ def score(
             stage("scoring")
             done = rows_done(journal)
             with removed_if_refused(journal):
-                for chunk in rows.chunks(size, done):
-                    done += len(chunk.values)
-                    journal.append(str(done), _answered(answers, chunk))
-                    stage("scoring", None if kinds else done / rows.n_rows)
+                for chunk in rows.tables(size, done):
+                    done += len(chunk)
+                    journal.append(str(done), _answered(answers, chunk, gaps))
+                    stage("scoring", None if gaps else done / rows.n_rows)
             stage("writing")
             _write(out, answers, journal, row_numbers)
             unranked = _unranked(answers, journal)
             journal.remove()
-    if isinstance(rows, KindRows) and rows.unseen:
+    if rows.unseen:
         counts = ", ".join(f"{name!r} ({count:,})" for name, count in rows.unseen.items())
         say(
             f"words that no row of the fit had, by column and number of cells: {counts}; they count as one more category."
@@ -118,8 +111,22 @@ def _named(answers: Answers, journal: Journal, row_numbers: bool) -> Iterator[di
         first += len(values)
 
 
-def _answered(answers: Answers, chunk: Block) -> dict[str, np.ndarray]:
-    kept = {"answers": answers(chunk.values)}
+def open_rows(
+    path: Path, options: TableOptions, answers: Answers, progress: Callable[[float], None]
+) -> tuple[FileRows, bool]:
+    """Open the columns of a model, to be read in chunks, and tell whether they may have words and gaps."""
+    with of_this_version(answers.source):
+        schema, gaps = schema_of(answers.model), takes_gaps(answers.model)
+    how = replace(chunk_reading(options), schema=schema, exclude=(), choices=Choices())
+    rows = FileRows(path, how, schema if gaps else None, progress, min_rows=1)
+    warn_without_names(rows.first, path)
+    return rows, gaps
+
+
+def _answered(answers: Answers, chunk: FileTable, gaps: bool) -> dict[str, np.ndarray]:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="words that were not among")  # they are counted, and said once
+        kept = {"answers": answers(chunk.frame if gaps else chunk.values)}
     return kept if chunk.lines is None else kept | {"lines": chunk.lines}
 
 

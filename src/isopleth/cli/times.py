@@ -1,77 +1,91 @@
-"""Read the column of a file that has the times of its rows."""
+"""Read a series: its numbers, and the times of its rows."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from isopleth.cli.options import TableOptions
-from isopleth.errors import InputError
-from isopleth.io import read_frame, read_names
-from isopleth.io.source import listed
-from isopleth.tables.cells import MISSING_WORDS, SourceTable
-from isopleth.tables.numerals import Numerals
+from isopleth.cli.outputs import keep_columns
+from isopleth.cli.reading import tell
+from isopleth.errors import Hint, InputError
+from isopleth.tables.read import complete_numbers, read_table
+from isopleth.tables.source import listed
+from isopleth.tables.table import FileTable
 from isopleth.tables.typed import moment
 from isopleth.tasks.change_points.times import ascending_times
 
-# Rows by which a column of times is recognised.
-_FIRST_ROWS = 1000
 # Least share of cells that are times, so that a mistyped one is named and does not turn the column into words.
 _TIMES_SHARE = 0.9
 
 
-def time_column(path: Path, options: TableOptions) -> str | None:
-    """Return the name of the only column of dates or times in a file; None if there is none.
-
-    Columns that the user left out, or gave another kind, do not count.
+def read_series(path: Path, options: TableOptions, time: str | None) -> tuple[FileTable, np.ndarray | None]:
+    """Read the numbers of a series, and the times of its rows: the column `time`, or the only one of times.
 
     Raises
     ------
     InputError
-        If there are several, or the file cannot be read.
+        If the file cannot be read, several columns hold times, or the times do not ascend; the message names the first line.
     """
-    how: dict[str, Any] = {"missing": options.missing, "decimal": options.decimal}
-    frame = read_frame(path, None, exclude=options.exclude or [], min_rows=1, most=_FIRST_ROWS, **how)
-    if isinstance(frame.data, np.ndarray):
-        return None
-    table = SourceTable.of(frame.data)
+    # The times need not be among the columns that are asked for.
+    asked = {
+        **options.reading(),
+        "columns": None,
+        "keep_identifiers": options.keep_identifiers or bool(options.columns),
+    }
+    table = read_table(path, **asked, min_rows=2, warn=False)
+    there = table.data.column_names
+    if time is not None and time not in there:
+        raise InputError(f"{path} has no column {time!r} (--time); it has {listed(there)}.", column=time)
+    unknown = [name for name in options.columns or [] if name not in there]
+    if unknown:
+        text = f"{path} has no column {listed(unknown)} ({{parameter}}); it has {listed(there)}."
+        raise InputError(text, parameter="columns", column=unknown[0])
+    time = time or _only_column_of_times(table, options)
+    times = None if time is None else _times(table, time)
+    known = [name for name in table.names if name != time]
+    used = [name for name in options.columns or known if name in known]
+    if not used:
+        raise InputError(f"{path} has no column besides its times; a series of numbers is needed.")
+    schema = table.schema.take(table.names.index(name) for name in used)
+    left_out = {name: why for name, why in table.schema.left_out.items() if name != time}
+    table = complete_numbers(table.using(replace(schema, left_out=left_out)))
+    keep_columns(table.schema)
+    tell(table)
+    return table, times
+
+
+def _only_column_of_times(table: FileTable, options: TableOptions) -> str | None:
     known = {*(options.identifiers or []), *(options.categorical or []), *(options.numeric or [])}
-    found = [name for name in frame.names if name not in known and _holds_times(table, name)]
+    found = [name for name in table.data.column_names if name not in known and _holds_times(table, name)]
     if len(found) > 1:
         raise InputError(
-            f"{path}: several columns hold times, {listed(found)}; choose that of the rows with --time, and leave the others "
-            "out with --exclude."
+            f"{table.source}: several columns hold times, {listed(found)}",
+            column=found[0],
+            hint=Hint(
+                "choose that of the rows with {time}, and leave the others out with {exclude}", time=..., exclude=...
+            ),
         )
     return found[0] if found else None
 
 
-def _holds_times(table: SourceTable, name: str) -> bool:
-    cells = table.cells(name, MISSING_WORDS, Numerals())
-    if cells.form != "text":
-        return cells.form == "time"
-    known = [text for text in cells.texts() if text is not None]
-    times = sum(moment(text) is not None for text in known)
-    return bool(known) and times >= _TIMES_SHARE * len(known)
+def _holds_times(table: FileTable, name: str) -> bool:
+    cells = table.data.column(name)
+    if str(cells.type) != "string":
+        return str(cells.type).startswith(("timestamp", "date"))
+    known = [text for text in cells.to_pylist() if text is not None]
+    if not known or moment(known[0]) is None:
+        return False
+    return sum(moment(text) is not None for text in known) >= _TIMES_SHARE * len(known)
 
 
-def read_times(path: Path, name: str, options: TableOptions) -> np.ndarray:
-    """Return the times of the rows of a file, as words as they are in the file, or numbers.
-
-    Raises
-    ------
-    InputError
-        If there is no such column, or its times do not ascend; the message names the first line.
-    """
-    present = read_names(path)
-    if present is not None and name not in present:
-        raise InputError(f"{path} has no column {name!r} (--time); it has {listed(present)}.")
-    frame = read_frame(path, [name], missing=options.missing, decimal=options.decimal, min_rows=1)
-    data = frame.data
-    cells = data[:, 0] if isinstance(data, np.ndarray) else np.array(data.column(0).to_pylist())
+def _times(table: FileTable, name: str) -> np.ndarray:
+    """Return the times of the rows as words, or numbers."""
+    cells = np.array(table.data.column(name).to_pylist())
     try:
         times = ascending_times(cells, f"column {name!r}")
     except InputError as error:
-        raise error.located(path, frame.place) from None
+        raise error.located(table.source, table.place) from None
     return times if times.dtype.kind in "iuf" else np.array([str(time) for time in times.tolist()], dtype=object)

@@ -351,7 +351,7 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
                 "frame='scale'."
             )
         bounded = bool(np.isfinite([self._bounds.low, self._bounds.high]).any())
-        plain = getattr(self, "_table_columns", None) is None and not bounded
+        plain = getattr(self, "schema_", None) is None and not bounded
         density = self._fitted() if plain else None
         if not isinstance(density, ExpansionDensity) or density.expansion.kernel.by_columns:
             raise InputError(

@@ -106,7 +106,7 @@ class KernelDensity(DensityEstimator):
     def _forget(self) -> None:
         super()._forget()
         for name in (
-            "_table_columns",
+            "schema_",
             "_points",
             "_filled",
             "_recording",
@@ -227,7 +227,7 @@ class KernelDensity(DensityEstimator):
 
     def _table_density(self, columns: Schema | None = None, density: ColumnDensity | None = None) -> TableDensity:
         """Return the density as one of a table, which answers for missing cells."""
-        columns = columns or getattr(self, "_table_columns", None) or self._number_columns()
+        columns = columns or getattr(self, "schema_", None) or self._number_columns()
         if self._of_kinds:
             if density is None:
                 density = self._column_density(cast(ColumnKernel, self._kernel), self._points, self._filled)

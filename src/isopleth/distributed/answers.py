@@ -118,7 +118,7 @@ def _of_batches(model: Any, method: str, rows: Any, wide: bool) -> Iterator[Any]
         used = batch.schema.names if names is None else [str(name) for name in names]
         if len(used) != model.n_features_in_:
             raise InputError(f"a batch has {len(used)} columns; expected {model.n_features_in_}, as at fit.")
-        if hasattr(model, "_table_columns"):  # words and gaps are read by the model itself
+        if hasattr(model, "schema_"):  # words and gaps are read by the model itself
             table: Any = arrow.Table.from_batches([batch]).select(used)
         else:
             table = numbers(batch, used)

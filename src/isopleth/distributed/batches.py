@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 
 from isopleth.errors import Hint, InputError, listed
-from isopleth.io.parquet_file import floats, is_numeric
-from isopleth.io.source import regrouped
-from isopleth.io.tables import rows_of_a_chunk
 from isopleth.parts import Add, Parts, S, part_sums
+from isopleth.tables.read import rows_of_a_chunk
 
 
 class BatchParts(Parts):
@@ -84,7 +82,7 @@ class BatchParts(Parts):
         """Return sums over all rows; see :meth:`isopleth.parts.Parts.sums`."""
         names = [*self.names, *([] if self.weights is None else [self.weights])]
         total, done = start(), 0
-        for values in regrouped((numbers(batch, names) for batch in self._read()), self.chunk_rows, 0):
+        for values in regrouped((numbers(batch, names) for batch in self._read()), self.chunk_rows):
             rows, weights = values[:, : self.n_features], None
             if self.weights is not None:
                 rows, weights = np.ascontiguousarray(rows), values[:, -1]
@@ -173,3 +171,37 @@ class _Spool:
         """Yield the batches from the first one on."""
         for k in range(0 if self._batches is None else self._batches.num_record_batches):
             yield self._batches.get_batch(k)
+
+
+def is_numeric(kind: Any) -> bool:
+    """Tell whether an Arrow type holds numbers: integers, floats, decimals, booleans, or nothing but missing cells."""
+    from pyarrow import types
+
+    tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
+    return any(test(kind) for test in tests)
+
+
+def floats(column: Any) -> np.ndarray:
+    """Return the numbers of a column, NaN for missing ones. Arrow casts booleans to floats only through integers."""
+    from pyarrow import types
+
+    for step in ("int8", "float64") if types.is_boolean(column.type) else ("float64",):
+        column = column.cast(step, safe=False)
+    return column.to_numpy(zero_copy_only=False)
+
+
+def regrouped(pieces: Iterator[np.ndarray], size: int) -> Iterator[np.ndarray]:
+    """Yield the rows of `pieces`, `size` at a time."""
+    held: list[np.ndarray] = []
+    count = 0
+    for piece in pieces:
+        left = piece
+        while len(left):
+            held.append(left[: size - count])
+            left = left[size - count :]
+            count += len(held[-1])
+            if count == size:
+                yield np.concatenate(held)
+                held, count = [], 0
+    if count:
+        yield np.concatenate(held)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from isopleth.io.resume import Journal
-from isopleth.io.tables import FileRows, open_rows
 from isopleth.parts import Add, Parts, S, part_sums
+from isopleth.tables.read import FileRows, Reading
 
 
 def _unheard(number: int, share: float) -> None:
@@ -25,7 +25,7 @@ class FileParts(Parts):
     Parameters
     ----------
     path : path-like or FileRows
-        A .csv, .tsv, .parquet or .npy file of numbers, or the result of :func:`isopleth.io.open_rows`.
+        A .csv, .tsv, .parquet or .npy file of numbers, or its rows that were opened before.
     columns : sequence of str, optional
         Columns to read, in this order; all by default.
     chunk_rows : int, optional
@@ -38,7 +38,7 @@ class FileParts(Parts):
     Raises
     ------
     InputError, MissingExtraError
-        As :func:`isopleth.io.open_rows`.
+        As :func:`isopleth.read_table`, and for cells that are no finite numbers.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class FileParts(Parts):
         checkpoint: Checkpoint | None = None,
         progress: Callable[[int, float], None] = _unheard,
     ) -> None:
-        self.rows = path if isinstance(path, FileRows) else open_rows(path, columns)
+        self.rows = path if isinstance(path, FileRows) else FileRows(path, Reading(columns=columns))
         self.chunk_rows = chunk_rows or self.rows.chunk_rows
         self.checkpoint, self.progress = checkpoint, progress
         self.names = self.rows.names if self.rows.named else None

@@ -23,9 +23,9 @@ from sklearn.base import BaseEstimator
 
 from isopleth.backend import is_foreign, to_numpy
 from isopleth.errors import InputError, MissingExtraError
-from isopleth.io.numpy_file import read_array_header
 from isopleth.tables.checks import check_memory_limit
 from isopleth.tables.files import atomic_write, check_source
+from isopleth.tables.formats import read_array_header
 
 
 def with_numpy_arrays(value: Any) -> Any:

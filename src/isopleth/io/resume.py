@@ -22,8 +22,8 @@ from zlib import crc32
 import numpy as np
 
 from isopleth.errors import Hint, InputError
-from isopleth.io.source import STANDARD_INPUT, unpacked
 from isopleth.tables.files import check_target, hidden_beginning, lock, open_locked, open_new, refused_writing
+from isopleth.tables.source import opened
 
 _MAGIC = b"isopleth partial 2\n"
 
@@ -58,7 +58,10 @@ def refuse_begun(path: Path, *, resume: bool) -> None:
 
 def table_fingerprint(path: Path) -> str:
     """Return a fingerprint of a possibly huge table without reading it all: size, modification time, hash of the first MiB."""
-    path = unpacked(path).path if path == STANDARD_INPUT else path
+    if str(path) == "-":  # standard input, which has been copied and has no time of its own
+        source = opened(path)
+        source.file.seek(0)
+        return f"{source.size} bytes, {hashlib.sha256(source.file.read(_HASHED)).hexdigest()}"
     status = path.stat()
     with open(path, "rb") as file:
         head = hashlib.sha256(file.read(_HASHED)).hexdigest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -145,7 +146,7 @@ def as_frame(X: Any) -> Any:
 def _narwhal(X: Any) -> Any:
     """Return a frame as one of narwhals, and anything else as it is; refuse columns of the same name."""
     names = [] if hasattr(X, "collect") else frame_names(X) or []
-    twice = sorted({str(name) for name in names if names.count(name) > 1})
+    twice = sorted(str(name) for name, count in Counter(names).items() if count > 1)
     if twice:
         raise InputError(f"X has several columns named {quoted(twice)}; give each a name of its own.")
     return nw.from_native(X, pass_through=True)
@@ -235,7 +236,7 @@ class Cells:
             return cls._of_truth(name, column.to_list())
         if dtype in (nw.Date, nw.Datetime):
             stamps = (column.cast(nw.Datetime("us")) if dtype == nw.Date else column).dt.timestamp("us")
-            seconds = np.array(stamps.cast(nw.Float64).to_numpy(), dtype=np.float64) * 1e-6
+            seconds = _floats(stamps) * 1e-6
             return cls(name, "time", seconds, zone=getattr(dtype, "time_zone", None))
         if dtype in (nw.Categorical, nw.Enum):
             declared = tuple(map(str, dtype.categories)) if dtype == nw.Enum else ()
@@ -266,7 +267,7 @@ class Cells:
     @classmethod
     def _of_numbers(cls, name: Any, column: Any) -> Self:
         dtype = column.dtype
-        values = np.array(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
+        values = _floats(column)
         if dtype.is_float() or not (np.abs(values) >= ALL_INTEGERS).any():
             return cls(name, "whole" if dtype.is_integer() else "real", values)
         cells = [None if is_missing(cell) else cell for cell in column.to_list()]
@@ -535,6 +536,14 @@ def _may_be_truth(cells: Cells) -> bool:
 def is_missing(cell: Any) -> bool:
     """Tell whether a cell is None, NaN, NaT or the NA of pandas, which cannot be compared with itself."""
     return cell is None or type(cell).__name__ == "NAType" or bool(cell != cell)
+
+
+def _floats(column: Any) -> np.ndarray:
+    """Return the numbers of a column of a frame, NaN for missing ones; large whole numbers are rounded."""
+    import pyarrow as pa
+
+    arrow = column.to_arrow()
+    return np.array(arrow.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def _word(cell: Any) -> str | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -130,12 +131,12 @@ def enter(
     X = on_host(X, name or "X")
     if hasattr(X, "__arrow_c_stream__"):  # frames, and streams that can be read only once
         X = in_memory(X)
-    columns, read = getattr(estimator, "_table_columns", None), Attached.of(X)
+    columns, read = getattr(estimator, "schema_", None), Attached.of(X)
     if reset and _takes_kinds(estimator):
         columns = _kinds_of(estimator, X, name or "X", also, kinds_from)
-        estimator.__dict__.pop("_table_columns", None)
+        estimator.__dict__.pop("schema_", None)
         if columns is not None:
-            estimator._table_columns = columns
+            estimator.schema_ = columns
     if columns is None and read is not None:
         names = getattr(estimator, "feature_names_in_", None)
         used = [str(name) for name in (read.schema.names if reset or names is None else names)]
@@ -168,12 +169,11 @@ def _kinds_of(
     named = [] if categorical is None else [categorical] if isinstance(categorical, str) else list(categorical)
     _refuse_kinds(X, parameter, times=True)
     _refuse_names(X, parameter)
-    decided = estimator.__dict__.pop("_decided_columns", None)
     read, other = Attached.of(X), Attached.of(also)
     if kinds_from is not None:
         tables = [X] = [some_rows(X, kinds_from)]
     frames = [table for table in tables if not isinstance(table, np.ndarray)]
-    if decided is None and not named and not any(map(is_table_of_kinds, frames)):
+    if not named and not any(map(is_table_of_kinds, frames)):
         if read is None:
             _warn_of_identifiers(X)
         return None
@@ -185,7 +185,7 @@ def _kinds_of(
             names[j] if j not in names and isinstance(j, Integral) and j in range(len(names)) else j for j in named
         ]
     if read is None:
-        columns = decided or _guessed(X, also, named, as_it_is)
+        columns = _guessed(X, also, named, as_it_is)
     else:
         asked = read if other is None else replace(read, choices=read.choices.joined(other.choices))
         columns = asked.schema_of(X, also, named) if named or also is not None or kinds_from else read.schema
@@ -284,7 +284,7 @@ def _refuse_names(X: Any, parameter: str) -> None:
         return
     if not names:
         raise InputError("{parameter} has no columns; expected at least one column of numbers.", parameter=parameter)
-    twice = sorted({str(name) for name in names if names.count(name) > 1})
+    twice = sorted(str(name) for name, count in Counter(names).items() if count > 1)
     if twice:
         raise InputError(
             f"{{parameter}} has several columns named {listed([repr(name) for name in twice])}",

@@ -101,7 +101,7 @@ def _records(source: Source, text: Any, dialect: Dialect, before: int) -> Iterat
             line = before + reader.line_num + 1
     except csv.Error as error:
         limit = csv.field_size_limit()
-        if "limit" in str(error):
+        if "limit" in str(error) and before + reader.line_num == line:
             raise InputError(
                 f"{source}, line {line}: a cell is longer than {limit:,} characters; shorten it, or leave its column out."
             ) from None

@@ -53,10 +53,11 @@ def check_source(path: str | os.PathLike[str], what: str = "file") -> Path:
             raise InputError(f"{source} does not exist; check the name and the folder.")
         if not source.is_file():
             raise InputError(f"{source} is not a plain file; copy what it gives into one.")
-        with open(source, "rb"):
-            return source
-    except PermissionError:
+    except PermissionError:  # of the folder
         raise InputError(f"{source} may not be read; ask for the permission to read it.") from None
+    if not os.access(source, os.R_OK):
+        raise InputError(f"{source} may not be read; ask for the permission to read it.")
+    return source
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
@@ -189,7 +190,7 @@ def mode_of(target: Path) -> int:
 
 def open_new(path: Path, target: Path) -> IO[bytes]:
     """Open a new file for reading and writing that nobody can read who cannot read `target`, from its first byte on."""
-    return open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode_of(target)), "r+b")
+    return open(path, "x+b", opener=lambda name, flags: os.open(name, flags, mode_of(target)))
 
 
 def lock(file: IO[bytes], path: Path) -> None:

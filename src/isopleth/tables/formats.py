@@ -204,15 +204,14 @@ def read_workbook(source: Source) -> Columns:
 def _sheet_rows(source: Source, sheet: Any) -> Iterator[tuple[int, tuple]]:
     """Yield the rows that are not empty. One cell in the last corner of a sheet makes 17 thousand million of them."""
     sheet.reset_dimensions()
-    size, last = 0, 0
+    width = 0
     for line, row in enumerate(sheet.iter_rows(values_only=True), start=1):
-        size += max(len(row), 1) * _CELL
-        source.refuse_beyond(size, "the cells of the first sheet up to the last one that is filled")
         if any(cell is not None for cell in row):
-            last = line
             while row and row[-1] is None:
                 row = row[:-1]
-            yield last, row
+            width = max(width, len(row))
+            source.refuse_beyond(line * width * _CELL, "the cells of the first sheet up to the last one that is filled")
+            yield line, row
 
 
 @contextmanager

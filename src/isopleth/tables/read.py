@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from isopleth.errors import DataWarning, Hint, InputError, Message
-from isopleth.tables.cells import MISSING_WORDS
+from isopleth.tables.cells import MISSING_WORDS, TRUTH
 from isopleth.tables.formats import READERS, Columns, mapped, parquet_batches
 from isopleth.tables.numerals import Numerals
 from isopleth.tables.schema import Choices, Schema
 from isopleth.tables.source import PACKED_SUFFIXES, Source, as_utf8, check_beginning, choice, listed, opened, positions
 from isopleth.tables.table import FileTable
-from isopleth.tables.text import Dialect, Text, counts_columns, recognised
+from isopleth.tables.text import (
+    LONGEST,
+    Dialect,
+    Place,
+    Text,
+    counts_columns,
+    find_delimiter,
+    header_names,
+    kind_of,
+    recognised,
+)
 from isopleth.tables.typed import trimmed, typed, without_missing
 
 # Delimiters of text files by suffix; None means that it is found from the text.
 _DELIMITERS = {".csv": None, ".txt": None, ".tsv": "\t"}
 # Rows of a file larger than memory by which the kinds of its columns are decided.
 FIRST_ROWS = 100_000
+_BYTES = 2**16  # that are read from a stream at a time
+_STREAM = Path("standard input")
 _CHUNK = 2**20  # numbers of a chunk, unless something else is asked for: 8 MiB of them
 
 
@@ -35,6 +49,7 @@ class Reading:
 
     columns: Sequence[str] | None = None
     exclude: Sequence[str] = ()
+    labels: Sequence[str] = ()
     missing: frozenset[str] = MISSING_WORDS
     decimal: str | None = None
     encoding: str | None = None
@@ -53,6 +68,7 @@ def read_table(
     time_columns: Sequence[str] = (),
     identifiers: Sequence[str] = (),
     keep_identifiers: bool = False,
+    labels: Sequence[str] = (),
     missing: Sequence[str] | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
@@ -87,6 +103,8 @@ def read_table(
         Columns to leave out since they name the rows.
     keep_identifiers : bool, default=False
         Whether columns that look like identifiers are used.
+    labels : sequence of str
+        Columns with the class or group of each row: they are kept apart as they are written, in :attr:`FileTable.labels`.
     missing : sequence of str, optional
         Words that mean a missing cell, besides the empty cell; by default NA, N/A, NaN, null, ? and a few others.
     decimal : {".", ","}, optional
@@ -136,8 +154,10 @@ def read_table(
         keep_identifiers or columns is not None,
         missing_words(missing),
     )
-    how = Reading(columns, exclude, missing_words(missing), decimal, encoding, schema, choices, max_unpacked)
+    how = Reading(columns, exclude, labels, missing_words(missing), decimal, encoding, schema, choices, max_unpacked)
     table = Reader(path, how).read(min_rows)
+    if schema is not None:
+        table.encoded()  # which names a cell that is not of the kind of its column
     if warn:
         left_out = [f"{str(name)!r} ({why})" for name, why in table.schema.left_out.items() if name not in identifiers]
         notes = [Message(f"columns left out: {', '.join(left_out)}.", source=str(table.source))]
@@ -178,8 +198,8 @@ class Reader:
         source = opened(path, how.max_unpacked)
         self.how = how
         if source.suffix not in _DELIMITERS and source.suffix not in READERS:
-            names = f"{', '.join([*_DELIMITERS, *READERS])} (also {', '.join(PACKED_SUFFIXES)})"
-            raise InputError(f"{source}: {source.suffix!r} files are not read; use one of {names}.")
+            known = f"{', '.join([*_DELIMITERS, *READERS])} (also {', '.join(PACKED_SUFFIXES)})"
+            raise InputError(f"{source}: {source.suffix!r} files are not read; use one of {known}.")
         self.text: Text | None = None
         if source.suffix in _DELIMITERS:
             source = as_utf8(source, how.encoding) if source.size else source
@@ -196,8 +216,17 @@ class Reader:
         else:
             self._whole = READERS[source.suffix][1](source)
             offered, self.named = list(self._whole.data.column_names), self._whole.named
-        self.where = self._chosen(offered)
+        self._refuse_unknown_labels(offered)
+        labels = [offered.index(name) for name in how.labels]
+        self.where = [j for j in self._chosen(offered) if j not in labels]
         self.names = [offered[j] for j in self.where]
+        self.where += labels
+
+    def _refuse_unknown_labels(self, offered: list[str]) -> None:
+        for name in self.how.labels:
+            if name not in offered:
+                text = f"{self.source} has no column {name!r} ({{parameter}}); it has {listed(offered)}."
+                raise InputError(text, parameter="labels", column=name)
 
     def _chosen(self, offered: list[str]) -> list[int]:
         how, schema = self.how, self.how.schema
@@ -213,11 +242,11 @@ class Reader:
         names = [str(name) for name in schema.names]
         if len(where) != len(names):
             count = f"{len(where)} column{'s' if len(where) != 1 else ''}"
-            raise InputError(
-                f"{self.source}: {count} where the model was fitted on {len(names)}",
-                parameter="columns",
-                hint=Hint(f"choose {listed(names)} with {{columns}}, or give a table with these columns", columns=...),
-            )
+            needed = f"the {len(names)} columns" if len(names) > 1 else "the one column"
+            # Of too few columns there is nothing to choose.
+            hint = f"choose {needed} with {{columns}}" if len(where) > len(names) else f"give a table with {needed}"
+            text = f"{self.source}: {count} where the model was fitted on {len(names)}"
+            raise InputError(text, parameter="columns", hint=Hint(hint, columns=...))
         return where
 
     @property
@@ -258,6 +287,10 @@ class Reader:
 
     def _table(self, columns: Columns, min_rows: int) -> FileTable:
         rows, how = len(columns.data), self.how
+        if not self.names and how.labels:
+            raise InputError(
+                f"{self.source} has no column besides {listed(list(how.labels))}; there is nothing to learn from."
+            )
         if not self.names:
             raise InputError(f"{self.source} has no columns; a table is needed.")
         if rows < max(min_rows, 1):
@@ -265,12 +298,15 @@ class Reader:
             raise InputError(
                 f"{self.source} has {has}; at least {max(min_rows, 1)} {'are' if min_rows > 1 else 'is'} needed."
             )
+        labels = {name: self._labels(columns, name) for name in how.labels}
         data = self.typed(columns, how.schema)
         if how.schema is not None:
             data = data.rename_columns([str(name) for name in how.schema.names])
-            return FileTable(data, how.schema, self.source.shown, self.named, columns.lines, self._notes(), how.choices)
+            return FileTable(
+                data, how.schema, self.source.shown, self.named, columns.lines, self._notes(), how.choices, labels
+            )
         empty = Schema.of_numbers(self.names, True)
-        table = FileTable(data, empty, self.source.shown, self.named, columns.lines, (), how.choices)
+        table = FileTable(data, empty, self.source.shown, self.named, columns.lines, (), how.choices, labels)
         for option, names in (
             ("identifiers", how.choices.identifiers),
             ("categorical", how.choices.categorical),
@@ -288,6 +324,28 @@ class Reader:
         notes = [note.located(self.source, table.place) for note in schema.notes]
         return replace(table, schema=schema, notes=(*self._notes(), *notes))
 
+    def _labels(self, columns: Columns, name: str) -> np.ndarray:
+        """Return a column as it is written: words of text, numbers or words of other formats."""
+        cells = columns.data.column(len(self.names) + list(self.how.labels).index(name))
+        values = cells.to_pylist()
+        if self.text is not None:
+            values = [cell.strip() for cell in values]
+            kinds = {kind_of(cell) for cell in values}
+            # Among words, "none" may be a class; among numbers it stands for a missing one.
+            missing = [cell == "" if "text" in kinds else kind_of(cell) == "missing" for cell in values]
+        else:
+            missing = [cell is None or cell != cell for cell in values]
+        if any(missing):
+            row = missing.index(True)
+            place = f"row {row + 1}" if columns.lines is None else f"line {columns.lines[row]}"
+            raise InputError(
+                f"{self.source}, {place}: no class in {{column}}",
+                column=name,
+                row=row,
+                hint="fill the cell or drop the row",
+            )
+        return np.array(values)
+
     def _notes(self) -> tuple[Message, ...]:
         notes = []
         if self.text is not None:
@@ -304,34 +362,9 @@ class Reader:
 
     def typed(self, columns: Columns, schema: Schema | None) -> Any:
         """Return columns with types of their own; columns that hold words in `schema` stay words."""
-        import pyarrow as pa
-
-        numerals = Numerals() if self.text is None else self.text.dialect.numerals
-        kinds = [None] * len(self.names) if schema is None else schema.columns
-        forced = self.how.choices.categorical
-        table = FileTable(columns.data, Schema.of_numbers([], True), self.source.shown, self.named, columns.lines)
-        found = []
-        for name, kind, cells in zip(self.names, kinds, columns.data.columns, strict=True):
-            if pa.types.is_dictionary(cells.type):
-                cells = cells.cast(cells.type.value_type)
-            if pa.types.is_nested(cells.type):
-                raise InputError(
-                    f"{self.source}: column {name!r} holds lists or records; leave it out, or make columns of them."
-                )
-            if pa.types.is_null(cells.type):
-                cells = cells.cast(pa.string())
-            elif pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type):
-                cells = cells.cast(pa.string())
-                words = name in forced or (kind is not None and kind.kind == "categorical")
-                if words and self.text is not None:
-                    cells = without_missing(trimmed(cells), self.how.missing)
-                else:
-                    try:
-                        cells = typed(name, cells, self.how.missing, numerals, table.place)
-                    except InputError as error:
-                        raise error.located(self.source) from None
-            found.append(cells)
-        return pa.table(found, names=self.names)
+        numerals = self.text.dialect.numerals if self.text is not None else Numerals()
+        kinds = None if schema is None else schema.columns
+        return typed_columns(self.source, columns, self.names, kinds, self.how, numerals)
 
     def chunks(self, rows: int, like: FileTable, start: int = 0) -> Iterator[FileTable]:
         """Yield tables of `rows` rows with the schema and kinds of `like`, from a row on.
@@ -380,6 +413,36 @@ class Reader:
         ]
         typed_ = self.typed(columns, Schema(tuple(words), {}, (), True, len(words)))
         return replace(like, data=typed_.rename_columns(like.data.column_names), lines=columns.lines)
+
+
+def typed_columns(
+    source: Source, columns: Columns, names: list[str], kinds: Sequence[Any] | None, how: Reading, numerals: Numerals
+) -> Any:
+    """Return columns with types of their own; those that `kinds` takes as words stay words."""
+    import pyarrow as pa
+
+    table = FileTable(columns.data, Schema.of_numbers([], True), source.shown, True, columns.lines)
+    found = []
+    for j, (name, cells) in enumerate(zip(names, columns.data.columns, strict=False)):  # labels come behind
+        if pa.types.is_dictionary(cells.type):
+            cells = cells.cast(cells.type.value_type)
+        if pa.types.is_nested(cells.type):
+            text = "{column} holds lists or records; leave it out, or make columns of them."
+            raise InputError(text, column=name).located(source)
+        if pa.types.is_null(cells.type):
+            cells = cells.cast(pa.string())
+        elif pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type):
+            cells = cells.cast(pa.string())
+            kept = kinds is not None and kinds[j].kind == "categorical" and kinds[j].levels != TRUTH
+            if kept or name in how.choices.categorical:
+                cells = without_missing(trimmed(cells), how.missing)
+            else:
+                try:
+                    cells = typed(name, cells, how.missing, numerals, table.place)
+                except InputError as error:
+                    raise error.located(source) from None
+        found.append(cells)
+    return pa.table(found, names=names)
 
 
 def refuse_mismatch(path: object, names: list[str], offered: Sequence[str], chosen: bool) -> None:
@@ -474,6 +537,7 @@ class FileRows:
         self._stamp = self.file.source.stamp
         first = self.file.first(FIRST_ROWS)
         if schema is None:
+            first = first.with_truth_as_numbers()
             refuse_words(first)
         kept = first if schema is None else first.using(schema)
         self.first = kept
@@ -493,7 +557,7 @@ class FileRows:
         """Pass over the file once: all cells are finite numbers."""
         missing, rows, size = MissingCells(self.names), 0, max(self.file.source.size, 1)
         for table in self.file.chunks(self.chunk_rows, self.first):
-            missing.add(table, table.encoded().numeric if not _words_in(table) else _refused(table))
+            missing.add(table, table.encoded().numeric)
             rows += len(table)
             places = self.file.text.places if self.file.text is not None else []
             progress(places[-1].byte / size if places else 0.0)
@@ -530,26 +594,36 @@ class FileRows:
         if not self.source.exists() and str(self.source) != "standard input":
             raise InputError(f"{self.source} has gone while it was read; run again when it is back.")
 
-    def tables(self, rows: int) -> Iterator[FileTable]:
-        """Yield the rows with their types, `rows` at a time."""
-        for table in self.file.chunks(rows, self.first):
-            self.n_rows += len(table)
+    def tables(self, rows: int, start: int = 0) -> Iterator[FileTable]:
+        """Yield the rows from `start` on with their types, `rows` at a time."""
+        self.n_rows = start if self._encode else self.n_rows
+        for table in self.file.chunks(rows, self.first, start):
+            self._refuse_changed()
+            if self._encode:
+                self.n_rows += len(table)
+                self.unseen.update({str(name): count for name, count in table.encoded().unseen.items()})
             yield table
-
-
-def _words_in(table: FileTable) -> bool:
-    kinds = dict(zip(table.data.column_names, table.data.schema.types, strict=True))
-    return any(str(kinds[name]) == "string" and table.data.column(name).null_count < len(table) for name in table.names)
-
-
-def _refused(table: FileTable) -> np.ndarray:
-    """Name the first cell that is no number, in a column of which the first rows are numbers."""
-    return table.encoded().numeric
 
 
 def rows_of_a_chunk(columns: int) -> int:
     """Return the number of rows of so many columns that fit 8 MiB."""
     return max(1, _CHUNK // max(columns, 1))
+
+
+def complete_numbers(table: FileTable) -> FileTable:
+    """Return a table of complete numbers, truth values as 0 and 1.
+
+    Raises
+    ------
+    InputError
+        If a column holds words or times, or a cell is missing.
+    """
+    table = table.with_truth_as_numbers()
+    refuse_words(table)
+    missing = MissingCells(table.names)
+    missing.add(table, table.values)
+    missing.refuse(table.source)
+    return table
 
 
 class MissingCells:
@@ -631,3 +705,148 @@ def refuse_words(table: FileTable) -> None:
         hint = Hint("choose columns of numbers, such as {columns}", columns=choice(numbers[:2]))
     subject = f"{table.source}: no numbers in column{'s' if several else ''} {listed(text, most=4)}"
     raise InputError(subject, column=text[0], hint=hint)
+
+
+class RowStream:
+    """Rows that arrive one after another as lines of text, with the columns and kinds of a table.
+
+    Parameters
+    ----------
+    like : FileTable
+        Its columns are matched by name where both have names, and by position otherwise.
+    """
+
+    def __init__(self, like: FileTable) -> None:
+        self.like = like
+        self._dialect: Dialect | None = None
+        self._where: list[int] = []
+        self._line = 0
+
+    def batches(self, stream: Any) -> Iterator[tuple[FileTable, InputError | None]]:
+        """Yield rows as soon as their lines are complete or the stream has ended, and what is wrong with the row behind them.
+
+        Raises
+        ------
+        InputError
+            For a line without an end.
+        """
+        read = getattr(stream, "read1", stream.read)
+        left = b""
+        while chunk := read(_BYTES):
+            complete, end, left = (left + chunk).rpartition(b"\n")
+            if end:
+                yield from self._tables(complete + end)
+            if len(left) > LONGEST:
+                raise InputError(
+                    f"{_STREAM}, line {self._line + 1}: more than {LONGEST:,} bytes without an end of line; send one row a line."
+                )
+        if left.strip():
+            yield from self._tables(left)
+
+    def _tables(self, text: bytes) -> Iterator[tuple[FileTable, InputError | None]]:
+        before = self._line
+        self._line += text.count(b"\n") + (not text.endswith(b"\n"))
+        if self._dialect is None:
+            text = text.removeprefix(b"\xef\xbb\xbf") if before == 0 else text
+            head, end, text_ = text.partition(b"\n")
+            if not head.strip():
+                self._line = before + 1
+                if text_:
+                    yield from self._tables(text_)
+                return
+            is_row = self._begin(head + end, before)
+            text, before = (text, before) if is_row else (text_, before + 1)
+        if not text.strip():
+            return
+        try:
+            yield self._table(text, before), None
+        except InputError as error:
+            if text.rstrip(b"\n").count(b"\n") == 0:
+                yield self._table(b"", before), error
+                return
+            for number, line in enumerate(text.splitlines(keepends=True)):  # up to the one that is wrong
+                for table, wrong in self._one(line, before + number):
+                    yield table, wrong
+                    if wrong is not None:
+                        return
+
+    def _one(self, line: bytes, before: int) -> Iterator[tuple[FileTable, InputError | None]]:
+        if line.strip():
+            try:
+                yield self._table(line, before), None
+            except InputError as error:
+                yield self._table(b"", before), error
+
+    def _source(self, text: bytes) -> Source:
+        return Source(BytesIO(text), _STREAM, ".csv")
+
+    def _begin(self, head: bytes, before: int) -> bool:
+        """Find the columns by the first line; return whether that line is a row."""
+        like = self.like
+        try:
+            text = head.decode()
+        except UnicodeDecodeError:
+            raise InputError(f"{_STREAM}, line {before + 1}: not UTF-8 text; send the rows as UTF-8.") from None
+        delimiter = find_delimiter([text], True)
+        try:
+            first = next(csv.reader([text.strip("\r\n")], delimiter=delimiter, skipinitialspace=True, strict=True), [])
+        except csv.Error as error:
+            raise InputError(
+                f"{_STREAM}, line {before + 1}: no row of CSV ({error}); send one row a line, quotes closed."
+            ) from None
+        first = [cell.strip() for cell in first]
+        try:
+            found = header_names(_STREAM, first)
+        except InputError:
+            if len(first) != len(like.names):
+                raise
+            found = None
+        if found is not None and not set(like.names) <= set(found) and all(kind_of(cell) == "number" for cell in first):
+            found = None  # 0, 1, 2, ... is a header only where the reference has that one
+        names = found or [f"x{j + 1}" for j in range(len(first))]
+        place = Place(0, 0, before + (found is not None))
+        self._dialect = Dialect(delimiter, Numerals(), names, False, first, place)
+        if found is None or not like.named:
+            if len(first) != len(like.names):
+                raise InputError(
+                    f"{_STREAM} has {len(first)} columns where the reference has {len(like.names)}; send those of the "
+                    f"reference, or a header with their names: {listed(like.names)}."
+                )
+            self._where = list(range(len(first)))
+            return found is None
+        missing = [name for name in like.names if name not in found]
+        if missing:
+            raise InputError(
+                f"{_STREAM} lacks {listed(missing)} of the reference's columns; it has {listed(found)}",
+                column=missing[0],
+                hint=Hint("give both the same names, or choose the columns with {columns}", columns=...),
+            )
+        self._where = [found.index(name) for name in like.names]
+        return False
+
+    def _table(self, text: bytes, before: int) -> FileTable:
+        """Return the rows of complete lines."""
+        import pyarrow as pa
+
+        like = self.like
+        if not text:
+            empty = like.data.select(like.names).slice(0, 0)
+            return replace(like, data=empty, lines=None)
+        source = self._source(text)
+        assert self._dialect is not None
+        dialect = replace(self._dialect, place=Place(0, 0, before))
+        parts = list(Text(source, dialect).tables(self._where))
+        strings, lines = pa.concat_tables([part for part, _ in parts]), np.concatenate([more for _, more in parts])
+        data = typed_columns(
+            source,
+            Columns(strings, True, lines),
+            like.names,
+            like.schema.columns,
+            Reading(choices=like.choices, missing=like.choices.missing),
+            Numerals(),
+        )
+        table = replace(like, data=data, lines=lines, source=_STREAM)
+        encoded = table.encoded()
+        if np.isinf(encoded.numeric).any():
+            raise InputError(f"{_STREAM}: a number is infinite")
+        return table

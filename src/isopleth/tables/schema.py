@@ -237,6 +237,7 @@ class Schema:
         table, named = tables[0], tables[0].named
         choices.check(table.names)
         numerals = next((n for n in (each.numerals(choices.missing) for each in tables) if not n.ordinary), Numerals())
+        present = [set(each.names) for each in tables]
         columns: list[Column] = []
         left_out: dict[str | int, str] = {}
         notes: list[Message] = []
@@ -245,7 +246,11 @@ class Schema:
                 left_out[name] = "identifier" if name in choices.identifiers else "excluded"
                 continue
             wanted = choices.kind(name)
-            cells = [each.cells(name, choices.missing, numerals) for each in tables if name in each.names]
+            cells = [
+                each.cells(name, choices.missing, numerals)
+                for each, there in zip(tables, present, strict=True)
+                if name in there
+            ]
             decide = _Decision(wanted, choices.keep_identifiers, named)
             found = decide(joined(cells), notes)
             if len(cells) > 1 and isinstance(found, Column) and wanted is None:
@@ -292,6 +297,11 @@ class Schema:
         if self.left_out:
             out += "; left out: " + ", ".join(f"{name} ({why})" for name, why in self.left_out.items())
         return out
+
+    def with_truth_as_numbers(self) -> Schema:
+        """Return the schema with columns of truth values as numbers, 0 and 1."""
+        columns = [replace(c, kind="numeric", levels=()) if c.levels == TRUTH else c for c in self.columns]
+        return replace(self, columns=tuple(columns))
 
     @property
     def only_numbers(self) -> bool:
@@ -354,7 +364,8 @@ class Schema:
             raise InputError(f"X has {len(table.names)} columns; expected {self.n_columns} as at fit.")
         if self.named and not table.named:
             raise InputError("X has no names of columns; pass a data frame with the columns that were there at fit.")
-        lost = [column.name for column in self.columns if column.name not in set(table.names)]
+        present = set(table.names)
+        lost = [column.name for column in self.columns if column.name not in present]
         if lost:
             raise InputError(
                 f"X lacks column {quoted(lost)}, which was there at fit; add it, with empty cells if it is unknown."

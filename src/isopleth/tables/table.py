@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -33,6 +34,8 @@ class FileTable:
         Messages on what was recognised, such as a decimal comma.
     choices : Choices
         What the user said of columns.
+    labels : mapping of str to ndarray
+        Columns that hold the class or group of each row, which are not among the others.
 
     Examples
     --------
@@ -58,6 +61,15 @@ class FileTable:
     lines: np.ndarray | None = None
     notes: tuple[Message, ...] = ()
     choices: Choices = field(default_factory=Choices)
+    labels: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    @classmethod
+    def of_array(cls, values: np.ndarray, names: list[str], source: Path) -> Self:
+        """Make a table of an array of complete numbers."""
+        import pyarrow as pa
+
+        data = pa.table([np.ascontiguousarray(column) for column in values.T], names=list(names))
+        return cls(data, Schema.of_numbers(list(names), True), source)
 
     def __len__(self) -> int:
         return len(self.data)
@@ -91,16 +103,22 @@ class FileTable:
     def take(self, rows: Sequence[int] | np.ndarray) -> Self:
         """Return some rows."""
         lines = None if self.lines is None else self.lines[rows]
-        return replace(self, data=self.data.take(np.asarray(rows)), lines=lines)
+        labels = {name: values[rows] for name, values in self.labels.items()}
+        return replace(self, data=self.data.take(np.asarray(rows)), lines=lines, labels=labels)
 
-    def slice(self, start: int, length: int) -> Self:
-        """Return `length` rows from row `start` on."""
-        lines = None if self.lines is None else self.lines[start : start + length]
-        return replace(self, data=self.data.slice(start, length), lines=lines)
+    def followed_by(self, other: FileTable) -> Self:
+        """Return the rows of both tables."""
+        import pyarrow as pa
+
+        return replace(self, data=pa.concat_tables([self.data, other.data]).combine_chunks(), lines=None)
 
     def using(self, schema: Schema) -> Self:
-        """Return the table with the schema of another one, such as that of the rows a model was fitted to."""
+        """Return the table with another schema, such as that of the rows a model was fitted to."""
         return replace(self, schema=schema)
+
+    def with_truth_as_numbers(self) -> Self:
+        """Return the table with truth values taken as 0 and 1, for what takes numbers only."""
+        return self.using(self.schema.with_truth_as_numbers())
 
     def encoded(self, schema: Schema | None = None) -> EncodedTable:
         """Return the columns as numbers and codes.
@@ -116,11 +134,11 @@ class FileTable:
             raise error.located(self.source, self.place) from None
 
     @property
-    def has_gaps(self) -> bool:
-        """Whether cells of used columns are missing."""
-        return any(self.data.column(name).null_count for name in self.names) or (
-            self.schema.only_numbers and bool(np.isnan(self.numbers()).any())
-        )
+    def missing(self) -> np.ndarray:
+        """Mask of the missing cells of the columns that are used."""
+        if self.values.dtype != object:
+            return np.isnan(self.values)
+        return np.array([[cell is None for cell in row] for row in self.values]).reshape(self.shape)
 
     def numbers(self) -> np.ndarray:
         """Return the columns that hold numbers and times as an array, NaN for missing cells; times in seconds since 1970."""
@@ -128,8 +146,14 @@ class FileTable:
         origins = [column.origin for column in self.schema.columns if column.kind != "categorical"]
         return encoded.numeric + np.array(origins)
 
-    def cells(self) -> np.ndarray:
-        """Return the used columns as they are shown: numbers where there is nothing else, otherwise objects.
+    @property
+    def is_plain(self) -> bool:
+        """Whether all columns that are used hold complete numbers."""
+        return self.schema.only_numbers and not np.isnan(self.values).any()
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        """The used columns as they are shown: numbers where there is nothing else, otherwise objects.
 
         Objects are numbers, words and times, None for missing cells.
         """

@@ -405,14 +405,15 @@ def _parsed(source: Source, piece: Piece, names: list[str], where: Sequence[int]
     columns = [str(j) for j in range(len(names))]
     wanted = [columns[j] for j in where]
     try:
-        table = arrow_csv.read_csv(
+        # Not read_csv, which takes over the handling of signals and complains when descriptors are closed at an exit.
+        table = arrow_csv.open_csv(
             pa.BufferReader(piece.text),
             arrow_csv.ReadOptions(use_threads=False, column_names=columns, block_size=len(piece.text) + 1),
             arrow_csv.ParseOptions(delimiter=piece.delimiter, newlines_in_values=piece.several_lines),
             arrow_csv.ConvertOptions(
                 include_columns=wanted, column_types=dict.fromkeys(wanted, pa.string()), check_utf8=False
             ),
-        )
+        ).read_all()
     except pa.ArrowInvalid as error:
         refuse_ragged(source, piece, len(names))
         raise InputError(f"{source}: {error}") from None

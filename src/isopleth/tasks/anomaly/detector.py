@@ -305,23 +305,6 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         """Number of training rows, or of their groups."""
         return len(self.training_scores_) if self._groups is None else int(self._groups.max()) + 1
 
-    def judge_encoded(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return scores and p-values of new rows, and the mask of flagged rows, for rows that were checked and encoded before.
-
-        Parameters
-        ----------
-        rows : ndarray of shape (n_samples, n_numeric + n_categorical)
-            Numbers, then codes of categories; NaN where a cell is missing.
-
-        Returns
-        -------
-        scores, p_values, flagged : ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self, "offset_")
-        rows = self._frame.enter(self._cells.known(rows))
-        scores = self._score(rows)
-        return scores, self._p_values(rows), scores - self.offset_ < 0.0
-
     def score_samples(self, X: Any) -> Array:
         """Return how ordinary each row is: the sum of its log tail shares or, with ``novelty=True``, its log density.
 
