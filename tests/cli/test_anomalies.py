@@ -404,7 +404,7 @@ class TestRefused:
         assert "does not exist" in refused("anomalies", file, option, tmp_path / "none" / f"x{suffix}")
         (tmp_path / f"folder{suffix}").mkdir()
         assert "is a folder" in refused("anomalies", file, option, tmp_path / f"folder{suffix}")
-        monkeypatch.setattr(os, "access", lambda *_: False)
+        monkeypatch.setattr(os, "access", lambda _, mode: mode == os.R_OK)
         assert "read-only" in refused("anomalies", file, option, tmp_path / f"x{suffix}")
 
     def test_suffixes_of_targets(self, file, tmp_path):

@@ -91,7 +91,7 @@ def test_every_kind_of_model_says_what_it_says_in_memory(tmp_path, file):
             out = tmp_path / f"r{suffix}"
             result = run(tmp_path / "m", file, "--out", out, "--chunk-rows", 30)
             assert result.exit_code == 0, result.output
-            table = read_table(out)
+            table = read_table(out, keep_identifiers=True)
             offset = 0 if suffix == ".npy" else 1
             if offset:
                 assert table.names == ["line", *columns]
@@ -104,7 +104,7 @@ def test_every_kind_of_model_says_what_it_says_in_memory(tmp_path, file):
 def test_a_pipeline_says_what_its_last_step_says(tmp_path, file):
     detector = make_pipeline(StandardScaler(), AnomalyDetector(random_state=0)).fit(X)
     assert run(_saved(detector, tmp_path), file, "--out", tmp_path / "d.csv").exit_code == 0
-    table, scaled = read_table(tmp_path / "d.csv"), detector[0].transform(X)
+    table, scaled = read_table(tmp_path / "d.csv", keep_identifiers=True), detector[0].transform(X)
     assert table.names == ["line", "score", "pvalue", "label"]
     np.testing.assert_allclose(table.values[:, 2], detector[1].p_values(scaled), rtol=1e-12)
     assert np.array_equal(table.values[:, 3], detector.predict(X) < 0)
@@ -113,7 +113,7 @@ def test_a_pipeline_says_what_its_last_step_says(tmp_path, file):
         make_pipeline(KDE(frame="scale")).fit(X),
     ):
         assert run(_saved(density, tmp_path), file, "--out", tmp_path / "k.csv").exit_code == 0
-        table = read_table(tmp_path / "k.csv")
+        table = read_table(tmp_path / "k.csv", keep_identifiers=True)
         assert table.names == ["line", "log_density"]
         np.testing.assert_allclose(table.values[:, 1], density.score_samples(X), rtol=1e-12)
     vectors = make_pipeline(StandardScaler(), NystromKEF(landmarks=10)).fit(X)
@@ -125,13 +125,13 @@ def test_rows_have_their_lines_and_their_numbers_if_asked_for(tmp_path, file, mo
     file.write_text("\n".join([*lines[:11], "", *lines[11:]]) + "\n")
     out = tmp_path / "r.csv"
     assert run(model, file, "--out", out, "--row-numbers", "--chunk-rows", 9).exit_code == 0
-    table = read_table(out)
+    table = read_table(out, keep_identifiers=True)
     assert table.names == ["line", "row", "log_density"]
     assert table.values[:, 0].tolist() == [*range(2, 12), *range(13, 83)]
     assert table.values[:, 1].tolist() == list(range(1, 81))
     np.save(tmp_path / "x.npy", X[:, :2])
     assert run(model, tmp_path / "x.npy", "--out", out, "--chunk-rows", 9).exit_code == 0
-    table = read_table(out)
+    table = read_table(out, keep_identifiers=True)
     assert table.names == ["row", "log_density"]
     assert table.values[:, 0].tolist() == list(range(1, 81))
 

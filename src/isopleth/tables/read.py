@@ -242,9 +242,9 @@ class Reader:
         names = [str(name) for name in schema.names]
         if len(where) != len(names):
             count = f"{len(where)} column{'s' if len(where) != 1 else ''}"
-            needed = f"the {len(names)} columns" if len(names) > 1 else "the one column"
+            these = f"the {len(names)} columns" if len(names) > 1 else "the one column"
             # Of too few columns there is nothing to choose.
-            hint = f"choose {needed} with {{columns}}" if len(where) > len(names) else f"give a table with {needed}"
+            hint = f"choose {these} with {{columns}}" if len(where) > len(names) else f"give a table with {these}"
             text = f"{self.source}: {count} where the model was fitted on {len(names)}"
             raise InputError(text, parameter="columns", hint=Hint(hint, columns=...))
         return where
@@ -592,7 +592,8 @@ class FileRows:
         if certain or self.file.source.stamp != self._stamp:
             raise InputError(f"{self.source} has changed while it was read; run again when nobody writes to it.")
         if not self.source.exists() and str(self.source) != "standard input":
-            raise InputError(f"{self.source} has gone while it was read; run again when it is back.")
+            gone = FileNotFoundError(str(self.source))  # a cause that tells a run to keep what it has done
+            raise InputError(f"{self.source} has gone while it was read; run again when it is back.") from gone
 
     def tables(self, rows: int, start: int = 0) -> Iterator[FileTable]:
         """Yield the rows from `start` on with their types, `rows` at a time."""
