@@ -27,6 +27,8 @@ _FEWEST = 20
 _SHARE_OF_BINS, _MOST_OF_BINS = 0.25, 1000
 _BINS = 200
 _CENTERS = 200
+# Products of all pairs of columns are scores up to this number of columns: each score divides the capital.
+_MOST_IN_PAIRS = 8
 # Stakes on small and large ranks, and on middle and outer ones; the first keeps its capital.
 _STAKES = np.array([0.0, -1.0, -0.5, 0.5, 1.0, -1.0, -0.5, 0.5, 1.0])
 _ON_SIDES = 5
@@ -43,11 +45,11 @@ class AnytimeState:
     ----------
     n_rows, alarms : int
         Rows of the stream so far, and alarms: 0 or 1.
-    counts : array of shape (d + 1, bins)
+    counts : array of shape (k, bins)
         Rows seen in each bin of each score, those of the reference included.
-    log_capital : array of shape (d + 1,)
+    log_capital : array of shape (k,)
         Logarithm of the capital that the bets on each score have won.
-    shares : array of shape (d + 1, 9)
+    shares : array of shape (k, 9)
         Share of that capital on each stake.
     recent : array of shape (k, n_features)
         The last rows as they came.
@@ -72,12 +74,12 @@ class AnytimeDriftMonitor(BaseEstimator):
     the reference and all earlier rows of the stream.
     As long as reference and stream are exchangeable, the ranks (with ties broken at random) are independent and uniform,
     whatever the distribution. Bets on such ranks have an expected gain of 1, so by Ville's inequality the capital ever
-    reaches :math:`1/\alpha` with a probability of at most :math:`\alpha`. With one score a column and one for all columns
-    together there are d + 1 capitals, and the alarm comes when one of them reaches :math:`(d + 1)/\alpha`.
+    reaches :math:`1/\alpha` with a probability of at most :math:`\alpha`. There is a capital for each of k scores, and the
+    alarm comes when one of them reaches :math:`k/\alpha`.
 
-    Bets are placed on small or large ranks (a shift of the column) and on central or outer ranks (a change of spread). The score
-    of all columns is the mean of a Gaussian kernel over rows of the reference, which is small at unlikely combinations of
-    values.
+    Bets are placed on small or large ranks (a shift of the column) and on central or outer ranks (a change of spread). Scores are
+    the columns, the products of all pairs of up to eight columns of numbers (a change of dependence), and the mean of a Gaussian
+    kernel over rows of the reference, which is small at unlikely combinations of values.
 
     Parameters
     ----------
@@ -98,7 +100,7 @@ class AnytimeDriftMonitor(BaseEstimator):
     Attributes
     ----------
     threshold_ : float
-        Logarithm of :math:`1/\alpha`; the statistic of a row is that of the largest capital over d + 1.
+        Logarithm of :math:`1/\alpha`; the statistic of a row is that of the largest capital over the number of scores.
     state_ : AnytimeState
         Position in the stream. Keep it and assign it later to return to that row.
     n_features_in_ : int
@@ -211,6 +213,10 @@ class AnytimeDriftMonitor(BaseEstimator):
         self._places = {
             j: _by_frequency(part[:, cell.place]) for j, cell in enumerate(encoding.cells) if cell.kind == "categorical"
         }
+        self._numbers = [
+            b.start for c, b in zip(encoding.cells, encoding.blocks, strict=True) if c.kind != "categorical"
+        ]
+        self._middle = np.median(first[:, self._numbers], axis=0)
         self._centers = first[:_CENTERS]
         distances = cdist(self._centers / self._unit, self._centers / self._unit, "sqeuclidean")
         self._half_inverse = 0.5 / max(float(np.median(distances[np.triu_indices(len(distances), 1)])), 1e-300)
@@ -226,7 +232,7 @@ class AnytimeDriftMonitor(BaseEstimator):
         return table.finish(self)
 
     def _scores(self, X: np.ndarray, *, alone: bool = False) -> np.ndarray:
-        """Return the scores of rows that are not encoded: the columns, the mean kernel value, and the number of gaps.
+        """Return the scores of rows that are not encoded: the columns, the number of gaps, the mean kernel value, and products.
 
         With `alone`, a row that is a centre does not count itself: it would be more typical than any new row.
         """
@@ -235,9 +241,12 @@ class AnytimeDriftMonitor(BaseEstimator):
         typical = kernel.sum(axis=1)
         if alone:
             typical[: len(self._centers)] -= 1.0
-        if self._encoding.is_plain:
-            return np.column_stack([rows, typical])
-        return np.column_stack([*self._columns_of(X), typical])
+        numbers = rows[:, self._numbers]
+        # Ranks of products of columns in units of the reference change with their dependence.
+        one, other = np.triu_indices(numbers.shape[1] if numbers.shape[1] <= _MOST_IN_PAIRS else 0, 1)
+        z = (numbers - self._middle) / self._unit[self._numbers]
+        columns = [rows] if self._encoding.is_plain else self._columns_of(X)
+        return np.column_stack([*columns, typical, z[:, one] * z[:, other]])
 
     def _columns_of(self, X: np.ndarray) -> list[np.ndarray]:
         """Return a score for each column: numbers, and words by their place in the order of frequency."""
@@ -273,7 +282,8 @@ class AnytimeDriftMonitor(BaseEstimator):
         Returns
         -------
         DriftAlarms
-            At most one alarm. Its statistic is the logarithm of the largest capital over d + 1, and NaN after the alarm.
+            At most one alarm. Its statistic is the logarithm of the largest capital over the number of scores; NaN after the
+            alarm.
 
         Raises
         ------
@@ -322,6 +332,8 @@ class AnytimeDriftMonitor(BaseEstimator):
             shares *= 1.0 + won
             gain = shares.sum(axis=1)
             capital, shares = capital + np.log(gain), shares / gain[:, None]
+            # Ranks of one score are independent of each other, but not of the past of other scores: the mean of capitals has no
+            # such bound, the largest one has it by the union of events.
             out[i] = capital.max() - math.log(len(scores))
             if out[i] > self.threshold_:
                 recent = np.vstack([state.recent, X[: i + 1]])[-int(self.window) :]
