@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -107,7 +108,7 @@ def written_to_standard_output(ctx: click.Context) -> Iterator[None]:
         with contextlib.redirect_stdout(StringIO()):
             yield
         with open(ctx.params["out"], "rb") as file:
-            shutil.copyfileobj(file, click.utils.get_binary_stream("stdout"))
+            shutil.copyfileobj(file, sys.stdout.buffer)
 
 
 _TABLE_OPTIONS = [

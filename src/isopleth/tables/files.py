@@ -188,7 +188,7 @@ def mode_of(target: Path) -> int:
     return stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666
 
 
-def open_new(path: Path, target: Path) -> IO[bytes]:
+def open_new(path: Path, target: Path) -> BufferedRandom:
     """Open a new file for reading and writing that nobody can read who cannot read `target`, from its first byte on."""
     return open(path, "x+b", opener=lambda name, flags: os.open(name, flags, mode_of(target)))
 

@@ -23,7 +23,8 @@ _MATRICES = 6
 # Most rows of a block; with more, their coordinates leave the cache.
 _BLOCK = 4096
 
-T, R = TypeVar("T"), TypeVar("R")
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -220,5 +221,7 @@ class Fits:
         They are not averaged: the scores are bounded afterwards, and labelled rows are scored by single fits too.
         """
         flat = self.coefficients.reshape(len(self.coefficients), -1)
-        scores = np.vstack(self.features.map(lambda part: self.features(z[part]) @ flat, self.features.blocks(len(z))))
+        scores: np.ndarray = np.vstack(
+            self.features.map(lambda part: self.features(z[part]) @ flat, self.features.blocks(len(z)))
+        )
         return scores.reshape(len(z), *self.offsets.shape) + self.offsets
