@@ -3,7 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
-from experiments import densities, density_methods, density_tables, density_targets
+from experiments import (
+    densities,
+    density_equivariance,
+    density_methods,
+    density_pictures,
+    density_tables,
+    density_targets,
+)
 
 
 def test_tables_keep_continuous_columns_of_complete_rows(tmp_path):
@@ -103,3 +110,22 @@ def test_the_study_runs_goes_on_and_prints(tmp_path, capsys, monkeypatch):
     assert "real, 100 rows fitted, 2 tables" in said
     assert "repeated, 100 rows fitted, 2 tables" in said
     assert "made, 100 rows fitted: Hellinger" in said
+
+
+def test_pictures_and_equivariance(tmp_path, monkeypatch, capsys):
+    rng = np.random.default_rng(0)
+    (tmp_path / "oddbench").mkdir()
+    name = next(f"t{i}" for i in range(20) if density_tables.is_reported(f"oddbench/t{i}"))
+    np.savez(tmp_path / "oddbench" / f"{name}.npz", train=rng.normal(size=(160, 2)), test=rng.normal(size=(40, 2)))
+    monkeypatch.setattr(density_pictures, "FRAMES", ["scale", "gp1"])
+    monkeypatch.setattr(density_pictures, "ROWS", 100)
+    monkeypatch.setattr(density_pictures, "GRID", 12)
+    density_pictures.main(["--data", str(tmp_path), "--out", str(tmp_path / "picture.png")])
+    assert (tmp_path / "picture.png").stat().st_size > 1000
+    monkeypatch.setattr(density_equivariance, "FRAMES", ["whiten"])
+    monkeypatch.setattr(density_equivariance, "SEEDS", 1)
+    density_equivariance.main()
+    units, affine, logarithms = map(float, capsys.readouterr().out.splitlines()[1].split()[1:])
+    assert units < 1e-9
+    assert affine < 1e-6
+    assert logarithms > 0.1
