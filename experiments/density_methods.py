@@ -159,6 +159,7 @@ METHODS: dict[str, Method] = {
     "KDE, auto": ours(KDE, "auto"),
     "SOSREP, scale": ours(SOSREP, "scale"),
     "SOSREP, whiten": ours(SOSREP, "whiten"),
+    "SOSREP, smooth": ours(SOSREP, "smooth"),
     "SOSREP, marginal": ours(SOSREP, "marginal"),
     "SOSREP, gp1": ours(SOSREP, "gp1"),
     "SOSREP, gp4": ours(SOSREP, "gp4"),
