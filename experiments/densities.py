@@ -59,11 +59,16 @@ def judged(method: str, X: np.ndarray, Q: np.ndarray, seed: int) -> tuple[np.nda
     return np.asarray(found), {"seconds": middle - start, "seconds of 1,000 rows": (end - middle) * 1000.0 / len(Q)}
 
 
+def _known(values: np.ndarray) -> np.ndarray:
+    """Return log densities, -inf where a method has found none."""
+    return np.where(np.isnan(values) | (values == np.inf), -np.inf, values)
+
+
 def on_table(X: np.ndarray, n: int, seed: int, method: str) -> dict[str, float]:
     """Return the figures of a real table."""
     X = X[np.random.default_rng(seed).permutation(len(X))]
     values, times = judged(method, X[:n], X[n : n + MOST_JUDGED], seed)
-    values = np.maximum(np.nan_to_num(values, nan=-np.inf), FLOOR)
+    values = np.maximum(_known(values), FLOOR)
     return {"log density": float(values.mean()), "columns": X.shape[1], **times}
 
 
@@ -75,7 +80,7 @@ def on_target(name: str, n: int, seed: int, method: str) -> dict[str, float]:
     few = Q[: min(500, 4000 // target.dim)]
     asked = np.concatenate([Q, *_around(few, scale)])
     values, times = judged(method, X, asked, seed)
-    values = np.nan_to_num(values, nan=-np.inf) - np.log(scale).sum()
+    values = _known(values) - np.log(scale).sum()
     truth = target.log_density(Q)
     hellinger = np.sqrt(max(0.0, 1.0 - np.mean(np.exp(0.5 * (values[: len(Q)] - truth)))))
     rest = values[len(Q) :].reshape(X.shape[1], 2, len(few))
