@@ -246,6 +246,7 @@ def require(module: str, extra: str, purpose: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
+        # By the name of the library: isopleth itself need not be on the index that pip asks.
         raise MissingExtraError(
-            f"{purpose} needs {package}, which is not installed: pip install 'isopleth[{extra}]'."
+            f"{purpose} needs {package}, which is not installed: pip install {package} (extra {extra!r})."
         ) from error

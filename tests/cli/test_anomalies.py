@@ -440,7 +440,7 @@ class TestRefused:
             return real(module, *rest)
 
         monkeypatch.setattr(importlib, "import_module", missing)
-        assert "pip install 'isopleth[" in refused("anomalies", file, "--plot", tmp_path / "p.png")
+        assert "pip install matplotlib (extra 'plot')" in refused("anomalies", file, "--plot", tmp_path / "p.png")
 
 
 class TestFailures:

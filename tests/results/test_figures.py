@@ -304,5 +304,5 @@ def test_letters_that_the_font_lacks_are_one_warning(tmp_path):
 
 def test_without_matplotlib_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=r"isopleth\[plot\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install matplotlib"):
         check_figure_target(tmp_path / "picture.png")

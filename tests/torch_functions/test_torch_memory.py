@@ -55,7 +55,9 @@ def test_forward_and_backward_of_8192_points_stay_far_below_the_matrix():
 
 
 def test_without_torch_there_is_one_sentence_and_isopleth_itself_works():
-    assert run(WITHOUT).strip() == "isopleth.torch needs torch, which is not installed: pip install 'isopleth[torch]'."
+    assert (
+        run(WITHOUT).strip() == "isopleth.torch needs torch, which is not installed: pip install torch (extra 'torch')."
+    )
 
 
 def test_isopleth_itself_never_imports_torch():
