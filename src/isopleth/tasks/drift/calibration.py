@@ -213,13 +213,18 @@ class _Rows:
             return rng.integers(self._n, size=(count, streams))
         if not self._stop.any():
             self._next, self._stop = self._blocks.begin(None, streams, rng)
-        out = np.empty((count, streams), dtype=np.intp)
-        for line in out:
-            line[:] = self._next
-            self._next = self._next + 1
+        out, time, done = (
+            np.empty((count, streams), dtype=np.intp),
+            np.arange(count)[:, None],
+            np.zeros(streams, dtype=np.intp),
+        )
+        while done.min(initial=count) < count:  # one block of each stream at a time
+            end = np.minimum(done + self._stop - self._next, count)
+            np.copyto(out, self._next + time - done, where=(time >= done) & (time < end))
+            self._next, done = self._next + end - done, end
             over = np.flatnonzero(self._next >= self._stop)
             if len(over):
-                self._next[over], self._stop[over] = self._blocks.begin(line[over], len(over), rng)
+                self._next[over], self._stop[over] = self._blocks.begin(self._next[over] - 1, len(over), rng)
         return out
 
     def keep(self, kept: np.ndarray) -> None:
