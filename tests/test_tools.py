@@ -39,3 +39,11 @@ def test_every_open_of_a_file_is_counted_by_its_real_path(tmp_path, monkeypatch)
     assert counts[os.path.realpath("t")] == 2
     found = counting.traced(lambda: counting.isopleth.SOSREP(length_scale=1.0).fit([[0.0], [1.0], [3.0]]))
     assert {"density/sosrep.py", "expansion.py"} < set(found)
+
+
+def test_commands_open_each_table_once(tmp_path):
+    counting = tool("files_of_a_fit")
+    for arguments in counting.commands(tmp_path).values():
+        with counting.opened() as counts:
+            assert counting.run_command(*arguments) == 0
+        assert [counts[os.path.realpath(table)] for table in arguments if isinstance(table, Path)] in ([1], [1, 1])
