@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import isopleth
-from isopleth import SOSREP, RandomFeatureSOSREP
+from isopleth import SOSREP, AnomalyDetector, RandomFeatureSOSREP
 from isopleth.errors import DataWarning, InputError, MissingExtraError, require
 from isopleth.rows import merge_rows
 from isopleth.tables.checks import numbered_groups
@@ -89,7 +89,7 @@ TIMES = pd.date_range("2026-01-01", periods=40)
         (pl.DataFrame({"a": ROWS[:, 0], "when": TIMES.to_numpy()}), "dates or times in column 'when'"),
         (np.array([["2026-01-01"], ["2026-01-02"]], dtype="datetime64[D]"), "dates or times in column 0"),
         (pd.DataFrame({"a": ROWS[:, 0], "s": pd.array(["x", None] * 20, dtype="string")}), "column 's': row 0"),
-        (np.ma.masked_greater(ROWS, 1.0), "masked cells"),
+        (np.ma.masked_greater(ROWS, 1.0), "X contains NaN in column"),
         (pl.DataFrame({"a": ROWS[:, 0]}).lazy(), "lazy frame"),
         (ROWS + 1j, "Complex data not supported: X has them in column 0"),
         ([[10**400, 1], [2, 3]], "column 0: row 0 holds 1000"),
@@ -221,3 +221,25 @@ def test_groups_are_numbered_alike_in_all_tables():
     one, two = numbered_groups([["b", "a", "b"], ("a", "c")], [3, 2], ("X", "Y"))
     assert one.tolist() == [1, 0, 1]
     assert two.tolist() == [0, 2]
+
+
+def test_masked_cells_are_missing_cells():
+    masked = np.ma.masked_greater(ROWS, 1.0)
+    one, two = (AnomalyDetector(random_state=0).fit(X) for X in (masked, masked.filled(np.nan)))
+    np.testing.assert_array_equal(one.training_scores_, two.training_scores_)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.array([[2**53 + 1, 1], [2**53 + 2, 2], [5, 3]], dtype=np.uint64),
+        pd.DataFrame({"a": [2**53 + 1, 2**53 + 2, 5], "b": [1, 2, 3]}),
+        pl.DataFrame({"a": [2**53 + 1, 2**53 + 2, None], "b": [1, 2, 3]}),
+        np.ma.masked_equal(np.array([[2**53 + 1, 1], [2**53 + 2, 2], [5, 3]]), 5),
+    ],
+    ids=["uint64", "pandas", "polars", "masked"],
+)
+def test_whole_numbers_that_would_become_equal_are_refused(X):
+    with pytest.raises(InputError, match="would round") as caught:
+        AnomalyDetector(random_state=0).fit(X)
+    assert caught.value.row == 0

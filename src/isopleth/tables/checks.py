@@ -22,7 +22,18 @@ from sklearn.utils.validation import validate_data
 
 from isopleth.backend import Backend, frame_names, is_foreign, refuse_gradient, to_backend, to_numpy
 from isopleth.errors import DataWarning, InputError, listed
-from isopleth.tables.cells import as_frame, holds_numbers_only, in_memory, is_missing, is_table_of_kinds, some_rows
+from isopleth.tables.cells import (
+    ALL_INTEGERS,
+    MISSING_WORDS,
+    SourceTable,
+    as_frame,
+    holds_numbers_only,
+    in_memory,
+    is_missing,
+    is_table_of_kinds,
+    some_rows,
+)
+from isopleth.tables.numerals import Numerals
 from isopleth.tables.schema import Attached, Schema, is_identifier
 
 _Estimator = TypeVar("_Estimator", bound=BaseEstimator)
@@ -122,13 +133,13 @@ def enter(
     Raises
     ------
     InputError
-        For text, dates, masked cells and values that are not finite (the message names the columns or the number of cells), for
-        tensors that require a gradient, and for weights that cannot be used.
+        For text, dates, values that float64 would round or that are not finite (the message names the columns or the number of
+        cells), for tensors that require a gradient, and for weights that cannot be used.
     ValueError, TypeError
         For empty or sparse input, and for columns that differ from those at fit.
     """
     backend = Backend.of(X, name or "X")
-    X = on_host(X, name or "X")
+    X = _unmasked(on_host(X, name or "X"))
     if hasattr(X, "__arrow_c_stream__"):  # frames, and streams that can be read only once
         X = in_memory(X)
     columns, read = getattr(estimator, "schema_", None), Attached.of(X)
@@ -304,12 +315,6 @@ def _refuse_kinds(X: Any, parameter: str, times: bool = False) -> None:
             f"{parameter} is a sparse matrix, which kernels of distances cannot use; pass {parameter}.toarray() if it fits in "
             "memory."
         )
-    if np.ma.isMaskedArray(X) and np.ma.getmaskarray(X).any():
-        raise InputError(
-            f"{{parameter}} has {np.ma.getmaskarray(X).sum()} masked cells",
-            parameter=parameter,
-            hint="fill them or drop their rows first",
-        )
     if hasattr(X, "collect") and hasattr(X, "lazy"):
         how = f"pass {parameter}.collect()"
         raise InputError("{parameter} is a lazy frame, which holds no rows yet", parameter=parameter, hint=how)
@@ -423,12 +428,12 @@ def check_rows(
     Raises
     ------
     InputError
-        For text, dates, masked cells and values that are not finite, with the column or how many rows; for tensors that
-        require a gradient.
+        For text, dates, and values that float64 would round or that are not finite, with the column or how many rows; for
+        tensors that require a gradient.
     ValueError, TypeError
         For empty or sparse input and for columns other than at fit.
     """
-    X = on_host(X, name)
+    X = _unmasked(on_host(X, name))
     _refuse_kinds(X, name)
     _refuse_names(X, name)
     _refuse_width(estimator, X, name, reset)
@@ -443,12 +448,32 @@ def check_rows(
             raise
         kind = InputError if isinstance(error, ValueError) else TypeError
         raise kind(f"{name}: {error}") from error
+    _refuse_rounded(X, checked)
     if reset:
         names = frame_names(X)
         labels = range(checked.shape[1]) if names is None else names
         estimator._column_labels = [f"column {j}" if names is None else repr(str(j)) for j in labels]
     _refuse_not_finite(estimator, np.where(np.isnan(checked), 0.0, checked) if missing else checked, name)
     return checked
+
+
+def _unmasked(X: Any) -> Any:
+    """Return a masked array of numbers with NaN, a missing cell, in the place of masked ones."""
+    if not np.ma.isMaskedArray(X) or not np.ma.getmaskarray(X).any():
+        return X
+    if X.dtype.kind in "iu":
+        _refuse_rounded(X.compressed()[:, None], X.compressed().astype(np.float64)[:, None])
+    return X.astype(np.float64).filled(np.nan) if X.dtype.kind in "biuf" else X.astype(object).filled(np.nan)
+
+
+def _refuse_rounded(X: Any, checked: np.ndarray) -> None:
+    """Refuse whole numbers beyond 2**53 that float64 does not hold: different ones would become equal."""
+    if (np.abs(checked) >= ALL_INTEGERS).any():
+        table = SourceTable.of(X, typed=True)
+        for column in table.names:
+            cells = table.cells(column, MISSING_WORDS, Numerals())
+            if cells.exact is not None:
+                cells.numbers()
 
 
 def _refuse_width(estimator: BaseEstimator, X: Any, name: str, reset: bool) -> None:
