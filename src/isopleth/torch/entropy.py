@@ -62,11 +62,13 @@ def entropy_surrogate(
 
     Only its gradient has a meaning, its value does not. For the entropy itself see :meth:`isopleth.KDE.score_samples`.
 
-    By default the score is a weighted sum of the scores of simple models: Gaussians of three shrinkages of the covariance,
-    an elliptical model with heavy tails, kernel density estimates of six length scales, and, for up to four columns, score
-    matching with kernels at landmarks. At each sample the models are fitted to the other ones, which is possible in closed
-    form. Weights of 0 or more are chosen by the Hyvarinen loss [2]_ at the samples; a model enters only if it decreases the
-    loss by more than the standard error. If the standard deviations of two columns differ by more than a factor of five,
+    By default the score is a weighted sum of the scores of simple models: Gaussians of four shrinkages of the covariance,
+    elliptical models with heavy tails, kernel density estimates of six length scales, and, for up to four columns, score
+    matching with kernels at landmarks. All but the last also stand in a smooth frame, a sinh-arcsinh map of each column and
+    whitening. At each sample the models are fitted to the other ones, which is possible in closed
+    form. Weights of 0 or more are chosen by the Hyvarinen loss [2]_ at the samples, in the coordinates of the columns; a model
+    enters only if it decreases the loss by more than the standard error. Samples more than 30 robust standard deviations away
+    count less in this choice. If the standard deviations of two columns differ by more than a factor of five,
     columns are divided by them first.
 
     Parameters

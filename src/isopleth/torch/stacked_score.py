@@ -65,7 +65,8 @@ _NEGLIGIBLE = 1e-4
 # Ratio of the standard deviations of two columns above which columns are divided by them.
 _UNLIKE = 5.0
 
-# Shrinkage of the covariance by which rows are whitened, as a multiple of that of Ledoit and Wolf.
+# Shrinkage of the covariance by which rows are whitened, in addition to that of Ledoit and Wolf, as a multiple of columns over
+# rows: whitening knows the row that is left out, the more so the fewer rows there are.
 _WHITENING = 5.0
 
 # Squared distances below this share of the squared norms are rounding errors of equal rows.
