@@ -632,7 +632,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         return values + [origins.get(name, 0.0) for name in names], names, list(origins)
 
     def plot(self, X: Any, ax: Any = None) -> Any:
-        """Draw rows, the least likely ringed, between isopleths of two columns, and their scores.
+        """Draw rows, the flagged ones numbered, among isopleths of two columns, and their scores.
 
         Parameters
         ----------
