@@ -199,6 +199,16 @@ def test_numbers_are_factors_in_other_frames() -> None:
         KDE(frame="whiten", length_scale=[0.5, 0.5]).fit(X)
 
 
+def test_tables_with_gaps_have_scaled_columns() -> None:
+    X = skewed(60)
+    X[0, 1] = np.nan
+    assert not hasattr(SOSREP(frame="auto").fit(X), "components_")
+    with pytest.raises(InputError, match="frame='auto'"):
+        SOSREP(frame="deep").fit(X)
+    with pytest.raises(InputError, match="frame='scale'"):
+        SOSREP(frame="auto", length_scale=0.5).fit(X)
+
+
 def test_frames_of_a_user() -> None:
     X = skewed(150)
     own = SOSREP(frame=Compose(Marginal(), Whiten(components=True))).fit(X)

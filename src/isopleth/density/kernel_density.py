@@ -77,8 +77,8 @@ class KernelDensity(DensityEstimator):
         return {**super()._rules(), LEAVE_ONE_OUT: partial(leave_one_out, factor, self._density_type is RootDensity)}
 
     def _takes_kinds(self) -> bool:
-        """Tell whether words and missing cells can be fitted."""
-        return self._is_product()
+        """Tell whether words and missing cells can be fitted, or, after a fit in other frames, asked about."""
+        return self._is_product() and (self._only_scaled or self.frame == "auto" or self._is_stack)
 
     def _is_product(self) -> bool:
         """Tell whether the kernel is a product over columns, which words and missing cells need."""
@@ -90,11 +90,12 @@ class KernelDensity(DensityEstimator):
     def _refuse_kinds(self) -> None:
         """Say which parameter words and missing cells need."""
         product_factor(get_kernel(self.kernel), "a fit with categories or missing cells")
+        self._refuse_frame("a table with words or missing cells has scaled columns")
 
     @property
     def _instead(self) -> str:
         """Name the estimators that take missing cells."""
-        return _PRODUCTS
+        return _PRODUCTS if self._only_scaled or self.frame == "auto" else "frame='auto'"
 
     @abstractmethod
     def _fit_columns(self, kernel: ColumnKernel, z: np.ndarray, weights: np.ndarray) -> ColumnFit:
