@@ -100,7 +100,7 @@ def test_a_random_part_of_a_long_table_is_fitted(folder):
     assert "the density is fitted to 100 of 300 rows, drawn at random" in result.stderr
     again = folder / "again.model"
     fine("fit", folder / "t.csv", "--out", again, "--size", 100, "--chunk-rows", 1000)
-    assert load(again).centers_.shape[0] <= 100
+    assert load(again).centers_.shape[0] <= 600  # a row with gaps is filled up to six times
     one, other = (load(path).score_samples(table()) for path in (folder / "small.model", again))
     np.testing.assert_array_equal(one, other)  # whatever the chunks
 

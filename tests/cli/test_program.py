@@ -79,7 +79,7 @@ def test_public_names_are_those_that_can_be_imported():
     assert isopleth.density.SOSREP is isopleth.SOSREP
     with pytest.raises(AttributeError, match="nothing"):
         isopleth.nothing  # noqa: B018
-    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+    with pytest.raises(AttributeError, match="nothing"):
         isopleth.io.nothing  # noqa: B018
     names: dict[str, object] = {}
     exec("from isopleth import *", names)
@@ -108,12 +108,13 @@ def test_messages_name_the_options_of_the_command(tmp_path):
     assert refused("changes", file).endswith("choose the numbers with --column number.\n")
 
 
-def test_warnings_name_the_options_of_the_command(tmp_path):
+def test_a_number_that_would_be_rounded_is_named_with_its_line(tmp_path):
     file = tmp_path / "t.csv"
     rows = np.random.default_rng(0).normal(size=(40, 2)).tolist()
     file.write_text("\n".join(["a,b", "9007199254740993,1", *(f"{a!r},{b!r}" for a, b in rows)]))
     result = CliRunner().invoke(program, ["changes", str(file)])
-    assert "or choose other columns with --column." in result.stderr
+    assert result.exit_code == 2
+    assert "column 'a' holds 9007199254740993 in line 2, a whole number beyond 2**53" in result.stderr
 
 
 def test_a_parameter_is_worded_as_the_option_of_the_command_that_runs():

@@ -440,7 +440,7 @@ def typed_columns(
                 try:
                     cells = typed(name, cells, how.missing, numerals, table.place)
                 except InputError as error:
-                    raise error.located(source) from None
+                    raise error.located(source, table.place) from None
         found.append(cells)
     return pa.table(found, names=names)
 

@@ -8,6 +8,8 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
+import numpy as np
+
 from isopleth.errors import InputError
 from isopleth.tables.numerals import Numerals
 
@@ -46,13 +48,13 @@ def typed(name: str, cells: Any, missing: Iterable[str], numerals: Numerals, pla
         For dates in two formats.
     """
     if not any(re.search(r"\d", word) for word in missing):  # otherwise -99 may be missing, and no number
-        found = _numbers(cells, numerals)
+        found = _numbers(name, cells, numerals)
         if found is not None:
             return found
     cells = without_missing(trimmed(cells), missing)
     if cells.null_count == len(cells):
         return cells
-    found = _numbers(cells, numerals)
+    found = _numbers(name, cells, numerals)
     if found is None:
         found = _booleans(cells)
     return _times(name, cells, place) if found is None else found
@@ -74,7 +76,7 @@ def without_missing(cells: Any, missing: Iterable[str]) -> Any:
     return compute.if_else(gone, pa.scalar(None, pa.string()), cells)
 
 
-def _numbers(cells: Any, numerals: Numerals) -> Any:
+def _numbers(name: str, cells: Any, numerals: Numerals) -> Any:
     """Return whole numbers or floats, or None where some cell is no number."""
     import pyarrow as pa
     import pyarrow.compute as compute
@@ -87,6 +89,7 @@ def _numbers(cells: Any, numerals: Numerals) -> Any:
     except pa.ArrowInvalid:
         return None
     if not compute.all(compute.equal(compute.floor(found), found), min_count=0).as_py():
+        _refuse_rounded(name, plain, found)
         return found
     # Whole numbers stay exact, even those of more than 19 digits, so that they can be refused or taken as words.
     for whole in (pa.int64(), pa.uint64(), pa.decimal128(38, 0)):
@@ -96,6 +99,21 @@ def _numbers(cells: Any, numerals: Numerals) -> Any:
                 return found
             return plain.cast(whole)
     return found
+
+
+def _refuse_rounded(name: str, cells: Any, numbers: Any) -> None:
+    """Refuse a whole number beyond 2**53 among other numbers, which float64 would round."""
+    values = np.asarray(numbers)
+    for row in np.flatnonzero(np.abs(values) >= 2.0**53).tolist():
+        word = cells[row].as_py().strip()
+        if word.lstrip("+-").isdigit() and int(word) != int(values[row]):
+            raise InputError(
+                "{column} holds {value} in {row}, a whole number beyond 2**53 that float64 would round",
+                column=name,
+                row=row,
+                value=int(word),
+                hint="subtract a constant first, or leave the column out",
+            )
 
 
 def _all_digits(cells: Any) -> bool:
