@@ -46,9 +46,9 @@ least 45.6 % of one sample differ from the other.
 1 of 3 columns differs by itself: income.
 
 pvalue   share  column  change
-  0.01  0.6583  income  median: -0.007994 -> 1.609;  spread: 1.223 -> 1.706
-  0.11  0.2917  height  median: 0.304 -> -0.3353;  spread: 1.273 -> 1.191
-  0.54  0.1333     age  median: -0.07936 -> -0.2126;  spread: 1.709 -> 1.279
+  0.01  0.6318  income  median: -0.007994 -> 1.609;  spread: 1.223 -> 1.706
+  0.13  0.2254  height  median: 0.304 -> -0.3353;  spread: 1.273 -> 1.191
+  0.56       0     age  median: -0.07936 -> -0.2126;  spread: 1.709 -> 1.279
 
 pvalue of a column: it alone, adjusted for the number of columns, so that the chance to name any column falsely is at most 5%.
 share: at least this share of the values would have to change to give the column its distribution in the other table.
