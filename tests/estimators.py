@@ -71,7 +71,8 @@ EXPECTED_FAILURES = {
             "check_methods_subset_invariance",
         ],
         _OF_ONE_ROW,
-    )
+    ),
+    KernelScore: {"check_sample_weight_equivalence_on_dense_data": "it gives splits to cv, which is a number of folds"},
 }
 
 # Estimators of another shape, with the reason why `check_estimator` cannot run on them.
