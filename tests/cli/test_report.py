@@ -54,7 +54,7 @@ def test_the_page_says_how_it_was_made(verb, folder):
     assert command in words
     assert f"--report '{page}'" in words
     assert re.search(r"isopleth \d+\.\d+\.\d+\S*, Python 3\.\d+\.\d+, numpy \d", words)
-    assert str(folder / "rows.csv") in words
+    assert str(folder / ("shuffled.csv" if verb == "monitor" else "rows.csv")) in words
     assert re.search(rf"numeric\s+{'income_before_tax' if verb == 'changes' else 'age_of_the_person'}", words)
 
 
