@@ -16,7 +16,6 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.cli.reading import schema_of
-from isopleth.density.estimator import DensityEstimator
 from isopleth.errors import DataWarning, InputError
 from isopleth.io import load
 from isopleth.tasks.anomaly.detector import AnomalyDetector
@@ -137,6 +136,8 @@ def _of_kind(path: Path, model: Any) -> Answers:
         names = ["score", "pvalue", "label"]
         return Answers(path, model, names, frozenset({"label"}), lambda rows: list(judged(last, entered(rows))))
     if hasattr(last, "score_samples"):
+        from isopleth.density.estimator import DensityEstimator  # here, since most commands need no density
+
         what = "log_density" if isinstance(last, DensityEstimator) else "score"
         return Answers(path, model, [what], frozenset(), lambda rows: [last.score_samples(entered(rows))])
     if hasattr(model, "grad_log_density"):
