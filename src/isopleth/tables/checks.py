@@ -463,7 +463,7 @@ def _unmasked(X: Any) -> Any:
         return X
     if X.dtype.kind in "iu":
         _refuse_rounded(X.compressed()[:, None], X.compressed().astype(np.float64)[:, None])
-    return X.astype(np.float64).filled(np.nan) if X.dtype.kind in "biuf" else X.astype(object).filled(np.nan)
+    return np.ma.filled(X.astype(np.float64 if X.dtype.kind in "biuf" else object), np.nan)
 
 
 def _refuse_rounded(X: Any, checked: np.ndarray) -> None:
