@@ -115,7 +115,7 @@ def pvalue(setting: Setting, run: int, one_scale: bool = False) -> float:
     """Return the p-value of one sample."""
     rng = np.random.default_rng(run)
     x = setting.draw(rng, setting.rows, setting.columns)
-    scale = float(np.median(pdist(x / x.std(axis=0)))) if one_scale else None
+    scale = float(np.median(pdist(x / x.std(axis=0)))) if one_scale else "auto"
     given = {"length_scale": scale, "n_resamples": RESAMPLES, "flip": setting.flip, "n_jobs": 1, "random_state": run}
     return stein_test(x, setting.score, **given).pvalue
 

@@ -72,6 +72,8 @@ EXPECTED_FAILURES = {
         ],
         _OF_ONE_ROW,
     ),
+    # The rows of the irises are sorted by species, so they depend on each other, and 150 of them cannot calibrate windows.
+    DriftMonitor: {"check_positive_only_tag_during_fit": "dependent rows of the check are too few to calibrate windows"},
     KernelScore: {"check_sample_weight_equivalence_on_dense_data": "it gives splits to cv, which is a number of folds"},
 }
 
@@ -98,14 +100,21 @@ ALL = [
 
 
 def defined() -> set[type]:
-    """Find the classes in ``isopleth`` that have parameters and a ``fit`` and are not abstract."""
+    """Find the public classes in ``isopleth`` that have parameters and a ``fit`` and are not abstract."""
     found = set()
     for module in pkgutil.walk_packages(isopleth.__path__, "isopleth."):
+        if module.name.endswith("__main__"):  # its import runs the command
+            continue
         try:
             names = vars(importlib.import_module(module.name))
         except ImportError:  # an extra that is not installed
             continue
         found.update(value for value in names.values() if inspect.isclass(value) and value.__module__ == module.name)
     return {
-        cls for cls in found if issubclass(cls, BaseEstimator) and hasattr(cls, "fit") and not inspect.isabstract(cls)
+        cls
+        for cls in found
+        if issubclass(cls, BaseEstimator)
+        and hasattr(cls, "fit")
+        and not inspect.isabstract(cls)
+        and not cls.__name__.startswith("_")
     }

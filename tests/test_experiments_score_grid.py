@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from experiments import score_grid
-from experiments.score_grid import Cell, Judge, gaussian_error, oracle_errors, published_errors, true_score, vertices
+from experiments.score_grid import Cell, Judge, oracle_errors, published_errors, true_score, vertices
 from scipy.special import logsumexp
 
 from isopleth import KernelScore
 from isopleth.score import Stein, Tikhonov
+from isopleth.score.field import GaussianBase
 
 
 def table(dim=2, n=40, seed=0):
@@ -47,7 +48,8 @@ def test_the_oracle_is_the_best_of_estimators_fitted_one_by_one():
             frame="scale", regularizer=Tikhonov(alpha, truncated=False), length_scale=factor * median, base=base
         ).fit(X)
         assert grid[f, b, a] == pytest.approx(judge.error(model.grad_log_density(judge.x)), rel=1e-6)
-    np.testing.assert_allclose(grid[:, 1, -1], gaussian_error(X, judge), rtol=1e-3)
+    base = GaussianBase.fit(X, np.ones(len(X)))
+    np.testing.assert_allclose(grid[:, 1, -1], judge.error(base.value(judge.x)), rtol=1e-3)
     default = KernelScore(frame="scale").fit(X)
     assert grid.min() <= judge.error(default.grad_log_density(judge.x)) * (1.0 + 1e-9)
 

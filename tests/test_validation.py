@@ -183,7 +183,7 @@ def test_merged_rows_keep_weight_and_place():
 
 
 def test_a_missing_extra_is_one_sentence_that_names_it():
-    with pytest.raises(MissingExtraError, match=r"Plots needs no_such_package.*isopleth\[plot\]"):
+    with pytest.raises(MissingExtraError, match=r"Plots needs no_such_package.*\(extra 'plot'\)"):
         require("no_such_package", "plot", "Plots")
 
 

@@ -183,5 +183,5 @@ class TestCall:
 
     def test_without_matplotlib_the_extra_is_named(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-        with pytest.raises(MissingExtraError, match=r"isopleth\[plot\]"):
+        with pytest.raises(MissingExtraError, match=r"pip install matplotlib \(extra 'plot'\)"):
             plot_density(DENSITY)

@@ -286,7 +286,7 @@ def test_a_data_set_of_arviz_has_the_draws():
 
 def test_without_arviz_the_message_names_the_extra(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "arviz", None)
-    with pytest.raises(MissingExtraError, match=r"isopleth\[arviz\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install arviz \(extra 'arviz'\)"):
         sample(two_modes()[0], 20, random_state=0).to_arviz()
 
 

@@ -5,7 +5,7 @@ import pytest
 from anomaly_tables import table
 
 from isopleth.tasks.anomaly.committee import Committee, Member, root_coefficients, sample_sizes, some_columns
-from isopleth.tasks.anomaly.table import NEW, Categories, Limits, TrainingTable
+from isopleth.tasks.anomaly.table import NEW, CategoryColumns, Limits, TrainingTable
 
 LIMITS = Limits(2.0**30, 1)
 
@@ -28,7 +28,7 @@ def test_coefficients_solve_the_equation_of_sosrep():
 
 def test_members_are_squared_kernel_sums():
     z = table(20)
-    member = Member.fit(z, np.arange(20), np.array([0, 2]), Categories(3, []))
+    member = Member.fit(z, np.arange(20), np.array([0, 2]), CategoryColumns(3, []))
     query = table(5, seed=1)
     by_hand = [
         2 * np.log(sum(np.exp(a - np.abs(q[[0, 2]] - c).sum() / member.length_scale) for a, c in pairs))
@@ -36,7 +36,7 @@ def test_members_are_squared_kernel_sums():
         for pairs in [list(zip(member.log_coefficients, member.centers, strict=True))]
     ]
     np.testing.assert_allclose(member.log_density(query), by_hand)
-    one = Member.fit(z, np.array([0]), np.arange(3), Categories(3, []))
+    one = Member.fit(z, np.array([0]), np.arange(3), CategoryColumns(3, []))
     assert one.log_density(z[:1])[0] > one.log_density(z[1:2])[0]
 
 

@@ -10,7 +10,7 @@ from isopleth.tasks.anomaly.evidence import ColumnTails, Ellipsoid, shrinkage
 from isopleth.tasks.anomaly.reference import MOST_CENTERS, ReferenceDensity
 from isopleth.tasks.anomaly.rule import PooledRule
 from isopleth.tasks.anomaly.table import COMMON, NEW, Limits, TrainingTable, blocks, discounted, spread_of
-from isopleth.tasks.anomaly.tail import MOST_STEPS, Shares, Tail
+from isopleth.tasks.anomaly.tail import MOST_STEPS, EmpiricalLaw, Tail
 
 LIMITS = Limits(2.0**30, 1)
 
@@ -51,11 +51,11 @@ class TestTable:
         assert max(part.stop - part.start for part in parts) == 100
 
 
-class TestShares:
+class TestEmpiricalLaw:
     def test_by_counting(self):
         rng = np.random.default_rng(0)
         x, w = rng.integers(0, 9, 40).astype(float), rng.uniform(1, 3, 40)
-        law = Shares.of(x, w)
+        law = EmpiricalLaw.of(x, w)
         for q in np.arange(-1, 10, 0.5):
             assert law.tails(np.array([q]))[0][0] == pytest.approx(w[x <= q].sum())
             assert law.at_least(np.array([q]))[0] == pytest.approx(w[x >= q].sum())
@@ -66,7 +66,7 @@ class TestShares:
 
     def test_long_laws_keep_their_ends(self):
         x = np.random.default_rng(0).normal(size=50_000)
-        law = Shares.of(x, np.ones(50_000))
+        law = EmpiricalLaw.of(x, np.ones(50_000))
         assert len(law.values) <= MOST_STEPS
         ends = np.sort(x)[[0, 5, -6, -1]]
         np.testing.assert_allclose(law.at_least(ends), [50_000, 49_995, 6, 1])

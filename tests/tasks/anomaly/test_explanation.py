@@ -295,9 +295,9 @@ def test_pictures(detector, rows):
     explanation = detector.explain(rows[:2])
     axes = explanation.plot()
     assert "column 2" in [label.get_text() for label in axes.get_yticklabels()]
-    assert explanation.plot(1, axes) is axes
+    assert explanation.plot(axes, row=1) is axes
     with pytest.raises(InputError, match="row"):
-        explanation.plot(2)
+        explanation.plot(row=2)
 
 
 def test_matplotlib_is_only_wanted_for_pictures(detector, rows, monkeypatch):
