@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -145,19 +144,15 @@ def _default_size(kind: str, columns: int) -> int:
 
 @contextmanager
 def _naming_options(size: int) -> Iterator[None]:
-    """Translate refusals and warnings for Python callers into the options of this command."""
-    with warnings.catch_warnings(record=True) as caught:
-        try:
-            yield
-        except TooLargeError as error:
-            remedy = f"use --size {error.most} or less, or fewer --columns" if error.most else "use fewer --columns"
-            raise InputError(
-                f"--size {size} needs {error.needed / 2**20:,.0f} MiB of memory, more than the limit of "
-                f"{error.limit / 2**20:,.0f} MiB; {remedy}."
-            ) from error
-    for warning in caught:
-        text = str(warning.message).replace(", or give length_scale one number for each column", " first")
-        warnings.warn(text, warning.category, stacklevel=3)
+    """Translate refusals of a size for Python callers into the options of this command."""
+    try:
+        yield
+    except TooLargeError as error:
+        remedy = f"use --size {error.most} or less, or fewer --columns" if error.most else "use fewer --columns"
+        raise InputError(
+            f"--size {size} needs {error.needed / 2**20:,.0f} MiB of memory, more than the limit of "
+            f"{error.limit / 2**20:,.0f} MiB; {remedy}."
+        ) from error
 
 
 def _estimator(kind: str, size: int, length_scale: float | None) -> Any:

@@ -51,14 +51,14 @@ def test_without_the_table_there_is_nothing_to_compare():
     found = MadeRows.of(MADE)
     assert found.distance == {}
     assert found.to_dict()["summary"] == ["100 rows were made."]
-    with pytest.raises(InputError, match="not at hand"):
+    with pytest.raises(InputError, match="nothing to draw"):
         found.plot()
 
 
 def test_pictures_show_the_columns_that_differ_most():
-    figure = MadeRows.of(MADE, TABLE).plot()
+    figure = MadeRows.of(MADE, TABLE).plot().figure
     assert figure.axes[0].get_title(loc="left").startswith("city: ")
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["table", "made rows"]
+    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["table", "made rows"]
 
 
 def test_the_page_has_rows_and_columns_side_by_side(tmp_path):
