@@ -73,7 +73,9 @@ EXPECTED_FAILURES = {
         _OF_ONE_ROW,
     ),
     # The rows of the irises are sorted by species, so they depend on each other, and 150 of them cannot calibrate windows.
-    DriftMonitor: {"check_positive_only_tag_during_fit": "dependent rows of the check are too few to calibrate windows"},
+    DriftMonitor: {
+        "check_positive_only_tag_during_fit": "dependent rows of the check are too few to calibrate windows"
+    },
     KernelScore: {"check_sample_weight_equivalence_on_dense_data": "it gives splits to cv, which is a number of folds"},
 }
 
