@@ -85,6 +85,6 @@ for row, (ax, title) in enumerate(
         strict=True,
     )
 ):
-    explanation.plot(row, ax=ax)
+    explanation.plot(row=row, ax=ax)
     ax.set_title(title, loc="left")
 plt.show()

@@ -72,7 +72,7 @@ class FrameMap(ABC):
 
     @abstractmethod
     def log_volume(self, X: Array) -> Array:
-        """Return log |det T'(x)| of each row, of shape (n,)."""
+        r"""Return :math:`\log |\det T'(x)|` of each row, of shape (n,)."""
 
     @abstractmethod
     def grad_log_volume(self, X: Array) -> Array:

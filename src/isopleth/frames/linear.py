@@ -70,7 +70,7 @@ class LinearMap(FrameMap):
     matrix, matrix_inverse : arrays of shape (d, d)
         A and its inverse.
     log_determinant : float
-        log |det A|.
+        Logarithm of the absolute value of the determinant of A.
     """
 
     shift: np.ndarray
