@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 
+import jsonschema
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -148,11 +149,8 @@ def test_columns_of_a_size_that_cannot_be_used_are_named(files, tmp_path):
 
 
 def test_wrong_input_is_one_line(files, tmp_path):
-    other = write(tmp_path / "c.csv", B[:, :2], "age,weight")
-    line = refused(files[0], other)
-    assert "c.csv lacks 'income', 'height' and " in line
-    assert "a.csv lacks 'weight'; choose columns that both have with --columns" in line
-    assert "c.csv lacks 'income', 'height'; choose" in refused(files[0], write(other, B[:, :1], "age"))
+    other = write(tmp_path / "c.csv", B[:, :2], "length,weight")
+    assert "no common column is left" in refused(files[0], other)
     np.save(tmp_path / "d.npy", B[:, :2])
     assert "has 3 columns" in refused(files[0], tmp_path / "d.npy")
     assert "does not exist" in refused(files[0], tmp_path / "none.csv")
@@ -161,6 +159,115 @@ def test_wrong_input_is_one_line(files, tmp_path):
     assert "inf" in refused(files[0], broken)
     assert "names the groups 'age' too" in refused(*files, "--columns", "age,income", "--groups", "age")
     assert "no column 'patient'" in refused(*files, "--groups", "patient")
+
+
+def of_times(path, zone="", sizes=None):
+    """Write 40 rows of an amount, a time and a size."""
+    rng = np.random.default_rng(len(zone))
+    sizes = rng.normal(size=40).round(3) if sizes is None else rng.choice(sizes, 40)
+    days = np.datetime64("2024-01-01T12:00") + rng.integers(0, 90, 40) * np.timedelta64(1, "D")
+    rows = zip(rng.normal(size=40), (f"{day}{zone}" for day in days), sizes, strict=True)
+    path.write_text("amount,when,size\n" + "".join(f"{a:.4f},{t},{s}\n" for a, t, s in rows))
+    return path
+
+
+def schema_changes(a, b, *options):
+    """The changes, the sentences before the test, and the columns of a comparison of two files."""
+    printed = run(a, b, "--resamples", 19, "--json", *options)
+    assert printed.exit_code == 0, printed.output
+    found = json.loads(printed.stdout)
+    schema = json.loads(run("--json-schema").stdout)
+    jsonschema.validate(found, schema)
+    for wrong in ({"column": "a"}, {"column": "a", "before": "words", "after": 1}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(found | {"schema_changes": [wrong]}, schema)
+    said = [sentence for sentence in found["summary"] if sentence.startswith("Change of schema: ")]
+    assert found["summary"][: len(said)] == said
+    assert {row["column"] for row in found["table"]} == set(found["columns"])
+    return [tuple(change.values()) for change in found["schema_changes"]], said, found["columns"]
+
+
+def test_columns_that_one_table_has_are_a_change_of_schema(files, tmp_path):
+    less, more = write(tmp_path / "c.csv", B[:, [1, 0]], "income,age"), tmp_path / "d.csv"
+    write(more, np.c_[B, B[:, 0]], "age,income,height,weight")
+    assert schema_changes(*files) == ([], [], ["age", "income", "height"])
+    assert schema_changes(files[0], less) == (
+        [("height", "numbers", None)],
+        ["Change of schema: only the first table has 'height'; the 2 common columns are compared."],
+        ["age", "income"],
+    )
+    assert schema_changes(less, more)[:2] == (
+        [("height", None, "numbers"), ("weight", None, "numbers")],
+        ["Change of schema: only the second table has 'height', 'weight'; the 2 common columns are compared."],
+    )
+    page = tmp_path / "page.html"
+    text = run(files[0], less, "--resamples", 19, "--report", page).stdout
+    assert text.startswith("Change of schema: only the first table has 'height'; ")
+    assert "Change of schema: only the first table has" in page.read_text()
+
+
+def test_the_common_columns_are_compared_as_if_there_were_no_others(files, tmp_path):
+    less = write(tmp_path / "c.csv", B[:, :2], "age,income")
+    found, expected = (
+        json.loads(run(files[0], path, "--json", *more).stdout)
+        for path, more in ((less, []), (files[1], ["--columns", "age,income"]))
+    )
+    assert (found["pvalue"], found["table"]) == (expected["pvalue"], expected["table"])
+
+
+def test_columns_of_another_kind_are_a_change_of_schema(tmp_path):
+    naive, aware = of_times(tmp_path / "a.csv"), of_times(tmp_path / "b.csv", "+01:00")
+    words = of_times(tmp_path / "c.csv", sizes=["small", "large"])
+    assert schema_changes(naive, aware) == (
+        [("when", "times", "times with a zone")],
+        [
+            "Change of schema: 'when' holds times in the first table and times with a zone in the second; the 2 common columns "
+            "are compared."
+        ],
+        ["amount", "size"],
+    )
+    changes, said, columns = schema_changes(words, aware)
+    assert changes == [("when", "times", "times with a zone"), ("size", "words", "numbers")]
+    assert (len(said), columns) == (1, ["amount"])
+    assert schema_changes(naive, words, "--categorical", "size")[0] == []
+    assert schema_changes(naive, aware, "--time-columns", "when", "--numeric", "size")[2] == ["amount", "size"]
+
+
+def test_columns_without_names_change_their_kind_by_position(tmp_path):
+    np.save(tmp_path / "a.npy", A[:, :2])
+    write(tmp_path / "b.csv", B[:, :2], "age,income")
+    words = tmp_path / "c.csv"
+    words.write_text("age,colour\n" + "".join(f"{i * 0.37},{'red' if i % 3 else 'blue'}\n" for i in range(30)))
+    assert schema_changes(tmp_path / "a.npy", tmp_path / "b.csv")[0] == []
+    assert schema_changes(tmp_path / "a.npy", words)[0] == [("x2", "numbers", "words")]
+
+
+def test_truth_values_gaps_and_identifiers_do_not_change_a_kind(tmp_path):
+    rng = np.random.default_rng(0)
+    for name, truths, gap in (("a.csv", ["true", "false"], ""), ("b.csv", ["1", "0"], "NA")):
+        rows = zip(range(40), rng.choice(truths, 40), [gap] * 20 + ["3.5", "7"] * 10, strict=True)
+        cells = (f"{i if name == 'a.csv' else 5},{t},{'' if name == 'a.csv' else g}\n" for i, t, g in rows)
+        (tmp_path / name).write_text("order_no,open,size\n" + "".join(cells))
+    changes, _, columns = schema_changes(tmp_path / "a.csv", tmp_path / "b.csv")
+    assert changes == []
+    assert "open" in columns
+    assert "size" in columns
+
+
+def test_tables_without_a_common_column_of_one_kind_are_refused(tmp_path):
+    a, b = tmp_path / "a.csv", tmp_path / "b.csv"
+    a.write_text("size,old\n" + "".join(f"{i / 7:.3f},{i / 9:.3f}\n" for i in range(30)))
+    b.write_text("size,new\n" + "".join(f"{'small' if i % 3 else 'large'},{i / 9:.3f}\n" for i in range(30)))
+    line = refused(a, b)
+    assert "no common column is left to compare" in line
+    assert "'size' holds numbers in the first table and words in the second" in line
+
+
+def test_a_typo_among_numbers_is_named_and_no_change_of_kind(files, tmp_path):
+    rows = files[1].read_text().splitlines()
+    rows[5] = rows[5].replace(rows[5].split(",")[1], "l2.5")
+    (tmp_path / "c.csv").write_text("\n".join(rows) + "\n")
+    assert "column 'income' holds 'l2.5' in line 6" in refused(files[0], tmp_path / "c.csv")
 
 
 HEADER = "order_no,day,colour,temperature,open\n"

@@ -279,7 +279,8 @@ def changes() -> None:
 def compare() -> None:
     """Test whether the rows of the tables A and B are from one distribution (isopleth --help lists the formats).
 
-    Columns are matched by name where both files have names, and by position otherwise.
+    Columns are matched by name where both files have names, and by position otherwise. Columns that only one table has, and
+    columns whose kind changed, are reported first, and the common columns are compared.
     """
 
 

@@ -39,7 +39,7 @@ def compare(
     with Stages(["reading", "testing", "writing"]) as stage:
         stage("reading")
         with naming_labels("groups"):
-            first, second = read_two(a, b, options, [] if groups is None else [groups])
+            first, second, found = read_two(a, b, options, [] if groups is None else [groups])
         of_rows = None if groups is None else (first.labels[groups], second.labels[groups])
         stage("testing")
         with naming_columns(first.names):
@@ -52,7 +52,8 @@ def compare(
                 groups=of_rows,
                 random_state=0,
             )
-        result = replace(result, names=[str(name) for name in first.names], labels=(a.name, b.name))
+        named = [str(name) for name in first.names]
+        result = replace(result, names=named, labels=(a.name, b.name), schema=found)
         stage("writing")
         outputs.write(result, columns(result, (a, b), (first, second), row_numbers=row_numbers), sources=[a, b])
     answer(result, as_json, top, before=str(a), after=str(b))

@@ -85,6 +85,10 @@ SCHEMAS: dict[str, tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]
         COMMON
         | _SUMMARY
         | {
+            "schema_changes": (
+                "list of object",
+                "columns that only one table has or whose kind changed: column, before, after",
+            ),
             "pvalue": ("number", "p-value of the test"),
             "statistic": (_NUMBER, "its statistic"),
             "rows": ("list of integer", "rows of A and B"),
@@ -188,6 +192,12 @@ SCHEMAS: dict[str, tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]
     ),
 }
 
+_KIND_OR_NULL = ("string or null", "what the column holds there, or why it is left out; null where it is not there")
+# Keys of the objects in lists beside the table.
+_ITEMS = {
+    "schema_changes": {"column": ("string", "name of the column"), "before": _KIND_OR_NULL, "after": _KIND_OR_NULL}
+}
+
 # Keys that depend on the table or on options: those of rows, and of columns of other kinds than numbers.
 OPTIONAL = frozenset(
     {"line", "row", "time", "explained_by", "before", "after", "pvalue", "earliest", "latest", "columns"}
@@ -201,6 +211,8 @@ def json_schema(command: str) -> dict[str, Any]:
     schema = _object(top, frozenset())
     if row:
         schema["properties"]["table"]["items"] = _object(row, OPTIONAL)
+    for name in _ITEMS.keys() & top.keys():
+        schema["properties"][name]["items"] = _object(_ITEMS[name], frozenset())
     dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"isopleth {command} --json"}
     return dialect | schema
 

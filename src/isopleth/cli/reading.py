@@ -17,6 +17,7 @@ from isopleth.cli.outputs import keep_columns
 from isopleth.errors import DataWarning, Hint, InputError
 from isopleth.tables.read import Reading, missing_words, read_table
 from isopleth.tables.schema import Choices, Schema
+from isopleth.tables.schema_changes import SchemaComparison, compare_schemas
 from isopleth.tables.source import listed
 from isopleth.tables.table import FileTable, together
 
@@ -49,36 +50,31 @@ def read(
     return table
 
 
-def read_two(a: Path, b: Path, options: TableOptions, labels: Sequence[str] = ()) -> tuple[FileTable, FileTable]:
-    """Read two tables with the same columns; the rows of both decide what each column is used as.
+def read_two(
+    a: Path, b: Path, options: TableOptions, labels: Sequence[str] = ()
+) -> tuple[FileTable, FileTable, SchemaComparison]:
+    """Read the common columns of two tables, of which the rows of both decide what each is used as, and how the schema changed.
 
     Raises
     ------
     InputError
-        If a file cannot be read, or they have not the same columns; the message names those that one lacks.
+        If a file cannot be read, or they have no column in common.
     """
     first, second = (read_table(path, **options.reading(), labels=labels, warn=False) for path in (a, b))
     names, others = first.data.column_names, second.data.column_names
     by_name = first.named and second.named
-    if by_name:
-        lacks = [(b, [n for n in names if n not in others]), (a, [n for n in others if n not in names])]
-        missing = [f"{path} lacks {listed(lost)}" for path, lost in lacks if lost]
-        if not set(names) & set(others):
-            raise InputError(
-                f"{a} and {b} have no column in common: {listed(names, most=4)}, and {listed(others, most=4)}; give the "
-                "columns to compare the same names."
-            )
-        if missing:
-            hint = Hint("choose columns that both have with {columns}", columns=...)
-            raise InputError(" and ".join(missing), parameter="columns", hint=hint)
-    if len(names) != len(others):
+    if not by_name and len(names) != len(others):
         hint = Hint("choose the same ones with {columns}", columns=...)
         raise InputError(f"{a} has {len(names)} columns and {b} has {len(others)}", parameter="columns", hint=hint)
-    data = second.data.select(names) if by_name else second.data.rename_columns(names)
-    second = replace(second, data=data)
-    schema = together((first, second))
     for table in (first, second):
-        refuse_typos(table.using(schema), options)
+        refuse_typos(table, options)
+    if not by_name:
+        own = second.schema.renamed(dict(zip(others, names, strict=True)))
+        second = replace(second, data=second.data.rename_columns(names), schema=own)
+    found = compare_schemas(first.schema, second.schema)
+    common = [name for name in names if name in found.common]
+    first, second = first.select(common), second.select(common)
+    schema = together((first, second))
     keep_columns(schema)
     if schema.left_out:
         say(f"{a} and {b}: {schema.summary(len(first) + len(second))}")
@@ -86,7 +82,7 @@ def read_two(a: Path, b: Path, options: TableOptions, labels: Sequence[str] = ()
         say(note)
     if not by_name:
         first, second = replace(first, named=False), replace(second, named=False)
-    return first.using(schema), second.using(schema)
+    return first.using(schema), second.using(schema), found
 
 
 def schema_of(model: Any) -> Schema:

@@ -147,6 +147,12 @@ class Choices:
                     f"{shown} names column {name!r}, which the table does not have; it has {quoted(names)}."
                 )
 
+    def only(self, names: Iterable[Any]) -> Choices:
+        """Return what is said of these columns."""
+        lists = {key: value for key, value in vars(self).items() if isinstance(value, tuple)}
+        kept = set(names)
+        return Choices.of(vars(self) | {key: [n for n in value if n in kept] for key, value in lists.items()})
+
     def joined(self, other: Choices) -> Choices:
         """Return what is said of the columns of two tables."""
         names = ("categorical", "numeric", "times", "exclude", "identifiers")
@@ -337,6 +343,12 @@ class Schema:
     def names(self) -> list[Any]:
         """Names of the columns that are used, in the order of the table."""
         return [column.name for column in self.columns]
+
+    def renamed(self, names: Mapping[Any, Any]) -> Schema:
+        """Return the schema with other names of its columns."""
+        columns = [replace(column, name=names[column.name]) for column in self.columns]
+        left_out = {names[name]: why for name, why in self.left_out.items()}
+        return replace(self, columns=tuple(columns), left_out=left_out)
 
     @property
     def order(self) -> np.ndarray:

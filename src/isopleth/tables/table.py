@@ -106,6 +106,10 @@ class FileTable:
         labels = {name: values[rows] for name, values in self.labels.items()}
         return replace(self, data=self.data.take(np.asarray(rows)), lines=lines, labels=labels)
 
+    def select(self, names: Sequence[str]) -> Self:
+        """Return some of the columns, and what the user said of them; the schema, which several tables may decide, stays."""
+        return replace(self, data=self.data.select(list(names)), choices=self.choices.only(names))
+
     def followed_by(self, other: FileTable) -> Self:
         """Return the rows of both tables."""
         import pyarrow as pa

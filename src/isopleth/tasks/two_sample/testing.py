@@ -30,6 +30,7 @@ from isopleth.tables.cells import in_memory, with_columns
 from isopleth.tables.checks import Table, check_memory_limit, column_names, numbered_groups
 from isopleth.tables.row_encoding import used_names
 from isopleth.tables.schema import decode_cells
+from isopleth.tables.schema_changes import SchemaComparison
 from isopleth.tasks.two_sample.charts import charts
 from isopleth.tasks.two_sample.column_changes import in_order, kinds
 from isopleth.tasks.two_sample.permutation import Basis, tiles
@@ -334,6 +335,10 @@ class TwoSampleResult(Result):
         Position among the eight pairs of kernel and ridge of the one whose LSDD has the largest score.
     labels : tuple of two str, default=("X", "Y")
         Names of the samples in pictures and on pages.
+    schema : SchemaComparison, optional
+        How the columns changed between the tables that X and Y are the common columns of: the result of
+        :func:`isopleth.tables.schema_changes.compare_schemas`, set by ``dataclasses.replace(result, schema=...)``. Sentences,
+        pages and JSON begin with it.
     """
 
     statistic: float
@@ -347,6 +352,7 @@ class TwoSampleResult(Result):
     problem: TwoSampleProblem = field(repr=False)
     best: int
     labels: tuple[str, str] = ("X", "Y")
+    schema: SchemaComparison | None = None
 
     kind = "two_samples"
     title = "Comparison of two tables"
@@ -374,6 +380,7 @@ class TwoSampleResult(Result):
 
     def _facts(self) -> dict[str, Any]:
         return {
+            "schema_changes": [asdict(change) for change in self.schema.changes] if self.schema else [],
             "pvalue": self.pvalue,
             "statistic": self.statistic,
             "rows": list(self.sizes),
@@ -385,6 +392,11 @@ class TwoSampleResult(Result):
         }
 
     def _sentences(self) -> list[str]:
+        changed = self.schema.sentence if self.schema else ""
+        return [changed] * bool(changed) + self._finding()
+
+    def _finding(self) -> list[str]:
+        """Return what the test found in words."""
         n, m = self.sizes
         found = str(self._separation)
         accuracy = [f"{found[0].upper()}{found[1:]}."] * (self._separation is not None)
