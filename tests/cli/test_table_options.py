@@ -168,7 +168,7 @@ def test_the_shorter_way_to_numbers_is_said(words, numbers, said, tmp_path):
 def test_tables_without_a_common_column_are_refused_as_such(file, tmp_path):
     other = tmp_path / "other.csv"
     other.write_text("length,width\n1,2\n3,4\n5,6\n")
-    assert f"{file} and {other} have no column in common" in run("compare", file, other).stderr
+    assert f"{file} and {other}: no common column is left" in run("compare", file, other).stderr
 
 
 def test_columns_that_a_model_lacks_are_said_with_what_to_do(tmp_path):

@@ -71,7 +71,10 @@ def read_two(
     if not by_name:
         own = second.schema.renamed(dict(zip(others, names, strict=True)))
         second = replace(second, data=second.data.rename_columns(names), schema=own)
-    found = compare_schemas(first.schema, second.schema)
+    try:
+        found = compare_schemas(first.schema, second.schema)
+    except InputError as error:
+        raise error.located(f"{a} and {b}") from None
     common = [name for name in names if name in found.common]
     first, second = first.select(common), second.select(common)
     schema = together((first, second))
