@@ -180,7 +180,7 @@ def delays(references: int) -> None:
             for x, rng, monitor in zip(drawn, rngs, monitors, strict=True):
                 stream = np.vstack([before(rng, WINDOW - 1), after(rng, AFTER)])
                 start = monitor.state_
-                alarms = monitor.update(stream).rows - start.rows - WINDOW + 2
+                alarms = monitor.update(stream).rows - start.n_rows - WINDOW + 2
                 monitor.state_ = start
                 found[0].append(alarms[0] if len(alarms) else np.inf)
                 for k, path in enumerate(paths):
@@ -222,7 +222,7 @@ def anytime(references: int) -> None:
                 stream = np.vstack([before(rng, ROWS), after(rng, AFTER)])
                 for k, monitor in enumerate(row):
                     start = monitor.state_
-                    alarms = monitor.update(stream).rows - start.rows - ROWS + 1
+                    alarms = monitor.update(stream).rows - start.n_rows - ROWS + 1
                     monitor.state_ = start
                     alarms = alarms[alarms > 0]
                     found[k, i] = alarms[0] if len(alarms) else np.inf
