@@ -70,7 +70,8 @@ def test_the_median_rule_of_many_rows():
     np.testing.assert_allclose(there, here, rtol=1e-9)
 
 
-@pytest.mark.parametrize("n", [120, 700])  # beyond 512 rows, scales are compared on some of them
+# Beyond 512 rows, scales are compared on some of them.
+@pytest.mark.parametrize("n", [120, pytest.param(700, marks=pytest.mark.slow)])
 def test_scores_with_a_selection(n):
     def fit(order, scales):
         model = KernelScore().fit(order(rows(n) / SCALES))

@@ -20,11 +20,22 @@ def expected_failures(estimator):
     return estimators.EXPECTED_FAILURES.get(type(estimator), {})
 
 
-@parametrize_with_checks(estimators.OF_ONE_TABLE, expected_failed_checks=expected_failures)
+# Every check fits six frames again, up to four layers deep, which takes minutes in all.
+DEEP = [estimator for estimator in estimators.OF_ONE_TABLE if getattr(estimator, "frame", None) == "deep"]
+QUICK = [estimator for estimator in estimators.OF_ONE_TABLE if estimator not in DEEP]
+
+
+@parametrize_with_checks(QUICK, expected_failed_checks=expected_failures)
 def test_checks_of_scikit_learn(estimator, check):
     if check.func.__name__.startswith("check_array_api"):
         pytest.importorskip("scipy", "1.14", reason="scikit-learn takes tensors with SciPy 1.14 or later")
     check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(DEEP, expected_failed_checks=expected_failures)
+def test_checks_of_deep_stacks(estimator, check):
+    test_checks_of_scikit_learn(estimator, check)
 
 
 def test_every_estimator_is_listed():

@@ -29,6 +29,7 @@ def test_the_true_score_is_the_gradient():
         np.testing.assert_allclose(mixture.score(x)[:, j], (up - down) / (2 * h), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_command_prints_both_tables(capsys, monkeypatch):
     monkeypatch.setattr(debiased, "SCALES", np.geomspace(0.12, 1.2, 6))
     monkeypatch.setattr(debiased, "SIZES", (60, 120))

@@ -3,6 +3,7 @@ from . import datasets as datasets
 from . import density as density
 from . import difference as difference
 from . import errors as errors
+from . import frames as frames
 from . import io as io
 from . import kernels as kernels
 from . import operators as operators

@@ -95,6 +95,7 @@ def test_a_density_is_that_of_one_machine(client, options):
     assert here.n_features_in_ == 3
 
 
+@pytest.mark.slow
 def test_a_score_is_that_of_one_machine(client):
     X = rows()
     here, there = distributed.fit(score(), in_parts(X)), score().fit(X)

@@ -201,7 +201,7 @@ def test_wider_targets_are_fits_with_wider_kernels():
     np.testing.assert_allclose(target.wider(3.0).evaluate(x)[1], other.grad_log_density(target.leave(x)), rtol=1e-6)
 
 
-@pytest.mark.parametrize("base", ["gaussian", None])
+@pytest.mark.parametrize("base", ["gaussian", pytest.param(None, marks=pytest.mark.slow)])
 def test_scores_draw_rows_like_the_data(base):
     rows = mixture(400, 2)
     score = KernelScore(base=base).fit(rows)

@@ -186,6 +186,7 @@ def test_a_model_in_a_smooth_frame_is_saved(tmp_path):
     np.testing.assert_array_equal(load(tmp_path / "model").grad_log_density(NEW), model.grad_log_density(NEW))
 
 
+@pytest.mark.slow
 def test_chains_follow_a_score_in_a_smooth_frame():
     X = np.exp(0.5 * np.random.default_rng(4).normal(size=(300, 2)))
     model = KernelScore(frame="smooth", base="gaussian", length_scale=3.0, regularizer=Tikhonov(1.0)).fit(X)

@@ -61,6 +61,7 @@ def test_margins_by_chance_are_negative_and_larger_for_a_walk():
     assert np.quantile(of_noise, 0.95) < 0.0 < np.quantile(of_walk, 0.98)
 
 
+@pytest.mark.slow
 def test_simulations_end_early_only_where_the_verdict_is_clear(monkeypatch):
     """The answers are those of all simulations; a series without a change is left after a few of them."""
     counted, whole = [], chance.null_margins
