@@ -136,7 +136,9 @@ def ill_conditioned(n, d, condition, rng):
     return rng.normal(size=(n, d)) @ root.T, np.linalg.inv(root @ root.T)
 
 
-@pytest.mark.parametrize("make", [KernelScore, partial(NystromKEF, random_state=0)])
+@pytest.mark.parametrize(
+    "make", [KernelScore, pytest.param(partial(NystromKEF, random_state=0), marks=pytest.mark.slow)]
+)
 def test_scores_of_ill_conditioned_normal_rows_are_nearly_those_of_a_fitted_normal(make):
     """The error in 4 columns is at most 1.2 of that of the fitted normal, in the mean of four samples."""
     errors = []

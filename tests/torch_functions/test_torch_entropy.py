@@ -379,7 +379,11 @@ def test_the_gradient_of_the_entropy_of_a_normal_sample_in_its_scale(estimator, 
 
 @pytest.mark.parametrize(
     ("estimator", "n"),
-    [(None, 1500), (KernelScore(), 500), pytest.param(KernelScore(), 1500, marks=pytest.mark.slow)],
+    [
+        (None, 1500),
+        pytest.param(KernelScore(), 500, marks=pytest.mark.slow),
+        pytest.param(KernelScore(), 1500, marks=pytest.mark.slow),
+    ],
     ids=["default", "score", "score of many rows"],
 )
 def test_the_gradient_of_mutual_information_of_normal_samples(estimator, n):
