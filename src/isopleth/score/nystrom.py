@@ -251,7 +251,7 @@ class NystromKEF(Streaming, ScoreEstimator):
             running = self._empty_sums(*self._resolve_frame(rows, merged, NUMPY), merged)()
         self._centers = table.answer(running.landmarks)
         with self._adding(running):
-            running.accumulate(self._frame.forward(table.rows), table.weights)
+            _add(self._frame, running, table.rows, table.weights)
         # The first call has set these, perhaps as tensors on the device of its rows.
         self.length_scale_, self.unit_ = to_numpy(self.length_scale_), to_numpy(self.unit_)
         return table.finish(self)
@@ -381,4 +381,4 @@ def fit_parts(estimator: NystromKEF, parts: Parts) -> NystromKEF:
 
 
 def _add(frame: FrameMap, sums: NystromFolds, rows: np.ndarray, weights: np.ndarray | None) -> NystromFolds:
-    return sums.accumulate(frame.forward(rows), weights)
+    return sums.accumulate(frame.forward(rows), weights, rows)
