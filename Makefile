@@ -20,7 +20,7 @@ test-all: .venv-test/ready
 	.venv-test/bin/python -m pytest
 
 # What depends on the versions of other libraries: conventions, tables, files, array libraries, the console, pictures.
-LOWEST = tests/test_estimators.py tests/test_tensors.py tests/test_namespace.py tests/test_frame.py tests/test_columns.py \
+LOWEST = tests/test_estimators.py tests/test_tensors.py tests/test_namespace.py tests/test_scaled_columns.py tests/test_columns.py \
 	tests/test_column_order.py tests/test_validation.py tests/io tests/cli tests/results tests/distributed tests/torch_functions \
 	tests/kernels/test_kernels.py tests/score/test_score_tensors.py tests/difference/test_difference_tensors.py tests/tasks/test_task_tensors.py
 

@@ -37,7 +37,7 @@ TESTS = {
         "tests/test_expansion.py",
         "tests/test_first_pass.py",
         "tests/test_folds.py",
-        "tests/test_frame.py",
+        "tests/test_scaled_columns.py",
         "tests/test_inference.py",
         "tests/test_length_scales.py",
         "tests/test_namespace.py",

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from isopleth.errors import InputError
-from isopleth.frame import deviations
+from isopleth.scaled_columns import deviations
 from isopleth.tables.checks import on_host
 
 MEDIAN_ROWS = 1000

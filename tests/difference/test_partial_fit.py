@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from isopleth import LSDD, DataWarning, InputError, load, save
 from isopleth.difference.lsdd import fit_parts
 from isopleth.difference.statistics import DifferenceStatistics, Moments
-from isopleth.frame import Frame
 from isopleth.parts import ArrayParts
 from isopleth.rows import RunningFolds
+from isopleth.scaled_columns import ScaledColumns
 
 RNG = np.random.default_rng(5)
 X, Y = RNG.normal(size=(90, 2)) + [0.8, 0.0], RNG.normal(size=(70, 2))
@@ -81,7 +81,7 @@ def test_drawn_centers_leave_out_themselves():
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=6), st.integers(0, 5), st.integers(0, 2**32 - 1))
 def test_sums_merge_in_any_order(sizes, ahead, seed):
     rng = np.random.default_rng(seed)
-    frame = Frame(np.ones(2, dtype=bool), np.zeros(2), np.ones(2))
+    frame = ScaledColumns(np.ones(2, dtype=bool), np.zeros(2), np.ones(2))
     rows, w = rng.normal(size=(sum(sizes), 2)), rng.integers(0, 4, size=sum(sizes)).astype(float)
     w[0] = 1.0
     edges = np.cumsum([0, *sizes])
@@ -104,7 +104,7 @@ def test_sums_merge_in_any_order(sizes, ahead, seed):
 
 def test_scatter_keeps_its_digits_where_functions_hardly_vary():
     """At a length scale of 1e4 the functions are 1 but for 1e-8, and the scatter is of the size 1e-16."""
-    frame = Frame(np.ones(2, dtype=bool), np.zeros(2), np.ones(2))
+    frame = ScaledColumns(np.ones(2, dtype=bool), np.zeros(2), np.ones(2))
     sums = DifferenceStatistics.empty(frame, CENTERS, np.array([[1e4, 1e4]]))
     for part in np.array_split(X, 9):
         sums.accumulate(0, part)
@@ -123,7 +123,7 @@ def test_a_sample_without_rows_adds_nothing():
 
 
 def test_merging_leaves_the_others_as_they_are():
-    frame = Frame.centred(X, np.ones(2, dtype=bool))
+    frame = ScaledColumns.centred(X, np.ones(2, dtype=bool))
     one, other = (DifferenceStatistics.empty(frame, CENTERS, np.ones((1, 2))) for _ in range(2))
     other.accumulate(0, X).accumulate(1, Y)
     before = other.solve(0.1)
@@ -300,11 +300,14 @@ def test_parts_of_other_columns_and_of_none():
         fit_parts(LSDD(**GIVEN), ArrayParts(X, names=["a", "b"]), ArrayParts(Y, names=["b", "a"]))
     with pytest.raises(InputError, match="Y has no rows of positive weight"):
         fit_parts(LSDD(**GIVEN), ArrayParts(X), ArrayParts(Y, np.zeros(70)))
-    one = DifferenceStatistics.empty(Frame.centred(X, np.ones(2, dtype=bool)), CENTERS, np.ones((1, 2)))
+    one = DifferenceStatistics.empty(ScaledColumns.centred(X, np.ones(2, dtype=bool)), CENTERS, np.ones((1, 2)))
     for other, what in (
         (DifferenceStatistics.empty(one.frame, CENTERS[:3], np.ones((1, 2))), "centers"),
         (DifferenceStatistics.empty(one.frame, CENTERS, np.ones((2, 2))), "length scales"),
-        (DifferenceStatistics.empty(Frame.centred(Y, np.ones(2, dtype=bool)), CENTERS, np.ones((1, 2))), "shift"),
+        (
+            DifferenceStatistics.empty(ScaledColumns.centred(Y, np.ones(2, dtype=bool)), CENTERS, np.ones((1, 2))),
+            "shift",
+        ),
         (DifferenceStatistics.empty(one.frame, CENTERS, np.ones((1, 2)), folds=1), "folds"),
         (
             DifferenceStatistics.empty(one.frame, CENTERS, np.ones((1, 2)), drawn=True),

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from isopleth.frame import deviations
+from isopleth.scaled_columns import deviations
 from isopleth.score import KernelScore
 
 

@@ -20,13 +20,12 @@ from isopleth.density.framed_fit import FrameOptions, fit_in_frames
 from isopleth.density.search import Fit, Search, run_search
 from isopleth.density.stack import MOST_JUDGED, MOST_KERNELS, ROUGH, StackDensity, StackRule, frames_by_name
 from isopleth.errors import InputError
-from isopleth.frame import Frame, deviations
-from isopleth.frames import BoundedMap, Scale
-from isopleth.frames import Frame as FrameRule
+from isopleth.frames import BoundedMap, Frame, Scale
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import RULES, Rule, loss_units, resolve_length_scale
 from isopleth.operators.threads import interruptible
 from isopleth.rows import distinct_rows
+from isopleth.scaled_columns import ScaledColumns, deviations
 from isopleth.tables.checks import Table, column_names, enter, varying_columns, warn_few_rows
 
 
@@ -50,7 +49,7 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [str, Kernel],
         "length_scale": [Real, str, "array-like", Search],
-        "frame": [str, FrameRule],
+        "frame": [str, Frame],
         "bounds": [None, dict, "array-like"],
         "memory_limit": [Interval(Real, 0, None, closed="neither")],
         "n_jobs": [Integral, None],
@@ -98,7 +97,7 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         """Say what needs frame='scale', if something does."""
         return f"{kernel!r} has no distances of rows" if kernel.by_columns else None
 
-    def _frames(self, kernel: Kernel) -> dict[str, FrameRule] | None:
+    def _frames(self, kernel: Kernel) -> dict[str, Frame] | None:
         """Return the frames of the fit by name; None where columns are only shifted and scaled."""
         if self._only_scaled:
             return None
@@ -175,7 +174,7 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         inside = _on_real_line(bounds, X, weights > 0)
         rows, weights, place = interruptible(100.0 * X.size, distinct_rows, inside, weights)
         keep = varying_columns(self, rows, stacklevel=4)
-        frame = interruptible(100.0 * X.size, Frame.centred, rows, keep)
+        frame = interruptible(100.0 * X.size, ScaledColumns.centred, rows, keep)
         kernel = get_kernel(self.kernel).bind(frame.dim)
         self._refuse(kernel)
         self._draw_random(kernel)
@@ -202,9 +201,9 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
 
     def _fit_stack(
         self,
-        frames: dict[str, FrameRule],
+        frames: dict[str, Frame],
         kernel: Kernel,
-        frame: Frame,
+        frame: ScaledColumns,
         bounds: BoundedMap,
         X: np.ndarray,
         rows: np.ndarray,
@@ -231,7 +230,7 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
 
     def _stack_rule(
         self,
-        frames: Mapping[str, FrameRule],
+        frames: Mapping[str, Frame],
         rule: Rule,
         factors: tuple[float, ...],
         kernel: Kernel,
@@ -246,7 +245,7 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         verbose = getattr(self, "verbose", False)
         return StackRule(frames, rule, factors, kernel, self._fit_frame, rough._fit_frame, backend, workers, verbose)
 
-    def _set_fit(self, kernel: Kernel, frame: Frame, bounds: BoundedMap, report: dict[str, Any]) -> None:
+    def _set_fit(self, kernel: Kernel, frame: ScaledColumns, bounds: BoundedMap, report: dict[str, Any]) -> None:
         """Set the attributes common to all densities but the normaliser; that is set last and marks the model as fitted."""
         self._kernel, self._frame, self._bounds = kernel, frame, bounds
         for name, value in report.items():

@@ -27,7 +27,6 @@ from isopleth.density.stack import STACKS, StackDensity
 from isopleth.errors import DataWarning, InputError
 from isopleth.expansion import KernelExpansion
 from isopleth.first_pass import ColumnMoments, FirstPass
-from isopleth.frame import Frame, deviations
 from isopleth.frames import BoundedMap
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import RULES, Rule, loss_units, resolve_length_scale, scott
@@ -35,6 +34,7 @@ from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.random_features import RandomFeatures
 from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.parts import Parts, take_columns
+from isopleth.scaled_columns import ScaledColumns, deviations
 from isopleth.solvers import auto
 from isopleth.tables.checks import varying_columns, warn_few_rows
 
@@ -492,7 +492,7 @@ def fit_parts(estimator: RandomFeatureSOSREP, parts: Parts) -> RandomFeatureSOSR
     found.check(bounds, parts.labels)
     survey, rows = found.survey, found.survey.sample.rows
     keep = varying_columns(estimator, np.stack([survey.moments.low, survey.moments.high]))
-    frame = Frame.centred(rows, keep)
+    frame = ScaledColumns.centred(rows, keep)
     kernel = get_kernel(estimator.kernel).bind(frame.dim)
     estimator._refuse(kernel)
     estimator._draw_random(kernel)
@@ -555,7 +555,7 @@ def _positive_weight(rows: np.ndarray, weights: np.ndarray | None) -> tuple[np.n
 
 def _accumulate(
     bounds: BoundedMap,
-    frame: Frame,
+    frame: ScaledColumns,
     total: float,
     sums: FeatureStatistics,
     rows: np.ndarray,

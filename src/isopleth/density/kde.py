@@ -14,12 +14,12 @@ from isopleth.density.fitted import ExpansionDensity, FrameDensity, MixtureDensi
 from isopleth.density.kernel_density import KernelDensity
 from isopleth.errors import InputError
 from isopleth.expansion import KernelExpansion
-from isopleth.frame import deviations
 from isopleth.kernels import Gaussian, Kernel
 from isopleth.kernels.product import ColumnKernel
 from isopleth.length_scales import Rule
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS
+from isopleth.scaled_columns import deviations
 
 
 class KDE(KernelDensity):

@@ -13,12 +13,12 @@ import numpy as np
 
 from isopleth.density.debias import Drift, moved
 from isopleth.errors import DataWarning, InputError
-from isopleth.frame import bounded
 from isopleth.kernels import Kernel
 from isopleth.length_scales import RULES
 from isopleth.operators.threads import map_threads
 from isopleth.progress import Progress
 from isopleth.rows import held_out_parts
+from isopleth.scaled_columns import bounded
 from isopleth.tables.checks import on_host
 
 CRITERIA = ("hyvarinen", "likelihood", "stable_minimum")

@@ -15,9 +15,9 @@ from isopleth.backend import Backend
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.recording import Drawn, Recording
 from isopleth.errors import DataWarning, InputError, listed
-from isopleth.frame import Frame
 from isopleth.frames import BoundedMap
 from isopleth.progress import Progress
+from isopleth.scaled_columns import ScaledColumns
 from isopleth.tables.cells import quoted
 from isopleth.tables.checks import encoded_rows, on_host
 from isopleth.tables.filling import write_cells
@@ -44,7 +44,7 @@ class TableDensity:
         The density in frame coordinates, kept numeric columns before codes.
     columns : Schema
         The columns of the table.
-    frame : Frame
+    frame : ScaledColumns
         Shift and scale of its numeric columns.
     bounds : BoundedMap
         Their bounds.
@@ -68,7 +68,7 @@ class TableDensity:
 
     density: ColumnDensity
     columns: Schema
-    frame: Frame
+    frame: ScaledColumns
     bounds: BoundedMap
     constants: np.ndarray
     library: str | None = None

@@ -16,12 +16,12 @@ from isopleth.density.column_scales import ColumnScales, leave_one_out_scales, o
 from isopleth.density.filling import filled_rows, some_rows
 from isopleth.density.search import Search, SearchPath, run_table_search
 from isopleth.errors import DataWarning, InputError, listed
-from isopleth.frame import Frame, bounded
 from isopleth.frames import BoundedMap
 from isopleth.kernels import Kernel
 from isopleth.kernels.product import ColumnKernel, Factor
 from isopleth.length_scales import RULES, RULES_WITH_GAPS, resolve_length_scale
 from isopleth.rows import merge_rows
+from isopleth.scaled_columns import ScaledColumns, bounded
 from isopleth.tables.checks import on_host
 from isopleth.tables.schema import Schema
 
@@ -72,7 +72,7 @@ class TableFit:
         The density, of kept numeric columns before codes.
     kernel : ColumnKernel
         Its kernel.
-    frame, bounds : Frame, BoundedMap
+    frame, bounds : ScaledColumns, BoundedMap
         Bounds of the numeric columns.
     constants : array of shape (n_numeric,)
         Values of the numeric columns that are not kept.
@@ -87,7 +87,7 @@ class TableFit:
 
     fit: ColumnFit
     kernel: ColumnKernel
-    frame: Frame
+    frame: ScaledColumns
     bounds: BoundedMap
     constants: np.ndarray
     weights: np.ndarray | None
@@ -197,7 +197,7 @@ def fit_table(
     return TableFit(
         result,
         bound,
-        Frame(keep, shift, times * scale),
+        ScaledColumns(keep, shift, times * scale),
         bounds,
         constants,
         _weights_of(result.density.centers, z, weights) if complete else None,

@@ -13,7 +13,7 @@ from isopleth.difference.gaussian_system import GaussianSystem, over_volume
 from isopleth.difference.squared_l2 import SquaredL2Law, checked
 from isopleth.difference.statistics import deviations_at
 from isopleth.errors import InputError
-from isopleth.frame import Frame
+from isopleth.scaled_columns import ScaledColumns
 from isopleth.tables.checks import Table, enter
 from isopleth.tables.row_encoding import refuse_gaps, used_names
 
@@ -30,7 +30,7 @@ class FittedDifference(BaseEstimator):
     centers_: Array
     dual_coef_: Array
     log_volume_: float
-    _frame: Frame
+    _frame: ScaledColumns
     # Coefficients of the mean over each sample, of shape (b, 2).
     _means_coef: np.ndarray
     _std_factor: np.ndarray | None

@@ -12,11 +12,11 @@ from scipy.linalg import eigh
 
 from isopleth.backend import NUMPY, Array, Backend, namespace, to_numpy
 from isopleth.errors import InputError
-from isopleth.frame import Frame
 from isopleth.kernels import Gaussian
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.blocks import Matrix
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, interruptible
+from isopleth.scaled_columns import ScaledColumns
 
 # Matrices of the size of H that a fit holds at once, including LAPACK's workspace.
 MATRICES = 8
@@ -168,7 +168,7 @@ class CategoryCoordinates:
 
 
 def system_of(
-    frame: Frame,
+    frame: ScaledColumns,
     scale: np.ndarray,
     centers: np.ndarray,
     memory_limit: float = DEFAULT_MEMORY_LIMIT,

@@ -11,8 +11,8 @@ import numpy as np
 from isopleth.backend import to_numpy
 from isopleth.difference.samples import TwoSamples
 from isopleth.errors import InputError
-from isopleth.frame import deviations
 from isopleth.length_scales import is_auto
+from isopleth.scaled_columns import deviations
 
 # Ridges over the volume of the kernel.
 ALPHAS = 10.0 ** np.arange(-3.0, 4.25, 0.5)

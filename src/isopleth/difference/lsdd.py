@@ -20,11 +20,11 @@ from isopleth.difference.samples import TwoSamples, enter_both, split_as_given, 
 from isopleth.difference.squared_l2 import SquaredL2Law, in_sample
 from isopleth.difference.statistics import DifferenceStatistics, DifferenceSystem, SampleSums, deviation_factor
 from isopleth.errors import InputError
-from isopleth.frame import Frame
 from isopleth.length_scales import is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs
 from isopleth.parts import Parts, take_columns
+from isopleth.scaled_columns import ScaledColumns
 from isopleth.streaming import Streaming
 from isopleth.tables.checks import Table, column_names, enter, varying_columns, warn_of_new_beginning
 from isopleth.tables.row_encoding import RowEncoding
@@ -39,8 +39,8 @@ class Decisions:
 
     Parameters
     ----------
-    frame : Frame
-        Frame at unit scale.
+    frame : ScaledColumns
+        Columns at unit scale.
     centers : array of shape (b, n_features)
         Centres in the units of the data.
     drawn : bool
@@ -59,7 +59,7 @@ class Decisions:
         Norm that the ridge penalises.
     """
 
-    frame: Frame
+    frame: ScaledColumns
     centers: np.ndarray
     drawn: bool
     scales: np.ndarray
@@ -421,7 +421,7 @@ class LSDD(Streaming, FittedDifference):
 
     def _decide(self, samples: TwoSamples, keep: np.ndarray) -> tuple[Decisions, np.ndarray | None]:
         """Return the decisions from rows of both samples, and the indices of the rows that are centres."""
-        frame = Frame.centred(samples.rows, keep)
+        frame = ScaledColumns.centred(samples.rows, keep)
         rows = frame.centre(samples.rows)
         categories = self._categories(keep)
         spread = spread_within(rows, samples.weights)

@@ -11,11 +11,11 @@ from isopleth.backend import Array, Backend, namespace, to_numpy
 from isopleth.difference.cross_validation import FoldSums, FoldSystems
 from isopleth.difference.gaussian_system import MATRICES, GaussianSystem, PenalizedSpectrum, fits_within, system_of
 from isopleth.errors import InputError
-from isopleth.frame import Frame
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
 from isopleth.progress import Progress
 from isopleth.rows import RunningFolds, row_keys
+from isopleth.scaled_columns import ScaledColumns
 
 # Rows at once, beyond which more memory gains no time.
 CHUNK = 4096
@@ -34,7 +34,7 @@ class DifferenceStatistics:
 
     Parameters
     ----------
-    frame : Frame
+    frame : ScaledColumns
         Frame of the rows, at unit scale.
     centers : ndarray of shape (b, n_features)
         Centres in the units of the data.
@@ -51,11 +51,11 @@ class DifferenceStatistics:
     --------
     >>> import numpy as np
     >>> from isopleth.difference.statistics import DifferenceStatistics
-    >>> from isopleth.frame import Frame
+    >>> from isopleth.scaled_columns import ScaledColumns
     >>> rng = np.random.default_rng(0)
     >>> x, y, centers = rng.normal(size=(300, 1)), rng.normal(1.0, size=(200, 1)), np.linspace(-2, 3, 6)[:, None]
     >>> def empty():
-    ...     return DifferenceStatistics.empty(Frame.centred(x, np.array([True])), centers, np.array([[0.7]]))
+    ...     return DifferenceStatistics.empty(ScaledColumns.centred(x, np.array([True])), centers, np.array([[0.7]]))
     >>> one = empty().accumulate(0, x[:100]).accumulate(1, y)
     >>> other = empty().accumulate(0, x[100:])
     >>> coefficients = one.merge(other).solve(alpha=0.1)
@@ -63,7 +63,7 @@ class DifferenceStatistics:
     True
     """
 
-    frame: Frame
+    frame: ScaledColumns
     centers: np.ndarray
     length_scales: np.ndarray
     sums: list[SampleSums]
@@ -73,7 +73,7 @@ class DifferenceStatistics:
     @classmethod
     def empty(
         cls,
-        frame: Frame,
+        frame: ScaledColumns,
         centers: np.ndarray,
         length_scales: np.ndarray,
         *,

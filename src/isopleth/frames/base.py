@@ -12,9 +12,7 @@ import numpy as np
 
 from isopleth.backend import Array, Backend, namespace, to_numpy
 from isopleth.errors import InputError
-
-# Coordinates are limited to this, so that no square of them overflows.
-FARTHEST = 1e150
+from isopleth.scaled_columns import FARTHEST
 
 
 class Frame(ABC):

@@ -9,9 +9,9 @@ import numpy as np
 
 from isopleth.backend import Array, namespace
 from isopleth.errors import InputError
-from isopleth.frame import deviations
 from isopleth.frames.base import ColumnMap, Frame, FrameMap, check_nonnegative, like, limited
 from isopleth.frames.quantiles import quantile_means
+from isopleth.scaled_columns import deviations
 
 # Relative size of an eigenvalue of a correlation matrix that cannot be told from 0.
 _NO_EIGENVALUE = 1e-13

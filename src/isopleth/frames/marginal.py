@@ -11,9 +11,9 @@ import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtri, ndtri_exp
 
 from isopleth.backend import Array
-from isopleth.frame import deviations
 from isopleth.frames.bandwidth_mixture import BandwidthMixture, Values
 from isopleth.frames.base import ColumnMap, Frame, by_numpy, check_nonnegative, limited
+from isopleth.scaled_columns import deviations
 
 # Knots of the tabulated density of a column. With them its logarithm is within 1e-3 of the formula.
 N_KNOTS = 512

@@ -15,13 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Array, Backend, namespace, to_numpy
 from isopleth.errors import DataWarning, InputError
-from isopleth.frame import deviations
 from isopleth.frames import Frame, FrameMap, ScaleMap
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import RULES, loss_units, median, resolve_length_scale
 from isopleth.rows import distinct_rows, merge_rows
 from isopleth.sampling import Target
 from isopleth.sampling import sample as draw
+from isopleth.scaled_columns import deviations
 from isopleth.score.field import GaussianBase, KernelTerm, Normalizer, ScoreField, Term, ZetaTerm
 from isopleth.score.pullback import UNLIKE, chain, divided_by, fit_map, hyvarinen_terms, mapped, value_and_divergence
 from isopleth.score.sampling import score_target

@@ -12,12 +12,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth.backend import Array, Backend
-from isopleth.frame import deviations
 from isopleth.frames import Frame
 from isopleth.kernels import Kernel
 from isopleth.length_scales import MEDIAN_ROWS, is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS
+from isopleth.scaled_columns import deviations
 from isopleth.score.base import Coordinates, FrameFit, ScoreEstimator, warn_if_all_is_cut
 from isopleth.score.field import GaussianBase
 from isopleth.score.pullback import auto_frames

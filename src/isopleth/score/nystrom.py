@@ -14,7 +14,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth.backend import NUMPY, Backend, to_numpy
 from isopleth.errors import InputError
-from isopleth.frame import deviations
 from isopleth.frames import Frame, FrameMap
 from isopleth.kernels import Kernel
 from isopleth.length_scales import is_auto
@@ -23,6 +22,7 @@ from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.parts import Parts, take_columns
 from isopleth.progress import Progress
 from isopleth.rows import FOLDS, distinct_rows, held_out_parts
+from isopleth.scaled_columns import deviations
 from isopleth.score.base import Coordinates, FrameFit, ScoreEstimator, warn_if_all_is_cut
 from isopleth.score.field import GaussianBase, KernelTerm
 from isopleth.score.landmarks import METHODS, choose_landmarks

@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from isopleth.backend import to_numpy
-from isopleth.frame import deviations, medians
 from isopleth.frames import FRAMES, ComposedMap, Frame, FrameMap, Scale, ScaleMap, get_frame
+from isopleth.scaled_columns import deviations, medians
 from isopleth.score.field import ScoreField
 
 # Ratio of the spreads of two columns above which the narrow columns dominate a loss in their units.

@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from isopleth.backend import NUMPY, Array, Backend, namespace, to_numpy
-from isopleth.frame import bounded
 from isopleth.frames import Frame, FrameMap
 from isopleth.operators.threads import effective_n_jobs, map_threads
 from isopleth.progress import Progress
 from isopleth.rows import held_out_parts
+from isopleth.scaled_columns import bounded
 from isopleth.score.field import GaussianBase, KernelTerm, ScoreField, Term, ZetaTerm
 from isopleth.score.pullback import chain, divided_by, fit_map, hyvarinen_terms, mapped
 from isopleth.score.spaces import Space

@@ -1,4 +1,4 @@
-"""FileTable of a file: typed columns, the schema that tells what each is used as, and where its rows stand."""
+"""Table of a file: typed columns, the schema that tells what each is used as, and where its rows stand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from isopleth.tables.schema import Choices, EncodedTable, Schema, attached, deco
 
 @dataclass(frozen=True, eq=False)
 class FileTable:
-    """FileTable that was read from a file, by :func:`isopleth.read_table`; estimators take it as they take data frames.
+    """Table that was read from a file, by :func:`isopleth.read_table`; estimators take it as they take data frames.
 
     Parameters
     ----------

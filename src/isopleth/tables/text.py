@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -421,8 +421,3 @@ def _parsed(source: Source, piece: Piece, names: list[str], where: Sequence[int]
         refuse_ragged(source, piece, len(names))
         raise InputError(f"{source}: {len(table)} rows in {len(piece.lines)} records; check its line ends and quotes.")
     return table.rename_columns([names[j] for j in where])
-
-
-def numbered(dialect: Dialect, **changes: Any) -> Dialect:
-    """Return a dialect with some changes."""
-    return replace(dialect, **changes)

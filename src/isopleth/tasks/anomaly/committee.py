@@ -8,9 +8,9 @@ from typing import Self
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
-from isopleth.frame import bounded
 from isopleth.operators.threads import map_threads
 from isopleth.rows import merge_rows
+from isopleth.scaled_columns import bounded
 from isopleth.tasks.anomaly.distances import counterfactual_distances, distances_between
 from isopleth.tasks.anomaly.table import NEW, CategoryColumns, Limits, TrainingTable, blocks, map_blocks
 

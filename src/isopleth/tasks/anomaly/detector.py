@@ -17,12 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Array, Backend, to_numpy
 from isopleth.errors import DataWarning, InputError
-from isopleth.frame import Frame, medians
 from isopleth.inference import anomaly_probabilities, benjamini_hochberg, conformal_p_values
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, interruptible
 from isopleth.results.result import chosen_rows, shown_cells
 from isopleth.results.text import resolution_of
+from isopleth.scaled_columns import ScaledColumns, medians
 from isopleth.tables.checks import Table, enter, numbered_groups, plain_names, varying_columns, warn_few_rows
 from isopleth.tasks.anomaly.cells import TableCells
 from isopleth.tasks.anomaly.explanation import Counterfactuals, Explanation, best_counterfactuals
@@ -245,16 +245,16 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
             raise InputError("groups has one label only; expected at least two groups.")
         return numbers
 
-    def _framed(self, X: np.ndarray) -> Frame:
+    def _framed(self, X: np.ndarray) -> ScaledColumns:
         """Return the frame of the columns that vary, in which numbers have a size of about 1 and codes stay as they are."""
         numeric = self._cells.n_numeric
         if np.isnan(X).any() or numeric < X.shape[1]:
             keep = self._cells.varying(X)
             shift = np.where(keep, np.nanmedian(np.where(keep, X, 0.0), axis=0), 0.0)
             shift[numeric:] = 0.0
-            frame = Frame(keep, shift[keep], np.ones(int(keep.sum())))
+            frame = ScaledColumns(keep, shift[keep], np.ones(int(keep.sum())))
         else:
-            frame = interruptible(100.0 * X.size, Frame.centred, X, varying_columns(self, X, stacklevel=4))
+            frame = interruptible(100.0 * X.size, ScaledColumns.centred, X, varying_columns(self, X, stacklevel=4))
         size = np.abs(frame.centre(X))
         # Columns are scaled to numbers of a size about 1, so that squares neither over- nor underflow.
         middle = np.nanmedian(size, axis=0) if np.isnan(size).any() else medians(size)

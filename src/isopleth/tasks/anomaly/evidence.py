@@ -8,8 +8,8 @@ from typing import Self
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
-from isopleth.frame import medians
 from isopleth.operators.threads import map_threads
+from isopleth.scaled_columns import medians
 from isopleth.tasks.anomaly.distances import sums_of_others
 from isopleth.tasks.anomaly.table import NEW, CategoryColumns, Limits, TrainingTable, blocks
 from isopleth.tasks.anomaly.tail import EmpiricalLaw

@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from isopleth.frame import bounded
+from isopleth.scaled_columns import bounded
 from isopleth.tasks.anomaly.distances import counterfactual_distances, distances_between
 from isopleth.tasks.anomaly.evidence import Ellipsoid
 from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable, blocks, map_blocks

@@ -17,7 +17,6 @@ from isopleth.tasks.anomaly.evidence import ColumnTails, Ellipsoid
 from isopleth.tasks.anomaly.table import Limits, TrainingTable
 from isopleth.tasks.anomaly.tail import Tail
 
-JOINT, COVARIANCE, COLUMNS = range(3)
 KINDS = ("joint", "covariance", "columns")
 
 

@@ -16,13 +16,13 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from isopleth.backend import to_numpy
 from isopleth.errors import DataWarning, InputError, listed
-from isopleth.frame import Frame, deviations
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.progress import Progress
 from isopleth.results.charts import Chart, Series, ShownTable
 from isopleth.results.result import Result, shown
 from isopleth.results.text import counted
+from isopleth.scaled_columns import ScaledColumns, deviations
 from isopleth.tables.checks import column_names, enter, on_host
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.class_prior.scores import Features, Fits, FoldSums, drawn_evenly, stratified_folds
@@ -206,7 +206,7 @@ class ClassPriorEstimator(BaseEstimator):
         check_class_count(len(counts), self.memory_limit)
         keep = self._encoding.varying(self, rows)
         balance = (1.0 / counts)[labels]
-        centred = Frame.centred(rows, keep)
+        centred = ScaledColumns.centred(rows, keep)
         self._frame = centred.scaled(self._column_scale(centred.centre(rows), balance, keep, table.rows))
         z = self._frame.enter(rows)
         self.centers_ = np.unique(rows[drawn_evenly(labels, self.centers, seed)], axis=0)

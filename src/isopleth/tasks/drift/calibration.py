@@ -11,9 +11,9 @@ import numpy as np
 from scipy.stats import chi2
 
 from isopleth.difference.gaussian_system import GaussianSystem, PenalizedSpectrum
-from isopleth.frame import Frame
 from isopleth.operators.threads import interruptible
 from isopleth.progress import Progress, unheard
+from isopleth.scaled_columns import ScaledColumns
 
 SIMULATED_ROWS = 1e6
 # Simulated monitors: as many as the rows allow. The standard error of the mean run length of 300 is about 6 %.
@@ -509,7 +509,7 @@ class DriftFeatures:
 
     Parameters
     ----------
-    frame : Frame
+    frame : ScaledColumns
         Frame in which the length scale is 1.
     centers : array of shape (b, d)
         Centres in the frame.
@@ -519,14 +519,14 @@ class DriftFeatures:
         Mean over the reference.
     """
 
-    frame: Frame
+    frame: ScaledColumns
     centers: np.ndarray
     projection: np.ndarray
     mean: np.ndarray
 
     @classmethod
     def of(
-        cls, centers: np.ndarray, others: np.ndarray, frame: Frame, alpha: float, **limits: Any
+        cls, centers: np.ndarray, others: np.ndarray, frame: ScaledColumns, alpha: float, **limits: Any
     ) -> tuple[Self, np.ndarray]:
         """Return the map of the other rows of a reference around some of its rows, and its values there, of mean 0.
 

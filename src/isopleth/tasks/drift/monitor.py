@@ -16,12 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import to_numpy
 from isopleth.errors import DataWarning, InputError
-from isopleth.frame import Frame
 from isopleth.length_scales import is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.progress import Progress
 from isopleth.rows import row_keys
+from isopleth.scaled_columns import ScaledColumns
 from isopleth.tables.cells import in_memory, with_columns
 from isopleth.tables.checks import Table, enter, numbered_groups, plain_names
 from isopleth.tables.row_encoding import RowEncoding
@@ -289,7 +289,7 @@ class DriftMonitor(BaseEstimator):
         self._encoding = RowEncoding.of_table(self, table, compared=self.compare_missing, words_from=chosen)
         X = self._encoding(self._encoding.filled(table.rows, int(self._filling[0])))
         keep = self._encoding.varying(self, X, 5)
-        frame = Frame.centred(X, keep)
+        frame = ScaledColumns.centred(X, keep)
         frame = frame.scaled(self._scales(frame.centre(X), keep, table.rows))
         others = np.delete(np.arange(len(X)), chosen)
         limits = {"memory_limit": self.memory_limit, "n_jobs": self.n_jobs}
@@ -465,17 +465,6 @@ class DriftMonitor(BaseEstimator):
         kept["state_"] = replace(fresh.state_, n_rows=state.n_rows, alarms=state.alarms)
         self.__dict__.update(vars(fresh) | (kept if table.columns is None else {"state_": kept["state_"]}))
         return table.finish(self)
-
-    def name_columns(self, names: list[str]) -> None:
-        """Give names to the columns of a reference that was an array.
-
-        Parameters
-        ----------
-        names : list of str
-            One a column.
-        """
-        self.feature_names_in_ = np.array(names, dtype=object)
-        self._rename(names)
 
     def _rename(self, names: list[str]) -> None:
         cells = tuple(replace(cell, name=name) for cell, name in zip(self._encoding.cells, names, strict=True))

@@ -13,7 +13,6 @@ from sklearn.utils import check_random_state
 
 from isopleth.backend import to_numpy
 from isopleth.errors import InputError
-from isopleth.frame import deviations
 from isopleth.inference import normal_scores, permutation_pvalue
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import is_auto, median
@@ -23,6 +22,7 @@ from isopleth.progress import Progress, checked_verbose
 from isopleth.results.charts import Chart, Series, ShownTable
 from isopleth.results.result import Result, shown
 from isopleth.results.text import counted
+from isopleth.scaled_columns import deviations
 from isopleth.tables.checks import check_memory_limit, enter
 
 # Level at which the sentences of a result say that the sample is not from the density.

@@ -14,10 +14,10 @@ from scipy.special import gammaln
 
 from isopleth.difference.gaussian_system import PenalizedSpectrum
 from isopleth.errors import InputError
-from isopleth.frame import bounded
 from isopleth.inference import normal_scores
 from isopleth.operators.threads import map_threads
 from isopleth.progress import Progress
+from isopleth.scaled_columns import bounded
 
 # Smallest number of groups; from twice as many rows in both samples, groups are permuted instead of rows.
 _GROUPS = 4000

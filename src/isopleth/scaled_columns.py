@@ -1,4 +1,4 @@
-"""Frame of the data: columns shifted and scaled, so that the length scale in frame coordinates is 1."""
+"""Columns shifted and scaled, so that the length scale in their coordinates is 1."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Self
 
 import numpy as np
 
+# Coordinates are limited to this, so that no square of them overflows.
 FARTHEST = 1e150
 
 
@@ -33,7 +34,7 @@ def deviations(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Frame:
+class ScaledColumns:
     """Map x -> (x - shift) / scale of the columns that vary.
 
     Parameters
@@ -56,15 +57,15 @@ class Frame:
         shift = medians(X[:, keep])
         return cls(keep, shift, np.ones(len(shift)))
 
-    def scaled(self, scale: np.ndarray) -> Frame:
+    def scaled(self, scale: np.ndarray) -> ScaledColumns:
         """Return the frame with the same centre and another length scale."""
-        return Frame(self.keep, self.shift, scale)
+        return ScaledColumns(self.keep, self.shift, scale)
 
-    def take(self, columns: np.ndarray) -> Frame:
+    def take(self, columns: np.ndarray) -> ScaledColumns:
         """Return the frame of some of the columns of the data."""
         place = (np.cumsum(self.keep) - 1)[columns]
         kept = place[self.keep[columns]]
-        return Frame(self.keep[columns], self.shift[kept], self.scale[kept])
+        return ScaledColumns(self.keep[columns], self.shift[kept], self.scale[kept])
 
     @property
     def dim(self) -> int:
