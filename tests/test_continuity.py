@@ -94,10 +94,6 @@ def same(here, there):
         np.testing.assert_allclose(there[name], value, rtol=1e-6, atol=1e-6, err_msg=name)
 
 
-# Landmarks are the rows with the smallest hashes, so that a table in parts has the same ones whatever the order of its parts.
-BY_HASHES = pytest.mark.xfail(reason="landmarks are drawn by hashes of rows", strict=True)
-
-
 def kinds_of(estimator):
     tags = get_tags(estimator).input_tags
     yield "numbers"
@@ -108,12 +104,7 @@ def kinds_of(estimator):
 
 
 CASES = [
-    pytest.param(
-        estimator,
-        kind,
-        id=f"{estimator!r}-{kind}"[:60],
-        marks=[BY_HASHES] * (isinstance(estimator, SOSREP) and estimator.landmarks is not None),
-    )
+    pytest.param(estimator, kind, id=f"{estimator!r}-{kind}"[:60])
     for estimator in ALL
     if not isinstance(estimator, (AnytimeDriftMonitor, PyODAdapter, ChangePointDetector))
     for kind in kinds_of(estimator)

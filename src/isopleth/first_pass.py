@@ -88,7 +88,7 @@ class ColumnMoments:
 
 
 class RowSample:
-    """Random sample of distinct rows: those with the smallest keys, which are hashes of the row and a seed.
+    """Random sample of distinct rows: those with the smallest keys, by default hashes of the row and a seed.
 
     Equal rows have equal keys. A row that is in the sample at the end was in it since its first occurrence, so its weight is the
     sum over all equal rows. Keys do not depend on the position of a row, nor on the order of the columns, except if rows that
@@ -113,12 +113,16 @@ class RowSample:
 
     def __init__(self, size: int, seed: int = 0) -> None:
         self.size, self.seed = size, seed
-        self._rows, self._weights, self._keys = np.empty((0, 0)), np.empty(0), np.empty(0, dtype=np.uint64)
+        self._rows, self._weights, self._keys = np.empty((0, 0)), np.empty(0), np.empty(0)
         self.complete = True
+
+    def keys(self, rows: np.ndarray) -> np.ndarray:
+        """Return a number for each row."""
+        return mixed(symmetric_keys(rows), self.seed)
 
     def add(self, rows: np.ndarray, weights: np.ndarray | None = None) -> Self:
         """Add rows."""
-        keys = mixed(symmetric_keys(rows), self.seed)
+        keys = self.keys(rows)
         counted = np.ones(len(rows), dtype=bool) if weights is None else weights > 0
         if not self.complete and len(self._keys):  # this excludes most rows of a long file
             counted &= keys <= self._keys.max()
@@ -134,7 +138,7 @@ class RowSample:
             return self
         both = np.concatenate([self._rows, rows]) if len(self._rows) else rows
         merged, summed, _ = merge_rows(both, np.concatenate([self._weights, weights]))
-        keys = mixed(symmetric_keys(merged), self.seed)
+        keys = self.keys(merged)
         if len(merged) > self.size:
             self.complete = False
             kept = np.sort(np.lexsort([mixed(row_keys(merged), self.seed), keys])[: self.size])

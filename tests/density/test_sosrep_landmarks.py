@@ -68,6 +68,22 @@ def test_all_rows_say_more_than_the_landmarks_alone(draw, d):
     assert np.mean(losses) < 0.1 * d
 
 
+GRID = np.stack(np.meshgrid(np.arange(60.0), np.arange(60.0)), axis=-1).reshape(-1, 2)
+DIAGONAL = normal(4000, 1) * [1.0, -1.0]
+
+
+@pytest.mark.parametrize("X", [normal(4000, 2), GRID, DIAGONAL, heavy(4000, 2) ** 3, 1e6 + normal(4000, 1)])
+def test_landmarks_are_a_random_sample_of_the_rows(X):
+    """The share of landmarks in parts of the table is the share of rows, up to four standard errors."""
+    size = 400
+    found = choose_landmarks(ArrayParts(X), size, None, LIMIT)[0]
+    for column, chosen in zip(X.T, found.T, strict=True):
+        limits = np.quantile(column, [0.1, 0.25, 0.5, 0.75, 0.9])
+        share = (column[:, None] < limits).mean(axis=0)
+        error = np.sqrt(share * (1.0 - share) * (1.0 / size - 1.0 / len(X)))
+        assert np.all(np.abs((chosen[:, None] < limits).mean(axis=0) - share) < 4.0 * error)
+
+
 def test_landmarks_count_the_rows_that_are_nearest():
     X = rows()
     weights = np.arange(700) % 3 + 0.5 * (np.arange(700) % 2)

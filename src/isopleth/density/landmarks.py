@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
@@ -27,10 +28,10 @@ _COPIES = 8
 
 
 def fit_parts(estimator: SOSREP, parts: Parts) -> SOSREP:
-    """Fit SOSREP with landmarks to rows in parts in two passes; only the landmarks and their weights are kept.
+    """Fit SOSREP with landmarks to rows in parts in three passes; only the landmarks and their weights are kept.
 
-    The first pass computes the standard deviation of each column and draws the landmarks. The second pass counts the rows nearest
-    to each landmark. The model equals that of ``estimator.fit`` to all rows.
+    The first pass computes mean and standard deviation of each column, the second draws the landmarks, the third counts the rows
+    nearest to each. The model equals that of ``estimator.fit`` to all rows.
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ def fit_parts(estimator: SOSREP, parts: Parts) -> SOSREP:
 def choose_landmarks(
     parts: Parts, size: int, bounds: object, memory_limit: float, n_jobs: int | None = DEFAULT_N_JOBS
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw landmarks in one pass, and sum the weights of the rows nearest to each in another.
+    """Draw landmarks, and sum the weights of the rows nearest to each.
 
     Distances are in standard deviations of the columns; bounded columns count as the logarithms or logits in which they are
     fitted.
@@ -123,13 +124,13 @@ def choose_landmarks(
             most,
         )
     parsed = BoundedMap.of(bounds, parts.labels, parts.names)
-    found = parts.sums(partial(_FirstPass, parts.n_features, size), partial(_add_to_first_pass, parsed, parts.labels))
-    if found.sample.complete:
-        return found.sample.rows.reshape(-1, parts.n_features), found.sample.weights
-    deviation = found.moments.deviation
-    unit = np.where(deviation > 0.0, deviation, np.inf)
-    rows = found.sample.rows
-    nearest = _Nearest(parsed, unit, found.moments.mean, rows, memory_limit, n_jobs)
+    moments = parts.sums(partial(ColumnMoments, parts.n_features), partial(_add_moments, parsed, parts.labels))
+    standard = _Standard(parsed, moments.mean, np.where(moments.deviation > 0.0, moments.deviation, np.inf))
+    sample = parts.sums(partial(_Sample, size, standard), _add_rows)
+    if sample.complete:
+        return sample.rows.reshape(-1, parts.n_features), sample.weights
+    rows = sample.rows
+    nearest = _Nearest(standard, rows, memory_limit, n_jobs)
     weights = parts.sums(partial(_Counts, len(rows)), partial(_add_counts, nearest)).weights
     counted = weights > 0.0
     return rows[counted], weights[counted] * (counted.sum() / weights.sum())
@@ -139,30 +140,49 @@ def nearest_rows(y: np.ndarray, landmarks: np.ndarray, memory_limit: float, n_jo
     """Return the place of the landmark nearest to each row, by Euclidean distances."""
     d = y.shape[1]
     unbounded = BoundedMap(np.full(d, -np.inf), np.full(d, np.inf))
-    return _Nearest(unbounded, np.ones(d), np.zeros(d), landmarks, memory_limit, n_jobs)(y)
+    return _Nearest(_Standard(unbounded, np.zeros(d), np.ones(d)), landmarks, memory_limit, n_jobs)(y)
 
 
-class _FirstPass:
-    """Column moments after the map of bounded columns to the real line, and a sample of the original rows."""
+@dataclass(frozen=True)
+class _Standard:
+    """Coordinates in which landmarks are drawn and rows are counted: standard deviations of the unbounded columns."""
 
-    def __init__(self, n_features: int, size: int) -> None:
-        self.moments, self.sample = ColumnMoments(n_features), RowSample(size)
+    bounds: BoundedMap
+    middle: np.ndarray
+    unit: np.ndarray
 
-    def merge(self, other: Self) -> Self:
-        """Add the rows that `other` has seen."""
-        self.moments.merge(other.moments)
-        self.sample.merge(other.sample)
-        return self
+    def __call__(self, rows: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            return bounded((self.bounds.forward(rows) - self.middle) / self.unit)
 
 
-def _add_to_first_pass(
-    bounds: BoundedMap, labels: list[str], found: _FirstPass, rows: np.ndarray, weights: np.ndarray | None
-) -> _FirstPass:
+class _Sample(RowSample):
+    """Sample by keys that a change of the last digits of a row changes by little, unlike a hash.
+
+    The waves are so short that rows far closer together than any two of a sample have unrelated keys, and so long that keys keep
+    ten digits. Waves of the sum of waves make keys of a grid's rows unrelated to its lines; the phase prevents that columns of
+    opposite signs cancel.
+    """
+
+    def __init__(self, size: int, enter: _Standard) -> None:
+        super().__init__(size)
+        self._enter = enter
+
+    def keys(self, rows: np.ndarray) -> np.ndarray:
+        """Return a number for each row."""
+        return np.asarray(np.sin(1e4 * np.sin(1e2 * self._enter(rows) + 1.0).sum(axis=1)))
+
+
+def _add_moments(
+    bounds: BoundedMap, labels: list[str], moments: ColumnMoments, rows: np.ndarray, weights: np.ndarray | None
+) -> ColumnMoments:
     rows, weights = _positive_weight(rows, weights)
     bounds.refuse_outside(rows, labels)
-    found.moments.add(bounds.forward(rows), weights)
-    found.sample.add(rows, weights)
-    return found
+    return moments.add(bounds.forward(rows), weights)
+
+
+def _add_rows(sample: RowSample, rows: np.ndarray, weights: np.ndarray | None) -> RowSample:
+    return sample.add(*_positive_weight(rows, weights))
 
 
 def _positive_weight(rows: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
@@ -191,25 +211,12 @@ def _add_counts(nearest: _Nearest, counts: _Counts, rows: np.ndarray, weights: n
 class _Nearest:
     """Search of the nearest landmark of each row."""
 
-    def __init__(
-        self,
-        bounds: BoundedMap,
-        unit: np.ndarray,
-        middle: np.ndarray,
-        landmarks: np.ndarray,
-        memory_limit: float,
-        n_jobs: int | None,
-    ) -> None:
-        self._bounds, self._unit, self._middle = bounds, unit, middle
-        self._landmarks = self._enter(landmarks)
+    def __init__(self, enter: _Standard, landmarks: np.ndarray, memory_limit: float, n_jobs: int | None) -> None:
+        self._enter, self._landmarks = enter, enter(landmarks)
         self._half = 0.5 * (self._landmarks**2).sum(axis=1)
         self._workers = effective_n_jobs(n_jobs)
         each = 16.0 * (len(landmarks) + landmarks.shape[1]) * self._workers
         self._chunk = max(1, min(_CHUNK, int(0.5 * memory_limit / each)))
-
-    def _enter(self, rows: np.ndarray) -> np.ndarray:
-        with np.errstate(over="ignore"):
-            return bounded((self._bounds.forward(rows) - self._middle) / self._unit)
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         def find(start: int) -> np.ndarray:
