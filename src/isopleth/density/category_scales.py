@@ -19,35 +19,9 @@ def frequency_rho(
     densities near the best of a grid. The kernel shrinks frequencies by :math:`1 - \tau = (1 - \rho)/(1 + (m - 1)\rho)`, which
     gives :math:`\rho = \tau/(m - (m - 1)\tau)`.
 
-    Parameters
-    ----------
-    codes : array of shape (n, q)
-        Codes of the categories; negative ones and NaN are missing.
-    weights : array of shape (n,)
-        Weights of the rows. They count repetitions: n is their sum, but at least the number of rows.
-    sizes : tuple of int
-        Number of categories of each column, with the one for unseen words.
-    n_columns : int
-        Number d of all columns of the density, including numeric ones.
-    squared : bool
-        Whether the density is the square of a sum of kernels.
-
-    Returns
-    -------
-    ndarray of shape (q,)
-        Between 0.0001 and 0.95.
-
     References
     ----------
     .. [1] J. Aitchison, C. G. G. Aitken, "Multivariate binary discrimination by the kernel method", Biometrika 63, 1976.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isopleth.density.category_scales import frequency_rho
-    >>> codes = np.repeat([[0], [1], [2]], [60, 30, 10], axis=0)
-    >>> frequency_rho(codes, np.ones(100), (4,), 1, squared=False).round(3)
-    array([0.06])
     """
     out = np.empty(len(sizes))
     n = max(float(weights.sum()), len(weights))

@@ -58,41 +58,14 @@ class ColumnDensity:
     of such a row is that of its observed cells; the others are integrated or summed out. With
     :math:`a_i = \alpha_i k_o(c_i, z)` over the observed columns and G the overlaps of the kernel over the others,
     :math:`p(z_o) = a^\top G a/Z`; without the square :math:`p(z_o) = \sum_i a_i \int k_m/Z`.
-
-    Parameters
-    ----------
-    kernel : ColumnKernel
-        The kernel of all columns, numeric ones first, at unit length scale.
-    centers : array of shape (m, d)
-        Centres without missing cells; categories as whole numbers.
-    coefficients : array of shape (m,)
-        Coefficients alpha, not negative.
-    squared : bool
-        Whether the density is the square of f.
-    visible : array of int, optional
-        Columns of the density; the others are integrated out. By default all.
-    filled : array of the shape of the centres, bool, optional
-        Cells of the centres that were missing in the row which the centre was made of.
-    memory_limit, n_jobs
-        As for :class:`~isopleth.operators.Operator`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isopleth.density.column_density import ColumnDensity
-    >>> from isopleth.kernels.product import ColumnKernel
-    >>> centers = np.array([[-1.0, 0], [2.0, 1]])  # a number, and one of three words
-    >>> p = ColumnDensity(ColumnKernel(2, rho=(0.1,), sizes=(3,)), centers, np.array([0.5, 0.5]), squared=False)
-    >>> p.impute(np.array([[2.0, np.nan], [np.nan, 0.0]])).round(2)
-    array([[ 2.  ,  1.  ],
-           [-0.73,  0.  ]])
     """
 
-    kernel: ColumnKernel
-    centers: np.ndarray
-    coefficients: np.ndarray
-    squared: bool
-    visible: np.ndarray | None = None
+    kernel: ColumnKernel  # kernel of all columns, numeric ones first, at unit length scale
+    centers: np.ndarray  # (m, d): centres without missing cells; categories as whole numbers
+    coefficients: np.ndarray  # (m,): coefficients alpha, not negative
+    squared: bool  # whether the density is the square of f
+    visible: np.ndarray | None = None  # columns of the density; the others are integrated out. By default all
+    # cells of the centres that were missing in the row which the centre was made of
     filled: np.ndarray | None = None
     memory_limit: float = DEFAULT_MEMORY_LIMIT
     n_jobs: int | None = DEFAULT_N_JOBS
@@ -241,18 +214,7 @@ class ColumnDensity:
     # ---- answers at rows --------------------------------------------------------------------------------------------
 
     def log_density(self, Z: np.ndarray) -> np.ndarray:
-        """Compute the log density of the observed cells of each row.
-
-        Parameters
-        ----------
-        Z : array of shape (n, d)
-            Rows, NaN for missing cells.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            0 for a row whose cells are all missing.
-        """
+        """Compute the log density of the observed cells of each row. It is 0 for a row whose cells are all missing."""
         out = np.zeros(len(Z))
 
         def visit(pattern: Pattern, memory: float, n_jobs: int | None) -> None:
@@ -283,19 +245,7 @@ class ColumnDensity:
     def category_probabilities(self, Z: np.ndarray, column: int, skip: np.ndarray | None = None) -> np.ndarray:
         """Compute the probability of each category of a column given the observed cells of the other columns.
 
-        Parameters
-        ----------
-        Z : array of shape (n, d)
-            Rows; their cells of `column` are ignored.
-        column : int
-            A categorical column.
-        skip : array of int of shape (n, k), optional
-            As for :meth:`impute`.
-
-        Returns
-        -------
-        ndarray of shape (n, size)
-            Probabilities; each row has sum 1.
+        Cells of `column` itself are ignored; the result has shape (n, size).
         """
         out = np.empty((len(Z), self.size(column)))
         asked = Z.copy()
@@ -339,29 +289,9 @@ class ColumnDensity:
     ) -> np.ndarray:
         """Fill missing cells from their conditional density given the observed cells of the row.
 
-        Parameters
-        ----------
-        Z : array of shape (n, d)
-            Rows, NaN where a cell is missing.
-        strategy : {"mean", "draw"}, default="mean"
-            The conditional mean of numeric columns and the likeliest category, or a joint draw of all missing cells of a row.
-        rng : Generator, optional
-            Random generator of the draws.
-        skip : array of int of shape (n, k), optional
-            Numbers of the centres that are left out for each row, or -1. A centre that was made by filling the row itself would
-            return the cells that it was filled with.
-        tick : callable, optional
-            Called with the number of rows that were filled.
-
-        Returns
-        -------
-        ndarray of shape (n, d)
-            Rows without NaN; observed cells are unchanged.
-
-        Raises
-        ------
-        InputError
-            If the strategy is none of these.
+        `strategy` "mean" takes the conditional mean of numbers and the likeliest category, "draw" a joint draw of all missing
+        cells of a row. `skip`, of shape (n, k), has the numbers of the centres that are left out for each row, or -1: a
+        centre that was made by filling the row itself would return the cells that it was filled with.
         """
         if strategy not in ("mean", "draw"):
             raise InputError(f"strategy = {strategy!r}: expected 'mean' or 'draw'.")
@@ -435,25 +365,7 @@ class ColumnDensity:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Compute central intervals of missing numeric cells given the observed cells of the row.
 
-        Parameters
-        ----------
-        Z : array of shape (n, d)
-            Rows, NaN where a cell is missing.
-        confidence_level : float, default=0.9
-            Probability of the interval, between 0 and 1.
-        skip : array of int of shape (n, k), optional
-            As for :meth:`impute`.
-
-        Returns
-        -------
-        lower, upper : ndarrays of shape (n, d)
-            Quantiles of (1 - c)/2 and (1 + c)/2 for confidence level c, exact up to 5e-7 in probability. For an observed cell,
-            both are its value; for a missing category, both are NaN.
-
-        Raises
-        ------
-        InputError
-            If `confidence_level` is not between 0 and 1.
+        Ends are exact up to 5e-7 in probability. For an observed cell both are its value, for a missing category NaN.
         """
         if not 0.0 < confidence_level < 1.0:
             raise InputError(
@@ -512,10 +424,7 @@ class ColumnDensity:
     def marginal(self, columns: Sequence[int]) -> ColumnDensity:
         """Return the density of some of the columns, in the given order; the others are integrated out.
 
-        Parameters
-        ----------
-        columns : sequence of int
-            Column numbers without repetition, numeric columns first.
+        `columns` has numeric columns first, none twice.
         """
         chosen = _checked_columns(columns, self.dim)
         if (np.diff(self.numeric[chosen].astype(int)) > 0).any():
@@ -523,13 +432,7 @@ class ColumnDensity:
         return replace(self, visible=self.columns[chosen])
 
     def conditional(self, given: Mapping[int, float]) -> ColumnDensity:
-        """Return the density of the other columns given the values of some columns.
-
-        Raises
-        ------
-        InputError
-            If nothing or everything is given, a value is NaN, or a column does not exist.
-        """
+        """Return the density of the other columns given the values of some columns."""
         known = _checked_columns(list(given), self.dim)
         values = np.array([[float(given[int(j)]) for j in known]])
         if len(known) == self.dim:
@@ -577,24 +480,12 @@ class ColumnDensity:
 
 @dataclass(frozen=True)
 class _Look:
-    """Sums over the centres at rows of one pattern.
+    """Sums over the centres at rows of one pattern."""
 
-    Parameters
-    ----------
-    log_p : array of shape (n,)
-        Log density of the observed cells, without the normaliser.
-    terms : array of shape (n, m)
-        Terms a of the centres, divided by the largest one of the row.
-    shares : array of shape (n, m)
-        Share of each centre in the density at the row; each row has sum 1.
-    pairs : QuadraticForms or None
-        Sums over pairs of centres, for squared densities.
-    """
-
-    log_p: np.ndarray
-    terms: np.ndarray
-    shares: np.ndarray
-    pairs: QuadraticForms | None
+    log_p: np.ndarray  # (n,): log density of the observed cells, without the normaliser
+    terms: np.ndarray  # (n, m): terms a of the centres, divided by the largest one of the row
+    shares: np.ndarray  # (n, m): share of each centre in the density at the row; each row has sum 1
+    pairs: QuadraticForms | None  # sums over pairs of centres, for squared densities
 
 
 @dataclass(frozen=True)

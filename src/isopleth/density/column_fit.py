@@ -44,24 +44,7 @@ def fit_root(
 ) -> ColumnFit:
     """Fit the density f^2/Z to rows that may have missing cells.
 
-    Parameters
-    ----------
-    kernel : ColumnKernel
-        Kernel bound to the columns.
-    Z : array of shape (n, d)
-        Rows in units of the length scale, NaN for missing cells. Empty rows are left out. Of more than 2,000 rows with gaps among
-        them, 2,000 are centres.
-    weights : array of shape (n,)
-        Nonnegative weights.
-    solver, tol
-        Solver of the scaling equations, and the residual to reach.
-    memory_limit, n_jobs
-        As for :class:`~isopleth.operators.Operator`.
-
-    Raises
-    ------
-    InputError
-        If no row with a positive weight has an observed cell, or a column has none.
+    Empty rows are left out. Of more than 2,000 rows with gaps among them, 2,000 are centres.
     """
     budget: dict[str, Any] = {"memory_limit": memory_limit, "n_jobs": n_jobs}
     centers, mass, filled = completed(kernel, Z, weights, MOST_CENTERS)

@@ -34,45 +34,23 @@ _FLAT = 1e-13
 
 @dataclass(frozen=True)
 class ColumnScales:
-    """Scales of the columns of a table.
+    """Scales of the columns of a table."""
 
-    Parameters
-    ----------
-    factors : array of shape (p,)
-        Factors of the length scales of numeric columns.
-    rho : array of shape (q,)
-        Values of unlike categories.
-    log_likelihood : float
-        Mean leave-one-out log density of the known cells of a row, in units of the scales at the beginning.
-    """
-
-    factors: np.ndarray
-    rho: np.ndarray
+    factors: np.ndarray  # (p,): factors of the length scales of numeric columns
+    rho: np.ndarray  # (q,): values of unlike categories
+    # mean leave-one-out log density of the known cells of a row, in units of the scales at the beginning
     log_likelihood: float
 
 
 @dataclass(eq=False)
 class LeaveOneOut:
-    """The mean leave-one-out log likelihood as a function of the logarithms of the scales.
+    """The mean leave-one-out log likelihood as a function of the logarithms of the scales."""
 
-    Parameters
-    ----------
-    kernel : ColumnKernel
-        Bound to the columns.
-    Z : array of shape (n, d)
-        Rows in units of the length scales, NaN where a cell is missing.
-    centers : array of shape (n, d)
-        The same rows with their gaps filled.
-    weights : array of shape (n,)
-        Their weights.
-    left_out : array of shape (n, n), bool, optional
-        Centres that are left out for each row besides its own: those whose gaps were filled with its cells.
-    """
-
-    kernel: ColumnKernel
-    Z: np.ndarray
-    centers: np.ndarray
-    weights: np.ndarray
+    kernel: ColumnKernel  # bound to the columns
+    Z: np.ndarray  # (n, d): rows in units of the length scales, NaN where a cell is missing
+    centers: np.ndarray  # (n, d): same rows with their gaps filled
+    weights: np.ndarray  # (n,): their weights
+    # (n, n): centres that are left out for each row besides its own: those whose gaps were filled with its cells
     left_out: np.ndarray | None = None
 
     def __post_init__(self) -> None:
@@ -127,32 +105,11 @@ class LeaveOneOut:
 def leave_one_out_scales(
     kernel: ColumnKernel, Z: np.ndarray, weights: np.ndarray, *, fixed_rho: bool = False
 ) -> ColumnScales:
-    r"""Choose scales by the leave-one-out likelihood of a kernel density estimate.
+    """Choose scales by the leave-one-out likelihood of a kernel density estimate.
 
     Of more than 500 rows 500 are taken, spread over the table; the scales found for these are then those of all rows by the rate
     :math:`n^{-1/(4 + d)}` at which length scales fall.
-
-    Parameters
-    ----------
-    kernel : ColumnKernel
-        Bound to the columns, with the values of unlike categories that the search begins with.
-    Z : array of shape (n, d)
-        Distinct rows in units of the length scales that the search begins with, NaN where a cell is missing.
-    weights : array of shape (n,)
-        Their weights.
-    fixed_rho : bool, default=False
-        Whether the values of unlike categories stay as they are.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isopleth.density.column_scales import leave_one_out_scales
-    >>> from isopleth.kernels.product import ColumnKernel
-    >>> rng = np.random.default_rng(0)
-    >>> rows = np.column_stack([rng.choice([-5.0, 5.0], 100) + 0.1 * rng.normal(size=100), rng.normal(size=100)])
-    >>> narrow, wide = leave_one_out_scales(ColumnKernel(2), rows, np.ones(100)).factors
-    >>> bool(narrow < wide / 3)
-    True
+    `Z` is in units of the length scales that the search begins with, NaN where a cell is missing.
     """
     n, d = Z.shape
     chosen = some_rows(kernel, Z, weights, MOST_ROWS)

@@ -21,21 +21,11 @@ from isopleth.score import KernelScore
 
 @dataclass(frozen=True)
 class Drift:
-    """Score of the density of rows, estimated in units of the standard deviations of the columns.
+    """Score of the density of rows, estimated in units of the standard deviations of the columns."""
 
-    Parameters
-    ----------
-    score : KernelScore
-        The score, fitted to the rows over `unit`.
-    unit : array of shape (d,)
-        Standard deviations of the columns.
-    at_rows : array of shape (n, d)
-        The score at the rows.
-    """
-
-    score: KernelScore
-    unit: np.ndarray
-    at_rows: np.ndarray
+    score: KernelScore  # score, fitted to the rows over `unit`
+    unit: np.ndarray  # (d,): standard deviations of the columns
+    at_rows: np.ndarray  # (n, d): score at the rows
 
     @classmethod
     def of(cls, rows: np.ndarray, weights: np.ndarray, **options: Any) -> Self:

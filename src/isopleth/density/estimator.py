@@ -336,13 +336,7 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         return out
 
     def _expansion_density(self) -> ExpansionDensity:
-        """Return the density as a sum of kernels, for derivatives in its argument.
-
-        Raises
-        ------
-        InputError
-            If it is something else, or columns are bounded, or there are other columns than numbers.
-        """
+        """Return the density as a sum of kernels, for derivatives in its argument."""
         check_is_fitted(self, "log_normalizer_")
         if self._is_stack:
             raise InputError(

@@ -291,33 +291,11 @@ class FeatureDensity(FrameDensity):
 
     Far from all rows, a sum of random features is noise of the size :math:`1/\sqrt T` around 0. Where f is not above that, the
     log density is minus infinity and has no gradient.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel that the features approximate, bound to its dimension.
-    features : RandomFeatures
-        The features.
-    coefficients : array of shape (T,)
-        The coefficients w.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isopleth.kernels import Gaussian
-    >>> from isopleth.density.feature_sosrep import FeatureDensity
-    >>> from isopleth.operators.random_features import RandomFeatures
-    >>> features = RandomFeatures.draw(Gaussian(dim=1), 5000, np.random.default_rng(0))
-    >>> p = FeatureDensity(Gaussian(dim=1), features, features(np.zeros((1, 1)))[0])  # as if there were one row, at 0
-    >>> round(float(p.log_normalizer), 2)  # the integral of exp(-z^2) is the square root of pi
-    0.57
-    >>> p.log_density(np.array([[0.0], [1.0], [9.0]])).round(1)
-    array([-0.6, -1.6, -inf])
     """
 
-    kernel: Kernel
+    kernel: Kernel  # kernel that the features approximate, bound to its dimension
     features: RandomFeatures
-    coefficients: Array
+    coefficients: Array  # (T,): coefficients w
 
     @cached_property
     def log_normalizer(self) -> float:
@@ -354,11 +332,8 @@ class FeatureDensity(FrameDensity):
     def hyvarinen_terms(self, z: np.ndarray) -> np.ndarray:
         r"""Return :math:`2\,\Delta f/f`, NaN where f is not above the noise.
 
-        Raises
-        ------
-        InputError
-            For kernels of smoothness 1 or less: their squared wave numbers have no mean, and the few shortest waves that were
-            drawn would dominate the loss.
+        Kernels of smoothness 1 or less are refused: their squared wave numbers have no mean, so the shortest waves that were
+        drawn would dominate.
         """
         if self.kernel.smoothness <= 1.0:
             raise InputError(
@@ -393,15 +368,6 @@ def log_root_squared(ratio: float, dim: int, squared_distance: float) -> float:
     For standard deviation r in units of the length scale, :math:`f = \int k(\cdot, y)\, p(y)/f(y)\, dy` is solved by
     :math:`f^2 = c^2 e^{-|x|^2/\tau^2}` with :math:`\tau^4 - (1 + 2r^2)\tau^2 + r^2 = 0` and
     :math:`c^2 = \bigl((\tau^2 - 1)/(r^2 \tau^2)\bigr)^{d/2}`.
-
-    Parameters
-    ----------
-    ratio : float
-        The standard deviation r over the length scale, the same in all columns.
-    dim : int
-        The number of columns d.
-    squared_distance : float
-        Squared distance of the row from the centre, in standard deviations.
     """
     r2 = ratio * ratio
     v = 0.5 * (2.0 * r2 - 1.0 + math.hypot(1.0, 2.0 * r2))  # tau^2 - 1, the variance of p/f
@@ -420,17 +386,7 @@ def resolved_scale(dim: int, size: int) -> float:
 
 
 def scott_or_resolved(rows: np.ndarray, weights: np.ndarray, size: int) -> np.ndarray:
-    """Return for each column the larger of Scott's rule and :func:`resolved_scale`.
-
-    Parameters
-    ----------
-    rows : array of shape (n, d)
-        Kept columns of the distinct rows, centred.
-    weights : array of shape (n,)
-        Their weights.
-    size : int
-        Number of features.
-    """
+    """Return for each column the larger of Scott's rule and :func:`resolved_scale`."""
     return np.maximum(scott(rows, weights), resolved_scale(rows.shape[1], size) * deviations(rows, weights))
 
 
@@ -445,37 +401,6 @@ def fit_parts(estimator: RandomFeatureSOSREP, parts: Parts) -> RandomFeatureSOSR
     model equals that of ``estimator.fit`` to all rows up to rounding, with two exceptions for more than 2,000 distinct rows: the
     rule "median" uses a sample, and ``approximation_error_`` uses another sample than ``estimator.fit``. "auto" and "scott"
     count repeated rows individually if the weights sum to less than the number of rows.
-
-    Parameters
-    ----------
-    estimator : RandomFeatureSOSREP
-        The estimator to fit; its `length_scale` must not be a Search.
-    parts : Parts
-        The rows.
-
-    Returns
-    -------
-    RandomFeatureSOSREP
-        `estimator`.
-
-    Raises
-    ------
-    InputError
-        If ``estimator.fit`` would refuse the rows, or `length_scale` is a Search.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isopleth import RandomFeatureSOSREP
-    >>> from isopleth.density.feature_sosrep import fit_parts
-    >>> from isopleth.parts import ArrayParts
-    >>> X = np.random.default_rng(0).normal(size=(3000, 2))
-    >>> model = RandomFeatureSOSREP(n_frequencies=50, random_state=0)
-    >>> there = model.fit(X).score_samples(X)
-    >>> here = fit_parts(model, ArrayParts(X, part_rows=1000)).score_samples(X)
-    >>> finite = np.isfinite(there)
-    >>> bool(np.allclose(here[finite], there[finite], rtol=1e-9))
-    True
     """
     estimator._validate_params()
     if isinstance(estimator.length_scale, Search):

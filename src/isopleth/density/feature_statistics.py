@@ -18,13 +18,7 @@ _MATRICES = 4
 
 
 def check_memory(size: int, memory_limit: float) -> None:
-    """Refuse more features than fit in memory: the matrices of a solution and one more for a thread.
-
-    Raises
-    ------
-    InputError
-        If they do not fit; the message names the largest number that does.
-    """
+    """Refuse more features than fit in memory: the matrices of a solution and one more for a thread."""
     needed = (_MATRICES + 1) * 8 * size**2
     if needed > memory_limit:
         most = int((memory_limit / (8 * (_MATRICES + 1))) ** 0.5) // 2
@@ -44,13 +38,6 @@ def continued_log(f: Array, noise: float) -> tuple[Array, Array, Array]:
     for every f, also negative:
 
     .. math:: \log \varepsilon + (t - 1) - \tfrac12 (t - 1)^2, \qquad t = f/\varepsilon.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isopleth.density.feature_statistics import continued_log
-    >>> continued_log(np.array([2.0, 0.5, -0.5]), 0.5)[1]  # slopes: 1/f, 1/f, and 3/noise
-    array([0.5, 2. , 6. ])
     """
     xp = namespace(f)
     t = f / noise
@@ -91,37 +78,6 @@ class FeatureStatistics:
     The sums are :math:`\sum v \log f`, :math:`\sum v\,\phi/f`, :math:`\sum v\,\phi\phi^\top/f^2`, with the extrapolated logarithm
     and its derivatives, :math:`\sum v`, and the weight where f is below the noise; no rows are kept. The sums of several parts of
     the data, computed in any order, process or machine, merge to the sums of all data.
-
-    Parameters
-    ----------
-    features : RandomFeatures
-        The features. Their memory limit bounds these sums and all scratch; their threads share the work.
-    coefficients : array of shape (T,)
-        The coefficients w at which the sums are computed.
-
-    Attributes
-    ----------
-    total_weight : float
-        Sum of the weights.
-
-    Raises
-    ------
-    InputError
-        If a solution for so many features does not fit in the memory limit.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isopleth.kernels import Gaussian
-    >>> from isopleth.density.feature_statistics import FeatureStatistics
-    >>> from isopleth.operators.random_features import RandomFeatures
-    >>> z = np.random.default_rng(0).normal(size=(1000, 2))
-    >>> features = RandomFeatures.draw(Gaussian(dim=2), 25, np.random.default_rng(1))
-    >>> def sums():
-    ...     return FeatureStatistics(features, np.zeros(50))
-    >>> one, other = sums().accumulate(z[:300]), sums().accumulate(z[300:])
-    >>> bool(np.allclose(one.merge(other).solve(), sums().accumulate(z).solve()))
-    True
     """
 
     def __init__(self, features: RandomFeatures, coefficients: Array) -> None:
@@ -142,26 +98,7 @@ class FeatureStatistics:
         return _Sums(0.0, xp.zeros_like(w), square)
 
     def accumulate(self, chunk: Array, weights: Any = None, verbose: bool | int = False) -> Self:
-        """Add rows.
-
-        Parameters
-        ----------
-        chunk : array of shape (n, d)
-            Rows in frame coordinates, any number of them.
-        weights : array of shape (n,), optional
-            Their nonnegative weights, which count repetitions; None is 1 for each.
-        verbose : bool or int, default=False
-            Whether to show a progress bar.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        InputError
-            If rows or weights are invalid.
-        """
+        """Add rows."""
         weights = _checked(chunk, weights, int(self.features.frequencies.shape[1]))
         blocks = self.features.blocks(chunk.shape[0], self._free)
         workers = max(1, min(self._workers, len(blocks)))
@@ -191,22 +128,7 @@ class FeatureStatistics:
         out.below += float(xp.sum(xp.where(f > self.features.noise, xp.zeros_like(v), v)))
 
     def merge(self, other: FeatureStatistics) -> Self:
-        """Add the sums of `other`.
-
-        Parameters
-        ----------
-        other : FeatureStatistics
-            Sums with the same features and coefficients; not changed.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        InputError
-            If features or coefficients differ.
-        """
+        """Add the sums of `other`."""
         for what, mine, theirs in (
             ("features", self.features.frequencies, other.features.frequencies),
             ("coefficients", self.coefficients, other.coefficients),
@@ -284,24 +206,12 @@ Pass = Callable[[Array], FeatureStatistics]
 
 @dataclass(frozen=True)
 class FeatureSolution:
-    """Result of Newton's method.
+    """Result of Newton's method."""
 
-    Parameters
-    ----------
-    coefficients : array of shape (T,)
-        The coefficients w.
-    residual : float
-        Relative residual of the equations.
-    n_iter : int
-        Number of passes over the rows.
-    share_below : float
-        Share of the weight where f is not above the noise of the features.
-    """
-
-    coefficients: Array
-    residual: float
-    n_iter: int
-    share_below: float
+    coefficients: Array  # (T,): coefficients w
+    residual: float  # relative residual of the equations
+    n_iter: int  # number of passes over the rows
+    share_below: float  # share of the weight where f is not above the noise of the features
 
     @property
     def report(self) -> dict[str, float]:
@@ -310,39 +220,11 @@ class FeatureSolution:
 
 
 def newton(sums_at: Pass, start: Array, tol: float = 1e-6, max_iter: int = 50) -> FeatureSolution:
-    r"""Minimise J of :class:`FeatureStatistics` by Newton's method.
+    """Minimise J of :class:`FeatureStatistics` by Newton's method.
 
     J is convex with second derivatives between 1 and 1 + T, so that step halving until the decrease is sufficient converges from
     every start. From 0, the first step is a ridge regression of a constant on the features, so no start with f > 0 is needed.
-
-    Parameters
-    ----------
-    sums_at : callable
-        ``sums_at(w)`` returns the sums over all rows at coefficients w, computed in one process or merged from many.
-    start : array of shape (T,)
-        Initial coefficients.
-    tol : float
-        Largest residual to accept.
-    max_iter : int
-        Largest number of passes.
-
-    Returns
-    -------
-    FeatureSolution
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isopleth.kernels import Gaussian
-    >>> from isopleth.density.feature_statistics import newton
-    >>> from isopleth.density.feature_statistics import FeatureStatistics
-    >>> from isopleth.operators.random_features import RandomFeatures
-    >>> z = np.random.default_rng(0).normal(size=(1000, 2)) / 2
-    >>> features = RandomFeatures.draw(Gaussian(dim=2), 25, np.random.default_rng(1))
-    >>> solution = newton(lambda w: FeatureStatistics(features, w).accumulate(z), np.zeros(50))
-    >>> f = features.value(z, solution.coefficients)
-    >>> bool(np.allclose(features(z).T @ (1 / f) / 1000, solution.coefficients, atol=1e-6))
-    True
+    ``sums_at(w)`` returns the sums over all rows, computed in one process or merged from many.
     """
     xp = namespace(start)
     digits = 500.0 * float(xp.finfo(start.dtype).eps)

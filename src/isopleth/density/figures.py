@@ -48,13 +48,7 @@ class Isopleths:
 
     @classmethod
     def of(cls, density: Any, masses: Sequence[float] | np.ndarray) -> Self:
-        """Compute the isopleths of a fitted density of one or two columns.
-
-        Raises
-        ------
-        InputError
-            If `masses` are not between 0 and 1, or the density is 0 at all of them.
-        """
+        """Compute the isopleths of a fitted density of one or two columns."""
         asked = np.atleast_1d(np.asarray(masses))
         if not asked.size:
             raise InputError("masses is empty; expected at least one number between 0 and 1.")

@@ -26,18 +26,10 @@ _WAVES = 100.0
 
 @dataclass(frozen=True)
 class Signatures:
-    """Numbers of rows and columns that are continuous in the cells and do not depend on orders or names.
+    """Numbers of rows and columns that are continuous in the cells and do not depend on orders or names."""
 
-    Parameters
-    ----------
-    rows : array of shape (n,)
-        Sum over the known cells of each row: numbers, and the shares of words.
-    columns : array of shape (d,)
-        Mean cosine of the numbers of a column, or the sum of the squared shares of its words.
-    """
-
-    rows: np.ndarray
-    columns: np.ndarray
+    rows: np.ndarray  # (n,): sum over the known cells of each row: numbers, and the shares of words
+    columns: np.ndarray  # (d,): mean cosine of the numbers of a column, or the sum of the squared shares of its words
 
     @classmethod
     def of(cls, kernel: ColumnKernel, Z: np.ndarray, like: np.ndarray, weights: np.ndarray) -> Signatures:
@@ -79,27 +71,7 @@ def filled_rows(
 ) -> np.ndarray:
     """Fill the missing cells of rows from donors.
 
-    Parameters
-    ----------
-    kernel : ColumnKernel
-        Kernel bound to the columns.
-    Z : array of shape (n, d)
-        Rows to fill, NaN for missing cells.
-    donors : array of shape (m, d)
-        Rows whose cells are used; they may have gaps too.
-    weights : array of shape (m,)
-        Weights of the donors.
-    turn : float, default=0.0
-        Between 0 and 1: turns at equal distances give fills at other levels.
-
-    Returns
-    -------
-    array of shape (n, d)
-
-    Raises
-    ------
-    InputError
-        If a column is missing in all donors.
+    Values of `turn` at equal distances between 0 and 1 give fills at other levels.
     """
     chosen = donors_of_gaps(kernel, Z, donors, weights, turn)
     cells = np.take_along_axis(donors, np.maximum(chosen, 0), axis=0)

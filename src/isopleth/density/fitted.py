@@ -66,15 +66,9 @@ class FrameDensity(ABC):
 
 @dataclass(frozen=True)
 class ExpansionDensity(FrameDensity):
-    """Density p defined by an expansion f.
+    """Density p defined by an expansion f."""
 
-    Parameters
-    ----------
-    expansion : KernelExpansion
-        The function f, with positive coefficients.
-    """
-
-    expansion: KernelExpansion
+    expansion: KernelExpansion  # function f, with positive coefficients
 
     @property
     def _backend(self) -> Backend:
@@ -93,23 +87,7 @@ class ExpansionDensity(FrameDensity):
 
 @dataclass(frozen=True)
 class RootDensity(ExpansionDensity):
-    r"""Density :math:`p = f^2/Z`, :math:`Z = \int f^2`.
-
-    Parameters
-    ----------
-    expansion : KernelExpansion
-        The root f.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isopleth.kernels import Gaussian
-    >>> from isopleth.density.fitted import RootDensity
-    >>> from isopleth.expansion import KernelExpansion
-    >>> p = RootDensity(KernelExpansion(Gaussian(dim=1), np.zeros((1, 1)), np.ones(1)))
-    >>> round(float(p.log_normalizer), 4)  # the integral of exp(-z^2) is the square root of pi
-    0.5724
-    """
+    r"""Density :math:`p = f^2/Z`, :math:`Z = \int f^2`."""
 
     @cached_property
     def log_normalizer(self) -> float:
@@ -137,23 +115,7 @@ class RootDensity(ExpansionDensity):
 
 @dataclass(frozen=True)
 class MixtureDensity(ExpansionDensity):
-    r"""Density :math:`p = f/\int f`, a mixture with one kernel for each centre.
-
-    Parameters
-    ----------
-    expansion : KernelExpansion
-        The sum f of a nonnegative, integrable kernel.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isopleth.kernels import Gaussian
-    >>> from isopleth.density.fitted import MixtureDensity
-    >>> from isopleth.expansion import KernelExpansion
-    >>> p = MixtureDensity(KernelExpansion(Gaussian(dim=1), np.zeros((1, 1)), np.ones(1)))
-    >>> p.log_density(np.zeros((1, 1))).round(4)  # the standard normal density at 0
-    array([-0.9189])
-    """
+    r"""Density :math:`p = f/\int f`, a mixture with one kernel for each centre."""
 
     @cached_property
     def log_normalizer(self) -> float:
@@ -187,19 +149,6 @@ def sample_pairs(expansion: KernelExpansion, n_samples: int, rng: np.random.Gene
 
     :math:`f^2` is a mixture over pairs of centres with weights :math:`\alpha_i \alpha_j e^{-|c_i - c_j|^2/4}`, the midpoints as
     means, and variance 1/2. So i is drawn from the weights summed over j, then j given i, then the Gaussian.
-
-    Parameters
-    ----------
-    expansion : KernelExpansion
-        With positive coefficients.
-    n_samples : int
-        Number of rows.
-    rng : Generator
-        Random number generator.
-
-    Returns
-    -------
-    array of shape (n_samples, d)
     """
     centers, alpha = expansion.centers, to_numpy(expansion.coefficients)
     convolution = expansion.kernel.self_convolution()

@@ -29,24 +29,12 @@ from isopleth.length_scales import Rule, resolve_length_scale
 
 @dataclass(frozen=True)
 class FrameOptions:
-    """What the parameters of an estimator ask for.
+    """What the parameters of an estimator ask for."""
 
-    Parameters
-    ----------
-    frames : mapping
-        Frames by name.
-    rule : callable
-        Rule for length scales in the coordinates of a frame.
-    factors : tuple of float
-        Its multiples.
-    search : Search or None
-        The search that chooses one of these.
-    """
-
-    frames: Mapping[str, Frame]
-    rule: Rule
-    factors: tuple[float, ...]
-    search: Search | None
+    frames: Mapping[str, Frame]  # frames by name
+    rule: Rule  # rule for length scales in the coordinates of a frame
+    factors: tuple[float, ...]  # its multiples
+    search: Search | None  # search that chooses one of these
 
     @classmethod
     def of(
@@ -57,13 +45,7 @@ class FrameOptions:
         y: np.ndarray,
         weights: np.ndarray,
     ) -> FrameOptions:
-        """Read `length_scale`: the name of a rule, a factor of Scott's rule, or a Search.
-
-        Raises
-        ------
-        InputError
-            If it is something else, such as numbers for each column.
-        """
+        """Read `length_scale`: the name of a rule, a factor of Scott's rule, or a Search."""
         search = length_scale if isinstance(length_scale, Search) else None
         asked, what = (search.base, "base of the Search") if search else (length_scale, "length_scale")
         if np.ndim(asked) > 0:
@@ -84,25 +66,14 @@ class FrameOptions:
 
 @dataclass(frozen=True)
 class FramedFit:
-    """Result of a fit.
-
-    Parameters
-    ----------
-    density : StackDensity
-        The density.
-    chosen, mass : arrays of shape (m,)
-        Places of the rows that have kernels, and their weights.
-    report : dict
-        Attributes of the solver.
-    attributes : dict
-        The path of the choice.
-    """
+    """Result of a fit."""
 
     density: StackDensity
+    # chosen, mass: (m,): places of the rows that have kernels, and their weights
     chosen: np.ndarray
     mass: np.ndarray
-    report: dict[str, Any]
-    attributes: dict[str, Any]
+    report: dict[str, Any]  # attributes of the solver
+    attributes: dict[str, Any]  # path of the choice
 
 
 def fit_in_frames(
@@ -117,20 +88,8 @@ def fit_in_frames(
 ) -> FramedFit:
     """Choose weights by held-out rows, and fit the components that have some.
 
-    Parameters
-    ----------
-    options : FrameOptions
-        What was asked for.
-    rule : StackRule
-        How it is fitted.
-    y, weights : arrays of shapes (n, d) and (n,)
-        Distinct rows, columns in standard deviations, in the order of :func:`~isopleth.rows.distinct_rows`, and their weights.
-    log_volume : float
-        Log of the volume of the standard deviations.
-    most_kernels : int
-        Most rows with kernels.
-    memory_limit, n_jobs
-        As for :class:`~isopleth.operators.Operator`.
+    Rows `y` are distinct and in standard deviations; `log_volume` is the log of the volume of these; `chosen` and `mass` are
+    the places and weights of the rows that have kernels.
     """
     members, attributes = _members(options, rule, y, weights, log_volume)
     chosen, mass = _kernels(y, weights, most_kernels, memory_limit, n_jobs)

@@ -21,18 +21,10 @@ STEP = float(np.finfo(np.float64).eps) ** 0.25
 
 @dataclass(frozen=True)
 class HutchinsonLoss:
-    """Estimated Hyvarinen loss.
+    """Estimated Hyvarinen loss."""
 
-    Parameters
-    ----------
-    value : float
-        The estimate.
-    standard_error : float
-        Its standard deviation over draws of the probes, for fixed rows.
-    """
-
-    value: float
-    standard_error: float
+    value: float  # estimate
+    standard_error: float  # its standard deviation over draws of the probes, for fixed rows
 
 
 def hutchinson_loss(

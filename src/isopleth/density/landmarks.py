@@ -32,36 +32,6 @@ def fit_parts(estimator: SOSREP, parts: Parts) -> SOSREP:
 
     The first pass computes mean and standard deviation of each column, the second draws the landmarks, the third counts the rows
     nearest to each. The model equals that of ``estimator.fit`` to all rows.
-
-    Parameters
-    ----------
-    estimator : SOSREP
-        The density to fit; its `landmarks` must be a number.
-    parts : Parts
-        The rows.
-
-    Returns
-    -------
-    SOSREP
-        `estimator`.
-
-    Raises
-    ------
-    InputError
-        If `landmarks` is None, or ``estimator.fit`` would refuse the rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isopleth import SOSREP
-    >>> from isopleth.density.landmarks import fit_parts
-    >>> from isopleth.parts import ArrayParts
-    >>> X = np.random.default_rng(0).normal(size=(3000, 2))
-    >>> model = SOSREP(landmarks=100)
-    >>> there = model.fit(X).score_samples(X)
-    >>> here = fit_parts(model, ArrayParts(X, part_rows=1000)).score_samples(X)
-    >>> bool(np.allclose(here, there, rtol=1e-9))
-    True
     """
     estimator._validate_params()
     if estimator.landmarks is None:
@@ -86,32 +56,8 @@ def choose_landmarks(
 
     Distances are in standard deviations of the columns; bounded columns count as the logarithms or logits in which they are
     fitted.
-
-    Parameters
-    ----------
-    parts : Parts
-        The rows.
-    size : int
-        Number of landmarks; if there are no more distinct rows, all are taken with their own weights.
-    bounds : None, mapping or sequence
-        As for the estimator.
-    memory_limit : float
-        Bytes that the landmarks and the distances of a chunk of rows may take together.
-    n_jobs : int or None, default=-1
-        Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
-
-    Returns
-    -------
-    rows : ndarray of shape (m, n_features)
-        The landmarks, m at most `size`.
-    weights : ndarray of shape (m,)
-        Their weights. If not all rows are landmarks, the sum is m, because the rule for the length scale depends on the number
-        of kernels, not on the number of rows.
-
-    Raises
-    ------
-    InputError
-        If the landmarks do not fit in the memory limit, or a row is on or beyond a bound.
+    If not all rows are landmarks, their weights have the sum m, because the rule for the length scale depends on the number
+    of kernels, not on the number of rows.
     """
     each = 8.0 * _COPIES * (parts.n_features + 2)
     if size * each > memory_limit:

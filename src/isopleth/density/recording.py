@@ -35,31 +35,12 @@ _PAIR_BYTES = 32  # that one pair of a drawn row and a training row takes
 
 @dataclass(frozen=True)
 class NumberFormat:
-    """Format of a column of numbers.
+    """Format of a column of numbers."""
 
-    Parameters
-    ----------
-    quantiles : array
-        Its values in ascending order, or quantiles at equal distances.
-    step : float
-        Numbers are multiples of it; 0 for none.
-    few : bool
-        Whether the column has few values, and no others are to be made.
-    repeated : tuple of float
-        Values that occur much more often than those near them, as 0 does in a column of payments.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isopleth.density.recording import NumberFormat
-    >>> form = NumberFormat.of(np.round(np.random.default_rng(0).gamma(2.0, 10.0, size=500), 1))
-    >>> form.step, bool(form.at(np.array([0.5]))[0] * 10 % 1 == 0)
-    (0.1, True)
-    """
-
-    quantiles: np.ndarray
-    step: float = 0.0
-    few: bool = False
+    quantiles: np.ndarray  # its values in ascending order, or quantiles at equal distances
+    step: float = 0.0  # numbers are multiples of it; 0 for none
+    few: bool = False  # whether the column has few values, and no others are to be made
+    # values that occur much more often than those near them, as 0 does in a column of payments
     repeated: tuple[float, ...] = ()
 
     @classmethod
@@ -119,49 +100,20 @@ def _shares(drawn: np.ndarray, others: np.ndarray, rng: np.random.Generator) -> 
 
 @dataclass(frozen=True)
 class Recording:
-    """Formats of the columns of a table, and its gaps.
+    """Formats of the columns of a table, and its gaps."""
 
-    Parameters
-    ----------
-    formats : tuple of NumberFormat
-        One for each encoded numeric column.
-    origins : array of shape (n_numeric,)
-        Zero of each of them: the first time of a column of times, 0 for numbers.
-    words : tuple of arrays
-        Shares of the words of each encoded categorical column.
-    types : dict of str to str
-        Types of the columns of a frame; empty for arrays.
-    points : array of shape (m, d), optional
-        Rows of the fit in frame coordinates, their gaps filled; None where nothing was missing.
-    gaps : array of shape (m, number of encoded columns), bool, optional
-        Their missing cells.
-    weights : array of shape (m,), optional
-        Their weights.
-    """
-
-    formats: tuple[NumberFormat, ...]
-    origins: np.ndarray
-    words: tuple[np.ndarray, ...]
-    types: dict[str, str]
+    formats: tuple[NumberFormat, ...]  # one for each encoded numeric column
+    origins: np.ndarray  # (n_numeric,): zero of each of them: the first time of a column of times, 0 for numbers
+    words: tuple[np.ndarray, ...]  # shares of the words of each encoded categorical column
+    types: dict[str, str]  # types of the columns of a frame; empty for arrays
+    # (m, d): rows of the fit in frame coordinates, their gaps filled; None where nothing was missing
     points: np.ndarray | None = None
-    gaps: np.ndarray | None = None
-    weights: np.ndarray | None = None
+    gaps: np.ndarray | None = None  # (m, number of encoded columns): their missing cells
+    weights: np.ndarray | None = None  # (m,): their weights
 
     @classmethod
     def of(cls, X: Any, columns: Schema, rows: np.ndarray, weights: np.ndarray) -> Recording:
-        """Return how the rows of a fit are recorded.
-
-        Parameters
-        ----------
-        X : data frame or array
-            The table.
-        columns : Schema
-            Its columns.
-        rows : array of shape (n, n_numeric + n_categorical)
-            Its encoded rows.
-        weights : array of shape (n,)
-            Their weights.
-        """
+        """Return how the rows of a fit are recorded."""
         rows, weights = rows[weights > 0.0], weights[weights > 0.0]
         kinds = [column for column in columns.columns if column.kind != "categorical"]
         origins = np.array([column.origin for column in kinds])
@@ -189,15 +141,7 @@ class Recording:
         return replace(self, points=points, gaps=gaps, weights=weights)
 
     def take(self, encoded: np.ndarray, visible: np.ndarray) -> Recording:
-        """Return the recording of some columns.
-
-        Parameters
-        ----------
-        encoded : array of int
-            Their places among the encoded columns.
-        visible : array of int
-            Places in the density of those that have one.
-        """
+        """Return the recording of some columns."""
         p = len(self.formats)
         numeric, words = encoded[encoded < p], encoded[encoded >= p] - p
         return replace(
@@ -210,17 +154,7 @@ class Recording:
         )
 
     def record(self, drawn: Drawn, others: Drawn, rng: np.random.Generator) -> np.ndarray:
-        """Return drawn rows as the table records them: every column with its own distribution.
-
-        Parameters
-        ----------
-        drawn : Drawn
-            The rows.
-        others : Drawn
-            Draws from the density of all columns, by which the distribution of the draws is known.
-        rng : Generator
-            For numbers that are equal, and words.
-        """
+        """Return drawn rows as the table records them: every column with its own distribution."""
         out, p = drawn.rows.copy(), len(self.formats)
         for j, (form, origin) in enumerate(zip(self.formats, self.origins, strict=True)):
             numbers, reference = (
@@ -246,23 +180,6 @@ class Recording:
         """Draw which encoded cells are missing: those of a row of the fit, drawn by the kernel at each drawn row.
 
         The weights of the rows of the fit are such that each is drawn as often as it occurs.
-
-        Parameters
-        ----------
-        kernel : ColumnKernel
-            Kernel of the columns of the density.
-        points : array of shape (n, d)
-            Drawn rows in frame coordinates.
-        others : array of shape (m, d)
-            Draws from the density of all columns.
-        rng : Generator
-            Where draws come from.
-        memory_limit, n_jobs
-            As for :class:`~isopleth.operators.Operator`.
-
-        Returns
-        -------
-        ndarray of shape (n, number of encoded columns), bool
         """
         if self.points is None or self.gaps is None or self.weights is None:
             raise ValueError("the recording has no gaps")
@@ -305,14 +222,9 @@ def _balanced(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Encoded rows that were drawn, with the two centres that each of them was drawn about.
+    """Encoded rows that were drawn, with the two centres that each of them was drawn about."""
 
-    Parameters
-    ----------
-    rows, first, second : array of shape (n, number of encoded columns)
-        Drawn rows and centres, in the units of the table.
-    """
-
+    # rows, first, second: (n, number of encoded columns): drawn rows and centres, in the units of the table
     rows: np.ndarray
     first: np.ndarray
     second: np.ndarray

@@ -19,16 +19,7 @@ def density_target(
 ) -> Target:
     """Return the target of a density; the chains move in its frame coordinates.
 
-    Parameters
-    ----------
-    fitted : FrameDensity
-        The density.
-    z, weights : arrays of shapes (m, d) and (m,)
-        Centres in frame coordinates, at which chains start, and their weights.
-    fit_wider : callable
-        For a factor, the density with length scales that are larger by that factor.
-    leave : callable
-        Map from frame coordinates to rows in the units of the data.
+    ``fit_wider(factor)`` returns the density with larger length scales, and `leave` maps frame coordinates to rows.
     """
 
     def wider(factor: float) -> Target:

@@ -205,39 +205,9 @@ def run_search(
 ) -> SearchPath:
     """Compute held-out losses along the grid of `search` and choose a scale.
 
-    Parameters
-    ----------
-    search : Search
-        The search.
-    kernel : Kernel
-        Kernel bound to the dimension of the rows.
-    rows : array of shape (n, d)
-        Distinct rows of the columns that vary, centred, in the units of the data, in the order of
-        :func:`~isopleth.rows.distinct_rows`.
-    weights : array of shape (n,)
-        Their weights.
-    base_scale : array of shape (d,)
-        The scale that the factors multiply.
-    unit : array of shape (d,)
-        The unit of each column in Hyvarinen losses, proportional to `base_scale`.
-    fit : callable
-        ``fit(kernel, z, weights)`` returns the density fitted to rows `z` in frame coordinates.
-    workers : int, default=1
-        Number of fits at the same time, in threads.
-    verbose : bool or int, default=False
-        Whether to show a progress bar.
-    drift : Drift, optional
-        The score of the rows, if rows are moved by it before a fit. For each fold it is fitted to the other rows.
-
-    Raises
-    ------
-    InputError
-        If the criterion does not suit the kernel, or the loss is infinite at every scale.
-
-    Warns
-    -----
-    DataWarning
-        If the best scale is at an end of the grid, or there is no stable minimum.
+    `rows` are distinct, centred, in the units of the data and in the order of :func:`~isopleth.rows.distinct_rows`; `unit` is
+    the unit of each column in Hyvarinen losses. With `drift`, rows are moved by a score, which is fitted to the other rows
+    for each fold.
     """
     criterion = search.criterion_for(kernel)
     factors = search.factors
@@ -298,30 +268,8 @@ def run_table_search(
 ) -> SearchPath:
     """Choose a scale of a table with words or gaps by the held-out log density of the known cells.
 
-    Parameters
-    ----------
-    search : Search
-        The search.
-    weights : array of shape (n,)
-        Weights of the distinct rows.
-    base_scale : array of shape (d,)
-        Length scales of the numeric columns at factor 1.
-    at : callable
-        For a factor the kernel, the rows in frame coordinates, and the log of the scale of the known numeric cells of each row.
-    fit : callable
-        As for :func:`run_search`.
-    verbose : bool or int, default=False
-        Whether to show a progress bar.
-
-    Raises
-    ------
-    InputError
-        If the criterion is a Hyvarinen loss, which words do not have, or the loss is infinite at every scale.
-
-    Warns
-    -----
-    DataWarning
-        If the best scale is at an end of the grid.
+    ``at(factor)`` returns the kernel, the rows in frame coordinates, and the log of the scale of the known numeric cells of
+    each row.
     """
     if search.criterion not in (None, "likelihood"):
         raise InputError(

@@ -33,15 +33,7 @@ class Section:
 
     @classmethod
     def of(cls, density: Any, columns: Any) -> Self:
-        """Return the density itself if `columns` are all it has, and one of the same kind fitted to them if it has more.
-
-        Raises
-        ------
-        InputError
-            If `columns` are none or too many, or constant.
-        NotFittedError
-            If `density` is not fitted.
-        """
+        """Return the density itself if `columns` are all it has, and one of the same kind fitted to them if it has more."""
         check_is_fitted(density, "centers_")
         names = _names(density)
         chosen = _chosen(columns, names)

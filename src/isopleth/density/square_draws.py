@@ -45,21 +45,13 @@ class RadiusDraws:
 
     :math:`t = \log r` has the density :math:`g(t) \propto e^{dt} \varphi(e^{2t})^2`. It is proposed from a linear interpolation
     of g in narrow cells and accepted with the ratio of the two, so the draws are exact up to rounding.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Bound to d.
-    t, density : arrays of shape (cells + 1,)
-        Ends of the cells, and g there, in units of its largest value.
-    log_peak : float
-        The logarithm of that value.
     """
 
-    kernel: Kernel
+    kernel: Kernel  # bound to d
+    # t, density: (cells + 1,): ends of the cells, and g there, in units of its largest value
     t: np.ndarray
     density: np.ndarray
-    log_peak: float
+    log_peak: float  # logarithm of that value
 
     @classmethod
     def of(cls, kernel: Kernel) -> RadiusDraws:
@@ -106,23 +98,7 @@ def radius_draws(kernel: Kernel) -> RadiusDraws:
 def sample_square(
     expansion: KernelExpansion, n_samples: int, rng: np.random.Generator, verbose: bool | int = False
 ) -> np.ndarray:
-    """Draw independent rows from the normalised square of an expansion.
-
-    Parameters
-    ----------
-    expansion : KernelExpansion
-        With positive coefficients and a kernel whose square integrates.
-    n_samples : int
-        Number of rows.
-    rng : Generator
-        Random number generator.
-    verbose : bool or int, default=False
-        Whether to show a progress bar.
-
-    Returns
-    -------
-    array of shape (n_samples, d)
-    """
+    """Draw independent rows from the normalised square of an expansion."""
     centers, alpha = to_numpy(expansion.centers), to_numpy(expansion.coefficients)
     share = np.cumsum(alpha) / alpha.sum()
     radii = radius_draws(expansion.kernel)

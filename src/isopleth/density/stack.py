@@ -92,15 +92,9 @@ class Component:
 
 @dataclass(frozen=True)
 class StackDensity(FrameDensity):
-    r"""Mixture :math:`p(x) = \sum_k w_k\, p_k(T_k(x)/s_k)\, |\det T_k'(x)| / \prod_j s_{kj}`, normalised.
+    r"""Mixture :math:`p(x) = \sum_k w_k\, p_k(T_k(x)/s_k)\, |\det T_k'(x)| / \prod_j s_{kj}`, normalised."""
 
-    Parameters
-    ----------
-    components : tuple of Component
-        Those of one frame are adjacent and share its map.
-    """
-
-    components: tuple[Component, ...]
+    components: tuple[Component, ...]  # those of one frame are adjacent and share its map
 
     @property
     def _backend(self) -> Backend:
@@ -169,13 +163,7 @@ class StackDensity(FrameDensity):
         return np.asarray(np.isfinite(self.log_unnormalized(z)))
 
     def hyvarinen_terms(self, z: np.ndarray) -> np.ndarray:
-        """Return the Laplacian of log p plus half its squared gradient at rows.
-
-        Raises
-        ------
-        InputError
-            For a mixture, for a density that is no sum of kernels, and for maps without second derivatives.
-        """
+        """Return the Laplacian of log p plus half its squared gradient at rows."""
         one = self.components[0]
         if len(self.components) > 1 or not isinstance(one.density, ExpansionDensity):
             raise InputError(
@@ -227,37 +215,18 @@ class StackDensity(FrameDensity):
 
 @dataclass(frozen=True)
 class StackRule:
-    """What a stack is made of: frames, rule and multiples of the length scale, and how its weights are chosen.
+    """What a stack is made of: frames, rule and multiples of the length scale, and how its weights are chosen."""
 
-    Parameters
-    ----------
-    frames : mapping
-        Frames by name.
-    rule : callable
-        Rule for the length scales in the coordinates of a frame.
-    factors : tuple of float
-        Its multiples.
-    kernel : Kernel
-        Bound to the number of columns.
-    fit, rough_fit : callable
-        Fits of the final components, and of those that are only compared.
-    backend : Backend
-        Where rows are fitted.
-    workers : int
-        Number of rough fits at the same time.
-    verbose : bool or int
-        Whether to show progress.
-    """
-
-    frames: Mapping[str, Frame]
-    rule: Rule
-    factors: tuple[float, ...]
-    kernel: Kernel
+    frames: Mapping[str, Frame]  # frames by name
+    rule: Rule  # rule for the length scales in the coordinates of a frame
+    factors: tuple[float, ...]  # its multiples
+    kernel: Kernel  # bound to the number of columns
+    # fit, rough_fit: fits of the final components, and of those that are only compared
     fit: Fitter
     rough_fit: Fitter
-    backend: Backend = NUMPY
-    workers: int = 1
-    verbose: bool | int = False
+    backend: Backend = NUMPY  # where rows are fitted
+    workers: int = 1  # number of rough fits at the same time
+    verbose: bool | int = False  # whether to show progress
 
     @property
     def candidates(self) -> list[tuple[str, float]]:
@@ -269,14 +238,7 @@ class StackRule:
     ) -> tuple[StackDensity, list[dict[str, Any]]]:
         """Fit a mixture, and return the reports of the fits of its components too.
 
-        Parameters
-        ----------
-        members : sequence of tuples
-            Name of the frame, factor and weight of each component; those of one frame are adjacent.
-        rows, weights : arrays of shapes (n, d) and (n,)
-            Rows to which the frames are fitted.
-        chosen, mass : arrays of shape (m,)
-            Places of the rows that have kernels, and their weights.
+        Each member is the name of a frame, a factor and a weight; members of one frame are adjacent.
         """
         found, reports = [], []
         names = {name for name, _, _ in members}
@@ -372,13 +334,7 @@ def rescaled(density: FrameDensity, factor: float, dim: int) -> StackDensity:
 
 
 def frames_by_name(frame: Any, dim: int) -> dict[str, Frame]:
-    """Return the frames of a stack, or the only one. In one column, whitening changes nothing.
-
-    Raises
-    ------
-    InputError
-        If it is neither a word that is known nor a frame.
-    """
+    """Return the frames of a stack, or the only one. In one column, whitening changes nothing."""
     if isinstance(frame, str) and frame in STACKS:
         return {name: get_frame(name) for name in (STACKS[frame] if dim > 1 else ("scale", "marginal"))}
     if not isinstance(frame, Frame) and frame not in FRAMES:
@@ -392,20 +348,7 @@ def folds_for(n: int) -> int:
 
 
 def mixture_weights(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the weights of a mixture that maximise the mean log density, by EM.
-
-    Parameters
-    ----------
-    logs : array of shape (n, k)
-        Log densities of held-out rows by each candidate.
-    weights : array of shape (n,)
-        Weights of the rows.
-
-    Returns
-    -------
-    array of shape (k,)
-        Weights of sum 1; those below NEGLIGIBLE are 0.
-    """
+    """Return the weights of a mixture that maximise the mean log density, by EM. Weights below NEGLIGIBLE become 0."""
     top = logs.max(axis=1)
     counted = np.isfinite(top)
     if not counted.any():

@@ -41,33 +41,15 @@ _MATRICES = 4
 
 @dataclass(frozen=True)
 class NormalColumns:
-    """One component: Gaussian kernels of one covariance in the coordinates of a map of columns.
+    """One component: Gaussian kernels of one covariance in the coordinates of a map of columns."""
 
-    Parameters
-    ----------
-    map : ColumnMap
-        The map t of the columns.
-    centers : array of shape (m, p)
-        Centres in t.
-    covariance : array of shape (p, p)
-        Covariance of the kernels in t.
-    log_alpha : array of shape (m,)
-        Logarithms of the coefficients.
-    squared : bool
-        Whether the density is the square of the sum.
-    log_overlap : array of shape (m, m) or None
-        log G; None if nothing is integrated out, or the density is no square.
-    own : array of int of shape (m,)
-        Places of the centres among those of the fit.
-    """
-
-    map: ColumnMap
-    centers: np.ndarray
-    covariance: np.ndarray
-    log_alpha: np.ndarray
-    squared: bool
-    log_overlap: np.ndarray | None
-    own: np.ndarray
+    map: ColumnMap  # map t of the columns
+    centers: np.ndarray  # (m, p): centres in t
+    covariance: np.ndarray  # (p, p): covariance of the kernels in t
+    log_alpha: np.ndarray  # (m,): logarithms of the coefficients
+    squared: bool  # whether the density is the square of the sum
+    log_overlap: np.ndarray | None  # (m, m): log G; None if nothing is integrated out, or the density is no square
+    own: np.ndarray  # (m,): places of the centres among those of the fit
 
     @classmethod
     def of(cls, one: Component, y: np.ndarray) -> NormalColumns:
@@ -191,34 +173,16 @@ class NormalColumns:
 
 @dataclass(frozen=True)
 class StackColumns:
-    """Density of a stack that answers for some of the columns; it has the methods of `ColumnDensity` for numbers.
+    """Density of a stack that answers for some of the columns; it has the methods of `ColumnDensity` for numbers."""
 
-    Parameters
-    ----------
-    parts : tuple of NormalColumns
-        The components.
-    log_weights : array of shape (k,)
-        Logarithms of their weights.
-    centers : array of shape (m, d)
-        Centres of the fit.
-    columns : array of int
-        Columns of the centres that belong to the density.
-    """
-
-    parts: tuple[NormalColumns, ...]
-    log_weights: np.ndarray
-    centers: np.ndarray
-    columns: np.ndarray
+    parts: tuple[NormalColumns, ...]  # components
+    log_weights: np.ndarray  # (k,): logarithms of their weights
+    centers: np.ndarray  # (m, d): centres of the fit
+    columns: np.ndarray  # columns of the centres that belong to the density
 
     @classmethod
     def of(cls, stack: StackDensity, y: np.ndarray, memory_limit: float) -> StackColumns:
-        """Read a stack whose kernels are at `y`.
-
-        Raises
-        ------
-        InputError
-            If a kernel is not Gaussian, a frame mixes columns more than once, or matrices of all pairs do not fit in memory.
-        """
+        """Read a stack whose kernels are at `y`."""
         one = stack.components[0].density
         if not (isinstance(one, ExpansionDensity) and isinstance(one.expansion.kernel, Gaussian)):
             raise InputError(
@@ -346,13 +310,7 @@ class StackColumns:
 
 
 def split(fitted: FrameMap) -> tuple[ColumnMap, tuple[FrameMap, ...]]:
-    """Return the map as one of columns followed by affine ones.
-
-    Raises
-    ------
-    InputError
-        If it is more than that.
-    """
+    """Return the map as one of columns followed by affine ones."""
     maps: tuple[FrameMap, ...] = fitted.maps if isinstance(fitted, ComposedMap) else (fitted,)
     first: Any = maps[0]
     if not isinstance(first, ColumnMap):

@@ -35,13 +35,7 @@ ColumnFitter = Callable[[ColumnKernel, np.ndarray, np.ndarray], ColumnFit]
 
 
 def product_factor(kernel: Kernel, what: str) -> Factor:
-    """Return the factor of a numeric column of a kernel that is a product over columns.
-
-    Raises
-    ------
-    InputError
-        If it is no product over columns; the message names `what` needs one.
-    """
+    """Return the factor of a numeric column of a kernel that is a product over columns."""
     factor = kernel.column_factor
     if factor is None:
         raise InputError(
@@ -64,34 +58,18 @@ def heat_rho(rho: np.ndarray, sizes: np.ndarray, factor: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class TableFit:
-    """Result of a fit to a table.
+    """Result of a fit to a table."""
 
-    Parameters
-    ----------
-    fit : ColumnFit
-        The density, of kept numeric columns before codes.
-    kernel : ColumnKernel
-        Its kernel.
-    frame, bounds : ScaledColumns, BoundedMap
-        Bounds of the numeric columns.
-    constants : array of shape (n_numeric,)
-        Values of the numeric columns that are not kept.
-    weights : array or None
-        Weights of the centres, where all rows are complete.
-    path : SearchPath or None
-        Result of a Search.
-    donors : tuple of arrays or None
-        Rows in frame coordinates with their gaps filled, a mask of the cells that were missing, and their weights; None if
-        nothing was missing.
-    """
-
-    fit: ColumnFit
+    fit: ColumnFit  # density, of kept numeric columns before codes
     kernel: ColumnKernel
+    # frame, bounds: bounds of the numeric columns
     frame: ScaledColumns
     bounds: BoundedMap
-    constants: np.ndarray
-    weights: np.ndarray | None
-    path: SearchPath | None
+    constants: np.ndarray  # (n_numeric,): values of the numeric columns that are not kept
+    weights: np.ndarray | None  # weights of the centres, where all rows are complete
+    path: SearchPath | None  # result of a Search
+    # rows in frame coordinates with their gaps filled, a mask of the cells that were missing, and their weights; None
+    # if nothing was missing
     donors: tuple[np.ndarray, np.ndarray, np.ndarray] | None
 
 
@@ -107,34 +85,7 @@ def fit_table(
     fitter: ColumnFitter,
     verbose: bool | int = False,
 ) -> TableFit:
-    """Fit encoded rows, of which some cells may be NaN.
-
-    Parameters
-    ----------
-    rows : array of shape (n, n_numeric + n_categorical)
-        Encoded rows.
-    weights : array of shape (n,)
-        Their weights.
-    columns : Schema
-        The columns.
-    bounds : BoundedMap
-        Bounds of the numeric columns.
-    kernel : Kernel
-        Kernel of the numeric columns.
-    length_scale, category_scale
-        Parameters of the estimator; a length scale of each numeric column.
-    squared : bool
-        Whether the density is the square of a sum of kernels.
-    fitter : callable
-        Fits rows in frame coordinates.
-    verbose : bool or int, default=False
-        Whether to show the progress of a Search.
-
-    Raises
-    ------
-    InputError
-        If the kernel is no product, nothing varies, or a parameter or a cell is wrong.
-    """
+    """Fit encoded rows, of which some cells may be NaN."""
     factor = product_factor(kernel, "a fit with categories or missing cells")
     p = len(columns.numeric_names)
     labels = [repr(name) if columns.named else f"column {name}" for name in columns.numeric_names]
@@ -292,13 +243,7 @@ def _weights_of(centers: np.ndarray, z: np.ndarray, weights: np.ndarray) -> np.n
 def category_rho(
     category_scale: Any, codes: np.ndarray, weights: np.ndarray, columns: Schema, n_columns: int, squared: bool
 ) -> np.ndarray:
-    """Return the value of unlike categories of each categorical column.
-
-    Raises
-    ------
-    InputError
-        If `category_scale` is no rule and no number between 0 and 1, or not one a column.
-    """
+    """Return the value of unlike categories of each categorical column."""
     expected = "expected 'frequency', a number between 0 and 1 (both excluded), or one for each categorical column"
     q = len(columns.sizes)
     if isinstance(category_scale, str):

@@ -23,18 +23,11 @@ DISTANCE_ALPHA = 0.1
 
 @dataclass(frozen=True)
 class Split:
-    """Two samples in folds.
+    """Two samples in folds."""
 
-    Parameters
-    ----------
-    weights : array of shape (m, 2, T)
-        Weights by row, sample and fold.
-    units : array of shape (b, 2, T) or None
-        Weights of the rows that are centres, from which follows which centres the training folds contain; None if all
-        centres may always be used.
-    """
-
-    weights: np.ndarray
+    weights: np.ndarray  # (m, 2, T): weights by row, sample and fold
+    # (b, 2, T): weights of the rows that are centres, from which follows which centres the training folds contain; None
+    # if all centres may always be used
     units: np.ndarray | None
 
     @property
@@ -50,21 +43,12 @@ class Split:
 
 @dataclass(frozen=True)
 class FoldSums:
-    """Sums of the functions over the rows of each sample and fold; sums over different rows can be added.
+    """Sums of the functions over the rows of each sample and fold; sums over different rows can be added."""
 
-    Parameters
-    ----------
-    sums : array of shape (b, 2, T)
-        Sum of each function by sample and fold.
-    counts : array of shape (2, T)
-        Sums of the weights.
-    units : array of shape (b, 2, T) or None
-        Weights of the rows that are centres, from which follows which centres the training folds contain; None if all
-        centres may always be used.
-    """
-
-    sums: np.ndarray
-    counts: np.ndarray
+    sums: np.ndarray  # (b, 2, T): sum of each function by sample and fold
+    counts: np.ndarray  # (2, T): sums of the weights
+    # (b, 2, T): weights of the rows that are centres, from which follows which centres the training folds contain; None
+    # if all centres may always be used
     units: np.ndarray | None
 
     def __add__(self, other: FoldSums) -> FoldSums:
@@ -125,40 +109,21 @@ def _difference(means: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class FoldTables:
-    """Scores of every ridge, times the volume of the system.
+    """Scores of every ridge, times the volume of the system."""
 
-    Parameters
-    ----------
-    losses : array of shape (T, a)
-        Cross-validation losses by held-out fold.
-    cross : array of shape (T, a)
-        Cross-fitted dual estimates of the squared L2 distance.
-    density : array of shape (T, a)
-        Cross-validation losses of fits to the average of both densities.
-    paired : array of shape (T, T, a) or None
-        Losses in the first fold of fits to all folds except the first and the second.
-    """
-
-    losses: np.ndarray
-    cross: np.ndarray
-    density: np.ndarray
+    losses: np.ndarray  # (T, a): cross-validation losses by held-out fold
+    cross: np.ndarray  # (T, a): cross-fitted dual estimates of the squared L2 distance
+    density: np.ndarray  # (T, a): cross-validation losses of fits to the average of both densities
+    # (T, T, a): losses in the first fold of fits to all folds except the first and the second
     paired: np.ndarray | None
 
 
 @dataclass(frozen=True)
 class FoldFit:
-    """Fit with the centres that some folds contain.
+    """Fit with the centres that some folds contain."""
 
-    Parameters
-    ----------
-    spectrum : PenalizedSpectrum
-        Decomposition of their inner products and norm.
-    kept : array of int or None
-        Their indices; None for all centres.
-    """
-
-    spectrum: PenalizedSpectrum
-    kept: np.ndarray | None
+    spectrum: PenalizedSpectrum  # decomposition of their inner products and norm
+    kept: np.ndarray | None  # their indices; None for all centres
 
     def coordinates(self, columns: list[np.ndarray]) -> np.ndarray:
         """Return right-hand sides in the coordinates of the eigenvectors."""

@@ -321,13 +321,7 @@ def _shares(priors: Any) -> np.ndarray:
 
 
 def check_mass(mass: Any) -> np.ndarray:
-    """Return the masses of regions as an array.
-
-    Raises
-    ------
-    InputError
-        If they are not between 0 and 1.
-    """
+    """Return the masses of regions as an array."""
     asked = np.asarray(mass)
     if asked.dtype.kind not in "fi" or not ((asked > 0) & (asked < 1)).all():
         raise InputError(f"mass = {mass!r}: expected numbers between 0 and 1, both left out.")
@@ -337,19 +331,8 @@ def check_mass(mass: Any) -> np.ndarray:
 def upper_thresholds(values: np.ndarray, contrast: np.ndarray, mass: np.ndarray) -> np.ndarray:
     """Return the largest thresholds above which a share `mass` of the excess above 0 lies.
 
-    Parameters
-    ----------
-    values : array of shape (k,)
-        Held-out differences.
-    contrast : array of shape (k,)
-        Weight of each row in the mass of the first sample less that of the second.
-    mass : array of any shape
-        Shares.
-
-    Returns
-    -------
-    array of the shape of `mass`
-        Infinite if the first sample has no more mass above 0 than the second.
+    `contrast` is the weight of each row in the mass of the first sample less that of the second. The result has the shape of
+    `mass`: infinite where the first sample has no more mass above 0 than the second.
     """
     order = np.argsort(-values, kind="stable")
     order = order[values[order] > 0]

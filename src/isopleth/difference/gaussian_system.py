@@ -26,13 +26,7 @@ NUGGET = 1e-8
 
 
 def fits_within(centers: int, memory_limit: float) -> int:
-    """Return how many fits with this number of centres fit in the memory limit at the same time.
-
-    Raises
-    ------
-    InputError
-        If not even one does.
-    """
+    """Return how many fits with this number of centres fit in the memory limit at the same time."""
     needed = 8 * MATRICES * centers**2
     if needed > memory_limit:
         most = max(1, math.isqrt(int(memory_limit) // (8 * MATRICES)))
@@ -52,23 +46,13 @@ class GaussianSystem:
 
     Kernel sums and matrices of the centres are computed on the backend of the centres. Sums over rows, values at rows, weights
     and coefficients are NumPy arrays.
-
-    Parameters
-    ----------
-    centers : array of any library, of shape (b, d)
-        The c_l in frame coordinates.
-    log_volume : float
-        log V, in the units of the data.
-    memory_limit, n_jobs
-        As for :class:`~isopleth.operators.Operator`.
-    stretch : array of shape (d,), optional
-        Factors of the coordinates in inner products, for coordinates of categories.
     """
 
-    centers: Array
-    log_volume: float
+    centers: Array  # (b, d): c_l in frame coordinates
+    log_volume: float  # log V, in the units of the data
     memory_limit: float = DEFAULT_MEMORY_LIMIT
     n_jobs: int | None = DEFAULT_N_JOBS
+    # (d,): factors of the coordinates in inner products, for coordinates of categories
     stretch: np.ndarray | None = None
 
     @property
@@ -126,23 +110,12 @@ class CategoryCoordinates:
     At a length scale :math:`\sigma` two unlike of m categories, whose points are D apart, have the kernel
     :math:`\rho = e^{-D^2 / 2 \sigma^2}`, and equal ones 1. The sum of the product of two such functions over all categories is
     :math:`1 + (m - 1) \rho^2` for functions of equal categories, and :math:`2 \rho + (m - 2) \rho^2` for others.
-
-    Parameters
-    ----------
-    blocks : tuple of slice
-        Coordinates of each categorical column.
-    sizes : tuple of int
-        m.
-    distances : tuple of float
-        D, in the units of the coordinates.
-    dim : int
-        Number of all coordinates.
     """
 
-    blocks: tuple[slice, ...]
-    sizes: tuple[int, ...]
-    distances: tuple[float, ...]
-    dim: int
+    blocks: tuple[slice, ...]  # coordinates of each categorical column
+    sizes: tuple[int, ...]  # m
+    distances: tuple[float, ...]  # D, in the units of the coordinates
+    dim: int  # number of all coordinates
 
     @property
     def mask(self) -> np.ndarray:
@@ -216,20 +189,11 @@ class PenalizedSpectrum:
     :math:`G = (H + \alpha P)^{-1} = V (D + \alpha)^{-1} V^\top` for every :math:`\alpha`.
 
     Matrices stay in the array library and on the device of H. Vectors are passed and returned as NumPy arrays.
-
-    Parameters
-    ----------
-    gram : array of any library, of shape (b, b)
-        H.
-    values : array of shape (b,)
-        D, ascending, none negative.
-    vectors : array of shape (b, b)
-        V, on the backend of H.
     """
 
-    gram: Array
-    values: np.ndarray
-    vectors: Array
+    gram: Array  # (b, b): H
+    values: np.ndarray  # (b,): D, ascending, none negative
+    vectors: Array  # (b, b): V, on the backend of H
 
     @classmethod
     def of(cls, gram: Array, norm: Array | None = None) -> Self:

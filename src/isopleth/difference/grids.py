@@ -76,11 +76,6 @@ def length_scales(
     """Return candidates of shape (k, d) for the kept columns of the centred `rows`, and whether there are several.
 
     `weights` has one column a sample.
-
-    Raises
-    ------
-    InputError
-        If `given` is not a number, one a column, or a table of candidates, all positive and none vanishingly small.
     """
     if is_auto(given):
         spread = spread_within(rows, weights)
@@ -113,13 +108,7 @@ def length_scales(
 
 
 def ridges(given: Any) -> tuple[np.ndarray, bool]:
-    """Return candidates for alpha, and whether there are several.
-
-    Raises
-    ------
-    InputError
-        If `given` is neither a number nor a sequence of numbers, none negative.
-    """
+    """Return candidates for alpha, and whether there are several."""
     if given is None:
         return ALPHAS, True
     try:
@@ -132,13 +121,7 @@ def ridges(given: Any) -> tuple[np.ndarray, bool]:
 
 
 def choose_centers(given: Any, samples: TwoSamples, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return centres in the units of the data and their indices among the distinct rows, None for centres given by the user.
-
-    Raises
-    ------
-    InputError
-        If `given` is neither None nor a number nor finite points of as many columns as the samples have.
-    """
+    """Return centres in the units of the data and their indices among the distinct rows, None for centres given by the user."""
     if given is None or isinstance(given, Integral):
         count = len(samples.rows) if given is None else min(int(given), len(samples.rows))
         chosen = _drawn_evenly(samples.weights > 0, count, seed)

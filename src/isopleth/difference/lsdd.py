@@ -35,39 +35,17 @@ _SEED_OF_GAPS = 20
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """Centres, frame and candidates of a fit, determined from some rows before all rows are summed.
+    """Centres, frame and candidates of a fit, determined from some rows before all rows are summed."""
 
-    Parameters
-    ----------
-    frame : ScaledColumns
-        Columns at unit scale.
-    centers : array of shape (b, n_features)
-        Centres in the units of the data.
-    drawn : bool
-        Whether the centres are rows.
-    scales : array of shape (k, d)
-        Candidates for the length scale.
-    alphas : array of shape (a,)
-        Candidates for the ridge.
-    spread : array of shape (d,)
-        Standard deviations within the samples, the largest length scale of an interval.
-    searched : bool
-        Whether there is more than one candidate.
-    seed : int
-        Seed of the folds.
-    penalty : {"l2", "rkhs"}
-        Norm that the ridge penalises.
-    """
-
-    frame: ScaledColumns
-    centers: np.ndarray
-    drawn: bool
-    scales: np.ndarray
-    alphas: np.ndarray
-    spread: np.ndarray
-    searched: bool
-    seed: int
-    penalty: str
+    frame: ScaledColumns  # columns at unit scale
+    centers: np.ndarray  # (b, n_features): centres in the units of the data
+    drawn: bool  # whether the centres are rows
+    scales: np.ndarray  # (k, d): candidates for the length scale
+    alphas: np.ndarray  # (a,): candidates for the ridge
+    spread: np.ndarray  # (d,): standard deviations within the samples, the largest length scale of an interval
+    searched: bool  # whether there is more than one candidate
+    seed: int  # seed of the folds
+    penalty: str  # norm that the ridge penalises
     categories: CategoryCoordinates | None = None
 
     def scale(self, found: CrossFitted | None) -> np.ndarray:
@@ -590,36 +568,6 @@ def fit_parts(estimator: LSDD, X: Parts, Y: Parts) -> LSDD:
     `centers` is an array) and the candidate length scales. If there is more than one length scale or ridge, the second pass
     computes the sums for cross-validation. The last pass computes the sums at the chosen length scale. If centres, length
     scale and ridge are given, the coefficients are those of ``estimator.fit`` to all rows up to rounding.
-
-    Parameters
-    ----------
-    estimator : LSDD
-        Estimator to fit; its `cv` is a number.
-    X, Y : Parts
-        Rows of the two samples, of the same columns.
-
-    Returns
-    -------
-    LSDD
-        `estimator`; its ``level_set``, which needs rows, raises an error.
-
-    Raises
-    ------
-    InputError
-        As ``estimator.partial_fit``, and if the samples have different columns.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isopleth import LSDD
-    >>> from isopleth.difference.lsdd import fit_parts
-    >>> from isopleth.parts import ArrayParts
-    >>> rng = np.random.default_rng(0)
-    >>> before, after = rng.normal(size=(3000, 1)), rng.normal(1.0, size=(2000, 1))
-    >>> change = LSDD(length_scale=0.7, alpha=1.0, centers=np.linspace(-3, 4, 8)[:, None])
-    >>> here = fit_parts(change, ArrayParts(before, part_rows=1000), ArrayParts(after)).dual_coef_
-    >>> bool(np.allclose(here, change.fit(before, after).dual_coef_, rtol=1e-10))
-    True
     """
     estimator._validate_params()
     estimator._forget()

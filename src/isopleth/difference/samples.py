@@ -27,13 +27,7 @@ def enter_both(
     min_samples: int = 1,
     missing: bool = False,
 ) -> tuple[Table, Table]:
-    """Check the rows and weights of two samples, and store their columns on `estimator`.
-
-    Raises
-    ------
-    InputError, TypeError
-        For rows and weights that cannot be used, by the name of the sample, and for samples with different columns.
-    """
+    """Check the rows and weights of two samples, and store their columns on `estimator`."""
     how: dict[str, Any] = {"min_samples": min_samples, "missing": missing}
     x = enter(estimator, X, weight_x, reset=True, name="X", weight_name="sample_weight_x", also=Y, **how)
     y = enter(estimator, Y, weight_y, name="Y", weight_name="sample_weight_y", **how)
@@ -42,27 +36,13 @@ def enter_both(
 
 @dataclass(frozen=True)
 class TwoSamples:
-    """Distinct rows of both samples, in an order that depends on the order of neither rows nor columns.
+    """Distinct rows of both samples, in an order that depends on the order of neither rows nor columns."""
 
-    Parameters
-    ----------
-    rows : array of shape (m, n_features)
-        Rows that have a positive weight in one of the samples.
-    weights : array of shape (m, 2)
-        Number of times each row was drawn, in the first and in the second sample.
-    place : array of shape (n + n',)
-        Index in `rows` of each row of X and then of Y; -1 for weight 0.
-    given : array of shape (n + n',)
-        The weights of these rows.
-    split : int
-        n, the number of rows of the first sample before merging.
-    """
-
-    rows: np.ndarray
-    weights: np.ndarray
-    place: np.ndarray
-    given: np.ndarray
-    split: int
+    rows: np.ndarray  # (m, n_features): rows that have a positive weight in one of the samples
+    weights: np.ndarray  # (m, 2): number of times each row was drawn, in the first and in the second sample
+    place: np.ndarray  # (n + n',): index in `rows` of each row of X and then of Y; -1 for weight 0
+    given: np.ndarray  # (n + n',): weights of these rows
+    split: int  # n, the number of rows of the first sample before merging
 
     @classmethod
     def of(cls, x: Table, y: Table) -> Self:
@@ -124,13 +104,7 @@ def split_at_random(samples: TwoSamples, folds: int, seed: int) -> np.ndarray:
 
 
 def split_as_given(samples: TwoSamples, cv: Any) -> np.ndarray:
-    """Return weights by row, sample and fold for folds given by the user, one label for each row of each sample.
-
-    Raises
-    ------
-    InputError
-        If there is not one label a row, or a fold lacks one of the samples.
-    """
+    """Return weights by row, sample and fold for folds given by the user, one label for each row of each sample."""
     sizes = (samples.split, len(samples.place) - samples.split)
     labels = [np.asarray(to_numpy(part)) for part in cv]
     if len(labels) != 2 or any(part.shape != (size,) for part, size in zip(labels, sizes, strict=True)):

@@ -20,17 +20,7 @@ KINDS = ("cross_fitted", "lower_bound", "linear", "quadratic", "combined", "corr
 def in_sample(at: DifferenceSystem, alpha: float) -> dict[str, float]:
     """Compute the estimates (9), (10), (11) and (15) of the paper, the last with two corrections, times the volume.
 
-    Parameters
-    ----------
-    at : DifferenceSystem
-        System of the samples at the length scale.
-    alpha : float
-        The ridge.
-
-    Returns
-    -------
-    dict
-        Estimates by name; NaN where a sample of one row or a singular H does not allow one.
+    NaN where a sample of one row or a singular H does not allow one.
     """
     spectrum, h, counts = at.spectrum, at.h, at.counts
     theta = spectrum.solve(h[:, None], alpha)[:, 0]
@@ -48,13 +38,7 @@ def in_sample(at: DifferenceSystem, alpha: float) -> dict[str, float]:
 
 
 def checked(estimates: dict[str, float], kind: str) -> float:
-    """Return one of the estimates.
-
-    Raises
-    ------
-    InputError
-        If there is no such estimate, or the data do not allow it.
-    """
+    """Return one of the estimates."""
     if kind not in KINDS:
         raise InputError(f"kind = {kind!r}: expected one of {', '.join(KINDS)}.")
     if not math.isnan(estimates[kind]):
@@ -80,13 +64,7 @@ _WIDENING = 0.08
 
 
 def normal_quantile(confidence_level: Any) -> float:
-    """Return z such that a standard normal variable is within -z and z with this probability.
-
-    Raises
-    ------
-    InputError
-        If the level is not between 0 and 1.
-    """
+    """Return z such that a standard normal variable is within -z and z with this probability."""
     level = np.asarray(confidence_level)
     if level.ndim or level.dtype.kind not in "fi" or not 0.0 < level < 1.0:
         raise InputError(f"confidence_level = {confidence_level!r}: expected a number between 0 and 1.")
@@ -106,19 +84,13 @@ class SquaredL2Law:
     the variance is modelled as :math:`c D + b`, with
     :math:`c = 4\, h^\top M \Sigma M h / h^\top M h`, and the interval holds all :math:`D \ge 0` with
     :math:`(\hat D - D)^2 \le z^2 (c D + b)`.
-
-    Parameters
-    ----------
-    estimate, slope, floor : float
-        :math:`\hat D` and c times the volume, and b times its square.
-    log_volume : float
-        Logarithm of that volume.
     """
 
+    # estimate, slope, floor: `\hat D` and c times the volume, and b times its square
     estimate: float
     slope: float
     floor: float
-    log_volume: float
+    log_volume: float  # logarithm of that volume
 
     @classmethod
     def of(cls, at: DifferenceSystem, alpha: float) -> Self | None:
@@ -137,13 +109,7 @@ class SquaredL2Law:
         return cls(float(estimate), slope, floor, at.log_volume)
 
     def interval(self, confidence_level: Any, columns: int = 1) -> tuple[float, float]:
-        """Return both limits times the volume, for densities in this number of columns.
-
-        Raises
-        ------
-        InputError
-            If the level is not between 0 and 1, or there are more columns than the upper limit has been checked for.
-        """
+        """Return both limits times the volume, for densities in this number of columns."""
         z = normal_quantile(confidence_level)
         if columns > MOST_COLUMNS:
             raise InputError(

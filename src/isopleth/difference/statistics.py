@@ -276,20 +276,11 @@ class Moments:
 
     The scatter :math:`\sum_i w_i (\psi(x_i) - \bar\psi)(\psi(x_i) - \bar\psi)^\top` is summed directly: the difference of second
     moments and squared means would lose digits where the functions hardly vary.
-
-    Parameters
-    ----------
-    count : float
-        Sum of the weights.
-    mean : array of shape (b,)
-        Mean, a NumPy array.
-    scatter : array of shape (b, b)
-        Scatter, on the backend of the centres.
     """
 
-    count: float
-    mean: np.ndarray
-    scatter: Array
+    count: float  # sum of the weights
+    mean: np.ndarray  # (b,): mean, a NumPy array
+    scatter: Array  # (b, b): scatter, on the backend of the centres
 
     @classmethod
     def of(cls, system: GaussianSystem, values: Array, w: np.ndarray) -> Self:
@@ -315,21 +306,11 @@ class Moments:
 
 @dataclass(eq=False)
 class SampleSums:
-    """Sums of the functions over both samples by fold, and their moments in each sample.
+    """Sums of the functions over both samples by fold, and their moments in each sample."""
 
-    Parameters
-    ----------
-    system : GaussianSystem
-        The functions.
-    folds : FoldSums
-        Sums over each sample and fold.
-    moments : list of two Moments, or None
-        Moments of each sample; None if they are not needed.
-    """
-
-    system: GaussianSystem
-    folds: FoldSums
-    moments: list[Moments] | None
+    system: GaussianSystem  # functions
+    folds: FoldSums  # sums over each sample and fold
+    moments: list[Moments] | None  # moments of each sample; None if they are not needed
 
     @classmethod
     def empty(cls, system: GaussianSystem, folds: int, own: bool, moments: bool) -> Self:
@@ -343,16 +324,8 @@ class SampleSums:
     def accumulate(self, z: Array, weights: np.ndarray, units: np.ndarray | None, verbose: bool | int = False) -> Self:
         """Add rows.
 
-        Parameters
-        ----------
-        z : array of shape (n, d)
-            Rows in the frame of the system, on the backend of the centres.
-        weights : array of shape (n, 2, T)
-            Weights by sample and fold.
-        units : array of shape (b, 2, T) or None
-            Weights of the rows that are centres.
-        verbose : bool or int, default=False
-            Whether to show a progress bar, if there are moments; otherwise the time is short.
+        `z` of shape (n, d) is in the frame of the system, `weights` of shape (n, 2, T) are by sample and fold, `units` of
+        shape (b, 2, T) those of the rows that are centres.
         """
         if self.moments is None:
             sums = self.system.sums(z, weights.reshape(len(weights), -1))
@@ -410,30 +383,14 @@ class SampleSums:
 
 @dataclass(frozen=True)
 class DifferenceSystem:
-    """Means and covariances of the functions in both samples at one length scale, and the systems to solve.
+    """Means and covariances of the functions in both samples at one length scale, and the systems to solve."""
 
-    Parameters
-    ----------
-    log_volume : float
-        Logarithm of the volume of the kernel.
-    spectrum : PenalizedSpectrum
-        Decomposition of the inner products H.
-    means : array of shape (b, 2)
-        Means over each sample.
-    covariances : list of two arrays of shape (b, b)
-        Covariance in each sample, divided by its size; on the backend of the centres.
-    counts : array of shape (2,)
-        Sizes of the samples.
-    systems : FoldSystems or None
-        Systems of the fits without some folds; None if there is one fold.
-    """
-
-    log_volume: float
-    spectrum: PenalizedSpectrum
-    means: np.ndarray
-    covariances: list[Array]
-    counts: np.ndarray
-    systems: FoldSystems | None
+    log_volume: float  # logarithm of the volume of the kernel
+    spectrum: PenalizedSpectrum  # decomposition of the inner products H
+    means: np.ndarray  # (b, 2): means over each sample
+    covariances: list[Array]  # (b, b): covariance in each sample, divided by its size; on the backend of the centres
+    counts: np.ndarray  # (2,): sizes of the samples
+    systems: FoldSystems | None  # systems of the fits without some folds; None if there is one fold
 
     @classmethod
     def of(cls, sums: SampleSums, penalty: str) -> Self:

@@ -32,20 +32,11 @@ _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 
 @dataclass(frozen=True)
 class Values:
-    """Distinct values of a column, in increasing order.
+    """Distinct values of a column, in increasing order."""
 
-    Parameters
-    ----------
-    x : array of shape (u,)
-        Values, from which a central value is subtracted and which are divided by a typical deviation.
-    share : array of shape (u,)
-        Shares of the weight.
-    shift, unit : float
-        The central value and the typical deviation, in the units of the column.
-    """
-
-    x: np.ndarray
-    share: np.ndarray
+    x: np.ndarray  # (u,): values, from which a central value is subtracted and which are divided by a typical deviation
+    share: np.ndarray  # (u,): shares of the weight
+    # shift, unit: central value and the typical deviation, in the units of the column
     shift: float
     unit: float
 
@@ -85,24 +76,16 @@ def _quartile_range(x: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class BandwidthMixture:
-    """Density (1 - tau) sum_k pi_k sum_b m_b N(c_b, h_k^2 + v_b) + tau N(mean, deviation^2).
+    """Density (1 - tau) sum_k pi_k sum_b m_b N(c_b, h_k^2 + v_b) + tau N(mean, deviation^2)."""
 
-    Parameters
-    ----------
-    centers, variances, masses : arrays of shape (b,)
-        Means, variances and weights of bins of values.
-    bandwidths, shares : arrays of shape (k,)
-        h and (1 - tau) pi.
-    tail : tuple of three floats
-        tau, mean, deviation.
-    """
-
+    # centers, variances, masses: (b,): means, variances and weights of bins of values
     centers: np.ndarray
     variances: np.ndarray
     masses: np.ndarray
+    # bandwidths, shares: (k,): h and (1 - tau) pi
     bandwidths: np.ndarray
     shares: np.ndarray
-    tail: tuple[float, float, float]
+    tail: tuple[float, float, float]  # tau, mean, deviation
 
     @classmethod
     def of(cls, values: Values) -> BandwidthMixture:
@@ -140,23 +123,16 @@ class BandwidthMixture:
 
 @dataclass(frozen=True)
 class _Bins:
-    """Bins of equal numbers of distinct values; a value across an edge is split between both sides.
+    """Bins of equal numbers of distinct values; a value across an edge is split between both sides."""
 
-    Parameters
-    ----------
-    centers, variances, masses : arrays of shape (b,)
-        Means, variances and weights of the bins.
-    x, share : arrays of shape (u,)
-        Distinct values and their weights.
-    value, place, mass : arrays of shape (p,)
-        Overlaps of values with bins: indices of both, and the weight of the value in the bin.
-    """
-
+    # centers, variances, masses: (b,): means, variances and weights of the bins
     centers: np.ndarray
     variances: np.ndarray
     masses: np.ndarray
+    # x, share: (u,): distinct values and their weights
     x: np.ndarray
     share: np.ndarray
+    # value, place, mass: (p,): overlaps of values with bins: indices of both, and the weight of the value in the bin
     value: np.ndarray
     place: np.ndarray
     mass: np.ndarray

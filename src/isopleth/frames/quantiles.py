@@ -14,20 +14,7 @@ def quantile_means(rows: np.ndarray, weights: np.ndarray, levels: np.ndarray) ->
 
     A row across a level is split between both sides. So means are continuous in the weights, and a row of weight 2 counts as two
     rows, which is not true of the usual quantiles.
-
-    Parameters
-    ----------
-    rows : array of shape (n, d)
-        Rows.
-    weights : array of shape (n,)
-        Positive weights.
-    levels : array of shape (k + 1,)
-        Increasing levels in [0, 1].
-
-    Returns
-    -------
-    array of shape (k, d)
-        The means.
+    The result has shape (number of levels - 1, d).
     """
     order = np.argsort(rows, axis=0, kind="stable")
     out = np.empty((len(levels) - 1, rows.shape[1]))

@@ -279,25 +279,14 @@ class ColumnKernel(Kernel):
     The tile loop computes s, the sum over columns of :math:`-\log k_k`, in place of squared distances, and the kernel is
     :math:`e^{-s}`.
 
-    Parameters
-    ----------
-    dim : int, optional
-        Number of all columns.
-    factor : Factor, default=GAUSSIAN_FACTOR
-        Factor of the numeric columns.
-    rho : tuple of float, default=()
-        Kernel of two different categories, for each categorical column; above 0 and below 1.
-    sizes : tuple of int, default=()
-        Number of categories of each categorical column.
-
     References
     ----------
     .. [1] R. I. Kondor, J. Lafferty, "Diffusion kernels on graphs and other discrete structures", ICML 2002.
     """
 
-    factor: Factor = GAUSSIAN_FACTOR
-    rho: tuple[float, ...] = ()
-    sizes: tuple[int, ...] = field(default=())
+    factor: Factor = GAUSSIAN_FACTOR  # factor of the numeric columns
+    rho: tuple[float, ...] = ()  # kernel of two different categories, for each categorical column; above 0 and below 1
+    sizes: tuple[int, ...] = field(default=())  # number of categories of each categorical column
 
     by_columns: ClassVar[bool] = True
 

@@ -29,24 +29,14 @@ class RadialTable:
 
     The number of a cell is a shift of the bits of the float s, and a singularity at 0 is resolved at every scale. Below the
     first octave the function is constant, from the end of the last octave on it is 0.
-
-    Parameters
-    ----------
-    cells : ndarray of shape (n, 4)
-        Coefficients of 1, y, y^2, y^3 for y from 0 to 1 across the cell. The first row is the constant below the first
-        octave, the last row the zero beyond the last one.
-    lowest : int
-        The first octave begins at ``2**lowest``.
-    bits : int
-        An octave has ``2**bits`` cells.
-    at_zero : float
-        The limit at 0. If it is infinite, only ``s == 0`` has this value.
     """
 
+    # (n, 4): coefficients of 1, y, y^2, y^3 for y from 0 to 1 across the cell. The first row is the constant below the
+    # first octave, the last row the zero beyond the last one
     cells: np.ndarray
-    lowest: int
-    bits: int
-    at_zero: float
+    lowest: int  # first octave begins at `2**lowest`
+    bits: int  # octave has `2**bits` cells
+    at_zero: float  # limit at 0. If it is infinite, only `s == 0` has this value
 
     @property
     def highest(self) -> int:

@@ -27,18 +27,10 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class SobolevSpectrum:
-    r"""Density :math:`S(t) = 1/P(t^2)`, :math:`P(u) = \sum_l a_l u^l`, of radii in `dim` dimensions.
+    r"""Density :math:`S(t) = 1/P(t^2)`, :math:`P(u) = \sum_l a_l u^l`, of radii in `dim` dimensions."""
 
-    Parameters
-    ----------
-    dim : int
-        Dimension.
-    terms : tuple of float
-        a_0 = 1 to a_m, none of them negative, the last positive, 2m > dim.
-    """
-
-    dim: int
-    terms: tuple[float, ...]
+    dim: int  # dimension
+    terms: tuple[float, ...]  # a_0 = 1 to a_m, none of them negative, the last positive, 2m > dim
 
     @property
     def m(self) -> int:

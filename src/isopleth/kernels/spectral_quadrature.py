@@ -66,19 +66,6 @@ class RayQuadrature:
     of the Hankel function, which decreases exponentially on the ray :math:`c + x e^{i\theta}`. The coefficients of P are not
     negative, so that P(t^2) has no zero of angle below pi/(2m): with :math:`\theta = \pi/(4m)` no zero is crossed, and the
     terms of P lie in a quadrant, where they hardly cancel. If the integral does not converge, it is continued analytically in p.
-
-    Parameters
-    ----------
-    spectrum : SobolevSpectrum
-        S = 1/P, with its mass about t = 1.
-    dimension : int
-        Dimension D of the wave.
-    p : int
-        Power of t.
-    power : {1, 2}
-        Power e of S.
-    r_min : float
-        Smallest distance.
     """
 
     def __init__(self, spectrum: SobolevSpectrum, dimension: int, p: int, power: int, r_min: float) -> None:

@@ -31,22 +31,14 @@ class RandomFeatures:
     Functions :math:`f = w \cdot \phi` are a reproducing kernel Hilbert space with the norm \|w\|. Because sines and cosines come
     in pairs, it does not depend on the origin.
 
-    Parameters
-    ----------
-    frequencies : array of shape (T/2, d)
-        Wave vectors, in radians per unit of length.
-    memory_limit : float, default=2**30
-        Bytes for the features of blocks of rows, in all threads together.
-    n_jobs : int or None, default=-1
-        Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
-
     References
     ----------
     .. [1] A. Rahimi, B. Recht, "Random features for large-scale kernel machines", NIPS 2007.
     """
 
-    frequencies: Array
-    memory_limit: float = DEFAULT_MEMORY_LIMIT
+    frequencies: Array  # (T/2, d): wave vectors, in radians per unit of length
+    memory_limit: float = DEFAULT_MEMORY_LIMIT  # bytes for the features of blocks of rows, in all threads together
+    # number of threads: -1 uses all processors; None uses one, or the number set by `joblib.parallel_config`
     n_jobs: int | None = DEFAULT_N_JOBS
 
     @classmethod

@@ -36,16 +36,8 @@ _TAKEN: ContextVar[bool] = ContextVar("_TAKEN", default=False)
 def effective_n_jobs(n_jobs: int | None) -> int:
     """Return the number of threads that a parameter `n_jobs` stands for, as in scikit-learn.
 
-    Parameters
-    ----------
-    n_jobs : int or None
-        A number of threads; -1 for all the processors that this process may use, -2 for all but one, and so on, but one thread
-        within :func:`processors_taken`; None for the number in ``joblib.parallel_config``, which is 1 outside of it.
-
-    Raises
-    ------
-    InputError
-        For 0 and anything that is not an integer.
+    -1 stands for all processors that this process may use, -2 for all but one, but for one thread within
+    :func:`processors_taken`; None for the number in ``joblib.parallel_config``, which is 1 outside of it.
     """
     if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0):
         raise InputError(f"n_jobs = {n_jobs!r}: expected None, -1 for all processors, or a number of threads.")
@@ -155,13 +147,7 @@ _STOP: ContextVar[_Stop | None] = ContextVar("_STOP", default=None)
 
 
 def check_stopped() -> None:
-    """Raise :class:`Stopped` if the caller of this worker was interrupted. Long loops call it at every step.
-
-    Raises
-    ------
-    Stopped
-        If the caller was interrupted.
-    """
+    """Raise :class:`Stopped` if the caller of this worker was interrupted. Long loops call it at every step."""
     if _STOP.get():
         raise Stopped
 
@@ -171,20 +157,8 @@ def map_threads(work: Callable[[T], R], items: Iterable[T], workers: int) -> lis
 
     An interrupt of the caller ends it within :data:`GRACE` seconds. Workers end at their next item or
     :func:`check_stopped`; a worker inside a long call of compiled code ends after that call, without being waited for.
-
-    Parameters
-    ----------
-    work : callable
-        It runs in a copy of the caller's context. It must not change anything that is used after an interrupted call.
-    items : iterable
-        Arguments of `work`; taken in order.
-    workers : int
-        Number of threads; 1 is the calling thread.
-
-    Raises
-    ------
-    Exception
-        The first error in the order of the items. After an error no further items are started.
+    `work` runs in a copy of the caller's context, and must not change anything that is used after an interrupt. The first
+    error in the order of the items is raised, and no further items are started.
     """
     with ONE_BLAS_THREAD:
         if workers == 1:
@@ -197,13 +171,8 @@ def interruptible(operations: float, function: Callable[..., R], *arguments: Any
 
     Python handles signals in the main thread, between its own instructions. A long call therefore runs in another thread;
     after an interrupt it is abandoned there.
-
-    Parameters
-    ----------
-    operations : float
-        Rough number of floating-point operations of the call. Short calls are made directly.
-    function : callable
-        It must not change anything that is used after an interrupt.
+    `operations` is the rough number of floating-point operations; short calls are made directly. `function` must not change
+    anything that is used after an interrupt.
     """
     check_stopped()
     if operations < LONG_CALL or threading.current_thread() is not threading.main_thread():

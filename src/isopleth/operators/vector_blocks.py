@@ -329,11 +329,6 @@ class _RowBlock(Block):
     """Base class of blocks with coefficients of rows.
 
     The first columns of the result are the sum, the others hold the coefficients.
-
-    Parameters
-    ----------
-    rows : array of shape (n, k)
-        Coefficients, one row for each row of the sums.
     """
 
     def __init__(self, rows: Array) -> None:

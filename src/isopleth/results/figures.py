@@ -38,13 +38,7 @@ FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 
 
 def draw(charts: Sequence[Chart], ax: Axes | None = None) -> Axes:
-    """Draw the first chart on `ax`, or all of them on a new figure; return the axes of the first.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    """
+    """Draw the first chart on `ax`, or all of them on a new figure; return the axes of the first."""
     axes = [ax] if ax is not None else _grid(charts)
     for each, chart in zip(axes, charts, strict=False):
         draw_chart(each, chart)
@@ -226,13 +220,7 @@ def percent(share: float) -> str:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Create a figure without pyplot: no window opens, and no display is needed.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    """
+    """Create a figure without pyplot: no window opens, and no display is needed."""
     return require("matplotlib.figure", "plot", "Plotting").Figure(figsize=(width, height), layout="constrained")
 
 

@@ -234,15 +234,7 @@ def shown_cells(X: Any, rows: np.ndarray, names: list[str]) -> tuple[np.ndarray,
 
 
 def as_frame(columns: Mapping[str, Any], library: str | None = None) -> Any:
-    """Return columns as a data frame.
-
-    Parameters
-    ----------
-    columns : mapping of str to array-like of shape (n,)
-        The columns.
-    library : str, optional
-        "pandas", "polars", "pyarrow", ...; by default the first of these three that is installed.
-    """
+    """Return columns as a data frame. `library` is pandas by default, or polars or pyarrow if that is not installed."""
     import narwhals as nw
 
     if library is None:

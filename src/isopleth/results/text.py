@@ -25,26 +25,9 @@ _NAMES = 6
 def aligned(cells: Sequence[Sequence[str]], width: int | None = None) -> str:
     """Return rows of cells as an aligned table.
 
-    Parameters
-    ----------
-    cells : sequence of sequence of str
-        The rows, the header first; all have the same number of cells.
-    width : int, optional
-        Characters of a line; the last cell of a longer row is folded. If the other columns leave less than 20 characters for it,
-        columns before it are left out, the last one first, and a line below the table names them. By default the width of the
-        terminal, and no limit where the output is none.
-
-    Returns
-    -------
-    str
-        One line a row, columns two spaces apart: numbers to the right, the last column to the left.
-
-    Examples
-    --------
-    >>> print(aligned([["row", "name"], ["10", "a"], ["2", "long"]]))
-    row  name
-     10  a
-      2  long
+    The first row is the header. If a line is longer than `width` (by default that of the terminal, no limit where there is
+    none), the last cell is folded. If the other columns leave less than 20 characters for it, columns before it are left out,
+    and a line below names them.
     """
     if width is None:
         width = _terminal_width()
@@ -80,12 +63,7 @@ def _needed(widths: list[int]) -> int:
 def wrapped(text: str, width: int | None = None) -> str:
     """Return text whose lines are broken between words where they are longer than a line of the terminal.
 
-    Parameters
-    ----------
-    text : str
-        Lines; those that are short enough, such as rows of a table, stay as they are.
-    width : int, optional
-        Characters of a line; by default the width of the terminal, and no limit where the output is none.
+    `width` is that of the terminal by default, and unlimited where the output is none.
     """
     width = _terminal_width() if width is None else width
     if width is None:
@@ -174,13 +152,7 @@ def cell_text(cell: Any) -> str:
 
 
 def in_words(names: Sequence[str], most: int = 5) -> str:
-    """Return names as a list in a sentence: "a, b and c", or "a, b and 7 more".
-
-    Examples
-    --------
-    >>> in_words(["a"]), in_words(["a", "b", "c"]), in_words(list("abcdefg"), most=3)
-    ('a', 'a, b and c', 'a, b, c and 4 more')
-    """
+    """Return names as a list in a sentence: "a, b and c", or "a, b and 7 more"."""
     if len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most} more"
     return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
@@ -204,13 +176,7 @@ _PART_OF_A_ROW = 0.1
 
 
 def pvalue_text(p: float, resolution: float = LEAST_P) -> str:
-    """Return a p-value with its sign for a sentence, `<=` where it is the smallest that the data can show.
-
-    Examples
-    --------
-    >>> pvalue_text(0.01234), pvalue_text(1e-9), pvalue_text(1e-9, 0.001)
-    ('= 0.0123', '<= 1e-06', '<= 0.001')
-    """
+    """Return a p-value with its sign for a sentence, `<=` where it is the smallest that the data can show."""
     return f"= {p:.3g}" if p > resolution else f"<= {resolution:.3g}"
 
 

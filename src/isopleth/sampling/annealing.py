@@ -17,17 +17,6 @@ class Annealed:
 
     At the widest length scale the density has one mode or few, between which chains move freely; on the way to the fitted length
     scale each chain settles in one of the modes there.
-
-    Parameters
-    ----------
-    target : Whitened
-        The target.
-    factors : array of shape (levels,)
-        Multiples of the fitted length scale, descending to 1.
-    adjusted : bool
-        Whether steps are Metropolis-adjusted at each level.
-    first : float
-        First step size, at every level.
     """
 
     def __init__(self, target: Whitened, factors: np.ndarray, adjusted: bool, first: float) -> None:

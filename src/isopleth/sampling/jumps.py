@@ -26,13 +26,6 @@ class Jump:
     A proposal x is a draw from a mixture q of Gaussian kernel densities of start rows at three length scales. It is accepted in
     place of y with probability :math:`\min(1, p(x) q(y)/p(y) q(x))`, so p stays the limit of the chain. If q is close to
     p, most jumps are accepted; in many columns few are, and the other steps do the work.
-
-    Parameters
-    ----------
-    target : Whitened
-        The target.
-    rng : Generator
-        Source of the choice of rows, if there are too many.
     """
 
     def __init__(self, target: Whitened, rng: np.random.Generator) -> None:

@@ -22,15 +22,9 @@ class Moved(NamedTuple):
 
 @dataclass(frozen=True)
 class Step(ABC):
-    """Step of all chains.
+    """Step of all chains."""
 
-    Parameters
-    ----------
-    size : float
-        Step size, in coordinates in which the covariance of the start rows is the identity.
-    """
-
-    size: float
+    size: float  # step size, in coordinates in which the covariance of the start rows is the identity
 
     # Mean acceptance at which the step size is right.
     wanted: ClassVar[float]
@@ -105,23 +99,17 @@ class UnadjustedLangevin(Langevin):
 
 @dataclass(frozen=True)
 class Hamiltonian(Step):
-    r"""Hamiltonian step: leapfrog moves of `size` along a path with a random momentum, then a Metropolis decision [1]_.
-
-    Parameters
-    ----------
-    path : float, default=pi/2
-        Mean length of a path: a quarter of the period of a normal target, after which places are independent. The length of
-        each path is drawn between half and one and a half times that, so that no period is hit exactly.
-    most : int, default=32
-        Most moves of a path.
+    """Hamiltonian step: leapfrog moves of `size` along a path with a random momentum, then a Metropolis decision [1]_.
 
     References
     ----------
     .. [1] R. Neal, "MCMC using Hamiltonian dynamics", Handbook of Markov Chain Monte Carlo, 2011.
     """
 
+    # mean length of a path: a quarter of the period of a normal target, after which places are independent. The length
+    # of each path is drawn between half and one and a half times that, so that no period is hit exactly
     path: float = 0.5 * math.pi
-    most: int = 32
+    most: int = 32  # most moves of a path
     wanted: ClassVar[float] = 0.8
 
     def __call__(self, target: Whitened, state: State, rng: np.random.Generator) -> Moved:
@@ -158,15 +146,6 @@ def metropolis(state: State, proposed: State, log_ratio: np.ndarray, rng: np.ran
 class StepSize:
     """Step size that is adapted until the mean acceptance is the wanted one, by dual averaging [1]_.
 
-    Parameters
-    ----------
-    first : float
-        First step size.
-    wanted : float
-        Mean acceptance.
-    largest : float
-        Largest step size.
-
     References
     ----------
     .. [1] M. Hoffman, A. Gelman, "The No-U-Turn sampler", JMLR 15, 2014, section 3.2.
@@ -197,15 +176,7 @@ class StepSize:
 
 
 class Adapted:
-    """Step of all chains whose size is adapted while :attr:`warming` is true.
-
-    Parameters
-    ----------
-    target : Whitened
-        The target.
-    step : Step
-        The step, with its first size.
-    """
+    """Step of all chains whose size is adapted while :attr:`warming` is true."""
 
     def __init__(self, target: Whitened, step: Step) -> None:
         self._target, self._step, self._size = target, step, StepSize(step.size, step.wanted, step.largest)

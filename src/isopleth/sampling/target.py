@@ -66,23 +66,12 @@ class Whitened:
     """Target in coordinates in which the covariance of the start rows is the identity.
 
     One step size then suits all directions.
-
-    Parameters
-    ----------
-    target : Target
-        The target.
-    centre : array of shape (d,)
-        Mean of the start rows.
-    root : array of shape (d, d)
-        Lower triangular root of their covariance.
-    calls : Calls
-        Counts the places at which the target was evaluated.
     """
 
     target: Target
-    centre: np.ndarray
-    root: np.ndarray
-    calls: Calls
+    centre: np.ndarray  # (d,): mean of the start rows
+    root: np.ndarray  # (d, d): lower triangular root of their covariance
+    calls: Calls  # counts the places at which the target was evaluated
 
     @classmethod
     def of(cls, target: Target) -> Whitened:
@@ -149,13 +138,7 @@ class State:
 
 
 def target_of(model: Any) -> Target:
-    """Return the target of a fitted estimator, or `model` itself if it is one.
-
-    Raises
-    ------
-    InputError
-        If it is neither.
-    """
+    """Return the target of a fitted estimator, or `model` itself if it is one."""
     if isinstance(model, Target):
         return checked(model)
     find = getattr(model, "_sampling_target", None)
@@ -168,13 +151,7 @@ def target_of(model: Any) -> Target:
 
 
 def checked(target: Target) -> Target:
-    """Return a target of a user with arrays that were checked.
-
-    Raises
-    ------
-    InputError
-        If `start` is no table of finite numbers, or `evaluate` answers with other shapes.
-    """
+    """Return a target of a user with arrays that were checked."""
     start = np.asarray(target.start, dtype=np.float64)
     if start.ndim != 2 or len(start) < 2 or not np.isfinite(start).all():
         raise InputError(f"start has shape {start.shape}; expected at least two rows of finite numbers.")

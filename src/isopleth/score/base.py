@@ -464,13 +464,7 @@ ENOUGH_ROWS = 20
 
 
 def refuse_without_score(estimator: BaseEstimator, rows: np.ndarray) -> None:
-    """Refuse distinct `rows` whose score is not defined or overflows.
-
-    Raises
-    ------
-    InputError
-        For fewer than two rows, constant columns, and columns whose range is near the limits of double precision.
-    """
+    """Refuse distinct `rows` whose score is not defined or overflows."""
     if len(rows) < 2:
         raise InputError(
             f"X has {len(rows)} distinct row of positive weight (n_samples = 1 once merged); a score needs at least two."

@@ -38,17 +38,10 @@ class Term(Protocol):
 
 @dataclass(frozen=True)
 class KernelTerm:
-    r"""Sum of kernels, :math:`\sum_j K(x, c_j)\, a_j`.
+    r"""Sum of kernels, :math:`\sum_j K(x, c_j)\, a_j`."""
 
-    Parameters
-    ----------
-    space : Space
-        The space of K.
-    centers, coefficients : arrays of shape (m, d)
-        Centres and the coefficient vector of each.
-    """
-
-    space: Space
+    space: Space  # space of K
+    # centers, coefficients: (m, d): centres and the coefficient vector of each
     centers: Array
     coefficients: Array
 
@@ -73,23 +66,11 @@ class KernelTerm:
 
 @dataclass(frozen=True)
 class ZetaTerm:
-    r"""The term :math:`a\,\zeta` of full forms.
+    r"""The term :math:`a\,\zeta` of full forms."""
 
-    Parameters
-    ----------
-    space : Space
-        The space of zeta.
-    samples : array of shape (m, d)
-        The samples that zeta averages over.
-    weights : array of shape (m,)
-        Weights with sum 1.
-    factor : float
-        The factor a.
-    """
-
-    space: Space
-    samples: Array
-    weights: Array
+    space: Space  # space of zeta
+    samples: Array  # (m, d): samples that zeta averages over
+    weights: Array  # (m,): weights with sum 1
     factor: float
 
     def value(self, x: Array) -> Array:
@@ -112,15 +93,9 @@ class ZetaTerm:
 
 @dataclass(frozen=True)
 class ScoreField:
-    """Score as a sum of terms.
+    """Score as a sum of terms."""
 
-    Parameters
-    ----------
-    terms : tuple of Term
-        Instances of KernelTerm, ZetaTerm or GaussianBase.
-    """
-
-    terms: tuple[Any, ...]
+    terms: tuple[Any, ...]  # instances of KernelTerm, ZetaTerm or GaussianBase
 
     @property
     def backend(self) -> Backend:

@@ -335,36 +335,6 @@ def fit_parts(estimator: NystromKEF, parts: Parts) -> NystromKEF:
     The first pass draws up to 10,000 distinct rows. They decide the landmarks (unless `landmarks` is an array), the length scale
     (if it is a rule), the base measure and the unit of losses. The second pass computes the sums. If landmarks, length scale and
     regularizer are given, the score equals that of ``estimator.fit`` to all rows up to rounding.
-
-    Parameters
-    ----------
-    estimator : NystromKEF
-        The estimator to fit.
-    parts : Parts
-        The rows.
-
-    Returns
-    -------
-    NystromKEF
-        `estimator`, without ``grad_log_density_`` and ``weights_``, which have one entry for each row.
-
-    Raises
-    ------
-    InputError
-        If ``estimator.fit`` would refuse the sampled rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isopleth import NystromKEF
-    >>> from isopleth.score import Tikhonov
-    >>> from isopleth.parts import ArrayParts
-    >>> from isopleth.score.nystrom import fit_parts
-    >>> X = np.random.default_rng(0).normal(size=(3000, 2))
-    >>> score = NystromKEF(regularizer=Tikhonov(alpha=1e-3), landmarks=X[:30], length_scale=1.5)
-    >>> here = fit_parts(score, ArrayParts(X, part_rows=1000)).grad_log_density(X)
-    >>> bool(np.allclose(here, score.fit(X).grad_log_density(X), atol=1e-8))
-    True
     """
     estimator._validate_params()
     estimator._forget()

@@ -523,17 +523,6 @@ class AugmentedStein:
     .. math:: s_q = -\frac{r_q - k_q^\top (K + \eta I)^{-1} (r + t_q)}{k(q, q) + \eta - k_q^\top (K + \eta I)^{-1} k_q},
 
     where :math:`t_q` is the change of r at the samples by the new row.
-
-    Parameters
-    ----------
-    space : Diagonal
-        The space.
-    z : array of shape (n, d)
-        Distinct samples in frame coordinates.
-    weights : array of shape (n,)
-        Repetitions of each; N is their sum, but at least n.
-    alpha : float
-        The ridge.
     """
 
     def __init__(self, space: Diagonal, z: Array, weights: Array, alpha: float) -> None:

@@ -32,13 +32,7 @@ def auto_frames(rows: np.ndarray, weights: np.ndarray) -> tuple[str | Frame, ...
 
 
 def fit_map(frame: str | Frame, rows: np.ndarray, weights: np.ndarray) -> FrameMap:
-    """Return the map of a frame; that of "scale" leaves columns in their units, because length scales and papers speak of these.
-
-    Raises
-    ------
-    InputError
-        If there is no such frame, or its map has no second derivatives, which scores need.
-    """
+    """Return the map of a frame; that of "scale" keeps the units of the columns, because length scales are given in these."""
     if isinstance(frame, str) and frame == "scale":
         return ScaleMap(medians(rows), np.ones(rows.shape[1]))
     map = get_frame(frame).fit(rows, weights)

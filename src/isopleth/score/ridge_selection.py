@@ -242,16 +242,6 @@ def default_landmarks(space: Space, columns: int) -> int:
     """Return a number of landmarks for which choosing a ridge takes seconds and the sums of FOLDS parts fit in memory.
 
     The sums must fit twice, because those of two machines are merged.
-
-    Examples
-    --------
-    >>> from isopleth.kernels import IMQ
-    >>> from isopleth.score.ridge_selection import default_landmarks
-    >>> from isopleth.score.spaces import CurlFree, Diagonal
-    >>> [default_landmarks(CurlFree(IMQ(dim=d)), d) for d in (2, 12, 50)]
-    [300, 125, 30]
-    >>> default_landmarks(Diagonal(IMQ(dim=50)), 50)
-    300
     """
     unknowns = math.isqrt(bytes_of_squares(space, 1, columns) // 8)  # of one landmark
     each = (MATRICES + 2 * FOLDS) * bytes_of_squares(space, 1, columns)
@@ -262,13 +252,7 @@ def default_landmarks(space: Space, columns: int) -> int:
 def parts_within_memory(
     space: Space, landmarks: np.ndarray, base: GaussianBase | None = None, backend: Backend = NUMPY
 ) -> list[NystromStatistics]:
-    """Return empty sums for FOLDS parts, or for fewer if the memory limit of the space requires it.
-
-    Raises
-    ------
-    InputError
-        If it is too small for two.
-    """
+    """Return empty sums for FOLDS parts, or for fewer if the memory limit of the space requires it."""
     each = bytes_of_squares(space, *landmarks.shape)
     folds = min(FOLDS, int(space.memory_limit // each) - MATRICES + 1)
     if folds < 2:

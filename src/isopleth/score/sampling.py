@@ -18,23 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Confinement:
-    r"""Factor of a density without tails: :math:`e^{-(r - R)_+^2/2}` for the Mahalanobis distance r to the mean of the rows.
+    """Factor of a density without tails: :math:`e^{-(r - R)_+^2/2}` for the Mahalanobis distance r to the mean of the rows.
 
     R is the largest distance of a row, so nothing changes inside the ellipsoid that just contains all rows.
-
-    Parameters
-    ----------
-    centre : array of shape (d,)
-        Mean of the rows.
-    precision : array of shape (d, d)
-        Inverse of their covariance.
-    radius : float
-        The distance R.
     """
 
-    centre: np.ndarray
-    precision: np.ndarray
-    radius: float
+    centre: np.ndarray  # (d,): mean of the rows
+    precision: np.ndarray  # (d, d): inverse of their covariance
+    radius: float  # distance R
 
     @classmethod
     def of(cls, rows: np.ndarray, weights: np.ndarray) -> Self:

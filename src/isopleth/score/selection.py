@@ -50,21 +50,11 @@ HELD_OUT = 2000
 
 @dataclass(frozen=True)
 class Candidates:
-    """Values among which cross-validation chooses.
+    """Values among which cross-validation chooses."""
 
-    Parameters
-    ----------
-    bases : tuple of {None, "gaussian"}
-        Base measures.
-    factors : tuple of float
-        Multiples of a base scale.
-    regularizer : Regularizer, optional
-        The regularizer, if it is fixed.
-    """
-
-    bases: tuple[str | None, ...]
-    factors: tuple[float, ...]
-    regularizer: Regularizer | None = None
+    bases: tuple[str | None, ...]  # base measures
+    factors: tuple[float, ...]  # multiples of a base scale
+    regularizer: Regularizer | None = None  # regularizer, if it is fixed
 
     def regularizers(self, n: int) -> tuple[Regularizer, ...]:
         """Return the regularizers to compare for `n` rows, the strongest first."""
@@ -82,36 +72,16 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Rows:
-    """Distinct rows of a fit in one frame, their folds, and the held-out losses of fits to them.
+    """Distinct rows of a fit in one frame, their folds, and the held-out losses of fits to them."""
 
-    Parameters
-    ----------
-    values : ndarray of shape (n, d)
-        Rows, in the units of the data.
-    weights : ndarray of shape (n,)
-        Repetitions of each.
-    frame : Frame or str
-        The frame, which is fitted without the rows that are held out.
-    base_scale : ndarray of shape (d,)
-        The length scales in the frame that factors multiply.
-    unit : float
-        Unit of the loss over the base scale, the same for all columns.
-    cv : int
-        The number of folds.
-    backend : Backend
-        Backend on which fits run that are too large for one core.
-    verbose : bool or int, default=False
-        Whether to show progress bars.
-    """
-
-    values: np.ndarray
-    weights: np.ndarray
-    frame: str | Frame
-    base_scale: np.ndarray
-    unit: float
-    cv: int
-    backend: Backend = NUMPY
-    verbose: bool | int = False
+    values: np.ndarray  # (n, d): rows, in the units of the data
+    weights: np.ndarray  # (n,): repetitions of each
+    frame: str | Frame  # frame, which is fitted without the rows that are held out
+    base_scale: np.ndarray  # (d,): length scales in the frame that factors multiply
+    unit: float  # unit of the loss over the base scale, the same for all columns
+    cv: int  # number of folds
+    backend: Backend = NUMPY  # backend on which fits run that are too large for one core
+    verbose: bool | int = False  # whether to show progress bars
 
     @cached_property
     def maps(self) -> list[FrameMap]:
@@ -267,28 +237,13 @@ def choose_frame(
 
 
 def select(space: Space, frames: Sequence[Rows], candidates: Candidates, unit: np.ndarray) -> SelectionPath:
-    r"""Choose among candidates by the mean Hyvarinen loss of held-out rows, in two rounds.
+    """Choose among candidates by the mean Hyvarinen loss of held-out rows, in two rounds.
 
     The first round compares bases and length scales in each frame, each with its best strength, and takes the smallest loss.
     Then it compares the frames by the losses of these fits in one set of coordinates. The second round uses all rows and takes
     the largest alpha whose loss is within ALPHA_ERRORS standard errors of the smallest one; the error is that of the mean
     difference of the two losses over rows. The Gaussian base alone counts as the strongest regularizer, whatever base the first
     round has chosen, and is taken if its loss is within BASE_ALONE_ERRORS.
-
-    Parameters
-    ----------
-    space : Space
-        The space of the scores.
-    frames : sequence of Rows
-        The rows to fit, once for each frame.
-    candidates : Candidates
-        Values to choose from.
-    unit : ndarray of shape (d,)
-        Units of the columns in which frames are compared.
-
-    Returns
-    -------
-    SelectionPath
     """
     place, rounds, frame_losses = choose_frame(space, frames, candidates, unit)
     rows, first = frames[place], rounds[place]
@@ -356,23 +311,7 @@ class Coefficients(NamedTuple):
 
 
 class FitPath:
-    """Fits to the same rows in frame coordinates for several bases and strengths, with one decomposition for all of them.
-
-    Parameters
-    ----------
-    space : Space
-        The space of the scores.
-    samples : array of shape (m, d)
-        Distinct rows.
-    weights : array of shape (m,)
-        Repetitions of each.
-    regularizers : sequence of Regularizer
-        The regularizers to fit with.
-    accuracy : Accuracy
-        Accuracy of Krylov bases.
-    bases : int, default=1
-        Number of bases whose fits are kept at the same time.
-    """
+    """Fits to the same rows in frame coordinates for several bases and strengths, with one decomposition for all of them."""
 
     def __init__(
         self,
@@ -478,21 +417,7 @@ def held_out_terms(
     """Return the loss of each row of a fold by fits to the other rows, of shape (bases, regularizers, rows).
 
     Losses that are not finite are infinite.
-
-    Parameters
-    ----------
-    space : Space
-        The space of the scores.
-    z : ndarray of shape (n, d)
-        Distinct rows in frame coordinates.
-    weights : ndarray of shape (n,)
-        Repetitions of each.
-    fold : ndarray of shape (n,), bool
-        The rows held out.
-    bases, regularizers : sequences
-        Bases and regularizers to fit with.
-    backend : Backend
-        Backend on which the fits run.
+    `fold` is a mask of the rows held out.
     """
     samples, held = z[~fold], z[fold]
     path = FitPath(space, backend.array(samples), backend.array(weights[~fold]), regularizers, bases=len(bases))

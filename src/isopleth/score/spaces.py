@@ -333,25 +333,14 @@ _USEFUL = 0.1
 
 @dataclass(frozen=True)
 class Splitting:
-    r"""Splitting of a curl-free system, :math:`A + \alpha = S + R` with :math:`S = \sqrt{w} (-2\varphi')\sqrt{w} + \alpha`.
+    r"""Splitting of a curl-free system, :math:`A + \alpha = S + R` with :math:`S = \sqrt{w} (-2\varphi')\sqrt{w} + \alpha`."""
 
-    Parameters
-    ----------
-    slope, bend : arrays of shape (n, n)
-        :math:`-2\varphi'` and :math:`-4\varphi''` of all pairs.
-    points : array of shape (n, d)
-        The samples.
-    root : array of shape (n, 1)
-        Roots of the weights.
-    alpha : float
-        The ridge.
-    """
-
+    # slope, bend: (n, n): `-2\varphi'` and `-4\varphi''` of all pairs
     slope: Array
     bend: Array
-    points: Array
-    root: Array
-    alpha: float
+    points: Array  # (n, d): samples
+    root: Array  # (n, 1): roots of the weights
+    alpha: float  # ridge
 
     def solve(self, product: Callable[[Array], Array], b: Array, tol: float, max_iter: int) -> tuple[Array, int]:
         """Solve (A + alpha) y = b, given the product with that matrix; return y and the number of products.

@@ -204,11 +204,6 @@ def pooled_system(parts: Sequence[NystromStatistics], gram: Array | None = None)
     """Return the system of the samples of all parts, which have the same landmarks; the parts are not changed.
 
     `gram` is the matrix of the landmarks, if it is known.
-
-    Raises
-    ------
-    InputError
-        If no samples have been accumulated.
     """
     first, total = parts[0], sum(part.total_weight for part in parts)
     if not total > 0.0:

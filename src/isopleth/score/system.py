@@ -56,26 +56,13 @@ class MemoryPlan:
     - Stored products take ``pairs`` in addition, if they fit together with a Krylov basis (``stores``).
     - The rest is for a Krylov basis of at most ``basis`` vectors.
     - Small systems store the whole matrix and its decomposition instead of products and a basis.
-
-    Parameters
-    ----------
-    limit : float
-        The memory limit.
-    vector : int
-        Size of a vector of coefficients: one number for each row and column.
-    pairs : int
-        Size of the stored products.
-    scratch : float
-        Size of the tiles of all threads.
-    beside : int
-        Number of vectors of coefficients that the caller keeps during the fit.
     """
 
-    limit: float
-    vector: int
-    pairs: int
-    scratch: float
-    beside: int
+    limit: float  # memory limit
+    vector: int  # size of a vector of coefficients: one number for each row and column
+    pairs: int  # size of the stored products
+    scratch: float  # size of the tiles of all threads
+    beside: int  # number of vectors of coefficients that the caller keeps during the fit
 
     @classmethod
     def of(cls, space: Space, rows: int, columns: int, beside: int = 0, itemsize: int = 8, host: bool = True) -> Self:
@@ -139,21 +126,6 @@ class SampleSystem:
     With :math:`A = \sqrt{w} K \sqrt{w}` and :math:`h = \sqrt{w}\,\zeta(X)`, every fitted score is :math:`a\zeta + \sum_m
     \sqrt{w_m} K(\cdot, x_m)\, c_m` with :math:`c = -p(A)\,h`, and :math:`-g(A)\,h` is :math:`\sqrt{w}` times its values at the
     samples. If there are no more rows than columns, the system is set up in coordinates of the subspace that the rows span.
-
-    Parameters
-    ----------
-    space : Space
-        The space of the score.
-    z : array of shape (n, d)
-        Distinct samples in frame coordinates.
-    weights : array of shape (n,)
-        Positive weights with sum 1.
-    base : array of shape (n, d), optional
-        Score of a base measure at the samples; the difference to it is fitted.
-    whole : bool, default=False
-        Keep all columns, because all eigenvalues are needed.
-    beside : int, default=0
-        Number of vectors of coefficients that the caller keeps during the fit, within the memory limit of the space.
     """
 
     def __init__(
@@ -285,28 +257,14 @@ def _span(z: Array) -> Array | None:
 
 @dataclass(frozen=True)
 class Solution:
-    """Solution of a system, in its coordinates.
+    """Solution of a system, in its coordinates."""
 
-    Parameters
-    ----------
-    at_samples : array
-        Square root of the weights times the score at the samples minus that of the base.
-    factor : float
-        Factor of zeta.
-    multipliers : array, optional
-        The coefficients divided by the square root of the weights; None if they need another solve
-        (:func:`solve_truncated`).
-    residual : float
-        Relative residual of :attr:`at_samples`; 0 for direct solvers.
-    n_iter : int
-        Number of products with the matrix.
-    """
-
-    at_samples: Array
-    factor: float
+    at_samples: Array  # square root of the weights times the score at the samples minus that of the base
+    factor: float  # factor of zeta
+    # coefficients divided by the square root of the weights; None if they need another solve (`solve_truncated`)
     multipliers: Array | None = None
-    residual: float = 0.0
-    n_iter: int = 0
+    residual: float = 0.0  # relative residual of `at_samples`; 0 for direct solvers
+    n_iter: int = 0  # number of products with the matrix
 
 
 class Accuracy(NamedTuple):

@@ -16,22 +16,13 @@ _ARRAYS = 12
 
 @dataclass(frozen=True)
 class DirectedPairs:
-    """Pairs of rows x and points y with u = x - y, and directions v_k at each row.
+    """Pairs of rows x and points y with u = x - y, and directions v_k at each row."""
 
-    Parameters
-    ----------
-    x, y : ndarrays of shape (n, d) and (m, d)
-        Rows and points.
-    directions : ndarray of shape (k, n, d) or (k, 1, d)
-        Directions at each row, or the same at all rows.
-    kernel : Kernel
-        The kernel, of which derivatives in s = |u|^2 are taken.
-    """
-
+    # x, y: (n, d) and (m, d): rows and points
     x: np.ndarray
     y: np.ndarray
-    directions: np.ndarray
-    kernel: Kernel
+    directions: np.ndarray  # (k, n, d) or (k, 1, d): directions at each row, or the same at all rows
+    kernel: Kernel  # kernel, of which derivatives in s = |u|^2 are taken
 
     @cached_property
     def s(self) -> np.ndarray:

@@ -16,17 +16,7 @@ from isopleth.operators.threads import ONE_BLAS_THREAD, interruptible
 
 
 class Shifted:
-    r"""Factorised matrix :math:`A + \alpha I`, A positive semi-definite, for any number of right-hand sides.
-
-    Parameters
-    ----------
-    matrix : array of shape (n, n)
-        A, symmetric.
-    alpha : float
-        Positive.
-    overwrite : bool, default=False
-        If True, the memory of `matrix` may be used for the factor.
-    """
+    r"""Factorised matrix :math:`A + \alpha I`, A positive semi-definite, for any number of right-hand sides."""
 
     def __init__(self, matrix: Array, alpha: float, *, overwrite: bool = False) -> None:
         try:
@@ -79,18 +69,10 @@ def factorised(matrix: Array) -> Callable[[Array], Array]:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Eigenvalues and eigenvectors of a symmetric matrix.
+    """Eigenvalues and eigenvectors of a symmetric matrix."""
 
-    Parameters
-    ----------
-    values : array of shape (n,)
-        Ascending.
-    vectors : array of shape (n, n)
-        The eigenvectors are its columns.
-    """
-
-    values: Array
-    vectors: Array
+    values: Array  # (n,): ascending
+    vectors: Array  # (n, n): eigenvectors are its columns
 
     @classmethod
     def of(cls, matrix: Array) -> Self:

@@ -26,30 +26,9 @@ def conjugate_gradients(
 ) -> tuple[Array, int]:
     """Solve A x = b for a symmetric positive definite A.
 
-    Parameters
-    ----------
-    product : callable
-        Function v -> A v, for arrays of the shape of `b`.
-    b : array
-        Right-hand side.
-    tol : float
-        Stop once |b - A x| <= tol |b|.
-    max_iter : int
-        Largest number of products.
-    enough : callable, optional
-        Called with the residual b - A x at each step; the iteration stops when it returns True.
-    preconditioner : callable, optional
-        Function r -> P r for a symmetric positive definite P that is close to the inverse of A.
-    split : bool, default=False
-        If True, `product` omits the part of A whose inverse is P. The product with that part is updated by recurrence, which
-        saves one product for each step.
-
-    Returns
-    -------
-    x : array of the shape of `b`
-        The last iterate, whether or not `tol` was reached.
-    n_iter : int
-        Number of products.
+    The iteration stops at |b - A x| <= tol |b|, or when ``enough(residual)`` is True. The preconditioner is close to the
+    inverse of A. With `split`, `product` omits the part of A whose inverse it is: the product with that part is updated by
+    recurrence, which saves one a step. Returns the last iterate and the number of products.
     """
     xp = namespace(b)
     x = xp.zeros_like(b)
@@ -87,23 +66,13 @@ class Krylov:
     r"""Orthonormal basis V of :math:`b, Ab, A^2 b, \ldots` and the tridiagonal matrix :math:`T = V^\top A V`.
 
     :math:`f(A)\,b \approx |b|\, V f(T)\, e_1`, exactly if the Krylov space is invariant.
-
-    Parameters
-    ----------
-    vectors : array of shape (k, *shape of b)
-        Basis.
-    diagonal : ndarray of shape (k,)
-        Diagonal of T.
-    beside : ndarray of shape (k,)
-        Off-diagonal of T; the last number is the norm of the next vector before it is normalised.
-    norm : float
-        |b|.
     """
 
-    vectors: Array
-    diagonal: np.ndarray
+    vectors: Array  # (k, *shape of b): basis
+    diagonal: np.ndarray  # (k,): diagonal of T
+    # (k,): off-diagonal of T; the last number is the norm of the next vector before it is normalised
     beside: np.ndarray
-    norm: float
+    norm: float  # |b|
 
     @property
     def ritz_values(self) -> np.ndarray:
@@ -143,16 +112,7 @@ class Krylov:
 def lanczos(product: Callable[[Array], Array], b: Array, max_iter: int, enough: Callable[[Krylov], bool]) -> Krylov:
     """Compute a basis of the Krylov space of a symmetric A and `b`, with full orthogonalisation.
 
-    Parameters
-    ----------
-    product : callable
-        Function v -> A v, for arrays of the shape of `b`.
-    b : array
-        First vector; not zero.
-    max_iter : int
-        Largest number of products.
-    enough : callable
-        Called with the basis, less often the larger it is; the iteration stops when it returns True.
+    ``enough(basis)`` is called less often the larger the basis is; the iteration stops when it returns True.
     """
     xp = namespace(b)
     size = math.prod(b.shape)
