@@ -253,6 +253,21 @@ def test_lines_that_cannot_be_used(reference, rows, words):
     assert words in refused("--reference", reference, *COMMON, rows=rows)
 
 
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_rows_in_another_encoding(tmp_path, encoding):
+    reference = tmp_path / "reference.csv"
+    lines = [f"{value},{word}" for value, word in zip(range(200), ["Köln", "Zürich"] * 100, strict=True)]
+    reference.write_bytes("\n".join(["größe,ort", *lines, ""]).encode(encoding))
+    rows = "\n".join(["größe,ort", *[f"{v},Genf" for v in range(60)], ""]).encode(encoding)
+    result = run(
+        "--reference", reference, "--window", 20, "--run-length", 400, "--encoding", encoding, "--json", rows=rows
+    )
+    assert result.exit_code == ALARMED
+    assert "ort" in alarms_of(result.stdout)[0]["changes"]
+    half = run("--reference", reference, *COMMON, "--encoding", "utf-16", rows=b"\x00\xd8\xff")
+    assert encoding != "utf-16" or "standard input is not utf-16 text; name its encoding" in half.stderr
+
+
 def test_refusals(reference, tmp_path):
     state = tmp_path / "state"
     assert "fewer than the window of 300" in refused("--reference", reference, "--window", 300, rows="")

@@ -17,6 +17,7 @@ import zipfile
 from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -26,7 +27,7 @@ from pyarrow import feather, parquet
 from isopleth import read_table
 from isopleth.errors import DataWarning, InputError
 from isopleth.tables import source, text
-from isopleth.tables.read import FileRows, Reader, RowStream, complete_numbers
+from isopleth.tables.read import FileRows, Reader, Reading, RowStream, complete_numbers
 
 VALUES = np.array([[1.0, -2.5], [3.0, 0.1], [1e-300, 2.0]])
 ESCAPE = "\x1b[31mred\x07"
@@ -749,3 +750,34 @@ class TestStreams:
         )
         with pytest.raises(InputError, match="lacks 'a'"):
             list(RowStream(like).batches(Pipe(b"w,b\nx,1\n", 100)))
+
+
+def test_a_second_table_of_dates_is_read_in_the_order_of_the_first(tmp_path):
+    def write_text(name, cells):
+        (tmp_path / name).write_text("d,a\n" + "".join(f"{cell},{i}\n" for i, cell in enumerate(cells)))
+
+    write_text("first.csv", ["31/01/2024", "01/02/2024"])
+    write_text("clear.csv", ["03/04/2024", "05/04/2024"])
+    write_text("other.csv", ["03/04/2024", "04/25/2024"])
+    first = read_table(tmp_path / "first.csv")
+    schema = first.schema.from_dict(json.loads(json.dumps(first.schema.to_dict())))
+    april = [datetime(2024, 4, 3), datetime(2024, 4, 5)]
+    assert read_table(tmp_path / "clear.csv", schema=schema).data["d"].to_pylist() == april
+    (chunk,) = Reader(tmp_path / "clear.csv", Reading(schema=schema)).chunks(5, first)
+    assert chunk.data["d"].to_pylist() == april
+    seconds = (
+        schema.encode(pd.DataFrame({"d": ["03/04/2024", "05/04/2024"], "a": [0, 1]})).numeric[:, 0]
+        + schema.columns[0].origin
+    )
+    assert seconds.tolist() == [moment.replace(tzinfo=UTC).timestamp() for moment in april]
+    ((rows, error),) = RowStream(first).batches(io.BytesIO(b"d,a\n03/04/2024,1\n"))
+    assert (error, rows.data["d"].to_pylist()) == (None, april[:1])
+    with pytest.raises(
+        InputError, match="'04/25/2024' in line 3, and dates with days before months were expected"
+    ) as caught:
+        read_table(tmp_path / "other.csv", schema=schema)
+    assert (caught.value.column, caught.value.row) == ("d", 1)
+    assert read_table(tmp_path / "clear.csv").data["d"].to_pylist() == [
+        "03/04/2024",
+        "05/04/2024",
+    ]  # which day is not said

@@ -73,7 +73,8 @@ def monitor(
     # The page is written at an interrupt, too: an endless stream ends with one.
     with _paged(report, reference) if report else nullcontext() as kept:
         skip = watching.state_.n_rows if replay else 0
-        alarmed = _watch(watching, table, state, skip, as_json, Metrics(metrics), kept)
+        batches = RowStream(table, options.encoding).batches(sys.stdin.buffer)
+        alarmed = _watch(watching, batches, state, skip, as_json, Metrics(metrics), kept)
     if not as_json:
         rows, alarms = watching.state_.n_rows, watching.state_.alarms
         click.echo(f"{counted(rows, 'row')}, {counted(alarms, 'alarm')}")
@@ -98,7 +99,7 @@ def _paged(report: Path, reference: Path) -> Iterator[list[DriftAlarms]]:
 
 def _watch(
     watching: DriftMonitor,
-    table: FileTable,
+    batches: Iterator[tuple[FileTable, InputError | None]],
     state: Path | None,
     skip: int,
     as_json: bool,
@@ -107,7 +108,7 @@ def _watch(
 ) -> bool:
     """Process the rows of standard input, and return whether there was an alarm."""
     report.write(watching)
-    for rows, error in RowStream(table).batches(sys.stdin.buffer):
+    for rows, error in batches:
         skipped, skip = min(skip, len(rows)), max(0, skip - len(rows))
         if skipped < len(rows):
             with matched_columns():

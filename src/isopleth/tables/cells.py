@@ -113,12 +113,12 @@ class SourceTable:
                 texts += [(i, cell) for i, cell in enumerate(column.head(_SAMPLED).to_list()) if isinstance(cell, str)]
         return numerals_of(texts, "X", where="row")
 
-    def cells(self, name: Any, missing: frozenset[str], numerals: Numerals) -> Cells:
+    def cells(self, name: Any, missing: frozenset[str], numerals: Numerals, day_first: bool | None = None) -> Cells:
         """Return the cells of a column."""
         column = self._read(name)
         if isinstance(column, np.ndarray):
             return Cells.of_array(name, column, missing)
-        return Cells.of(name, column, missing, None if self._typed else numerals)
+        return Cells.of(name, column, missing, None if self._typed else numerals, day_first)
 
 
 def as_frame(X: Any) -> Any:
@@ -216,6 +216,8 @@ class Cells:
         Time zone of times, which then are instants.
     exact : list, optional
         Whole numbers, where float64 does not hold one of them.
+    day_first : bool, optional
+        Whether days come before months, as in 31/01/2024.
     """
 
     name: Any
@@ -225,9 +227,17 @@ class Cells:
     levels: tuple[str, ...] | None = None
     zone: str | None = None
     exact: list[int | None] | None = None
+    day_first: bool | None = None
 
     @classmethod
-    def of(cls, name: Any, column: Any, missing: frozenset[str], numerals: Numerals | None) -> Self:
+    def of(
+        cls,
+        name: Any,
+        column: Any,
+        missing: frozenset[str],
+        numerals: Numerals | None,
+        day_first: bool | None = None,
+    ) -> Self:
         """Read a column of a frame; `numerals` None takes words as words."""
         dtype = column.dtype
         if dtype.is_numeric():
@@ -242,8 +252,8 @@ class Cells:
             declared = tuple(map(str, dtype.categories)) if dtype == nw.Enum else ()
             return cls.of_words(name, [_word(cell) for cell in column.to_list()], missing, declared)
         if dtype == nw.String:
-            return cls._of_strings(name, column.to_arrow(), missing, numerals)
-        return cls._of_objects(name, column.to_list(), missing, numerals)
+            return cls._of_strings(name, column.to_arrow(), missing, numerals, day_first)
+        return cls._of_objects(name, column.to_list(), missing, numerals, day_first)
 
     @classmethod
     def of_array(cls, name: Any, column: np.ndarray, missing: frozenset[str]) -> Self:
@@ -303,7 +313,9 @@ class Cells:
         return cls(name, "text", np.array(codes, dtype=np.intp), tuple(place), levels)
 
     @classmethod
-    def _of_strings(cls, name: Any, cells: Any, missing: frozenset[str], numerals: Numerals | None) -> Self:
+    def _of_strings(
+        cls, name: Any, cells: Any, missing: frozenset[str], numerals: Numerals | None, day_first: bool | None = None
+    ) -> Self:
         import pyarrow as pa
 
         from isopleth.tables.typed import typed
@@ -311,26 +323,30 @@ class Cells:
         cells = cells if isinstance(cells, pa.ChunkedArray) else pa.chunked_array([cells])
         cells = cells.cast(pa.string())
         if numerals is not None:
-            found = typed(name, cells, missing, numerals, row_of)
+            order = {} if day_first is None else {name: day_first}
+            found = typed(name, cells, missing, numerals, row_of, order)
             if not pa.types.is_string(found.type):
-                return cls.of(
-                    name,
-                    nw.from_native(
-                        pa.chunked_array([found]) if isinstance(found, pa.Array) else found, series_only=True
-                    ),
-                    missing,
-                    None,
-                )
+                found = pa.chunked_array([found]) if isinstance(found, pa.Array) else found
+                read = cls.of(name, nw.from_native(found, series_only=True), missing, None)
+                return replace(read, day_first=order.get(name))
             cells = found
-        encoded = (cells if isinstance(cells, pa.Array) else cells.combine_chunks()).dictionary_encode()
+        encoded = cells.dictionary_encode()
         if isinstance(encoded, pa.ChunkedArray):
             encoded = encoded.combine_chunks()
-        codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        indices = encoded.indices.fill_null(-1) if encoded.null_count else encoded.indices
+        codes = indices.to_numpy(zero_copy_only=False)
         words = cls.of_words(name, encoded.dictionary.to_pylist(), missing)
         return replace(words, values=np.append(words.values, -1)[codes].astype(np.intp))
 
     @classmethod
-    def _of_objects(cls, name: Any, cells: list[Any], missing: frozenset[str], numerals: Numerals | None) -> Self:
+    def _of_objects(
+        cls,
+        name: Any,
+        cells: list[Any],
+        missing: frozenset[str],
+        numerals: Numerals | None,
+        day_first: bool | None = None,
+    ) -> Self:
         cells = [None if is_missing(cell) else cell for cell in cells]
         known = [cell for cell in cells if cell is not None]
         first = known[0] if known else None
@@ -354,7 +370,9 @@ class Cells:
             import pyarrow as pa
 
             with suppress(UnicodeEncodeError):  # a lone surrogate is no text for Arrow, and no number
-                return cls._of_strings(name, pa.chunked_array([pa.array(cells, pa.string())]), missing, numerals)
+                return cls._of_strings(
+                    name, pa.chunked_array([pa.array(cells, pa.string())]), missing, numerals, day_first
+                )
         return cls.of_words(name, [_word(cell) for cell in cells], missing)
 
     @property
@@ -517,7 +535,14 @@ def joined(cells: Sequence[Cells]) -> Cells:
         exact = (
             [v for each in cells for v in (each.exact or _whole(each.values))] if any(e.exact for e in known) else None
         )
-        return Cells(name, form, np.concatenate(parts).astype(np.float64), zone=known[0].zone, exact=exact)
+        return Cells(
+            name,
+            form,
+            np.concatenate(parts).astype(np.float64),
+            zone=known[0].zone,
+            exact=exact,
+            day_first=known[0].day_first,
+        )
     if any(each.is_truth for each in known) and all(map(_may_be_truth, known)):
         return Cells(name, "text", np.concatenate([each.codes(TRUTH) for each in cells]), TRUTH, TRUTH)
     declared = tuple(dict.fromkeys(word for each in known for word in each.levels or ()))

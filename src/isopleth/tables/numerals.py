@@ -12,6 +12,7 @@ from isopleth.errors import Hint, InputError
 
 # A group sign may also be a blank or an apostrophe, as in 1 234,50 and 1'234.50.
 _BLANKS = "\u00a0\u202f '"
+_SIGN = re.compile(f"[,{_BLANKS}]")
 _WITH_SIGNS = re.compile(rf"[-+]?[\d.,{_BLANKS}]*\d[\d.,{_BLANKS}]*(?:[eE][-+]?\d+)?", re.ASCII)
 
 # A decimal point that separates no group of three digits.
@@ -149,7 +150,7 @@ def _first_of_each(cells: Iterable[tuple[int, str]]) -> dict[str, tuple[int, str
         text = cell.strip()
         if _POINT.fullmatch(text):
             found.setdefault("point", (line, text))
-        elif ("," in text or any(sign in text for sign in _BLANKS)) and _WITH_SIGNS.fullmatch(text):
+        elif _SIGN.search(text) and _WITH_SIGNS.fullmatch(text):
             for sign in _evidence(text):
                 found.setdefault(sign, (line, text))
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import os
 import warnings
@@ -19,7 +20,17 @@ from isopleth.tables.cells import MISSING_WORDS, TRUTH
 from isopleth.tables.formats import READERS, Columns, mapped, parquet_batches
 from isopleth.tables.numerals import Numerals
 from isopleth.tables.schema import Choices, Schema
-from isopleth.tables.source import PACKED_SUFFIXES, Source, as_utf8, check_beginning, choice, listed, opened, positions
+from isopleth.tables.source import (
+    PACKED_SUFFIXES,
+    Source,
+    as_utf8,
+    check_beginning,
+    choice,
+    decoder_of,
+    listed,
+    opened,
+    positions,
+)
 from isopleth.tables.table import FileTable
 from isopleth.tables.text import (
     LONGEST,
@@ -40,6 +51,7 @@ _DELIMITERS = {".csv": None, ".txt": None, ".tsv": "\t"}
 FIRST_ROWS = 100_000
 _BYTES = 2**16  # that are read from a stream at a time
 _STREAM = Path("standard input")
+_ENCODING = Hint("name its encoding with {encoding}", encoding=...)
 _CHUNK = 2**20  # numbers of a chunk, unless something else is asked for: 8 MiB of them
 
 
@@ -221,6 +233,10 @@ class Reader:
         self.where = [j for j in self._chosen(offered) if j not in labels]
         self.names = [offered[j] for j in self.where]
         self.where += labels
+        # By the names of the file, which are matched by position where it has none.
+        own = {} if how.schema is None else how.schema.day_first
+        theirs = [] if how.schema is None else map(str, how.schema.names)
+        self._day_first = {mine: own[name] for mine, name in zip(self.names, theirs, strict=False) if name in own}
 
     def _refuse_unknown_labels(self, offered: list[str]) -> None:
         for name in self.how.labels:
@@ -319,6 +335,8 @@ class Reader:
                 raise InputError(text, parameter=option, column=unknown[0])
         try:
             schema = Schema.of(data, typed=True, choices=how.choices)
+            columns_ = (replace(c, day_first=self._day_first.get(str(c.name))) for c in schema.columns)
+            schema = replace(schema, columns=tuple(columns_))
         except InputError as error:
             raise error.located(self.source, table.place) from None
         notes = [note.located(self.source, table.place) for note in schema.notes]
@@ -364,7 +382,7 @@ class Reader:
         """Return columns with types of their own; columns that hold words in `schema` stay words."""
         numerals = self.text.dialect.numerals if self.text is not None else Numerals()
         kinds = None if schema is None else schema.columns
-        return typed_columns(self.source, columns, self.names, kinds, self.how, numerals)
+        return typed_columns(self.source, columns, self.names, kinds, self.how, numerals, self._day_first)
 
     def chunks(self, rows: int, like: FileTable, start: int = 0) -> Iterator[FileTable]:
         """Yield tables of `rows` rows with the schema and kinds of `like`, from a row on.
@@ -416,9 +434,18 @@ class Reader:
 
 
 def typed_columns(
-    source: Source, columns: Columns, names: list[str], kinds: Sequence[Any] | None, how: Reading, numerals: Numerals
+    source: Source,
+    columns: Columns,
+    names: list[str],
+    kinds: Sequence[Any] | None,
+    how: Reading,
+    numerals: Numerals,
+    day_first: dict[str, bool],
 ) -> Any:
-    """Return columns with types of their own; those that `kinds` takes as words stay words."""
+    """Return columns with types of their own; those that `kinds` takes as words stay words.
+
+    The order of days and months of each column is looked up in `day_first`, or added.
+    """
     import pyarrow as pa
 
     table = FileTable(columns.data, Schema.of_numbers([], True), source.shown, True, columns.lines)
@@ -438,7 +465,7 @@ def typed_columns(
                 cells = without_missing(trimmed(cells), how.missing)
             else:
                 try:
-                    cells = typed(name, cells, how.missing, numerals, table.place)
+                    cells = typed(name, cells, how.missing, numerals, table.place, day_first)
                 except InputError as error:
                     raise error.located(source, table.place) from None
         found.append(cells)
@@ -715,10 +742,13 @@ class RowStream:
     ----------
     like : FileTable
         Its columns are matched by name where both have names, and by position otherwise.
+    encoding : str, optional
+        Encoding of the text; UTF-8 by default and for "auto", since the first rows of a stream are too few to guess by.
     """
 
-    def __init__(self, like: FileTable) -> None:
+    def __init__(self, like: FileTable, encoding: str | None = None) -> None:
         self.like = like
+        self._encoding = "utf-8" if encoding in (None, "auto") else encoding
         self._dialect: Dialect | None = None
         self._where: list[int] = []
         self._line = 0
@@ -731,9 +761,8 @@ class RowStream:
         InputError
             For a line without an end.
         """
-        read = getattr(stream, "read1", stream.read)
         left = b""
-        while chunk := read(_BYTES):
+        for chunk in self._as_utf8(getattr(stream, "read1", stream.read)):
             complete, end, left = (left + chunk).rpartition(b"\n")
             if end:
                 yield from self._tables(complete + end)
@@ -743,6 +772,18 @@ class RowStream:
                 )
         if left.strip():
             yield from self._tables(left)
+
+    def _as_utf8(self, read: Callable[[int], bytes]) -> Iterator[bytes]:
+        decoder = decoder_of(self._encoding)
+        if codecs.lookup(self._encoding).name == "utf-8":  # whose errors name their lines
+            yield from iter(lambda: read(_BYTES), b"")
+            return
+        try:
+            while chunk := read(_BYTES):
+                yield decoder.decode(chunk).encode()
+            decoder.decode(b"", final=True)
+        except UnicodeError:
+            raise InputError(f"{_STREAM} is not {self._encoding} text", hint=_ENCODING, parameter="encoding") from None
 
     def _tables(self, text: bytes) -> Iterator[tuple[FileTable, InputError | None]]:
         before = self._line
@@ -787,7 +828,7 @@ class RowStream:
         try:
             text = head.decode()
         except UnicodeDecodeError:
-            raise InputError(f"{_STREAM}, line {before + 1}: not UTF-8 text; send the rows as UTF-8.") from None
+            raise InputError(f"{_STREAM}, line {before + 1}: not UTF-8 text", hint=_ENCODING) from None
         delimiter = find_delimiter([text], True)
         try:
             first = next(csv.reader([text.strip("\r\n")], delimiter=delimiter, skipinitialspace=True, strict=True), [])
@@ -845,6 +886,7 @@ class RowStream:
             like.schema.columns,
             Reading(choices=like.choices, missing=like.choices.missing),
             Numerals(),
+            like.schema.day_first,
         )
         table = replace(like, data=data, lines=lines, source=_STREAM)
         encoded = table.encoded()

@@ -63,6 +63,8 @@ class Column:
         The first time, in seconds since 1970 (UTC, or the clock of the table where that has no zone).
     zone : str, optional
         Time zone of times, which then are instants.
+    day_first : bool, optional
+        Whether the dates were written with days before months, as in 31/01/2024; later tables are read so.
     """
 
     name: str | int
@@ -70,6 +72,7 @@ class Column:
     levels: tuple[str, ...] = ()
     origin: float = 0.0
     zone: str | None = None
+    day_first: bool | None = None
 
     @property
     def size(self) -> int:
@@ -320,6 +323,11 @@ class Schema:
         return [str(column.name) for column in self.columns if column.kind != "categorical"]
 
     @property
+    def day_first(self) -> dict[str, bool]:
+        """Whether days come before months in each column of dates that were written with slashes."""
+        return {str(column.name): column.day_first for column in self.columns if column.day_first is not None}
+
+    @property
     def origins(self) -> dict[str, float]:
         """First time of each column of times, in seconds since 1970."""
         return {str(column.name): column.origin for column in self.columns if column.kind == "time"}
@@ -386,7 +394,7 @@ class Schema:
         numeric, codes, unseen = [], [], {}
         numerals = table.numerals(words) if self.numerals.ordinary else self.numerals
         for column in self.columns:
-            cells = table.cells(column.name, words, numerals)
+            cells = table.cells(column.name, words, numerals, column.day_first)
             if column.kind == "categorical":
                 coded = cells.codes(column.levels)
                 codes.append(coded)
@@ -559,7 +567,7 @@ class _Decision:
             cells.numbers()
             return Column(cells.name, "numeric")
         if self.wanted == "time":
-            return _time(cells.name, cells.times(cells.zone), cells.zone)
+            return _time(cells, cells.times(cells.zone))
         if not self.named:
             word = cells.words[cells.values[cells.values >= 0][0]]
             raise InputError(
@@ -570,7 +578,7 @@ class _Decision:
                 hint="name it in categorical, or pass a data frame",
             )
         if cells.form == "time":
-            return _time(cells.name, cells.values, cells.zone)
+            return _time(cells, cells.values)
         if cells.form in ("whole", "real"):
             return self._number(cells, notes)
         return self._words(cells, notes)
@@ -690,6 +698,6 @@ def _note_repeats(cells: Cells, word: str, distinct: int, notes: list[Message]) 
         )
 
 
-def _time(name: Any, seconds: np.ndarray, zone: str | None) -> Column:
-    known = seconds[np.isfinite(seconds)]
-    return Column(name, "time", origin=float(known.min()), zone=zone)
+def _time(cells: Cells, seconds: np.ndarray) -> Column:
+    origin = float(seconds[np.isfinite(seconds)].min())
+    return Column(cells.name, "time", origin=origin, zone=cells.zone, day_first=cells.day_first)

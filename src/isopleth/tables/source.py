@@ -220,14 +220,7 @@ def as_utf8(source: Source, encoding: str | None) -> Source:
     if encoding is None and not _MARKS.match(_beginning(source)):
         return source
     name = "utf-16" if encoding is None else likely_encoding(source) if encoding == "auto" else encoding
-    try:
-        decoder = codecs.getincrementaldecoder(name or "utf-8")()
-    except LookupError:
-        raise InputError(
-            "{parameter} is {value}, which is unknown; try 'utf-8', 'latin-1' or 'auto'.",
-            parameter="encoding",
-            value=encoding,
-        ) from None
+    decoder = decoder_of(name or "utf-8")
     if codecs.lookup(name or "utf-8").name == "utf-8":
         return source
     source.file.seek(0)
@@ -242,6 +235,24 @@ def as_utf8(source: Source, encoding: str | None) -> Source:
         raise InputError(f"{source} is not {name} text", parameter="encoding", hint=hint) from None
     copy.seek(0)
     return Source(cast(BinaryIO, copy), source.shown, source.suffix, source.limit)
+
+
+def decoder_of(encoding: str) -> codecs.IncrementalDecoder:
+    """Return a decoder of the pieces of a text.
+
+    Raises
+    ------
+    InputError
+        If the encoding is unknown.
+    """
+    try:
+        return codecs.getincrementaldecoder(encoding)()
+    except LookupError:
+        raise InputError(
+            "{parameter} is {value}, which is unknown; try 'utf-8', 'latin-1' or 'auto'.",
+            parameter="encoding",
+            value=encoding,
+        ) from None
 
 
 def likely_encoding(source: Source) -> str | None:

@@ -18,7 +18,7 @@ from isopleth.tables.diagnose import refuse_encoding, refuse_ragged, rewritten
 from isopleth.tables.numerals import Numerals, numerals_of
 from isopleth.tables.source import Source
 
-_PIECE = 2**22  # bytes that are read, scanned and parsed at a time
+_PIECE = 2**20  # bytes that are read, scanned and parsed at a time: their positions of quotes stay in the cache
 LONGEST = 2**24  # a longer record is no row, and would fill the memory before anything could be said about it
 # The sample by which delimiter and decimal sign are found: at most so many lines of at most so many bytes.
 _SAMPLE_LINES, _FIRST_BYTES, _SAMPLE_BYTES = 500, 2**17, 2**22
@@ -207,9 +207,12 @@ def _widths(lines: list[str], delimiter: str, whole: bool) -> list[int]:
 def _cells(lines: list[str], delimiter: str, above: int) -> Iterator[tuple[int, str]]:
     """Yield the sampled cells with the lines of their records, as far as the text is cut into cells at all."""
     reader = _parser(iter(lines), delimiter)
+    seen: set[str] = set()
     try:
         for record in reader:
-            yield from ((above + reader.line_num, cell) for cell in record)
+            if not seen.issuperset(record):
+                yield from ((above + reader.line_num, cell) for cell in record)
+                seen.update(record)
     except csv.Error:
         return
 
@@ -311,11 +314,12 @@ class Text:
         plain = dialect.delimiter.join(dialect.first).encode()
         quoted = dialect.delimiter.join(f'"{name}"' for name in dialect.first).encode()
         for header in (plain, quoted):
-            for end in (b"\n", b"\r\n"):
-                at = 0 if piece.text.startswith(header + end) else piece.text.find(b"\n" + header + end) + 1
-                if at > 0 or piece.text.startswith(header + end):
+            at = 0 if piece.text.startswith(header) else piece.text.find(b"\n" + header) + 1
+            while piece.text.startswith(header, at):
+                if piece.text.startswith((b"\n", b"\r\n"), at + len(header)):
                     line = here.line + piece.text.count(b"\n", 0, at) + 1
                     raise repeated_header(self.source, line, dialect.place.line)
+                at = piece.text.find(b"\n" + header, at) + 1 or len(piece.text)
 
 
 def repeated_header(source: object, line: int, first: int) -> InputError:
@@ -335,7 +339,8 @@ def _scanned(source: Source, data: bytes, here: Place, dialect: Dialect, *, whol
         ends = ends[~inside]
         if whole and len(quotes) % 2:
             return None
-        used = quotes[: len(quotes) // 2 * 2] if whole or not len(ends) else quotes[quotes <= ends[-1]]
+        complete = len(quotes) // 2 * 2 if whole or not len(ends) else np.searchsorted(quotes, ends[-1])
+        used = quotes[:complete]
         if _misplaced(bytes_, used, ord(dialect.delimiter)):
             return None
         several_lines = len(ends) < int(np.searchsorted(every, ends[-1] if len(ends) else -1, side="right"))
@@ -377,14 +382,12 @@ def _misplaced(bytes_: np.ndarray, quotes: np.ndarray, delimiter: int) -> bool:
         return True
     around = np.zeros(256, dtype=bool)
     around[[delimiter, _NEWLINE, _RETURN]] = True
-    before = bytes_[np.maximum(opening - 1, 0)]
-    after = bytes_[np.minimum(closing + 1, len(bytes_) - 1)]
-    doubled = opening[1:] == closing[:-1] + 1
-    starts = around[before] | (opening == 0)
-    stops = around[after] | (closing == len(bytes_) - 1)
-    starts[1:] |= doubled
-    stops[:-1] |= doubled
-    return not (starts.all() and stops.all())
+    inner = np.flatnonzero(~around.take(bytes_.take(opening - 1, mode="wrap")))
+    early = np.flatnonzero(~around.take(bytes_.take(closing + 1, mode="clip")))
+    # Of those that are not beside a delimiter, the others are at an end of the text or doubled.
+    inner = inner[(opening[inner] > 0) & (opening[inner] != closing[inner - 1] + 1)]
+    early = early[closing[early] < len(bytes_) - 1]
+    return bool(len(inner)) or bool((closing[early] + 1 != opening[np.minimum(early + 1, len(opening) - 1)]).any())
 
 
 def _check_text(source: Source, text: bytes, here: Place) -> None:

@@ -21,12 +21,20 @@ _DATES = {
     "31.01.2024": re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}" + _TIME, re.ASCII),
     "31/01/2024": re.compile(r"\d{1,2}/\d{1,2}/\d{4}" + _TIME, re.ASCII),
 }
+_READ = {"2024/01/31": "%Y/%m/%d", "31.01.2024": "%d.%m.%Y", "31/01/2024": "%d/%m/%Y", "01/31/2024": "%m/%d/%Y"}
 _ZONE = re.compile(r"(?:Z|[-+]\d{2}:?\d{2})$")
 _FIRST = 100
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f")
 
 
-def typed(name: str, cells: Any, missing: Iterable[str], numerals: Numerals, place: Callable[[int], str]) -> Any:
+def typed(
+    name: str,
+    cells: Any,
+    missing: Iterable[str],
+    numerals: Numerals,
+    place: Callable[[int], str],
+    day_first: dict[str, bool] | None = None,
+) -> Any:
     """Return a column of text as an Arrow array of numbers, booleans, times or words.
 
     Parameters
@@ -41,6 +49,8 @@ def typed(name: str, cells: Any, missing: Iterable[str], numerals: Numerals, pla
         Number format of the table.
     place : callable
         Returns where a row stands, for messages: "line 3" or "row 2".
+    day_first : dict, optional
+        Whether days come before months, as in 31/01/2024, by column; the order that the cells show is added.
 
     Raises
     ------
@@ -57,7 +67,7 @@ def typed(name: str, cells: Any, missing: Iterable[str], numerals: Numerals, pla
     found = _numbers(name, cells, numerals)
     if found is None:
         found = _booleans(cells)
-    return _times(name, cells, place) if found is None else found
+    return _times(name, cells, place, {} if day_first is None else day_first) if found is None else found
 
 
 def trimmed(cells: Any) -> Any:
@@ -73,7 +83,7 @@ def without_missing(cells: Any, missing: Iterable[str]) -> Any:
     import pyarrow.compute as compute
 
     gone = compute.is_in(cells, value_set=pa.array(sorted(missing), pa.string()))
-    return compute.if_else(gone, pa.scalar(None, pa.string()), cells)
+    return compute.if_else(gone, pa.scalar(None, pa.string()), cells) if compute.any(gone).as_py() else cells
 
 
 def _numbers(name: str, cells: Any, numerals: Numerals) -> Any:
@@ -125,14 +135,13 @@ def _all_digits(cells: Any) -> bool:
 def _booleans(cells: Any) -> Any:
     import pyarrow.compute as compute
 
-    lower = compute.utf8_lower(cells)
-    words = {word for word in compute.unique(lower.slice(0, 1000)).to_pylist() if word is not None}
-    if not words <= {"true", "false"} or not set(compute.unique(lower).to_pylist()) <= {"true", "false", None}:
-        return None
+    for some in (cells.slice(0, 1000), cells):
+        if not set(compute.unique(lower := compute.utf8_lower(some)).to_pylist()) <= {"true", "false", None}:
+            return None
     return compute.equal(lower, "true")
 
 
-def _times(name: str, cells: Any, place: Callable[[int], str]) -> Any:
+def _times(name: str, cells: Any, place: Callable[[int], str], day_first: dict[str, bool]) -> Any:
     """Return times where all cells are dates in one format, and the words themselves otherwise."""
     import pyarrow as pa
     import pyarrow.compute as compute
@@ -151,16 +160,21 @@ def _times(name: str, cells: Any, place: Callable[[int], str]) -> Any:
     if len(formats) > 1:
         raise _two_formats(name, sorted((where[word], word) for word in formats.values()), place)
     try:
-        moments = _moments(name, next(iter(formats)), words, lambda w: compute.index(cells, w).as_py(), place)
+        form = next(iter(formats))
+        if form == "31/01/2024":
+            order = _day_first(name, words, cells, place, day_first.get(name))
+            if order is None:
+                return cells
+            day_first[name] = order
+            form = "31/01/2024" if order else "01/31/2024"
+        moments = [_parse(word, _READ[form]) for word in words] if form in _READ else [_iso(word) for word in words]
     except ValueError as error:
         if isinstance(error, InputError):
             raise
         return cells  # 2024-02-31 is no date
-    if moments is None:
-        return cells
     encoded = pa.chunked_array([cells.combine_chunks()]).combine_chunks().dictionary_encode()
-    order = dict(zip(words, moments, strict=True))
-    values = [order[word] for word in encoded.dictionary.to_pylist()]
+    said = dict(zip(words, moments, strict=True))
+    values = [said[word] for word in encoded.dictionary.to_pylist()]
     kind = pa.timestamp("us", _zone_of(name, values, words, place, cells))
     return pa.array(values, kind).take(encoded.indices)
 
@@ -193,25 +207,28 @@ def _two_formats(name: str, found: list[tuple[int, str]], place: Callable[[int],
     )
 
 
-def _moments(
-    name: str, form: str, words: list[str], row: Callable[[str], int], place: Callable[[int], str]
-) -> list[datetime] | None:
-    """Return the times that words of one format say; None where it is not clear which number is the day."""
-    if form == "2024-01-31":
-        return [_iso(word) for word in words]
-    if form == "2024/01/31":
-        return [_parse(word, "%Y/%m/%d") for word in words]
-    if form == "31.01.2024":
-        return [_parse(word, "%d.%m.%Y") for word in words]
+def _day_first(name: str, words: list[str], cells: Any, place: Callable[[int], str], known: bool | None) -> bool | None:
+    """Return whether days come before months; None where it is not clear which number is the day."""
+    import pyarrow.compute as compute
+
     numbers = [tuple(map(int, word.split("/")[:2])) for word in words]
     day_first = next((word for word, (a, _) in zip(words, numbers, strict=True) if a > 12), None)
     month_first = next((word for word, (_, b) in zip(words, numbers, strict=True) if b > 12), None)
     if day_first and month_first:
-        both = sorted((row(word), word) for word in (day_first, month_first))
-        raise _two_formats(name, both, place)
-    if not day_first and not month_first:
-        return None
-    return [_parse(word, "%d/%m/%Y" if day_first else "%m/%d/%Y") for word in words]
+        raise _two_formats(
+            name, sorted((compute.index(cells, word).as_py(), word) for word in (day_first, month_first)), place
+        )
+    against = month_first if known else day_first
+    if known is not None and against:
+        order = "days before months" if known else "months before days"
+        raise InputError(
+            f"{{column}} holds {{value}} in {{row}}, and dates with {order} were expected",
+            column=name,
+            row=compute.index(cells, against).as_py(),
+            value=against,
+            hint="write dates as 2024-01-31",
+        )
+    return known if known is not None or not (day_first or month_first) else bool(day_first)
 
 
 def moment(word: str) -> datetime | None:
@@ -222,7 +239,7 @@ def moment(word: str) -> datetime | None:
     try:
         if form == "2024-01-31":
             return _iso(word)
-        return _parse(word, {"2024/01/31": "%Y/%m/%d", "31.01.2024": "%d.%m.%Y"}[form])
+        return _parse(word, _READ[form])
     except ValueError:
         return None
 
