@@ -7,7 +7,7 @@ import math
 import warnings
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin
@@ -31,9 +31,6 @@ from isopleth.tasks.anomaly.result import Anomalies
 from isopleth.tasks.anomaly.rule import PooledRule
 from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable
 from isopleth.tasks.anomaly.tail import Tail
-
-if TYPE_CHECKING:
-    pass
 
 SAMPLES, SAMPLES_WITH_CATEGORIES = 32, 128  # rows of the largest samples of the joint evidence
 WORTH_A_LOOK = 1 / 30  # tail share at or below which contamination="auto" flags a row
