@@ -100,17 +100,10 @@ class Backend:
 
     Work that grows with the number of rows is done on the CPU in NumPy. Work that grows with pairs of rows is done on the
     backend: :meth:`array` moves an array there. ``Backend.of(self.dual_coef_)`` is the backend of a fitted model.
-
-    Parameters
-    ----------
-    library : module, optional
-        Namespace of the array API; None is NumPy.
-    device : object, optional
-        Device of that library.
     """
 
-    library: Any = None
-    device: Any = None
+    library: Any = None  # namespace of the array API; None is NumPy
+    device: Any = None  # device of that library
 
     @classmethod
     def of(cls, x: Any, name: str = "X") -> Backend:

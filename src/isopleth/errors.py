@@ -10,23 +10,7 @@ from typing import Any, Self
 
 
 def printable(text: str) -> str:
-    """Return `text` with line breaks, terminal escapes and other characters that are not printable as escape sequences.
-
-    Parameters
-    ----------
-    text : str
-        Any text, such as a column name or a cell of a file from an unknown source.
-
-    Returns
-    -------
-    str
-        The same text where every character is printable.
-
-    Examples
-    --------
-    >>> print(printable("a \\x1b[31mred\\x1b[0m word, größer"))
-    a \\x1b[31mred\\x1b[0m word, größer
-    """
+    """Return `text` with line breaks, terminal escapes and other characters that are not printable as escape sequences."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
@@ -60,12 +44,7 @@ _PYTHON = Wording()
 class Hint:
     """Advice that names parameters: ``Hint("leave it out with {exclude}", exclude=["a"])``.
 
-    Parameters
-    ----------
-    text : str
-        The advice, with the name of a parameter in braces where the parameter belongs.
-    **settings : object
-        The parameters with the values to give them; ``...`` for a parameter without a value.
+    ``...`` stands for a parameter without a value.
     """
 
     def __init__(self, text: str, **settings: Any) -> None:
@@ -213,17 +192,7 @@ class InputError(_Told, ValueError):
 
 
 class TooLargeError(InputError):
-    """A model of the size asked for does not fit in the memory limit.
-
-    Parameters
-    ----------
-    message : str
-        The sentence.
-    needed, limit : float
-        Bytes that the model takes, and bytes that it may take.
-    most : int
-        The largest size that fits; 0 if none does.
-    """
+    """A model of the size asked for does not fit in the memory limit."""
 
     def __init__(self, message: str, needed: float, limit: float, most: int) -> None:
         super().__init__(message)
@@ -235,13 +204,7 @@ class MissingExtraError(ImportError):
 
 
 def require(module: str, extra: str, purpose: str) -> ModuleType:
-    """Import an optional `module`.
-
-    Raises
-    ------
-    MissingExtraError
-        If it is not installed; the message says how to install `extra`.
-    """
+    """Import an optional `module`."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

@@ -14,22 +14,7 @@ class ColumnMoments:
 
     Deviations are merged without computing their squares, which could over- or underflow. Means are stored as differences from
     the middle of some rows, so that no digits are lost far from 0.
-
-    Parameters
-    ----------
-    n_features : int
-        Number of columns.
-
-    Attributes
-    ----------
-    weight : float
-        Sum of the weights.
-    n_rows : int
-        Number of rows of positive weight.
-    deviation : ndarray of shape (n_features,)
-        Weighted standard deviation.
-    low, high : ndarray of shape (n_features,)
-        Smallest and largest value.
+    The results are `weight`, `n_rows` of positive weight, `deviation`, `low` and `high`.
     """
 
     def __init__(self, n_features: int) -> None:
@@ -93,22 +78,8 @@ class RowSample:
     Equal rows have equal keys. A row that is in the sample at the end was in it since its first occurrence, so its weight is the
     sum over all equal rows. Keys do not depend on the position of a row, nor on the order of the columns, except if rows that
     are permutations of one another compete for the last place.
-
-    Parameters
-    ----------
-    size : int
-        Largest number of rows.
-    seed : int
-        Seed of the keys.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (m, n_features)
-        Rows of the sample, in the order of :func:`~isopleth.rows.distinct_rows`.
-    weights : ndarray of shape (m,)
-        Their summed weights.
-    complete : bool
-        True if the sample has all distinct rows.
+    The results are `rows`, in the order of :func:`~isopleth.rows.distinct_rows`, their summed `weights`, and `complete`, True
+    if the sample has all distinct rows.
     """
 
     def __init__(self, size: int, seed: int = 0) -> None:
@@ -160,22 +131,7 @@ class RowSample:
 
 
 class FirstPass:
-    """First pass of a fit: column moments, and a sample of rows.
-
-    Parameters
-    ----------
-    n_features : int
-        Number of columns.
-    size, seed : int
-        Size and seed of the sample.
-
-    Attributes
-    ----------
-    moments : ColumnMoments
-        Moments of all rows.
-    sample : RowSample
-        Sample of rows.
-    """
+    """First pass of a fit: column moments, and a sample of rows."""
 
     def __init__(self, n_features: int, size: int, seed: int = 0) -> None:
         self.moments, self.sample = ColumnMoments(n_features), RowSample(size, seed)

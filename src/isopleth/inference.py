@@ -58,20 +58,9 @@ def binomial_p_values(counts: np.ndarray, trials: int, chances: np.ndarray) -> n
 def conformal_p_values(training: np.ndarray, new: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
     r"""Return conformal p-values (1 + C)/(n + 1) of new rows, where C of n training rows are at least as unlikely.
 
-    Parameters
-    ----------
-    training : ndarray of shape (n,)
-        Surprise of training rows, each judged without itself, or without its group.
-    new : ndarray of shape (m,)
-        Surprise of new rows.
-    groups : ndarray of shape (n,), int, optional
-        Group of each training row, 0 to G - 1. Each group counts as one row: the p-value is :math:`(1 + \sum_g s_g)/(G + 1)`,
-        where s_g is the share of the rows of group g that are at least as unlikely.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        Ties count as at least as unlikely, which makes p-values larger and keeps their level.
+    Training rows are judged without themselves, or without their group. With `groups`, numbers from 0 on, each group counts
+    as one row: :math:`(1 + \sum_g s_g)/(G + 1)`, where s_g is the share of the rows of group g that are at least as unlikely.
+    Ties count as at least as unlikely, which keeps the level.
     """
     order = np.argsort(training, kind="stable")
     place = np.searchsorted(training[order], new, side="left")
@@ -92,19 +81,8 @@ def benjamini_hochberg(p_values: np.ndarray, rate: float) -> float:
 def falling_density(ends: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the slopes of the least concave majorant of a distribution function (Grenander 1956).
 
-    Parameters
-    ----------
-    ends : ndarray of shape (k,)
-        Ascending points in (0, 1].
-    shares : ndarray of shape (k,)
-        Values of the function there, not negative.
-
-    Returns
-    -------
-    ends : ndarray of shape (m,)
-        Right ends of the steps of the density, a part of `ends`.
-    heights : ndarray of shape (m,)
-        Density on each step, falling.
+    The function has the values `shares` at the ascending `ends`; the result has the right ends of the steps of the density
+    and its height on each.
     """
     x, y = np.append(0.0, ends), np.append(0.0, shares)
     corners = [0]
@@ -125,20 +103,6 @@ def anomaly_probabilities(among: np.ndarray, p_values: np.ndarray, references: f
     is not consistent near 0, where the smallest p-values of ordinary rows are dense by chance. So the number k of rows with a
     p-value of at most p is replaced by its lower 95 % limit, :math:`k F_{0.05}(2k, 2j)`, with j the p-value times one more than
     the number of reference rows; a quantile of the gamma distribution if p-values are exact.
-
-    Parameters
-    ----------
-    among : ndarray of shape (n,)
-        p-values of the rows from which the density is estimated, as a falling one (Strimmer 2008).
-    p_values : ndarray of shape (m,)
-        p-values of the rows to judge.
-    references : float, default=inf
-        Number of rows by which conformal p-values are computed.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        In [0, 1), the higher the smaller the p-value.
     """
     values, counts = np.unique(among, return_counts=True)
     counts = np.cumsum(counts)

@@ -58,13 +58,7 @@ def scott_of_known(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def median_of_complete(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the median distance of the complete rows.
-
-    Raises
-    ------
-    InputError
-        If fewer than two rows are complete.
-    """
+    """Return the median distance of the complete rows."""
     complete = np.isfinite(rows).all(axis=1)
     if complete.sum() < 2:
         raise InputError("length_scale = 'median': fewer than two rows are complete; take 'scott' or numbers.")
@@ -104,30 +98,7 @@ def resolve_length_scale(
     what: str = "length_scale",
     rules: Mapping[str, Rule] = RULES,
 ) -> np.ndarray:
-    """Return the length scale of each kept column of the centred, distinct `rows`.
-
-    Parameters
-    ----------
-    length_scale : float, array of shape (n_features,) or name of a rule
-        Parameter of the user. NaN is allowed for columns that are not kept, as in the attribute ``length_scale_``.
-    rows : array of shape (n, d)
-        Kept columns of the distinct rows.
-    weights : array of shape (n,)
-        Their weights.
-    names : list of str
-        Names of all columns.
-    keep : array of shape (n_features,), bool
-        Mask of the columns that `rows` has.
-    what : str
-        Name of `length_scale` in messages.
-    rules : mapping
-        Rules by name, at least two.
-
-    Raises
-    ------
-    InputError
-        If it is not a known rule, has not one number for each column, or is not positive.
-    """
+    """Return the length scale of each kept column of the centred, distinct `rows`."""
     *others, last = map(repr, rules)
     expected = f"a number, one a column, {', '.join(others)} or {last}"
     if isinstance(length_scale, str):
@@ -162,24 +133,6 @@ def robust_z(rows: np.ndarray, table: np.ndarray) -> np.ndarray:
     """Return deviations of `rows` from the medians of `table`, in robust standard deviations of its columns.
 
     A column of which more than half is one value has its plain standard deviation; a constant one deviates nowhere.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (m, d)
-        Rows to describe.
-    table : ndarray of shape (n, d)
-        The table they are compared with.
-
-    Returns
-    -------
-    ndarray of shape (m, d)
-        Signed deviations.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> robust_z(np.array([[5.0]]), np.array([[0.0], [1.0], [2.0]])).round(2).tolist()
-    [[2.7]]
     """
     middle = np.median(table, axis=0)
     spread = _TO_STANDARD_DEVIATIONS * np.median(np.abs(table - middle), axis=0)

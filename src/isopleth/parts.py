@@ -90,19 +90,7 @@ class Parts(ABC):
 
 
 class ArrayParts(Parts):
-    """Array in memory, divided into parts.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-        Rows.
-    weights : array of shape (n_samples,), optional
-        Their weights, not negative; ones if omitted.
-    part_rows : int, default=65536
-        Number of rows of a part.
-    names : list of str, optional
-        Names of the columns.
-    """
+    """Array in memory, divided into parts."""
 
     def __init__(self, X: Any, weights: Any = None, part_rows: int = 65536, names: list[str] | None = None) -> None:
         shape: tuple[int, ...] = getattr(X, "shape", ())

@@ -32,15 +32,6 @@ class Progress:
 
     On a terminal it is a bar that disappears at the end, elsewhere a line every ten seconds and one at the end. Computations
     inside one that reports do not report themselves.
-
-    Parameters
-    ----------
-    label : str
-        Name of the computation.
-    total : int
-        Number of steps.
-    verbose : bool or int
-        Whether to report at all.
     """
 
     def __init__(self, label: str, total: int, verbose: bool | int) -> None:

@@ -139,23 +139,12 @@ class RunningFolds:
     Of every `folds` consecutive rows each gets another fold, in a random order: folds are even at any time, and no period in the
     rows coincides with a fold. The random orders depend on the key of the first row, because many short parts of rows would all
     fill the same folds otherwise.
-
-    Parameters
-    ----------
-    folds : int
-        Number of folds.
-    seed : int
-        Seed of the orders.
-    seen : int
-        Number of rows so far.
-    mark : int
-        Key of the first of them.
     """
 
-    folds: int
-    seed: int
-    seen: int = 0
-    mark: int = 0
+    folds: int  # number of folds
+    seed: int  # seed of the orders
+    seen: int = 0  # number of rows so far
+    mark: int = 0  # key of the first of them
 
     def deal(self, rows: np.ndarray) -> np.ndarray:
         """Return the folds of the next rows."""

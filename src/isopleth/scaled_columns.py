@@ -35,21 +35,12 @@ def deviations(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ScaledColumns:
-    """Map x -> (x - shift) / scale of the columns that vary.
+    """Map x -> (x - shift) / scale of the columns that vary."""
 
-    Parameters
-    ----------
-    keep : array of shape (n_features,), bool
-        Mask of the columns that vary; constant ones have no density and are dropped.
-    shift : array of shape (d,)
-        Centre of the kept columns. Far from the centre, squared distances by products lose digits.
-    scale : array of shape (d,)
-        Length scale of each kept column, in the units of the data.
-    """
-
-    keep: np.ndarray
+    keep: np.ndarray  # (n_features,): mask of the columns that vary; constant ones have no density and are dropped
+    # (d,): centre of the kept columns. Far from the centre, squared distances by products lose digits
     shift: np.ndarray
-    scale: np.ndarray
+    scale: np.ndarray  # (d,): length scale of each kept column, in the units of the data
 
     @classmethod
     def centred(cls, X: np.ndarray, keep: np.ndarray) -> Self:

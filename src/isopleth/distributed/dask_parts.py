@@ -27,15 +27,6 @@ class DaskParts(Parts):
     Each pass is one graph: the sums of a partition where it lies, then merges of eight neighbours at a time, up to one result.
     A task writes to nothing that another one gave, so that any of them can be run again, and merges follow the order of the
     partitions and not of time: the answer is always the same to the last bit.
-
-    Parameters
-    ----------
-    rows : dask.array.Array of shape (n_samples, n_features) or dask.dataframe.DataFrame
-        Rows. Their number need not be known.
-    weights : dask.array.Array or dask.dataframe.Series, optional
-        A weight for each row, in the same partitions as the rows.
-    what : str, default="X"
-        Name of the rows in messages.
     """
 
     def __init__(self, rows: Any, weights: Any = None, what: str = "X") -> None:

@@ -175,13 +175,6 @@ class Checkpoint:
 
     A fit asks for the same sums in the same order each time. Work between passes is computed again; the passes
     themselves are read from the journal, as far as they were stored.
-
-    Parameters
-    ----------
-    journal : Journal
-        An open journal about this fit.
-    seconds : float
-        Seconds of work that may be lost at most.
     """
 
     def __init__(self, journal: Journal, seconds: float = SECONDS) -> None:
@@ -194,17 +187,7 @@ class Checkpoint:
 
 
 class KeptPass:
-    """One pass: its sums so far, and the number of rows they cover.
-
-    Parameters
-    ----------
-    journal : Journal
-        Journal in which the sums are stored.
-    key : str
-        Key of the pass in the journal.
-    seconds : float
-        Time between two savings.
-    """
+    """One pass: its sums so far, and the number of rows they cover."""
 
     def __init__(self, journal: Journal, key: str, seconds: float) -> None:
         self._journal, self._key, self._seconds = journal, key, seconds

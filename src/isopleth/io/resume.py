@@ -83,12 +83,7 @@ class _Place(NamedTuple):
 class Journal:
     """Named arrays under keys in a partial file, kept from the moment that :meth:`append` returns.
 
-    Parameters
-    ----------
-    path : Path
-        The partial file. If it exists, its records are resumed, or an error is raised.
-    about : mapping of str to str
-        Description of the run, by the names that the user knows. Only the results of an equal run are resumed.
+    Only the results of a run with an equal `about` are resumed.
     """
 
     def __init__(self, path: Path, about: Mapping[str, str]) -> None:

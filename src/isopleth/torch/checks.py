@@ -25,11 +25,6 @@ def check_points(x: Any, y: Any, called: str = "y", first: str = "x") -> None:
     """Refuse points that are not two tables of equally many columns, of one floating-point type and on one device.
 
     `called` is the name of `y` in messages, and `first` that of `x`.
-
-    Raises
-    ------
-    InputError
-        If they are not; the sentence says which and what to do.
     """
     for name, a in ((first, x), (called, y)):
         check_tensor(name, a)
@@ -41,13 +36,7 @@ def check_points(x: Any, y: Any, called: str = "y", first: str = "x") -> None:
 
 
 def check_coefficients(name: str, v: Any, points: str, y: Tensor, axes: tuple[int, ...]) -> None:
-    """Refuse coefficients that are not one row for each point `y`, or whose number of axes is not in `axes`.
-
-    Raises
-    ------
-    InputError
-        If it is not.
-    """
+    """Refuse coefficients that are not one row for each point `y`, or whose number of axes is not in `axes`."""
     check_tensor(name, v)
     if v.ndim not in axes or v.shape[0] != y.shape[0]:
         shapes = {1: f"({y.shape[0]},)", 2: f"({y.shape[0]}, k)"}
@@ -61,11 +50,6 @@ def unit_lengths(length_scale: Any, x: Tensor) -> Tensor:
     """Return the length scale of each column, of shape (d,), with the graph of the given tensor.
 
     The numbers of a tensor on another device than the CPU are not checked, because that would wait for the device.
-
-    Raises
-    ------
-    InputError
-        If it is neither one positive number nor one for each column.
     """
     try:
         scale = length_scale if isinstance(length_scale, Tensor) else torch.as_tensor(length_scale, dtype=x.dtype)
@@ -83,13 +67,7 @@ def unit_lengths(length_scale: Any, x: Tensor) -> Tensor:
 
 
 def check_tensor(name: str, a: Any) -> None:
-    """Refuse what is no plain tensor of floating-point numbers.
-
-    Raises
-    ------
-    InputError
-        If it is not.
-    """
+    """Refuse what is no plain tensor of floating-point numbers."""
     if not isinstance(a, Tensor):
         raise InputError(f"{name} is of type {type(a).__name__}; expected a tensor, such as torch.as_tensor makes.")
     if a.layout is not torch.strided:
@@ -99,13 +77,7 @@ def check_tensor(name: str, a: Any) -> None:
 
 
 def check_like(name: str, a: Tensor, other: str, b: Tensor) -> None:
-    """Refuse a tensor that is not of the type and on the device of another.
-
-    Raises
-    ------
-    InputError
-        If it is not.
-    """
+    """Refuse a tensor that is not of the type and on the device of another."""
     if a.dtype != b.dtype or a.device != b.device:
         raise InputError(
             f"{name} is of type {a.dtype} on {a.device} and {other} of type {b.dtype} on {b.device}; expected the same, see "

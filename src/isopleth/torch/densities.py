@@ -80,24 +80,7 @@ def log_density_of_rows(model: Any, X: Tensor) -> Tensor:
 
 
 def score_samples(density: ExpansionDensity, frame: Any, log_normalizer: float, X: Tensor) -> Tensor:
-    """Return the log density at rows, with a graph.
-
-    Parameters
-    ----------
-    density : ExpansionDensity
-        The density in frame coordinates.
-    frame : Frame
-        The map to frame coordinates.
-    log_normalizer : float
-        Logarithm of the integral, in units of the data.
-    X : Tensor of shape (n, n_features)
-        Rows.
-
-    Returns
-    -------
-    Tensor of shape (n,)
-        As `score_samples` of the estimator returns it; minus infinity where a kernel that can be negative sums to 0.
-    """
+    """Return the log density at rows, with a graph. It is minus infinity where a kernel that can be negative sums to 0."""
     z, centers, coefficients = _at(density, frame, X)
     given = (density.expansion.kernel, z, centers)
     if density.expansion.kernel.nonnegative:

@@ -327,11 +327,6 @@ def check_rows(x: Tensor) -> None:
     """Refuse rows whose distribution has no score: fewer than two distinct ones, or entries that are not finite.
 
     On other devices than the CPU, only the number of rows is checked, because values would have to be waited for.
-
-    Raises
-    ------
-    InputError
-        If they are.
     """
     on_host = x.device.type == "cpu"
     if on_host and not bool(torch.isfinite(x).all()):

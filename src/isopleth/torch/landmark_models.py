@@ -65,21 +65,6 @@ def landmark_scores(
     :math:`-\sum_i b_i`, :math:`b_i = \delta_i + \psi_i^\top s_0(x_i)`. Without row i, the matrix changes by rank d, so that with
     :math:`H_i = \psi_i Q \psi_i^\top` the score of the other rows at row i is
     :math:`s_0 - (I - H_i)^{-1} \psi_i Q \sum_{j \ne i} b_j`.
-
-    Parameters
-    ----------
-    rows : array of shape (n, d)
-        The rows; there must be landmarks, see :func:`landmarks_of`.
-    base : tuple of arrays of shape (n, d) and (n,)
-        The leave-one-out score of the base and its divergence.
-    scale : array of shape ()
-        Length scale of the kernel, an inverse multiquadric.
-    alphas : sequence of float
-        Strengths.
-    d : array of shape ()
-        Number of columns that vary.
-    memory_limit : float
-        Bytes for arrays over rows and coefficients.
     """
     xp = namespace(rows)
     points = landmarks_of(rows)

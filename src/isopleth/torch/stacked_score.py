@@ -83,18 +83,10 @@ _STEPS = 25
 
 
 class Models(NamedTuple):
-    """Leave-one-out scores of several models at the samples.
+    """Leave-one-out scores of several models at the samples."""
 
-    Parameters
-    ----------
-    values : array of shape (k, n, d)
-        The score of each model, fitted to the other samples, at each sample.
-    divergences : array of shape (k, n)
-        Their divergences.
-    """
-
-    values: Array
-    divergences: Array
+    values: Array  # (k, n, d): score of each model, fitted to the other samples, at each sample
+    divergences: Array  # (k, n): their divergences
 
     def sizes(self, share: Array) -> Array:
         """Return root mean squared norms of the scores, of shape (k,), for shares of the rows."""
@@ -105,23 +97,14 @@ class Models(NamedTuple):
 
 @dataclass(frozen=True)
 class Stack:
-    """Weights of the models, which may serve for several batches.
+    """Weights of the models, which may serve for several batches."""
 
-    Parameters
-    ----------
-    weights : array of shape (k,)
-        Weight of each model, 0 or more.
-    kernels : tuple of int
-        The kernel density estimates that are computed, each by the number of halvings of its squared length scale.
-    smooth : tuple of int, optional
-        The same in the smooth frame, where there are elliptical models too; None if there is nothing in it.
-    landmarks : tuple of (float, float)
-        The fits at landmarks that are computed, if there are few columns: factor of the length scale, and strength.
-    """
-
-    weights: Array
+    weights: Array  # (k,): weight of each model, 0 or more
+    # kernel density estimates that are computed, each by the number of halvings of its squared length scale
     kernels: tuple[int, ...] = tuple(range(1, _HALVINGS + 1))
+    # same in the smooth frame, where there are elliptical models too; None if there is nothing in it
     smooth: tuple[int, ...] | None = tuple(range(1, _HALVINGS + 1))
+    # fits at landmarks that are computed, if there are few columns: factor of the length scale, and strength
     landmarks: tuple[tuple[float, float], ...] = _LANDMARK_MODELS
 
     def without_negligible(self, models: Models) -> Stack:
@@ -162,26 +145,7 @@ def stacked_score(
     p are equal except for rows very far from all others, one of which would decide all weights. The weights are not negative and
     minimise J plus a penalty on each weight: the standard error of the derivative of J for that weight. Only kernel density
     estimates in one of the two frames have weights. The smooth map has four parameters a column, which are fitted to all rows.
-
-    Parameters
-    ----------
-    x : array of shape (n, d)
-        At least two rows, float64.
-    stack : Stack, optional
-        The weights; by default they are computed, and also if they have fits at landmarks for which there are too few rows.
-    memory_limit : float
-        Bytes for arrays over pairs of rows.
-    n_jobs : int or None
-        Number of threads on the CPU.
-
-    Returns
-    -------
-    score : array of shape (n, d)
-        The score.
-    stack : Stack
-        The weights.
-    models : Models
-        The scores of the models, in other units.
+    The weights are computed unless a stack is given that suits the rows. The scores of the models are in other units.
     """
     xp = namespace(x)
     varying = xp.any(x != x[:1, :], axis=0)
@@ -483,27 +447,13 @@ class Sums(NamedTuple):
 
 @dataclass(frozen=True)
 class RowDistances:
-    """Distances of some rows to all.
+    """Distances of some rows to all."""
 
-    Parameters
-    ----------
-    part : slice
-        The rows.
-    beyond_nearest : array of shape (m, n)
-        Squared distances less that of the nearest other row.
-    nearest : array of shape (m,)
-        Squared distance of the nearest other row.
-    equal : array of bool of shape (m, n)
-        Pairs of equal rows.
-    columns : int
-        Number of columns.
-    """
-
-    part: slice
-    beyond_nearest: Array
-    nearest: Array
-    equal: Array
-    columns: int
+    part: slice  # rows
+    beyond_nearest: Array  # (m, n): squared distances less that of the nearest other row
+    nearest: Array  # (m,): squared distance of the nearest other row
+    equal: Array  # (m, n): pairs of equal rows
+    columns: int  # number of columns
 
     @classmethod
     def of(cls, rows: Array, squares: Array, part: slice) -> Self:

@@ -17,21 +17,12 @@ _ASKED = 1000
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums of one kernel over points, at unit length scale, without a graph.
+    """Sums of one kernel over points, at unit length scale, without a graph."""
 
-    Parameters
-    ----------
-    kernel : Kernel
-        Bound to the dimension of the points.
-    memory_limit, n_jobs
-        As for :class:`~isopleth.operators.Operator`.
-    origin : Tensor of shape (d,), optional
-        Subtracted from all coordinates, because products of coordinates far from 0 lose the digits of differences.
-    """
-
-    kernel: Kernel
+    kernel: Kernel  # bound to the dimension of the points
     memory_limit: float
     n_jobs: int | None
+    # (d,): subtracted from all coordinates, because products of coordinates far from 0 lose the digits of differences
     origin: Tensor | None = None
 
     @classmethod

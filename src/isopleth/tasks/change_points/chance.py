@@ -35,21 +35,7 @@ def null_gains(
     """Simulate the saving of the best change in series without changes; sorted.
 
     The series have the noise that was found: its correlation, its innovations drawn with replacement, and its scatter.
-
-    Parameters
-    ----------
-    found : Segmentation
-        Segments whose noise is simulated.
-    precision : array of shape (n,)
-        One over the relative standard deviation of the innovations.
-    length : int
-        Steps of the series that is searched for changes, which may be longer than a reference.
-    shortest : int
-        Least length of a segment.
-    rng : Generator
-        Random generator of the draws.
-    tick : callable, optional
-        Called after each series.
+    `length` may be longer than a reference.
     """
     n = min(length, _LONGEST)
     places = np.linspace(0, len(precision) - 1, n).astype(int)
@@ -74,20 +60,8 @@ def null_margins(
     random signs, so that a stretch of large ones stays where it is. Each series is described anew without and with one change,
     by constants and by lines, and with the noise fitted to each. The margin is negative where the change costs more than it
     saves.
-
-    Parameters
-    ----------
-    calm : Description
-        Description without changes.
-    length : int
-        Steps of the series that is searched for changes, which may be longer than a reference.
-    rng : Generator
-        Random generator of the draws.
-    tick : callable, optional
-        Called after each series.
-    own, most : float, optional
-        The simulation ends, and an empty array is returned, as soon as more than `most` margins are clearly larger than `own`,
-        that of the observed series: its p-value is then too large, whatever the other series would give.
+    The simulation ends with an empty array once more than `most` margins are clearly larger than `own`, that of the observed
+    series: its p-value is then too large, whatever the other series would give.
     """
     n, location = min(length, _LONGEST), calm.location
     places = np.linspace(0, len(calm.precision) - 1, n).astype(int)

@@ -41,20 +41,11 @@ class SlidingLSDD:
     With :math:`M = 2G - GHG` the dual estimate between windows with means :math:`m, m'` of the functions is
     :math:`(m - m')^\top M (m - m')`, a squared distance of means of :math:`M^{1/2} \psi`, which cumulative sums give for all
     windows. Its expectation for independent rows of one distribution, :math:`\operatorname{tr} M (V/r + V'/r)`, is subtracted.
-
-    Parameters
-    ----------
-    system : GaussianSystem
-        The Gaussian functions, for rows divided by the length scale.
-    spectrum : PenalizedSpectrum
-        Spectrum of their inner products.
-    length_scale : float
-        Length scale in the units of the rows.
     """
 
-    system: GaussianSystem
-    spectrum: PenalizedSpectrum
-    length_scale: float
+    system: GaussianSystem  # Gaussian functions, for rows divided by the length scale
+    spectrum: PenalizedSpectrum  # spectrum of their inner products
+    length_scale: float  # length scale in the units of the rows
 
     @classmethod
     def at(cls, centers: np.ndarray, memory_limit: float, length_scale: float | None = None) -> Self:

@@ -36,21 +36,11 @@ _LONGEST_PERIOD = 8
 
 @dataclass(frozen=True)
 class Blocks:
-    """Blocks of equal length, which need not be a whole number of steps.
+    """Blocks of equal length, which need not be a whole number of steps."""
 
-    Parameters
-    ----------
-    length : float
-        Steps of a block.
-    count : int
-        Number of blocks.
-    parts : int
-        Parts of each block.
-    """
-
-    length: float
-    count: int
-    parts: int
+    length: float  # steps of a block
+    count: int  # number of blocks
+    parts: int  # parts of each block
 
     @property
     def edges(self) -> np.ndarray:
@@ -83,16 +73,8 @@ def period_of(values: np.ndarray) -> tuple[float, float, float]:
     """Estimate the period of a series from the autocorrelation; (nan, 0, 0) without a peak.
 
     A line is subtracted from each column first; the autocorrelations of the columns are averaged.
-
-    Returns
-    -------
-    period : float
-        Period in steps.
-    height : float
-        Autocorrelation at the period.
-    sureness : float
-        Sum of the products of values one period apart, over the root of the sum of their squares: an estimate of the height in
-        standard errors. Few pairs of large values give a high autocorrelation; the sureness of m such pairs is the root of m.
+    Returns period, height and `sureness`: the sum of the products of values one period apart, over the root of the sum of
+    their squares, which estimates the height in standard errors.
     """
     n = len(values)
     time = np.linspace(-1.0, 1.0, n)
@@ -135,27 +117,8 @@ def embedded(
 
     The Gaussian functions of windows at landmarks are averaged over parts. Each lag and each length scale is measured in
     the root mean square of the differences between neighbouring blocks, and their leading principal components are returned.
-
-    Parameters
-    ----------
-    values : array of shape (T, d)
-        The series in standard deviations of its columns, without missing values.
-    lags : list of int
-        Lengths of windows.
-    blocks : Blocks
-        Blocks over whose parts the windows are averaged.
-    rng : Generator
-        Random generator for the landmarks.
-    normal : bool
-        Whether windows are put in standard units, so that only their shape counts.
-    observed : array of shape (T,), optional
-        Steps without a missing value; windows with others are left out.
-    memory_limit : float
-        Bytes for the kernel functions of a stretch of windows.
-
-    Returns
-    -------
-    array of shape (count parts, c)
+    `values` of shape (T, d) are in standard deviations and without gaps; windows with steps that are not `observed` are left
+    out. With `normal`, windows are put in standard units, so that only their shape counts.
     """
     observed = np.ones(len(values), dtype=bool) if observed is None else observed
     groups = []

@@ -29,12 +29,7 @@ _MOST_PAIRS = 20
 def kind_of_location(left: np.ndarray, right: np.ndarray, lines: bool) -> tuple[str, tuple[int, ...]]:
     """Tell a jump of level from a change of slope, and name the columns that take part.
 
-    Parameters
-    ----------
-    left, right : array of shape (n, d)
-        The segments before and after a change, without missing values.
-    lines : bool
-        Whether segments may be lines.
+    `left` and `right` are the segments before and after a change; with `lines`, segments may be lines.
     """
     left, right = left[-_FARTHEST:], right[:_FARTHEST]
     if not lines or min(len(left), len(right)) < 3:

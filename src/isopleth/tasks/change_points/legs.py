@@ -42,21 +42,11 @@ SHORTEST_SHAPES = _LEAST * SHAPE_LAGS[0]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A change that one part of the detector found.
+    """A change that one part of the detector found."""
 
-    Parameters
-    ----------
-    step : int
-        First step after the change.
-    pvalue : float
-        The least false alarm rate of the detector at which it would be found.
-    kind : {"location", "scatter", "shape"}
-        Quantity that was compared: levels and slopes, the scatter of innovations, or mean embeddings.
-    """
-
-    step: int
-    pvalue: float
-    kind: str
+    step: int  # first step after the change
+    pvalue: float  # least false alarm rate of the detector at which it would be found
+    kind: str  # quantity that was compared: levels and slopes, the scatter of innovations, or mean embeddings
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,21 +83,7 @@ def scans(
     If the series has a period, both are averaged over blocks of one period and scanned together, with three quarters of the
     rate. Otherwise innovations are scanned over blocks of five steps, which place a change more precisely. This scan has the
     whole rate, and that of windows half of it. A scan for which the series has too few blocks is left out.
-
-    Parameters
-    ----------
-    values : array of shape (T, d)
-        The series, with gaps filled.
-    innovations : array of shape (T, d)
-        Prediction errors of the series, given its levels, slopes and past.
-    cycle : float or None
-        The period.
-    rate : float
-        False alarm rate of both together.
-    rng : Generator
-        Random generator for landmarks and shuffles.
-    memory_limit : float
-        Bytes for the kernel functions of a stretch of windows.
+    `rate` is the false alarm rate of both scans together.
     """
     spread = np.maximum(values.std(axis=0), 1e-300)
     normal = (values - values.mean(axis=0)) / spread

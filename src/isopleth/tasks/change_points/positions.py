@@ -39,30 +39,7 @@ def positions_of(
     quantiles of the geometric mean of this and the posterior of the reversed series. The interval is widened to hold the place
     of the change. The most probable step is where the product is largest. Rows with an unknown value are left out of the sums,
     so that all positions within a gap are equally probable.
-
-    Parameters
-    ----------
-    values : array of shape (T, d)
-        The series.
-    places : array of shape (m,), int
-        First steps after the changes, ascending.
-    columns : sequence of m sequences of int
-        Columns in which each change was seen.
-    lines : array of shape (m,), bool
-        Whether the sides of each change are lines.
-    rough : array of shape (m,), bool
-        Changes to move.
-    coverage : float
-        Probability that an interval holds the position.
-    known : array of shape (T, d), bool, optional
-        Values that are used; others were filled, or are spikes.
-
-    Returns
-    -------
-    places : ndarray of shape (m,), int
-        First steps after the changes.
-    intervals : ndarray of shape (m, 2), int
-        Least and largest first step after each change.
+    `places` are the first steps after the changes; those marked `rough` are moved.
     """
     bounds = np.concatenate([[0], places, [len(values)]]).astype(int)
     out = np.empty((len(places), 2), dtype=int)

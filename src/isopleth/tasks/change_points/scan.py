@@ -38,18 +38,10 @@ _EULER = 0.5772156649
 
 @dataclass(frozen=True)
 class Found:
-    """A change that a scan found.
+    """A change that a scan found."""
 
-    Parameters
-    ----------
-    step : int
-        First step after the change.
-    pvalue : float
-        Probability that a segment without a change has such a contrast somewhere.
-    """
-
-    step: int
-    pvalue: float
+    step: int  # first step after the change
+    pvalue: float  # probability that a segment without a change has such a contrast somewhere
 
 
 class ContrastScan:
@@ -58,19 +50,6 @@ class ContrastScan:
     In each segment the first principal components are whitened by the covariance of the differences between neighbouring
     blocks, which a change hardly affects. The statistic is the largest squared distance of means, relative to its variance for
     independent blocks. Its null distribution comes from shuffles of chunks of blocks, which are whitened in the same way.
-
-    Parameters
-    ----------
-    parts : array of shape (count parts, c)
-        Means over the parts of blocks.
-    blocks : Blocks
-        The blocks.
-    rng : Generator
-        Random generator of the shuffles.
-    alike : float
-        Blocks are joined if those two apart differ by at least this share more than neighbours do.
-    remembers : bool
-        Whether blocks may be alike over some time without a change, so that a step must explain more than an autoregression.
     """
 
     def __init__(

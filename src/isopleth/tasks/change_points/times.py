@@ -18,17 +18,7 @@ from isopleth.tables.clock_times import as_datetime
 def split_times(series: Any, times: Any) -> tuple[Any, np.ndarray | None]:
     """Return a series without its column of times, and the times.
 
-    Parameters
-    ----------
-    series : array-like of shape (T,) or (T, d)
-        The series.
-    times : str or array-like of shape (T,), optional
-        The times, or the name of their column; by default the only column of times of a frame, or its index if that holds times.
-
-    Raises
-    ------
-    InputError
-        If a frame has several columns of times and none was named, or the times do not ascend or are not one for each step.
+    By default the times are the only column of times of a frame, or its index if that holds times.
     """
     if not hasattr(series, "__len__"):
         series = in_memory(series)
@@ -67,25 +57,7 @@ def _taken(series: Any, frame: Any, name: str) -> tuple[Any, np.ndarray]:
 
 
 def ascending_times(cells: np.ndarray, name: str) -> np.ndarray:
-    """Return times if each is later than the one before.
-
-    Parameters
-    ----------
-    cells : ndarray of shape (T,)
-        Numbers, datetime64, or objects: dates, datetimes, or ISO 8601 text. Times without a zone are taken as UTC.
-    name : str
-        Name of the times in messages.
-
-    Returns
-    -------
-    ndarray of shape (T,)
-        The times as they are; datetime64 in microseconds.
-
-    Raises
-    ------
-    InputError
-        If a time is missing or not later than the one before it, or a cell is no time. The message names the first such row.
-    """
+    """Return times if each is later than the one before. Times without a zone are taken as UTC."""
     missing = _missing(cells)
     if missing.any():
         row = int(missing.argmax())

@@ -377,13 +377,7 @@ class ClassPriorEstimator(BaseEstimator):
 
 
 def checked_labels(y: Any, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the classes, the index of the class of each row, and the sizes of the classes.
-
-    Raises
-    ------
-    InputError
-        If there is not one label a row, a label is missing, or a class is too small.
-    """
+    """Return the classes, the index of the class of each row, and the sizes of the classes."""
     if y is None:
         raise InputError("fit requires y to be passed, but the target y is None; give the class of each row.")
     labels = _as_array(on_host(y, "y"))

@@ -29,34 +29,16 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Features:
-    r"""Coordinates in the space of :math:`k(x, y) = \exp(-\tfrac{1}{2d} \sum_j |x_j - y_j|)` spanned by the centres.
+    r"""Coordinates in the space of :math:`k(x, y) = \exp(-\tfrac{1}{2d} \sum_j |x_j - y_j|)` spanned by the centres."""
 
-    Parameters
-    ----------
-    centers : array of shape (b, d)
-        Centres of the kernels.
-    factor : array of shape (b, b)
-        Lower Cholesky factor of the centres' kernel matrix.
-    memory_limit : float
-        Bytes for the blocks of rows of all threads.
-    n_jobs : int or None
-        Number of threads.
-    """
-
-    centers: np.ndarray
-    factor: np.ndarray
-    memory_limit: float
-    n_jobs: int | None
+    centers: np.ndarray  # (b, d): centres of the kernels
+    factor: np.ndarray  # (b, b): lower Cholesky factor of the centres' kernel matrix
+    memory_limit: float  # bytes for the blocks of rows of all threads
+    n_jobs: int | None  # number of threads
 
     @classmethod
     def of(cls, centers: np.ndarray, memory_limit: float, n_jobs: int | None = 1) -> Self:
-        """Compute the coordinates for these centres.
-
-        Raises
-        ------
-        InputError
-            If the matrices of all folds would not fit in `memory_limit`.
-        """
+        """Compute the coordinates for these centres."""
         needed = 8 * (FOLDS + _MATRICES) * len(centers) ** 2
         if needed > memory_limit:
             raise InputError(
@@ -90,21 +72,12 @@ def _kernel(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class FoldSums:
-    """Second moments of the features by fold, and their sums by fold and class.
+    """Second moments of the features by fold, and their sums by fold and class."""
 
-    Parameters
-    ----------
-    second : array of shape (folds, b, b)
-        Sums of the products of features over the rows of a fold, each class with weight 1/K in all.
-    first : array of shape (folds, K, b)
-        Sums of the features over the rows of a fold and class.
-    counts : array of shape (folds, K)
-        Rows of each fold and class.
-    """
-
+    # (folds, b, b): sums of the products of features over the rows of a fold, each class with weight 1/K in all
     second: np.ndarray
-    first: np.ndarray
-    counts: np.ndarray
+    first: np.ndarray  # (folds, K, b): sums of the features over the rows of a fold and class
+    counts: np.ndarray  # (folds, K): rows of each fold and class
 
     @classmethod
     def of(
@@ -180,20 +153,11 @@ class Fits:
 
     The last column belongs to no class: it is the mean kernel value at the rows of the other folds, which tells how typical a
     row is.
-
-    Parameters
-    ----------
-    features : Features
-        Coordinates in which the scores are linear.
-    coefficients : array of shape (b, folds, K + 1)
-        Coefficients.
-    offsets : array of shape (folds, K + 1)
-        Offsets.
     """
 
-    features: Features
-    coefficients: np.ndarray
-    offsets: np.ndarray
+    features: Features  # coordinates in which the scores are linear
+    coefficients: np.ndarray  # (b, folds, K + 1): coefficients
+    offsets: np.ndarray  # (folds, K + 1): offsets
 
     @classmethod
     def of(cls, features: Features, sums: FoldSums, alpha: float) -> Self:

@@ -20,26 +20,14 @@ _GRID = 1001
 
 @dataclass(frozen=True)
 class Shares:
-    """Shares of classes, and the means of scores from which they follow.
+    """Shares of classes, and the means of scores from which they follow."""
 
-    Parameters
-    ----------
-    priors : array of shape (K,)
-        The shares.
-    moments : ClassMoments
-        Moments of the scores adapted to these shares.
-    target : array of shape (K - 1,)
-        Mean of the scores over the unlabelled rows.
-    rows : int
-        Number of unlabelled rows.
-    unstable : array of shape (K - 1, K - 1)
-        Covariance of a score over samples of labelled rows, a jackknife estimate from the fits without one fold.
-    """
-
-    priors: np.ndarray
-    moments: ClassMoments
-    target: np.ndarray
-    rows: int
+    priors: np.ndarray  # (K,): shares
+    moments: ClassMoments  # moments of the scores adapted to these shares
+    target: np.ndarray  # (K - 1,): mean of the scores over the unlabelled rows
+    rows: int  # number of unlabelled rows
+    # (K - 1, K - 1): covariance of a score over samples of labelled rows, a jackknife estimate from the fits without
+    # one fold
     unstable: np.ndarray
 
     @classmethod
@@ -190,13 +178,7 @@ _LEAST_PROBABILITY = 1e-12
 
 
 def check_class_count(classes: int, memory_limit: float) -> None:
-    """Check that the covariances of all classes fit in memory.
-
-    Raises
-    ------
-    InputError
-        If they do not.
-    """
+    """Check that the covariances of all classes fit in memory."""
     needed = 8 * _ARRAYS * classes**3
     if needed > memory_limit:
         raise InputError(
@@ -212,24 +194,12 @@ def sum_zero_basis(classes: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ClassMoments:
-    """Means of scores over each class, and their covariances.
+    """Means of scores over each class, and their covariances."""
 
-    Parameters
-    ----------
-    means : array of shape (K, K - 1)
-        Means by class, in the coordinates of :func:`sum_zero_basis`.
-    covariances : array of shape (K, K - 1, K - 1)
-        Covariance of the scores within each class.
-    within : array of shape (K - 1, K - 1)
-        Mean of these covariances.
-    counts : array of shape (K,)
-        Number of labelled rows of each class.
-    """
-
-    means: np.ndarray
-    covariances: np.ndarray
-    within: np.ndarray
-    counts: np.ndarray
+    means: np.ndarray  # (K, K - 1): means by class, in the coordinates of `sum_zero_basis`
+    covariances: np.ndarray  # (K, K - 1, K - 1): covariance of the scores within each class
+    within: np.ndarray  # (K - 1, K - 1): mean of these covariances
+    counts: np.ndarray  # (K,): number of labelled rows of each class
 
     @classmethod
     def of(cls, values: np.ndarray, labels: np.ndarray) -> Self:
@@ -313,17 +283,10 @@ class Squash:
 
     Unbounded scores of rows far from all classes would only add noise to the means. The log odds are those of normal scores with
     a common covariance, times a factor and plus a constant for each class, both fitted to held-out rows.
-
-    Parameters
-    ----------
-    slopes : array of shape (K, K)
-        Linear part of the log odds.
-    offsets : array of shape (K,)
-        Constant part of the log odds.
     """
 
-    slopes: np.ndarray
-    offsets: np.ndarray
+    slopes: np.ndarray  # (K, K): linear part of the log odds
+    offsets: np.ndarray  # (K,): constant part of the log odds
 
     @classmethod
     def of(cls, scores: np.ndarray, labels: np.ndarray) -> Self:

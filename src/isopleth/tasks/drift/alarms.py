@@ -222,18 +222,10 @@ _LEVEL = 0.01
 
 @dataclass(frozen=True, eq=False)
 class ReferenceColumns:
-    """Distributions of the columns of a reference.
+    """Distributions of the columns of a reference."""
 
-    Parameters
-    ----------
-    encoding : RowEncoding
-        The columns.
-    summaries : tuple of ColumnSummary
-        Distribution of each, with at most 1,001 quantiles of numbers.
-    """
-
-    encoding: RowEncoding
-    summaries: tuple[ColumnSummary, ...]
+    encoding: RowEncoding  # columns
+    summaries: tuple[ColumnSummary, ...]  # distribution of each, with at most 1,001 quantiles of numbers
 
     @classmethod
     def of(cls, encoding: RowEncoding, rows: np.ndarray) -> Self:

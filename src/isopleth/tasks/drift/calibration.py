@@ -41,24 +41,13 @@ _TOGETHER = 64
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Rows of a reference that simulations draw together, in their order: whole groups, or stretches from any row on.
+    """Rows of a reference that simulations draw together, in their order: whole groups, or stretches from any row on."""
 
-    Parameters
-    ----------
-    names : array of shape (n,)
-        Number of the group or stretch of each row, from 0 on, in ascending order.
-    length : int, default=0
-        Number of rows that are drawn together, fewer at the end of a stretch; 0 for whole groups.
-    phases : array of shape (n,), optional
-        Place of each row in a season. A stretch is followed by one that begins at the next phase.
-    period : int, default=1
-        Number of phases.
-    """
-
-    names: np.ndarray
-    length: int = 0
+    names: np.ndarray  # (n,): number of the group or stretch of each row, from 0 on, in ascending order
+    length: int = 0  # number of rows that are drawn together, fewer at the end of a stretch; 0 for whole groups
+    # (n,): place of each row in a season. A stretch is followed by one that begins at the next phase
     phases: np.ndarray | None = None
-    period: int = 1
+    period: int = 1  # number of phases
 
     @classmethod
     def of_groups(cls, groups: np.ndarray) -> Self:
@@ -135,21 +124,12 @@ class Blocks:
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """Features of the reference, from which simulated references and streams are drawn.
+    """Features of the reference, from which simulated references and streams are drawn."""
 
-    Parameters
-    ----------
-    values : array of shape (n, r)
-        Values of the features at its rows in the leading directions, mean 0.
-    rest : array of shape (s,)
-        Variances in the other directions; those of blocks divided by their rows if there are blocks.
-    blocks : Blocks, optional
-        Rows that depend on each other.
-    """
-
-    values: np.ndarray
+    values: np.ndarray  # (n, r): values of the features at its rows in the leading directions, mean 0
+    # (s,): variances in the other directions; those of blocks divided by their rows if there are blocks
     rest: np.ndarray
-    blocks: Blocks | None = None
+    blocks: Blocks | None = None  # rows that depend on each other
 
     @classmethod
     def of(cls, values: np.ndarray, blocks: Blocks | None = None) -> Reference:
@@ -311,28 +291,9 @@ def calibrate(
     The rows of the reference serve as the distribution. Each simulated monitor draws a reference of the same size, scales the
     threshold as that reference would, and runs on rows drawn from the given reference. The threshold is the number for which
     the mean run length of the simulated monitors is the requested one.
-
-    Parameters
-    ----------
-    values : array of shape (n, r)
-        Features of the reference, mean 0, the directions of the largest variance first.
-    window : int
-        Rows of a window.
-    run_length : float
-        Mean run length in rows, including those of the first window.
-    rng : numpy.random.Generator
-        Generator of the simulations.
-    blocks : Blocks, optional
-        Rows of the reference that depend on each other. References and streams then consist of such blocks.
-    verbose : bool or int, default=False
-        Whether to show progress bars.
-
-    Returns
-    -------
-    threshold : float
-        Threshold for the squared norm of the mean of a window.
-    run_lengths : array of shape (simulations,)
-        Simulated run lengths, truncated at 50 times the requested mean.
+    `values` of shape (n, r) have mean 0, the directions of the largest variance first. Run lengths include the rows of the
+    first window and are truncated at 50 times the requested mean. References and streams consist of `blocks` if there are
+    any.
     """
     size = float(np.mean(values**2, axis=0).sum())
     reference = Reference.of(values / np.sqrt(size), blocks)  # within single precision for any ridge
@@ -407,21 +368,11 @@ _STRETCHES = 10
 
 @dataclass(frozen=True)
 class Dependence:
-    """Dependence of the rows of a reference on each other.
+    """Dependence of the rows of a reference on each other."""
 
-    Parameters
-    ----------
-    rows : float
-        Number of rows that say as much about a mean as one independent row; 1 if rows are independent.
-    reach : int
-        Lag beyond which rows are about independent; 0 if rows are independent.
-    period : int
-        Period of a season; 0 if there is none.
-    """
-
-    rows: float = 1.0
-    reach: int = 0
-    period: int = 0
+    rows: float = 1.0  # number of rows that say as much about a mean as one independent row; 1 if rows are independent
+    reach: int = 0  # lag beyond which rows are about independent; 0 if rows are independent
+    period: int = 0  # period of a season; 0 if there is none
 
     @classmethod
     def of(cls, values: np.ndarray, places: np.ndarray) -> Self:
@@ -506,23 +457,12 @@ class DriftFeatures:
     The squared norm of the mean over a window is :math:`h^\top M h` for :math:`h = \bar\psi_W - \bar\psi_R`. The value of a
     row has the same bits whatever other rows are in the call: products are computed row by row, because the order in which
     BLAS sums depends on the number of rows.
-
-    Parameters
-    ----------
-    frame : ScaledColumns
-        Frame in which the length scale is 1.
-    centers : array of shape (b, d)
-        Centres in the frame.
-    projection : array of shape (b, r)
-        :math:`M^{1/2}` times a rotation.
-    mean : array of shape (r,)
-        Mean over the reference.
     """
 
-    frame: ScaledColumns
-    centers: np.ndarray
-    projection: np.ndarray
-    mean: np.ndarray
+    frame: ScaledColumns  # frame in which the length scale is 1
+    centers: np.ndarray  # (b, d): centres in the frame
+    projection: np.ndarray  # (b, r): `M^{1/2}` times a rotation
+    mean: np.ndarray  # (r,): mean over the reference
 
     @classmethod
     def of(

@@ -489,13 +489,7 @@ class DriftMonitor(BaseEstimator):
 
 
 def checked_groups(groups: Any, rows: int, window: int) -> np.ndarray | None:
-    """Return the number of the group of each row of a reference.
-
-    Raises
-    ------
-    InputError
-        If there is not one group a row, or there are too few.
-    """
+    """Return the number of the group of each row of a reference."""
     if groups is None:
         return None
     (numbers,) = numbered_groups([groups], [rows])
@@ -571,19 +565,7 @@ class DriftState:
 def advance(state: DriftState, values: np.ndarray) -> tuple[DriftState, np.ndarray]:
     """Add rows to a state, at most as many as fit in the current block.
 
-    Parameters
-    ----------
-    state : DriftState
-        State before these rows.
-    values : array of shape (k, r)
-        Values at the rows, 1 <= k <= ``state.rows_left``.
-
-    Returns
-    -------
-    state : DriftState
-        State after these rows.
-    sums : array of shape (k, r)
-        Sum over the window that ends with each row; NaN if the window is not full yet.
+    The sums, of shape (k, r), are over the window that ends with each row, NaN if the window is not full yet.
     """
     window, place = len(state.block), state.since % len(state.block)
     end = place + len(values)

@@ -21,15 +21,9 @@ _RELATIVE_FLOOR = 1e-8
 
 @dataclass(frozen=True)
 class Noise:
-    r"""Stationary autoregressive process :math:`x_t = \sum_i a_i x_{t-i} + \varepsilon_t`, given by its reflection coefficients.
+    r"""Stationary autoregressive process :math:`x_t = \sum_i a_i x_{t-i} + \varepsilon_t`, given by reflection coefficients."""
 
-    Parameters
-    ----------
-    reflections : tuple of float
-        Partial autocorrelations at lags 1, 2, ..., each between -1 and 1.
-    """
-
-    reflections: tuple[float, ...] = ()
+    reflections: tuple[float, ...] = ()  # partial autocorrelations at lags 1, 2, ..., each between -1 and 1
 
     @property
     def order(self) -> int:
@@ -122,19 +116,6 @@ class SegmentCosts:
     The cost is minus twice the log marginal likelihood; without terms that all segmentations share, it is
 
     .. math:: \frac{\mathrm{RSS}}{\sigma^2} + \log\det\Omega + \log\det\frac{X^\top \Omega^{-1} X}{2 \pi \sigma^2} + 2 \log V .
-
-    Parameters
-    ----------
-    values : array of shape (n, d)
-        The series; no column is constant.
-    noises : tuple of Noise
-        Noise of each column.
-    degree : {0, 1}
-        Constants (0) or lines (1).
-    precision : array of shape (n,)
-        One over the relative standard deviation of the innovations at each step.
-    extents : array of shape (d,), optional
-        R of each column; by default its range.
     """
 
     def __init__(
@@ -212,14 +193,7 @@ class SegmentCosts:
     def fit(self, start: np.ndarray, end: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray, np.ndarray]:
         """Fit segments; return level at time 0 and slope, residual sum of squares, and log det of the normal equations.
 
-        Parameters
-        ----------
-        start, end : array of shape (m,) or (1,), int
-            First steps of the segments and of those after them. One number stands for all segments.
-
-        Returns
-        -------
-        tuple of arrays of shape (d, m)
+        One number for `start` or `end` stands for all segments; results have shape (d, m).
         """
         moments = self._moments(start, end)
         if not self.degree:

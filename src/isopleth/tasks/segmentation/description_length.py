@@ -26,30 +26,16 @@ _LEAST_FOR_SHOCKS = 30
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """Description of a series by segments.
+    """Description of a series by segments."""
 
-    Parameters
-    ----------
-    location : Segmentation
-        Segments of equal level or slope.
-    scatter : Segmentation or None
-        Segments of equal scatter, from the roots of the absolute innovations; None if these are all equal.
-    precision : array of shape (n,)
-        One over the relative standard deviation of the innovations that the search for `location` used.
-    prepared : array of shape (n, d)
-        The series after its preparation.
-    cost : float
-        Cost of location and scatter.
-    shocks : bool
-        Whether heavy-tailed shocks describe the series more cheaply than changes of location.
-    """
-
-    location: Segmentation
+    location: Segmentation  # segments of equal level or slope
+    # segments of equal scatter, from the roots of the absolute innovations; None if these are all equal
     scatter: Segmentation | None
+    # (n,): one over the relative standard deviation of the innovations that the search for `location` used
     precision: np.ndarray
-    prepared: np.ndarray
-    cost: float
-    shocks: bool = False
+    prepared: np.ndarray  # (n, d): series after its preparation
+    cost: float  # cost of location and scatter
+    shocks: bool = False  # whether heavy-tailed shocks describe the series more cheaply than changes of location
 
     @property
     def scatter_changes(self) -> np.ndarray:
@@ -124,15 +110,7 @@ def logs_of_growth(values: np.ndarray) -> np.ndarray:
 
 
 def describe(values: np.ndarray, surcharges: tuple[float, float] = (0.0, 0.0)) -> Description:
-    """Describe a series, with or without a season and by changes or by shocks, whichever is cheapest.
-
-    Parameters
-    ----------
-    values : array of shape (n, d)
-        The series; no column is constant.
-    surcharges : tuple of float
-        Cost of a change of location, and of scatter, in addition to its description.
-    """
+    """Describe a series, with or without a season and by changes or by shocks, whichever is cheapest."""
     n = len(values)
     taken = logs_of_growth(values)
     best = in_stages(_cleaned(taken), surcharges)

@@ -28,19 +28,7 @@ def _added(to: Any, terms: np.ndarray) -> Any:
 
 
 class SegmentationSearch:
-    """Search for the segmentation of least cost under given noise.
-
-    Parameters
-    ----------
-    costs : SegmentCosts
-        Costs of segments.
-    shortest : int
-        Least length of a segment.
-    surcharge : float
-        Cost of a change in addition to its description.
-    moving : int, optional
-        Number of steps outside stretches without movement, which say nothing about the variance; all by default.
-    """
+    """Search for the segmentation of least cost under given noise."""
 
     def __init__(self, costs: SegmentCosts, shortest: int, surcharge: float = 0.0, moving: int | None = None) -> None:
         self.costs, self.shortest = costs, shortest

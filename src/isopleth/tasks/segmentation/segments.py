@@ -22,33 +22,16 @@ _NOTHING = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Segmentation:
-    """Segments of a series.
+    """Segments of a series."""
 
-    Parameters
-    ----------
-    bounds : array of shape (m + 2,)
-        0, the first steps of new segments, and the length of the series.
-    degree : int
-        Whether segments are constants (0) or lines (1).
-    noises : tuple of Noise
-        Noise of each column.
-    innovations : array of shape (n, d)
-        Prediction errors, given the line of the segment and the past, over their standard deviation.
-    extents : array of shape (d,)
-        Ranges of the columns over the standard deviations of their innovations.
-    cost : float
-        Twice the length of the description in nats.
-    gains : array of shape (m,)
-        Twice the nats by which each change shortens the description, without the surcharge.
-    """
-
-    bounds: np.ndarray
-    degree: int
-    noises: tuple[Noise, ...]
+    bounds: np.ndarray  # (m + 2,): 0, the first steps of new segments, and the length of the series
+    degree: int  # whether segments are constants (0) or lines (1)
+    noises: tuple[Noise, ...]  # noise of each column
+    # (n, d): prediction errors, given the line of the segment and the past, over their standard deviation
     innovations: np.ndarray
-    extents: np.ndarray
-    cost: float
-    gains: np.ndarray
+    extents: np.ndarray  # (d,): ranges of the columns over the standard deviations of their innovations
+    cost: float  # twice the length of the description in nats
+    gains: np.ndarray  # (m,): twice the nats by which each change shortens the description, without the surcharge
 
     @property
     def changes(self) -> np.ndarray:
@@ -70,23 +53,6 @@ def segment(
 
     Noise and segments are fitted in turn from several starts, because undetected changes look like correlation, and correlation
     that the noise lacks looks like changes.
-
-    Parameters
-    ----------
-    values : array of shape (n, d)
-        The series; no column is constant.
-    degrees : iterable of int
-        Degrees to compare: 0 for constants, 1 for lines.
-    most_lags : int
-        Largest order of the noise.
-    shortest : int
-        Least length of a segment; more if its coefficients need more steps.
-    precision : array of shape (n,), optional
-        One over the relative standard deviation of the innovations at each step.
-    surcharge : float
-        Cost of a change in addition to its description.
-    moving : int, optional
-        As for :class:`SegmentationSearch`.
     """
     n, dim = values.shape
     weights = np.ones(n) if precision is None else precision

@@ -22,24 +22,12 @@ _OTHER = "other words"
 
 @dataclass(frozen=True, eq=False)
 class ColumnSummary:
-    """Distribution of the cells of a column in one table.
+    """Distribution of the cells of a column in one table."""
 
-    Parameters
-    ----------
-    rows : int
-        Number of rows.
-    missing : int
-        Missing cells among them.
-    values : array
-        Sorted numbers; those of a long column may be quantiles.
-    counts : array
-        How often each category occurs, one for words that were not known last; empty for numbers.
-    """
-
-    rows: int
-    missing: int
-    values: np.ndarray
-    counts: np.ndarray
+    rows: int  # number of rows
+    missing: int  # missing cells among them
+    values: np.ndarray  # sorted numbers; those of a long column may be quantiles
+    counts: np.ndarray  # how often each category occurs, one for words that were not known last; empty for numbers
 
     @classmethod
     def of(cls, column: Column, cells: np.ndarray, most: int | None = None) -> Self:
@@ -158,13 +146,8 @@ def changes(
 ) -> dict[str, Any]:
     """Return how columns changed, as columns of a table in the order of the table; fewer for complete numbers.
 
-    Returns
-    -------
-    dict
-        "share", "median_before", "median_after", "spread_before", "spread_after", of which a time has seconds; if there are
-        times, "time_before" and "time_after", their medians; if there are words, "level", the word whose share among known
-        cells changed most, "level_before" and "level_after", its shares; "missing_before" and "missing_after", shares of missing
-        cells; and "description", the change in words.
+    Columns are the share, medians and spreads before and after; with times, their medians; with words, the level whose share
+    among known cells changed most; the shares of missing cells; and the change in words.
     """
     pairs = list(zip(before, after, strict=True))
     quartiles = np.array([[one.quartiles, two.quartiles] for one, two in pairs])

@@ -31,27 +31,14 @@ _SPARSE = 16
 
 @dataclass(frozen=True)
 class Units:
-    """Units of permutation: single rows, groups of `group` rows of one sample each, or blocks of rows that belong together.
+    """Units of permutation: single rows, groups of `group` rows of one sample each, or blocks of rows that belong together."""
 
-    Parameters
-    ----------
-    rows : array of shape (sum(lengths),)
-        Positions of the rows in the samples, X above Y; unit by unit, those of the first sample first.
-    sizes : tuple of two int
-        Number of units in each sample.
-    group : int
-        Number of rows in a unit; 0 for blocks.
-    lengths : array of shape (sum(sizes),), optional
-        Number of rows in each block.
-    strata : array of shape (sum(sizes),), optional
-        Units are permuted within strata; None if all are permuted.
-    """
-
+    # (sum(lengths),): positions of the rows in the samples, X above Y; unit by unit, those of the first sample first
     rows: np.ndarray
-    sizes: tuple[int, int]
-    group: int
-    lengths: np.ndarray | None = None
-    strata: np.ndarray | None = None
+    sizes: tuple[int, int]  # number of units in each sample
+    group: int  # number of rows in a unit; 0 for blocks
+    lengths: np.ndarray | None = None  # (sum(sizes),): number of rows in each block
+    strata: np.ndarray | None = None  # (sum(sizes),): units are permuted within strata; None if all are permuted
 
     @classmethod
     def of(cls, n: int, m: int, rng: np.random.Generator) -> Self:
@@ -159,25 +146,13 @@ class Labels:
 
     The statistics use the permutations through :meth:`contrasts` and :meth:`own_products` only. Another scheme, such as
     permutation of blocks of unequal size, needs only other `members` and `weights`.
-
-    Parameters
-    ----------
-    members : array or sparse array of shape (1 + B, m)
-        Counts; the first line is the observed one.
-    counts : array of shape (m,)
-        Number of equal units in both samples together.
-    sizes : tuple of two int
-        Units in the smaller and in the larger sample.
-    weights : array of shape (m,), optional
-        Number of rows in each unit; None if all units have the same number.
-    strata : array of shape (m,), optional
-        Numbers of the strata within which units are permuted, from 0 on; None if all are permuted.
     """
 
-    members: Any
-    counts: np.ndarray
-    sizes: tuple[int, int]
-    weights: np.ndarray | None = None
+    members: Any  # (1 + B, m): counts; the first line is the observed one
+    counts: np.ndarray  # (m,): number of equal units in both samples together
+    sizes: tuple[int, int]  # units in the smaller and in the larger sample
+    weights: np.ndarray | None = None  # (m,): number of rows in each unit; None if all units have the same number
+    # (m,): numbers of the strata within which units are permuted, from 0 on; None if all are permuted
     strata: np.ndarray | None = None
 
     @classmethod
@@ -309,15 +284,10 @@ _TIE_BREAK = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class ColumnUnits:
-    """Units of the columns: centre, standard deviation, and the bound beyond which values are compressed.
+    """Units of the columns: centre, standard deviation, and the bound beyond which values are compressed."""
 
-    Parameters
-    ----------
-    middle, spread, far, deviation : array of shape (d,)
-        Median; mean absolute deviation with values beyond the bound set to it; the bound over the spread; and the standard
-        deviation of the compressed values over the spread.
-    """
-
+    # middle, spread, far, deviation: (d,): median; mean absolute deviation with values beyond the bound set to it; the
+    # bound over the spread; and the standard deviation of the compressed values over the spread
     middle: np.ndarray
     spread: np.ndarray
     far: np.ndarray
@@ -375,30 +345,14 @@ def city_block_scale(rows: np.ndarray) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Functions around centres at one length scale, in the coordinates where their inner products are diagonal.
+    """Functions around centres at one length scale, in the coordinates where their inner products are diagonal."""
 
-    Parameters
-    ----------
-    centers : array of shape (b, d)
-        The centres, in units of the columns.
-    length_scale : float
-        Length scale of the kernel, in units of the columns.
-    values : array of shape (r,)
-        Eigenvalues of H.
-    vectors : array of shape (b, r)
-        Eigenvectors.
-    alphas : tuple of float
-        Ridges over the volume of the kernel.
-    start : int
-        First of the directions that statistics use, in ascending order of the eigenvalues.
-    """
-
-    centers: np.ndarray
-    length_scale: float
-    values: np.ndarray
-    vectors: np.ndarray
-    alphas: tuple[float, ...] = (ALPHA,)
-    start: int = 0
+    centers: np.ndarray  # (b, d): centres, in units of the columns
+    length_scale: float  # length scale of the kernel, in units of the columns
+    values: np.ndarray  # (r,): eigenvalues of H
+    vectors: np.ndarray  # (b, r): eigenvectors
+    alphas: tuple[float, ...] = (ALPHA,)  # ridges over the volume of the kernel
+    start: int = 0  # first of the directions that statistics use, in ascending order of the eigenvalues
 
     metric = "sqeuclidean"
 

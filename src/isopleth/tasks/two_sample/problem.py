@@ -41,24 +41,14 @@ _FEWEST_OF_STRATUM = 1
 
 @dataclass(frozen=True, eq=False)
 class MixedSamples:
-    """Two samples with words, times or missing cells, before and after they were encoded.
+    """Two samples with words, times or missing cells, before and after they were encoded."""
 
-    Parameters
-    ----------
-    given : tuple of two arrays
-        Rows of :class:`~isopleth.tables.checks.Table`: numbers, then codes, NaN where a cell is missing.
-    encoding : RowEncoding
-        Made from the rows of both samples together.
-    strata : array of shape (n + n',), optional
-        Strata of rows with alike gaps, within which rows are permuted, if gaps are not compared.
-    encoded : tuple of two arrays
-        Complete rows.
-    """
-
+    # rows of `tables.checks.Table`: numbers, then codes, NaN where a cell is missing
     given: tuple[np.ndarray, np.ndarray]
-    encoding: RowEncoding
+    encoding: RowEncoding  # made from the rows of both samples together
+    # (n + n',): strata of rows with alike gaps, within which rows are permuted, if gaps are not compared
     strata: np.ndarray | None
-    encoded: tuple[np.ndarray, np.ndarray]
+    encoded: tuple[np.ndarray, np.ndarray]  # complete rows
 
     @classmethod
     def of(cls, x: np.ndarray, y: np.ndarray, names: list[str], columns: Schema | None, *, compared: bool) -> Self:
@@ -87,20 +77,7 @@ def gap_strata(missing: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.n
     A tree divides the rows by the columns in which cells are missing, and takes at each step the column that leaves most cells.
     Strata of one pattern of gaps lose no cell. In the others, a column is blanked in all rows where one row lacks it. Strata
     depend on gaps and samples only; given these, the values within a stratum can be exchanged.
-
-    Parameters
-    ----------
-    missing : array of shape (n, d), bool
-        Which cells are missing.
-    first : array of shape (n,), bool
-        Rows of the first sample.
-
-    Returns
-    -------
-    strata : array of shape (n,)
-        Number of the stratum of each row.
-    blanked : array of shape (n, d), bool
-        Cells that count as missing.
+    Returns the stratum of each row, of shape (n,), and a mask of the cells that count as missing, of shape (n, d).
     """
     strata, blanked = np.zeros(len(missing), dtype=np.intp), missing.copy()
     todo, done = [np.arange(len(missing))], 0
@@ -134,37 +111,20 @@ class TwoSampleProblem:
     """Two samples, with everything that the test computes from their rows together.
 
     Only the first label vector tells which row is from which sample, so that labels can be permuted.
-
-    Parameters
-    ----------
-    samples : TwoSamples
-        The rows.
-    names : list of str
-        Names of the columns in messages.
-    permutations, centers : int
-        Numbers of permutations and of centres.
-    seed : int
-        Seed of the units, the permutations and the centres.
-    memory_limit, n_jobs
-        As for :class:`~isopleth.operators.Operator`.
-    table : MixedSamples, optional
-        The samples before they were encoded, if they have words, times or missing cells.
-    groups : tuple of two arrays, optional
-        Number of the group of each row of each sample; groups are permuted as blocks.
-    verbose : bool, default=False
-        Whether to show progress bars.
     """
 
-    samples: TwoSamples
-    names: list[str]
+    samples: TwoSamples  # rows
+    names: list[str]  # names of the columns in messages
+    # permutations, centers: numbers of permutations and of centres
     permutations: int
     centers: int
-    seed: int
+    seed: int  # seed of the units, the permutations and the centres
     memory_limit: float
     n_jobs: int | None
-    table: MixedSamples | None = None
+    table: MixedSamples | None = None  # samples before they were encoded, if they have words, times or missing cells
+    # number of the group of each row of each sample; groups are permuted as blocks
     groups: tuple[np.ndarray, np.ndarray] | None = None
-    verbose: bool = False
+    verbose: bool = False  # whether to show progress bars
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -244,11 +204,6 @@ class TwoSampleProblem:
         """Units of the columns that vary.
 
         Repeated rows count repeatedly: if equal rows were merged, the unit of a column would depend on the other columns.
-
-        Raises
-        ------
-        InputError
-            If the values of a column are too large or too small.
         """
         keep = self.varying
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
