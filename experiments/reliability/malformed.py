@@ -19,7 +19,8 @@ from experiments.reliability import samples
 from experiments.reliability.mutations import spoiled
 from experiments.reliability.outcomes import Tally, is_sentence, progress, tried
 from isopleth.cli.program import program
-from isopleth.tables.read import FileRows, Reading, RowStream, read_table
+from isopleth.tables.read import Reading, read_table
+from isopleth.tables.stream import FileRows, RowStream
 from isopleth.tables.table import FileTable
 
 _COLUMNS = (None, None, ["a"], ["x1", "x2"], ["height", "age"], ["none"])

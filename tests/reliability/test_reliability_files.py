@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 import isopleth
 from isopleth.errors import InputError, MissingExtraError
-from isopleth.tables.read import RowStream, read_table
+from isopleth.tables.read import read_table
+from isopleth.tables.stream import RowStream
 from isopleth.tables.table import FileTable
 
 SUFFIXES = (".csv", ".tsv", ".npy", ".npz", ".parquet")

@@ -10,10 +10,9 @@ import pytest
 
 from isopleth import DataWarning, two_sample_test
 from isopleth.errors import InputError, MissingExtraError
-from isopleth.results.charts import Chart, Contours, Series
+from isopleth.results.charts import Chart, Contours, Series, outlines
 from isopleth.results.figures import check_figure_target, draw, save_figure
 from isopleth.results.page import _chart_data
-from isopleth.results.views import outlines
 from isopleth.tasks import ChangePoints
 from isopleth.tasks.anomaly.explanation import Explanation
 from isopleth.tasks.anomaly.result import Anomalies

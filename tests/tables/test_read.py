@@ -27,7 +27,9 @@ from pyarrow import feather, parquet
 from isopleth import read_table
 from isopleth.errors import DataWarning, InputError
 from isopleth.tables import source, text
-from isopleth.tables.read import FileRows, Reader, Reading, RowStream, complete_numbers
+from isopleth.tables.read import Reader, Reading
+from isopleth.tables.stream import FileRows, RowStream
+from isopleth.tables.table import complete_numbers
 
 VALUES = np.array([[1.0, -2.5], [3.0, 0.1], [1e-300, 2.0]])
 ESCAPE = "\x1b[31mred\x07"

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.cli.commands import MOST_FLAGGED
-from isopleth.cli.messages import Stages, naming_columns, say
-from isopleth.cli.models import load_detector, matched_columns, of_this_version
-from isopleth.cli.options import TableOptions
+from isopleth.cli.commands import MOST_FLAGGED, TableOptions
+from isopleth.cli.messages import Stages, matched_columns, naming_columns, say
+from isopleth.cli.models import load_detector, of_this_version
 from isopleth.cli.outputs import Outputs, answer, places
 from isopleth.cli.reading import read, read_for
 from isopleth.errors import InputError

@@ -7,11 +7,20 @@ from pathlib import Path
 
 import numpy as np
 
+from isopleth.cli.commands import TableOptions
 from isopleth.cli.messages import Stages, naming_columns
-from isopleth.cli.options import TableOptions
-from isopleth.cli.outputs import Outputs, answer, places
-from isopleth.cli.times import read_series
+from isopleth.cli.outputs import Outputs, answer, keep_columns, places
+from isopleth.cli.reading import tell
+from isopleth.errors import Hint, InputError
+from isopleth.tables.read import read_table
+from isopleth.tables.source import listed
+from isopleth.tables.table import FileTable, complete_numbers
+from isopleth.tables.typed import moment
 from isopleth.tasks.change_points.detector import ChangePointDetector, ChangePoints
+from isopleth.tasks.change_points.times import ascending_times
+
+# Least share of cells that are times, so that a mistyped one is named and does not turn the column into words.
+_TIMES_SHARE = 0.9
 
 
 def changes(
@@ -50,3 +59,73 @@ def columns(found: ChangePoints) -> dict[str, np.ndarray]:
     times = {} if found.times is None else {"time": found.times}
     segments = np.searchsorted(found.change_points, np.arange(len(found.series)), side="right")
     return found.where | times | {"segment": segments, "change": kinds}
+
+
+def read_series(path: Path, options: TableOptions, time: str | None) -> tuple[FileTable, np.ndarray | None]:
+    """Read the numbers of a series, and the times of its rows: the column `time`, or the only one of times.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, several columns hold times, or the times do not ascend; the message names the first line.
+    """
+    # The times need not be among the columns that are asked for.
+    asked = {
+        **options.reading(),
+        "columns": None,
+        "keep_identifiers": options.keep_identifiers or bool(options.columns),
+    }
+    table = read_table(path, **asked, min_rows=2, warn=False)
+    there = table.data.column_names
+    if time is not None and time not in there:
+        raise InputError(f"{path} has no column {time!r} (--time); it has {listed(there)}.", column=time)
+    unknown = [name for name in options.columns or [] if name not in there]
+    if unknown:
+        text = f"{path} has no column {listed(unknown)} ({{parameter}}); it has {listed(there)}."
+        raise InputError(text, parameter="columns", column=unknown[0])
+    time = time or _only_column_of_times(table, options)
+    times = None if time is None else _times(table, time)
+    known = [name for name in table.names if name != time]
+    used = [name for name in options.columns or known if name in known]
+    if not used:
+        raise InputError(f"{path} has no column besides its times; a series of numbers is needed.")
+    schema = table.schema.take(table.names.index(name) for name in used)
+    left_out = {name: why for name, why in table.schema.left_out.items() if name != time}
+    table = complete_numbers(table.using(replace(schema, left_out=left_out)))
+    keep_columns(table.schema)
+    tell(table)
+    return table, times
+
+
+def _only_column_of_times(table: FileTable, options: TableOptions) -> str | None:
+    known = {*(options.identifiers or []), *(options.categorical or []), *(options.numeric or [])}
+    found = [name for name in table.data.column_names if name not in known and _holds_times(table, name)]
+    if len(found) > 1:
+        raise InputError(
+            f"{table.source}: several columns hold times, {listed(found)}",
+            column=found[0],
+            hint=Hint(
+                "choose that of the rows with {time}, and leave the others out with {exclude}", time=..., exclude=...
+            ),
+        )
+    return found[0] if found else None
+
+
+def _holds_times(table: FileTable, name: str) -> bool:
+    cells = table.data.column(name)
+    if str(cells.type) != "string":
+        return str(cells.type).startswith(("timestamp", "date"))
+    known = [text for text in cells.to_pylist() if text is not None]
+    if not known or moment(known[0]) is None:
+        return False
+    return sum(moment(text) is not None for text in known) >= _TIMES_SHARE * len(known)
+
+
+def _times(table: FileTable, name: str) -> np.ndarray:
+    """Return the times of the rows as words, or numbers."""
+    cells = np.array(table.data.column(name).to_pylist())
+    try:
+        times = ascending_times(cells, f"column {name!r}")
+    except InputError as error:
+        raise error.located(table.source, table.place) from None
+    return times if times.dtype.kind in "iuf" else np.array([str(time) for time in times.tolist()], dtype=object)

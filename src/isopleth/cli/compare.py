@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from isopleth.cli.commands import TableOptions
 from isopleth.cli.messages import Stages, naming_columns
-from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import Outputs, answer, places
 from isopleth.cli.reading import naming_labels, read_two
 from isopleth.errors import InputError

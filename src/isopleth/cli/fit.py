@@ -12,9 +12,8 @@ import click
 import numpy as np
 
 import isopleth
-from isopleth.cli.commands import DENSITY_SIZE, MIXED_SIZE
+from isopleth.cli.commands import DENSITY_SIZE, MIXED_SIZE, TableOptions
 from isopleth.cli.messages import Stages, naming_columns, removed_if_refused, resumable, say
-from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import about_run, keep_columns, print_json, refuse_same
 from isopleth.cli.reading import chunk_reading, refuse_typos, tell
 from isopleth.density import SOSREP, Search
@@ -30,8 +29,9 @@ from isopleth.score import NystromKEF
 from isopleth.score.ridge_selection import default_landmarks
 from isopleth.score.spaces import SPACES
 from isopleth.tables.files import check_target, remove_leftovers
-from isopleth.tables.read import FileRows, Reader, missing_words
+from isopleth.tables.read import Reader, missing_words
 from isopleth.tables.schema import Choices
+from isopleth.tables.stream import FileRows
 from isopleth.tables.table import FileTable
 
 

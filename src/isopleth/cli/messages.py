@@ -83,6 +83,22 @@ def naming_columns(names: Sequence[str]) -> Iterator[None]:
 
 
 @contextmanager
+def matched_columns(*, quiet: bool = False) -> Iterator[None]:
+    """Silence scikit-learn's warning of arrays without names, for columns that were matched by name before.
+
+    Of several warnings of new words, by methods that are called with the same rows, one is shown; none if `quiet`.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", message="X (does not have valid|has) feature names")
+        yield
+    shown = {str(warning.message): warning.message for warning in caught}
+    for message in shown.values():
+        if not (quiet and isinstance(message, DataWarning)):
+            warnings.warn(message, stacklevel=3)
+
+
+@contextmanager
 def resumable(partial: Path) -> Iterator[None]:
     """Add to the message of an interrupt what is stored and how to resume."""
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,8 +14,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from isopleth.cli.messages import matched_columns
 from isopleth.cli.reading import schema_of
-from isopleth.errors import DataWarning, InputError
+from isopleth.errors import InputError
 from isopleth.io import load
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 
@@ -55,22 +55,6 @@ def of_this_version(path: Path) -> Iterator[None]:
         yield
     except (AttributeError, KeyError, TypeError, IndexError) as error:
         raise InputError(f"{path} does not fit this version of isopleth: fit and save it again.") from error
-
-
-@contextmanager
-def matched_columns(*, quiet: bool = False) -> Iterator[None]:
-    """Silence scikit-learn's warning of arrays without names, for columns that were matched by name before.
-
-    Of several warnings of new words, by methods that are called with the same rows, one is shown; none if `quiet`.
-    """
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        warnings.filterwarnings("ignore", message="X (does not have valid|has) feature names")
-        yield
-    shown = {str(warning.message): warning.message for warning in caught}
-    for message in shown.values():
-        if not (quiet and isinstance(message, DataWarning)):
-            warnings.warn(message, stacklevel=3)
 
 
 @dataclass(frozen=True, eq=False)

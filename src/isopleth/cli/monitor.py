@@ -14,17 +14,17 @@ from typing import Any
 import click
 import numpy as np
 
-from isopleth.cli.messages import Stages, naming_columns
-from isopleth.cli.models import matched_columns, of_this_version
-from isopleth.cli.options import TableOptions
+from isopleth.cli.commands import TableOptions
+from isopleth.cli.messages import Stages, matched_columns, naming_columns
+from isopleth.cli.models import of_this_version
 from isopleth.cli.outputs import Outputs, refuse_same
+from isopleth.cli.process import ALARM_CODE
 from isopleth.cli.reading import read
-from isopleth.cli.signals import ALARM_CODE
 from isopleth.errors import InputError, printable
 from isopleth.io import load, save
 from isopleth.results.text import counted, wrapped
 from isopleth.tables.files import atomic_write, check_target, remove_leftovers, sole_run
-from isopleth.tables.read import RowStream
+from isopleth.tables.stream import RowStream
 from isopleth.tables.table import FileTable
 from isopleth.tasks.drift.alarms import DriftAlarms, joined
 from isopleth.tasks.drift.monitor import DriftMonitor

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from isopleth.cli.messages import Stages, naming_columns
-from isopleth.cli.models import matched_columns
-from isopleth.cli.options import TableOptions
+from isopleth.cli.commands import TableOptions
+from isopleth.cli.messages import Stages, matched_columns, naming_columns
 from isopleth.cli.outputs import Outputs, answer
 from isopleth.cli.reading import naming_labels, read, read_for
 from isopleth.errors import InputError

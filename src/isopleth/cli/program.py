@@ -12,7 +12,7 @@ import click
 from isopleth.cli.commands import COMMANDS
 from isopleth.cli.messages import one_line_warnings, say
 from isopleth.cli.outputs import keep_arguments
-from isopleth.cli.signals import INTERRUPTED, INTERRUPTED_CODE, signals_first
+from isopleth.cli.process import INTERRUPTED, INTERRUPTED_CODE, signals_first
 from isopleth.errors import InputError, MissingExtraError
 
 _WRONG_INPUT = 2

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from isopleth.cli.commands import TableOptions
 from isopleth.cli.messages import say
-from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import keep_columns
 from isopleth.errors import DataWarning, Hint, InputError
 from isopleth.tables.read import Reading, missing_words, read_table

@@ -8,10 +8,9 @@ from typing import Any
 import click
 import numpy as np
 
-from isopleth.cli.commands import SAMPLE_SIZE
+from isopleth.cli.commands import SAMPLE_SIZE, TableOptions
 from isopleth.cli.messages import Stages, naming_columns, say
 from isopleth.cli.models import of_this_version
-from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import Outputs, print_json, refuse_same
 from isopleth.cli.reading import read
 from isopleth.density import SOSREP

@@ -11,17 +11,17 @@ import click
 import numpy as np
 
 import isopleth
+from isopleth.cli.commands import TableOptions
 from isopleth.cli.messages import Stages, removed_if_refused, resumable, say
 from isopleth.cli.models import Answers, answers_of, of_this_version, takes_gaps
-from isopleth.cli.options import TableOptions
 from isopleth.cli.outputs import about_run, places, print_json, refuse_same
 from isopleth.cli.reading import chunk_reading, schema_of, warn_without_names
 from isopleth.errors import printable
 from isopleth.io.resume import Journal, content_fingerprint, partial_path, refuse_begun, table_fingerprint
 from isopleth.results.text import counted, shortened, wrapped
 from isopleth.tables.files import remove_leftovers
-from isopleth.tables.read import FileRows
 from isopleth.tables.schema import Choices
+from isopleth.tables.stream import FileRows
 from isopleth.tables.table import FileTable
 from isopleth.tables.write import TABLE_SUFFIXES, check_suffix, check_table_target, write_array, write_blocks
 

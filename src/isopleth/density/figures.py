@@ -10,7 +10,7 @@ import numpy as np
 
 from isopleth.density.section import Section
 from isopleth.errors import InputError
-from isopleth.results.charts import Chart, Contours
+from isopleth.results.charts import Chart, Contours, dots, robust_range, some
 from isopleth.results.figures import (
     BLUE,
     MASSES,
@@ -23,7 +23,6 @@ from isopleth.results.figures import (
     percent,
     write_note,
 )
-from isopleth.results.views import dots, robust_range, some
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,6 +16,7 @@ from isopleth.difference.fitted import check_mass
 from isopleth.difference.squared_l2 import normal_quantile
 from isopleth.errors import InputError
 from isopleth.length_scales import robust_z
+from isopleth.results.charts import robust_range, some
 from isopleth.results.figures import (
     BLACK,
     BLUE,
@@ -29,7 +30,6 @@ from isopleth.results.figures import (
     percent,
     write_note,
 )
-from isopleth.results.views import robust_range, some
 from isopleth.tables.checks import enter
 
 if TYPE_CHECKING:

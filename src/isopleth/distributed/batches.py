@@ -11,7 +11,7 @@ import numpy as np
 
 from isopleth.errors import Hint, InputError, listed
 from isopleth.parts import Add, Parts, S, part_sums
-from isopleth.tables.read import rows_of_a_chunk
+from isopleth.tables.stream import rows_of_a_chunk
 
 
 class BatchParts(Parts):

@@ -12,7 +12,8 @@ import numpy as np
 
 from isopleth.io.resume import Journal
 from isopleth.parts import Add, Parts, S, part_sums
-from isopleth.tables.read import FileRows, Reading
+from isopleth.tables.read import Reading
+from isopleth.tables.stream import FileRows
 
 
 def _unheard(number: int, share: float) -> None:

@@ -24,8 +24,9 @@ from sklearn.base import BaseEstimator
 from isopleth.backend import is_foreign, to_numpy
 from isopleth.errors import InputError, MissingExtraError
 from isopleth.tables.checks import check_memory_limit
-from isopleth.tables.files import atomic_write, check_source
+from isopleth.tables.files import atomic_write
 from isopleth.tables.formats import read_array_header
+from isopleth.tables.source import check_source
 
 
 def with_numpy_arrays(value: Any) -> Any:

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isopleth.errors import InputError, require
-from isopleth.results.charts import Chart, Content, Series, ShownTable
+from isopleth.results.charts import Chart, Content, Series, ShownTable, outlines
 from isopleth.results.text import cell_text, in_words
-from isopleth.results.views import outlines
 from isopleth.tables.files import atomic_write, check_target
 from isopleth.tables.write import check_suffix
 

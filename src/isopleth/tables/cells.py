@@ -16,7 +16,7 @@ import numpy as np
 
 from isopleth.backend import frame_names
 from isopleth.errors import InputError, listed
-from isopleth.tables.numerals import Numerals, numerals_of
+from isopleth.tables.typed import Numerals, numerals_of
 
 # Cells of text that count as missing.
 MISSING_WORDS = frozenset({"", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "Null", "<NA>", "NaT"})

@@ -33,8 +33,8 @@ from isopleth.tables.cells import (
     is_table_of_kinds,
     some_rows,
 )
-from isopleth.tables.numerals import Numerals
 from isopleth.tables.schema import Attached, Schema, is_identifier
+from isopleth.tables.typed import Numerals
 
 _Estimator = TypeVar("_Estimator", bound=BaseEstimator)
 

@@ -1,4 +1,4 @@
-"""Plain files: checks before the work, writing a file whole or not at all, and locks."""
+"""Files to write: checks before the work, a file whole or not at all, and locks."""
 
 from __future__ import annotations
 
@@ -21,43 +21,6 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _ABANDONED = 60.0
 
 _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
-
-
-def check_source(path: str | os.PathLike[str], what: str = "file") -> Path:
-    """Check before any work that a file can be read.
-
-    Parameters
-    ----------
-    path : path-like
-        The file; ``-`` is standard input, where a table is wanted.
-    what : str, default="file"
-        Kind of file, for the message about a folder.
-
-    Returns
-    -------
-    Path
-        `path` as a path.
-
-    Raises
-    ------
-    InputError
-        If it does not exist, or is anything but a plain file that may be read.
-    """
-    source = Path(path)
-    if what == "file" and str(source) == "-":
-        return source
-    try:
-        if source.is_dir():
-            raise InputError(f"{source} is a folder; name a {what} in it.")
-        if not source.exists():
-            raise InputError(f"{source} does not exist; check the name and the folder.")
-        if not source.is_file():
-            raise InputError(f"{source} is not a plain file; copy what it gives into one.")
-    except PermissionError:  # of the folder
-        raise InputError(f"{source} may not be read; ask for the permission to read it.") from None
-    if not os.access(source, os.R_OK):
-        raise InputError(f"{source} may not be read; ask for the permission to read it.")
-    return source
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:

@@ -29,7 +29,7 @@ from isopleth.tables.cells import (
     parsed_number,
     quoted,
 )
-from isopleth.tables.numerals import Numerals
+from isopleth.tables.typed import Numerals
 
 _NUMBERS_SHARE = (
     0.9  # least share of numbers among the cells of a text column that counts as numeric with missing cells

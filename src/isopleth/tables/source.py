@@ -1,4 +1,4 @@
-"""Files to read: opened once, unpacked, transcoded to UTF-8, and recognised by name and first bytes."""
+"""Files to read: checked before the work, opened once, unpacked, transcoded to UTF-8, and recognised by name and first bytes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 from isopleth.errors import Hint, InputError
-from isopleth.tables.files import check_source
 
 # A file that holds more than this once it is unpacked, or needs more memory than this for being wide or sparse, is refused:
 # 146 kB of .zst can hold 4.5 GB. Ordinary text, whose size is what it takes on the disk, has no limit.
@@ -85,6 +84,43 @@ PACKED_SUFFIXES = tuple(_PACKINGS)
 
 # The standard input of this process, which can be read only once.
 _read: list[Source] = []
+
+
+def check_source(path: str | os.PathLike[str], what: str = "file") -> Path:
+    """Check before any work that a file can be read.
+
+    Parameters
+    ----------
+    path : path-like
+        The file; ``-`` is standard input, where a table is wanted.
+    what : str, default="file"
+        Kind of file, for the message about a folder.
+
+    Returns
+    -------
+    Path
+        `path` as a path.
+
+    Raises
+    ------
+    InputError
+        If it does not exist, or is anything but a plain file that may be read.
+    """
+    source = Path(path)
+    if what == "file" and str(source) == "-":
+        return source
+    try:
+        if source.is_dir():
+            raise InputError(f"{source} is a folder; name a {what} in it.")
+        if not source.exists():
+            raise InputError(f"{source} does not exist; check the name and the folder.")
+        if not source.is_file():
+            raise InputError(f"{source} is not a plain file; copy what it gives into one.")
+    except PermissionError:  # of the folder
+        raise InputError(f"{source} may not be read; ask for the permission to read it.") from None
+    if not os.access(source, os.R_OK):
+        raise InputError(f"{source} may not be read; ask for the permission to read it.")
+    return source
 
 
 def opened(path: str | os.PathLike[str], max_unpacked: int | None = None) -> Source:

@@ -10,8 +10,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from isopleth.errors import InputError, Message
+from isopleth.errors import Hint, InputError, Message
 from isopleth.tables.schema import Choices, EncodedTable, Schema, attached, decode_cells
+from isopleth.tables.source import choice, listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,3 +206,100 @@ def together(tables: Sequence[FileTable]) -> Schema:
         return Schema.of(first.data, also=second.data, typed=True, choices=first.choices.joined(second.choices))
     except InputError as error:
         raise error.located(None, place) from None
+
+
+def complete_numbers(table: FileTable) -> FileTable:
+    """Return a table of complete numbers, truth values as 0 and 1.
+
+    Raises
+    ------
+    InputError
+        If a column holds words or times, or a cell is missing.
+    """
+    table = table.with_truth_as_numbers()
+    refuse_words(table)
+    missing = MissingCells(table.names)
+    missing.add(table, table.values)
+    missing.refuse(table.source)
+    return table
+
+
+class MissingCells:
+    """Count of missing and infinite cells in each column: found chunk by chunk, refused at the end.
+
+    Parameters
+    ----------
+    names : list of str
+        The columns.
+    """
+
+    def __init__(self, names: list[str]) -> None:
+        self._names = names
+        self._counts = np.zeros(len(names), dtype=np.int64)
+        self._first = [""] * len(names)
+        self._rows = 0
+
+    def add(self, table: FileTable, values: np.ndarray) -> None:
+        """Count the missing cells of the rows that follow."""
+        bad = ~np.isfinite(values)
+        for j in np.flatnonzero(bad.any(axis=0)):
+            if not self._counts[j]:
+                row = int(bad[:, j].argmax())
+                self._first[j] = table.place(row if table.lines is not None else row + self._rows)
+            self._counts[j] += np.count_nonzero(bad[:, j])
+        self._rows += len(bad)
+
+    def refuse(self, path: object) -> None:
+        """Refuse the file if any was found.
+
+        Raises
+        ------
+        InputError
+            If there is one; the message has the number of such rows in each column and the first of them.
+        """
+        bad = np.flatnonzero(self._counts).tolist()
+        if not bad:
+            return
+        worst = [f"{self._names[j]!r} {self._where(j)}" for j in bad[:5]]
+        more = len(bad) - len(worst)
+        if more:
+            worst.append(f"{more} more column{'s' if more > 1 else ''}")
+        raise InputError(
+            f"{path}: empty, NaN or infinite cells in {', '.join(worst)}",
+            column=self._names[bad[0]],
+            hint=Hint("fill or drop these rows, or choose other columns with {columns}", columns=...),
+        )
+
+    def _where(self, j: int) -> str:
+        count, place = self._counts[j], self._first[j]
+        return f"({count} rows, the first in {place})" if count > 1 else f"({place})"
+
+
+# Columns that an advice names in full.
+_MOST_ADVISED = 6
+
+
+def refuse_words(table: FileTable) -> None:
+    """Refuse columns of words and times, for what takes numbers only.
+
+    Raises
+    ------
+    InputError
+        If there are any; the message says the shorter way to do without them.
+    """
+    text = [str(column.name) for column in table.schema.columns if column.kind != "numeric"]
+    numbers = [str(column.name) for column in table.schema.columns if column.kind == "numeric"]
+    if not text:
+        return
+    several = len(text) > 1
+    if not numbers:
+        held = f"all {len(text)} columns hold" if several else f"the only column, {text[0]!r}, holds"
+        raise InputError(f"{table.source}: {held} words or times; a table of numbers is needed.", column=text[0])
+    if len(numbers) < len(text) and len(numbers) <= _MOST_ADVISED:
+        hint = Hint("choose the numbers with {columns}", columns=choice(numbers))
+    elif len(text) <= _MOST_ADVISED:
+        hint = Hint(f"leave {'them' if several else 'it'} out with {{exclude}}", exclude=choice(text))
+    else:
+        hint = Hint("choose columns of numbers, such as {columns}", columns=choice(numbers[:2]))
+    subject = f"{table.source}: no numbers in column{'s' if several else ''} {listed(text, most=4)}"
+    raise InputError(subject, column=text[0], hint=hint)

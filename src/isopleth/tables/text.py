@@ -15,8 +15,8 @@ import numpy as np
 
 from isopleth.errors import InputError
 from isopleth.tables.diagnose import refuse_encoding, refuse_ragged, rewritten
-from isopleth.tables.numerals import Numerals, numerals_of
 from isopleth.tables.source import Source
+from isopleth.tables.typed import Numerals, numerals_of
 
 _PIECE = 2**20  # bytes that are read, scanned and parsed at a time: their positions of quotes stay in the cache
 LONGEST = 2**24  # a longer record is no row, and would fill the memory before anything could be said about it

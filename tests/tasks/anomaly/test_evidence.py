@@ -6,11 +6,10 @@ from anomaly_tables import table
 from scipy.stats import genpareto
 from sklearn.covariance import OAS
 
-from isopleth.tasks.anomaly.evidence import ColumnTails, Ellipsoid, shrinkage
+from isopleth.tasks.anomaly.evidence import Ellipsoid, shrinkage
 from isopleth.tasks.anomaly.reference import MOST_CENTERS, ReferenceDensity
-from isopleth.tasks.anomaly.rule import PooledRule
+from isopleth.tasks.anomaly.rule import MOST_STEPS, ColumnTails, EmpiricalLaw, PooledRule, Tail
 from isopleth.tasks.anomaly.table import COMMON, NEW, Limits, TrainingTable, blocks, discounted, spread_of
-from isopleth.tasks.anomaly.tail import MOST_STEPS, EmpiricalLaw, Tail
 
 LIMITS = Limits(2.0**30, 1)
 

@@ -12,9 +12,16 @@ from sklearn.metrics import roc_auc_score
 
 from isopleth import AnomalyDetector, load, save
 from isopleth.errors import DataWarning, InputError
-from isopleth.tasks.anomaly.distances import counterfactual_distances, distances_between
-from isopleth.tasks.anomaly.evidence import CategoryShares, ColumnTails, Ellipsoid, Indicators
-from isopleth.tasks.anomaly.table import NEW, CategoryColumns, Limits, TrainingTable
+from isopleth.tasks.anomaly.evidence import Ellipsoid, Indicators
+from isopleth.tasks.anomaly.rule import CategoryShares, ColumnTails
+from isopleth.tasks.anomaly.table import (
+    NEW,
+    CategoryColumns,
+    Limits,
+    TrainingTable,
+    counterfactual_distances,
+    distances_between,
+)
 
 LIMITS = Limits(2.0**30, 1)
 N = 200

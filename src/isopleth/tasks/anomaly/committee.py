@@ -11,8 +11,16 @@ from scipy.spatial.distance import pdist, squareform
 from isopleth.operators.threads import map_threads
 from isopleth.rows import merge_rows
 from isopleth.scaled_columns import bounded
-from isopleth.tasks.anomaly.distances import counterfactual_distances, distances_between
-from isopleth.tasks.anomaly.table import NEW, CategoryColumns, Limits, TrainingTable, blocks, map_blocks
+from isopleth.tasks.anomaly.table import (
+    NEW,
+    CategoryColumns,
+    Limits,
+    TrainingTable,
+    blocks,
+    counterfactual_distances,
+    distances_between,
+    map_blocks,
+)
 
 # A density of all rows follows every cluster, also one of anomalies. A small random sample rarely contains an
 # anomaly, so the density fitted to it describes ordinary rows.

@@ -28,9 +28,8 @@ from isopleth.tasks.anomaly.cells import TableCells
 from isopleth.tasks.anomaly.explanation import Counterfactuals, Explanation, best_counterfactuals
 from isopleth.tasks.anomaly.reference import ReferenceDensity
 from isopleth.tasks.anomaly.result import Anomalies
-from isopleth.tasks.anomaly.rule import PooledRule
+from isopleth.tasks.anomaly.rule import PooledRule, Tail
 from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable
-from isopleth.tasks.anomaly.tail import Tail
 
 SAMPLES, SAMPLES_WITH_CATEGORIES = 32, 128  # rows of the largest samples of the joint evidence
 WORTH_A_LOOK = 1 / 30  # tail share at or below which contamination="auto" flags a row

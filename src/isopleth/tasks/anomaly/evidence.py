@@ -1,4 +1,4 @@
-"""Covariance and column evidence: the Mahalanobis distance from the most concentrated half of the rows, and tail shares."""
+"""Covariance evidence: the Mahalanobis distance from the most concentrated half of the rows."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from isopleth.operators.threads import map_threads
 from isopleth.scaled_columns import medians
-from isopleth.tasks.anomaly.distances import sums_of_others
 from isopleth.tasks.anomaly.table import NEW, CategoryColumns, Limits, TrainingTable, blocks
-from isopleth.tasks.anomaly.tail import EmpiricalLaw
 
 HALF = 0.5
 STEPS = 10  # at most; the half of the rows hardly changes after five
@@ -274,115 +272,3 @@ def _distances(z: np.ndarray, centre: np.ndarray, factor: np.ndarray, limits: Li
 
     parts = blocks(len(z), 8 * 3 * z.shape[1], limits)
     return np.concatenate(map_threads(squares, parts, limits.threads))
-
-
-@dataclass(frozen=True)
-class CategoryShares:
-    """Weighted shares of the categories of a column.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (k,)
-        Weight of the rows of each code.
-    """
-
-    weights: np.ndarray
-
-    @property
-    def weight(self) -> float:
-        """Weight of all rows."""
-        return float(self.weights.sum())
-
-    def tail(self, codes: np.ndarray) -> np.ndarray:
-        """Return the weight of the rows with the same code; 0 for categories that no training row has."""
-        known = codes < len(self.weights)
-        return np.where(known, self.weights[np.where(known, codes, 0).astype(np.intp)], 0.0)
-
-
-@dataclass(frozen=True)
-class ColumnTails:
-    r"""The sum over columns of :math:`-\log \min(1, 2 \min(P(X_j \le x_j), P(X_j \ge x_j)))`.
-
-    A category adds minus the log of its share, a missing cell the mean of its column.
-
-    It is the statistic of Fisher's combination of two-sided tail shares, as if columns were independent. Anomalies
-    that are extreme in several columns stand out however many they are.
-
-    Parameters
-    ----------
-    laws : list of EmpiricalLaw or CategoryShares
-        Law of each column.
-    own : ndarray of shape (m,)
-        Weights of the distinct training rows, which are subtracted when the row itself is judged.
-    means : ndarray of shape (d,)
-        Mean evidence of the known cells of each column, for missing ones.
-    """
-
-    laws: list[EmpiricalLaw | CategoryShares]
-    own: np.ndarray
-    means: np.ndarray
-
-    @classmethod
-    def fit(cls, table: TrainingTable) -> Self:
-        """Fit a law to each column."""
-        known = ~np.isnan(table.rows)
-        laws: list[EmpiricalLaw | CategoryShares] = [
-            EmpiricalLaw.of(table.rows[known[:, j], j], table.weights[known[:, j]])
-            for j in range(table.categories.n_numeric)
-        ]
-        laws += [CategoryShares(weights) for weights in table.categories.weights]
-        return cls(laws, table.weights, np.array([_mean_evidence(law) for law in laws]))
-
-    def own_weight(self, known: np.ndarray) -> np.ndarray:
-        """Return the weight of each row among the training rows, 0 for new rows."""
-        return np.where(known == NEW, 0.0, self.own[known])
-
-    def terms(self, j: int, x: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """Return the evidence of values `x` of column `j` in rows with weight `own` among the training rows."""
-        law = self.laws[j]
-        missing = np.isnan(x)
-        if missing.any():
-            known = self.terms(j, np.where(missing, 0.0, x), np.where(missing, 0.0, own))
-            return np.where(missing, self.means[j], known)
-        # The row that is judged counts once, as in a p-value, so that no share is 0. At another value than its own, the weight
-        # of a row may exceed the weight in the tail.
-        if isinstance(law, CategoryShares):
-            share = np.maximum(law.tail(x) - own + 1.0, 1.0) / (law.weight - own + 1.0)
-        else:
-            tail = np.minimum(*law.tails(x)) - own + 1.0
-            share = 2.0 * np.maximum(tail, 1.0) / (law.weight - own + 1.0)
-        return -np.log(np.minimum(share, 1.0))
-
-    def evidence(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
-        """Return the sum over the columns; `known` are numbers of training rows, or NEW."""
-        own = self.own_weight(known)
-
-        def total(part: slice) -> np.ndarray:
-            columns = np.ascontiguousarray(rows[part].T)
-            out = np.zeros(columns.shape[1])
-            for j, x in enumerate(columns):
-                out += self.terms(j, x, own[part])
-            return out
-
-        parts = blocks(len(rows), 8.0 * (rows.shape[1] + 8), limits)
-        return np.concatenate(map_threads(total, parts, limits.threads))
-
-    def counterfactual_evidence(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Return :meth:`evidence` of rows as they are and with each of `values` in each cell, of shape (n, d, 1 + k)."""
-        own = self.own_weight(known)
-        terms = np.stack([self.terms(j, rows[:, j], own) for j in range(rows.shape[1])])
-        out = np.empty((*rows.shape, 1 + len(values)))
-        for j, others in enumerate(sums_of_others(terms)):
-            cells = np.concatenate([rows[:, j, None], np.broadcast_to(values[:, j], (len(rows), len(values)))], axis=1)
-            out[:, j] = others[:, None] + self.terms(j, cells, own[:, None])
-        return out
-
-
-def _mean_evidence(law: EmpiricalLaw | CategoryShares) -> float:
-    """Return the mean of the evidence of a column over its law."""
-    if isinstance(law, CategoryShares):
-        counted = share = law.weights[law.weights > 0.0] / law.weight
-    else:
-        counted = np.diff(law.up_to) / law.weight
-        share = np.minimum(2.0 * np.minimum(law.up_to[1:], law.weight - law.up_to[:-1]) / law.weight, 1.0)
-    return float(-counted @ np.log(share))

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from isopleth.errors import InputError
-from isopleth.results.charts import Chart
+from isopleth.results.charts import Chart, Series
 from isopleth.results.result import Result
 from isopleth.results.text import cell_text as shown_number
 from isopleth.results.text import counted
+from isopleth.tables.cells import is_missing
 from isopleth.tasks.anomaly.table import Limits, blocks, map_blocks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MOST_PRINTED, _MOST_DRAWN = 10, 4
+_MOST_PRINTED, _MOST_DRAWN, _MOST_BARS = 10, 4, 12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -141,8 +142,6 @@ class Explanation(Result):
     title = "Explanation"
 
     def _charts(self) -> list[Chart]:
-        from isopleth.tasks.anomaly.charts import reasons_chart
-
         return [reasons_chart(self, row) for row in range(min(len(self), _MOST_DRAWN))]
 
     def _columns(self) -> dict[str, Any]:
@@ -195,14 +194,22 @@ class Explanation(Result):
             If matplotlib is not installed.
         """
         from isopleth.results.figures import draw
-        from isopleth.tasks.anomaly.charts import reasons_chart
 
         return draw([reasons_chart(self, self.position(row))], ax)
 
 
-def is_missing(cell: Any) -> bool:
-    """Tell whether a cell is None or NaN."""
-    return cell is None or (isinstance(cell, Real) and bool(np.isnan(float(cell))))
+def reasons_chart(explanation: Explanation, row: int) -> Chart:
+    """Return the rise of the score of one row by each column that explains it."""
+    rise = np.asarray(explanation.rise)[row]
+    chosen = np.argsort(-rise, kind="stable")[:_MOST_BARS]
+    chosen = chosen[rise[chosen] > 0.0]
+    pairs = [(explanation.values[row][j], explanation.best[row][j]) for j in chosen]
+    moves = [" → ".join(shown_number(cell) or "missing" for cell in pair) for pair in pairs]
+    series = [Series("", [], rise[chosen], "bars", "blue", moves, labels=moves)]
+    names = [explanation.names[j] for j in chosen]
+    about = "Value → best value." if len(chosen) else "No column alone makes the row less unlikely."
+    title = f"Row {row}, score {explanation.scores[row]:.4g}"
+    return Chart(title, "rise of the score", "", series, about, names=names)
 
 
 def cell_text(cell: Any, number: Callable[[float], str] = shown_number) -> str:

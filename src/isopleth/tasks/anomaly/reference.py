@@ -8,9 +8,16 @@ from typing import Self
 import numpy as np
 
 from isopleth.scaled_columns import bounded
-from isopleth.tasks.anomaly.distances import counterfactual_distances, distances_between
 from isopleth.tasks.anomaly.evidence import Ellipsoid
-from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable, blocks, map_blocks
+from isopleth.tasks.anomaly.table import (
+    NEW,
+    Limits,
+    TrainingTable,
+    blocks,
+    counterfactual_distances,
+    distances_between,
+    map_blocks,
+)
 
 WIDTH = 1 / 4  # width of the kernel over the median distance between nearest neighbours
 WIDTH_ROWS = 1000  # number of rows that determine this median

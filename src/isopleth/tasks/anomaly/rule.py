@@ -1,4 +1,4 @@
-"""Rule for tables that may contain anomalies: the sum of three kinds of evidence.
+"""Rule for tables that may contain anomalies: the sum of the log tail shares of three kinds of evidence.
 
 Missing numbers are filled with their conditional means for the joint evidence; see :class:`Ellipsoid` and :class:`ColumnTails`
 for what they add to the others.
@@ -6,16 +6,274 @@ for what they add to the others.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
-from isopleth.operators.threads import interruptible
+from isopleth.operators.threads import interruptible, map_threads
 from isopleth.tasks.anomaly.committee import Committee
-from isopleth.tasks.anomaly.evidence import ColumnTails, Ellipsoid
-from isopleth.tasks.anomaly.table import Limits, TrainingTable
-from isopleth.tasks.anomaly.tail import Tail
+from isopleth.tasks.anomaly.evidence import Ellipsoid
+from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable, blocks, sums_of_others
+
+# Tail share beyond which the tail is fitted; the rows between it and the median are assumed to be ordinary.
+ORDINARY = 0.125
+HEAVIEST = 50.0  # shapes beyond it would overflow and say no more
+# Asymptotic variance of Pickands' estimate at shape 0, times n: 3 / (4 log(2)^4) for each of the n/8 rows in the last
+# quantile.
+SHAPE_VARIANCE = 3.0 / (4.0 * math.log(2.0) ** 4) / ORDINARY
+
+
+@dataclass(frozen=True)
+class Tail:
+    r"""Law of one kind of evidence among the training rows, higher values being the less likely.
+
+    Up to the most extreme eighth of the rows the tail share of a value is the share of rows at least as extreme.
+    Beyond, it is the smaller of that share and that of a generalised Pareto tail through the quantiles at 1/2, 1/4
+    and 1/8 (Pickands 1975), with a shape of at least 0: the log density of a Gaussian and of a power law both have
+    exponential tails, which is the shape 0. So the rows among the most extreme eighth have no influence on the law
+    that judges them, and values beyond all rows still differ.
+
+    Parameters
+    ----------
+    law : EmpiricalLaw
+        Law of the training rows.
+    start : float
+        Begin of the fitted tail: the quantile at 1/8 from above.
+    share : float
+        The tail share there.
+    width : float
+        Scale of the fitted tail; 0 if all values are equal and there is no tail to fit.
+    shape : float
+        Shape parameter of the tail.
+    """
+
+    law: EmpiricalLaw
+    start: float
+    share: float
+    width: float
+    shape: float
+
+    @classmethod
+    def of(cls, values: np.ndarray, weights: np.ndarray, errors: float = 0.0) -> Self:
+        """Fit to the `values` of training rows; `errors` standard errors are added to the shape."""
+        law = EmpiricalLaw.of(values, weights)
+        half, quarter, eighth = (law.upper(share) for share in (4 * ORDINARY, 2 * ORDINARY, ORDINARY))
+        near, far = quarter - half, eighth - quarter
+        if near <= 0.0 or far <= 0.0:
+            return cls._beyond_ties(law)
+        shape = math.log2(far / near) + errors * math.sqrt(SHAPE_VARIANCE / law.weight)
+        if shape <= 0.0:
+            # The mean slope over both octaves: their ratio says that the tail is no heavier than exponential.
+            return cls(law, eighth, ORDINARY, (near + far) / (2.0 * math.log(2.0)), 0.0)
+        shape = min(shape, HEAVIEST)
+        return cls(law, eighth, ORDINARY, shape * 2.0**shape * far / (2.0**shape - 1.0), shape)
+
+    @classmethod
+    def _beyond_ties(cls, law: EmpiricalLaw) -> Self:
+        """Fit a tail to a law with too many ties: beyond the last value it continues with the mean slope before it."""
+        last = float(law.values[-1])
+        share = float(law.at_least(law.values[-1:])[0]) / law.weight
+        for before in (ORDINARY, 2 * ORDINARY, 4 * ORDINARY, 1.0):
+            gap = last - (law.upper(before) if before < 1.0 else float(law.values[0]))
+            if gap > 0.0:
+                return cls(law, last, share, gap / max(1.0, math.log(before / share)), 0.0)
+        return cls(law, last, share, 0.0, 0.0)
+
+    def surprise(self, x: np.ndarray, new: float = 1.0) -> np.ndarray:
+        """Return minus the log tail share of each value, interpolated between the values of the training rows.
+
+        Parameters
+        ----------
+        x : ndarray
+            Evidence.
+        new : float, default=1
+            Weight by which the row that is judged is counted itself; 0 for training rows, which are in the law.
+        """
+        weight = self.law.weight
+        ranked = np.interp(x, self.law.values, -np.log((weight - self.law.up_to[:-1] + new) / (weight + new)))
+        if self.width == 0.0:
+            return ranked
+        excess = np.maximum(x - self.start, 0.0) / self.width
+        tail = np.log1p(self.shape * excess) / self.shape if self.shape > 0.0 else excess
+        return np.where(excess > 0.0, np.maximum(ranked, tail - math.log(self.share)), ranked)
+
+    def threshold(self, share: float) -> float:
+        """Return the value beyond all training rows at which the fitted tail is `share`.
+
+        It is used if no training row has such a small tail share.
+        """
+        excess = math.log(self.share / share)
+        if self.width == 0.0 or excess <= 0.0:
+            return float(self.law.values[-1])
+        fitted = math.expm1(self.shape * excess) / self.shape if self.shape > 0.0 else excess
+        return max(self.start + self.width * fitted, float(self.law.values[-1]))
+
+
+MOST_STEPS = 8192  # largest number of steps of a law
+MOST_EXTREME = 1024  # steps at either end that are always kept
+
+
+@dataclass(frozen=True)
+class EmpiricalLaw:
+    """Weighted empirical law of one variable.
+
+    Parameters
+    ----------
+    values : ndarray of shape (k,)
+        Distinct values, rising.
+    up_to : ndarray of shape (k + 1,)
+        Weight of all observations up to each value; the first is 0.
+    """
+
+    values: np.ndarray
+    up_to: np.ndarray
+
+    @classmethod
+    def of(cls, observed: np.ndarray, weights: np.ndarray) -> Self:
+        """Compute the law of `observed` values."""
+        order = np.argsort(observed, kind="stable")
+        ordered, total = observed[order], np.cumsum(weights[order])
+        last = np.flatnonzero(np.append(ordered[1:] > ordered[:-1], True))
+        if len(last) > MOST_STEPS:
+            inner = np.linspace(MOST_EXTREME, len(last) - 1 - MOST_EXTREME, MOST_STEPS - 2 * MOST_EXTREME)
+            last = np.r_[last[:MOST_EXTREME], last[inner.round().astype(int)], last[-MOST_EXTREME:]]
+            last = np.unique(last)
+        return cls(ordered[last], np.append(0.0, total[last]))
+
+    @property
+    def weight(self) -> float:
+        """Weight of all observations."""
+        return float(self.up_to[-1])
+
+    def tails(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weights of observations that are at most `x`, and at least `x`."""
+        place = np.searchsorted(self.values, x, side="left")
+        equal = self.values[np.minimum(place, len(self.values) - 1)] == x  # values are distinct
+        return self.up_to[place + equal], self.weight - self.up_to[place]
+
+    def at_least(self, x: np.ndarray) -> np.ndarray:
+        """Return the weight of observations that are at least `x`."""
+        return self.tails(x)[1]
+
+    def upper(self, share: float) -> float:
+        """Return the smallest value such that at most `share` of the weight is above it."""
+        place = np.searchsorted(self.up_to[1:], (1.0 - share) * self.weight * (1.0 - 1e-12))
+        return float(self.values[min(int(place), len(self.values) - 1)])
+
+
+@dataclass(frozen=True)
+class CategoryShares:
+    """Weighted shares of the categories of a column.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (k,)
+        Weight of the rows of each code.
+    """
+
+    weights: np.ndarray
+
+    @property
+    def weight(self) -> float:
+        """Weight of all rows."""
+        return float(self.weights.sum())
+
+    def tail(self, codes: np.ndarray) -> np.ndarray:
+        """Return the weight of the rows with the same code; 0 for categories that no training row has."""
+        known = codes < len(self.weights)
+        return np.where(known, self.weights[np.where(known, codes, 0).astype(np.intp)], 0.0)
+
+
+@dataclass(frozen=True)
+class ColumnTails:
+    r"""The sum over columns of :math:`-\log \min(1, 2 \min(P(X_j \le x_j), P(X_j \ge x_j)))`.
+
+    A category adds minus the log of its share, a missing cell the mean of its column.
+
+    It is the statistic of Fisher's combination of two-sided tail shares, as if columns were independent. Anomalies
+    that are extreme in several columns stand out however many they are.
+
+    Parameters
+    ----------
+    laws : list of EmpiricalLaw or CategoryShares
+        Law of each column.
+    own : ndarray of shape (m,)
+        Weights of the distinct training rows, which are subtracted when the row itself is judged.
+    means : ndarray of shape (d,)
+        Mean evidence of the known cells of each column, for missing ones.
+    """
+
+    laws: list[EmpiricalLaw | CategoryShares]
+    own: np.ndarray
+    means: np.ndarray
+
+    @classmethod
+    def fit(cls, table: TrainingTable) -> Self:
+        """Fit a law to each column."""
+        known = ~np.isnan(table.rows)
+        laws: list[EmpiricalLaw | CategoryShares] = [
+            EmpiricalLaw.of(table.rows[known[:, j], j], table.weights[known[:, j]])
+            for j in range(table.categories.n_numeric)
+        ]
+        laws += [CategoryShares(weights) for weights in table.categories.weights]
+        return cls(laws, table.weights, np.array([_mean_evidence(law) for law in laws]))
+
+    def own_weight(self, known: np.ndarray) -> np.ndarray:
+        """Return the weight of each row among the training rows, 0 for new rows."""
+        return np.where(known == NEW, 0.0, self.own[known])
+
+    def terms(self, j: int, x: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """Return the evidence of values `x` of column `j` in rows with weight `own` among the training rows."""
+        law = self.laws[j]
+        missing = np.isnan(x)
+        if missing.any():
+            known = self.terms(j, np.where(missing, 0.0, x), np.where(missing, 0.0, own))
+            return np.where(missing, self.means[j], known)
+        # The row that is judged counts once, as in a p-value, so that no share is 0. At another value than its own, the weight
+        # of a row may exceed the weight in the tail.
+        if isinstance(law, CategoryShares):
+            share = np.maximum(law.tail(x) - own + 1.0, 1.0) / (law.weight - own + 1.0)
+        else:
+            tail = np.minimum(*law.tails(x)) - own + 1.0
+            share = 2.0 * np.maximum(tail, 1.0) / (law.weight - own + 1.0)
+        return -np.log(np.minimum(share, 1.0))
+
+    def evidence(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
+        """Return the sum over the columns; `known` are numbers of training rows, or NEW."""
+        own = self.own_weight(known)
+
+        def total(part: slice) -> np.ndarray:
+            columns = np.ascontiguousarray(rows[part].T)
+            out = np.zeros(columns.shape[1])
+            for j, x in enumerate(columns):
+                out += self.terms(j, x, own[part])
+            return out
+
+        parts = blocks(len(rows), 8.0 * (rows.shape[1] + 8), limits)
+        return np.concatenate(map_threads(total, parts, limits.threads))
+
+    def counterfactual_evidence(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Return :meth:`evidence` of rows as they are and with each of `values` in each cell, of shape (n, d, 1 + k)."""
+        own = self.own_weight(known)
+        terms = np.stack([self.terms(j, rows[:, j], own) for j in range(rows.shape[1])])
+        out = np.empty((*rows.shape, 1 + len(values)))
+        for j, others in enumerate(sums_of_others(terms)):
+            cells = np.concatenate([rows[:, j, None], np.broadcast_to(values[:, j], (len(rows), len(values)))], axis=1)
+            out[:, j] = others[:, None] + self.terms(j, cells, own[:, None])
+        return out
+
+
+def _mean_evidence(law: EmpiricalLaw | CategoryShares) -> float:
+    """Return the mean of the evidence of a column over its law."""
+    if isinstance(law, CategoryShares):
+        counted = share = law.weights[law.weights > 0.0] / law.weight
+    else:
+        counted = np.diff(law.up_to) / law.weight
+        share = np.minimum(2.0 * np.minimum(law.up_to[1:], law.weight - law.up_to[:-1]) / law.weight, 1.0)
+    return float(-counted @ np.log(share))
+
 
 KINDS = ("joint", "covariance", "columns")
 

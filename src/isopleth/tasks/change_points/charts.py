@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isopleth.results.charts import Chart, Series
-from isopleth.results.views import thinned
+from isopleth.results.charts import Chart, Series, thinned
 from isopleth.tables.clock_times import time_words
 
 if TYPE_CHECKING:

@@ -11,10 +11,9 @@ from typing import Any, Self
 import numpy as np
 from scipy.stats import ks_2samp
 
-from isopleth.results.charts import Chart, ShownTable
+from isopleth.results.charts import Chart, ShownTable, compared
 from isopleth.results.result import MOST_ROWS, Result, shown
 from isopleth.results.text import counted
-from isopleth.results.views import compared
 from isopleth.tables.clock_times import seconds_of
 
 _MOST_HISTOGRAMS, _MOST_COLUMNS = 6, 24

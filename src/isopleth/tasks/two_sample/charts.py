@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isopleth.results.charts import Chart, Series
+from isopleth.results.charts import LEVEL, Chart, Series, compared, dots, robust_range, some
 from isopleth.results.text import counted
-from isopleth.results.views import LEVEL, compared, dots, robust_range, some
 
 if TYPE_CHECKING:
     from isopleth.tasks.two_sample.testing import TwoSampleResult
