@@ -15,14 +15,14 @@ from isopleth.density.column_fit import MOST_CENTERS, ColumnFit
 from isopleth.density.column_scales import ColumnScales, leave_one_out_scales, of_squares
 from isopleth.density.filling import filled_rows, some_rows
 from isopleth.density.search import Search, SearchPath, run_table_search
-from isopleth.errors import DataWarning, InputError, listed
+from isopleth.errors import DataWarning, InputError
 from isopleth.frames import BoundedMap
 from isopleth.kernels import Kernel
 from isopleth.kernels.product import ColumnKernel, Factor
 from isopleth.length_scales import RULES, RULES_WITH_GAPS, resolve_length_scale
 from isopleth.rows import merge_rows
 from isopleth.scaled_columns import ScaledColumns, bounded
-from isopleth.tables.checks import on_host
+from isopleth.tables.checks import on_host, warn_of_constants
 from isopleth.tables.schema import Schema
 
 # Rule of length scales that chooses one for each column.
@@ -93,7 +93,8 @@ def fit_table(
     rows, weights = rows[weights > 0.0] + 0.0, weights[weights > 0.0]
     rows, weights = _without_empty(rows, weights)
     numbers, codes = bounds.forward(rows[:, :p]), rows[:, p:]
-    keep = _varying(numbers, labels)
+    keep = np.asarray(np.fmin.reduce(numbers) < np.fmax.reduce(numbers))
+    warn_of_constants(labels, keep, 5)
     if not keep.any() and not columns.sizes:
         raise InputError("no column of X varies; expected at least two rows that differ in one of them.")
     if kernel.dim is not None:
@@ -191,19 +192,6 @@ def _without_empty(rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, n
     if empty.any():
         warnings.warn(f"rows without a known cell are left out: {int(empty.sum())}.", DataWarning, stacklevel=5)
     return rows[~empty], weights[~empty]
-
-
-def _varying(numbers: np.ndarray, labels: list[str]) -> np.ndarray:
-    """Return a mask of the numeric columns with two different known cells, and warn of the others."""
-    known = ~np.isnan(numbers)
-    low, high = (
-        f(np.where(known, numbers, end), axis=0, initial=end) for f, end in ((np.min, np.inf), (np.max, -np.inf))
-    )
-    keep = np.asarray(low < high)
-    if not keep.all():
-        names = listed([labels[j] for j in np.flatnonzero(~keep)])
-        warnings.warn(f"constant columns are dropped: {names}.", DataWarning, stacklevel=5)
-    return keep
 
 
 def _merged(numbers: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -14,8 +14,8 @@ from isopleth.difference.squared_l2 import SquaredL2Law, checked
 from isopleth.difference.statistics import deviations_at
 from isopleth.errors import InputError
 from isopleth.scaled_columns import ScaledColumns
-from isopleth.tables.checks import Table, enter
-from isopleth.tables.row_encoding import refuse_gaps, used_names
+from isopleth.tables.checks import Table, enter, used_names
+from isopleth.tables.row_encoding import refuse_gaps
 
 
 class FittedDifference(BaseEstimator):

@@ -72,6 +72,11 @@ class Table:
         return self.rows[:, self.n_numeric :]
 
     @property
+    def order(self) -> np.ndarray:
+        """Place in the table of each column of the rows."""
+        return np.arange(self.rows.shape[1]) if self.columns is None else self.columns.order
+
+    @property
     def missing(self) -> np.ndarray:
         """Mask of the missing cells of the rows."""
         return np.isnan(self.rows)
@@ -259,7 +264,7 @@ def encoded_rows(X: Any, columns: Schema, min_samples: int = 0, name: str = "X",
             DataWarning,
             stacklevel=4,
         )
-    return np.column_stack([encoded.numeric, np.where(encoded.codes < 0, np.nan, encoded.codes)])
+    return encoded.rows
 
 
 def column_names(estimator: BaseEstimator) -> list[str]:
@@ -274,6 +279,16 @@ def plain_names(estimator: BaseEstimator) -> list[str]:
         return [str(name) for name in given]
     # Messages quote the names of a frame, which scikit-learn does not keep where they are numbers.
     return [name if name.startswith("column ") else ast.literal_eval(name) for name in column_names(estimator)]
+
+
+def used_names(estimator: BaseEstimator, columns: Schema | None) -> list[str]:
+    """Return the plain names of the columns that are used, in the order of the table."""
+    return plain_names(estimator) if columns is None else columns.plain_names
+
+
+def in_quotes(name: str) -> str:
+    """Return a plain name of a column as messages have it: the number of a column has no quotes."""
+    return name if name.startswith("column ") else repr(name)
 
 
 def _columns(X: Any) -> list[tuple[str | int, Any]]:
@@ -569,25 +584,40 @@ def numbered_groups(groups: Sequence[Any], sizes: Sequence[int], names: Sequence
     return np.split(numbers, np.cumsum(sizes)[:-1])
 
 
-def varying_columns(estimator: BaseEstimator, X: np.ndarray, stacklevel: int = 3) -> np.ndarray:
-    """Return a mask of the columns that vary, and warn with the names of constant columns.
+def varying_columns(
+    estimator: BaseEstimator,
+    X: np.ndarray,
+    stacklevel: int = 3,
+    names: Sequence[str] | None = None,
+    blocks: Sequence[slice] | None = None,
+) -> np.ndarray:
+    """Return a mask of the columns with two known cells that differ, and warn with the names of the others.
+
+    `names` are those of other columns than the fit has, and `blocks` their coordinates if one has several in `X`.
 
     Raises
     ------
     InputError
         If no column varies: all rows are equal.
     """
-    keep = X.min(axis=0) < X.max(axis=0)
-    if not keep.any():
+    keep = np.asarray(np.fmin.reduce(X) < np.fmax.reduce(X))
+    of_columns = keep if blocks is None else np.array([keep[block].any() for block in blocks])
+    if not of_columns.any():
         raise InputError(
             f"all rows of X are equal, those of weight 0 left out, so there is no density to fit (n_samples = 1 once merged); "
-            f"expected at least two rows that differ in one of {len(keep)} columns."
+            f"expected at least two rows that differ in one of {len(of_columns)} columns."
         )
+    warn_of_constants(
+        column_names(estimator) if names is None else [*map(in_quotes, names)], of_columns, stacklevel + 1
+    )
+    return keep if blocks is None else np.repeat(of_columns, [block.stop - block.start for block in blocks])
+
+
+def warn_of_constants(names: Sequence[str], keep: np.ndarray, stacklevel: int) -> None:
+    """Warn with the names of the columns that are not kept, if there are any."""
     if not keep.all():
-        names = column_names(estimator)
         constant = listed([names[j] for j in np.flatnonzero(~keep)])
         warnings.warn(f"constant columns are dropped: {constant}.", DataWarning, stacklevel=stacklevel)
-    return keep
 
 
 def check_memory_limit(memory_limit: Any) -> None:

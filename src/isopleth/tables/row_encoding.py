@@ -6,7 +6,6 @@ exchangeable, and a permutation test of encoded rows is as exact as one of numbe
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -14,8 +13,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from isopleth.errors import DataWarning, InputError, listed
-from isopleth.tables.checks import Table, plain_names, varying_columns
+from isopleth.errors import InputError, listed
+from isopleth.tables.checks import Table, in_quotes, used_names, varying_columns
 from isopleth.tables.schema import Column, Schema
 
 # Words of a column that have a coordinate of their own: the most frequent ones that occur at least so often.
@@ -305,16 +304,7 @@ class RowEncoding:
         """
         if self.is_plain:
             return varying_columns(estimator, rows, stacklevel)
-        moves = rows.min(axis=0) < rows.max(axis=0)
-        keep = np.zeros(len(moves), dtype=bool)
-        for block in self.blocks:
-            keep[block] = moves[block].any()
-        if not keep.any():
-            raise InputError("all rows of X are equal; expected at least two rows that differ.")
-        constant = [repr(name) for name, block in zip(self.names, self.blocks, strict=True) if not keep[block].any()]
-        if constant:
-            warnings.warn(f"constant columns are dropped: {listed(constant)}.", DataWarning, stacklevel=stacklevel)
-        return keep
+        return varying_columns(estimator, rows, stacklevel, self.names, self.blocks)
 
     def kept_columns(self, keep: np.ndarray) -> int:
         """Return how many columns have coordinates in the mask `keep`."""
@@ -354,16 +344,8 @@ def refuse_gaps(rows: np.ndarray, complete: Iterable[tuple[str, int]]) -> None:
     for name, place in complete:
         count = int(np.isnan(rows[:, place]).sum())
         if count:
-            label = name if name.startswith("column ") else repr(name)
-            found.append(f"{label} ({count} row{'s' if count > 1 else ''})")
+            found.append(f"{in_quotes(name)} ({count} row{'s' if count > 1 else ''})")
     if found:
         raise InputError(
             f"X contains NaN in {listed(found)}, but had none there at fit; fill them, or drop those rows."
         )
-
-
-def used_names(estimator: BaseEstimator, columns: Schema | None) -> list[str]:
-    """Return the names of the columns that are used, in the order of the table; "column 0" and so on if they have none."""
-    if columns is None:
-        return plain_names(estimator)
-    return [str(name) if columns.named else f"column {name}" for name in columns.names]

@@ -43,6 +43,7 @@ _ID_NAME = re.compile(
     r"(^|[_\W])(id|ids|uid|uuid|guid|key|index|idx|no|nr|number|num|code|rownum)$|^unnamed: ?0$", re.I
 )
 _ID_CASE = re.compile(r"(?<=[a-z])(Id|ID|Uuid|UUID|Key|No|Nr)$")
+UNSEEN = "a new word"  # how a word that was not among the training rows is shown
 _MEASURED_NAME = re.compile(r"year|month|week|day|date|time|hour|minute|second|age|stamp|epoch", re.I)
 
 
@@ -101,6 +102,11 @@ class EncodedTable:
     codes: np.ndarray
     unseen: dict[str | int, int] = field(default_factory=dict)
     extra: list[str | int] = field(default_factory=list)
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Numbers, then codes, of shape (n, p + q); NaN where a cell is missing."""
+        return np.column_stack([self.numeric, np.where(self.codes < 0, np.nan, self.codes)])
 
 
 @dataclass(frozen=True)
@@ -352,6 +358,11 @@ class Schema:
         """Names of the columns that are used, in the order of the table."""
         return [column.name for column in self.columns]
 
+    @property
+    def plain_names(self) -> list[str]:
+        """Names of the columns that are used; "column 0" and so on in an array."""
+        return [str(name) if self.named else f"column {name}" for name in self.names]
+
     def renamed(self, names: Mapping[Any, Any]) -> Schema:
         """Return the schema with other names of its columns."""
         columns = [replace(column, name=names[column.name]) for column in self.columns]
@@ -363,6 +374,23 @@ class Schema:
         """Indices in :attr:`columns` that put numbers and times before categories."""
         words = np.array([column.kind == "categorical" for column in self.columns])
         return np.argsort(words, kind="stable")
+
+    def shown(self, rows: np.ndarray) -> np.ndarray:
+        """Return :attr:`EncodedTable.rows` as cells in the order of the table; numbers where there is nothing else.
+
+        Cells are numbers, words and times, and None where one is missing.
+        """
+        if self.only_numbers:
+            return rows
+        out = np.empty(rows.shape, dtype=object)
+        for i, cells in zip(self.order, rows.T, strict=True):
+            column, known = self.columns[i], ~np.isnan(cells)
+            if column.kind == "categorical":
+                words = [*column.levels, UNSEEN]
+                out[known, i] = [words[int(code)] for code in cells[known]]
+            else:
+                out[known, i] = decode_cells(column, cells[known])
+        return out
 
     def take(self, places: Iterable[int]) -> Schema:
         """Select columns by their index in :attr:`columns`; columns of an array are numbered anew."""

@@ -146,8 +146,7 @@ class FileRows:
             if self._encode:
                 self.n_rows = found
                 self.unseen.update({str(name): count for name, count in encoded.unseen.items()})
-            codes = np.where(encoded.codes < 0, np.nan, encoded.codes)
-            yield Block(np.column_stack([encoded.numeric, codes]), table.lines)
+            yield Block(encoded.rows, table.lines)
         if found < self.n_rows:
             self._refuse_changed(certain=True)
 

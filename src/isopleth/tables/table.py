@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from isopleth.errors import Hint, InputError, Message
-from isopleth.tables.schema import Choices, EncodedTable, Schema, attached, decode_cells
+from isopleth.tables.schema import Choices, EncodedTable, Schema, attached
 from isopleth.tables.source import choice, listed
 
 
@@ -163,29 +163,14 @@ class FileTable:
         Objects are numbers, words and times, None for missing cells.
         """
         encoded = self.encoded()
-        if self.schema.only_numbers:
-            return encoded.numeric
-        numbers, codes = iter(encoded.numeric.T), iter(encoded.codes.T)
-        out = np.empty(self.shape, dtype=object)
-        for j, column in enumerate(self.schema.columns):
-            if column.kind == "categorical":
-                out[:, j] = self._words(column, next(codes))
-                continue
-            values = next(numbers)
-            known = ~np.isnan(values)
-            out[known, j] = decode_cells(column, values[known])
+        out = self.schema.shown(encoded.rows)
+        for name in encoded.unseen:  # words that no row of a fit had are shown as they are in the file
+            column = next(column for column in self.schema.columns if column.name == name)
+            codes = encoded.codes[:, self.schema.categorical_names.index(str(name))]
+            cells = self.data.column(str(name)).to_pylist()
+            for row in np.flatnonzero(codes == len(column.levels)).tolist():
+                out[row, self.schema.names.index(name)] = str(cells[row])
         return out
-
-    def _words(self, column: Any, codes: np.ndarray) -> list[Any]:
-        """Return the words of a column; those that no row of a fit had as they are in the file."""
-        words: list[Any] = [*column.levels, None, None]
-        found = [words[code] for code in codes]
-        unseen = np.flatnonzero(codes == len(column.levels))
-        if len(unseen):
-            cells = self.data.column(str(column.name)).to_pylist()
-            for row in unseen.tolist():
-                found[row] = str(cells[row])
-        return found
 
 
 def together(tables: Sequence[FileTable]) -> Schema:

@@ -23,8 +23,15 @@ from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, interru
 from isopleth.results.result import chosen_rows, shown_cells
 from isopleth.results.text import resolution_of
 from isopleth.scaled_columns import ScaledColumns, medians
-from isopleth.tables.checks import Table, enter, numbered_groups, plain_names, varying_columns, warn_few_rows
-from isopleth.tasks.anomaly.cells import TableCells
+from isopleth.tables.checks import (
+    Table,
+    enter,
+    numbered_groups,
+    plain_names,
+    used_names,
+    varying_columns,
+    warn_few_rows,
+)
 from isopleth.tasks.anomaly.explanation import Counterfactuals, Explanation, best_counterfactuals
 from isopleth.tasks.anomaly.reference import ReferenceDensity
 from isopleth.tasks.anomaly.result import Anomalies
@@ -201,12 +208,13 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         self.__dict__.pop("offset_", None)  # a fit that fails must leave no mixture of two models
         entered = enter(self, X, reset=True, min_samples=2)
         self._groups = self._checked_groups(groups, len(entered.rows))
-        self._cells = TableCells.of(entered)
-        X = self._cells.known(entered.rows)
-        self._frame = self._framed(X)
-        self._counterfactuals = Counterfactuals.of(X, self._cells.n_numeric)
+        sizes = 0.0 if entered.columns is None else np.array(entered.columns.sizes, dtype=np.float64)
+        self._gap_codes = np.where(np.isnan(entered.codes).any(axis=0), sizes, np.nan)
+        X = self._coded(entered)
+        self._frame = self._framed(X, entered)
+        self._counterfactuals = Counterfactuals.of(X, entered.n_numeric)
         # Merged in the frame, where rows that differ by less than their digits have become one.
-        numeric = int(self._frame.keep[: self._cells.n_numeric].sum())
+        numeric = int(self._frame.keep[: entered.n_numeric].sum())
         in_frame = self._frame.enter(X)
         self._digest_of_fit = _digest(in_frame)
         table = interruptible(100.0 * X.size, TrainingTable.of, in_frame, numeric, self._groups)
@@ -241,16 +249,27 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
             raise InputError("groups has one label only; expected at least two groups.")
         return numbers
 
-    def _framed(self, X: np.ndarray) -> ScaledColumns:
+    def _coded(self, table: Table) -> np.ndarray:
+        """Return rows in which a missing word is a code of its own; missing numbers are NaN, always with the same bits.
+
+        The code is one behind that of unseen words or, if no training row had a gap there, that of the most frequent word.
+        """
+        rows, gaps, numeric = table.rows, table.missing, table.n_numeric
+        if not gaps.any():
+            return rows
+        words = np.where(gaps[:, numeric:], np.nan_to_num(self._gap_codes), table.codes)
+        return np.column_stack([np.where(gaps, np.nan, rows)[:, :numeric], words])
+
+    def _framed(self, X: np.ndarray, table: Table) -> ScaledColumns:
         """Return the frame of the columns that vary, in which numbers have a size of about 1 and codes stay as they are."""
-        numeric = self._cells.n_numeric
+        numeric, names = table.n_numeric, used_names(self, table.columns)
+        keep = varying_columns(self, X, 4, [names[i] for i in table.order])
         if np.isnan(X).any() or numeric < X.shape[1]:
-            keep = self._cells.varying(X)
             shift = np.where(keep, np.nanmedian(np.where(keep, X, 0.0), axis=0), 0.0)
             shift[numeric:] = 0.0
             frame = ScaledColumns(keep, shift[keep], np.ones(int(keep.sum())))
         else:
-            frame = interruptible(100.0 * X.size, ScaledColumns.centred, X, varying_columns(self, X, stacklevel=4))
+            frame = interruptible(100.0 * X.size, ScaledColumns.centred, X, keep)
         size = np.abs(frame.centre(X))
         # Columns are scaled to numbers of a size about 1, so that squares neither over- nor underflow.
         middle = np.nanmedian(size, axis=0) if np.isnan(size).any() else medians(size)
@@ -286,7 +305,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         """Return the checked rows, and the same in the frame of the model."""
         check_is_fitted(self, "offset_")
         table = enter(self, X)
-        return table, self._frame.enter(self._cells.known(table.rows))
+        return table, self._frame.enter(self._coded(table))
 
     def _score(self, rows: np.ndarray) -> np.ndarray:
         """Return scores of rows in the frame; training rows are scored by the rule without them."""
@@ -527,12 +546,11 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         best[:, keep] = np.where(gained > 0.0, better, X[:, keep])
         surprises = self._rule.surprises(rows, known, self._limits)
         evidence = dict(zip(self._rule.kinds, surprises.T, strict=True))
-        cells = self._cells
-        names, order = cells.names(plain_names(self)), cells.order
-        values, best = cells.shown(X), cells.shown(best)
-        return Explanation(
-            names, values[:, order], rise[:, order], best[:, order], -surprises.sum(axis=1), evidence
-        ).like(given)
+        names, rise = used_names(self, table.columns), rise[:, np.argsort(table.order)]
+        words = best[:, table.n_numeric :]
+        words[words == self._gap_codes] = np.nan
+        shown = (lambda rows: rows) if table.columns is None else table.columns.shown
+        return Explanation(names, shown(X), rise, shown(best), -surprises.sum(axis=1), evidence).like(given)
 
     def anomalies(self, X: Any, fdr: float = 0.1, explain: int = 0) -> Anomalies:
         """Judge the rows of a table and return the answer as a table, a picture or a page.
@@ -573,7 +591,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         resolution = resolution_of(len(self.p_values_))
         found = Anomalies(names, cells, scores, p_values, labels, certain, float(fdr), self.rule, resolution=resolution)
         if table.columns is not None or table.missing.any():
-            found = replace(found, drawn=self._drawn(table) if self._cells.n_numeric else None)
+            found = replace(found, drawn=self._drawn(table) if table.n_numeric else None)
         if explain:
             chosen = found.order[:explain]
             found = replace(found, explanation=self.explain(chosen_rows(X, chosen)), explained_rows=chosen)
@@ -612,13 +630,13 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         table = enter(self, X)
         if table.columns is None and not table.missing.any():
             return table.rows, plain_names(self), []
-        if not self._cells.n_numeric:
+        if not table.n_numeric:
             raise InputError("every column is one of words, so there is nothing to draw; leave the picture out.")
         return self._drawn(table)
 
     def _drawn(self, table: Table) -> tuple[np.ndarray, list[str], list[str]]:
-        numeric = self._cells.n_numeric
-        rows = self._frame.enter(self._cells.known(table.rows))
+        numeric = table.n_numeric
+        rows = self._frame.enter(self._coded(table))
         values = self._frame.leave(self._rule.complete(rows, self._limits), self._counterfactuals.values[0])[
             :, :numeric
         ]

@@ -27,8 +27,7 @@ from isopleth.results.charts import Chart, ShownTable
 from isopleth.results.result import Result, shown
 from isopleth.results.text import in_words
 from isopleth.tables.cells import in_memory, with_columns
-from isopleth.tables.checks import Table, check_memory_limit, column_names, numbered_groups
-from isopleth.tables.row_encoding import used_names
+from isopleth.tables.checks import Table, check_memory_limit, column_names, numbered_groups, used_names
 from isopleth.tables.schema import decode_cells
 from isopleth.tables.schema_changes import SchemaComparison
 from isopleth.tasks.two_sample.charts import charts
