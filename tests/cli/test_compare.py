@@ -346,3 +346,56 @@ def test_rows_of_a_group_belong_together(tmp_path):
     result = run(*paths, "--groups", "patient")
     assert "No difference between the two samples" in result.stdout
     assert json.loads(run(*paths, "--groups", "patient", "--json").stdout)["columns"] == ["value"]
+
+
+def months(folder, gaps):
+    """Write the orders of two months, the second with gaps in the prices; ids go on, dates do not overlap."""
+    paths = []
+    for number, lost in ((1, 0.0), (2, gaps)):
+        rng = np.random.default_rng(number)
+        price = [
+            f"{value:.2f}" if known else ""
+            for value, known in zip(rng.gamma(2, 10, 300), rng.random(300) >= lost, strict=True)
+        ]
+        shops = rng.choice(["north", "south"], 300)
+        rows = [f"{300 * number + i},2024-0{number}-{1 + i // 12:02d},{price[i]},{shops[i]}" for i in range(300)]
+        paths.append(folder / f"month{number}.csv")
+        paths[-1].write_text("\n".join(["order_id,order_date,price,shop", *rows, ""]))
+    return paths
+
+
+def test_two_months_are_not_told_apart_by_their_dates_and_numbers(tmp_path):
+    equal = json.loads(run(*months(tmp_path, 0.0), "--resamples", 99, "--json").stdout)
+    assert equal["pvalue"] > 0.05
+    assert equal["summary"][0].startswith("Not compared: order_id (identifier); order_date (the times")
+    assert equal["set_aside"].keys() == {"order_id", "order_date"}
+    assert equal["telling_rows"] == []
+    kept = json.loads(run(*months(tmp_path, 0.0), "--resamples", 99, "--json", "--keep-times").stdout)
+    assert (kept["pvalue"], kept["table"][0]["column"]) == (0.01, "order_date")
+
+
+def test_what_is_surest_comes_first_and_rows_tell_with_their_values(tmp_path):
+    first, second = months(tmp_path, 0.2)
+    page = tmp_path / "page.html"
+    found = json.loads(run(first, second, "--resamples", 99, "--json", "--report", page).stdout)
+    assert found["table"][0]["column"] == "price"
+    assert found["table"][0]["description"].startswith("missing: 0 % -> 1")
+    rows = found["telling_rows"]
+    assert [row["sample"] for row in rows] == [first.name] * 10 + [second.name] * 10
+    lines = second.read_text().split("\n")
+    for row in rows[10:]:
+        assert row["price"] is None
+        assert lines[row["line"] - 1].endswith(f",,{row['shop']}")
+    assert "price: missing: 0 %" in page.read_text()
+    assert "Rows that tell the samples apart" in page.read_text()
+
+
+def test_rows_that_both_tables_have_are_counted(tmp_path):
+    both = A.tolist() + B.tolist()
+    first, second = (
+        write(tmp_path / "a.csv", A, "age,income,height"),
+        write(tmp_path / "b.csv", both, "age,income,height"),
+    )
+    found = json.loads(run(first, second, "--resamples", 99, "--json").stdout)
+    assert found["shared_rows"] == [60, 60]
+    assert found["summary"][0] == "All 60 rows of the first sample are also in the second."

@@ -331,6 +331,9 @@ def changes() -> None:
     "--groups", metavar="COL", help="Rows with the same entry in this column, such as a patient, belong together."
 )
 @click.option(
+    "--keep-times", is_flag=True, help="Compare columns of times even if one table has only later times than the other."
+)
+@click.option(
     "--out", type=_PATH, help="Write file, line (or row) and fitted difference of every row; .csv or .parquet."
 )
 @click.option("--plot", type=_PATH, help="Draw columns and rows; .png, .svg or .pdf.")

@@ -22,6 +22,7 @@ def compare(
     options: TableOptions,
     ignore_missing: bool,
     groups: str | None,
+    keep_times: bool,
     out: Path | None,
     plot: Path | None,
     top: int,
@@ -44,7 +45,7 @@ def compare(
         stage("testing")
         with naming_columns(first.names):
             result = compare_samples(
-                TwoSampleTest(),
+                TwoSampleTest(keep_times=keep_times),
                 first.frame,
                 second.frame,
                 n_resamples=n_resamples,
@@ -52,8 +53,8 @@ def compare(
                 groups=of_rows,
                 random_state=0,
             )
-        named = [str(name) for name in first.names]
-        result = replace(result, names=named, labels=(a.name, b.name), schema=found)
+        named = [str(name) for name in first.names if name not in result.set_aside]
+        result = replace(result, names=named, labels=(a.name, b.name), schema=found, lines=(first.lines, second.lines))
         stage("writing")
         outputs.write(result, columns(result, (a, b), (first, second), row_numbers=row_numbers), sources=[a, b])
     answer(result, as_json, top, before=str(a), after=str(b))

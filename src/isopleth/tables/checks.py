@@ -201,7 +201,7 @@ def _kinds_of(
             names[j] if j not in names and isinstance(j, Integral) and j in range(len(names)) else j for j in named
         ]
     if read is None:
-        columns = _guessed(X, also, named, as_it_is)
+        columns = _guessed(X, also, named, as_it_is or getattr(estimator, "keep_identifiers", False))
     else:
         asked = read if other is None else replace(read, choices=read.choices.joined(other.choices))
         columns = asked.schema_of(X, also, named) if named or also is not None or kinds_from else read.schema

@@ -313,6 +313,13 @@ class Schema:
             out += "; left out: " + ", ".join(f"{name} ({why})" for name, why in self.left_out.items())
         return out
 
+    def without(self, names: Iterable[Any], why: str) -> Schema:
+        """Return the schema with some columns left out for a reason."""
+        gone = dict.fromkeys(names, why)
+        return replace(
+            self, columns=tuple(c for c in self.columns if c.name not in gone), left_out=self.left_out | gone
+        )
+
     def with_truth_as_numbers(self) -> Schema:
         """Return the schema with columns of truth values as numbers, 0 and 1."""
         columns = [replace(c, kind="numeric", levels=()) if c.levels == TRUTH else c for c in self.columns]

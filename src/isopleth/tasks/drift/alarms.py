@@ -242,7 +242,7 @@ class ReferenceColumns:
         )
         table = changes(kinds(self.encoding), list(self.summaries), after, compared=compared)
         table["moved"] = p_values * len(p_values) <= _LEVEL
-        order = np.lexsort([-table["share"], p_values])
+        order = np.lexsort([-table.pop("sureness"), p_values])
         return {"column": [self.encoding.names[j] for j in order]} | in_order(table, order)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,9 +28,12 @@ def charts(result: TwoSampleResult) -> list[Chart]:
     if not clear and result.problem.table is None and np.isfinite(result.witness.statistics).sum() > 1:
         return [bars, _rows_chart(result)]
     p = dict(zip(columns["column"], columns["pvalue"], strict=True))
+    said = dict(zip(columns["column"], columns.get("description", []), strict=False))
     found = []
     for name in clear[:_MOST_HISTOGRAMS] or columns["column"][:1]:
         chart = compared(str(name), result.known_cells(result.names.index(name)), result.labels, float(p[name]))
+        if chart is not None and p[name] <= LEVEL and said.get(name, "").startswith("missing"):
+            chart = replace(chart, title=f"{name}: {said[name].partition(';')[0]} (p = {p[name]:.3g})")
         found += [] if chart is None else [chart]
     return [bars, *found]
 

@@ -124,6 +124,34 @@ def _smallest(p_values: np.ndarray) -> float:
     return float(min(p_values.min(initial=1.0) * len(p_values), 1.0)) if len(p_values) else 1.0
 
 
+def sureness(one: ColumnSummary, two: ColumnSummary, *, compared: bool) -> dict[str, float]:
+    """Return how sure it is that the values of a column changed, and its gaps: minus the logarithms of approximate p-values.
+
+    Unlike p-values of permutations they tell a sure change from a surer one.
+    """
+    found = {"values": 0.0}
+    if len(one.counts) or len(two.counts):
+        totals = np.array([max(float(each.counts.sum()), 1.0) for each in (one, two)])
+        z = _contrasts(one.counts, two.counts, totals)
+        found["values"] = max(0.0, float(np.max(z**2, initial=0.0)) / 2.0 - np.log(max(int(np.count_nonzero(z)), 1)))
+    elif len(one.values) and len(two.values):
+        known = [each.rows - each.missing for each in (one, two)]
+        square = distance(one, two, compared=False) ** 2 / sum(1.0 / count for count in known)
+        found["values"] = max(0.0, 2.0 * square - np.log(2.0))
+    if compared:
+        lost, lost_after = (np.array([float(each.missing)]) for each in (one, two))
+        rows = np.array([one.rows, two.rows], dtype=np.float64)
+        found["gaps"] = float(_contrasts(lost, lost_after, rows)[0] ** 2) / 2.0
+    return found
+
+
+def _contrasts(one: np.ndarray, two: np.ndarray, totals: np.ndarray) -> np.ndarray:
+    """Return the differences of shares over their standard errors where the shares are equal."""
+    pooled = (one + two) / totals.sum()
+    error = np.sqrt(pooled * (1.0 - pooled) * (1.0 / totals).sum())
+    return np.divide(one / totals[0] - two / totals[1], error, out=np.zeros(len(error)), where=error > 0.0)
+
+
 def summaries(
     columns: Sequence[Column], places: Sequence[int], rows: np.ndarray, most: int | None = None
 ) -> list[ColumnSummary]:
@@ -146,13 +174,16 @@ def changes(
 ) -> dict[str, Any]:
     """Return how columns changed, as columns of a table in the order of the table; fewer for complete numbers.
 
-    Columns are the share, medians and spreads before and after; with times, their medians; with words, the level whose share
-    among known cells changed most; the shares of missing cells; and the change in words.
+    Columns are the share; the sureness, minus the logarithm of an approximate p-value; medians and spreads before and after;
+    with times, their medians; with words, the level whose share among known cells changed most; the shares of missing cells; and
+    the change in words.
     """
     pairs = list(zip(before, after, strict=True))
+    sure = [sureness(*pair, compared=compared) for pair in pairs]
     quartiles = np.array([[one.quartiles, two.quartiles] for one, two in pairs])
     out: dict[str, Any] = {
         "share": np.array([share_that_differs(one, two, compared=compared) for one, two in pairs]),
+        "sureness": np.array([max(each.values()) for each in sure]),
         "median_before": quartiles[:, 0, 1],
         "median_after": quartiles[:, 1, 1],
         "spread_before": quartiles[:, 0, 2] - quartiles[:, 0, 0],
@@ -178,7 +209,10 @@ def changes(
         out["level_after"] = np.array([np.nan if found is None else found[2] for found in moved])
     out["missing_before"] = np.array([one.gaps for one, _ in pairs])
     out["missing_after"] = np.array([two.gaps for _, two in pairs])
-    out["description"] = [_description(column, one, two) for column, (one, two) in zip(columns, pairs, strict=True)]
+    out["description"] = [
+        _description(column, *pair, found.get("gaps", 0.0) > found["values"])
+        for column, pair, found in zip(columns, pairs, sure, strict=True)
+    ]
     return out
 
 
@@ -190,8 +224,8 @@ def _words(column: Column, one: ColumnSummary, two: ColumnSummary) -> list[tuple
     return [(names[j], float(before[j]), float(after[j])) for j in order]
 
 
-def _description(column: Column, one: ColumnSummary, two: ColumnSummary) -> str:
-    """Return the change of a column in words."""
+def _description(column: Column, one: ColumnSummary, two: ColumnSummary, gaps_first: bool) -> str:
+    """Return the change of a column in words, the surest part first."""
     parts = []
     if column.kind == "categorical":
         found = _words(column, one, two)
@@ -215,7 +249,7 @@ def _description(column: Column, one: ColumnSummary, two: ColumnSummary) -> str:
                 f"spread: {high - low:.4g} -> {high_after - low_after:.4g}",
             ]
     if abs(two.gaps - one.gaps) >= _VISIBLE or not parts:
-        parts.append(f"missing: {_percent(one.gaps)} -> {_percent(two.gaps)}")
+        parts.insert(0 if gaps_first else len(parts), f"missing: {_percent(one.gaps)} -> {_percent(two.gaps)}")
     return "; ".join(parts)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -24,11 +25,11 @@ from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs, map_threads
 from isopleth.progress import checked_verbose
 from isopleth.results.charts import Chart, ShownTable
-from isopleth.results.result import Result, shown
+from isopleth.results.result import Result, records, shown
 from isopleth.results.text import in_words
-from isopleth.tables.cells import in_memory, with_columns
+from isopleth.tables.cells import as_frame, in_memory, with_columns
 from isopleth.tables.checks import Table, check_memory_limit, column_names, numbered_groups, used_names
-from isopleth.tables.schema import decode_cells
+from isopleth.tables.schema import Attached, decode_cells, is_identifier
 from isopleth.tables.schema_changes import SchemaComparison
 from isopleth.tasks.two_sample.charts import charts
 from isopleth.tasks.two_sample.column_changes import in_order, kinds
@@ -40,8 +41,8 @@ from isopleth.tasks.two_sample.separation import Separation, column_changes
 class TwoSampleTest(BaseEstimator):
     """Holder of the columns while rows are checked; its name occurs in messages of scikit-learn."""
 
-    def __init__(self, categorical: Any = None) -> None:
-        self.categorical = categorical
+    def __init__(self, categorical: Any = None, keep_identifiers: bool = False, keep_times: bool = False) -> None:
+        self.categorical, self.keep_identifiers, self.keep_times = categorical, keep_identifiers, keep_times
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -54,7 +55,6 @@ def _tables(columns: TwoSampleTest, X: Any, Y: Any) -> tuple[Table, Table]:
 
     scikit-learn's messages speak of fit, ignore names that are numbers, and warn if one of the samples has no names.
     """
-    X, Y = in_memory(X), in_memory(Y)
     x, y = frame_names(X), frame_names(Y)
     if x is not None and y is not None and x != y:
         lacks = [(name, [n for n in one if n not in other]) for name, one, other in (("Y", x, y), ("X", y, x))]
@@ -66,6 +66,62 @@ def _tables(columns: TwoSampleTest, X: Any, Y: Any) -> tuple[Table, Table]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X (has|does not have valid) feature names")
         return enter_both(columns, X, Y, missing=True)
+
+
+def _without_identifiers(columns: TwoSampleTest, X: Any, Y: Any) -> tuple[Any, Any, dict[str, str]]:
+    """Leave out columns of frames that are identifiers in both samples; return them with the reason, too."""
+    frames = [None if Attached.of(each) else as_frame(each) for each in (X, Y)]
+    one, two = frames
+    if one is None or two is None or columns.keep_identifiers:
+        return X, Y, {}
+    wanted = [columns.categorical] if isinstance(columns.categorical, str) else list(columns.categorical or ())
+    found = [
+        name
+        for name in one.columns
+        if name in two.columns
+        and name not in wanted
+        and all(is_identifier(name, each.get_column(name)) for each in (one, two))
+    ]
+    if not found or len(found) == len(one.columns):
+        return X, Y, {}
+    _warn_of_left_out(found, "identifier")
+    X, Y = (with_columns(each, [n for n in frame.columns if n not in found]) for each, frame in ((X, one), (Y, two)))
+    return X, Y, {str(name): "identifier" for name in found}
+
+
+_APART = "the times of the two tables do not overlap"
+
+
+def _without_times_apart(x: Table, y: Table) -> tuple[Table, Table]:
+    """Leave out columns of times that are all later in one of the samples: they only repeat which sample a row is from."""
+    schema = x.columns
+    if schema is None:
+        return x, y
+    numbers = [column for column in schema.columns if column.kind != "categorical"]
+    apart = {
+        j: column.name
+        for j, column in enumerate(numbers)
+        if column.kind == "time" and _one_after_the_other(x.rows[:, j], y.rows[:, j])
+    }
+    if not apart or len(apart) == len(schema.columns):
+        return x, y
+    _warn_of_left_out(apart.values(), _APART)
+    left = schema.without(apart.values(), _APART)
+    x, y = (replace(each, rows=np.delete(each.rows, list(apart), axis=1), columns=left) for each in (x, y))
+    return x, y
+
+
+def _warn_of_left_out(names: Iterable[Any], why: str) -> None:
+    left_out = listed([f"{str(name)!r} ({why})" for name in names])
+    warnings.warn(f"columns left out: {left_out}.", DataWarning, stacklevel=5)
+
+
+def _one_after_the_other(one: np.ndarray, two: np.ndarray) -> bool:
+    one, two = one[np.isfinite(one)], two[np.isfinite(two)]
+    if not len(one) or not len(two):
+        return False
+    gap = max(one.min() - two.max(), two.min() - one.max())
+    return bool(gap >= 0.0 and max(one.max(), two.max()) > min(one.min(), two.min()))
 
 
 def _prepared(
@@ -135,6 +191,8 @@ def two_sample_test(
     categorical: Any = None,
     compare_missing: bool = True,
     groups: Any = None,
+    keep_identifiers: bool = False,
+    keep_times: bool = False,
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
     n_jobs: int | None = DEFAULT_N_JOBS,
     random_state: Any = None,
@@ -169,6 +227,10 @@ def two_sample_test(
     groups : pair of array-like of shape (n,) and (n',), optional
         Group of each row of X and of Y, such as a patient or a day, if the rows of a group depend on each other. Groups are
         permuted as a whole. The two parts of a group that occurs in X and in Y can only take each other's place.
+    keep_identifiers : bool, default=False
+        Whether columns of frames that identify rows in both samples, such as numbers of orders, are compared.
+    keep_times : bool, default=False
+        Whether columns of times are compared although one sample has only later times than the other.
     memory_limit : float, default=2**30
         Bytes that matrices and scratch may take together, beside the rows themselves.
     n_jobs : int or None, default=-1
@@ -221,7 +283,7 @@ def two_sample_test(
     ['column 1']
     """
     return compare_samples(
-        TwoSampleTest(categorical),
+        TwoSampleTest(categorical, keep_identifiers, keep_times),
         X,
         Y,
         n_resamples=n_resamples,
@@ -257,7 +319,14 @@ def compare_samples(
         raise InputError(
             "groups and compare_missing=False exclude each other: the rows of a group may lack different cells."
         )
+    X, Y = in_memory(X), in_memory(Y)
+    X, Y, aside = _without_identifiers(columns, X, Y)
     x, y = _tables(columns, X, Y)
+    if not columns.keep_times:
+        x, y = _without_times_apart(x, y)
+    read = Attached.of(X)
+    for schema in ([] if read is None else [read.schema]) + ([] if x.columns is None else [x.columns]):
+        aside |= {str(name): why for name, why in schema.left_out.items() if why != "excluded"}
     samples, names, table = _prepared(columns, x, y, compared=compare_missing)
     seed = int(check_random_state(random_state).randint(2**31))
     labels = column_names(columns) if table is None else [repr(name) for name in names]
@@ -269,7 +338,7 @@ def compare_samples(
     _check_assignments(problem)
     if len(samples.rows) == 1:  # all rows are equal
         return TwoSampleResult(
-            0.0, 1.0, sizes, names, permutations, 1, np.full(len(names), np.nan), {}, problem, 0
+            0.0, 1.0, sizes, names, permutations, 1, np.full(len(names), np.nan), {}, problem, 0, set_aside=aside
         ).like(X, Y)
     with ONE_BLAS_THREAD:
         scores = problem.scores
@@ -288,9 +357,14 @@ def compare_samples(
         dict(zip(problem.score_names, scores[:, 0].tolist(), strict=True)),
         problem,
         best,
+        set_aside=aside,
     ).like(X, Y)
 
 
+# Parameters that compare columns that are set aside for a reason.
+_KEPT_BY = {"times": _APART, "identifiers": "identifier"}
+# Share of rows in both samples from which it is said, beyond those that repeat within a sample.
+_SHARED = 0.05
 SPREAD_OF_TIMES = "time_before and time_after: medians of a column of times, whose spread is in seconds."
 # p-value up to which a difference is reported in words.
 _LEVEL = 0.05
@@ -338,6 +412,10 @@ class TwoSampleResult(Result):
         How the columns changed between the tables that X and Y are the common columns of: the result of
         :func:`isopleth.tables.schema_changes.compare_schemas`, set by ``dataclasses.replace(result, schema=...)``. Sentences,
         pages and JSON begin with it.
+    set_aside : dict of str to str
+        Columns that were not compared, and why.
+    lines : pair of ndarray, optional
+        Line of each row in the file of its sample.
     """
 
     statistic: float
@@ -352,6 +430,8 @@ class TwoSampleResult(Result):
     best: int
     labels: tuple[str, str] = ("X", "Y")
     schema: SchemaComparison | None = None
+    set_aside: dict[str, str] = field(default_factory=dict)
+    lines: tuple[np.ndarray | None, np.ndarray | None] = (None, None)
 
     kind = "two_samples"
     title = "Comparison of two tables"
@@ -380,6 +460,9 @@ class TwoSampleResult(Result):
     def _facts(self) -> dict[str, Any]:
         return {
             "schema_changes": [asdict(change) for change in self.schema.changes] if self.schema else [],
+            "set_aside": self.set_aside,
+            "shared_rows": list(self.shared_rows),
+            "telling_rows": records(self.telling_rows()) if self.pvalue <= _LEVEL else [],
             "pvalue": self.pvalue,
             "statistic": self.statistic,
             "rows": list(self.sizes),
@@ -392,7 +475,76 @@ class TwoSampleResult(Result):
 
     def _sentences(self) -> list[str]:
         changed = self.schema.sentence if self.schema else ""
-        return [changed] * bool(changed) + self._finding()
+        aside = "; ".join(f"{name} ({why})" for name, why in self.set_aside.items())
+        keep = [f"keep_{what}" for what, why in _KEPT_BY.items() if why in self.set_aside.values()]
+        how = (
+            f" {' and '.join(keep)} (--{', --'.join(keep).replace('_', '-')}) would compare more of them."
+            if keep
+            else ""
+        )
+        words = [changed, f"Not compared: {aside}.{how}" if aside else "", self._shared()]
+        return [sentence for sentence in words if sentence] + self._finding()
+
+    @cached_property
+    def shared_rows(self) -> tuple[int, int]:
+        """Number of rows of each sample that are also in the other one, in the columns that were compared."""
+        one, two = self.problem.samples.weights.T
+        return int(one[two > 0].sum()), int(two[one > 0].sum())
+
+    def _shared(self) -> str:
+        """Return how many rows the samples share, if more than rows repeat within them."""
+        weights = self.problem.samples.weights
+        repeated = (weights - (weights > 0)).sum(axis=0) / self.sizes
+        shares = np.array(self.shared_rows) / self.sizes
+        if not (shares > _SHARED + 2.0 * repeated).any():
+            return ""
+        i = int(np.argmax(shares))
+        count = "All" if shares[i] == 1.0 else f"{self.shared_rows[i]:,} of"
+        names = ("first", "second")
+        return f"{count} {self.sizes[i]:,} rows of the {names[i]} sample are also in the {names[1 - i]}."
+
+    def telling_rows(self, most: int = 20) -> dict[str, Any]:
+        """Return the rows of each sample at which it has most more rows than the other, with their values.
+
+        Parameters
+        ----------
+        most : int, default=20
+            Largest number of rows, half of them from each sample.
+
+        Returns
+        -------
+        dict
+            Lists with one entry a row, the most telling of each sample first: "sample", "line" or "row" (counted from 0),
+            "difference" (the fitted density of the row's own sample less that of the other, times the volume of the kernel), and
+            the values by the names of the columns.
+        """
+        excess = np.concatenate([self.witness.x, -self.witness.y])
+        sample = np.repeat([0, 1], self.sizes)
+        order = np.lexsort([-excess, sample])
+        order = np.concatenate([order[(sample[order] == i) & (excess[order] > 0.0)][: most // 2] for i in (0, 1)])
+        sample = sample[order]
+        place = order - sample * self.sizes[0]
+        lines = [each for each in self.lines if each is not None]
+        in_lines = len(lines) == 2
+        where = [lines[i][j] if in_lines else j for i, j in zip(sample, place, strict=True)]
+        found: dict[str, Any] = {
+            "sample": [self.labels[i] for i in sample],
+            "line" if in_lines else "row": [int(j) for j in where],
+            "difference": excess[order].tolist(),
+        }
+        cells = [self._cells(j, order) for j in range(len(self.names))]
+        return found | {name: each for name, each in zip(self.names, cells, strict=True) if name not in found}
+
+    def _cells(self, column: int, rows: np.ndarray) -> list[Any]:
+        """Return the cells of a column at rows of both samples, as they were given; None where one is missing."""
+        if self.problem.table is None:
+            return np.concatenate(self.problem.given)[rows, column].tolist()
+        encoding = self.problem.table.encoding
+        values = np.concatenate(self.problem.table.given)[rows, encoding.cells[column].place]
+        found: list[Any] = [None] * len(rows)
+        for i in np.flatnonzero(~np.isnan(values)).tolist():
+            found[i] = decode_cells(kinds(encoding)[column], values[i : i + 1])[0]
+        return found
 
     def _finding(self) -> list[str]:
         """Return what the test found in words."""
@@ -477,7 +629,7 @@ class TwoSampleResult(Result):
             distance from the first quartile to the third. The share is an estimate of the largest difference of the distribution
             functions or, for words, of the total variation distance, without what chance adds to it: at least this share of the
             values would have to change to give the column the distribution it has in the other sample. Columns with equal
-            p-values are in the order of their shares.
+            p-values, of which there are many where permutations give no smaller one, are in the order of approximate ones.
 
             If the samples have words, times or missing cells, there are further entries: "level", the word whose share among
             known cells changed most, with "level_before" and "level_after"; "time_before" and "time_after", medians of times,
@@ -502,7 +654,7 @@ class TwoSampleResult(Result):
             raise InputError(f"significance_level = {significance_level!r}: expected a number above 0 and at most 1.")
         found = column_changes(self.problem) | {"pvalue": self.witness.p_values}
         named = np.flatnonzero(self.witness.p_values <= significance_level)
-        order = named[np.lexsort([-found["share"][named], self.witness.p_values[named]])]
+        order = named[np.lexsort([-found.pop("sureness")[named], self.witness.p_values[named]])]
         return {"column": [self.names[j] for j in order]} | in_order(found, order)
 
     def confidence_interval(self, confidence_level: float = 0.95) -> ConfidenceInterval:
@@ -571,7 +723,13 @@ class TwoSampleResult(Result):
                 f"median: {a:.4g} -> {b:.4g};  spread: {c:.4g} -> {d:.4g}" for a, b, c, d in zip(*four, strict=True)
             ]
         about = "Each column by itself, the largest change first."
-        return [shown("Columns", columns | {"change": np.array(said, dtype=object)}, about, brief)]
+        tables = [shown("Columns", columns | {"change": np.array(said, dtype=object)}, about, brief)]
+        if self.pvalue <= _LEVEL:
+            about = (
+                "Rows where their sample has most more rows than the other one: ten of each, the most telling first."
+            )
+            tables.append(shown("Rows that tell the samples apart", self.telling_rows(), about))
+        return tables
 
     def _charts(self) -> list[Chart]:
         return charts(self)
