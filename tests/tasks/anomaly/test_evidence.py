@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from anomaly_tables import table
-from scipy.stats import genpareto
+from scipy.stats import genpareto, norm
 from sklearn.covariance import OAS
 
 from isopleth.tasks.anomaly.evidence import Ellipsoid, shrinkage
-from isopleth.tasks.anomaly.reference import MOST_CENTERS, ReferenceDensity
+from isopleth.tasks.anomaly.reference import NormalScores, ReferenceRule
 from isopleth.tasks.anomaly.rule import MOST_STEPS, ColumnTails, EmpiricalLaw, PooledRule, Tail
 from isopleth.tasks.anomaly.table import COMMON, NEW, Limits, TrainingTable, blocks, discounted, spread_of
 
@@ -175,44 +175,57 @@ class TestTail:
 
 
 class TestReference:
-    def test_log_density_by_hand(self):
+    def test_evidence_by_hand(self):
+        """Densities and neighbours of repeated rows: each copy counts, and a training row is judged without one of its own."""
         X = repeated()
         training = TrainingTable.of(X)
-        density, found = ReferenceDensity.fit(training, 0, LIMITS)
-        scale = X.std(axis=0)
-        np.testing.assert_allclose(density.scale, scale)
-        z = X / scale
-        distances = np.abs(z[:, None] - z).sum(axis=2)
-        apart = np.array(
-            [d[d > 1e-12].min() for d in np.abs(np.unique(z, axis=0)[:, None] - np.unique(z, axis=0)).sum(2)]
-        )
-        assert density.width == pytest.approx(np.median(apart) / 4)
-        kernel = np.exp(-distances / density.width)
-        np.fill_diagonal(kernel, 0.0)
-        few = training.copies[training.place] <= COMMON
-        with np.errstate(divide="ignore"):
-            without = -np.log(kernel.sum(axis=1) / (len(X) - 1))
-        kept = few & np.isfinite(without)
-        np.testing.assert_allclose(found[training.place, 0][kept], (without + density.level)[kept])
-        assert np.median(found[training.place, 0]) == pytest.approx(0.0, abs=1e-9)
+        rule, _ = ReferenceRule.fit(training, 0, LIMITS)
+        found = rule.evidence(training.rows, training.known, LIMITS)[training.place]
         new = table(6, seed=3)
-        kernel = np.exp(-np.abs(new[:, None] / scale - z).sum(axis=2) / density.width)
-        got = density.surprises(new, np.full(6, NEW), LIMITS)[:, 0]
-        np.testing.assert_allclose(got, density.level - np.log(kernel.mean(axis=1)))
+        of_new = rule.evidence(new, np.full(6, NEW), LIMITS)
+        few = training.copies[training.place] <= COMMON
+        for space, first in zip(rule.spaces, (0, 1), strict=True):
+            to = space.scores or np.asarray
+            scale = to(X).std(axis=0)
+            np.testing.assert_allclose(space.scale, scale)
+            z = to(X) / scale
+            distances = np.abs(z[:, None] - z).sum(axis=2)
+            distinct = np.unique(z, axis=0)
+            apart = np.abs(distinct[:, None] - distinct).sum(axis=2)
+            assert space.width == pytest.approx(np.median([d[d > 1e-12].min() for d in apart]) / 4)
+            np.fill_diagonal(distances, np.inf)
+            kernel = np.exp(-distances / space.width)
+            with np.errstate(divide="ignore"):
+                without = -np.log(kernel.sum(axis=1) / (len(X) - 1))
+            kept = few & np.isfinite(without)
+            np.testing.assert_allclose(found[kept, first], without[kept])
+            to_new = np.abs(to(new)[:, None] / scale - z).sum(axis=2)
+            np.testing.assert_allclose(of_new[:, first], -np.log(np.exp(-to_new / space.width).mean(axis=1)))
+        np.testing.assert_allclose(found[few, 2], np.sort(distances, axis=1)[few, :5].mean(axis=1))
+        np.testing.assert_allclose(of_new[:, 2], np.sort(to_new, axis=1)[:, :5].mean(axis=1))
 
     def test_more_rows_than_centres(self, monkeypatch):
-        assert MOST_CENTERS == 20_000
         monkeypatch.setattr("isopleth.tasks.anomaly.reference.MOST_CENTERS", 50)
         training = TrainingTable.of(table(200))
-        density, found = ReferenceDensity.fit(training, 0, LIMITS)
-        assert len(density.centers) == 50
-        assert (density.number >= 0).sum() == 50
-        again = density.surprises(training.rows, training.known, LIMITS)
+        rule, found = ReferenceRule.fit(training, 0, LIMITS)
+        assert [len(space.rows) for space in rule.spaces] == [50, 50]
+        again = rule.surprises(training.rows, training.known, LIMITS)
         np.testing.assert_allclose(again, found)
+
+    def test_normal_scores_rise_everywhere_and_ignore_monotone_maps(self):
+        x = np.random.default_rng(0).normal(size=(99, 1))
+        scores = NormalScores.of(x, np.ones(99))
+        grid = np.linspace(-50, 50, 4001)[:, None]
+        assert (np.diff(scores(grid)[:, 0]) > 0).all()
+        inner = np.sort(x, axis=0)[1:-1]
+        np.testing.assert_allclose(scores(inner), norm.ppf((np.arange(1, 98) + 0.5) / 99)[:, None])
+        np.testing.assert_allclose(NormalScores.of(np.exp(x), np.ones(99))(np.exp(inner)), scores(inner))
+        words = NormalScores.of(np.array([[0.0], [1.0]]), np.array([3.0, 1.0]))
+        np.testing.assert_allclose(words(np.array([[0.0], [1.0]])), norm.ppf([[3 / 8], [7 / 8]]))
 
 
 @pytest.mark.parametrize(
-    "fit", [lambda t: PooledRule.fit(t, 12, 16, 0, LIMITS), lambda t: ReferenceDensity.fit(t, 0, LIMITS)]
+    "fit", [lambda t: PooledRule.fit(t, 12, 16, 0, LIMITS), lambda t: ReferenceRule.fit(t, 0, LIMITS)]
 )
 def test_moved_rows_are_judged_as_new_rows_of_these_values_are(fit):
     training = TrainingTable.of(repeated())
@@ -231,7 +244,7 @@ def test_moved_rows_are_judged_as_new_rows_of_these_values_are(fit):
 
 def test_an_own_value_gains_a_training_row_nothing():
     training = TrainingTable.of(repeated())
-    for rule in (PooledRule.fit(training, 12, 16, 0, LIMITS)[0], ReferenceDensity.fit(training, 0, LIMITS)[0]):
+    for rule in (PooledRule.fit(training, 12, 16, 0, LIMITS)[0], ReferenceRule.fit(training, 0, LIMITS)[0]):
         known = training.known[:6]
         for i in range(6):
             row = training.rows[i : i + 1]

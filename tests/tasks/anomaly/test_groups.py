@@ -32,10 +32,15 @@ def test_training_rows_are_judged_without_their_group():
     groups = np.repeat(np.arange(12), 5)
     detector = AnomalyDetector(novelty=True).fit(X, groups=groups)
     rule = detector._rule
-    z = detector._frame.enter(X) / rule.scale
-    K = np.exp(-np.abs(z[:, None] - z).sum(axis=2) / rule.width)
-    by_hand = [-np.log(K[i, groups != groups[i]].sum() / (groups != groups[i]).sum()) for i in range(60)]
-    np.testing.assert_allclose(-detector.training_scores_ - rule.level, by_hand, rtol=1e-9)
+    rows = detector._frame.enter(X)
+    found = rule.evidence(rows, detector._index.find(rows), detector._limits)
+    same = groups[:, None] == groups
+    for k, space in enumerate(rule.spaces):
+        z = space.enter(rows)
+        distances = np.where(same, np.inf, np.abs(z[:, None] - z).sum(axis=2))
+        kernel = np.exp(-distances / space.width)
+        np.testing.assert_allclose(found[:, k], -np.log(kernel.sum(axis=1) / (~same).sum(axis=1)))
+    np.testing.assert_allclose(found[:, 2], np.sort(distances, axis=1)[:, :5].mean(axis=1))
     np.testing.assert_allclose(detector.score_samples(X), detector.training_scores_)
     np.testing.assert_array_equal(detector.predict(X), detector.training_labels_)
 

@@ -33,7 +33,7 @@ from isopleth.tables.checks import (
     warn_few_rows,
 )
 from isopleth.tasks.anomaly.explanation import Counterfactuals, Explanation, best_counterfactuals
-from isopleth.tasks.anomaly.reference import ReferenceDensity
+from isopleth.tasks.anomaly.reference import ReferenceRule
 from isopleth.tasks.anomaly.result import Anomalies
 from isopleth.tasks.anomaly.rule import PooledRule, Tail
 from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable
@@ -64,9 +64,14 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
     Each is turned into its tail share among the training rows, the share of rows as extreme, continued by a fitted
     tail beyond the most extreme eighth [4]_. The score of a row is the sum of the three log tail shares.
 
-    With ``novelty=True`` all training rows are known to be ordinary. Then one density of all of them follows the data
-    more closely, a kernel density estimate with the same kernel and a width of a quarter of the median distance
-    between nearest neighbours, and the score is its log density.
+    With ``novelty=True`` all training rows are known to be ordinary, and may be followed closely. The kinds of evidence are then
+
+    - *density*: minus the log of a kernel density estimate with the same kernel and a width of a quarter of the median
+      distance between nearest neighbours;
+    - *rank density*: the same for the normal scores of the ranks in each column;
+    - *rank neighbours*: the mean distance there to the five nearest training rows.
+
+    Of more than 5,000 distinct rows, 5,000 drawn at random represent all. The score is again the sum of the log tail shares.
 
     In either case a training row is judged without itself, and a row that equals a training row gets the same score
     as that row. Rows that are repeated a few times are one observation and count once, unless ``novelty=True``; very
@@ -101,7 +106,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
     n_jobs : int or None, default=-1
         Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
     random_state : int, RandomState or None
-        Seed of the samples and, with ``novelty=True``, of the rows that represent all in tables of more than 20,000
+        Seed of the samples and, with ``novelty=True``, of the rows that represent all in tables of more than 5,000
         distinct ones.
     verbose : bool or int, default=False
         Whether to show the progress of the evidence of many rows, at fit and later, on standard error.
@@ -220,9 +225,9 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         table = interruptible(100.0 * X.size, TrainingTable.of, in_frame, numeric, self._groups)
         warn_few_rows(*table.rows.shape)
         seed = check_random_state(self.random_state).randint(2**31)
-        self._rule: PooledRule | ReferenceDensity
+        self._rule: PooledRule | ReferenceRule
         if self.novelty:
-            self._rule, surprises = ReferenceDensity.fit(table, seed, self._limits)
+            self._rule, surprises = ReferenceRule.fit(table, seed, self._limits)
         else:
             most = self.max_samples
             if isinstance(most, str):
@@ -321,7 +326,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         return len(self.training_scores_) if self._groups is None else int(self._groups.max()) + 1
 
     def score_samples(self, X: Any) -> Array:
-        """Return how ordinary each row is: the sum of its log tail shares or, with ``novelty=True``, its log density.
+        """Return how ordinary each row is: the sum of the log tail shares of its kinds of evidence.
 
         A row equal to a training row has that row's score, by the rule without that row: any threshold other than
         one between such scores would flag new ordinary rows in bulk where columns are many.
@@ -334,8 +339,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         Returns
         -------
         array of shape (n_samples,)
-            In nats; the lower, the less likely. Log tail shares are at most 0; log densities are counted from that of
-            a median training row.
+            In nats, at most 0; the lower, the less likely.
         """
         table, rows = self._enter(X)
         return table.answer(self._score(rows))

@@ -90,7 +90,8 @@ class Explanation(Result):
         Returns
         -------
         list of str
-            For each row "joint", "covariance" or "columns"; "density" for a detector with ``novelty=True``.
+            For each row "joint", "covariance" or "columns"; for a detector with ``novelty=True`` "density", "rank density"
+            or "rank neighbours".
         """
         kinds = list(self.evidence)
         strongest = np.argmax(np.stack(list(self.evidence.values()), axis=1), axis=1)

@@ -5,7 +5,7 @@ Columns of numbers come first, in the frame of the model and NaN where a cell is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self, TypeVar
 
@@ -258,8 +258,8 @@ def sums_of_others(terms: np.ndarray) -> np.ndarray:
 
 def counterfactual_distances(
     here: np.ndarray, there: np.ndarray, centers: np.ndarray, mismatch: np.ndarray
-) -> list[np.ndarray]:
-    """Return distances to centres of rows as they are, and with each value in each cell.
+) -> Iterator[np.ndarray]:
+    """Yield distances to centres of rows as they are, and with each value in each cell, column by column.
 
     Parameters
     ----------
@@ -272,22 +272,20 @@ def counterfactual_distances(
     mismatch : ndarray of shape (q,)
         Distance of unlike categories in the last q columns, which hold codes.
 
-    Returns
-    -------
-    list of d ndarrays of shape (m, n, 1 + k)
-        Distances for each column. The row as it is goes through the same arithmetic, so that its own value gains exactly
+    Yields
+    ------
+    ndarray of shape (m, n, 1 + k)
+        Distances for a column. The row as it is goes through the same arithmetic, so that its own value gains exactly
         0.
     """
     terms = np.abs(here.T[:, None, :] - centers.T[:, :, None])
     first = len(terms) - len(mismatch)
     terms[first:] = (terms[first:] > 0.0) * mismatch[:, None, None]
     others = sums_of_others(terms)
-    after = []
     for j, (own, rest) in enumerate(zip(terms, others, strict=True)):
         changed = np.empty((*own.shape, 1 + len(there)))
         changed[:, :, 0] = own
         moved = np.abs(there[:, j] - centers[:, j, None])
         changed[:, :, 1:] = ((moved > 0.0) * mismatch[j - first] if j >= first else moved)[:, None, :]
         changed += rest[:, :, None]
-        after.append(changed)
-    return after
+        yield changed
