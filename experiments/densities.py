@@ -135,7 +135,9 @@ def run(options: argparse.Namespace) -> None:
         for part, name, X in cases(options):
             for n, seed, method in ((n, s, m) for n in options.rows for s in options.seeds for m in options.methods):
                 key = (part, name, str(n), str(seed), method)
-                if key in finished or method in absent or (X is not None and len(X) < n + 50):
+                if key in finished or method in absent or name not in (options.tables or [name]):
+                    continue
+                if X is not None and len(X) < n + 50:
                     continue
                 try:
                     with warnings.catch_warnings():
@@ -267,6 +269,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "--parts", nargs="+", choices=["real", "repeated", "made"], default=["real", "repeated", "made"]
     )
     parser.add_argument("--rows", type=int, nargs="+", default=[100, 300, 1000], help="numbers of rows to fit")
+    parser.add_argument("--tables", nargs="+", help="names of tables and of made data, instead of all")
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     return parser.parse_args(arguments)

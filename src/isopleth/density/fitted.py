@@ -74,6 +74,11 @@ class ExpansionDensity(FrameDensity):
     def _backend(self) -> Backend:
         return Backend.of(self.expansion.centers)
 
+    def _log_and_gradient(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return log |f| and its gradient at rows."""
+        logs, slopes = self.expansion.log_and_gradient(self._backend.array(z))
+        return np.asarray(to_numpy(logs)), np.asarray(to_numpy(slopes))
+
     @abstractmethod
     def sample(self, n_samples: int, rng: np.random.Generator, verbose: bool | int = False) -> np.ndarray:
         """Draw independent rows from p, of shape (n_samples, d)."""
@@ -102,6 +107,10 @@ class RootDensity(ExpansionDensity):
         r"""Return :math:`2\,\nabla f/f`."""
         return 2.0 * self._evaluate(self.expansion.grad_log_abs, z)
 
+    def evaluate(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        logs, slopes = self._log_and_gradient(z)
+        return 2.0 * logs, 2.0 * slopes
+
     def hyvarinen_terms(self, z: np.ndarray) -> np.ndarray:
         r"""Return :math:`2\,\Delta f/f`, since the squared gradients cancel."""
         return 2.0 * self._evaluate(self.expansion.laplacian_over_value, z)
@@ -129,6 +138,9 @@ class MixtureDensity(ExpansionDensity):
     def grad_log_density(self, z: np.ndarray) -> np.ndarray:
         r"""Return :math:`\nabla f/f`."""
         return self._evaluate(self.expansion.grad_log_abs, z)
+
+    def evaluate(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self._log_and_gradient(z)
 
     def hyvarinen_terms(self, z: np.ndarray) -> np.ndarray:
         r"""Return :math:`\Delta f/f - |\nabla f/f|^2/2`."""

@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 from isopleth.backend import NUMPY, Backend, to_numpy
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
 from isopleth.errors import InputError
-from isopleth.frames import FRAMES, ComposedMap, Frame, FrameMap, Gaussianize, Marginal, ScaleMap, get_frame
+from isopleth.frames import FRAMES, ComposedMap, Frame, FrameMap, Gaussianize, MapAt, Marginal, ScaleMap, get_frame
 from isopleth.kernels import Kernel
 from isopleth.length_scales import Rule
 from isopleth.operators.threads import check_stopped, map_threads
@@ -45,9 +45,6 @@ FEWEST = 5
 
 # Steps of the EM algorithm: a fixed number, so that weights are smooth functions of the rows.
 _STEPS = 300
-
-# Posterior probabilities that do not change a gradient.
-_NO_SHARE = 1e-16
 
 # Residual of the fits that are only compared.
 ROUGH = 1e-3
@@ -122,9 +119,9 @@ class StackDensity(FrameDensity):
         mapped = Mapped(y)
         for frame, members in self._frames():
             check_stopped()
-            t, volume = mapped(frame)
+            place = mapped.at(frame)
             for k, one in members:
-                out[:, k] = one.density.log_unnormalized(t / one.scale) - one.log_normalizer + volume
+                out[:, k] = one.density.log_unnormalized(place.rows / one.scale) - one.log_normalizer + place.log_volume
         return out
 
     def _weighted(self, y: np.ndarray) -> np.ndarray:
@@ -139,24 +136,19 @@ class StackDensity(FrameDensity):
         return self.evaluate(z)[1]
 
     def evaluate(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return log p and its gradient, a mean with the posterior probabilities of the components, which cannot underflow."""
-        logs = self._weighted(z)
-        log_p = logsumexp(logs, axis=1)
-        shares = np.exp(logs - log_p[:, None])
-        shares[shares < _NO_SHARE] = 0.0
-        out = np.zeros(z.shape)
+        """Return log p and its gradient in one pass: a mean by the posterior probabilities of the components."""
+        log_p, gradient = np.full(len(z), -np.inf), np.zeros(z.shape)
         mapped = Mapped(z)
         for frame, members in self._frames():
-            t = mapped(frame)[0]
-            slopes, total = np.zeros(z.shape), np.zeros(len(z))
-            for k, one in members:
-                some = shares[:, k] > 0.0
-                if some.any():
-                    slope = one.density.grad_log_density(t[some] / one.scale) / one.scale
-                    slopes[some] += shares[some, k, None] * slope
-                total += shares[:, k]
-            out += frame.pullback(z, slopes) + total[:, None] * frame.grad_log_volume(z)
-        return np.asarray(log_p), out
+            check_stopped()
+            place = mapped.at(frame)
+            inner = log_p - np.inf, np.zeros(z.shape)
+            for _, one in members:
+                logs, slopes = one.density.evaluate(place.rows / one.scale)
+                inner = _mixed(*inner, logs - one.log_normalizer + np.log(one.weight), slopes / one.scale)
+            pulled = place.pullback(inner[1]) + place.grad_log_volume
+            log_p, gradient = _mixed(log_p, gradient, inner[0] + place.log_volume, pulled)
+        return log_p, gradient
 
     def positive(self, z: np.ndarray) -> np.ndarray:
         """Return a mask of the rows at which a component is positive."""
@@ -246,7 +238,7 @@ class StackRule:
         mapped = Mapped(rows[chosen])
         with Progress("fits in frames", len(members), self.verbose) as tick:
             for name, group in itertools.groupby(members, key=lambda member: member[0]):
-                t = mapped(maps[name])[0]
+                t = mapped.at(maps[name]).rows
                 for _, factor, share in group:
                     one, report = self._component(name, maps[name], t, mass, factor, self.fit)
                     found.append(replace(one, weight=share))
@@ -282,7 +274,9 @@ class StackRule:
             maps, mapped = fit_maps(self.frames, train[:, keep], w), Mapped(train[:, keep])
             parts = []
             for name, factor in self.candidates:
-                parts.append(self._component(name, maps[name], mapped(maps[name])[0], w, factor, self.rough_fit)[0])
+                parts.append(
+                    self._component(name, maps[name], mapped.at(maps[name]).rows, w, factor, self.rough_fit)[0]
+                )
                 tick()
             return StackDensity(tuple(parts)).log_terms(rows[fold][:, keep])
 
@@ -297,17 +291,31 @@ class Mapped:
     """Rows mapped by several maps; what these have in common is computed once."""
 
     def __init__(self, rows: np.ndarray) -> None:
-        self._found: dict[tuple[int, ...], tuple[np.ndarray, np.ndarray]] = {(): (rows, np.zeros(len(rows)))}
+        self._rows = rows
+        self._found: dict[tuple[int, ...], MapAt] = {}
 
-    def __call__(self, fitted: FrameMap) -> tuple[np.ndarray, np.ndarray]:
-        """Return the mapped rows and the log-volume of the map there."""
+    def at(self, fitted: FrameMap) -> MapAt:
+        """Return the map at the rows."""
         key: tuple[int, ...] = ()
+        found: MapAt | None = None
         for one in fitted.maps if isinstance(fitted, ComposedMap) else (fitted,):
-            rows, volume = self._found[key]
             key += (id(one),)
             if key not in self._found:
-                self._found[key] = one.forward(rows), volume + one.log_volume(rows)
-        return self._found[key]
+                self._found[key] = one.at(self._rows) if found is None else found.then(one.at(found.rows))
+            found = self._found[key]
+        assert found is not None
+        return found
+
+
+def _mixed(
+    log_p: np.ndarray, gradient: np.ndarray, logs: np.ndarray, slopes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log of the sum of two densities, and its gradient, from their logs and gradients."""
+    total = np.logaddexp(log_p, logs)
+    with np.errstate(invalid="ignore"):
+        share = np.exp(logs - total)[:, None]  # NaN where both are 0
+        mixed = gradient + share * (slopes - gradient)
+    return total, np.where(share == 0.0, gradient, np.where(share == 1.0, slopes, mixed))
 
 
 def fit_maps(frames: Mapping[str, Frame], rows: np.ndarray, weights: np.ndarray) -> dict[str, FrameMap]:
@@ -348,16 +356,21 @@ def folds_for(n: int) -> int:
 
 
 def mixture_weights(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the weights of a mixture that maximise the mean log density, by EM. Weights below NEGLIGIBLE become 0."""
+    """Return the weights of a mixture that maximise the log density of the rows and of one more, by EM.
+
+    All candidates describe the additional row alike, so that few rows do not choose one and exclude the others. Weights below
+    NEGLIGIBLE become 0.
+    """
     top = logs.max(axis=1)
     counted = np.isfinite(top)
     if not counted.any():
         return np.full(logs.shape[1], 1.0 / logs.shape[1])
     P = np.exp(logs[counted] - top[counted, None])
     w = weights[counted] / weights[counted].sum()
+    n, even = 1.0 / (w @ w), 1.0 / logs.shape[1]
     found = np.full(logs.shape[1], 1.0 / logs.shape[1])
     for _ in range(_STEPS):
-        found = found * ((w / (P @ found)) @ P)
+        found = (n * found * ((w / (P @ found)) @ P) + even) / (n + 1.0)
     found = np.maximum(found - min(NEGLIGIBLE, 0.5 * found.max()), 0.0)
     return np.asarray(found / found.sum())
 

@@ -15,6 +15,7 @@ A `Frame` is a rule with parameters; ``frame.fit(rows, weights)`` returns a `Fra
 from isopleth.frames.base import ColumnMap as ColumnMap
 from isopleth.frames.base import Frame as Frame
 from isopleth.frames.base import FrameMap as FrameMap
+from isopleth.frames.base import MapAt as MapAt
 from isopleth.frames.bounded import BoundedMap as BoundedMap
 from isopleth.frames.compose import Compose as Compose
 from isopleth.frames.compose import ComposedMap as ComposedMap
@@ -39,6 +40,7 @@ __all__ = [
     "FrameMap",
     "Gaussianize",
     "LinearMap",
+    "MapAt",
     "Marginal",
     "MarginalMap",
     "Scale",

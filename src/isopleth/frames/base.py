@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import wraps
+from dataclasses import dataclass
+from functools import partial, wraps
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -37,6 +38,43 @@ class Frame(ABC):
         FrameMap
             The map.
         """
+
+
+@dataclass(frozen=True)
+class MapAt:
+    r"""A map at rows: all that a density and its gradient need, of one pass.
+
+    Parameters
+    ----------
+    rows : array of shape (n, d)
+        T(x).
+    log_volume : array of shape (n,)
+        :math:`\log |\det T'(x)|`.
+    grad_log_volume : array of shape (n, d)
+        Its gradient in x.
+    pullback : callable
+        Returns T'(x)^T v for a vector v at each row.
+    """
+
+    rows: Array
+    log_volume: Array
+    grad_log_volume: Array
+    pullback: Callable[[Array], Array]
+
+    @classmethod
+    def of_columns(cls, rows: Array, log_slopes: Array, gradients: Array) -> MapAt:
+        """Return that of a map of columns, from log t' and its derivatives."""
+        xp = namespace(rows)
+        return cls(rows, xp.sum(log_slopes, axis=1), gradients, lambda V: xp.exp(log_slopes) * V)
+
+    def then(self, other: MapAt) -> MapAt:
+        """Return that of both maps, `other` at the rows of this one."""
+        return MapAt(
+            other.rows,
+            self.log_volume + other.log_volume,
+            self.grad_log_volume + self.pullback(other.grad_log_volume),
+            lambda V: self.pullback(other.pullback(V)),
+        )
 
 
 class FrameMap(ABC):
@@ -83,6 +121,10 @@ class FrameMap(ABC):
     @abstractmethod
     def pushforward(self, X: Array, V: Array) -> Array:
         """Return T'(x) v for a vector v at each row: directions in x become directions in z."""
+
+    def at(self, X: Array) -> MapAt:
+        """Return the map at rows; to be overridden where its parts have work in common."""
+        return MapAt(self.forward(X), self.log_volume(X), self.grad_log_volume(X), partial(self.pullback, X))
 
     def laplacian_log_volume(self, X: Array) -> Array:
         """Return the Laplacian of the log-volume in x, of shape (n,).
@@ -147,6 +189,9 @@ class ColumnMap(FrameMap):
 
     def laplacian_log_volume(self, X: Array) -> Array:
         return namespace(X).sum(self.log_slope_curvatures(X), axis=1)
+
+    def at(self, X: Array) -> MapAt:
+        return MapAt.of_columns(self.forward(X), self.log_slopes(X), self.log_slope_gradients(X))
 
     def pullback(self, X: Array, V: Array) -> Array:
         return namespace(X).exp(self.log_slopes(X)) * V

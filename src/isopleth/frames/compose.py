@@ -8,7 +8,7 @@ import numpy as np
 
 from isopleth.backend import Array, namespace
 from isopleth.errors import InputError
-from isopleth.frames.base import ColumnMap, Frame, FrameMap, like
+from isopleth.frames.base import ColumnMap, Frame, FrameMap, MapAt, like
 
 
 @dataclass(frozen=True)
@@ -52,23 +52,20 @@ class ComposedMap(FrameMap):
             stages.append(one.forward(stages[-1]))
         return stages
 
+    def at(self, X: Array) -> MapAt:
+        found = self.maps[0].at(X)
+        for one in self.maps[1:]:
+            found = found.then(one.at(found.rows))
+        return found
+
     def log_volume(self, X: Array) -> Array:
-        total = 0.0
-        for one, rows in zip(self.maps, self._stages(X), strict=True):
-            total = total + one.log_volume(rows)
-        return total
+        return self.at(X).log_volume
 
     def grad_log_volume(self, X: Array) -> Array:
-        stages = self._stages(X)
-        gradient = self.maps[-1].grad_log_volume(stages[-1])
-        for one, rows in zip(self.maps[-2::-1], stages[-2::-1], strict=True):
-            gradient = one.pullback(rows, gradient) + one.grad_log_volume(rows)
-        return gradient
+        return self.at(X).grad_log_volume
 
     def pullback(self, X: Array, V: Array) -> Array:
-        for one, rows in zip(self.maps[::-1], self._stages(X)[::-1], strict=True):
-            V = one.pullback(rows, V)
-        return V
+        return self.at(X).pullback(V)
 
     def pushforward(self, X: Array, V: Array) -> Array:
         for one, rows in zip(self.maps, self._stages(X), strict=True):
@@ -120,7 +117,7 @@ class Compose(Frame):
     --------
     >>> from isopleth.frames import Compose, Gaussianize, Scale
     >>> Compose(Scale(), Gaussianize(layers=2))
-    Compose(Scale(), Gaussianize(layers=2, ridge=1e-10))
+    Compose(Scale(), Gaussianize(layers=2, ridge=1e-14))
     """
 
     frames: tuple[Frame, ...]

@@ -9,7 +9,7 @@ import numpy as np
 from isopleth.errors import InputError
 from isopleth.frames.base import Frame, FrameMap
 from isopleth.frames.compose import ComposedMap
-from isopleth.frames.linear import Whiten
+from isopleth.frames.linear import RIDGE, Whiten
 from isopleth.frames.marginal import Marginal
 
 # Columns of inner layers have unit deviation, except directions in which the rows do not vary. These are not stretched further.
@@ -27,7 +27,7 @@ class Gaussianize(Frame):
     ----------
     layers : int, default=1
         Number of times.
-    ridge : float, default=1e-10
+    ridge : float, default=1e-14
         Ridge of :class:`Whiten`.
 
     Raises
@@ -52,7 +52,7 @@ class Gaussianize(Frame):
     """
 
     layers: int = 1
-    ridge: float = 1e-10
+    ridge: float = RIDGE
 
     def __post_init__(self) -> None:
         if isinstance(self.layers, bool) or not isinstance(self.layers, (int, np.integer)) or self.layers < 1:

@@ -16,6 +16,12 @@ from isopleth.scaled_columns import deviations
 # Relative size of an eigenvalue of a correlation matrix that cannot be told from 0.
 _NO_EIGENVALUE = 1e-13
 
+# Square of the relative precision of numbers of single precision. Columns that depend on each other do so to their last digits.
+RIDGE = 1e-14
+
+# A smaller lack of variance is rounding.
+_NARROW = 1e-9
+
 
 @dataclass(frozen=True)
 class ScaleMap(ColumnMap):
@@ -139,8 +145,9 @@ class Whiten(Frame):
 
     Parameters
     ----------
-    ridge : float, default=1e-10
-        :math:`\rho`, which bounds the scale of directions in which the rows do not vary. With 0, radial kernels give densities
+    ridge : float, default=1e-14
+        :math:`\rho`, which bounds the scale of directions in which the rows do not vary: by default, by the square of the
+        relative precision of numbers of single precision. With 0, radial kernels give densities
         and scores that are equivariant under all invertible affine maps.
     components : bool, default=False
         Whether the coordinates are principal components of the scaled columns.
@@ -163,7 +170,7 @@ class Whiten(Frame):
            [0., 1.]])
     """
 
-    ridge: float = 1e-10
+    ridge: float = RIDGE
     components: bool = False
     least_deviation: float = 0.0
 
@@ -184,16 +191,22 @@ class Whiten(Frame):
         return LinearMap(shift, scale, matrix, inverse, float(-np.log(root).sum()))
 
     def _eigen(self, scaled: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return eigenvalues and eigenvectors of C; singular values have the digits that eigenvalues of a product lose."""
         centred = scaled - share @ scaled
-        C = (centred * share[:, None]).T @ centred
-        np.fill_diagonal(C, 1.0)  # exactly, and for columns that are not scaled: these are not stretched
-        values, vectors = np.linalg.eigh(C)
+        root = centred * np.sqrt(share)[:, None]
+        missing = 1.0 - (root * root).sum(axis=0)
+        narrow = missing > _NARROW  # columns that are not scaled, nor stretched
+        root = np.concatenate(
+            [root, np.diag(np.sqrt(np.maximum(missing, 0.0)))[narrow], np.zeros((root.shape[1],) * 2)]
+        )
+        _, singular, transposed = np.linalg.svd(np.linalg.qr(root, mode="r"))
+        values, vectors = singular[::-1] ** 2, transposed[::-1].T
         if self.ridge == 0.0 and values[0] <= _NO_EIGENVALUE * values[-1]:
             raise InputError(
-                "the columns of X are linearly dependent, so ridge = 0 cannot whiten them; use ridge=1e-10."
+                "the columns of X are linearly dependent, so ridge = 0 cannot whiten them; use ridge=1e-14."
             )
         third = share @ (centred @ vectors) ** 3  # the sign of an eigenvector is arbitrary; this fixes it by the rows
-        return np.maximum(values, 0.0) + self.ridge, vectors * np.where(third < 0.0, -1.0, 1.0)
+        return values + self.ridge, vectors * np.where(third < 0.0, -1.0, 1.0)
 
 
 def _centres(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtri, ndtri_exp
 
-from isopleth.backend import Array
+from isopleth.backend import Array, to_numpy
 from isopleth.frames.bandwidth_mixture import BandwidthMixture, Values
-from isopleth.frames.base import ColumnMap, Frame, by_numpy, check_nonnegative, limited
+from isopleth.frames.base import ColumnMap, Frame, MapAt, by_numpy, check_nonnegative, like, limited
 from isopleth.scaled_columns import deviations
 
 # Knots of the tabulated density of a column. With them its logarithm is within 1e-3 of the formula.
@@ -67,6 +67,14 @@ class MarginalMap(ColumnMap):
     @property
     def dim(self) -> int:
         return len(self.shift)
+
+    def at(self, X: Array) -> MapAt:
+        with np.errstate(over="ignore"):
+            Y = limited((np.asarray(to_numpy(X), dtype=np.float64) - self.shift) / self.unit)
+        columns = [self._value(j, Y[:, j]) for j in range(self.dim)]
+        t, log_slopes, gradients = (np.stack(parts, axis=1) for parts in zip(*columns, strict=True))
+        parts = (t, log_slopes - np.log(self.unit), gradients / self.unit)
+        return MapAt.of_columns(*(like(part, X) for part in parts))
 
     @by_numpy
     def forward(self, X: np.ndarray) -> np.ndarray:
