@@ -154,14 +154,7 @@ def about_run(result: str, **values: Any) -> dict[str, Any]:
 
 
 def places(n_rows: int, lines: np.ndarray | None, *, row_numbers: bool, first: int = 1) -> dict[str, np.ndarray]:
-    """Return the columns that say where rows stand in their file: "line" for text files, "row", counted from 1, for others.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> places(2, np.array([2, 4]), row_numbers=True)
-    {'line': array([2, 4]), 'row': array([1, 2])}
-    """
+    """Return the columns that say where rows stand in their file: "line" for text files, "row", counted from 1, for others."""
     import numpy as np
 
     rows = {"row": np.arange(first, first + n_rows)}

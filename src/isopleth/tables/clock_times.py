@@ -13,13 +13,7 @@ _UNITS = (("years", 31_556_952.0), ("days", 86_400.0), ("hours", 3600.0), ("minu
 
 
 def as_datetime(cell: Any) -> datetime | None:
-    """Return a date, time, datetime or ISO 8601 text as a datetime; None for anything else.
-
-    Raises
-    ------
-    ValueError
-        If a text is no time.
-    """
+    """Return a date, time, datetime or ISO 8601 text as a datetime; None for anything else."""
     if isinstance(cell, str):
         return datetime.fromisoformat(cell.strip())
     if isinstance(cell, datetime):
@@ -35,11 +29,6 @@ def axis_of(times: np.ndarray) -> tuple[np.ndarray, bool]:
     """Return the places of times on an axis, and whether these are seconds since 1970; numbers stay as they are.
 
     Times that are all as far from UTC stand where their own clock shows them, others in UTC.
-
-    Parameters
-    ----------
-    times : ndarray of shape (n,)
-        Numbers, datetime64, or objects: dates, datetimes or ISO 8601 text.
     """
     if times.dtype.kind in "iuf":
         return times.astype(np.float64), False
@@ -60,13 +49,7 @@ def seconds_of(times: Any) -> np.ndarray:
 
 
 def time_text(seconds: float) -> str:
-    """Return seconds since 1970 as text.
-
-    Examples
-    --------
-    >>> time_text(0.0), time_text(90.0), time_text(1.5)
-    ('1970-01-01', '1970-01-01 00:01:30', '1970-01-01 00:00:01.5')
-    """
+    """Return seconds since 1970 as text."""
     text = str(np.datetime64(round(seconds * 1e6), "us")).replace("T", " ")
     return text.rstrip("0").removesuffix(".").removesuffix(" 00:00:00") if "." in text else text
 
@@ -77,12 +60,6 @@ def time_words(time: Any) -> str:
 
 
 def length_text(seconds: float) -> str:
-    """Return a length of time in the largest unit of which it has at least two.
-
-    Examples
-    --------
-    >>> length_text(7200.0), length_text(150.0), length_text(0.25)
-    ('2 hours', '2.5 minutes', '0.25 seconds')
-    """
+    """Return a length of time in the largest unit of which it has at least two."""
     name, unit = next(((name, unit) for name, unit in _UNITS if abs(seconds) >= 2.0 * unit), _UNITS[-1])
     return f"{seconds / unit:.3g} {name}"

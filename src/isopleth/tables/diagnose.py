@@ -30,13 +30,7 @@ def refuse_encoding(source: Source, line: int) -> InputError:
 
 
 def refuse_ragged(source: Source, piece: Piece, width: int) -> None:
-    """Refuse the first record that has more or fewer cells than the first line.
-
-    Raises
-    ------
-    InputError
-        If there is one.
-    """
+    """Refuse the first record that has more or fewer cells than the first line."""
     lines = (
         piece.text.decode().splitlines(keepends=True) if piece.text.isascii() else [*StringIO(piece.text.decode(), "")]
     )
@@ -54,13 +48,7 @@ def _check_width(source: Source, line: int, record: list[str], width: int) -> No
 
 
 def rewritten(source: Source, dialect: Dialect, begin: Place) -> Iterator[Piece]:
-    """Yield text with blanks after delimiters, quotes inside of words, or runs of blanks as Arrow reads it.
-
-    Raises
-    ------
-    InputError
-        For quotes that are not closed and records of another width; the message names the line.
-    """
+    """Yield text with blanks after delimiters, quotes inside of words, or runs of blanks as Arrow reads it."""
     from isopleth.tables.text import Piece, Place
 
     source.file.seek(begin.byte)

@@ -18,21 +18,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def write_cells(X: Any, columns: Schema, filled: np.ndarray, gaps: np.ndarray) -> Any:
     """Copy a table and write some of its cells, with the types that its other cells have.
 
-    Parameters
-    ----------
-    X : data frame or array
-        The table.
-    columns : Schema
-        Columns of the table.
-    filled : array of shape (n, len(columns.columns))
-        Encoded cells, in the order of :attr:`Schema.columns`. Columns of whole numbers get the nearest whole numbers.
-    gaps : array of the same shape, bool
-        Mask of the cells to write.
-
-    Returns
-    -------
-    data frame or ndarray
-        A frame of the library of `X`, or an array.
+    `filled` has encoded cells in the order of :attr:`Schema.columns`; columns of whole numbers get the nearest whole numbers.
     """
     frame = as_frame(X)
     if frame is None:

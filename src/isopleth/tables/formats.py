@@ -45,13 +45,7 @@ def _table_of(values: np.ndarray) -> Any:
 
 
 def read_json(source: Source) -> Columns:
-    """Read a file with one JSON object a line; keys that a line lacks are missing cells.
-
-    Raises
-    ------
-    InputError
-        For lines that are no objects, and keys that repeat; the message names the line.
-    """
+    """Read a file with one JSON object a line; keys that a line lacks are missing cells."""
     import pyarrow as pa
     import pyarrow.json as arrow_json
 
@@ -270,24 +264,12 @@ _DENSEST = 1100
 
 @dataclass(frozen=True, eq=False)
 class ArrayHeader:
-    """Shape and type of an array in a file, and the position of its numbers.
+    """Shape and type of an array in a file, and the position of its numbers."""
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Shape of the array.
-    dtype : dtype
-        Type of the entries. If it has objects, which are pickled, the array must not be read.
-    fortran_order : bool
-        Whether the numbers stand column by column.
-    offset : int
-        Position of the first number.
-    """
-
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    fortran_order: bool
-    offset: int
+    shape: tuple[int, ...]  # shape of the array
+    dtype: np.dtype  # type of the entries. If it has objects, which are pickled, the array must not be read
+    fortran_order: bool  # whether the numbers stand column by column
+    offset: int  # position of the first number
 
     @property
     def end(self) -> int:
@@ -296,13 +278,7 @@ class ArrayHeader:
 
 
 def read_array_header(file: IO[bytes]) -> ArrayHeader:
-    """Read the header with which an .npy file begins, and nothing else.
-
-    Raises
-    ------
-    ValueError
-        If it is none, or is damaged. (Its parser may raise other exceptions as well.)
-    """
+    """Read the header with which an .npy file begins, and nothing else."""
     version = np.lib.format.read_magic(file)
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in readers:
@@ -319,13 +295,7 @@ def read_npy(source: Source) -> Columns:
 
 
 def mapped(source: Source) -> np.ndarray:
-    """Return the array of an .npy file, whose numbers are read when they are needed.
-
-    Raises
-    ------
-    InputError
-        If it holds no two-dimensional array of numbers, or less than its header says.
-    """
+    """Return the array of an .npy file, whose numbers are read when they are needed."""
     return _checked(source, "the array", _loaded(source, "the array", partial(_map, source)))
 
 

@@ -27,13 +27,7 @@ _FORMULA = re.compile(r"[=@\t\r]|[+-](?!((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)?\Z)",
 
 
 def check_suffix(path: str | os.PathLike[str], suffixes: tuple[str, ...]) -> str:
-    """Return the suffix of `path` in small letters, if it is one of `suffixes`.
-
-    Raises
-    ------
-    InputError
-        If it is not.
-    """
+    """Return the suffix of `path` in small letters, if it is one of `suffixes`."""
     suffix = Path(path).suffix.lower()
     if suffix not in suffixes:
         raise InputError(
@@ -43,20 +37,7 @@ def check_suffix(path: str | os.PathLike[str], suffixes: tuple[str, ...]) -> str
 
 
 def check_table_target(path: str | os.PathLike[str], suffixes: tuple[str, ...] = TABLE_SUFFIXES) -> None:
-    """Check before the work that :func:`write_table` can write `path`.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    suffixes : tuple of str
-        Allowed ends of the file name.
-
-    Raises
-    ------
-    InputError
-        As :func:`write_table`.
-    """
+    """Check before the work that :func:`write_table` can write `path`."""
     check_suffix(path, suffixes)
     check_target(path)
 
@@ -64,20 +45,7 @@ def check_table_target(path: str | os.PathLike[str], suffixes: tuple[str, ...] =
 def spreadsheet_safe(cell: str) -> str:
     """Return `cell` with ``'`` before it if a spreadsheet would run it as a formula, and unchanged otherwise.
 
-    Parameters
-    ----------
-    cell : str
-        Text for a CSV file.
-
-    Returns
-    -------
-    str
-        With the prefix if `cell` begins with =, @, a tab or a carriage return, or with + or - followed by anything but a number.
-
-    Examples
-    --------
-    >>> [spreadsheet_safe(cell) for cell in ["=1+1", "-12.5", "+", "-a"]]
-    ["'=1+1", '-12.5', '+', "'-a"]
+    Those are cells that begin with =, @, a tab or a carriage return, or with + or - followed by anything but a number.
     """
     return f"'{cell}" if _FORMULA.match(cell) else cell
 
@@ -85,20 +53,8 @@ def spreadsheet_safe(cell: str) -> str:
 def write_table(path: str | os.PathLike[str], columns: Mapping[str, np.ndarray], *, raw_text: bool = False) -> None:
     """Write named columns to a .csv or .parquet file, whole or not at all.
 
-    Parameters
-    ----------
-    path : path-like
-        The file; the suffix decides the format.
-    columns : mapping of str to ndarray of shape (n,)
-        Numbers or text; numbers are written to CSV so that reading them gives the same numbers.
-    raw_text : bool, default=False
-        Write names and text to CSV as they are. By default cells that a spreadsheet would run are changed by
-        :func:`spreadsheet_safe`.
-
-    Raises
-    ------
-    InputError
-        If the suffix is neither, or the file cannot be written.
+    The suffix decides the format. Numbers are written so that reading gives the same numbers; `raw_text` leaves text that a
+    spreadsheet would run as it is.
     """
     check_table_target(path)
     write_blocks(path, iter([columns]), raw_text=raw_text)
@@ -107,22 +63,7 @@ def write_table(path: str | os.PathLike[str], columns: Mapping[str, np.ndarray],
 def write_blocks(
     path: str | os.PathLike[str], blocks: Iterator[Mapping[str, np.ndarray]], *, raw_text: bool = False
 ) -> None:
-    """Write named columns, given in blocks of rows, whole or not at all.
-
-    Parameters
-    ----------
-    path : path-like
-        A .csv or .parquet file.
-    blocks : iterator of mapping of str to ndarray
-        The rows, at least one block of them; all blocks have the same columns.
-    raw_text : bool, default=False
-        As for :func:`write_table`.
-
-    Raises
-    ------
-    InputError
-        As :func:`write_table`.
-    """
+    """Write named columns, given in blocks of rows, whole or not at all. All blocks, at least one, have the same columns."""
     parquet = check_suffix(path, TABLE_SUFFIXES) == ".parquet"
     with atomic_write(path) as file:
         if parquet:
@@ -132,22 +73,7 @@ def write_blocks(
 
 
 def write_frame(path: str | os.PathLike[str], table: Any, *, raw_text: bool = False) -> None:
-    """Write an Arrow table, whole or not at all, with empty cells for nulls.
-
-    Parameters
-    ----------
-    path : path-like
-        The file; its suffix, one of :data:`FRAME_SUFFIXES`, decides the format.
-    table : pyarrow.Table
-        Numbers, words, booleans and times.
-    raw_text : bool, default=False
-        As for :func:`write_table`.
-
-    Raises
-    ------
-    InputError
-        If the suffix is none of these, the file cannot be written, or an array would hold words or times.
-    """
+    """Write an Arrow table, whole or not at all, with empty cells for nulls."""
     suffix = check_suffix(path, FRAME_SUFFIXES)
     if suffix == ".npy":
         write_array(path, table.shape, iter([_numbers_only(path, table)]))
@@ -207,22 +133,7 @@ def _numbers_only(path: str | os.PathLike[str], table: Any) -> np.ndarray:
 
 
 def write_array(path: str | os.PathLike[str], shape: tuple[int, int], blocks: Iterator[np.ndarray]) -> None:
-    """Write a float64 array, given in blocks of rows, to an .npy file, whole or not at all.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    shape : tuple of int
-        Rows and columns.
-    blocks : iterator of ndarray of shape (n, columns)
-        The rows.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Write a float64 array, given in blocks of rows, to an .npy file, whole or not at all."""
     with atomic_write(path) as file:
         header = {"descr": "<f8", "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, header)
