@@ -15,6 +15,7 @@ def test_without_a_device_it_says_so_and_nothing_else(tmp_path, capsys):
     assert (tmp_path / "results.txt").read_text() == "| not measured: no CUDA device\n"
 
 
+@pytest.mark.slow
 def test_each_part_measures_and_holds_against_literal_sums():
     head, (single, double, two_sets, fit, scores, entropy) = gpu.measured("cpu", quick=True)
     assert "Quick run" in head[-1]

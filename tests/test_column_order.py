@@ -71,7 +71,7 @@ def test_the_median_rule_of_many_rows():
 
 
 # Beyond 512 rows, scales are compared on some of them.
-@pytest.mark.parametrize("n", [120, pytest.param(700, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [60, pytest.param(700, marks=pytest.mark.slow)])
 def test_scores_with_a_selection(n):
     def fit(order, scales):
         model = KernelScore().fit(order(rows(n) / SCALES))
@@ -86,13 +86,13 @@ def test_scores_with_a_selection(n):
 
 
 def test_a_nystrom_score_in_memory_and_in_parts():
-    landmarks = rows(25, 3)
+    landmarks = rows(15, 3)
 
     def fit(order, scales):
         back = np.argsort(order(np.arange(3)[None])[0])
-        given = NystromKEF(landmarks=order(landmarks), length_scale=scales).fit(order(rows()))
+        given = NystromKEF(landmarks=order(landmarks), length_scale=scales).fit(order(rows(150)))
         drawn = fit_score(
-            NystromKEF(landmarks=25, length_scale=scales, random_state=0), ArrayParts(order(rows()), part_rows=70)
+            NystromKEF(landmarks=15, length_scale=scales, random_state=0), ArrayParts(order(rows(150)), part_rows=70)
         )
         losses = drawn.search_path_.losses  # of folds, which must not depend on how a frame rounds
         return losses, *(model.grad_log_density(order(ASKED))[:, back] for model in (given, drawn))

@@ -20,12 +20,7 @@ def expected_failures(estimator):
     return estimators.EXPECTED_FAILURES.get(type(estimator), {})
 
 
-# Every check fits six frames again, up to four layers deep, which takes minutes in all.
-DEEP = [estimator for estimator in estimators.OF_ONE_TABLE if getattr(estimator, "frame", None) == "deep"]
-QUICK = [estimator for estimator in estimators.OF_ONE_TABLE if estimator not in DEEP]
-
-
-@parametrize_with_checks(QUICK, expected_failed_checks=expected_failures)
+@parametrize_with_checks(estimators.BASIC, expected_failed_checks=expected_failures)
 def test_checks_of_scikit_learn(estimator, check):
     if check.func.__name__.startswith("check_array_api"):
         pytest.importorskip("scipy", "1.14", reason="scikit-learn takes tensors with SciPy 1.14 or later")
@@ -33,8 +28,8 @@ def test_checks_of_scikit_learn(estimator, check):
 
 
 @pytest.mark.slow
-@parametrize_with_checks(DEEP, expected_failed_checks=expected_failures)
-def test_checks_of_deep_stacks(estimator, check):
+@parametrize_with_checks(estimators.VARIANTS, expected_failed_checks=expected_failures)
+def test_checks_of_variants(estimator, check):
     test_checks_of_scikit_learn(estimator, check)
 
 
@@ -44,15 +39,11 @@ def test_every_estimator_is_listed():
 
 
 @EACH
-def test_clones_and_pickles_have_the_same_parameters(estimator):
+def test_the_constructor_stores_its_parameters_and_nothing_else(estimator):
     for copy in (clone(estimator), pickle.loads(pickle.dumps(estimator))):
         assert type(copy) is type(estimator)
         assert repr(copy) == repr(estimator)
         assert not [name for name in vars(copy) if name.endswith("_")]
-
-
-@EACH
-def test_the_constructor_stores_its_parameters_and_nothing_else(estimator):
     parameters = estimator.get_params(deep=False)
     assert set(vars(estimator)) == set(parameters)
     marks = {name: object() for name in parameters}

@@ -77,18 +77,18 @@ def test_the_command_prints_three_tables(tmp_path, capsys, monkeypatch):
     out, figure = tmp_path / "table.txt", tmp_path / "figure.png"
     results = tmp_path / "runs.csv"
     given = ["--columns", "1", "--runs", "2", "--out", str(out), "--figure", str(figure), "--results", str(results)]
-    consistency.main([*given, "--rows", "300"])
+    consistency.main([*given, "--rows", "100"])
     capsys.readouterr()
     first = results.read_text()
-    consistency.main([*given, "--rows", "300", "600"])
+    consistency.main([*given, "--rows", "100", "200"])
     assert results.read_text().startswith(first)
     assert len(results.read_text().splitlines()) == 2 * len(first.splitlines())
     printed = capsys.readouterr().out
     assert printed == out.read_text()
     assert printed.count("slope") == 3
-    assert "runs: at most 2 with 300 rows, at most 2 with 600 rows" in printed
+    assert "runs: at most 2 with 100 rows, at most 2 with 200 rows" in printed
     assert figure.stat().st_size > 0
-    consistency.main([*given, "--rows", "300", "600", "1000", "--report"])
+    consistency.main([*given, "--rows", "100", "200", "400", "--report"])
     (line, *_) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("bump")]
     assert line.split()[-2] == "-"
     assert line.split()[-1] == next(part for part in printed.splitlines() if part.startswith("bump")).split()[-1]

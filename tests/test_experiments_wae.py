@@ -194,6 +194,7 @@ def test_the_closed_form_of_the_linear_decoder():
     torch.testing.assert_close(torch.log(integral), decoder.exact(x), atol=1e-5, rtol=0)
 
 
+@pytest.mark.slow
 def test_annealing_agrees_with_quadrature_for_pixels():
     torch.manual_seed(0)
     networks = DigitNetworks(1).requires_grad_(False)
@@ -300,6 +301,7 @@ def test_the_command_trains_on_faces(faces, tmp_path, monkeypatch):
     assert line["negative_log_likelihood"] == ""
 
 
+@pytest.mark.slow
 def test_steps_are_timed_in_turn(digits, capsys):
     train, _ = load_digits(digits)
     runs = [Run(Settings("mnist", name, strength, 2)) for name, strength in STRENGTHS.items()]

@@ -50,15 +50,18 @@ def test_the_falling_density_is_the_slope_of_the_least_concave_majorant(p):
     np.testing.assert_allclose(total, share[np.isin(p, ends)])
 
 
-@pytest.mark.parametrize("novelty", [False, True])
-def test_clean_tables_seldom_have_a_row_that_is_probably_an_anomaly(novelty):
-    """Asked: one table in ten. Measured: 0 of 200 without and 1 with a clean reference, so 4 of 40 leave room."""
+@pytest.mark.parametrize(
+    ("novelty", "tables"),
+    [(False, 15), (True, 15), *(pytest.param(n, 200, marks=pytest.mark.slow) for n in (False, True))],
+)
+def test_clean_tables_seldom_have_a_row_that_is_probably_an_anomaly(novelty, tables):
+    """Asked: one table in ten. Measured: 0 of 200 without and 1 with a clean reference."""
     seen = 0
-    for seed in range(40):
+    for seed in range(tables):
         rng = np.random.default_rng(seed)
         detector = AnomalyDetector(novelty=novelty, random_state=seed).fit(rng.normal(size=(300, 3)))
         seen += bool((detector.anomaly_probability(rng.normal(size=(300, 3))) > 0.5).any())
-    assert seen <= 4
+    assert seen <= 0.1 * tables
 
 
 def test_probabilities_of_a_known_mixture():

@@ -28,7 +28,7 @@ from isopleth.errors import InputError
 from isopleth.kernels import ProductLaplacian
 from isopleth.operators.threads import map_threads
 from isopleth.progress import Progress
-from isopleth.score import KEF, SSGE, Landweber, NuMethod
+from isopleth.score import SSGE, NuMethod
 from isopleth.tasks import AnytimeDriftMonitor
 
 
@@ -96,7 +96,6 @@ def test_an_error_leaves_no_message_of_success(at_once, capsys):
     [
         (SOSREP(length_scale=Search(cv=0.3), frame="scale"), "search of a length scale"),
         (KDE(length_scale=Search(cv=0.3), frame="scale"), "search of a length scale"),
-        (KDE(debias=True, frame="scale"), "search of a length scale and base"),
         (KernelScore(), "search of a length scale and base"),
         (SOSREP(length_scale=Search(cv=0.3), n_jobs=3, frame="scale"), "search of a length scale"),
     ],
@@ -178,7 +177,7 @@ LONG = {
             lambda X, Y, v, cls=cls: cls(base="auto", verbose=v).fit(X).grad_log_density(X),
             ["search of a length scale and base"],
         )
-        for cls in (SSGE, KEF, NuMethod, Landweber)
+        for cls in (SSGE, NuMethod)
     },
     "AnomalyDetector": (
         lambda X, Y, v: AnomalyDetector(n_estimators=10, random_state=0, verbose=v).fit(X).score_samples(Y),
@@ -223,7 +222,7 @@ LONG = {
         ["rows of the stream"],
     ),
     "ChangePointDetector": (
-        lambda X, Y, v: ChangePointDetector(random_state=0, verbose=v).fit(np.vstack([X, Y])).p_values_,
+        lambda X, Y, v: ChangePointDetector(random_state=0, verbose=v).fit(np.vstack([X[:30], Y[:30]])).p_values_,
         ["search of changes"],
     ),
     "ClassPriorEstimator": (

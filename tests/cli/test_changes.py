@@ -99,7 +99,7 @@ def timed(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("arguments", [[], ["--time", "when"], ["--column", "flow"]])
+@pytest.mark.parametrize("arguments", [["--time", "when"], ["--column", "flow"]])
 def test_times_stand_beside_lines(timed, tmp_path, arguments):
     out, report = tmp_path / "rows.csv", tmp_path / "page.html"
     result = run("changes", timed, *arguments, "--out", out, "--report", report)

@@ -15,7 +15,7 @@ from isopleth.kernels import ProductLaplacian
 from isopleth.rows import held_out_parts
 
 
-def rows_of(n=120, d=2, seed=0):
+def rows_of(n=60, d=2, seed=0):
     rng = np.random.default_rng(seed)
     return rng.normal(size=(n, d)) * (1.0 + np.arange(d)) + 3.0 * rng.integers(2, size=(n, 1))
 
@@ -58,9 +58,9 @@ def test_the_mean_integrated_squared_error_is_less_than_half():
 
 
 def test_the_rule_for_the_length_scale_is_that_of_fourth_order():
-    rows = rows_of(300, 3)
+    rows = rows_of(90, 3)
     model = KDE(debias=True, frame="scale").fit(rows)
-    np.testing.assert_allclose(model.length_scale_, rows.std(axis=0) * 300 ** (-1 / 11), rtol=1e-12)
+    np.testing.assert_allclose(model.length_scale_, rows.std(axis=0) * 90 ** (-1 / 11), rtol=1e-12)
 
 
 def test_units_shifts_and_order_of_columns_do_not_matter():
@@ -74,14 +74,14 @@ def test_units_shifts_and_order_of_columns_do_not_matter():
 
 
 def test_weights_are_repeated_rows():
-    rows, weights = rows_of(60), np.arange(60) % 3
+    rows, weights = rows_of(40), np.arange(40) % 3
     a = KDE(debias=True, frame="scale").fit(rows, sample_weight=weights)
     b = KDE(debias=True, frame="scale").fit(np.repeat(rows, weights, axis=0))
     np.testing.assert_allclose(a.score_samples(rows), b.score_samples(rows), atol=1e-6)
 
 
 def test_bounded_columns_are_moved_as_logarithms():
-    hours = np.random.default_rng(0).exponential(size=(200, 1))
+    hours = np.random.default_rng(0).exponential(size=(80, 1))
     model = KDE(debias=True, bounds={0: (0, None)}, frame="scale").fit(hours)
     same = KDE(debias=True, frame="scale").fit(np.log(hours))
     np.testing.assert_allclose(np.sort(np.log(model.centers_), axis=0), np.sort(same.centers_, axis=0), rtol=1e-6)
@@ -92,14 +92,14 @@ def test_bounded_columns_are_moved_as_logarithms():
 
 
 def test_a_search_moves_the_rows_of_each_fit_by_a_score_without_the_rows_held_out():
-    rows = rows_of(100)
+    rows = rows_of(60)
     model = KDE(
         debias=True, length_scale=Search("likelihood", grid=[0.5, 1.0, 1.5], base=1.0, cv=3), frame="scale"
     ).fit(rows)
     unit, order = rows.std(axis=0), model.rows_  # the distinct rows in the order of the folds
     for k, scale in enumerate([0.5, 1.0, 1.5]):
         losses = []
-        for fold in held_out_parts(100, 3):
+        for fold in held_out_parts(60, 3):
             train = order[~fold]
             score = KernelScore(**model.score_.chosen()).fit(train / unit).grad_log_density_ / unit
             plain = KDE(length_scale=scale, frame="scale").fit(train + 0.5 * scale**2 * score)
@@ -107,6 +107,7 @@ def test_a_search_moves_the_rows_of_each_fit_by_a_score_without_the_rows_held_ou
         assert model.search_path_.losses[k] == pytest.approx(np.concatenate(losses).mean(), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_level_sets_hold_their_mass_of_fresh_rows():
     rng = np.random.default_rng(0)
     model = KDE(debias=True, frame="scale").fit(rng.normal(size=(800, 2)))
@@ -134,7 +135,7 @@ def test_clones_files_and_gradients(tmp_path):
 
 
 def test_constant_columns_keep_their_value():
-    rows = np.column_stack([rows_of(), np.full(120, 7.0)])
+    rows = np.column_stack([rows_of(), np.full(60, 7.0)])
     with pytest.warns(isopleth.DataWarning, match="constant"):
         model = KDE(debias=True, frame="scale").fit(rows)
     assert (model.centers_[:, 2] == 7.0).all()

@@ -53,9 +53,8 @@ ROWS = [
 
 @KINDS
 @pytest.mark.filterwarnings(NEW)
-@pytest.mark.parametrize("gaps", [0.0, 0.2])
-def test_it_integrates_and_sums_to_one(kind, gaps):
-    model = kind(frame="scale").fit(table(gaps=gaps))
+def test_it_integrates_and_sums_to_one(kind):
+    model = kind(frame="scale").fit(table(gaps=0.2))
     rows, weight = completions(dict.fromkeys(NAMES), step=0.25)
     assert weight * np.exp(model.score_samples(rows)).sum() == pytest.approx(1.0, abs=1e-6)
 
@@ -228,7 +227,7 @@ def test_a_density_of_complete_numbers_answers_too(kind, kernel):
 @KINDS
 def test_imputing_training_rows_is_not_answered_by_their_own_fillings(kind):
     rng = np.random.default_rng(0)
-    whole = rng.normal(size=(120, 2)) @ rng.normal(size=(2, 15)) + 0.3 * rng.normal(size=(120, 15))
+    whole = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 15)) + 0.3 * rng.normal(size=(60, 15))
     X = whole.copy()
     gaps = rng.random(X.shape) < 0.3
     X[gaps] = np.nan

@@ -376,7 +376,7 @@ def two_modes(n: int, d: int, seed: int) -> tuple[np.ndarray, Any]:
         pytest.param(SOSREP(frame="scale"), 1, marks=pytest.mark.slow),
         pytest.param(SOSREP(frame="scale"), 2, marks=pytest.mark.slow),
         pytest.param(SOSREP(frame="scale"), 6, marks=pytest.mark.slow),
-        (SOSREP(kernel="laplacian", frame="scale"), 3),
+        pytest.param(SOSREP(kernel="laplacian", frame="scale"), 3, marks=pytest.mark.slow),
         pytest.param(SOSREP(kernel="matern52", frame="scale"), 2, marks=pytest.mark.slow),
         pytest.param(KDE(frame="scale"), 1, marks=pytest.mark.slow),
         (KDE(frame="scale"), 3),

@@ -122,10 +122,9 @@ def test_not_more_rows_than_landmarks_are_fitted_exactly():
     [
         {},
         {"kernel": "matern52", "length_scale": "median"},
-        {"length_scale": [1.0, 2.0, 0.5], "frame": "scale"},
         {"length_scale": Search("likelihood", grid=[0.5, 1.0, 2.0])},
         {"bounds": {0: (-20.0, None), 2: (-9.0, 9.0)}},
-        {"landmarks": 5000},
+        {"landmarks": 5000, "length_scale": [1.0, 2.0, 0.5], "frame": "scale"},
     ],
 )
 def test_rows_in_parts_give_the_model_of_all_rows(options, weighted):

@@ -31,9 +31,11 @@ def by_differences(function, X: np.ndarray, step: float = 1e-5) -> np.ndarray:
 @pytest.mark.parametrize("kind", [SOSREP, KDE])
 @pytest.mark.parametrize("frame", WORDS)
 def test_the_mass_is_one(kind, frame) -> None:
-    one = kind(frame=frame).fit(skewed(d=1))
-    grid = np.sinh(np.linspace(-9.0, 9.0, 40_001))[:, None]
+    one = kind(frame=frame).fit(skewed(60, d=1))
+    grid = np.sinh(np.linspace(-9.0, 9.0, 10_001))[:, None]
     assert np.trapezoid(np.exp(one.score_samples(grid)), grid[:, 0]) == pytest.approx(1.0, abs=1e-4)
+    if frame == "deep" and kind is KDE:  # a mixture of the other two, and its root takes the same steps
+        return
     two = kind(frame=frame).fit(skewed(60))
     u = np.linspace(-6.0, 6.0, 361)
     x = np.sinh(u) / np.sinh(6.0) * 150.0
@@ -63,9 +65,9 @@ def test_weights_count_rows(frame) -> None:
 
 @pytest.mark.parametrize("frame", ["auto", "deep"])
 def test_order_units_and_small_changes(frame) -> None:
-    X, asked = skewed(250, 3), skewed(30, 3, seed=1)
+    X, asked = skewed(120, 3), skewed(30, 3, seed=1)
     here = SOSREP(frame=frame).fit(X).score_samples(asked)
-    order = np.random.default_rng(2).permutation(250)
+    order = np.random.default_rng(2).permutation(120)
     np.testing.assert_allclose(
         SOSREP(frame=frame).fit(X[order][:, ::-1]).score_samples(asked[:, ::-1]), here, atol=1e-6
     )
@@ -76,7 +78,7 @@ def test_order_units_and_small_changes(frame) -> None:
     np.testing.assert_allclose(SOSREP(frame=frame).fit(moved).score_samples(asked), here, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", [SOSREP, KDE])
+@pytest.mark.parametrize("kind", [SOSREP, pytest.param(KDE, marks=pytest.mark.slow)])
 def test_draws_have_the_density(kind) -> None:
     model = kind(frame="deep").fit(skewed(150))
     drawn = model.sample(20_000, random_state=0)
@@ -91,14 +93,13 @@ def test_draws_have_the_density(kind) -> None:
     assert np.abs(cumulative - of_draws).max() < 0.02
 
 
-@pytest.mark.parametrize("kind", [SOSREP, KDE])
-@pytest.mark.parametrize("frame", CLOSED)
+@pytest.mark.parametrize(("kind", "frame"), [*((SOSREP, frame) for frame in CLOSED), (KDE, "auto")])
 def test_marginals_and_conditionals(kind, frame) -> None:
     X = skewed(100, 3)
     model = kind(frame=frame).fit(X)
     pair = model.marginal([2, 0])
     x = np.sinh(np.linspace(-8.0, 8.0, 4001))
-    for row in X[:3]:
+    for row in X[:2]:
         line = np.column_stack([np.full(len(x), row[0]), x, np.full(len(x), row[2])])
         total = np.trapezoid(np.exp(model.score_samples(line)), x)
         np.testing.assert_allclose(np.exp(pair.score_samples(row[None, [2, 0]])), total, rtol=2e-3)

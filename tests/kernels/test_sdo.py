@@ -63,7 +63,7 @@ def closed_form(d: int, m: int, order: int, r: np.ndarray) -> tuple[np.ndarray, 
 
 
 @pytest.mark.parametrize(("d", "m"), PAIRS)
-@pytest.mark.parametrize("order", range(5))
+@pytest.mark.parametrize("order", [0, 1, 4])
 def test_is_its_closed_form_where_that_is_accurate(d, m, order):
     r = math.sqrt(d) * np.geomspace(0.05, 12.0, 400)
     want, error = closed_form(d, m, order, r)
@@ -75,8 +75,8 @@ def test_is_its_closed_form_where_that_is_accurate(d, m, order):
     np.testing.assert_allclose(found, want[seen] * s[seen] ** power, rtol=2e-11, atol=2e-11 * size)
 
 
-@pytest.mark.parametrize(("d", "m"), [(31, 16), (64, 70), (100, 51), (200, 102), (200, 400), (300, 160)])
-@pytest.mark.parametrize("order", [0, 1, 4])
+@pytest.mark.parametrize(("d", "m"), [(31, 16), (64, 70), (200, 400), (300, 160)])
+@pytest.mark.parametrize("order", [1, 4])
 def test_is_its_integral_over_frequencies_in_many_dimensions(d, m, order):
     """There waves decrease so fast in frequency that the trapezoid rule in ln t needs no ray."""
     half, step = 0.5 * d + order, 0.02 / d

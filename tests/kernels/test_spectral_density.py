@@ -28,7 +28,7 @@ def radial_integral(kernel, power):
 
 
 @pytest.mark.parametrize("kernel", CASES, ids=repr)
-@pytest.mark.parametrize("dim", [1, 2, 3, 6])
+@pytest.mark.parametrize("dim", [1, 6])
 def test_it_is_a_density_and_its_square_is_that_of_the_kernel(kernel, dim):
     kernel = kernel.bind(dim)
     assert radial_integral(kernel, 1) == pytest.approx(1.0, rel=1e-6)

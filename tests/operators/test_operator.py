@@ -32,7 +32,7 @@ def dense(kernel, x, y, v, block):
 
 @pytest.mark.parametrize("kernel", KERNEL_LIST, ids=repr)
 @pytest.mark.parametrize("block", [VALUE, GRADIENT, LAPLACIAN], ids=repr)
-@pytest.mark.parametrize("dim", [1, 2, 3, 4, 9])
+@pytest.mark.parametrize("dim", [1, 3, 9])
 def test_blocks_agree_with_the_dense_form(kernel, block, dim):
     rng = np.random.default_rng(dim)
     x, y = rng.normal(size=(300, dim)), rng.normal(size=(600, dim))
@@ -43,7 +43,7 @@ def test_blocks_agree_with_the_dense_form(kernel, block, dim):
 
 
 @pytest.mark.parametrize("kernel", KERNEL_LIST, ids=repr)
-@pytest.mark.parametrize("n", [1, 2, 255, 257, 1500])
+@pytest.mark.parametrize("n", [2, 255, 1500])
 def test_points_against_themselves_take_half_the_tiles_and_the_same_answer(kernel, n):
     rng = np.random.default_rng(n)
     x, v = rng.normal(size=(n, 5)), rng.normal(size=(n, 3))

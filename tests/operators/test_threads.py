@@ -180,21 +180,20 @@ def test_the_limit_is_set_again_where_others_have_lifted_it(many_blas_threads):
     assert before == {3}
 
 
-@pytest.mark.parametrize("work", ["drift", "two samples", "density", "difference"])
+@pytest.mark.parametrize("work", ["drift", "density", "difference"])
 def test_the_same_bits_in_every_thread(work, many_blas_threads):
     rng = np.random.default_rng(0)
-    X, Y = rng.normal(size=(600, 4)), rng.normal(0.2, 1.0, size=(500, 4))
+    X, Y = rng.normal(size=(300, 4)), rng.normal(0.2, 1.0, size=(200, 4))
     answers = {
         "drift": lambda: DriftMonitor(window=10, expected_run_length=50, random_state=0).fit(X).threshold_,
-        "two samples": lambda: two_sample_test(X, Y, n_resamples=99, random_state=0).statistic,
         "density": lambda: SOSREP(frame="scale").fit(X).score_samples(Y).tobytes(),
         "difference": lambda: LSDD(length_scale=1.0, random_state=0).fit(X[:150], Y[:120]).difference(Y).tobytes(),
     }
     before, answer = blas_threads(), answers[work]
     expected = answer()
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: answer(), range(8)))
-    assert found == [expected] * 8
+        found = list(pool.map(lambda _: answer(), range(4)))
+    assert found == [expected] * 4
     assert blas_threads() == before
 
 

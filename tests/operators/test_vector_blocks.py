@@ -65,7 +65,7 @@ def close(got, want, tol=1e-10):
 
 @pytest.mark.parametrize("name", SMOOTH)
 @pytest.mark.parametrize("block", BLOCKS, ids=repr)
-@pytest.mark.parametrize("dim", [1, 2, 3, 4, 9])
+@pytest.mark.parametrize("dim", [1, 3, 9])
 def test_blocks_agree_with_the_literal_form(name, block, dim):
     rng = np.random.default_rng(dim)
     x, y = rng.normal(size=(300, dim)), rng.normal(size=(600, dim))

@@ -105,7 +105,7 @@ def anomalies(n: int, d: int, words: bool = False) -> Anomalies:
 
 @pytest.mark.parametrize(
     ("n", "d", "words"),
-    [(200_000, 10, False), (3000, 1000, False), (20_000, 4, True), (40, 2, False)],
+    [(100_000, 10, False), (2000, 400, False), (20_000, 4, True), (40, 2, False)],
     ids=["long", "wide", "words", "small"],
 )
 def test_pages_have_at_most_two_megabytes(n, d, words, tmp_path):

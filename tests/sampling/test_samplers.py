@@ -21,10 +21,8 @@ from isopleth.sampling.target import Whitened, target_of
 from isopleth.score import KEF, Stein, Tikhonov
 
 BY_DEFAULT = [
-    ("gaussian", "hmc", True),
-    ("laplacian", "hmc", False),
+    ("gaussian", "hmc", False),
     ("laplacian", "mala", True),
-    ("matern52", "mala", False),
 ]
 MEANS = np.array([[-1.5, 0.0], [1.5, 0.5]])
 
@@ -101,7 +99,7 @@ def energy_test(a, b, permutations=199, seed=0):
 @pytest.mark.parametrize(
     ("kernel", "method", "jumps"),
     [
-        # By default each kernel, each method with and without jumps; the other combinations are slow.
+        # By default each method, with and without jumps; the other combinations are slow.
         pytest.param(*case, marks=() if case in BY_DEFAULT else pytest.mark.slow)
         for case in itertools.product(["gaussian", "laplacian", "matern52"], ["mala", "hmc"], [True, False])
     ],
@@ -109,13 +107,13 @@ def energy_test(a, b, permutations=199, seed=0):
 def test_adjusted_chains_agree_with_exact_draws(kernel, method, jumps):
     model = SOSREP(kernel=kernel, length_scale=1.0, frame="scale").fit(mixture(60, 2))
     exact = model.sample(20_000, random_state=0)
-    chains = sample(model, 4000, method=method, jumps=jumps, random_state=1)
+    chains = sample(model, 2000, method=method, jumps=jumps, random_state=1)
     assert chains.exact
     size = chains.effective_sample_size
     error = exact.std(axis=0) * np.sqrt(1 / size + 1 / 20_000)
     assert (np.abs(chains.rows.mean(axis=0) - exact.mean(axis=0)) < 4 * error).all()
     np.testing.assert_allclose(chains.rows.std(axis=0), exact.std(axis=0), rtol=4 / np.sqrt(size.min()))
-    independent = chains.rows[:: int(np.ceil(4000 / size.min()))][:400]
+    independent = chains.rows[:: int(np.ceil(2000 / size.min()))][:400]
     assert energy_test(independent, exact[:400]) > 0.002
 
 
@@ -203,7 +201,7 @@ def test_wider_targets_are_fits_with_wider_kernels():
 
 @pytest.mark.parametrize("base", ["gaussian", pytest.param(None, marks=pytest.mark.slow)])
 def test_scores_draw_rows_like_the_data(base):
-    rows = mixture(400, 2)
+    rows = mixture(200, 2)
     score = KernelScore(base=base).fit(rows)
     drawn = score.sample(800, random_state=0)
     np.testing.assert_allclose(drawn.mean(axis=0), rows.mean(axis=0), atol=0.25)
@@ -369,5 +367,6 @@ def test_progress_is_shown_only_when_asked_for(capsys, monkeypatch):
 def test_tensors_give_tensors():
     torch = pytest.importorskip("torch")
     rows = torch.asarray(mixture(60, 2))
-    assert isinstance(KernelScore(base="gaussian").fit(rows).sample(20, random_state=0), torch.Tensor)
+    score = KernelScore(base="gaussian", length_scale=2.0, regularizer=Tikhonov(alpha=0.1)).fit(rows)
+    assert isinstance(score.sample(20, random_state=0), torch.Tensor)
     assert isinstance(SOSREP(kernel="matern52", frame="scale").fit(rows).sample(20, random_state=0), torch.Tensor)

@@ -112,7 +112,9 @@ def test_whitened_scores_are_equivariant_under_affine_maps(make):
     np.testing.assert_allclose(got, want, rtol=0, atol=1e-6 * np.abs(want).max())
 
 
-@pytest.mark.parametrize("make", [KernelScore, partial(NystromKEF, landmarks=20, random_state=0)])
+@pytest.mark.parametrize(
+    "make", [pytest.param(KernelScore, marks=pytest.mark.slow), partial(NystromKEF, landmarks=20, random_state=0)]
+)
 def test_the_default_follows_shifts_and_units_of_the_columns_and_weights(make):
     X, unit, shift = SKEWED * [1.0, 1.0, 100.0], np.array([1e3, 1.0, 1e-4]), np.array([1.0, -20.0, 0.0])
     want = make().fit(X)
@@ -124,25 +126,23 @@ def test_the_default_follows_shifts_and_units_of_the_columns_and_weights(make):
     np.testing.assert_allclose(twice.grad_log_density_[::2], want.grad_log_density_, rtol=0, atol=1e-6 * scale)
 
 
-def test_answers_move_little_with_the_rows():
-    moved = SKEWED * (1.0 + 1e-12 * np.random.default_rng(3).normal(size=SKEWED.shape))
-    for make in (KernelScore, partial(NystromKEF, random_state=0), partial(KEF, frame="smooth")):
-        want, got = make().fit(SKEWED).grad_log_density_, make().fit(moved).grad_log_density_
-        np.testing.assert_allclose(got, want, rtol=0, atol=1e-6 * np.abs(want).max())
-
-
 def ill_conditioned(n, d, condition, rng):
     root = np.linalg.qr(np.random.default_rng(d).normal(size=(d, d)))[0] * np.geomspace(1.0, condition**-0.5, d)
     return rng.normal(size=(n, d)) @ root.T, np.linalg.inv(root @ root.T)
 
 
 @pytest.mark.parametrize(
-    "make", [KernelScore, pytest.param(partial(NystromKEF, random_state=0), marks=pytest.mark.slow)]
+    ("make", "samples", "most"),
+    [
+        (KernelScore, 1, 1.5),
+        pytest.param(KernelScore, 4, 1.2, marks=pytest.mark.slow),
+        pytest.param(partial(NystromKEF, random_state=0), 4, 1.2, marks=pytest.mark.slow),
+    ],
 )
-def test_scores_of_ill_conditioned_normal_rows_are_nearly_those_of_a_fitted_normal(make):
+def test_scores_of_ill_conditioned_normal_rows_are_nearly_those_of_a_fitted_normal(make, samples, most):
     """The error in 4 columns is at most 1.2 of that of the fitted normal, in the mean of four samples."""
     errors = []
-    for seed in range(4):
+    for seed in range(samples):
         rng = np.random.default_rng(seed)
         X, precision = ill_conditioned(256, 4, 1e3, rng)
         new = rng.normal(size=(500, 4)) @ np.linalg.cholesky(np.linalg.inv(precision)).T
@@ -151,7 +151,7 @@ def test_scores_of_ill_conditioned_normal_rows_are_nearly_those_of_a_fitted_norm
         found = make().fit(X).grad_log_density(new)
         errors.append([np.sum((score - truth) ** 2) / np.sum(truth**2) for score in (found, fitted)])
     found, fitted = np.mean(errors, axis=0)
-    assert found < 1.2 * fitted
+    assert found < most * fitted
 
 
 def test_the_choice_is_the_smallest_loss_of_refits_in_one_set_of_coordinates():

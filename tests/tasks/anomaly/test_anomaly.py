@@ -12,17 +12,11 @@ from sklearn.metrics import make_scorer, roc_auc_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from isopleth import AnomalyDetector
 from isopleth.datasets import load_breast
 from isopleth.errors import DataWarning
 from isopleth.tasks.anomaly.table import NEW, Limits
-
-
-@parametrize_with_checks([AnomalyDetector(n_estimators=25), AnomalyDetector(novelty=True)])
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 def test_planted_anomalies_come_first_and_are_flagged_and_selected():

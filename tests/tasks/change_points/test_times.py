@@ -22,6 +22,12 @@ def times_of(series, **how):
     return list(found.table()["time"])
 
 
+@pytest.fixture(autouse=True)
+def few_simulations(monkeypatch):
+    """The change is clear; only its time is asked for."""
+    monkeypatch.setattr("isopleth.tasks.change_points.chance.RUNS", 49)
+
+
 @pytest.mark.parametrize(
     ("series", "how"),
     [

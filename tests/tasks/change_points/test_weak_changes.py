@@ -15,23 +15,17 @@ from isopleth.tasks.segmentation.description_length import describe
 from isopleth.tasks.segmentation.dynamic import SegmentationSearch
 
 
-def test_a_small_step_that_a_line_describes_nearly_as_well_is_found():
-    found = [
-        ChangePointDetector(random_state=0).fit_predict(
-            np.random.default_rng(seed).normal(size=300) + np.repeat([0.0, 1.1], 150)
-        )
-        for seed in range(4)
-    ]
-    assert sum(len(places) == 1 and abs(places[0] - 150) <= 20 for places in found) >= 3
-
-
-def test_a_line_is_not_taken_for_a_step():
-    line = np.linspace(0.0, 2.0, 300)
-    found = [
-        ChangePointDetector(random_state=0).fit_predict(line + np.random.default_rng(seed).normal(size=300))
-        for seed in range(4)
-    ]
-    assert sum(len(places) > 0 for places in found) <= 1
+@pytest.mark.parametrize("seeds", [range(1), pytest.param(range(8), marks=pytest.mark.slow)])
+def test_a_small_step_is_found_and_a_line_is_not_taken_for_one(seeds):
+    """A line describes the step nearly as well."""
+    steps = lines = 0
+    for seed in seeds:
+        noise = np.random.default_rng(seed).normal(size=300)
+        places = ChangePointDetector(random_state=0).fit_predict(noise + np.repeat([0.0, 1.1], 150))
+        steps += len(places) == 1 and abs(places[0] - 150) <= 20
+        lines += len(ChangePointDetector(random_state=0).fit_predict(noise + np.linspace(0.0, 2.0, 300))) > 0
+    assert steps >= 0.75 * len(seeds)
+    assert lines <= 0.25 * len(seeds)
 
 
 def test_the_margin_is_that_of_every_place_by_enumeration():

@@ -39,7 +39,7 @@ def test_scikit_learn_contract(estimator, check, monkeypatch):
     [
         pytest.param(lambda rng, n: rng.normal(size=(n, 2)), marks=pytest.mark.slow),
         lambda rng, n: rng.standard_cauchy((n, 1)),
-        lambda rng, n: rng.integers(0, 3, (n, 2)).astype(float),
+        pytest.param(lambda rng, n: rng.integers(0, 3, (n, 2)).astype(float), marks=pytest.mark.slow),
     ],
 )
 def test_false_alarms_over_short_streams(draw):
@@ -84,7 +84,7 @@ def test_false_alarms_of_long_streams_of_words(count, zipf):
 def test_the_capital_is_a_fair_game():
     """The mean over streams is 1 after any number of rows, to the accuracy of the draws."""
     capital = []
-    for run in range(200):
+    for run in range(80):
         monitor = fitted(rows=40, seed=run, dim=1)
         monitor.update(np.random.default_rng([run, 2]).normal(size=(4, 1)))
         capital.append(np.exp(monitor.state_.log_capital[0]))

@@ -35,9 +35,10 @@ def run_lengths(draw, references, streams, rows=300, window=20):
     "draw",
     [
         pytest.param(lambda rng, n: rng.normal(size=(n, 2)), id="normal"),
-        pytest.param(lambda rng, n: rng.poisson(1.0, size=(n, 3)).astype(float), id="counts", marks=pytest.mark.slow),
+        pytest.param(lambda rng, n: rng.poisson(1.0, size=(n, 3)).astype(float), id="counts"),
     ],
 )
+@pytest.mark.slow
 def test_mean_run_length(draw, monkeypatch):
     monkeypatch.setattr(drift_calibration, "FEWEST", 200)
     monkeypatch.setattr(drift_calibration, "MOST", 200)
