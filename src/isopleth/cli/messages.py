@@ -154,13 +154,7 @@ def worded_for_the_shell() -> Iterator[None]:
 
 
 class Stages:
-    """Progress bar of named stages on standard error; nothing is shown where that is no terminal.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The stages in their order; calling the object with one of them starts it, or says how far it is.
-    """
+    """Progress bar of named stages on standard error; nothing is shown where that is no terminal."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = list(names)

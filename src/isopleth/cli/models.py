@@ -22,13 +22,7 @@ from isopleth.tasks.anomaly.detector import AnomalyDetector
 
 
 def load_detector(path: Path) -> AnomalyDetector:
-    """Load a fitted detector from a file.
-
-    Raises
-    ------
-    InputError
-        If the file holds something else.
-    """
+    """Load a fitted detector from a file."""
     detector = load(path)
     if not isinstance(detector, AnomalyDetector):
         raise InputError(
@@ -44,13 +38,7 @@ def load_detector(path: Path) -> AnomalyDetector:
 
 @contextmanager
 def of_this_version(path: Path) -> Iterator[None]:
-    """Report a model file whose attributes do not fit the methods of this version.
-
-    Raises
-    ------
-    InputError
-        If the block fails in one of the ways in which that shows.
-    """
+    """Report a model file whose attributes do not fit the methods of this version."""
     try:
         yield
     except (AttributeError, KeyError, TypeError, IndexError) as error:
@@ -59,24 +47,12 @@ def of_this_version(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Model, and the numbers it computes for a row.
+    """Model, and the numbers it computes for a row."""
 
-    Parameters
-    ----------
-    source : Path
-        The file of the model.
-    model : estimator
-        Fitted.
-    names : list of str
-        Names of the numbers.
-    whole : frozenset of str
-        Names of those that are whole numbers.
-    """
-
-    source: Path
-    model: Any
-    names: list[str]
-    whole: frozenset[str]
+    source: Path  # file of the model
+    model: Any  # fitted
+    names: list[str]  # names of the numbers
+    whole: frozenset[str]  # names of those that are whole numbers
     _answer: Callable[[Any], list[np.ndarray]]
 
     @property
@@ -91,13 +67,7 @@ class Answers:
 
 
 def answers_of(path: Path) -> Answers:
-    """Load a model from a file, with the function that computes its answers for rows.
-
-    Raises
-    ------
-    InputError
-        If it is no model, is not fitted or says nothing of single rows.
-    """
+    """Load a model from a file, with the function that computes its answers for rows."""
     model = load(path)
     with of_this_version(path):
         try:

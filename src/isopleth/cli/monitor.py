@@ -137,13 +137,7 @@ def _fitted(table: FileTable, how: dict[str, Any]) -> DriftMonitor:
 
 
 def _known(state: Path, table: FileTable, how: dict[str, Any]) -> DriftMonitor:
-    """Load the monitor in a state file.
-
-    Raises
-    ------
-    InputError
-        If it watches with another reference or other parameters.
-    """
+    """Load the monitor in a state file."""
     watching = load(state)
     if not isinstance(watching, DriftMonitor):
         raise InputError(f"{state} holds a {type(watching).__name__} and no monitor; name another file with --state.")
@@ -207,13 +201,7 @@ def _print(alarms: DriftAlarms, as_json: bool) -> None:
 
 
 class Metrics:
-    """File of metrics in the text format of Prometheus, which is replaced as a whole.
-
-    Parameters
-    ----------
-    path : Path, optional
-        The file; nothing is written without it.
-    """
+    """File of metrics in the text format of Prometheus, which is replaced as a whole."""
 
     def __init__(self, path: Path | None) -> None:
         self._path, self._written = path, -np.inf

@@ -51,13 +51,7 @@ def prior(
 
 
 def read_labelled(path: Path, target: str, options: TableOptions) -> tuple[FileTable, np.ndarray]:
-    """Read the columns to learn from, and the class of each row.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read as such; the message says what is wrong, and where.
-    """
+    """Read the columns to learn from, and the class of each row."""
     if target in (options.columns or []):
         raise InputError(
             f"--columns names the target {target!r} too; the classes are not to be learned from themselves."

@@ -36,13 +36,7 @@ def naming_labels(option: str) -> Iterator[None]:
 def read(
     path: Path, options: TableOptions, *, min_rows: int = 2, labels: Sequence[str] = (), gaps: bool = True
 ) -> FileTable:
-    """Read a table and say what each column was taken as; with `gaps`, how many cells are missing too.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read.
-    """
+    """Read a table and say what each column was taken as; with `gaps`, how many cells are missing too."""
     table = read_table(path, **options.reading(), labels=labels, min_rows=min_rows, warn=False)
     refuse_typos(table, options)
     keep_columns(table.schema)
@@ -53,13 +47,7 @@ def read(
 def read_two(
     a: Path, b: Path, options: TableOptions, labels: Sequence[str] = ()
 ) -> tuple[FileTable, FileTable, SchemaComparison]:
-    """Read the common columns of two tables, of which the rows of both decide what each is used as, and how the schema changed.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read, or they have no column in common.
-    """
+    """Read the common columns of two tables, whose rows together decide what each is used as, and how the schema changed."""
     first, second = (read_table(path, **options.reading(), labels=labels, warn=False) for path in (a, b))
     names, others = first.data.column_names, second.data.column_names
     by_name = first.named and second.named
@@ -99,13 +87,7 @@ def schema_of(model: Any) -> Schema:
 
 
 def read_for(path: Path, options: TableOptions, model: Any) -> FileTable:
-    """Read the columns that a model was fitted on, as what they were there.
-
-    Raises
-    ------
-    InputError
-        If they are not there, or a cell is not of the kind of its column; the message names it.
-    """
+    """Read the columns that a model was fitted on, as what they were there."""
     table = read_table(path, **reading_for(path, options, model), warn=False)
     warn_without_names(table, path)
     tell(table)
@@ -119,13 +101,7 @@ def reading_for(path: Path, options: TableOptions, model: Any) -> dict[str, Any]
 
 
 def warn_without_names(table: FileTable, path: Path) -> None:
-    """Warn that columns are matched by position, since the file has no names; words are not matched so.
-
-    Raises
-    ------
-    InputError
-        If there are words or times.
-    """
+    """Warn that columns are matched by position, since the file has no names; words are not matched so."""
     if table.named or not table.schema.named:
         return
     if not table.schema.only_numbers:
@@ -162,13 +138,7 @@ def chunk_reading(options: TableOptions) -> Reading:
 
 
 def refuse_typos(table: FileTable, options: TableOptions) -> None:
-    """Refuse words in columns of which nearly all cells are numbers, unless the user takes them as categories.
-
-    Raises
-    ------
-    InputError
-        If there are any.
-    """
+    """Refuse words in columns of which nearly all cells are numbers, unless the user takes them as categories."""
     taken = [column.name for column in table.schema.columns if column.kind == "categorical"]
     for note in table.schema.notes:
         if note.column in taken and note.column not in (options.categorical or []) and note.row is not None:

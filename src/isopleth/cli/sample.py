@@ -108,13 +108,7 @@ def _affordable(gaps: np.ndarray) -> int:
 
 
 def load_density(path: Path) -> KernelDensity:
-    """Load a fitted density from which rows can be drawn as their table records them.
-
-    Raises
-    ------
-    InputError
-        If the file holds something else.
-    """
+    """Load a fitted density from which rows can be drawn as their table records them."""
     density = load(path)
     if not isinstance(density, KernelDensity) or not hasattr(density, "_recording"):
         raise InputError(

@@ -72,21 +72,7 @@ def _holds_numbers(column: Any) -> bool:
 
 
 class SourceTable:
-    """Frame or array that is read column by column.
-
-    Parameters
-    ----------
-    names : list
-        Names of the columns, or their numbers.
-    n : int
-        Number of rows.
-    read : callable
-        Returns a column by its name.
-    named : bool
-        Whether it is a frame.
-    typed : bool
-        Whether words are nothing but words: a reader has looked for numbers and times among them.
-    """
+    """Frame or array that is read column by column."""
 
     def __init__(self, names: list[Any], n: int, read: Any, named: bool, typed: bool = False) -> None:
         self.names, self.n, self._read, self.named, self._typed = names, n, read, named, typed
@@ -122,13 +108,7 @@ class SourceTable:
 
 
 def as_frame(X: Any) -> Any:
-    """Return `X` as a frame of narwhals, or None if it is no frame.
-
-    Raises
-    ------
-    InputError
-        If X is a lazy frame or has several columns of the same name.
-    """
+    """Return `X` as a frame of narwhals, or None if it is no frame."""
     if isinstance(X, np.ndarray):
         return None
     frame = _narwhal(X)
@@ -198,36 +178,16 @@ def _arrow_library() -> Literal["pyarrow", "polars"]:
 
 @dataclass(frozen=True)
 class Cells:
-    """Cells of a column.
+    """Cells of a column."""
 
-    Parameters
-    ----------
-    name : str or int
-        The column.
-    form : {"whole", "real", "time", "text"}
-        Whole numbers, numbers, seconds (since 1970, or midnight), or codes of `words`.
-    values : array of shape (n,)
-        NaN, or the code -1, where a cell is missing.
-    words : tuple of str
-        Distinct words.
-    levels : tuple of str, optional
-        Words that the type of the column declares: truth values and categories.
-    zone : str, optional
-        Time zone of times, which then are instants.
-    exact : list, optional
-        Whole numbers, where float64 does not hold one of them.
-    day_first : bool, optional
-        Whether days come before months, as in 31/01/2024.
-    """
-
-    name: Any
-    form: str
-    values: np.ndarray
-    words: tuple[str, ...] = ()
-    levels: tuple[str, ...] | None = None
-    zone: str | None = None
-    exact: list[int | None] | None = None
-    day_first: bool | None = None
+    name: Any  # column
+    form: str  # whole numbers, numbers, seconds (since 1970, or midnight), or codes of `words`
+    values: np.ndarray  # (n,): NaN, or the code -1, where a cell is missing
+    words: tuple[str, ...] = ()  # distinct words
+    levels: tuple[str, ...] | None = None  # words that the type of the column declares: truth values and categories
+    zone: str | None = None  # time zone of times, which then are instants
+    exact: list[int | None] | None = None  # whole numbers, where float64 does not hold one of them
+    day_first: bool | None = None  # whether days come before months, as in 31/01/2024
 
     @classmethod
     def of(
@@ -409,13 +369,7 @@ class Cells:
         return int(np.argmax(self.values == self.words.index(word)))
 
     def numbers(self) -> np.ndarray:
-        """Return cells as numbers.
-
-        Raises
-        ------
-        InputError
-            For other text, for infinity, and for whole numbers that float64 does not hold.
-        """
+        """Return cells as numbers."""
         if self.form == "text":
             if self.is_truth:
                 return np.where(self.values < 0, np.nan, self.values)
@@ -455,13 +409,7 @@ class Cells:
         return value
 
     def times(self, zone: str | None) -> np.ndarray:
-        """Return cells as seconds since 1970, for a column of instants if `zone` is given.
-
-        Raises
-        ------
-        InputError
-            For cells that are no times, and where only these or only the others have a time zone.
-        """
+        """Return cells as seconds since 1970, for a column of instants if `zone` is given."""
         if self.form != "time":
             if not self.known:
                 return np.full(len(self.values), np.nan)
@@ -512,13 +460,7 @@ def _is_no_time(word: str) -> bool:
 
 
 def joined(cells: Sequence[Cells]) -> Cells:
-    """Return the cells of a column of several tables below each other, in a form that holds all of them.
-
-    Raises
-    ------
-    InputError
-        If only some of several columns of times have a time zone.
-    """
+    """Return the cells of a column of several tables below each other, in a form that holds all of them."""
     if len(cells) == 1:
         return cells[0]
     known = [each for each in cells if each.known] or cells[:1]

@@ -24,23 +24,7 @@ _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
-    """Check before the work that a file can be written after it.
-
-    Parameters
-    ----------
-    path : path-like
-        The file to be written; it may exist, and is then replaced.
-
-    Returns
-    -------
-    Path
-        File that is written: `path` with symbolic links followed, so that the link stays and its target changes.
-
-    Raises
-    ------
-    InputError
-        If the folder does not exist or cannot be written to, or if `path` is anything but a plain file.
-    """
+    """Check before the work that a file can be written after it."""
     target = Path(os.path.realpath(path))
     folder = target.parent
     if target.is_dir():
@@ -79,13 +63,7 @@ def is_for_want_of_room(error: BaseException | None) -> bool:
 
 @contextmanager
 def refused_writing(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn failures to write `path` into one sentence.
-
-    Raises
-    ------
-    InputError
-        If the disk is full, or writing is not permitted.
-    """
+    """Turn failures to write `path` into one sentence."""
     try:
         yield
     except OSError as error:
@@ -102,32 +80,6 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
     The bytes go to a temporary file in the same folder, which takes the name `path` when the block ends. If the block
     fails or is interrupted, the temporary file is removed.
-
-    Parameters
-    ----------
-    path : path-like
-        The file to write; if it exists, it is replaced and keeps its permissions.
-
-    Yields
-    ------
-    binary file
-        Open for writing.
-
-    Raises
-    ------
-    InputError
-        As :func:`check_target`, and if the disk is full.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = pathlib.Path(folder.name) / "answer.txt"
-    >>> with atomic_write(path) as file:
-    ...     _ = file.write(b"42")
-    >>> path.read_text()
-    '42'
-    >>> folder.cleanup()
     """
     target = check_target(path)
     temporary = target.with_name(f"{hidden_beginning(target)}{secrets.token_hex(8)}.tmp")
@@ -160,11 +112,6 @@ def lock(file: IO[bytes], path: Path) -> None:
     """Lock `path` against other runs while `file` is open. The lock ends with the process, however that ends.
 
     Nothing is done where there are no such locks: on Windows, and on file systems that lack them.
-
-    Raises
-    ------
-    InputError
-        If another run has it.
     """
     try:
         import fcntl
@@ -180,13 +127,7 @@ def lock(file: IO[bytes], path: Path) -> None:
 
 @contextmanager
 def sole_run(path: Path) -> Iterator[None]:
-    """Lock a file that is replaced again and again, by a :func:`lock` on a hidden file beside it.
-
-    Raises
-    ------
-    InputError
-        If another run has it, or if nothing can be written there.
-    """
+    """Lock a file that is replaced again and again, by a :func:`lock` on a hidden file beside it."""
     target = Path(os.path.realpath(path))
     beside = target.with_name(f"{hidden_beginning(target)}lock")
     with refused_writing(path):
@@ -200,22 +141,7 @@ def sole_run(path: Path) -> Iterator[None]:
 
 
 def open_locked(path: Path, shown: Path | None = None, target: Path | None = None) -> BufferedRandom:
-    """Open `path` for reading and writing, made if it is not there, and :func:`lock` it.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    shown : Path, optional
-        The path that a message names, if it is another one.
-    target : Path, optional
-        File whose permissions it gets, besides that its owner can write it.
-
-    Raises
-    ------
-    InputError
-        If another run has the lock.
-    """
+    """Open `path` for reading and writing, made if it is not there, and :func:`lock` it."""
     while True:
         mode = 0o666 if target is None else mode_of(target) | 0o600
         file = open(os.open(path, os.O_RDWR | os.O_CREAT, mode), "r+b")  # noqa: SIM115 - the caller closes it

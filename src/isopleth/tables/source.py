@@ -52,13 +52,7 @@ class Source:
         return status.st_size, status.st_mtime_ns
 
     def refuse_beyond(self, size: float, what: str) -> None:
-        """Refuse a table that takes more memory than the limit.
-
-        Raises
-        ------
-        InputError
-            If it does.
-        """
+        """Refuse a table that takes more memory than the limit."""
         if size > self.limit:
             raise InputError(
                 f"{self}: {what} would take {size / 2**20:,.0f} MiB, more than the limit of {self.limit / 2**20:,.0f} MiB",
@@ -87,25 +81,7 @@ _read: list[Source] = []
 
 
 def check_source(path: str | os.PathLike[str], what: str = "file") -> Path:
-    """Check before any work that a file can be read.
-
-    Parameters
-    ----------
-    path : path-like
-        The file; ``-`` is standard input, where a table is wanted.
-    what : str, default="file"
-        Kind of file, for the message about a folder.
-
-    Returns
-    -------
-    Path
-        `path` as a path.
-
-    Raises
-    ------
-    InputError
-        If it does not exist, or is anything but a plain file that may be read.
-    """
+    """Check before any work that a file can be read."""
     source = Path(path)
     if what == "file" and str(source) == "-":
         return source
@@ -124,13 +100,7 @@ def check_source(path: str | os.PathLike[str], what: str = "file") -> Path:
 
 
 def opened(path: str | os.PathLike[str], max_unpacked: int | None = None) -> Source:
-    """Open a file, or its unpacked data; ``-`` is standard input.
-
-    Raises
-    ------
-    InputError
-        If it may not be read, is packed in another way than its name says, is damaged, or holds more than the limit.
-    """
+    """Open a file, or its unpacked data; ``-`` is standard input."""
     shown, limit = check_source(path), MAX_UNPACKED if max_unpacked is None else max_unpacked
     if str(shown) == "-":
         if not _read:
@@ -221,13 +191,7 @@ def _suffix_by_content(source: Source) -> str:
 
 
 def check_beginning(source: Source, magic: tuple[bytes, ...]) -> None:
-    """Refuse a file whose first bytes are of another format than its suffix.
-
-    Raises
-    ------
-    InputError
-        If they are, or there are none.
-    """
+    """Refuse a file whose first bytes are of another format than its suffix."""
     beginning = _beginning(source)
     if not beginning:
         raise InputError(f"{source} is empty; a table is needed.")
@@ -246,13 +210,7 @@ _GUESSED = 2**18
 
 
 def as_utf8(source: Source, encoding: str | None) -> Source:
-    """Return the text of a file in UTF-8; without `encoding` it is UTF-8 already, or begins with the mark of UTF-16.
-
-    Raises
-    ------
-    InputError
-        If the encoding is unknown, or the text is not written in it.
-    """
+    """Return the text of a file in UTF-8; without `encoding` it is UTF-8 already, or begins with the mark of UTF-16."""
     if encoding is None and not _MARKS.match(_beginning(source)):
         return source
     name = "utf-16" if encoding is None else likely_encoding(source) if encoding == "auto" else encoding
@@ -274,13 +232,7 @@ def as_utf8(source: Source, encoding: str | None) -> Source:
 
 
 def decoder_of(encoding: str) -> codecs.IncrementalDecoder:
-    """Return a decoder of the pieces of a text.
-
-    Raises
-    ------
-    InputError
-        If the encoding is unknown.
-    """
+    """Return a decoder of the pieces of a text."""
     try:
         return codecs.getincrementaldecoder(encoding)()
     except LookupError:
@@ -315,13 +267,7 @@ def choice(names: Sequence[str]) -> list[Any]:
 
 
 def positions(source: object, names: Sequence[str], columns: Sequence[str] | None, exclude: Sequence[str]) -> list[int]:
-    """Return the positions of the chosen columns among `names`, in the given order; all for None.
-
-    Raises
-    ------
-    InputError
-        If names of the file or of the choice repeat, if the choice is empty or names what the file does not have.
-    """
+    """Return the positions of the chosen columns among `names`, in the given order; all for None."""
     _refuse_repeated(f"{source}: the column name", names, "give every column its own name")
     if columns is not None:
         if not columns:

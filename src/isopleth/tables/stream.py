@@ -174,15 +174,7 @@ def rows_of_a_chunk(columns: int) -> int:
 
 
 class RowStream:
-    """Rows that arrive one after another as lines of text, with the columns and kinds of a table.
-
-    Parameters
-    ----------
-    like : FileTable
-        Its columns are matched by name where both have names, and by position otherwise.
-    encoding : str, optional
-        Encoding of the text; UTF-8 by default and for "auto", since the first rows of a stream are too few to guess by.
-    """
+    """Rows that arrive one after another as lines of text, with the columns and kinds of a table."""
 
     def __init__(self, like: FileTable, encoding: str | None = None) -> None:
         self.like = like
@@ -192,13 +184,7 @@ class RowStream:
         self._line = 0
 
     def batches(self, stream: Any) -> Iterator[tuple[FileTable, InputError | None]]:
-        """Yield rows as soon as their lines are complete or the stream has ended, and what is wrong with the row behind them.
-
-        Raises
-        ------
-        InputError
-            For a line without an end.
-        """
+        """Yield rows as soon as their lines are complete or the stream has ended, and what is wrong with the row behind them."""
         left = b""
         for chunk in self._as_utf8(getattr(stream, "read1", stream.read)):
             complete, end, left = (left + chunk).rpartition(b"\n")

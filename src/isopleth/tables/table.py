@@ -174,13 +174,7 @@ class FileTable:
 
 
 def together(tables: Sequence[FileTable]) -> Schema:
-    """Return the schema of several tables with the same columns: the rows of all decide what each column is used as.
-
-    Raises
-    ------
-    InputError
-        If cells of a column do not go together; the message names the file and line.
-    """
+    """Return the schema of several tables with the same columns: the rows of all decide what each column is used as."""
     first, second = tables
 
     def place(row: int) -> str:
@@ -194,13 +188,7 @@ def together(tables: Sequence[FileTable]) -> Schema:
 
 
 def complete_numbers(table: FileTable) -> FileTable:
-    """Return a table of complete numbers, truth values as 0 and 1.
-
-    Raises
-    ------
-    InputError
-        If a column holds words or times, or a cell is missing.
-    """
+    """Return a table of complete numbers, truth values as 0 and 1."""
     table = table.with_truth_as_numbers()
     refuse_words(table)
     missing = MissingCells(table.names)
@@ -210,13 +198,7 @@ def complete_numbers(table: FileTable) -> FileTable:
 
 
 class MissingCells:
-    """Count of missing and infinite cells in each column: found chunk by chunk, refused at the end.
-
-    Parameters
-    ----------
-    names : list of str
-        The columns.
-    """
+    """Count of missing and infinite cells in each column: found chunk by chunk, refused at the end."""
 
     def __init__(self, names: list[str]) -> None:
         self._names = names
@@ -235,13 +217,7 @@ class MissingCells:
         self._rows += len(bad)
 
     def refuse(self, path: object) -> None:
-        """Refuse the file if any was found.
-
-        Raises
-        ------
-        InputError
-            If there is one; the message has the number of such rows in each column and the first of them.
-        """
+        """Refuse the file if any was found."""
         bad = np.flatnonzero(self._counts).tolist()
         if not bad:
             return
@@ -265,13 +241,7 @@ _MOST_ADVISED = 6
 
 
 def refuse_words(table: FileTable) -> None:
-    """Refuse columns of words and times, for what takes numbers only.
-
-    Raises
-    ------
-    InputError
-        If there are any; the message says the shorter way to do without them.
-    """
+    """Refuse columns of words and times, for what takes numbers only."""
     text = [str(column.name) for column in table.schema.columns if column.kind != "numeric"]
     numbers = [str(column.name) for column in table.schema.columns if column.kind == "numeric"]
     if not text:

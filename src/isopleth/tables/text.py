@@ -39,33 +39,15 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a text is cut into cells, and the place of its first row.
+    """How a text is cut into cells, and the place of its first row."""
 
-    Parameters
-    ----------
-    delimiter : str
-        Delimiter between cells; a blank means runs of blanks.
-    numerals : Numerals
-        How numbers are written.
-    names : list of str
-        Names of the columns; ``x1``, ``x2``, ... where the text has none.
-    named : bool
-        Whether the first line names them.
-    first : list of str
-        Cells of the first line.
-    place : Place
-        Where the first row begins.
-    commented : bool
-        Whether lines that begin with # are comments: some stand above the header.
-    """
-
-    delimiter: str
-    numerals: Numerals
-    names: list[str]
-    named: bool
-    first: list[str]
-    place: Place
-    commented: bool = False
+    delimiter: str  # delimiter between cells; a blank means runs of blanks
+    numerals: Numerals  # how numbers are written
+    names: list[str]  # names of the columns; `x1`, `x2`, ... where the text has none
+    named: bool  # whether the first line names them
+    first: list[str]  # cells of the first line
+    place: Place  # where the first row begins
+    commented: bool = False  # whether lines that begin with # are comments: some stand above the header
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,13 +81,7 @@ def cut(cell: str) -> str:
 
 
 def recognised(source: Source, delimiter: str | None, decimal: str | None) -> Dialect:
-    """Recognise the dialect of a text by its first lines.
-
-    Raises
-    ------
-    InputError
-        If it is no text, or its first line or its numbers cannot be understood.
-    """
+    """Recognise the dialect of a text by its first lines."""
     lines, above, whole, start = _sample(source)
     if not any(map(str.strip, lines)):
         raise InputError(f"{source} is empty; a table is needed.")
@@ -240,33 +216,14 @@ def counts_columns(first: list[str]) -> bool:
 
 @dataclass
 class Text:
-    """Rows of a text, read in pieces.
+    """Rows of a text, read in pieces."""
 
-    Parameters
-    ----------
-    source : Source
-        Text in UTF-8.
-    dialect : Dialect
-        How it is cut into cells.
-
-    Attributes
-    ----------
-    places : list of Place
-        Where the pieces begin that were read so far.
-    """
-
-    source: Source
-    dialect: Dialect
-    places: list[Place] = field(default_factory=list)
+    source: Source  # text in UTF-8
+    dialect: Dialect  # how it is cut into cells
+    places: list[Place] = field(default_factory=list)  # where the pieces begin that were read so far
 
     def tables(self, where: Sequence[int], start: int = 0) -> Iterator[tuple[Any, np.ndarray]]:
-        """Yield the columns `where` as an Arrow table of strings, with the line on which each row begins, from a row on.
-
-        Raises
-        ------
-        InputError
-            For text that is no table; the message names the line.
-        """
+        """Yield the columns `where` as an Arrow table of strings, with the line on which each row begins, from a row on."""
         begin = next((place for place in reversed(self.places) if place.row <= start), self.dialect.place)
         skip = start - begin.row
         for piece in self._pieces(begin):

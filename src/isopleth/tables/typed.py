@@ -25,23 +25,10 @@ _POINT = re.compile(r"[-+]?\d*\.(?:\d{1,2}|\d{4,})", re.ASCII)
 
 @dataclass(frozen=True)
 class Numerals:
-    """Writing of numbers.
+    """Writing of numbers."""
 
-    Parameters
-    ----------
-    decimal : {".", ","}
-        The decimal sign.
-    grouped : bool
-        Whether digits may stand in groups of three, as in 1,234.5 or 1.234,5.
-
-    Examples
-    --------
-    >>> Numerals(",", True).plain("-1.234,50"), Numerals(",", True).plain("1.5")
-    ('-1234.50', None)
-    """
-
-    decimal: str = "."
-    grouped: bool = False
+    decimal: str = "."  # decimal sign
+    grouped: bool = False  # whether digits may stand in groups of three, as in 1,234.5 or 1.234,5
 
     @property
     def ordinary(self) -> bool:
@@ -73,13 +60,7 @@ class Numerals:
         return re.sub(rf"[{'.' if self.decimal == ',' else ','}{_BLANKS}]", "", text).replace(",", ".")
 
     def plain_array(self, cells: Any) -> Any:
-        """Return Arrow strings with numbers as Python writes them, if all cells are numbers.
-
-        Raises
-        ------
-        pyarrow.ArrowInvalid
-            If some cell is none.
-        """
+        """Return Arrow strings with numbers as Python writes them, if all cells are numbers."""
         if self.ordinary:
             return cells
         import pyarrow as pa
@@ -97,25 +78,8 @@ def numerals_of(
 ) -> Numerals:
     """Recognise how a table writes numbers by some of its cells.
 
-    Parameters
-    ----------
-    cells : iterable of (int, str)
-        Cells, each with its line.
-    source : object
-        The file, for messages.
-    decimal : {".", ","}, optional
-        The decimal sign, if it is known.
-    where : str, default="line"
-        What the numbers of the cells count, for messages.
-
-    Returns
-    -------
-    Numerals
-
-    Raises
-    ------
-    InputError
-        If cells contradict each other ("1,5" and "1,234.5"), or if all can be read in two ways ("1,234").
+    Cells that contradict each other ("1,5" and "1,234.5") are refused, and numbers that can all be read in two ways
+    ("1,234").
     """
     if decimal is not None:
         if decimal not in (".", ","):
@@ -194,25 +158,8 @@ def typed(
 ) -> Any:
     """Return a column of text as an Arrow array of numbers, booleans, times or words.
 
-    Parameters
-    ----------
-    name : str
-        The column, for messages.
-    cells : pyarrow.ChunkedArray of strings
-        Cells of the column.
-    missing : iterable of str
-        Words that mean a missing cell, which becomes null.
-    numerals : Numerals
-        Number format of the table.
-    place : callable
-        Returns where a row stands, for messages: "line 3" or "row 2".
-    day_first : dict, optional
-        Whether days come before months, as in 31/01/2024, by column; the order that the cells show is added.
-
-    Raises
-    ------
-    InputError
-        For dates in two formats.
+    `place` returns where a row stands, for messages; `day_first` has whether days come before months by column, and gets the
+    order that the cells show.
     """
     if not any(re.search(r"\d", word) for word in missing):  # otherwise -99 may be missing, and no number
         found = _numbers(name, cells, numerals)

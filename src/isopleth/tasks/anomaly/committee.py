@@ -65,29 +65,14 @@ class Member:
     r"""SOSREP of one sample in some of the columns, with the kernel :math:`\exp(-|x - y|_1 / \ell)`.
 
     Unlike categories are apart by the mismatch of their column.
-
-    Parameters
-    ----------
-    columns : ndarray of shape (p,), int
-        Columns that the member uses.
-    centers : ndarray of shape (m, p)
-        Distinct rows of the sample.
-    log_coefficients : ndarray of shape (m,)
-        Logarithms of the coefficients of the root f.
-    length_scale : float
-        The length scale.
-    sampled : ndarray of int
-        Numbers of the distinct training rows in the sample.
-    mismatch : ndarray of shape (q,)
-        Distance of unlike categories in the last q of the columns.
     """
 
-    columns: np.ndarray
-    centers: np.ndarray
-    log_coefficients: np.ndarray
+    columns: np.ndarray  # (p,): columns that the member uses
+    centers: np.ndarray  # (m, p): distinct rows of the sample
+    log_coefficients: np.ndarray  # (m,): logarithms of the coefficients of the root f
     length_scale: float
-    sampled: np.ndarray
-    mismatch: np.ndarray
+    sampled: np.ndarray  # numbers of the distinct training rows in the sample
+    mismatch: np.ndarray  # (q,): distance of unlike categories in the last q of the columns
 
     @classmethod
     def fit(cls, z: np.ndarray, sampled: np.ndarray, columns: np.ndarray, categories: CategoryColumns) -> Self:
@@ -127,19 +112,11 @@ class Committee:
 
     The mean of log densities is the logarithmic opinion pool: a row is ordinary if most small samples have something
     near it. A training row is judged by the members whose samples do not contain it.
-
-    Parameters
-    ----------
-    scale : ndarray of shape (d,)
-        Divides each column.
-    members : list of Member
-        The densities.
-    levels : ndarray of shape (members,)
-        Log density of a median training row under each member, from which its log densities are counted.
     """
 
-    scale: np.ndarray
-    members: list[Member]
+    scale: np.ndarray  # (d,): divides each column
+    members: list[Member]  # densities
+    # (members,): log density of a median training row under each member, from which its log densities are counted
     levels: np.ndarray
 
     @classmethod

@@ -29,24 +29,15 @@ def shrinkage(S: np.ndarray, n: float) -> float:
 
 @dataclass(frozen=True)
 class Indicators:
-    r"""Categories as columns of 0 and :math:`1/s`, with s^2 the variance of the indicators of the column, all together.
+    """Categories as columns of 0 and :math:`1/s`, with s^2 the variance of the indicators of the column, all together."""
 
-    Parameters
-    ----------
-    n_numeric : int
-        Number of columns of numbers, which come first and stay as they are.
-    codes : list of ndarray
-        For each categorical column the codes that have an indicator of their own; the last indicator is that of the others.
-    scale : ndarray of shape (q,)
-        The number s of each.
-    floors : ndarray of shape (p,)
-        Least variance of each column: 0 for numbers, the variance of an indicator among all rows for categories. The most
-        concentrated rows have no rare categories, so that a variance among them would be 0.
-    """
-
-    n_numeric: int
+    n_numeric: int  # number of columns of numbers, which come first and stay as they are
+    # for each categorical column the codes that have an indicator of their own; the last indicator is that of the
+    # others
     codes: list[np.ndarray]
-    scale: np.ndarray
+    scale: np.ndarray  # (q,): number s of each
+    # (p,): least variance of each column: 0 for numbers, the variance of an indicator among all rows for categories.
+    # The most concentrated rows have no rare categories, so that a variance among them would be 0
     floors: np.ndarray
 
     @classmethod
@@ -98,29 +89,14 @@ class Ellipsoid:
 
     Each step fills missing cells with their conditional means, at which the distance is that of the known cells; the number of
     missing cells is added, which is what they would have added to the distance on average.
-
-    Parameters
-    ----------
-    scale : ndarray of shape (d,)
-        Divides each column.
-    centre : ndarray of shape (d,)
-        Mean of the half.
-    factor : ndarray of shape (d, d)
-        Lower Cholesky factor of the shrunk covariance.
-    ratio : ndarray of shape (m,)
-        r of each distinct training row; 1 outside of the half.
-    leverage : ndarray of shape (m,)
-        :math:`(1 - \rho) r w/W` of each; 0 outside.
-    indicators : Indicators
-        Columns that stand for categories.
     """
 
-    scale: np.ndarray
-    centre: np.ndarray
-    factor: np.ndarray
-    ratio: np.ndarray
-    leverage: np.ndarray
-    indicators: Indicators
+    scale: np.ndarray  # (d,): divides each column
+    centre: np.ndarray  # (d,): mean of the half
+    factor: np.ndarray  # (d, d): lower Cholesky factor of the shrunk covariance
+    ratio: np.ndarray  # (m,): r of each distinct training row; 1 outside of the half
+    leverage: np.ndarray  # (m,): `(1 - \rho) r w/W` of each; 0 outside
+    indicators: Indicators  # columns that stand for categories
 
     @classmethod
     def fit(cls, table: TrainingTable, limits: Limits) -> Self:

@@ -27,33 +27,20 @@ SHAPE_VARIANCE = 3.0 / (4.0 * math.log(2.0) ** 4) / ORDINARY
 
 @dataclass(frozen=True)
 class Tail:
-    r"""Law of one kind of evidence among the training rows, higher values being the less likely.
+    """Law of one kind of evidence among the training rows, higher values being the less likely.
 
     Up to the most extreme eighth of the rows the tail share of a value is the share of rows at least as extreme.
     Beyond, it is the smaller of that share and that of a generalised Pareto tail through the quantiles at 1/2, 1/4
     and 1/8 (Pickands 1975), with a shape of at least 0: the log density of a Gaussian and of a power law both have
     exponential tails, which is the shape 0. So the rows among the most extreme eighth have no influence on the law
     that judges them, and values beyond all rows still differ.
-
-    Parameters
-    ----------
-    law : EmpiricalLaw
-        Law of the training rows.
-    start : float
-        Begin of the fitted tail: the quantile at 1/8 from above.
-    share : float
-        The tail share there.
-    width : float
-        Scale of the fitted tail; 0 if all values are equal and there is no tail to fit.
-    shape : float
-        Shape parameter of the tail.
     """
 
-    law: EmpiricalLaw
-    start: float
-    share: float
-    width: float
-    shape: float
+    law: EmpiricalLaw  # law of the training rows
+    start: float  # begin of the fitted tail: the quantile at 1/8 from above
+    share: float  # tail share there
+    width: float  # scale of the fitted tail; 0 if all values are equal and there is no tail to fit
+    shape: float  # shape parameter of the tail
 
     @classmethod
     def of(cls, values: np.ndarray, weights: np.ndarray, errors: float = 0.0) -> Self:
@@ -84,12 +71,7 @@ class Tail:
     def surprise(self, x: np.ndarray, new: float = 1.0) -> np.ndarray:
         """Return minus the log tail share of each value, interpolated between the values of the training rows.
 
-        Parameters
-        ----------
-        x : ndarray
-            Evidence.
-        new : float, default=1
-            Weight by which the row that is judged is counted itself; 0 for training rows, which are in the law.
+        `new` is the weight by which the row that is judged is counted itself: 0 for training rows, which are in the law.
         """
         weight = self.law.weight
         ranked = np.interp(x, self.law.values, -np.log((weight - self.law.up_to[:-1] + new) / (weight + new)))
@@ -117,18 +99,10 @@ MOST_EXTREME = 1024  # steps at either end that are always kept
 
 @dataclass(frozen=True)
 class EmpiricalLaw:
-    """Weighted empirical law of one variable.
+    """Weighted empirical law of one variable."""
 
-    Parameters
-    ----------
-    values : ndarray of shape (k,)
-        Distinct values, rising.
-    up_to : ndarray of shape (k + 1,)
-        Weight of all observations up to each value; the first is 0.
-    """
-
-    values: np.ndarray
-    up_to: np.ndarray
+    values: np.ndarray  # (k,): distinct values, rising
+    up_to: np.ndarray  # (k + 1,): weight of all observations up to each value; the first is 0
 
     @classmethod
     def of(cls, observed: np.ndarray, weights: np.ndarray) -> Self:
@@ -165,15 +139,9 @@ class EmpiricalLaw:
 
 @dataclass(frozen=True)
 class CategoryShares:
-    """Weighted shares of the categories of a column.
+    """Weighted shares of the categories of a column."""
 
-    Parameters
-    ----------
-    weights : ndarray of shape (k,)
-        Weight of the rows of each code.
-    """
-
-    weights: np.ndarray
+    weights: np.ndarray  # (k,): weight of the rows of each code
 
     @property
     def weight(self) -> float:
@@ -194,20 +162,11 @@ class ColumnTails:
 
     It is the statistic of Fisher's combination of two-sided tail shares, as if columns were independent. Anomalies
     that are extreme in several columns stand out however many they are.
-
-    Parameters
-    ----------
-    laws : list of EmpiricalLaw or CategoryShares
-        Law of each column.
-    own : ndarray of shape (m,)
-        Weights of the distinct training rows, which are subtracted when the row itself is judged.
-    means : ndarray of shape (d,)
-        Mean evidence of the known cells of each column, for missing ones.
     """
 
-    laws: list[EmpiricalLaw | CategoryShares]
-    own: np.ndarray
-    means: np.ndarray
+    laws: list[EmpiricalLaw | CategoryShares]  # law of each column
+    own: np.ndarray  # (m,): weights of the distinct training rows, which are subtracted when the row itself is judged
+    means: np.ndarray  # (d,): mean evidence of the known cells of each column, for missing ones
 
     @classmethod
     def fit(cls, table: TrainingTable) -> Self:
@@ -280,38 +239,20 @@ KINDS = ("joint", "covariance", "columns")
 
 @dataclass(frozen=True)
 class PooledRule:
-    """Sum of the log tail shares of three kinds of evidence.
+    """Sum of the log tail shares of three kinds of evidence."""
 
-    Parameters
-    ----------
-    committee : Committee
-        Joint evidence: densities of many small samples. Strong if anomalies are few and far from all other rows.
-    ellipsoid : Ellipsoid
-        Covariance evidence. Strong if a relation between columns is broken.
-    columns : ColumnTails
-        Evidence of single columns. Strong if anomalies are extreme, also if they are many or repeated.
-    tails : list of Tail
-        The law of each among the training rows.
-    """
-
+    # joint evidence: densities of many small samples. Strong if anomalies are few and far from all other rows
     committee: Committee
-    ellipsoid: Ellipsoid
+    ellipsoid: Ellipsoid  # covariance evidence. Strong if a relation between columns is broken
+    # evidence of single columns. Strong if anomalies are extreme, also if they are many or repeated
     columns: ColumnTails
-    tails: list[Tail]
+    tails: list[Tail]  # law of each among the training rows
 
     @classmethod
     def fit(
         cls, table: TrainingTable, n_estimators: int, max_samples: int, seed: int, limits: Limits
     ) -> tuple[Self, np.ndarray]:
-        """Fit to distinct rows.
-
-        Returns
-        -------
-        rule : PooledRule
-            The rule.
-        surprises : ndarray of shape (m, 3)
-            Result of its :meth:`surprises` for the distinct training rows.
-        """
+        """Fit to distinct rows. Returns the rule and its :meth:`surprises`, of shape (m, 3)."""
         operations = float(table.rows.size) * (100.0 + table.rows.shape[1])
         ellipsoid = interruptible(operations, Ellipsoid.fit, table, limits)
         complete = table.filled(ellipsoid.fill(table.rows, limits))
@@ -354,9 +295,7 @@ class PooledRule:
     def counterfactual_surprise(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Return the sum of the surprises of rows as they are and with each of `values` in each cell.
 
-        Returns
-        -------
-        ndarray of shape (n, d, 1 + k)
+        The result has shape (n, d, 1 + k).
         """
         gaps = np.isnan(rows)
         complete = self.complete(rows, Limits(np.inf, 1))
