@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.stats import f as f_law
 from scipy.special import ndtri
 
 from isopleth.errors import InputError
@@ -30,6 +31,8 @@ from isopleth.tasks.anomaly.explanation import Explanation
 
 # Columns that explain a row, and columns of values that a page shows.
 _COLUMNS_A_ROW, _MOST_COLUMNS = 3, 24
+# Places at which a gap of the scores is looked for, at least, and the level of its test.
+_GAPS, _CLEAR_GAP = 20, 0.05
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -148,6 +151,7 @@ class Anomalies(Result):
             "certain": int(self.certain.sum()),
             "fdr": self.fdr,
             "rule": self.rule,
+            "rows_before_gap": self.gap,
             "pvalue_resolution": self.resolution,
         }
 
@@ -158,13 +162,39 @@ class Anomalies(Result):
         rate = f"at a false discovery rate of {self.fdr:.3g}"
         if not certain:
             second = f"None of them is certain {rate}: unusual rows of an ordinary table look like this, too."
-            return [first, second, *self._least_likely()]
+            return [first, *self._apart(), second, *self._least_likely()]
         which = "is an anomaly" if certain == 1 else "are anomalies"
         return [
             first,
+            *self._apart(),
             f"{counted(certain, 'row')} {which} {rate}, the share of ordinary rows expected among such rows.",
             *self._least_likely(),
         ]
+
+    @cached_property
+    def gap(self) -> int:
+        """Number of least likely rows that a gap of the scores sets apart from all others; 0 without a clear one.
+
+        Behind the i-th least likely row the gap times i has one exponential law for every i where scores fall off exponentially,
+        as those of ordinary rows nearly do. The largest such product is clear where its F test, times the number of places,
+        has p below 0.05.
+        """
+        places = min(max(int(self.flagged.sum()), _GAPS), len(self) - 1)
+        if places < 2:
+            return 0
+        steps = np.diff(self.scores[self.order[: places + 1]]) * np.arange(1, places + 1)
+        i = int(steps.argmax())
+        rest = (steps.sum() - steps[i]) / (places - 1)
+        clear = steps[i] > 0.0 and (rest == 0.0 or places * f_law.sf(steps[i] / rest, 2, 2 * (places - 1)) < _CLEAR_GAP)
+        return i + 1 if clear else 0
+
+    def _apart(self) -> list[str]:
+        """Return whether a gap of the scores sets the least likely rows apart."""
+        if not self.gap:
+            return ["No gap in the scores sets these rows apart from the others."] * bool(self.flagged.any())
+        below, above = self.scores[self.order[self.gap - 1]], self.scores[self.order[self.gap]]
+        which = "The least likely row is" if self.gap == 1 else f"The {self.gap:,} least likely rows are"
+        return [f"{which} apart from the others: behind {'it' if self.gap == 1 else 'them'} the score jumps from {below:.4g} to {above:.4g}."]
 
     def _least_likely(self) -> list[str]:
         row = int(self.order[0])
