@@ -77,7 +77,7 @@ def test_the_numbers_are_those_of_the_text(folder):
     assert len(found["table"]) == 3
     assert found["table"][0]["line"] == 9
     assert found["table"][0]["row"] == 8
-    assert "age_of_the_person=3000000 (best " in found["table"][0]["explained_by"]
+    assert "age_of_the_person 3000000 (" in found["table"][0]["explained_by"]
     text = CliRunner().invoke(program, arguments("anomalies", folder), prog_name="isopleth").stdout
     assert text.startswith(f"{found['flagged']} of 120 rows are flagged")
     assert f"{found['table'][0]['score']:.4g}" in text

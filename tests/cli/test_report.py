@@ -76,7 +76,7 @@ def test_rows_are_named_by_their_lines(folder):
     page = folder / "lines.html"
     run("anomalies", folder, "--report", str(page))
     assert "The least likely one is line 9 (" in words_of(page)
-    assert "age_of_the_person=3000000 (best " in words_of(page)
+    assert "age_of_the_person 3000000 (" in words_of(page)
     run("changes", folder, "--report", str(page))
     assert re.search(r"after a change: line 6[123] \(", words_of(page))
     run("monitor", folder, "--report", str(page))

@@ -231,7 +231,9 @@ def explained(rise, values=None, best=None) -> Explanation:
     rise = np.atleast_2d(np.asarray(rise, dtype=float))
     values = np.zeros(rise.shape) if values is None else np.atleast_2d(values)
     best = np.ones(rise.shape) if best is None else np.atleast_2d(best)
-    return Explanation([f"c{j}" for j in range(rise.shape[1])], values, rise, best, -1.0 - np.arange(len(rise)))
+    return Explanation(
+        [f"c{j}" for j in range(rise.shape[1])], values, rise, best, best, best, -1.0 - np.arange(len(rise))
+    )
 
 
 class TestExplanations:
@@ -253,7 +255,9 @@ class TestExplanations:
                 two.plot(row=row)
 
     def test_long_names_and_numbers_stay_inside_the_figure(self):
-        giant = Explanation(["n" * 80], *np.array([[[1.2345678e-9]], [[3.0]], [[-9.8765432e12]]]), np.array([-5.0]))
+        giant = Explanation(
+            ["n" * 80], *np.array([[[1.2345678e-9]], [[3.0]], *[[[-9.8765432e12]]] * 3]), np.array([-5.0])
+        )
         ax = giant.plot()
         canvas = pytest.importorskip("matplotlib.backends.backend_agg").FigureCanvasAgg(ax.figure)
         canvas.draw()

@@ -27,7 +27,10 @@ _JUDGED = {
     "certain": ("integer", "number of rows selected at the false discovery rate"),
     "fdr": ("number", "that rate"),
     "rule": ("string", "what a flag means"),
-    "rows_before_gap": ("integer", "least likely rows that a gap in the scores sets apart from all others; 0 without a gap"),
+    "rows_before_gap": (
+        "integer",
+        "least likely rows that a gap in the scores sets apart from all others; 0 without a gap",
+    ),
     "pvalue_resolution": ("number", "smallest p-value that the rows can show; no p-value is smaller"),
     "table": ("list of object", "one object for each of the --top least likely rows"),
 }

@@ -217,6 +217,14 @@ def chosen_rows(X: Any, positions: np.ndarray) -> Any:
     return nw.from_native(X, eager_only=True)[positions.tolist()].to_native()
 
 
+def index_of(X: Any) -> dict[str, np.ndarray]:
+    """Return the labels of the rows of a frame, by the name of its index; nothing where rows are only numbered."""
+    index = getattr(X, "index", None)
+    if index is None or callable(index) or not hasattr(index, "to_numpy") or np.array_equal(index, np.arange(len(X))):
+        return {}
+    return {str(index.name or "index"): index.to_numpy()}
+
+
 def shown_cells(X: Any, rows: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[str]]:
     """Return the cells of a frame with words, as objects, and its columns; `rows`, its numbers, and `names` for other tables."""
     if frame_library(X) is None:

@@ -264,14 +264,25 @@ def test_text_for_people(detector, rows):
     lines = str(explanation).splitlines()
     assert len(lines) == 11
     assert lines[-1] == "and 190 more rows"
-    assert re.fullmatch(r"row 0, score -\d\S+: column 2=-\S+ \(best -\S+, \+\d\S+\)(  column .*)?", lines[0])
+    assert re.fullmatch(
+        r"row 0, score -\d\S+: column 2 -\S+ \(\S+( to \S+)? would be usual given the rest, \d+ % .*", lines[0]
+    )
     names, none = ["a", "b"], np.zeros((1, 2))
-    still = Explanation(names, none, none, none, np.zeros(1))
+    still = Explanation(names, none, none, none, none, none, np.zeros(1))
     assert still.top() == [[]]
     assert str(still) == "row 0, score 0: no column alone"
-    moving = Explanation(names, np.ones((1, 2)), np.array([[2.0, 14.14]]), none, np.zeros(1))
-    assert moving.describe(0) == moving.describe(-1) == "b=1 (best 0, +14.1)  a=1 (best 0, +2)"
-    assert moving.describe(0, k=1) == "b=1 (best 0, +14.1)"
+    moving = Explanation(
+        names, np.ones((1, 2)), np.array([[2.0, 14.14]]), none, none, np.array([[0.0, 0.5]]), np.array([-20.0])
+    )
+    assert (
+        moving.describe(0)
+        == moving.describe(-1)
+        == (
+            "b 1 (0 to 0.5 would be usual given the rest, 71 % of the surprise); "
+            "a 1 (0 would be usual given the rest, 10 % of the surprise)"
+        )
+    )
+    assert moving.describe(0, k=1) == "b 1 (0 to 0.5 would be usual given the rest, 71 % of the surprise)"
     for row in (1, -2):
         with pytest.raises(InputError, match="one of the 1 rows"):
             moving.describe(row)
@@ -304,3 +315,29 @@ def test_pictures(detector, rows):
 def test_matplotlib_is_only_wanted_for_pictures(detector, rows, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert detector.explain(rows[:1]).top(1) == [["column 2"]]
+
+
+def test_the_usual_values_of_a_cell_depend_on_the_rest_of_the_row():
+    """y is 10 x within 1: in a row with x = 2 and y = 90, values of y near 20 would be usual, and of x near 9."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0.0, 10.0, 300)
+    X = np.column_stack([x, 10.0 * x + rng.normal(0.0, 1.0, 300)])
+    found = AnomalyDetector(random_state=0).fit(X).explain([[2.0, 90.0]])
+    assert 8.0 < found.low[0, 0] < found.high[0, 0] < 10.0
+    assert 13.0 < found.low[0, 1] < 20.0 < found.high[0, 1] < 27.0
+    assert (found.low <= found.best).all()
+    assert (found.best <= found.high).all()
+    assert re.search(
+        r"y? ?\d+ \(1\d\S* to 2\d\S* would be usual given the rest, \d\d % of the surprise\)", found.describe(0)
+    )
+
+
+def test_labels_of_an_index_name_the_rows():
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(
+        np.random.default_rng(0).normal(size=(60, 2)), index=pd.Index([f"s{i}" for i in range(60)], name="sample")
+    )
+    X.iloc[3] = 9.0
+    found = AnomalyDetector(random_state=0).fit(X).anomalies(X)
+    assert found.table()["sample"][0] == "s3"
+    assert "The least likely one is sample s3" in found.text()

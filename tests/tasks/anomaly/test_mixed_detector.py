@@ -127,10 +127,10 @@ def test_explanations_name_words_and_gaps(fitted):
     explanation = fitted.explain(X.iloc[[0, 2, 10]])
     assert explanation.names == list(X.columns)
     assert explanation.top(k=1)[:2] == [["kind"], ["load"]]
-    assert explanation.describe(0, k=1).startswith("kind=ship (is usually ")
-    assert explanation.describe(1, k=1).startswith("load=9 (best ")
+    assert explanation.describe(0, k=1).startswith("kind ship (")
+    assert explanation.describe(1, k=1).startswith("load 9 (")
     assert explanation.values[2, 4] is None
-    assert "load=missing" in explanation.describe(2, k=5) or explanation.rise[2, 4] == 0.0
+    assert "load missing" in explanation.describe(2, k=5) or explanation.rise[2, 4] == 0.0
     assert explanation.values[0, 3] == X.when[0]
     frame = explanation.table()
     assert frame.value[0] == "ship"
@@ -163,7 +163,7 @@ def test_arrays_with_gaps_and_named_categories():
     np.testing.assert_allclose(named.score_samples(X), named.training_scores_, rtol=1e-9)
     explanation = named.explain(X[5:6])
     assert explanation.names == ["column 0", "column 1", "column 2", "column 3"]
-    assert "column 3=7 (is usually" in explanation.describe(0)
+    assert "column 3 7 (" in explanation.describe(0)
     missing = plain.explain(X[np.isnan(X[:, 0])][:1])
     assert np.isnan(missing.values[0, 0])
 

@@ -20,7 +20,7 @@ from isopleth.errors import DataWarning, InputError
 from isopleth.inference import anomaly_probabilities, benjamini_hochberg, conformal_p_values
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, interruptible
-from isopleth.results.result import chosen_rows, shown_cells
+from isopleth.results.result import chosen_rows, index_of, shown_cells
 from isopleth.results.text import resolution_of
 from isopleth.scaled_columns import ScaledColumns, medians
 from isopleth.tables.checks import (
@@ -543,18 +543,20 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         given, X, keep = X, table.rows, self._frame.keep
         known, values = self._index.find(rows), self._counterfactuals.values
         tried = Counterfactuals(self._frame.enter(values))
-        gained, place = best_counterfactuals(self._rule, rows, known, tried, self._limits)
-        rise, best = np.zeros(X.shape), np.tile(values[0], (len(X), 1))
+        gained, places = best_counterfactuals(self._rule, rows, known, tried, self._limits)
+        rise, usual = np.zeros(X.shape), np.tile(values[0], (3, len(X), 1))  # the best value, and a range around it
         rise[:, keep] = gained
-        better = np.take_along_axis(values[:, keep], place, axis=0)
-        best[:, keep] = np.where(gained > 0.0, better, X[:, keep])
+        for found, place in zip(usual, places, strict=True):
+            better = np.take_along_axis(values[:, keep], place, axis=0)
+            found[:, keep] = np.where(gained > 0.0, better, X[:, keep])
         surprises = self._rule.surprises(rows, known, self._limits)
         evidence = dict(zip(self._rule.kinds, surprises.T, strict=True))
         names, rise = used_names(self, table.columns), rise[:, np.argsort(table.order)]
-        words = best[:, table.n_numeric :]
+        words = usual[:, :, table.n_numeric :]
         words[words == self._gap_codes] = np.nan
         shown = (lambda rows: rows) if table.columns is None else table.columns.shown
-        return Explanation(names, shown(X), rise, shown(best), -surprises.sum(axis=1), evidence).like(given)
+        best, low, high = map(shown, usual)
+        return Explanation(names, shown(X), rise, best, low, high, -surprises.sum(axis=1), evidence).like(given)
 
     def anomalies(self, X: Any, fdr: float = 0.1, explain: int = 0) -> Anomalies:
         """Judge the rows of a table and return the answer as a table, a picture or a page.
@@ -593,7 +595,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         certain = to_numpy(self.select(None if own else X, fdr=fdr))
         cells, names = shown_cells(X, table.rows, plain_names(self))
         resolution = resolution_of(len(self.p_values_))
-        found = Anomalies(names, cells, scores, p_values, labels, certain, float(fdr), self.rule, resolution=resolution)
+        judged = (names, cells, scores, p_values, labels, certain, float(fdr), self.rule)
+        found = Anomalies(*judged, where=index_of(X), resolution=resolution)
         if table.columns is not None or table.missing.any():
             found = replace(found, drawn=self._drawn(table) if table.n_numeric else None)
         if explain:
@@ -605,7 +608,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
     def rule(self) -> str:
         """What a flag means, in a few words."""
         if self.contamination == "auto":
-            return "worth a look, as unlikely as the least likely thirtieth of ordinary rows"
+            always = "" if self.novelty else ", which 3 to 4 % of the rows of most tables are, whatever they hold"
+            return f"worth a look, as unlikely as the least likely thirtieth of ordinary rows{always}"
         return f"the least likely {float(self.contamination):.3g} of the fitted rows"
 
     def drawn(self, X: Any) -> tuple[np.ndarray, list[str], list[str]]:

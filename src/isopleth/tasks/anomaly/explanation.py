@@ -37,6 +37,9 @@ class Explanation(Result):
         Gain of the score of a row if only this column has its best value, in nats; 0 if nothing is gained.
     best : ndarray of shape (n, d)
         The best value; the row's own value if nothing is gained, and the value at fit in columns that were constant.
+    low, high : ndarray of shape (n, d)
+        The values around the best one that have a score within 1 nat of its: those that are usual given the rest of the row.
+        They mean nothing for words.
     scores : ndarray of shape (n,)
         Scores of the rows as they are.
     evidence : dict of str to ndarray of shape (n,)
@@ -57,6 +60,8 @@ class Explanation(Result):
     values: np.ndarray
     rise: np.ndarray
     best: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
     scores: np.ndarray
     evidence: dict[str, np.ndarray] = field(default_factory=dict)
 
@@ -98,9 +103,10 @@ class Explanation(Result):
         return [kinds[k] for k in strongest]
 
     def describe(self, row: int, k: int = 3) -> str:
-        """Return the leading columns of one row as a line of text, ``name=value (best 3.2, +14.1)``.
+        """Return the leading columns of one row as a line of text.
 
-        Categories read ``name=word (is usually other, +4.2)``, and missing cells ``name=missing``.
+        It reads ``price 999 (20 to 31 would be usual given the rest, 85 % of the surprise)``. The surprise of a row is minus its
+        score, and the share is what the best value would take away.
 
         Parameters
         ----------
@@ -112,7 +118,7 @@ class Explanation(Result):
         Returns
         -------
         str
-            Two spaces between columns; "no column alone" if none has a positive rise.
+            Semicolons between columns; "no column alone" if none has a positive rise.
 
         Raises
         ------
@@ -121,10 +127,23 @@ class Explanation(Result):
         """
         i = self.position(row)
         parts = [
-            f"{self.names[j]}={cell_text(self.values[i, j])} ({better(self.best[i, j])}, +{self.rise[i, j]:.3g})"
+            f"{self.names[j]} {cell_text(self.values[i, j])} ({self._usual(i, j)} would be usual given the rest, "
+            f"{self._share(i, j):.0%} of the surprise)".replace("%", " %")
             for j in self._leading(i, k)
         ]
-        return "  ".join(parts) or "no column alone"
+        return "; ".join(parts) or "no column alone"
+
+    def _usual(self, i: int, j: int) -> str:
+        """Return the values of a cell that are usual given the rest of the row."""
+        if is_missing(self.best[i, j]) or isinstance(self.best[i, j], (str, bool, np.bool_)):
+            return cell_text(self.best[i, j])
+        low, high = cell_text(self.low[i, j]), cell_text(self.high[i, j])
+        return low if low == high else f"{low} to {high}"
+
+    def _share(self, i: int, j: int) -> float:
+        """Return the part of the surprise of a row that the best value of a cell would take away."""
+        surprise = -float(self.scores[i])
+        return min(float(self.rise[i, j]) / surprise, 1.0) if surprise > 0.0 else 1.0
 
     def position(self, row: int) -> int:
         """Return `row` counted from the start; negative numbers count from the end.
@@ -220,12 +239,7 @@ def cell_text(cell: Any, number: Callable[[float], str] = shown_number) -> str:
     return number(float(cell)) if isinstance(cell, Real) else str(cell)
 
 
-def better(cell: Any, number: Callable[[float], str] = shown_number) -> str:
-    """Return what the best value of a cell is, as text: words are what the cell usually is."""
-    words = is_missing(cell) or isinstance(cell, str)
-    return f"{'is usually' if words else 'best'} {cell_text(cell, number)}"
-
-
+_USUAL = 1.0  # nats below the best score up to which a value is usual
 MOST_VALUES = 64  # largest number of values of a column that are tried
 MOST_ROWS = 16  # rows at once, so that their distances stay in the processor's cache
 
@@ -287,7 +301,7 @@ def _spread_out(ordered: np.ndarray) -> np.ndarray:
 def best_counterfactuals(
     rule: CounterfactualRule, rows: np.ndarray, known: np.ndarray, tried: Counterfactuals, limits: Limits
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find the best value of each cell.
+    """Find the best value of each cell, and the values beside it that are nearly as good.
 
     Parameters
     ----------
@@ -306,16 +320,20 @@ def best_counterfactuals(
     -------
     rise : ndarray of shape (n, d)
         Gain of the score in nats; 0 if no value gains anything.
-    place : ndarray of shape (n, d), int
-        Index of the best value.
+    places : ndarray of shape (3, n, d), int
+        Indices of the best value, and of the first and the last of the values around it with scores within 1 nat of its.
     """
     distinct = np.arange(len(tried.values)) < tried.counts[:, None]
 
     def best(part: slice) -> tuple[np.ndarray, np.ndarray]:
         surprise = rule.counterfactual_surprise(rows[part], known[part], tried.values)
         after = np.where(distinct, surprise[:, :, 1:], np.inf)
-        return np.maximum(surprise[:, :, 0] - after.min(axis=2), 0.0), after.argmin(axis=2)
+        least, place, k = after.min(axis=2, keepdims=True), after.argmin(axis=2), np.arange(after.shape[2])
+        worse, where = ~(after <= least + _USUAL), place[:, :, None]
+        low = np.where(worse & (k < where), k, -1).max(axis=2) + 1
+        high = np.where(worse & (k > where), k, len(k)).min(axis=2) - 1
+        return np.maximum(surprise[:, :, 0] - least[:, :, 0], 0.0), np.stack([place, low, high])
 
     parts = blocks(len(rows), rule.counterfactual_bytes(len(tried.values)), limits, MOST_ROWS)
     found = map_blocks("values that explain rows", best, parts, limits)
-    return np.concatenate([rise for rise, _ in found]), np.concatenate([place for _, place in found])
+    return np.concatenate([rise for rise, _ in found]), np.concatenate([places for _, places in found], axis=1)

@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.stats import f as f_law
 from scipy.special import ndtri
+from scipy.stats import f as f_law
 
 from isopleth.errors import InputError
 from isopleth.results.charts import (
@@ -58,7 +58,7 @@ class Anomalies(Result):
     rule : str
         What a flag means, in a few words.
     where : dict of str to ndarray of shape (n,)
-        Columns that say where the rows stand: by default "row", counted from 0.
+        Columns that say where the rows stand: the labels of the index of a frame that has some, by default "row", counted from 0.
     explanation : Explanation, optional
         Which columns make some rows unlikely.
     explained_rows : ndarray of shape (k,), int, optional
@@ -80,8 +80,8 @@ class Anomalies(Result):
     >>> found = AnomalyDetector(random_state=0).fit(X).anomalies(X)
     >>> int(found.order[0]), int(found.certain.sum())
     (7, 1)
-    >>> print(found.to_dict()["summary"][0])
-    10 of 300 rows are flagged: worth a look, as unlikely as the least likely thirtieth of ordinary rows.
+    >>> print(found.to_dict()["summary"][0].split(" as ")[0], "...")
+    10 of 300 rows are flagged: worth a look, ...
     """
 
     names: list[str]
@@ -193,8 +193,10 @@ class Anomalies(Result):
         if not self.gap:
             return ["No gap in the scores sets these rows apart from the others."] * bool(self.flagged.any())
         below, above = self.scores[self.order[self.gap - 1]], self.scores[self.order[self.gap]]
-        which = "The least likely row is" if self.gap == 1 else f"The {self.gap:,} least likely rows are"
-        return [f"{which} apart from the others: behind {'it' if self.gap == 1 else 'them'} the score jumps from {below:.4g} to {above:.4g}."]
+        one = self.gap == 1
+        which = "The least likely row is" if one else f"The {self.gap:,} least likely rows are"
+        behind = f"behind {'it' if one else 'them'} the score jumps from {below:.4g} to {above:.4g}"
+        return [f"{which} apart from the others: {behind}."]
 
     def _least_likely(self) -> list[str]:
         row = int(self.order[0])
@@ -243,7 +245,8 @@ class Anomalies(Result):
             f"certain: selected so that about {self.fdr:.3g} of the selected rows are expected to be ordinary.",
         ]
         return notes + [
-            "explained by: with the best value in its place, the score of the row would rise by the number after the plus sign."
+            "explained by: values that are usual given the rest of the row, and the part of the surprise (minus the score) that "
+            "the best of them would take away."
         ] * (self.explanation is not None)
 
     def _used(self) -> dict[str, str]:
