@@ -242,6 +242,46 @@ def none_beats(rng: Rng) -> Series:
     return values, []
 
 
+def _smooth(rng: Rng, curve: Callable[[np.ndarray], np.ndarray]) -> Series:
+    """A curve of 3 to 10 standard deviations of noise that may be autoregressive, in 300 or 2,000 steps."""
+    length = int(rng.choice([300, 2000]))
+    size = rng.choice([-1.0, 1.0]) * rng.uniform(3.0, 10.0)
+    return size * curve(np.arange(length) / length) + _autoregressive(rng, length, rng.choice([0.0, 0.5])), []
+
+
+def none_saturating(rng: Rng) -> Series:
+    return _smooth(rng, lambda t: 1.0 - np.exp(-t / rng.uniform(0.1, 0.5)))
+
+
+def none_logistic(rng: Rng) -> Series:
+    return _smooth(rng, lambda t: 1.0 / (1.0 + np.exp(-(t - rng.uniform(0.3, 0.7)) / rng.uniform(0.05, 0.15))))
+
+
+def none_arc(rng: Rng) -> Series:
+    """Less than one cycle of a sine."""
+    return _smooth(rng, lambda t: 0.5 * np.sin(2.0 * np.pi * (t * rng.uniform(0.3, 0.95) + rng.random())))
+
+
+def none_long_memory(rng: Rng) -> Series:
+    """Fractional noise of order .3."""
+    length, order = int(rng.choice([300, 2000])), 0.3
+    lags = np.arange(1, length + 1000)
+    weights = np.concatenate([[1.0], np.cumprod((lags - 1.0 + order) / lags)])
+    return np.convolve(rng.normal(size=length + 1000), weights)[1000 : length + 1000], []
+
+
+def none_measured_walk(rng: Rng) -> Series:
+    """An autoregression of .95 that is measured with noise."""
+    length = int(rng.choice([300, 2000]))
+    return _autoregressive(rng, length, 0.95) + 0.5 * rng.normal(size=length), []
+
+
+def none_growth_errors(rng: Rng) -> Series:
+    """Exponential growth with log-normal errors."""
+    length = int(rng.choice([300, 2000]))
+    return np.exp(rng.uniform(0.5, 3.0) * np.arange(length) / length + 0.2 * rng.normal(size=length)), []
+
+
 KINDS: tuple[Callable[[Rng], Series], ...] = (
     steps_small,
     steps_large,
@@ -274,6 +314,12 @@ KINDS: tuple[Callable[[Rng], Series], ...] = (
     none_sine,
     none_two_sines,
     none_beats,
+    none_saturating,
+    none_logistic,
+    none_arc,
+    none_long_memory,
+    none_measured_walk,
+    none_growth_errors,
 )
 
 

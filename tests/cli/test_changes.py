@@ -6,9 +6,11 @@ import csv
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+from isopleth import ChangePointDetector
 from isopleth.cli.program import program
 
 RNG = np.random.default_rng(0)
@@ -78,15 +80,34 @@ def test_what_is_wrong_is_said_in_one_line(file, arguments, message):
     assert result.stderr.count("\n") == 1
 
 
-def test_short_series_and_gaps_are_refused(tmp_path):
-    short, gaps = tmp_path / "short.csv", tmp_path / "gaps.csv"
-    short.write_text("a\n1\n2\n3\n")
-    gaps.write_text("a\n" + "\n".join("1" if i != 7 else "nan" for i in range(30)) + "\n")
-    for path, message in ((short, "3 rows"), (gaps, "NaN")):
+def test_short_and_infinite_series_and_mostly_unknown_columns_are_refused(tmp_path):
+    path = tmp_path / "series.csv"
+    for cells, message in (
+        (["1", "2", "3"], "3 rows"),
+        (["1", "2", "inf"] * 10, "line 4"),
+        (["1", "", "NA"] * 10, "20 missing values of 30 in 'a'"),
+    ):
+        path.write_text("\n".join(["a,b", *(f"{cell},0" for cell in cells)]) + "\n")
         result = run("changes", path)
         assert result.exit_code == 2
-        assert message in result.stderr
-        assert result.stderr.count("\n") == 1
+        assert message in result.stderr.splitlines()[-1]
+
+
+def test_the_shell_and_python_agree_on_missing_cells_and_missing_rows(tmp_path):
+    rng = np.random.default_rng(5)
+    times = pd.date_range("2024-01-01", periods=300, freq="30min")
+    frame = pd.DataFrame({"when": times, "flow": np.repeat([0.0, 3.0], 150) + rng.normal(size=300)})
+    frame.loc[rng.choice(300, 9, replace=False), "flow"] = np.nan
+    frame = frame.drop(index=[40, 41, 42, *range(145, 160)])
+    path = tmp_path / "table.csv"
+    frame.to_csv(path, index=False)
+    result = ChangePointDetector(random_state=0).fit(frame).result_
+    assert len(result) == 1
+    shown = json.loads(run("changes", path, "--json").stdout)
+    (row,) = shown["table"]
+    assert row["line"] == result.change_points[0] + 2
+    assert [row["earliest"], row["latest"]] == (result.intervals[0] + 2).tolist()
+    assert shown["summary"][-1] == "18 of 300 steps of 30 minutes have no row and are taken as gaps."
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from isopleth.errors import DataWarning, InputError
 from isopleth.tables import source, text
 from isopleth.tables.read import Reader, Reading
 from isopleth.tables.stream import FileRows, RowStream
-from isopleth.tables.table import complete_numbers
+from isopleth.tables.table import numbers_with_gaps
 
 VALUES = np.array([[1.0, -2.5], [3.0, 0.1], [1e-300, 2.0]])
 ESCAPE = "\x1b[31mred\x07"
@@ -515,17 +515,12 @@ class TestSchema:
             error = refused(file, labels=["kind"])
             assert (error.column, error.row, line in str(error)) == ("kind", 1, True)
 
-    def test_complete_numbers(self, tmp_path):
-        table = complete_numbers(read_table(written(tmp_path, "a,b\n1,true\n2,false\n")))
-        assert table.values.tolist() == [[1, 1], [2, 0]]
-        for content, words, column in [
-            ("a,w\n1,x\n2,y\n", "no numbers in column 'w'", "w"),
-            ("a,b\n1,2\n,3\n4,\n5,\n", "'a' (line 3), 'b' (2 rows, the first in line 4)", "a"),
-        ]:
-            with pytest.raises(InputError) as caught:
-                complete_numbers(read_table(written(tmp_path, content)))
-            assert words in str(caught.value)
-            assert caught.value.column == column
+    def test_numbers_with_gaps(self, tmp_path):
+        table = numbers_with_gaps(read_table(written(tmp_path, "a,b\n1,true\n,false\n")))
+        np.testing.assert_array_equal(table.values, [[1, 1], [np.nan, 0]])
+        with pytest.raises(InputError, match="no numbers in column 'w'") as caught:
+            numbers_with_gaps(read_table(written(tmp_path, "a,w\n1,x\n2,y\n")))
+        assert caught.value.column == "w"
 
 
 X = np.random.default_rng(0).normal(size=(700, 3))

@@ -14,7 +14,7 @@ from isopleth.cli.reading import tell
 from isopleth.errors import Hint, InputError
 from isopleth.tables.read import read_table
 from isopleth.tables.source import listed
-from isopleth.tables.table import FileTable, complete_numbers
+from isopleth.tables.table import FileTable, numbers_with_gaps
 from isopleth.tables.typed import moment
 from isopleth.tasks.change_points.detector import ChangePointDetector, ChangePoints
 from isopleth.tasks.change_points.times import ascending_times
@@ -41,10 +41,12 @@ def changes(
         stage("reading")
         table, times = read_series(file, options, time)
         stage("searching")
+        detector = ChangePointDetector(false_alarm_rate=false_alarm_rate, random_state=0)
         with naming_columns(table.names):
-            detector = ChangePointDetector(false_alarm_rate=false_alarm_rate, random_state=0).fit(
-                table.values, times=times
-            )
+            try:
+                detector.fit(table.values, times=times)
+            except InputError as error:
+                raise error.located(table.source, table.place) from None
         where = places(len(table.values), table.lines, row_numbers=row_numbers)
         found = replace(detector.result_, where=where, names=table.names)
         stage("writing")
@@ -91,7 +93,7 @@ def read_series(path: Path, options: TableOptions, time: str | None) -> tuple[Fi
         raise InputError(f"{path} has no column besides its times; a series of numbers is needed.")
     schema = table.schema.take(table.names.index(name) for name in used)
     left_out = {name: why for name, why in table.schema.left_out.items() if name != time}
-    table = complete_numbers(table.using(replace(schema, left_out=left_out)))
+    table = numbers_with_gaps(table.using(replace(schema, left_out=left_out)))
     keep_columns(table.schema)
     tell(table)
     return table, times

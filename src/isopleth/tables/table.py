@@ -187,13 +187,10 @@ def together(tables: Sequence[FileTable]) -> Schema:
         raise error.located(None, place) from None
 
 
-def complete_numbers(table: FileTable) -> FileTable:
-    """Return a table of complete numbers, truth values as 0 and 1."""
+def numbers_with_gaps(table: FileTable) -> FileTable:
+    """Return a table of numbers, truth values as 0 and 1; cells may be missing."""
     table = table.with_truth_as_numbers()
     refuse_words(table)
-    missing = MissingCells(table.names)
-    missing.add(table, table.values)
-    missing.refuse(table.source)
     return table
 
 

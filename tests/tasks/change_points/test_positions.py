@@ -134,5 +134,6 @@ def test_gaps_widen_intervals_and_spikes_do_not(kind):
         low, high = positions_of(y[:, None], [place], [(0,)], np.array([False]), np.array([False]), 0.9, known)[1][0]
         held += low <= 150 <= high
         widths.append(high - low)
-    assert 164 <= held <= 198
-    assert 63 <= np.mean(widths) <= 80 if kind == "gap" else np.mean(widths) < 20
+    # An interval that ends in the gap holds all of it, so that most hold the change.
+    assert 164 <= held <= (200 if kind == "gap" else 198)
+    assert 70 <= np.mean(widths) <= 85 if kind == "gap" else np.mean(widths) < 20

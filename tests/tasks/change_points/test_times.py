@@ -91,3 +91,66 @@ def test_frames_with_two_columns_of_times_or_nothing_else_are_refused():
         ChangePointDetector().fit(two)
     with pytest.raises(InputError, match="no column but 'a'"):
         ChangePointDetector().fit(two[["a"]])
+
+
+def uneven(rng):
+    return np.cumsum(rng.exponential(size=300))
+
+
+def working_days(rng):
+    return np.array([day for day in pd.bdate_range("2023-01-02", periods=300)], dtype="datetime64[us]")
+
+
+def months(rng):
+    return pd.date_range("1990-01-01", periods=300, freq="MS").to_numpy()
+
+
+@pytest.mark.parametrize(
+    ("times", "note"),
+    [
+        (uneven, "The times are uneven, "),
+        (working_days, "The times are uneven, 24 hours to 3 days apart"),
+        (months, ""),
+    ],
+)
+def test_uneven_times_are_said_and_months_are_steps(times, note):
+    rng = np.random.default_rng(0)
+    series = np.repeat([0.0, 3.0], 150) + rng.normal(size=300)
+    result = ChangePointDetector(random_state=0).fit(series, times=times(rng)).result_
+    assert result.change_points.tolist() == ChangePointDetector(random_state=0).fit_predict(series).tolist()
+    assert result.spacing.startswith(note)
+    assert bool(result.spacing) == bool(note)
+
+
+@pytest.mark.parametrize("how", ["cells", "rows"])
+def test_an_interval_that_ends_in_a_gap_holds_all_of_it(how):
+    """The change is in a gap of 40 steps, of missing cells or of missing rows."""
+    for seed in range(3):
+        series = np.repeat([0.0, 5.0], 150) + np.random.default_rng(seed).normal(size=300)
+        times = np.arange(300) * 0.5
+        if how == "cells":
+            series[130:170] = np.nan
+            found = ChangePointDetector(random_state=0).fit(series, times=times)
+            low, high = found.intervals_[0]
+        else:
+            known = np.r_[:130, 170:300]
+            found = ChangePointDetector(random_state=0).fit(series[known], times=times[known])
+            low, high = np.append(known, 300)[found.intervals_[0] - [1, 0]] + [1, 0]
+            assert found.result_.spacing == "40 of 300 steps of 0.5 have no row and are taken as gaps."
+        assert low <= 131
+        assert high >= 170
+        assert len(found.change_points_) == 1
+        assert high - low < 60
+
+
+def test_missing_rows_do_not_shorten_a_season():
+    """Seventy rows and some cells are missing in six weeks of hours: the step is found as in the complete series."""
+    rng = np.random.default_rng(3)
+    hours = np.arange(1000)
+    series = 6.0 * np.sin(2.0 * np.pi * hours / 24.0) + rng.normal(size=1000) + 2.5 * (hours >= 600)
+    series[rng.choice(1000, 30, replace=False)] = np.nan
+    known = np.sort(rng.choice(np.arange(1, 999), 930, replace=False))
+    times = np.datetime64("2024-01-01T00", "us") + known * np.timedelta64(1, "h")
+    found = ChangePointDetector(random_state=0).fit(series[known], times=times)
+    (place,) = found.change_points_
+    assert abs(known[place] - 600) <= 6

@@ -39,7 +39,10 @@ def charts(found: ChangePoints) -> list[Chart]:
         (border, f"{noun} {where[place]}{when[place]}, {kind}")
         for place, kind, border in zip(found.change_points, found.kinds, borders, strict=True)
     ]
-    bands = [] if found.intervals is None else [(_border(moments, a), _border(moments, b)) for a, b in found.intervals]
+    # A change between two rows that a gap separates may be anywhere in the gap.
+    half = 0.5 * float(np.median(np.diff(moments)))
+    intervals = np.empty((0, 2), dtype=int) if found.intervals is None else found.intervals
+    bands = [(float(moments[max(a - 1, 0)]) + half, float(moments[b]) - half) for a, b in intervals]
     title = f"{len(found)} change{'' if len(found) == 1 else 's'}" if len(found) else "no change"
     out = []
     for j in range(min(dim, _MOST_CURVES)):

@@ -24,8 +24,9 @@ from isopleth.tables.checks import check_memory_limit, enter, on_host
 from isopleth.tables.clock_times import axis_of, time_words
 from isopleth.tasks.change_points.chance import RUNS, margin_of, null_gains, null_margins, pvalue_of_gain, surcharge
 from isopleth.tasks.change_points.charts import MEANINGS, charts
+from isopleth.tasks.change_points.grid import Grid, grid_of
 from isopleth.tasks.change_points.kinds import kind_of_location, kind_of_shape
-from isopleth.tasks.change_points.legs import SHORTEST_SHAPES, Candidate, Scanned, cycle_of, merged, scans
+from isopleth.tasks.change_points.legs import SHORTEST_SHAPES, Candidate, Scanned, cycle_of, merged, one_a_gap, scans
 from isopleth.tasks.change_points.positions import positions_of
 from isopleth.tasks.change_points.times import split_times
 from isopleth.tasks.segmentation.description_length import (
@@ -38,6 +39,7 @@ from isopleth.tasks.segmentation.description_length import (
     unbroken,
 )
 from isopleth.tasks.segmentation.preparation import filled_gaps, repeats_exactly, spikes, without_absurd_values
+from isopleth.tasks.segmentation.smooth import smooth_curve
 
 # Fewest steps of a series. A reference has at least this share of its length, or this many steps.
 _SHORTEST = 6
@@ -78,6 +80,8 @@ class ChangePoints(Result):
         Times of the steps.
     intervals : ndarray of shape (m, 2), int, optional
         Least and largest first step after each change: 90 % intervals.
+    spacing : str, default=""
+        A sentence on times that are uneven, or that lack steps; the steps of the result are rows of the series.
     """
 
     change_points: np.ndarray
@@ -89,6 +93,7 @@ class ChangePoints(Result):
     names: list[str] | None = field(default=None, repr=False)
     times: np.ndarray | None = field(default=None, repr=False)
     intervals: np.ndarray | None = field(default=None, repr=False)
+    spacing: str = field(default="", repr=False)
 
     def __len__(self) -> int:
         return len(self.change_points)
@@ -134,8 +139,9 @@ class ChangePoints(Result):
 
     def _sentences(self) -> list[str]:
         steps = counted(len(self.series), "step")
+        spacing = [self.spacing] * bool(self.spacing)
         if not len(self):
-            return [f"The series of {steps} shows no change."]
+            return [f"The series of {steps} shows no change.", *spacing]
         noun, column = next(iter(self.where.items()), ("step", np.arange(len(self.series))))
         when = (
             [""] * len(self)
@@ -145,7 +151,8 @@ class ChangePoints(Result):
         found = zip(self.change_points, self.kinds, when, strict=True)
         kinds = [f"{noun} {column[place]} ({kind}{time})" for place, kind, time in found]
         first = f"The series of {steps} changes {'once' if len(self) == 1 else f'{len(self)} times'}."
-        return [first, f"The first {'step' if len(self) == 1 else 'steps'} after a change: {in_words(kinds, 8)}."]
+        places = f"The first {'step' if len(self) == 1 else 'steps'} after a change: {in_words(kinds, 8)}."
+        return [first, places, *spacing]
 
     def axis(self) -> tuple[str, np.ndarray, bool]:
         """Return where pictures show the steps: at their times if known, else at their lines of a file, else counted from 0.
@@ -243,6 +250,7 @@ class ChangePointDetector(BaseEstimator):
     """
 
     change_points_: np.ndarray
+    intervals_: np.ndarray
     _changed: list[tuple[int, ...]]
 
     def __init__(
@@ -274,9 +282,11 @@ class ChangePointDetector(BaseEstimator):
             Stretch that is known to have no change. The noise for the false alarm rate of levels, slopes and scatters is then
             that of this stretch.
         times : array-like of shape (T,) or str, optional
-            Times of the steps for ``result_``, each later than the one before: datetimes, numbers or ISO 8601 text. A name is
-            that of a column of a data frame. By default, the only column of datetimes in a data frame has the times, or else an
-            index of datetimes. A column of times is left out of the series and of the reference.
+            Times of the rows, each later than the one before: datetimes, numbers or ISO 8601 text. If they stand on a regular
+            grid, steps of it without a row are gaps, up to a quarter of all; otherwise each row is a step, and the result says
+            that the times are uneven. A name is that of a column of a data frame. By default, the only column of datetimes in a
+            data frame has the times, or else an index of datetimes. A column of times is left out of the series and of the
+            reference.
 
         Returns
         -------
@@ -309,6 +319,8 @@ class ChangePointDetector(BaseEstimator):
                 "reference has a column that is constant, so that there is no noise to learn from it; leave it out."
             )
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        grid, rows = grid_of(moments, len(values)), values
+        values = grid.spread(values)
         missing = np.isnan(values)
         self._check_missing(missing)
         # In the scans filled gaps count as known: they have the scatter of the other values, and means of the few other windows
@@ -325,19 +337,26 @@ class ChangePointDetector(BaseEstimator):
         else:
             self._set_nothing(len(values))
         self.columns_ = [tuple(int(j) for j in np.flatnonzero(telling)[list(some)]) for some in self._changed]
-        self.segments_ = np.searchsorted(self.change_points_, np.arange(len(values)), side="right")
+        self._take_rows(grid)
+        self.segments_ = np.searchsorted(self.change_points_, np.arange(len(rows)), side="right")
         self.result_ = ChangePoints(
             self.change_points_,
             self.kinds_,
-            np.where(missing, np.nan, values),
+            rows,
             self.p_values_,
             self.columns_,
             times=moments,
             intervals=self.intervals_,
+            spacing=grid.note,
         ).like(series)
         del self._changed
         to_backend(self, backend)
         return self
+
+    def _take_rows(self, grid: Grid) -> None:
+        """Count the changes in rows in place of steps of the grid."""
+        self.change_points_ = grid.first_rows(self.change_points_)
+        self.intervals_ = grid.first_rows(self.intervals_)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the series with its changes and their intervals, the first column only on `ax`, and return the axes."""
@@ -414,12 +433,17 @@ class ChangePointDetector(BaseEstimator):
             )
         else:
             tick(RUNS)
+        curve = smooth_curve(found.prepared, found.precision, found.location.changes) if changes else None
+        if curve is not None:
+            changes, level = [], level - curve
+            found = in_stages(found.prepared - curve, (np.inf, scatter))
         # Without a change of location, the scans use the innovations of the description without any.
         if len(values) < SHORTEST_SHAPES:
             changes = merged(changes, Scanned(self._of_scatter(found, scatters), 0.5 * SHORTEST_SCATTER))
         innovations = found.location.innovations / found.precision[:, None]
         for one in scans(level, innovations, cycle, (1.0 - _LOCATION) * rate, rng, self.memory_limit):
             changes = merged(changes, one)
+        changes = one_a_gap(changes, np.any(~missing, axis=1))
         rough = self._set_changes(values, innovations, changes, found, cycle)
         lines = (self.kinds_ == "slope") | (found.location.degree > 0)
         used = ~missing & ~np.column_stack([spikes(column) for column in level.T])
@@ -511,7 +535,6 @@ class ChangePointDetector(BaseEstimator):
         cycle: float | None,
     ) -> np.ndarray:
         """Set the attributes of the changes: places, kinds, columns and p-values; return whether each place is rough."""
-        changes = sorted(changes, key=lambda one: one.step)
         bounds = [0, *(one.step for one in changes), len(values)]
         named = []
         for i, one in enumerate(changes):

@@ -70,6 +70,17 @@ def merged(changes: list[Candidate], scanned: Scanned) -> list[Candidate]:
     return changes + [one for one in scanned.changes if all(abs(one.step - other.step) > near for other in changes)]
 
 
+def one_a_gap(changes: list[Candidate], known: np.ndarray) -> list[Candidate]:
+    """Keep the surest of changes between which more steps are missing than known: a gap is filled along a line."""
+    kept: list[Candidate] = []
+    for one in sorted(changes, key=lambda one: one.step):
+        if kept and 2 * np.sum(known[kept[-1].step : one.step]) < one.step - kept[-1].step:
+            kept.append(min(kept.pop(), one, key=lambda two: two.pvalue))
+        else:
+            kept.append(one)
+    return kept
+
+
 def scans(
     values: np.ndarray,
     innovations: np.ndarray,

@@ -38,7 +38,7 @@ def positions_of(
     with rows :math:`X_i`, residual sum of squares :math:`R_i`, :math:`n_i` rows of each side and k coefficients. The limits are
     quantiles of the geometric mean of this and the posterior of the reversed series. The interval is widened to hold the place
     of the change. The most probable step is where the product is largest. Rows with an unknown value are left out of the sums,
-    so that all positions within a gap are equally probable.
+    so that all positions within a gap are equally probable: an interval that ends in a gap holds all of it.
     `places` are the first steps after the changes; those marked `rough` are moved.
     """
     bounds = np.concatenate([[0], places, [len(values)]]).astype(int)
@@ -50,8 +50,18 @@ def positions_of(
         if known is not None:
             rows = np.where(known[start:end, list(columns[i])], rows, np.nan)
         best, *ends = _interval(rows, int(place - start), bool(lines[i]), bool(rough[i]), coverage)
-        bounds[i + 1], out[i] = start + best, start + np.array(ends)
+        bounds[i + 1], out[i] = start + best, start + np.array(_beyond_gaps(rows, *ends))
     return bounds[1:-1], out
+
+
+def _beyond_gaps(rows: np.ndarray, low: int, high: int) -> tuple[int, int]:
+    """Widen an interval by the rows without any known value beside its ends."""
+    unknown = np.isnan(rows).all(axis=1)
+    while low > 1 and unknown[low - 1]:
+        low -= 1
+    while high < len(rows) - 1 and unknown[high]:
+        high += 1
+    return low, high
 
 
 def _interval(rows: np.ndarray, place: int, line: bool, rough: bool, coverage: float) -> tuple[int, int, int]:

@@ -64,7 +64,7 @@ def grows_in_proportion(column: np.ndarray) -> bool:
 
 
 def season(column: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return the seasonal component of a column and its period; zeros and 1 without a season.
+    """Return the seasonal component of a column, in which NaN may stand, and its period; zeros and 1 without a season.
 
     The period is the one that explains most of the variance of first or second differences. These do not depend on the level,
     the second ones not on the slope either. The cycle is made of their medians by phase, which a few changes hardly affect.
@@ -74,10 +74,15 @@ def season(column: np.ndarray) -> tuple[np.ndarray, int]:
     if gain >= 0.0:
         return np.zeros(len(column)), 1
     steps = np.diff(column, order)
-    cycle = np.array([np.median(steps[phase::period]) for phase in range(period)])
+    known = ~np.isnan(steps)
+    cycle = np.array([_median(steps[phase::period][known[phase::period]]) for phase in range(period)])
     for _ in range(order):
         cycle = np.append(0.0, np.cumsum(cycle - cycle.mean())[:-1])
     return _growing(column, np.resize(cycle - cycle.mean(), len(column))), period
+
+
+def _median(values: np.ndarray) -> float:
+    return float(np.median(values)) if len(values) else 0.0
 
 
 def _growing(column: np.ndarray, cycles: np.ndarray) -> np.ndarray:
@@ -85,6 +90,8 @@ def _growing(column: np.ndarray, cycles: np.ndarray) -> np.ndarray:
     n = len(column)
     growing = cycles * np.linspace(-1.0, 1.0, n)
     terms, steps = np.diff(np.column_stack([cycles, growing]), axis=0), np.diff(column)
+    known = ~np.isnan(steps)
+    terms, steps = terms[known], steps[known]
     factors = np.linalg.lstsq(terms, steps - steps.mean(), rcond=None)[0]
     straight, bent = steps - terms[:, 0], steps - terms @ factors
     if bent.var() <= 0.0 or (n - 1) * np.log(bent.var() / max(straight.var(), 1e-300)) + np.log(n) >= 0.0:
@@ -94,16 +101,20 @@ def _growing(column: np.ndarray, cycles: np.ndarray) -> np.ndarray:
 
 def _best_period(steps: np.ndarray) -> tuple[float, int]:
     """Return the change of the BIC by the best period, at most 0, and the period, 1 for none."""
+    known = ~np.isnan(steps)
+    length, steps = len(steps), steps[known]
     n = len(steps)
+    if n < _CYCLES:
+        return 0.0, 1
     spread = _TO_SIGMA * np.median(np.abs(steps - np.median(steps)))
     if spread > 0.0:
         steps = np.clip(steps, *(np.median(steps) + spread * _WILD_DIFFERENCES * np.array([-1.0, 1.0])))
     steps = steps - steps.mean()
     total = float(steps @ steps)
     best = (0.0, 1)
-    for period in range(2, min((n + 1) // _CYCLES, _LONGEST_SEASON) + 1 if total > 0.0 else 2):
-        phase = np.arange(n) % period
-        explained = np.sum(np.bincount(phase, steps) ** 2 / np.bincount(phase))
+    for period in range(2, min((length + 1) // _CYCLES, _LONGEST_SEASON) + 1 if total > 0.0 else 2):
+        phase = (np.arange(length) % period)[known]
+        explained = np.sum(np.bincount(phase, steps) ** 2 / np.maximum(np.bincount(phase), 1))
         left = max(1.0 - explained / total, 1e-12)
         best = min(best, (float(n * np.log(left) + (period + 1) * np.log(n)), period))
     return best
@@ -143,12 +154,15 @@ def filled_gaps(column: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Fill the missing values of a column with draws that look neither calmer nor wilder than the others.
 
     The level is a line from the median of the values before a gap to that of the values after it. An autoregression of order 1
-    around it is drawn given the values at both ends of the gap. So the innovations of a filled gap have the scatter of the
+    around it is drawn given the values at both ends of the gap. A season of the known values is subtracted before, and added
+    after. So the innovations of a filled gap have the scatter of the
     others, and a gap in a random walk is filled by a random walk.
     """
     missing = np.isnan(column)
     if not missing.any() or missing.all():
         return column
+    seasonal, _ = season(column)
+    column = column - seasonal
     out = column.copy()
     known = np.flatnonzero(~missing)
     starts = np.flatnonzero(missing & ~np.concatenate([[False], missing[:-1]]))
@@ -162,7 +176,7 @@ def filled_gaps(column: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         left = float(before[-1]) - line[0] if len(before) else None
         right = float(after[0]) - line[-1] if len(after) else None
         out[start:end] = line[1:-1] + _bridge(end - start, left, right, phi, spread, rng)
-    return out
+    return out + seasonal
 
 
 def _autoregression(column: np.ndarray) -> tuple[float, float]:
