@@ -576,7 +576,7 @@ def test_chunks_are_parts_of_the_whole(tmp_path, kind, columns, monkeypatch):
     path = FILES[kind](tmp_path)
     names = None if columns is None else read_table(path).names[::-1][:2]
     how = Reader(path).how if names is None else type(Reader(path).how)(columns=names)
-    whole, rows = complete_numbers(read_table(path, columns=names)), FileRows(path, how)
+    whole, rows = numbers_with_gaps(read_table(path, columns=names)), FileRows(path, how)
     assert (rows.names, rows.named, rows.n_rows) == (whole.names, whole.named, len(whole))
     for size, start in [(700, 0), (1, 690), (64, 0), (100, 300), (37, 63), (1000, 64), (5, 699), (5, 700)]:
         chunks = list(rows.chunks(size, start))
