@@ -6,7 +6,8 @@ level  Shares of p-values up to .05 and .1 of samples that are from the density,
        tests that the shares differ from the levels, the smaller of the two. Two settings are Markov chains
        x_t = 0.5 x_{t-1} + noise, tested as if the rows were independent (flip 0.5) and with flip 0.1.
 power  Shares of p-values up to .05 of samples from other densities, tested against the standard normal density, by the
-       default and by one length scale, the median distance.
+       default, by one length scale, the median distance, and in two other frames. In "mapped" settings rows and density are
+       mapped by a matrix of condition 1,000.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class Setting(NamedTuple):
     rows: int
     columns: int
     flip: float = 0.5
+    mapped: bool = False
 
 
 def normal(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
@@ -109,23 +111,46 @@ POWER = {
     for n, d in ((100, 2), (200, 5))
     for name, draw in OTHERS.items()
 }
+POWER |= {
+    f"{name}, mapped, n = 100, d = 2": Setting(OTHERS[name], normal_score, 100, 2, mapped=True)
+    for name in ("mean 0.2", "correlation 0.5")
+}
+
+# Parameters of the tests that are compared. The one length scale is the median distance of the rows before they are mapped.
+TESTS: dict[str, dict[str, object]] = {
+    "default": {},
+    "one scale": {"length_scale": None},
+    "scale": {"frame": "scale"},
+    "whiten": {"frame": "whiten"},
+}
 
 
-def pvalue(setting: Setting, run: int, one_scale: bool = False) -> float:
-    """Return the p-value of one sample."""
+def pvalue(setting: Setting, run: int, test: str = "default") -> float:
+    """Return the p-value of one sample by one of TESTS."""
     rng = np.random.default_rng(run)
     x = setting.draw(rng, setting.rows, setting.columns)
-    scale = float(np.median(pdist(x / x.std(axis=0)))) if one_scale else "auto"
-    given = {"length_scale": scale, "n_resamples": RESAMPLES, "flip": setting.flip, "n_jobs": 1, "random_state": run}
-    return stein_test(x, setting.score, **given).pvalue
+    scores, given = setting.score(x), dict(TESTS[test])
+    if "length_scale" in given:
+        given["length_scale"] = float(np.median(pdist(x)))
+    if setting.mapped:
+        d = setting.columns
+        A = np.linalg.qr(np.random.default_rng(d).normal(size=(d, d)))[0] * np.geomspace(1.0, 1000**-0.5, d)
+        x, scores = x @ A.T, scores @ np.linalg.inv(A)
+    return stein_test(
+        x,
+        scores,
+        n_resamples=RESAMPLES,
+        flip=setting.flip,
+        n_jobs=1,
+        random_state=run,
+        **given,  # type: ignore[arg-type]
+    ).pvalue
 
 
-def p_values(task: tuple[str, int]) -> tuple[float, float]:
-    """Return the p-values of a setting by name: of the default, and for power with one length scale too."""
+def p_values(task: tuple[str, int]) -> list[float]:
+    """Return the p-values of a setting by name: of the default, and for power of all TESTS."""
     name, run = task
-    if name in LEVEL:
-        return pvalue(LEVEL[name], run), np.nan
-    return pvalue(POWER[name], run), pvalue(POWER[name], run, one_scale=True)
+    return [pvalue(LEVEL[name], run)] if name in LEVEL else [pvalue(POWER[name], run, test) for test in TESTS]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -157,10 +182,10 @@ def main(arguments: list[str] | None = None) -> None:
                 tests = [binomtest(count, runs, level).pvalue for count, level in zip(counts, LEVELS, strict=True)]
                 tell(f"{name:<34}{counts[0] / runs:>12.4f}{counts[1] / runs:>12.4f}{min(tests):>12.2g}")
         if options.part != "level":
-            tell(f"{f'power at level .05, {runs} runs':<34}{'default':>12}{'one scale':>12}")
+            tell(f"{f'power at level .05, {runs} runs':<40}" + "".join(f"{test:>12}" for test in TESTS))
             for name in POWER:
                 shares = (found(name) <= 0.05 + 1e-9).mean(axis=0)
-                tell(f"{name:<34}{shares[0]:>12.3f}{shares[1]:>12.3f}")
+                tell(f"{name:<40}" + "".join(f"{share:>12.3f}" for share in shares))
     if options.out:
         options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
 

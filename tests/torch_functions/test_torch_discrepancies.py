@@ -5,6 +5,7 @@ import math
 import pytest
 
 from isopleth import InputError
+from isopleth.frames import Whiten
 
 torch = pytest.importorskip("torch")
 
@@ -109,6 +110,47 @@ def test_ksd_is_near_0_for_the_true_score_and_its_gradient_leads_there():
     assert abs(float(shift.grad[1])) < 0.1
 
 
+@pytest.mark.parametrize("frame", ["balanced", Whiten(ridge=0.0)], ids=["balanced", "whiten"])
+def test_discrepancies_and_directions_follow_affine_maps(frame):
+    x = samples(80, 4)
+    score = torch.sin(x) - x**3
+    A = samples(4, 4, seed=1) * torch.tensor([1.0, 50.0, 1e-2, 3.0], dtype=torch.float64)
+    moved, pulled = x @ A + 7.0, score @ torch.linalg.inv(A).T
+    for biased in (False, True):
+        torch.testing.assert_close(
+            ksd(moved, pulled, frame=frame, biased=biased), ksd(x, score, frame=frame, biased=biased)
+        )
+    want = svgd_direction(x, score, frame=frame)
+    got = svgd_direction(moved, pulled, frame=frame) @ torch.linalg.inv(A)
+    torch.testing.assert_close(got, want, rtol=0, atol=1e-9 * float(want.abs().max()))
+
+
+def test_balanced_coordinates_of_a_normal_density_are_those_in_which_it_is_standard_normal():
+    """So they give the discrepancy and the direction of the standardised problem, wherever the rows are."""
+    root = samples(3, 3, seed=2) + 2.0 * torch.eye(3, dtype=torch.float64)
+    x = 0.1 * samples(50, 3, shift=30.0)
+    y, pulled = x @ root.T, -x @ torch.linalg.inv(root)
+    torch.testing.assert_close(ksd(y, pulled, frame="balanced"), ksd(x, -x), rtol=1e-6, atol=0.0)
+    want = svgd_direction(x, -x) @ root.T
+    torch.testing.assert_close(
+        svgd_direction(y, pulled, frame="balanced"), want, rtol=0, atol=1e-6 * float(want.abs().max())
+    )
+
+
+@pytest.mark.parametrize("frame", ["balanced", "whiten"])
+def test_framed_rows_that_do_not_vary_or_are_not_finite(frame):
+    x = torch.cat([samples(6, 2), torch.ones(6, 1, dtype=torch.float64)], dim=1)
+    x = torch.cat([x, x[:, :1] - x[:, 1:2]], dim=1)  # a constant column, and one that depends on others
+    assert torch.isfinite(svgd_direction(x, -x, frame=frame)).all()
+    assert torch.isfinite(ksd(x, torch.zeros_like(x), frame=frame))
+    assert torch.isfinite(svgd_direction(x[:1], -x[:1], frame=frame)).all()
+    short = x.float().requires_grad_()
+    ksd(short, lambda rows: -rows, frame=frame).backward()
+    assert torch.isfinite(short.grad).all()
+    x[0, 0] = math.nan
+    assert torch.isnan(ksd(x, -x, frame=frame))
+
+
 def test_ksd_of_scaled_rows():
     x = samples(40, 3)
     want = ksd(x, -x)
@@ -210,6 +252,8 @@ def test_second_derivatives_of_mmd():
         (lambda x: ksd(x, x.float()), r"score is of type torch\.float32"),
         (lambda x: ksd(x, x, length_scale=[1.0, 2.0]), "length_scale has several numbers"),
         (lambda x: ksd(x, x, "matern32"), "too rough for gradients of ksd"),
+        (lambda x: ksd(x, x, frame="smooth"), "frame = 'smooth' is not affine"),
+        (lambda x: svgd_direction(x, x, frame="round"), "frame = 'round': expected"),
         (lambda x: svgd_direction(x, x, "laplacian"), "no second derivatives at 0"),
         (lambda x: kernel_product("gaussian", x.to(torch.complex64), x, x[:, 0]), r"x is of type torch\.complex64"),
     ],

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from isopleth.backend import host_view
+from isopleth.backend import host_view, to_numpy
 from isopleth.errors import InputError
+from isopleth.frames import Frame
+from isopleth.frames.stein import stein_coordinates
 from isopleth.kernels import Kernel
 from isopleth.length_scales import is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
@@ -124,6 +127,7 @@ def ksd(
     kernel: str | Kernel = "imq",
     length_scale: Any = "auto",
     *,
+    frame: str | Frame = "scale",
     biased: bool = False,
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
     n_jobs: int | None = DEFAULT_N_JOBS,
@@ -146,8 +150,14 @@ def ksd(
         The kernel, of :attr:`~isopleth.kernels.Kernel.smoothness` at least 2. The default decreases slowly, which is what detects
         samples that miss parts of p [2]_.
     length_scale : "auto", float or Tensor of shape (), default="auto"
-        Length scale, one for all columns; a tensor gets a gradient. "auto" is the median distance between rows (of at
-        most 256), a constant of the loss.
+        Length scale, one for all columns, in the coordinates of the frame; a tensor gets a gradient. "auto" is the median
+        distance between rows (of at most 256), a constant of the loss.
+    frame : {"scale", "balanced", "whiten"} or Frame, default="scale"
+        Coordinates z = J x in which kernels stand; there the score is :math:`J^{-\top} s`. "scale": the columns as they are
+        given, as in the papers, so that values of several samples can be compared. "balanced": those in which rows and scores
+        have the same covariance matrix, as for :func:`isopleth.stein_test`; recommended for correlated columns and columns of
+        different units. "whiten": uncorrelated columns of unit variance. In these two the value does not change under
+        invertible affine maps of the rows. J is computed from `x` and `score` on the CPU, and is a constant of the loss.
     biased : bool, default=False
         Whether to take the V-statistic, which includes the pairs of a row with itself and is never negative. Otherwise the
         estimate is the U-statistic, without bias.
@@ -159,13 +169,13 @@ def ksd(
     Returns
     -------
     Tensor of shape ()
-        The estimate, of the type and on the device of `x`, in reciprocal squared units of the columns.
+        The estimate, of the type and on the device of `x`, in reciprocal squared units of the coordinates.
 
     Raises
     ------
     InputError
-        If the kernel is too rough, shapes, types, devices or parameters do not fit, or there are fewer than two rows (one, if
-        `biased`).
+        If the kernel is too rough, the frame is not affine, shapes, types, devices or parameters do not fit, or there are fewer
+        than two rows (one, if `biased`).
 
     See Also
     --------
@@ -188,11 +198,12 @@ def ksd(
     """
     check_points(x, x)
     _check_count("x", x, biased)
-    rows = computed(x)
-    s = _score_at(rows, score, x.dtype)
-    scale = median_distance(x) if is_auto(length_scale) else length_scale
+    rows, s, _ = _framed(frame, computed(x), score, x.dtype)
+    scale = median_distance(rows) if is_auto(length_scale) else length_scale
     if isinstance(scale, (list, tuple)) or getattr(scale, "ndim", 0) != 0:
-        raise InputError("length_scale has several numbers; expected one for all columns, as ksd is in units of x.")
+        raise InputError(
+            "length_scale has several numbers; expected one for all columns, as ksd is in units of the frame."
+        )
     z, _, each = scaled_points(rows, rows, scale)
     sums = Sums.of(kernel, x.shape[1], memory_limit, n_jobs)
     if sums.kernel.smoothness < 2.0:
@@ -218,6 +229,7 @@ def svgd_direction(
     kernel: str | Kernel = "gaussian",
     length_scale: Any = "auto",
     *,
+    frame: str | Frame = "scale",
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
     n_jobs: int | None = DEFAULT_N_JOBS,
 ) -> Tensor:
@@ -226,7 +238,8 @@ def svgd_direction(
     .. math:: \phi(x_i) = \frac1n \sum_j k(x_i, x_j)\, s(x_j) + \nabla_{x_j} k(x_j, x_i).
 
     The first term moves rows to where the density is high, the second one keeps them apart. Take steps
-    ``x = x + step * svgd_direction(x, score)``.
+    ``x = x + step * svgd_direction(x, score)``. In a frame z = J x the direction is :math:`J^{-1}` times that of z, which is a
+    constant matrix kernel [2]_.
 
     Parameters
     ----------
@@ -237,8 +250,15 @@ def svgd_direction(
     kernel : str or Kernel, default="gaussian"
         The kernel, of :attr:`~isopleth.kernels.Kernel.smoothness` above 1.
     length_scale : "auto", float or Tensor of shape () or (d,), default="auto"
-        Length scale, one for all columns or one for each. "auto" is the median distance between rows (of at most 256) over
-        the root of 2 log(n + 1).
+        Length scale, one for all columns or one for each column of the frame. "auto" is the median distance between rows (of at
+        most 256) over the root of 2 log(n + 1).
+    frame : {"scale", "balanced", "whiten"} or Frame, default="scale"
+        Coordinates of the kernel. "scale": the columns as they are given, as in the paper, with exact derivatives. "balanced":
+        those in which rows and scores have the same covariance matrix; recommended for correlated columns and columns of
+        different units, because one size of steps suits all directions. For a normal density they are those in which it is
+        standard normal, wherever the rows are. "whiten": uncorrelated columns of unit variance; rows that start in a heap take
+        small steps. In these two, directions follow affine maps of the rows. J is computed on the CPU, and derivatives take it
+        as constant.
     memory_limit : float, default=2**30
         Memory for tiles and scratch arrays, in bytes.
     n_jobs : int or None, default=-1
@@ -252,11 +272,12 @@ def svgd_direction(
     Raises
     ------
     InputError
-        If the kernel is too rough, or shapes, types, devices or parameters do not fit.
+        If the kernel is too rough, the frame is not affine, or shapes, types, devices or parameters do not fit.
 
     References
     ----------
     .. [1] Q. Liu, D. Wang, "Stein variational gradient descent: a general purpose Bayesian inference algorithm", NeurIPS 2016.
+    .. [2] D. Wang, Z. Tang, C. Bajaj, Q. Liu, "Stein variational gradient descent with matrix-valued kernels", NeurIPS 2019.
 
     Examples
     --------
@@ -269,15 +290,39 @@ def svgd_direction(
     (True, True)
     """
     check_points(x, x)
-    rows = computed(x)
-    s = _score_at(rows, score, x.dtype)
+    rows, s, back = _framed(frame, computed(x), score, x.dtype)
     scale = length_scale
     if is_auto(scale):
-        scale = median_distance(x) / math.sqrt(2.0 * math.log(len(x) + 1.0)) if len(x) else 1.0
+        scale = median_distance(rows) / math.sqrt(2.0 * math.log(len(x) + 1.0)) if len(x) else 1.0
     budget = dict[str, Any](memory_limit=memory_limit, n_jobs=n_jobs)
     drift = kernel_product(kernel, rows, rows, s, scale, **budget)
     force = gradient_product(kernel, rows, rows, rows.new_ones(len(rows)), scale, **budget)
-    return ((drift - force) / max(len(rows), 1)).to(x.dtype)
+    direction = (drift - force) / max(len(rows), 1)
+    return (direction if back is None else direction @ back).to(x.dtype)
+
+
+class _Framed(NamedTuple):
+    """Rows and scores in a frame, and the matrix that takes directions back, which is None for the columns themselves."""
+
+    rows: Tensor
+    score: Tensor
+    back: Tensor | None
+
+
+def _framed(frame: str | Frame, rows: Tensor, score: Any, dtype: torch.dtype) -> _Framed:
+    """Return rows and their scores in a frame. Its matrices are constants of every graph; they are computed on the CPU."""
+    s = _score_at(rows, score, dtype)
+    if isinstance(frame, str) and frame == "scale":
+        return _Framed(rows, s, None)
+
+    def matrices(x: Tensor, given: Tensor) -> Tensor:
+        wide, at = (to_numpy(a.detach().to(torch.float64)) for a in (x, given))
+        if len(wide) < 2 or not (np.isfinite(wide).all() and np.isfinite(at).all()):
+            wide = at = np.zeros((1, x.shape[1]))  # columns as they are; what is not finite stays so
+        return torch.as_tensor(np.stack(stein_coordinates(frame, wide, at)), dtype=x.dtype, device=x.device)
+
+    of_rows, of_scores = constant(matrices, rows, s)
+    return _Framed(rows @ of_rows, s @ of_scores, of_scores.T)
 
 
 def _check_count(name: str, rows: Tensor, biased: bool) -> None:

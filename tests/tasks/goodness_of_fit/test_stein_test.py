@@ -5,6 +5,8 @@ import pytest
 from scipy.stats import binomtest
 
 from isopleth import InputError, stein_test
+from isopleth.frames import Scale, Whiten
+from isopleth.frames.stein import stein_coordinates
 from isopleth.kernels import get_kernel
 from isopleth.tasks.goodness_of_fit.stein import _normal_scores, _signs, _sums
 
@@ -51,11 +53,12 @@ def test_the_discrepancy_is_that_of_the_loss():
     from isopleth.torch import ksd
 
     x = RNG.normal(size=(50, 2)) * [1.0, 3.0] + 1.0
-    result = stein_test(x, -x / [1.0, 9.0], length_scale=1.3, random_state=0)
-    unit = x.std(axis=0)
-    want = ksd(torch.as_tensor(x / unit), torch.as_tensor(-x / [1.0, 9.0] * unit), length_scale=1.3)
-    assert result.discrepancies[0] == pytest.approx(float(want), rel=1e-10)
-    assert result.length_scale == 1.3
+    rows, score = torch.as_tensor(x), torch.as_tensor(-x / [1.0, 9.0])
+    for frame in ("balanced", "whiten", Scale()):
+        result = stein_test(x, -x / [1.0, 9.0], length_scale=1.3, frame=frame, random_state=0)
+        want = ksd(rows, score, length_scale=1.3, frame=frame)
+        assert result.discrepancies[0] == pytest.approx(float(want), rel=1e-10)
+        assert result.length_scale == 1.3
 
 
 def test_the_statistic_is_the_largest_normal_score_and_the_pvalue_its_rank():
@@ -90,6 +93,28 @@ def test_units_near_the_limits_of_numbers_do_not_matter(unit):
     want, got = stein_test(x, -x, random_state=0), stein_test(x * unit, -x / unit, random_state=0)
     assert got.pvalue == want.pvalue
     np.testing.assert_allclose(got.discrepancies, want.discrepancies, rtol=1e-9)
+
+
+@pytest.mark.parametrize("frame", ["balanced", Whiten(ridge=0.0)], ids=["balanced", "whiten"])
+def test_affine_maps_do_not_matter(frame):
+    rng = np.random.default_rng(8)
+    x, A = rng.standard_t(5, size=(90, 3)), rng.normal(size=(3, 3)) * [1.0, 100.0, 1e-3]
+    score = -6.0 * x / (5.0 + x * x)
+    want = stein_test(x, score, frame=frame, random_state=0)
+    got = stein_test(x @ A + 5.0, score @ np.linalg.inv(A).T, frame=frame, random_state=0)
+    assert got.pvalue == want.pvalue
+    np.testing.assert_allclose(got.length_scales, want.length_scales, rtol=1e-9)
+    np.testing.assert_allclose(
+        got.discrepancies, want.discrepancies, rtol=0, atol=1e-9 * np.abs(want.discrepancies).max()
+    )
+
+
+def test_coordinates_in_which_rows_and_scores_have_one_covariance():
+    rng = np.random.default_rng(9)
+    x = rng.normal(size=(200, 3)) @ rng.normal(size=(3, 3))
+    of_rows, of_scores = stein_coordinates("balanced", x, np.tanh(-x))
+    np.testing.assert_allclose(of_rows.T @ of_scores, np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(np.cov((x @ of_rows).T), np.cov((np.tanh(-x) @ of_scores).T), rtol=1e-9, atol=1e-9)
 
 
 def test_signs_flip_with_the_given_probability():
@@ -138,6 +163,7 @@ def test_constant_columns_and_equal_rows_have_an_answer():
         ({"score": "normal"}, "score is not an array of numbers"),
         ({"score": np.full((6, 2), np.nan)}, "score is not finite in row 0"),
         ({"kernel": "laplacian"}, "too rough for the Stein test"),
+        ({"frame": "smooth"}, "frame = 'smooth' is not affine"),
         ({"length_scale": -1.0}, "length_scale = -1.0: expected 'auto' or a positive number"),
         ({"length_scale": "median"}, "length_scale = 'median': expected"),
         ({"n_resamples": 0}, "n_resamples = 0: expected a whole number"),

@@ -13,6 +13,8 @@ from sklearn.utils import check_random_state
 
 from isopleth.backend import to_numpy
 from isopleth.errors import InputError
+from isopleth.frames import Frame
+from isopleth.frames.stein import stein_coordinates
 from isopleth.inference import normal_scores, permutation_pvalue
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import is_auto, median
@@ -22,7 +24,6 @@ from isopleth.progress import Progress, checked_verbose
 from isopleth.results.charts import Chart, Series, ShownTable
 from isopleth.results.result import Result, shown
 from isopleth.results.text import counted
-from isopleth.scaled_columns import deviations
 from isopleth.tables.checks import check_memory_limit, enter
 
 # Level at which the sentences of a result say that the sample is not from the density.
@@ -56,9 +57,9 @@ class SteinTestResult(Result):
     pvalue : float
         Share of the vectors of signs, the observed one and the random ones, whose statistic is no smaller.
     length_scales : ndarray of shape (k,)
-        Length scales, in units of the standard deviations of the columns.
+        Length scales, in the coordinates of the frame.
     discrepancies : ndarray of shape (k,)
-        Unbiased estimates of the squared kernel Stein discrepancy for each length scale, in columns of unit standard deviation.
+        Unbiased estimates of the squared kernel Stein discrepancy for each length scale, in the same coordinates.
     kernel_scores : ndarray of shape (k,)
         The normal score of each discrepancy.
     resampled : ndarray of shape (n_resamples,)
@@ -119,7 +120,7 @@ class SteinTestResult(Result):
             return [first, "That is no proof that the sample is from it; small samples show large differences only."]
         return [
             f"The sample of {rows} is not from the density with this score: p = {self.pvalue:.3g}.",
-            f"The difference is clearest at a length scale of {self.length_scale:.3g} standard deviations of the columns.",
+            f"The difference is clearest at a length scale of {self.length_scale:.3g}.",
         ]
 
     def _tables(self) -> list[ShownTable]:
@@ -146,12 +147,12 @@ class SteinTestResult(Result):
             notes = [f"length scale {x:.4g}: score {y:.4g}" for x, y in both]
             dots = Series("score", self.length_scales, self.kernel_scores, "dots", "blue", notes, strong=True)
             title = f"The largest score is that of length scale {self.length_scale:.3g}"
-            charts.append(Chart(title, "length scale, in standard deviations", "score", [dots], log_x=True))
+            charts.append(Chart(title, "length scale", "score", [dots], log_x=True))
         return charts
 
     def _notes(self) -> list[str]:
         return [
-            "length_scale: in standard deviations of the columns.",
+            "length_scale: in coordinates in which rows and scores have one covariance matrix, or in those of the frame given.",
             "discrepancy: unbiased estimate of the squared kernel Stein discrepancy; around 0 for a sample from the density.",
             "score: the normal score of the discrepancy among those of random signs. The largest one is the statistic.",
             "pvalue: the share of all vectors of signs, the observed one and "
@@ -165,6 +166,7 @@ def stein_test(
     *,
     kernel: str | Kernel = "imq",
     length_scale: Any = "auto",
+    frame: str | Frame = "balanced",
     n_resamples: int = 999,
     flip: float = 0.5,
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
@@ -192,8 +194,13 @@ def stein_test(
     kernel : str or Kernel, default="imq"
         The kernel, of :attr:`~isopleth.kernels.Kernel.smoothness` above 1.
     length_scale : "auto" or float, default="auto"
-        Length scale in units of the standard deviations of the columns. "auto" is 1/4, 1/2, 1, 2 and 4 times the median distance
-        between rows (of at most 1,000).
+        Length scale in the coordinates of the frame. "auto" is 1/4, 1/2, 1, 2 and 4 times the median distance between rows (of at
+        most 1,000).
+    frame : {"balanced", "whiten", "scale"} or Frame, default="balanced"
+        Coordinates z = J x in which kernels stand; there the score is :math:`J^{-\top} s`. "balanced": those in which rows and
+        scores have the same covariance matrix; if the density is normal, it is standard normal in them. "whiten": uncorrelated
+        columns of unit variance, which conceals a covariance that differs from that of the density. In these two the result
+        does not change under invertible affine maps of the rows. "scale": the columns over their standard deviations.
     n_resamples : int, default=999
         Random vectors of signs. The smallest p-value is 1 / (1 + n_resamples).
     flip : float, default=0.5
@@ -216,8 +223,8 @@ def stein_test(
     Raises
     ------
     InputError
-        For rows that cannot be used, scores of another shape or that are not finite, a kernel that is too rough, and parameters
-        out of range.
+        For rows that cannot be used, scores of another shape or that are not finite, a kernel that is too rough, a frame that is
+        not affine, and parameters out of range.
 
     Notes
     -----
@@ -252,9 +259,8 @@ def stein_test(
     found = get_kernel(kernel).bind(rows.shape[1])
     if found.smoothness <= 1.0 or found.by_columns:
         raise InputError(f"kernel = {kernel!r} is too rough for the Stein test; use 'imq', 'gaussian' or 'matern52'.")
-    spread = deviations(rows, np.ones(len(rows)))
-    unit = np.where(spread > 0.0, spread, 1.0)
-    z, pull = (rows - rows.mean(axis=0)) / unit, scores * unit
+    of_rows, of_scores = stein_coordinates(frame, rows, scores)
+    z, pull = (rows - rows.mean(axis=0)) @ of_rows, scores @ of_scores
     scales = _length_scales(length_scale, z)
     signs = _signs(len(z), resamples, float(flip), random_state)
     sums, diagonal = _sums(found, z, pull, scales, signs, memory_limit, n_jobs, shown)

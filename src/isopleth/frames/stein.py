@@ -1,0 +1,89 @@
+"""Linear coordinates for Stein discrepancies, from rows and their scores under a known density."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from isopleth.errors import InputError
+from isopleth.frames.registry import get_frame
+from isopleth.scaled_columns import deviations
+
+# Relative size of what is added to covariance matrices, which may be singular. In directions in which neither rows nor scores
+# vary it decides alone, and the coordinates are scaled columns there.
+_RIDGE = 1e-12
+
+
+def stein_coordinates(frame: Any, rows: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return the matrices that take rows and scores into linear coordinates; constant columns stay as they are.
+
+    In coordinates z = J x the score is :math:`J^{-\top} s`. "balanced" are those in which rows and scores have the same
+    covariance matrix: with the covariances C of the rows and F of the scores, :math:`M = J^\top J` solves M C M = F. For a normal
+    density, whose score is linear, M is the precision matrix of the density, whatever the rows. Affine maps of the rows change
+    the coordinates by a rotation and a shift.
+
+    Parameters
+    ----------
+    frame : "balanced", Frame or str
+        The coordinates; a frame has to be affine and is fitted to the rows.
+    rows, scores : arrays of shape (n, d)
+        Finite rows and their scores.
+
+    Returns
+    -------
+    of_rows, of_scores : arrays of shape (d, d)
+        ``rows @ of_rows`` are coordinates up to a shift, and ``scores @ of_scores`` the scores in them.
+
+    Raises
+    ------
+    InputError
+        If there is no such frame, or it is not affine.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth.frames.stein import stein_coordinates
+    >>> rows = np.random.default_rng(0).normal(size=(50, 2)) * [1.0, 3.0]
+    >>> of_rows, of_scores = stein_coordinates("balanced", rows, -rows / [1.0, 100.0])
+    >>> np.round(of_rows @ of_rows.T, 6)  # the precision of the density with this score
+    array([[1.  , 0.  ],
+           [0.  , 0.01]])
+    """
+    balanced = isinstance(frame, str) and frame == "balanced"
+    found = None if balanced else get_frame(frame)
+    varying = np.flatnonzero((rows != rows[:1]).any(axis=0))
+    of_rows = np.eye(rows.shape[1])
+    of_scores = of_rows.copy()
+    if len(varying):
+        block, weights = np.ix_(varying, varying), np.ones(len(rows))
+        if found is None:
+            of_rows[block], of_scores[block] = _balanced(rows[:, varying], scores[:, varying])
+        else:
+            map = found.fit(rows[:, varying], weights)
+            if not map.affine:
+                message = f"frame = {frame!r} is not affine; expected 'balanced', 'scale' or 'whiten'."
+                raise InputError(message, parameter="frame")
+            steps = np.eye(len(varying))
+            of_rows[block] = map.pushforward(np.broadcast_to(rows[:1, varying], steps.shape), steps)
+            of_scores[block] = np.linalg.inv(of_rows[block]).T
+    return of_rows, of_scores
+
+
+def _balanced(rows: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return D^-1 L^-T S^(1/2) and D L S^(-1/2) for deviations D, C = L L^T and S^2 = L^T F L in scaled columns."""
+    unit = deviations(rows, np.ones(len(rows)))
+    C = _covariance(rows / unit)
+    F = _covariance(scores * unit)
+    L = np.linalg.cholesky(C)
+    values, vectors = np.linalg.eigh(L.T @ F @ L)
+    root = np.maximum(values, _RIDGE * values[-1]) ** 0.25
+    return np.linalg.solve(L.T, vectors * root) / unit[:, None], unit[:, None] * (L @ (vectors / root))
+
+
+def _covariance(rows: np.ndarray) -> np.ndarray:
+    """Return the covariance matrix with a ridge, or the identity matrix if all rows are equal."""
+    centred = rows - rows.mean(axis=0)
+    C, d = centred.T @ centred / len(rows), rows.shape[1]
+    size = np.trace(C) / d
+    return C + _RIDGE * size * np.eye(d) if size > 0.0 else np.eye(d)
