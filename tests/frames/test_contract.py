@@ -5,10 +5,21 @@ import pytest
 
 from frames.contract import check_derivatives, check_far, check_frame, check_second_derivatives, queries, table
 from isopleth.errors import InputError
-from isopleth.frames import BoundedMap, Compose, Gaussianize, Marginal, Scale, SinhArcsinh, Whiten, get_frame
+from isopleth.frames import (
+    BoundedMap,
+    Compose,
+    Gaussianize,
+    LocalScale,
+    Marginal,
+    Scale,
+    SinhArcsinh,
+    Whiten,
+    get_frame,
+)
 
 FRAMES = {
     "scale": (Scale(), True),
+    "local scale": (LocalScale(), True),
     "whiten": (Whiten(), True),
     "components": (Whiten(components=True), True),
     "composed": (Compose(Whiten(), Scale()), True),

@@ -24,6 +24,7 @@ from isopleth.frames.linear import LinearMap as LinearMap
 from isopleth.frames.linear import Scale as Scale
 from isopleth.frames.linear import ScaleMap as ScaleMap
 from isopleth.frames.linear import Whiten as Whiten
+from isopleth.frames.local_scale import LocalScale as LocalScale
 from isopleth.frames.marginal import Marginal as Marginal
 from isopleth.frames.marginal import MarginalMap as MarginalMap
 from isopleth.frames.registry import FRAMES as FRAMES
@@ -40,6 +41,7 @@ __all__ = [
     "FrameMap",
     "Gaussianize",
     "LinearMap",
+    "LocalScale",
     "MapAt",
     "Marginal",
     "MarginalMap",

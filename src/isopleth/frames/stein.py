@@ -46,7 +46,7 @@ def stein_coordinates(frame: Any, rows: np.ndarray, scores: np.ndarray) -> tuple
     >>> from isopleth.frames.stein import stein_coordinates
     >>> rows = np.random.default_rng(0).normal(size=(50, 2)) * [1.0, 3.0]
     >>> of_rows, of_scores = stein_coordinates("balanced", rows, -rows / [1.0, 100.0])
-    >>> np.round(of_rows @ of_rows.T, 6)  # the precision of the density with this score
+    >>> np.round(of_rows @ of_rows.T, 6) + 0.0  # the precision of the density with this score
     array([[1.  , 0.  ],
            [0.  , 0.01]])
     """

@@ -23,7 +23,7 @@ from isopleth.sampling import Target
 from isopleth.sampling import sample as draw
 from isopleth.scaled_columns import deviations
 from isopleth.score.field import GaussianBase, KernelTerm, Normalizer, ScoreField, Term, ZetaTerm
-from isopleth.score.pullback import UNLIKE, chain, divided_by, fit_map, hyvarinen_terms, mapped, value_and_divergence
+from isopleth.score.pullback import chain, divided_by, fit_map, hyvarinen_terms, mapped, value_and_divergence
 from isopleth.score.sampling import score_target
 from isopleth.score.selection import Rows
 from isopleth.score.spaces import SPACES, Space
@@ -32,6 +32,9 @@ from isopleth.tables.checks import Table, column_names, enter
 
 # Scores need wider kernels than densities do: the median distance unless a class has a rule of its own.
 _RULES = {**RULES, "auto": median}
+
+# Ratio of the spreads of two columns above which the narrow columns dominate a loss in their units.
+UNLIKE = 5.0
 
 
 class FrameFit(NamedTuple):

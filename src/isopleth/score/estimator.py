@@ -75,10 +75,9 @@ class KernelScore(ScoreEstimator):
         density Gaussian tails. "auto" takes the one with the smaller cross-validation loss.
     frame : {"auto", "scale", "whiten", "smooth"} or Frame, default="auto"
         Coordinates of the kernels. "scale": the columns as they are given. "whiten": uncorrelated columns of unit variance.
-        "smooth": a sinh-arcsinh map of each column towards a normal density, then "whiten". "auto" takes the one with the
-        smallest cross-validation loss; where standard deviations of columns differ more than five times,
-        :class:`isopleth.frames.Scale` takes the place of "scale". A frame needs second derivatives, which those of marginal
-        densities lack.
+        "smooth": a sinh-arcsinh map of each column towards a normal density, then "whiten". "auto" takes the one of
+        :class:`isopleth.frames.LocalScale`, "whiten" and "smooth" with the smallest cross-validation loss, so that scores do not
+        depend on the units of the columns. A frame needs second derivatives, which those of marginal densities lack.
     cv : int, default=5
         Number of folds of the distinct rows. Each fold is held out once; with more than 2,000 rows only the first few are.
     solver : {"auto", "direct", "eigen", "cg", "lanczos", "iterate"}, default="auto"
@@ -214,7 +213,7 @@ class KernelScore(ScoreEstimator):
         return n > MEDIAN_ROWS or self._is_chosen()
 
     def _choose_coordinates(self, space: Space, rows: np.ndarray, weights: np.ndarray, backend: Backend) -> Coordinates:
-        frames = auto_frames(rows, weights) if is_auto(self.frame) else (self.frame,)
+        frames = auto_frames(rows.shape[1]) if is_auto(self.frame) else (self.frame,)
         found = list(map(self._coordinates, frames, repeat(rows), repeat(weights)))
         if not self._is_chosen():
             return found[0]

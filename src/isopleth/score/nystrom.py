@@ -159,7 +159,7 @@ class NystromKEF(Streaming, ScoreEstimator):
 
     def _choose_coordinates(self, space: Space, rows: np.ndarray, weights: np.ndarray, backend: Backend) -> Coordinates:
         """Choose the frame and the base by cross-validation on at most COMPARED_ROWS rows with a kernel at each."""
-        frames = auto_frames(rows, weights) if is_auto(self.frame) else (self.frame,)
+        frames = auto_frames(rows.shape[1]) if is_auto(self.frame) else (self.frame,)
         found = list(map(self._coordinates, frames, repeat(rows), repeat(weights)))
         if len(found) == 1 and self.base != "auto":
             return found[0]

@@ -13,22 +13,14 @@ from __future__ import annotations
 import numpy as np
 
 from isopleth.backend import to_numpy
-from isopleth.frames import FRAMES, ComposedMap, Frame, FrameMap, Scale, ScaleMap, get_frame
-from isopleth.scaled_columns import deviations, medians
+from isopleth.frames import FRAMES, ComposedMap, Frame, FrameMap, LocalScale, ScaleMap, get_frame
+from isopleth.scaled_columns import medians
 from isopleth.score.field import ScoreField
 
-# Ratio of the spreads of two columns above which the narrow columns dominate a loss in their units.
-UNLIKE = 5.0
 
-
-def auto_frames(rows: np.ndarray, weights: np.ndarray) -> tuple[str | Frame, ...]:
-    """Return the frames that ``frame="auto"`` compares.
-
-    Columns of similar spread keep their units: modes that are round in these are so in no other frame.
-    """
-    spread = deviations(rows, weights)
-    columns = "scale" if spread.max() <= UNLIKE * spread.min() else Scale()
-    return (columns, FRAMES["smooth"]) if rows.shape[1] == 1 else (columns, FRAMES["whiten"], FRAMES["smooth"])
+def auto_frames(columns: int) -> tuple[Frame, ...]:
+    """Return the frames that ``frame="auto"`` compares; none depends on the units of the columns."""
+    return (LocalScale(), FRAMES["smooth"]) if columns == 1 else (LocalScale(), FRAMES["whiten"], FRAMES["smooth"])
 
 
 def fit_map(frame: str | Frame, rows: np.ndarray, weights: np.ndarray) -> FrameMap:
