@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Self
 
@@ -132,26 +133,33 @@ def held_out_parts(n: int, cv: int | float, seed: int = 0) -> list[np.ndarray]:
     return [np.random.default_rng(seed).permutation(n) < count]
 
 
+def _rounded(x: float) -> int:
+    """Return a number that is the same for nonnegative `x` that differ by rounding errors, and another one from 0.1 % on."""
+    fraction, exponent = math.frexp(x) if math.isfinite(x) else (1.0, 1025)
+    return (exponent + 1100) * 2**11 + round(fraction * 2**10)
+
+
 @dataclass
 class RunningFolds:
     """Folds of rows that arrive one after another, independent of their values but for the first.
 
     Of every `folds` consecutive rows each gets another fold, in a random order: folds are even at any time, and no period in the
-    rows coincides with a fold. The random orders depend on the key of the first row, because many short parts of rows would all
-    fill the same folds otherwise.
+    rows coincides with a fold. The random orders depend on the norm of the first row, because many short parts of rows would all
+    fill the same folds otherwise. It is rounded: in a frame, other units of the columns change its last digits only, and rows
+    are dealt alike.
     """
 
     folds: int  # number of folds
     seed: int  # seed of the orders
     seen: int = 0  # number of rows so far
-    mark: int = 0  # key of the first of them
+    mark: int = 0  # rounded norm of the first of them
 
     def deal(self, rows: np.ndarray) -> np.ndarray:
         """Return the folds of the next rows."""
         if not len(rows):
             return np.empty(0, dtype=np.intp)
         if not self.seen:
-            self.mark = int(symmetric_keys(rows[:1])[0])
+            self.mark = _rounded(float(rows[0] @ rows[0]))
         first, ahead = divmod(self.seen, self.folds)
         runs = -(-(ahead + len(rows)) // self.folds)
         draws = -(-self.folds // 4)  # one counter of the generator gives four numbers

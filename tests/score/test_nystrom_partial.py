@@ -64,7 +64,7 @@ def test_ridges_are_chosen_by_the_folds_of_the_stream():
     for part in np.array_split(X[50:], 9):
         running.partial_fit(part)
     z = running._frame.forward(X)
-    fold = RunningFolds(5, 0).deal(X)
+    fold = RunningFolds(5, 0).deal(z)
     parts = [NystromStatistics(running._space, running._centers).accumulate(z[fold == k]) for k in range(5)]
     path = choose_ridge(parts)
     np.testing.assert_allclose(running.search_path_.losses, path.losses, rtol=1e-9)

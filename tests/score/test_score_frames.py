@@ -131,15 +131,19 @@ def test_scores_follow_shifts_and_units_of_the_columns_and_weights(make, frame):
         np.testing.assert_allclose(twice.grad_log_density_[::2], want.grad_log_density_, rtol=0, atol=1e-6 * scale)
 
 
-def test_streamed_scores_follow_units_of_the_columns():
-    unit, scores = np.array([1e3, 1.0, 1e-2]), []
-    for factor in (np.ones(3), unit):
-        model = NystromKEF(landmarks=20, random_state=0)
-        for part in np.array_split(SKEWED * factor, 3):
-            model.partial_fit(part)
-        scores.append(model.grad_log_density(NEW * factor) * factor)
-    # Folds of a stream depend on bits of its first row, so that ridges may differ.
-    np.testing.assert_allclose(scores[1], scores[0], rtol=0, atol=1e-6 * np.abs(scores[0]).max())
+def test_streamed_scores_follow_shifts_and_units_of_the_columns():
+    """The folds too, by which the ridge is chosen."""
+    ways = ((np.ones(3), 0.0), (np.array([1e3, 1.0, 1e-2]), 0.5), (np.array([3.0, 0.7, 90.0]), 0.0))
+    for seed in range(5):
+        X, found = np.exp(0.4 * np.random.default_rng(seed).normal(size=(90, 3))), []
+        for unit, shift in ways:
+            model = NystromKEF(landmarks=10, random_state=0)
+            for part in np.array_split(X * unit + shift, 3):
+                model.partial_fit(part)
+            found.append((model._sums_so_far().folds.mark, model.grad_log_density(X * unit + shift) * unit))
+        for mark, score in found[1:]:
+            assert mark == found[0][0]
+            np.testing.assert_allclose(score, found[0][1], rtol=0, atol=1e-6 * np.abs(score).max())
 
 
 def ill_conditioned(n, d, condition, rng):

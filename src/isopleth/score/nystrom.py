@@ -351,4 +351,4 @@ def fit_parts(estimator: NystromKEF, parts: Parts) -> NystromKEF:
 
 
 def _add(frame: FrameMap, sums: NystromFolds, rows: np.ndarray, weights: np.ndarray | None) -> NystromFolds:
-    return sums.accumulate(frame.forward(rows), weights, rows)
+    return sums.accumulate(frame.forward(rows), weights)

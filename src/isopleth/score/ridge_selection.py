@@ -94,15 +94,11 @@ class NystromFolds:
                 part.space = replace(part.space, memory_limit=max(left, LEAST * each))
         return cls(parts, RunningFolds(len(parts), seed=0), regularizer)
 
-    def accumulate(self, chunk: np.ndarray, weights: Any = None, rows: np.ndarray | None = None) -> Self:
-        """Add samples in frame coordinates, as :meth:`~isopleth.score.statistics.NystromStatistics.accumulate` does.
-
-        `rows` are the samples before the frame, which mixes columns and so rounds differently in another order of them: the
-        folds depend on the bits of `rows`, or of the samples themselves if they are not given.
-        """
+    def accumulate(self, chunk: np.ndarray, weights: Any = None) -> Self:
+        """Add samples in frame coordinates, as :meth:`~isopleth.score.statistics.NystromStatistics.accumulate` does."""
         w = np.ones(len(chunk)) if weights is None else weights
         counted = np.flatnonzero(w > 0)
-        fold = self.folds.deal((chunk if rows is None else rows)[counted])
+        fold = self.folds.deal(chunk[counted])
         chunk, w = chunk[counted], w[counted]
         for place, part in enumerate(self.parts):
             here = fold == place
