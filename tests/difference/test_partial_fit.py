@@ -275,8 +275,13 @@ def test_parts_are_searched():
     np.testing.assert_allclose(model.search_path_.fold_losses, whole.search_path_.fold_losses, rtol=1e-8)
     close(model.dual_coef_, whole.dual_coef_)
     assert model.squared_l2_interval() == pytest.approx(whole.squared_l2_interval(), rel=1e-7)
-    several = fit_parts(LSDD(**free), ArrayParts(X, part_rows=7), ArrayParts(Y, part_rows=1))
-    assert several.search_path_.losses.min() == pytest.approx(whole.search_path_.losses.min(), rel=0.5)
+    losses = []
+    for seed in range(4):  # losses differ by a third or so from one division into folds to another
+        several = fit_parts(
+            LSDD(**{**free, "random_state": seed}), ArrayParts(X, part_rows=7), ArrayParts(Y, part_rows=1)
+        )
+        losses.append(several.search_path_.losses.min())
+    assert 0.5 < np.mean(losses) / whole.search_path_.losses.min() < 2.0
 
 
 def test_parts_are_sampled_with_seeds_of_all_31_bits(monkeypatch):
