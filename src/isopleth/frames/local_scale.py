@@ -16,6 +16,9 @@ _ROWS = 512
 # About how many pairs decide, at least, among normal rows of many columns.
 _PAIRS = 100.0
 
+# Rows nearer than the root mean squared distance over the root of this count as equal.
+_EQUAL = 1e6
+
 # Near rows are found in columns of equal spread first, then in those that result. More steps changed scores little.
 _STEPS = 2
 
@@ -59,7 +62,8 @@ def _squared_differences(z: np.ndarray, inside: np.ndarray, share: np.ndarray) -
     """Return the squared differences of each column of `z`, summed over pairs of rows that are near in `inside`."""
     distances = squareform(pdist(inside, "sqeuclidean"))
     mean = share @ distances @ share
-    one_over_n = share @ (distances == 0.0) @ share  # for distinct rows of equal weight
+    one_over_n = share @ np.exp(-_EQUAL / mean * distances) @ share  # for n distinct rows of equal weight
     sharpness = max(0.0, -2.0 * np.log(one_over_n) - np.log(2.0 * _PAIRS))
     pairs = np.exp(-sharpness / mean * distances) * share * share[:, None]
-    return np.asarray(np.sum(pairs, axis=1) @ (z * z) - np.einsum("ij,ij->j", z, pairs @ z))
+    np.fill_diagonal(pairs, 0.0)  # they cancel, but for the rounding errors of far rows
+    return np.maximum(np.sum(pairs, axis=1) @ (z * z) - np.einsum("ij,ij->j", z, pairs @ z), 0.0)
