@@ -5,7 +5,7 @@ PYTHONS ?= $(PYTHON)
 export PIP_CONSTRAINT = $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-all test-lowest coverage lint docs check-pages check-reports mutate release-check clean
+.PHONY: demo test test-all test-lowest test-nightly test-adapters coverage lint docs check-pages check-search check-reports mutate release-check clean
 
 demo: .venv-demo/ready
 	.venv-demo/bin/isopleth demo
@@ -27,6 +27,14 @@ LOWEST = tests/test_estimators.py tests/test_tensors.py tests/test_namespace.py 
 test-lowest: .venv-lowest/ready
 	.venv-lowest/bin/python -m pytest -q -m "not slow" -n auto $(LOWEST)
 
+# The same tests with the latest wheels of NumPy, SciPy, scikit-learn, pandas and pyarrow, from the index in NIGHTLY_WHEELS.
+test-nightly: .venv-nightly/ready
+	.venv-nightly/bin/python -m pytest -q -m "not slow" -n auto $(LOWEST)
+
+# Adapters, by the checks of the libraries that they are for.
+test-adapters: .venv-adapters/ready
+	.venv-adapters/bin/python -m pytest -q tests/adapters
+
 lint: .venv-test/ready
 	.venv-test/bin/ruff format --check .
 	.venv-test/bin/ruff check .
@@ -42,6 +50,9 @@ docs: .venv-docs/ready
 
 check-pages:  # after `make docs`; needs Chromium
 	$(PYTHON) tools/check_pages.py
+
+check-search:  # after `make docs`; needs Node.js
+	$(PYTHON) tools/check_search.py
 
 check-reports: .venv-browser/ready  # needs Chromium
 	.venv-browser/bin/python tools/check_reports.py
@@ -67,6 +78,19 @@ release-check:  # wheel and source distribution, in fresh environments of each P
 	.venv-lowest/bin/python -m pip install -q -e ".[plot,xlsx,dask,torch,arviz,test]"
 	touch $@
 
+.venv-nightly/ready: export PIP_CONSTRAINT =
+.venv-nightly/ready: pyproject.toml
+	test -n "$(NIGHTLY_WHEELS)"  # the index of nightly wheels
+	$(PYTHON) -m venv .venv-nightly
+	.venv-nightly/bin/python -m pip install -q -e ".[plot,xlsx,test]"
+	.venv-nightly/bin/python -m pip install -q --pre --upgrade --index-url "$(NIGHTLY_WHEELS)" numpy scipy scikit-learn pandas pyarrow
+	touch $@
+
+.venv-adapters/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-adapters
+	.venv-adapters/bin/python -m pip install -q -e ".[adapters,test]"
+	touch $@
+
 .venv-browser/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-browser
 	.venv-browser/bin/python -m pip install -q -e . playwright
@@ -75,8 +99,8 @@ release-check:  # wheel and source distribution, in fresh environments of each P
 .venv-docs/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-docs
 	.venv-docs/bin/python -m pip install -q torch==2.13.0
-	.venv-docs/bin/python -m pip install -q -e ".[plot,xlsx,dask,torch,docs]"
+	.venv-docs/bin/python -m pip install -q -e ".[plot,xlsx,dask,torch,adapters,docs]"
 	touch $@
 
 clean:
-	rm -rf .venv-demo .venv-test .venv-lowest .venv-docs .venv-browser build dist .coverage htmlcov docs/_build docs/api docs/gallery
+	rm -rf .venv-demo .venv-test .venv-lowest .venv-nightly .venv-adapters .venv-docs .venv-browser build dist .coverage htmlcov docs/_build docs/api docs/gallery

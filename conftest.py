@@ -5,6 +5,9 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 _NEEDS = {
+    "src/isopleth/adapters/quapy*": "quapy",
+    "src/isopleth/adapters/river*": "river",
+    "src/isopleth/adapters/skchange*": "skchange",
     "src/isopleth/torch/*": "torch",
     "src/isopleth/distributed/dask*": "dask",
     "src/isopleth/distributed/answers*": "dask",

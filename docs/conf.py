@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 os.environ["PYTHONWARNINGS"] = "default"
@@ -28,6 +29,7 @@ extensions = [
     "architecture",
     "command_line",
     "initials",
+    "machine_page",
     "which_tool",
 ]
 templates_path = ["_templates"]
@@ -40,6 +42,10 @@ html_title = "isopleth"
 html_short_title = "isopleth"
 html_static_path = ["_static"]
 html_css_files = ["isopleth.css"]
+html_js_files = [
+    ("search_ranking.js", {"defer": "defer"})
+]  # runs after the search of Sphinx is defined, and before it is used
+html_search_scorer = "_static/search_scorer.js"
 html_show_sourcelink = False
 html_copy_source = False
 html_sidebars = {"index": []}
@@ -79,3 +85,13 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "reference_url": {},
 }
+
+
+def _is_of_peer(app: object, what: str, name: str, obj: object, skip: bool, options: object) -> bool | None:
+    """Leave out what an adapter inherits: the other library explains it."""
+    return True if str(getattr(obj, "__module__", "")).startswith(("quapy.", "river.", "skchange.")) else None
+
+
+def setup(app: Any) -> None:
+    """Connect the functions above."""
+    app.connect("autodoc-skip-member", _is_of_peer)

@@ -22,10 +22,10 @@ from isopleth import (
     NystromKEF,
     RandomFeatureSOSREP,
 )
+from isopleth.adapters import PyODAdapter
 from isopleth.difference import KDEDifference
 from isopleth.kernels import ProductLaplacian
 from isopleth.score import KEF, SSGE, Landweber, NuMethod, Stein
-from isopleth.tasks import PyODAdapter
 from isopleth.tasks.drift.anytime import AnytimeDriftMonitor
 
 # Estimators that are fitted to one table, as scikit-learn's are: `check_estimator` runs on each.
@@ -95,6 +95,9 @@ OF_ANOTHER_SHAPE = {
     PyODAdapter: "follows the conventions of PyOD",
 }
 
+# Adapters to libraries that bring checks of their own, which run in tests/adapters.
+ADAPTERS = ["isopleth.adapters.quapy", "isopleth.adapters.river", "isopleth.adapters.skchange"]
+
 # One of each class, and of each shape.
 ALL = [
     *OF_ONE_TABLE,
@@ -112,6 +115,8 @@ def defined() -> set[type]:
     found = set()
     for module in pkgutil.walk_packages(isopleth.__path__, "isopleth."):
         if module.name.endswith("__main__"):  # its import runs the command
+            continue
+        if module.name in ADAPTERS:
             continue
         try:
             names = vars(importlib.import_module(module.name))

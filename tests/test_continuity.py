@@ -18,9 +18,10 @@ from isopleth import (
     stein_test,
     two_sample_test,
 )
+from isopleth.adapters import PyODAdapter
 from isopleth.difference import KDEDifference
 from isopleth.difference.lsdd import LSDD
-from isopleth.tasks import DriftMonitor, PyODAdapter, sliding_lsdd
+from isopleth.tasks import DriftMonitor, sliding_lsdd
 
 N = 90
 ANSWERS = ("score_samples", "grad_log_density", "decision_function", "p_values", "transform", "difference")

@@ -29,12 +29,12 @@ from isopleth import (
     load,
     save,
 )
+from isopleth.adapters import PyODAdapter
 from isopleth.backend import is_foreign, to_numpy
 from isopleth.difference import KDEDifference
 from isopleth.kernels import Sobolev
 from isopleth.operators import tiles
 from isopleth.score import KEF, SSGE, Landweber, NuIteration, NuMethod, SpectralCutoff, Stein, system
-from isopleth.tasks import PyODAdapter
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(80, 3))

@@ -1,6 +1,7 @@
 """Build the wheel and the source distribution, and try both in fresh environments.
 
-Run ``make release-check``; ``make release-check PYTHONS="python3.11 python3.13"`` names the versions of Python. It checks
+Run ``make release-check``; ``make release-check PYTHONS="python3.11 python3.13"`` names the versions of Python, and
+``--dist DIR`` a folder with distributions that are already built. It checks
 
 - that the wheel holds ``py.typed`` and no tests, and the source distribution the tests and their templates;
 - for each Python, in an environment with the wheel and none of its extras: ``isopleth demo``, a scikit-learn pipeline, the time
@@ -91,12 +92,17 @@ def environment(python: str, folder: Path) -> Path:
     return folder / "bin" / "python"
 
 
-def build(folder: Path) -> tuple[Path, Path]:
-    """Build both distributions, the wheel from the unpacked source distribution, and check what they hold."""
+def build(folder: Path) -> Path:
+    """Build both distributions, the wheel from the unpacked source distribution, and return their folder."""
     python = environment(sys.executable, folder / "builder")
     run(python, "-m", "pip", "install", "-q", "build", cwd=folder)
     run(python, "-m", "build", "--outdir", folder / "dist", ROOT, cwd=folder)
-    (wheel,), (source,) = (folder / "dist").glob("*.whl"), (folder / "dist").glob("*.tar.gz")
+    return folder / "dist"
+
+
+def check_contents(dist: Path, folder: Path) -> tuple[Path, Path]:
+    """Check what both distributions hold; return the wheel and the unpacked source distribution."""
+    (wheel,), (source,) = dist.glob("*.whl"), dist.glob("*.tar.gz")
     print(f"{wheel.name}, {source.name}", flush=True)
     in_wheel = zipfile.ZipFile(wheel).namelist()
     with tarfile.open(source) as archive:
@@ -150,11 +156,14 @@ def check_source(python: Path, source: Path) -> None:
 def main() -> None:
     """Build, and check with each Python."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--dist", type=Path, help="folder with a wheel and a source distribution, instead of building them"
+    )
     parser.add_argument("pythons", nargs="*", default=[sys.executable], help="commands that start Python 3.11 or later")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        wheel, source = build(folder)
+        wheel, source = check_contents((asked.dist or build(folder)).resolve(), folder)
         for i, command in enumerate(asked.pythons):
             place = folder / f"user{i}"
             place.mkdir()

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 LAYERS = [
-    {"cli": ("command line", 0.5)},
+    {"cli": ("command line", 1 / 3), "adapters": ("conventions of other libraries", 2 / 3)},
     {
         "tasks": ("questions of users", 1 / 6),
         "distributed": ("files and clusters", 3 / 6),

@@ -14,6 +14,7 @@ import isopleth
 DOCS = Path(__file__).parents[2] / "docs"
 PUBLIC = [
     "isopleth",
+    "isopleth.adapters",
     "isopleth.density",
     "isopleth.difference",
     "isopleth.frames",
@@ -26,7 +27,14 @@ PUBLIC = [
     "isopleth.sampling",
     "isopleth.tasks",
 ]
-EXTRA_OF = {"isopleth.torch": "torch", "isopleth.distributed": "dask"}
+EXTRA_OF = {
+    "torch": "torch",
+    "distributed": "dask",
+    "adapters.QuaPyAdapter": "quapy",
+    "adapters.RiverAnomalyDetector": "river",
+    "adapters.RiverDriftDetector": "river",
+    "adapters.SkchangeAdapter": "skchange",
+}
 
 pytestmark = pytest.mark.skipif(not DOCS.exists(), reason="the pages are not beside an installed package")
 
@@ -54,7 +62,7 @@ def test_nothing_is_listed_twice():
 
 @pytest.mark.parametrize("name", listed())
 def test_listed_names_exist(name):
-    extra = EXTRA_OF.get("isopleth." + name.split(".")[0])
+    extra = EXTRA_OF.get(name, EXTRA_OF.get(name.split(".")[0]))
     if extra:
         pytest.importorskip(extra)
     assert resolve(name).__doc__
@@ -62,8 +70,8 @@ def test_listed_names_exist(name):
 
 @pytest.mark.parametrize("module", PUBLIC)
 def test_public_names_are_listed(module):
-    if module in EXTRA_OF:
-        pytest.importorskip(EXTRA_OF[module])
+    if module.removeprefix("isopleth.") in EXTRA_OF:
+        pytest.importorskip(EXTRA_OF[module.removeprefix("isopleth.")])
     entries = listed()
     # A name of the package itself is listed under that name only.
     at_top = {name for name in isopleth.__all__ if not isinstance(getattr(isopleth, name), ModuleType)}

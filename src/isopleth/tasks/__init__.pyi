@@ -1,6 +1,5 @@
 from .anomaly.detector import AnomalyDetector as AnomalyDetector
 from .anomaly.explanation import Explanation as Explanation
-from .anomaly.pyod import PyODAdapter as PyODAdapter
 from .anomaly.result import Anomalies as Anomalies
 from .change_points.curve import sliding_lsdd as sliding_lsdd
 from .change_points.detector import ChangePointDetector as ChangePointDetector

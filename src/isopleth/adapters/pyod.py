@@ -36,7 +36,7 @@ class PyODAdapter(BaseEstimator):
     --------
     >>> import numpy as np
     >>> from isopleth import AnomalyDetector
-    >>> from isopleth.tasks import PyODAdapter
+    >>> from isopleth.adapters import PyODAdapter
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> clf = PyODAdapter(AnomalyDetector(contamination=0.05, random_state=0)).fit(X)
     >>> clf.predict([[0.0, 0.0], [9.0, 9.0]])

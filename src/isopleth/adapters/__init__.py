@@ -1,0 +1,9 @@
+"""Estimators in the conventions of other libraries: PyOD, QuaPy, river and skchange.
+
+Each adapter but PyOD's inherits from a class of the other library, which is imported when the adapter is first used
+(extra ``adapters``).
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
