@@ -63,23 +63,6 @@ def test_the_rule_for_the_length_scale_is_that_of_fourth_order():
     np.testing.assert_allclose(model.length_scale_, rows.std(axis=0) * 90 ** (-1 / 11), rtol=1e-12)
 
 
-def test_units_shifts_and_order_of_columns_do_not_matter():
-    rows = rows_of()
-    x = rows[:5] + 0.3
-    scale, shift = np.array([1000.0, 0.01]), np.array([5.0, -7.0])
-    a, b = KDE(debias=True, frame="scale").fit(rows), KDE(debias=True, frame="scale").fit(rows * scale + shift)
-    np.testing.assert_allclose(b.score_samples(x * scale + shift), a.score_samples(x) - np.log(scale).sum(), atol=2e-5)
-    c = KDE(debias=True, frame="scale").fit(rows[:, ::-1])
-    np.testing.assert_allclose(c.score_samples(x[:, ::-1]), a.score_samples(x), atol=2e-5)
-
-
-def test_weights_are_repeated_rows():
-    rows, weights = rows_of(40), np.arange(40) % 3
-    a = KDE(debias=True, frame="scale").fit(rows, sample_weight=weights)
-    b = KDE(debias=True, frame="scale").fit(np.repeat(rows, weights, axis=0))
-    np.testing.assert_allclose(a.score_samples(rows), b.score_samples(rows), atol=1e-6)
-
-
 def test_bounded_columns_are_moved_as_logarithms():
     hours = np.random.default_rng(0).exponential(size=(80, 1))
     model = KDE(debias=True, bounds={0: (0, None)}, frame="scale").fit(hours)

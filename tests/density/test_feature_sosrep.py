@@ -1,13 +1,10 @@
 """SOSREP in random features: the exact fit as features grow, the rule for noise, and scikit-learn's manners."""
 
-import pickle
-
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from isopleth import SOSREP, DataWarning, InputError, RandomFeatureSOSREP, Search, load, save
+from isopleth import SOSREP, DataWarning, InputError, RandomFeatureSOSREP, Search
 from isopleth.density import feature_sosrep
 from isopleth.density.feature_sosrep import FeatureDensity
 from isopleth.density.feature_statistics import continued_log
@@ -186,18 +183,6 @@ def test_a_search_finds_a_scale_that_features_can_tell():
     assert fitted.search_path_.best_factor > 1.0
     assert np.isinf(fitted.search_path_.losses[0])  # rows held out are lost in the noise there
     assert fitted.share_below_noise_ < 0.05
-
-
-def test_it_is_saved_and_copied(tmp_path):
-    X = rows(80)
-    fitted = model(kernel=SDO(order=4), bounds={0: (-9.0, None)}, length_scale="median").fit(X)
-    save(fitted, tmp_path / "model")
-    for copy in (load(tmp_path / "model"), pickle.loads(pickle.dumps(fitted))):
-        np.testing.assert_array_equal(copy.score_samples(X), fitted.score_samples(X))
-        np.testing.assert_array_equal(copy.grad_log_density(X), fitted.grad_log_density(X))
-    again = clone(fitted).fit(X)
-    np.testing.assert_array_equal(again.coef_, fitted.coef_)
-    assert not hasattr(fitted, "centers_")  # no rows are kept
 
 
 def test_bounds_and_constant_columns():

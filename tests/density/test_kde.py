@@ -102,17 +102,6 @@ def test_samples_in_columns_of_different_scales_and_a_constant_one(name):
     assert (np.abs(S[:, :2].mean(axis=0) - X[:, :2].mean(axis=0)) < 5 * error).all()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_weights_equal_repetition(name):
-    rng = np.random.default_rng(0)
-    X, w, Q = mixture(60, 2), rng.integers(0, 4, size=60), mixture(40, 2, seed=1)
-    for scale in (0.7, "scott", "median"):
-        a = KDE(kernel=name, length_scale=scale, frame="scale").fit(X, sample_weight=w)
-        b = KDE(kernel=name, length_scale=scale, frame="scale").fit(np.repeat(X, w, axis=0))
-        np.testing.assert_allclose(a.score_samples(Q), b.score_samples(Q), rtol=1e-9, atol=1e-9)
-        assert a.hyvarinen_loss(Q) == pytest.approx(b.hyvarinen_loss(Q), rel=1e-9)
-
-
 @given(
     st.sampled_from(NAMES),
     st.integers(0, 10**6),

@@ -118,17 +118,6 @@ def test_optimality_in_the_terms_of_the_attributes(kernel):
     assert model.score(X) == pytest.approx(model.score_samples(X).sum())
 
 
-@pytest.mark.parametrize("kernel", NAMES)
-def test_weights_equal_repetition(kernel):
-    rng = np.random.default_rng(0)
-    X, w = mixture(60, 2), rng.integers(0, 4, size=60)
-    Q = mixture(40, 2, seed=1)
-    for scale in (0.7, "scott", "median"):
-        a = SOSREP(kernel=kernel, length_scale=scale, frame="scale").fit(X, sample_weight=w)
-        b = SOSREP(kernel=kernel, length_scale=scale, frame="scale").fit(np.repeat(X, w, axis=0))
-        np.testing.assert_allclose(a.score_samples(Q), b.score_samples(Q), rtol=1e-9, atol=1e-9)
-
-
 @given(
     st.sampled_from(["gaussian", "laplacian"]),
     st.integers(0, 10**6),

@@ -141,17 +141,6 @@ def test_rows_in_parts_give_the_model_of_all_rows(options, weighted):
     assert here.sample(3).shape == (3, 3)
 
 
-def test_weights_are_repetitions_and_order_and_units_do_not_matter():
-    X, new = rows(200), rows(30, 1)
-    times = 1 + np.arange(200) % 3
-    order = np.random.default_rng(2).permutation(times.sum())
-    one = SOSREP(landmarks=40, frame="scale").fit(X, sample_weight=times)
-    other = SOSREP(landmarks=40, frame="scale").fit(np.repeat(X, times, axis=0)[order])
-    np.testing.assert_allclose(other.score_samples(new), one.score_samples(new), rtol=1e-9)
-    turned = SOSREP(landmarks=40, frame="scale").fit(X[:, [2, 0, 1]], sample_weight=times)
-    np.testing.assert_allclose(turned.score_samples(new[:, [2, 0, 1]]), one.score_samples(new), rtol=1e-9)
-
-
 def test_names_constant_columns_and_files(tmp_path):
     X = rows()
     X[:, 1] = 3.0

@@ -8,9 +8,8 @@ import pytest
 from lsdd_cases import GRID, POINT, two
 from scipy.integrate import quad
 from scipy.stats import norm
-from sklearn.base import clone
 
-from isopleth import LSDD, DataWarning, InputError, load, save
+from isopleth import LSDD, InputError
 from isopleth.difference.fitted import upper_thresholds
 
 
@@ -94,18 +93,6 @@ def test_swapped_samples_change_the_sign(points, penalty):
     np.testing.assert_allclose(one.difference(points), -other.difference(points), rtol=1e-7, atol=1e-12)
     assert one.squared_l2_ == pytest.approx(other.squared_l2_, rel=1e-7)
     np.testing.assert_allclose(one.level_set(0.5), -np.array(other.level_set(0.5)[::-1]), rtol=1e-7)
-
-
-def test_units_and_order_of_the_rows(points):
-    x, y = two()
-    one = LSDD(random_state=0, n_jobs=1, alpha=[0.1, 1.0]).fit(x, y)
-    factor, shift = np.array([1e3, 1e-2]), np.array([5e3, -1.0])
-    other = LSDD(random_state=0, n_jobs=1, alpha=[0.1, 1.0]).fit(x[::-1] * factor + shift, y * factor + shift)
-    np.testing.assert_allclose(
-        other.difference(points * factor + shift) * 10.0, one.difference(points), rtol=1e-6, atol=1e-9
-    )
-    assert other.squared_l2_ * 10.0 == pytest.approx(one.squared_l2_, rel=1e-6)
-    np.testing.assert_allclose(other.length_scale_, one.length_scale_ * factor)
 
 
 def test_rotation(points):
@@ -205,15 +192,6 @@ def test_identical_samples_and_discrete_ones(points):
     assert dice.squared_l2_interval()[0] > 0.0
 
 
-def test_constant_columns_are_dropped(points):
-    x, y = two()
-    with pytest.warns(DataWarning, match="constant columns are dropped: column 1"):
-        difference = LSDD(**GRID).fit(np.insert(x, 1, 7.0, axis=1), np.insert(y, 1, 7.0, axis=1))
-    assert np.isnan(difference.length_scale_).tolist() == [False, True, False]
-    same = LSDD(**GRID).fit(x, y)
-    np.testing.assert_allclose(difference.difference(np.insert(points, 1, 7.0, axis=1)), same.difference(points))
-
-
 def test_a_column_constant_in_one_sample_has_the_spread_of_the_other(recwarn):
     x, y = np.random.default_rng(0).normal(size=(60, 1)), np.zeros((40, 1))
     smallest = LSDD(random_state=0, alpha=1.0, cv=3).fit(x - np.median(x), y).search_path_.length_scales.min()
@@ -223,20 +201,6 @@ def test_a_column_constant_in_one_sample_has_the_spread_of_the_other(recwarn):
     smallest = apart.search_path_.length_scales[:, 1].min()
     assert smallest == pytest.approx(np.sqrt(2.0) * 2.0**-3.5 * 0.2 * np.sqrt(0.24))  # the only spread there is
     assert not recwarn.list
-
-
-def test_saved_cloned_and_shown(tmp_path, points):
-    x, y = two()
-    difference = LSDD(**GRID).fit(x, y)
-    save(difference, tmp_path / "difference.isopleth")
-    again = load(tmp_path / "difference.isopleth")
-    assert np.array_equal(again.difference(points), difference.difference(points))
-    assert again.squared_l2("corrected") == difference.squared_l2("corrected")
-    assert again.squared_l2_interval() == difference.squared_l2_interval()
-    assert again.level_set(0.5) == difference.level_set(0.5)
-    assert repr(again.search_path_) == repr(difference.search_path_)
-    assert clone(difference).get_params() == difference.get_params()
-    assert "3 length scales, 3 ridges, 3 folds" in repr(difference.search_path_)
 
 
 def test_columns_of_data_frames_go_by_name():

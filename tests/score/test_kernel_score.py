@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 
-from isopleth import DataWarning, InputError, KernelScore, NystromKEF, load, save
+from isopleth import DataWarning, InputError, KernelScore, NystromKEF
 from isopleth.kernels import KERNELS, SDO, Matern
 from isopleth.score import (
     KEF,
@@ -360,14 +360,6 @@ def test_coefficients_are_solved_for_when_they_are_needed():
     assert model._dual_coef.shape == (30, 3)
     np.testing.assert_array_equal(again.grad_log_density(x), first)
     np.testing.assert_allclose(np.sort(model.centers_, axis=0), np.sort(X, axis=0), rtol=0, atol=1e-14)
-
-
-@pytest.mark.parametrize("model", NAMED, ids=repr)
-def test_models_are_saved_and_loaded(tmp_path, model):
-    X, x = rows(20), rows(5, seed=1)
-    fitted = clone(model).fit(X)
-    save(fitted, tmp_path / "model.isopleth")
-    np.testing.assert_array_equal(load(tmp_path / "model.isopleth").grad_log_density(x), fitted.grad_log_density(x))
 
 
 def test_a_tolerance_not_reached_is_a_warning(monkeypatch):

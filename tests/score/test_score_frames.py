@@ -7,7 +7,6 @@ import pytest
 
 from isopleth import DataWarning, InputError, KernelScore, NystromKEF
 from isopleth.frames import Compose, LocalScale, Marginal, Scale, SinhArcsinh, Whiten
-from isopleth.io import load, save
 from isopleth.kernels import get_kernel
 from isopleth.sampling import sample
 from isopleth.score import KEF, SSGE, Landweber, NuMethod, Stein
@@ -200,12 +199,6 @@ def test_the_choice_is_shown_and_refitted():
     assert not hasattr(again, "search_path_")
     ridge = KernelScore(frame="whiten", length_scale=2.0).fit(SKEWED).search_path_
     assert np.isnan(ridge.frame_losses).all()
-
-
-def test_a_model_in_a_smooth_frame_is_saved(tmp_path):
-    model = KEF(frame="smooth").fit(SKEWED)
-    save(model, tmp_path / "model")
-    np.testing.assert_array_equal(load(tmp_path / "model").grad_log_density(NEW), model.grad_log_density(NEW))
 
 
 @pytest.mark.slow

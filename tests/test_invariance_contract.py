@@ -1,0 +1,142 @@
+"""What no estimator may depend on: copies instead of weights, orders, units, threads, constant columns, files."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from isopleth import (
+    KDE,
+    LSDD,
+    SOSREP,
+    AnomalyDetector,
+    DataWarning,
+    KernelScore,
+    NystromKEF,
+    RandomFeatureSOSREP,
+    load,
+    save,
+)
+from isopleth.difference import KDEDifference
+from isopleth.score import KEF, SSGE, NuMethod, Stein, Tikhonov
+
+RNG = np.random.default_rng(0)
+ROWS = RNG.normal(size=(60, 3)) @ [[1.0, 0.5, 0.0], [0.0, 1.0, 0.3], [0.0, 0.0, 2.0]] + 3.0 * RNG.integers(
+    2, size=(60, 1)
+)
+OTHERS = RNG.normal(1.0, 1.5, size=(50, 3))
+ASKED = RNG.normal(1.0, 2.0, size=(12, 3))
+COUNTS = RNG.integers(0, 4, size=60)
+ORDER, UNIT, SHIFT = np.array([2, 0, 1]), np.array([1e3, 1.0, 1e-2]), np.array([5.0, -20.0, 0.0])
+
+
+@dataclass(frozen=True)
+class Case:
+    """An estimator, the method that answers, what units do to the answer, and the accuracy of its solver."""
+
+    estimator: object
+    answer: str = "score_samples"
+    rtol: float = 1e-7
+
+    def fit(self, X, Y=OTHERS, weights=None, **parameters):
+        model = clone(self.estimator).set_params(**parameters)
+        if self.answer == "difference":
+            return model.fit(X, Y, **({} if weights is None else {"sample_weight_x": weights}))
+        return model.fit(X, **({} if weights is None else {"sample_weight": weights}))
+
+    def ask(self, model, asked=ASKED):
+        answer = getattr(model, self.answer)(asked)
+        return np.append(answer, model.squared_l2_) if self.answer == "difference" else answer
+
+    def in_units(self, answer):
+        """The answer of a model of rows in other units and columns in another order, as if there had been neither."""
+        if self.answer == "grad_log_density":
+            return answer[:, np.argsort(ORDER)] * UNIT
+        return answer * UNIT.prod() if self.answer == "difference" else answer + np.log(UNIT).sum() * self.is_density
+
+    @property
+    def is_density(self):
+        return self.answer == "score_samples" and not isinstance(self.estimator, AnomalyDetector)
+
+
+def score(estimator, rtol=1e-6):
+    return Case(estimator, "grad_log_density", rtol)
+
+
+CASES = {
+    "sosrep": Case(SOSREP(frame="scale")),
+    "laplacian": Case(SOSREP(kernel="laplacian", length_scale="scott", frame="scale")),
+    "sdo": Case(SOSREP(kernel="sdo", frame="scale")),
+    "landmarks": Case(SOSREP(landmarks=25, frame="scale")),
+    "kde": Case(KDE(frame="scale")),
+    "matern": Case(KDE(kernel="matern52", frame="scale")),
+    "debiased": Case(KDE(debias=True, frame="scale"), rtol=1e-5),
+    "features": Case(RandomFeatureSOSREP(n_frequencies=60, random_state=0), rtol=1e-5),
+    "stein": score(Stein(frame="whiten")),
+    "kef": score(KEF(frame="whiten", base="gaussian")),
+    "ssge": score(SSGE(frame="whiten", energy=0.9)),
+    "nu": score(NuMethod(frame="whiten", steps=9)),
+    "fixed": score(KernelScore(frame="smooth", length_scale=1.5, regularizer=Tikhonov(0.1, truncated=False))),
+    "nystrom": score(NystromKEF(frame="whiten", landmarks=20, random_state=0, regularizer=Tikhonov(0.1))),
+    "lsdd": Case(LSDD(alpha=[0.1, 1.0], centers=30, random_state=0), "difference", 1e-6),
+    "difference of kde": Case(KDEDifference(), "difference"),
+    "anomalies": Case(AnomalyDetector(n_estimators=20, random_state=0)),
+}
+EACH = pytest.mark.parametrize("name", CASES)
+DRAW_COLUMNS = {"features", "anomalies"}  # in their order
+DRAW_ROWS = {"landmarks"}  # by keys to which a constant column adds
+
+
+def close(found, wanted, rtol):
+    np.testing.assert_allclose(found, wanted, rtol=rtol, atol=rtol * np.abs(wanted).max())
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return {name: case.fit(ROWS) for name, case in CASES.items()}
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name != "anomalies"])
+def test_weights_are_copies_in_any_order(name):
+    case = CASES[name]
+    order = np.random.default_rng(1).permutation(COUNTS.sum())
+    weighted = case.fit(ROWS, weights=COUNTS)
+    copies = case.fit(np.repeat(ROWS, COUNTS, axis=0)[order])
+    close(case.ask(weighted), case.ask(copies), case.rtol)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name not in DRAW_COLUMNS])
+def test_neither_units_nor_the_order_of_columns_matter(name, fitted):
+    case = CASES[name]
+    moved = case.fit((ROWS * UNIT + SHIFT)[:, ORDER], (OTHERS * UNIT + SHIFT)[:, ORDER])
+    close(case.in_units(case.ask(moved, (ASKED * UNIT + SHIFT)[:, ORDER])), case.ask(fitted[name]), 10.0 * case.rtol)
+
+
+@EACH
+def test_threads_change_nothing(name, fitted):
+    close(CASES[name].ask(CASES[name].fit(ROWS, n_jobs=2)), CASES[name].ask(fitted[name]), CASES[name].rtol)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [n for n in CASES if CASES[n].answer != "grad_log_density" and n not in {"difference of kde"} | DRAW_ROWS],
+)
+def test_a_constant_column_is_named_and_changes_nothing(name, fitted):
+    case = CASES[name]
+    wide, asked = (np.insert(X, 1, 7.0, axis=1) for X in (ROWS, ASKED))
+    with pytest.warns(DataWarning, match="constant"):
+        model = case.fit(wide, np.insert(OTHERS, 1, 7.0, axis=1))
+    close(case.ask(model, asked), case.ask(fitted[name]), case.rtol)
+
+
+@EACH
+def test_files_copies_and_pickles_have_the_same_bits(name, fitted, tmp_path):
+    case, model = CASES[name], fitted[name]
+    save(model, tmp_path / "model")
+    for copy in (load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(case.ask(copy), case.ask(model))
+    assert str(clone(model).get_params()) == str(case.estimator.get_params())
