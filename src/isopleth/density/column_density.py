@@ -387,6 +387,17 @@ class ColumnDensity:
         self._each(Z, visit)
         return lower, upper
 
+    def cumulative(self, column: int, place: float) -> float:
+        """Return the probability that a numeric column is at most so large."""
+
+        def visit(pattern: Pattern, memory: float, n_jobs: int | None) -> float:
+            look = self._look(np.full((1, self.dim), np.nan), pattern, memory, n_jobs, None)
+            gaps = np.array([column])
+            ((law, _),) = self._laws(gaps, look.terms[0], look.shares[0], self._integrated(pattern), memory, n_jobs)
+            return law(place)
+
+        return self._each(np.full((1, self.dim), np.nan), visit)[0]
+
     def _laws(
         self,
         gaps: np.ndarray,

@@ -391,9 +391,10 @@ class KernelDensity(DensityEstimator):
 
         Returns
         -------
-        lower, upper : ndarrays of shape (n_samples, n_features)
-            Quantiles of (1 - c)/2 and (1 + c)/2 for confidence level c; both the cell itself where it is known, and NaN in
-            categorical and left-out columns. Of a time they are seconds since the first one of the fit.
+        lower, upper : data frames or ndarrays of shape (n_samples, n_features)
+            Quantiles of (1 - c)/2 and (1 + c)/2 for confidence level c; both the cell itself where it is known. Frames of the
+            library of a frame `X` have the columns that are used, times as times, and nothing in columns of words; arrays have
+            NaN in categorical columns.
 
         Raises
         ------
@@ -403,12 +404,8 @@ class KernelDensity(DensityEstimator):
         """
         table = self._checked(X)
         density = self._table_density()
-        ends = []
-        for end in density.intervals(table.rows, confidence_level):
-            out = np.full((len(end), self.n_features_in_), np.nan)
-            out[:, np.sort(self._places(density.columns))] = end
-            ends.append(table.answer(out))
-        return ends[0], ends[1]
+        lower, upper = (density.like(X, end, table.backend) for end in density.intervals(table.rows, confidence_level))
+        return lower, upper
 
     def _keep(
         self, density: FrameDensity, X: np.ndarray, place: np.ndarray, z: np.ndarray, weights: np.ndarray

@@ -272,6 +272,10 @@ class StackColumns:
         known = np.flatnonzero(~np.isnan(row))
         return self.conditional({int(j): float(row[j]) for j in known})
 
+    def cumulative(self, column: int, place: float) -> float:
+        """Return the share of draws in which a column is at most so large."""
+        return float((self.draw(_DRAWS, np.random.default_rng(_SEED))[0][:, column] <= place).mean())
+
     def impute(
         self,
         Z: np.ndarray,

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, cast
 
+import narwhals as nw
 import numpy as np
 from sklearn.utils import check_random_state
 
 from isopleth.backend import Backend
+from isopleth.density.column_answers import ColumnAnswers
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.recording import Drawn, Recording
 from isopleth.errors import DataWarning, InputError, listed
@@ -21,7 +23,7 @@ from isopleth.scaled_columns import ScaledColumns
 from isopleth.tables.cells import quoted
 from isopleth.tables.checks import encoded_rows, on_host
 from isopleth.tables.filling import write_cells
-from isopleth.tables.schema import Schema, encode_cell, new_table
+from isopleth.tables.schema import Schema, decode_cells, encode_cell, new_table
 
 # Draws whose mean fills a gap of a column with bounds: the mean of a logarithm is not the logarithm of the mean.
 _DRAWS = 200
@@ -31,8 +33,8 @@ _REFERENCE = 4000
 _ROUNDS = 1000
 
 
-@dataclass(frozen=True)
-class TableDensity:
+@dataclass(frozen=True, repr=False)
+class TableDensity(ColumnAnswers):
     """Density of numeric, categorical and time columns, which integrates and sums to 1.
 
     Returned by ``marginal`` and ``conditional`` of :class:`~isopleth.SOSREP` and :class:`~isopleth.KDE`; not made by hand. Rows
@@ -202,8 +204,12 @@ class TableDensity:
 
     def _unknown(self, points: np.ndarray) -> np.ndarray:
         """Mask of the codes that stand for words which no training row has."""
-        others = [self.density.size(j) - 1 for j in range(self.frame.dim, self.density.dim)]
-        return np.asarray(points[:, self.frame.dim :] == np.array(others, dtype=float))
+        return np.asarray(points[:, self.frame.dim :] == np.array(self._known_sizes, dtype=float))
+
+    @property
+    def _known_sizes(self) -> list[int]:
+        """Numbers of words of the training rows, of each categorical column; truth values have no others."""
+        return [len(column.levels) for column in self.columns.columns if column.kind == "categorical"]
 
     def _known_words(
         self, points: np.ndarray, found: np.ndarray, strategy: str, rng: np.random.Generator, own: np.ndarray | None
@@ -220,7 +226,7 @@ class TableDensity:
             rows = np.flatnonzero(wrong[:, j])
             place = self.frame.dim + int(j)
             shares = self.density.category_probabilities(points[rows], place, None if own is None else own[rows])
-            found[rows, place] = shares[:, :-1].argmax(axis=1)
+            found[rows, place] = shares[:, : self._known_sizes[j]].argmax(axis=1)
         return found
 
     def impute(self, X: Any, strategy: str = "mean", random_state: Any = None) -> Any:
@@ -268,9 +274,10 @@ class TableDensity:
 
         Returns
         -------
-        lower, upper : ndarrays of shape (n_samples, n_columns)
-            Quantiles of (1 - c)/2 and (1 + c)/2 for confidence level c; both the cell itself where it is known, and NaN in
-            categorical columns. Of a time they are seconds since the first one of the fit.
+        lower, upper : data frames or ndarrays of shape (n_samples, n_columns)
+            Quantiles of (1 - c)/2 and (1 + c)/2 for confidence level c; both the cell itself where it is known. Frames of the
+            library of a frame `X` have the columns of the density, times as times, and nothing in columns of words; arrays have
+            NaN there.
 
         Raises
         ------
@@ -278,8 +285,20 @@ class TableDensity:
             If `confidence_level` is not between 0 and 1, and for rows on or beyond bounds.
         """
         rows, backend = self._read(X)
-        lower, upper = (backend.array(end) for end in self.intervals(rows, confidence_level))
+        lower, upper = (self.like(X, end, backend) for end in self.intervals(rows, confidence_level))
         return lower, upper
+
+    def like(self, X: Any, values: np.ndarray, backend: Backend) -> Any:
+        """Return numbers and times by column as a frame if X is one."""
+        if not isinstance(frame := nw.from_native(X, pass_through=True, eager_only=True), nw.DataFrame):
+            return backend.array(values)
+        cells = {
+            str(column.name): [None] * len(values)
+            if column.kind == "categorical"
+            else decode_cells(column, values[:, j])
+            for j, column in enumerate(self.columns.columns)
+        }
+        return nw.from_dict(cells, backend=frame.implementation).to_native()
 
     def intervals(self, rows: np.ndarray, confidence_level: float) -> tuple[np.ndarray, np.ndarray]:
         """Return the limits of the intervals of encoded rows, by column of the table."""

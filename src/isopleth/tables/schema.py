@@ -498,7 +498,7 @@ def attached(data: Any, schema: Schema, choices: Choices, named: bool) -> Any:
 def encode_cell(column: Column, value: Any) -> float:
     """Encode one cell as a number or a code; NaN if it is missing."""
     cell = np.empty(1, dtype=object)
-    cell[0] = value
+    cell[0] = value.astype("datetime64[us]").item() if isinstance(value, np.datetime64) else value
     cells = Cells.of_array(column.name, cell, MISSING_WORDS)
     if column.kind == "categorical":
         code = cells.codes(column.levels)[0]

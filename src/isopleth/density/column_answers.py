@@ -1,0 +1,278 @@
+"""What a density of the columns of a table says of each of them: values, intervals and probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from isopleth.errors import InputError
+from isopleth.results.charts import Chart, Series
+from isopleth.tables.cells import TRUTH
+from isopleth.tables.schema import Column, Schema, decode_cells, encode_cell
+
+# Name of the category for words that no training row has.
+OTHER_WORDS = "any other word"
+# Places at which the curve of a column is drawn and its mode is looked for, and the mass that they span.
+_PLACES, _MASS = 301, 0.998
+_MOST_WORDS = 3
+_LEVEL = 0.9
+_DAYS = np.timedelta64(3, "D")
+
+
+class ColumnAnswers:
+    """Answers for each column by itself, whatever the others are; dicts by the name of the column.
+
+    A subclass is a density with `columns`, `names`, `density`, `frame`, `n_numeric` and the methods that this one calls.
+    """
+
+    columns: Schema
+    density: Any
+
+    def mean(self) -> dict[Any, Any]:
+        """Return the mean of each column of numbers or times.
+
+        Returns
+        -------
+        dict
+            Numbers and datetime64 by name.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from isopleth import SOSREP
+        >>> rows = np.random.default_rng(0).normal(size=(300, 2)) @ [[1.0, 0.8], [0.0, 0.6]]
+        >>> given = SOSREP().fit(rows).conditional({0: 1.0})
+        >>> low, high = given.interval()[0]  # of the only column that is left
+        >>> low < 0.0 < 0.5 < given.mean()[0] < 1.1 < high, 0.2 < given.cdf({0: 0.8})[0] < 0.7
+        (True, True)
+        """
+        found = self._decoded(self.fill(self._nothing(), "mean", 0))  # type: ignore[attr-defined]
+        return {column.name: found[column.name] for column in self.columns.columns if column.kind != "categorical"}
+
+    def median(self) -> dict[Any, Any]:
+        """Return the median of each column of numbers or times, as :meth:`quantile`."""
+        return self.quantile(0.5)
+
+    def quantile(self, q: float) -> dict[Any, Any]:
+        """Return a quantile of each column of numbers or times.
+
+        Parameters
+        ----------
+        q : float
+            Between 0 and 1.
+
+        Returns
+        -------
+        dict
+            Numbers and datetime64 by name.
+
+        Raises
+        ------
+        InputError
+            If `q` is not between 0 and 1.
+        """
+        if isinstance(q, bool) or not 0.0 < q < 1.0:
+            raise InputError("{parameter} is {value}; expected a number between 0 and 1.", parameter="q", value=q)
+        # One end of a central interval; that of the median is as short as can be told from none.
+        ends = self.interval(max(abs(2.0 * q - 1.0), 1e-9))
+        return {name: end[int(q > 0.5)] for name, end in ends.items()}
+
+    def interval(self, confidence_level: float = _LEVEL) -> dict[Any, tuple[Any, Any]]:
+        """Return the central interval of each column of numbers or times.
+
+        Parameters
+        ----------
+        confidence_level : float, default=0.9
+            Probability of the interval.
+
+        Returns
+        -------
+        dict
+            Pairs of numbers or datetime64 by name.
+
+        Raises
+        ------
+        InputError
+            If `confidence_level` is not between 0 and 1.
+        """
+        rows = self._nothing()
+        ends = [self._decoded(end, ordered=True) for end in self.intervals(rows, confidence_level)]  # type: ignore[attr-defined]
+        kept = [column.name for column in self.columns.columns if column.kind != "categorical"]
+        return {name: (ends[0][name], ends[1][name]) for name in kept}
+
+    def cdf(self, values: Mapping[Any, Any]) -> dict[Any, float]:
+        """Return the probability that columns are at most so large.
+
+        Parameters
+        ----------
+        values : mapping
+            A number or time by name of its column.
+
+        Returns
+        -------
+        dict
+            Probabilities by name.
+
+        Raises
+        ------
+        InputError
+            If a column does not exist or holds words.
+        """
+        found = {}
+        for name, value in values.items():
+            place = self._place(name, "values")  # type: ignore[attr-defined]
+            column, j = self.columns.columns[place], int(self._encoded_places([place])[0])  # type: ignore[attr-defined]
+            if column.kind == "categorical":
+                raise InputError("{column} holds words; ask for probabilities() of it", column=column.name)
+            row = self._nothing()
+            row[0, j] = number = encode_cell(column, value)
+            kept = self.frame.keep  # type: ignore[attr-defined]
+            if not kept[j]:  # a column that was constant at fit
+                found[column.name] = float(number >= self.constants[j])  # type: ignore[attr-defined]
+            elif not self._inside(row)[0]:  # type: ignore[attr-defined]
+                found[column.name] = float(number >= self.bounds.high[j])  # type: ignore[attr-defined]
+            else:
+                inner = int(np.cumsum(kept)[j] - 1)
+                place_in_frame = float(self._points(row)[0, inner])  # type: ignore[attr-defined]
+                found[column.name] = min(max(self.density.cumulative(inner, place_in_frame), 0.0), 1.0)
+        return found
+
+    def probabilities(self) -> dict[Any, dict[Any, float]]:
+        """Return the probability of each word of each column of words; they add up to 1.
+
+        Returns
+        -------
+        dict
+            By name, dicts from words to probabilities, the most probable first. Truth values are False and True; other columns
+            have "any other word" for those that no training row has.
+        """
+        found: dict[Any, dict[Any, float]] = {}
+        row = np.full((1, self.density.dim), np.nan)
+        for place, column in enumerate(self.columns.columns):
+            if column.kind == "categorical":
+                j = int(self._encoded_places([place])[0]) - self.n_numeric + self.frame.dim  # type: ignore[attr-defined]
+                shares = self.density.category_probabilities(row, j)[0]
+                words = (False, True) if column.levels == TRUTH else (*column.levels, OTHER_WORDS)
+                pairs = sorted(zip(words, shares.tolist(), strict=True), key=lambda pair: -pair[1])
+                found[column.name] = dict(pairs)
+        return found
+
+    def mode(self) -> dict[Any, Any]:
+        """Return the likeliest value of each column by itself: the top of the curve of its density, or the likeliest word.
+
+        Returns
+        -------
+        dict
+            Numbers, datetime64 and words by name.
+        """
+        found = {}
+        words = self.probabilities()
+        for column in self.columns.columns:
+            if column.kind == "categorical":
+                found[column.name] = next(word for word in words[column.name] if word != OTHER_WORDS)
+            else:
+                places, heights = self._curve(column)
+                found[column.name] = _plain(column, places[int(heights.argmax())])
+        return found
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the density of each column: a curve for numbers and times, bars for words.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Axes for the first column; None makes a figure with all of them.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from isopleth.results.figures import draw
+
+        return draw(self.charts(), ax)
+
+    def charts(self) -> list[Chart]:
+        """Return the pictures of the columns, as data."""
+        return [self._chart(column) for column in self.columns.columns]
+
+    def _chart(self, column: Column) -> Chart:
+        title = f"{column.name}: {self._said(column)}"
+        if column.kind == "categorical":
+            shares = self.probabilities()[column.name]
+            return Chart(
+                title,
+                "probability",
+                "",
+                [Series("", [], list(shares.values()), "bars", "blue")],
+                names=list(map(str, shares)),
+            )
+        places, heights = self._curve(column)
+        times = "x" * (column.kind == "time")
+        return Chart(
+            title,
+            str(column.name),
+            "density",
+            [Series("", places + column.origin, heights, "line", "blue")],
+            times=times,
+        )
+
+    def _curve(self, column: Column) -> tuple[np.ndarray, np.ndarray]:
+        """Return encoded places of a column of numbers or times, and the density there."""
+        one = self.marginal([column.name])  # type: ignore[attr-defined]
+        low, high = one.intervals(one._nothing(), _MASS)
+        places = np.linspace(low[0, 0], high[0, 0], _PLACES)
+        return places, np.exp(one.log_density(places[:, None]))
+
+    def _said(self, column: Column) -> str:
+        """Return what is expected in a column, in words."""
+        if column.kind == "categorical":
+            shares = list(self.probabilities()[column.name].items())
+            rest = 1.0 - sum(share for _, share in shares[:_MOST_WORDS])
+            said = [f"{word} {share:.1%}" for word, share in shares[:_MOST_WORDS]]
+            return ", ".join(said + [f"others {rest:.1%}"] * (len(shares) > _MOST_WORDS)).replace("%", " %")
+        one = self.marginal([column.name])  # type: ignore[attr-defined]
+        ends = (one.median()[column.name], *one.interval(_LEVEL)[column.name])
+        middle, low, high = times_text(ends) if column.kind == "time" else [f"{end:.4g}" for end in ends]
+        return f"{middle}, {low} to {high} with {_LEVEL:.0%}".replace("%", " %")
+
+    def __repr__(self) -> str:
+        lines = [f"{column.name}: {self._said(column)}" for column in self.columns.columns if self._varies(column)]
+        return "\n".join(lines)
+
+    def _varies(self, column: Column) -> bool:
+        place = int(self._encoded_places([self.columns.columns.index(column)])[0])  # type: ignore[attr-defined]
+        return place >= self.n_numeric or bool(self.frame.keep[place])  # type: ignore[attr-defined]
+
+    def _nothing(self) -> np.ndarray:
+        """Return one encoded row of which nothing is known."""
+        return np.full((1, len(self.columns.columns)), np.nan)
+
+    def _decoded(self, encoded: np.ndarray, ordered: bool = False) -> dict[Any, Any]:
+        """Return the numbers and times of an encoded row by name; `ordered` as the columns of the table."""
+        row = (encoded if ordered else self._by_column(encoded))[0]  # type: ignore[attr-defined]
+        return {
+            column.name: _plain(column, row[j])
+            for j, column in enumerate(self.columns.columns)
+            if column.kind != "categorical"
+        }
+
+
+def _plain(column: Column, value: float) -> Any:
+    """Return a number, or a time to the second, as which a model knows no fractions."""
+    if column.kind == "numeric":
+        return float(value)
+    return decode_cells(column, np.rint(np.array([value + column.origin])) - column.origin)[0]
+
+
+def times_text(times: Sequence[Any]) -> list[str]:
+    """Return times as text, without the clock if they are more than a few days apart."""
+    stamps = [np.datetime64(time.replace(tzinfo=None) if hasattr(time, "tzinfo") else time, "s") for time in times]
+    unit = "D" if max(stamps) - min(stamps) > _DAYS else "s"
+    return [str(stamp.astype(f"datetime64[{unit}]")).replace("T", " ") for stamp in stamps]
