@@ -100,6 +100,9 @@ def columns(found: Anomalies) -> dict[str, np.ndarray]:
     """Return the columns of --out, in the order of the table."""
     judged = {"score": found.scores, "pvalue": found.p_values}
     judged |= {"label": found.flagged.astype(np.int64), "certain": found.certain.astype(np.int64)}
+    if found.at_least is not None:
+        judged["at_least"] = np.empty_like(found.at_least)
+        judged["at_least"][found.order] = found.at_least
     out = found.where | judged
     if found.explanation is None:
         return out

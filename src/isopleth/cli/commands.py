@@ -248,8 +248,8 @@ raw_text_option = click.option(
 @click.option(
     "--out",
     type=_PATH,
-    help="Write line (or row), score, pvalue, label (1: flagged) and certain (1: selected by --fdr) of every row; .csv or "
-    ".parquet.",
+    help="Write line (or row), score, pvalue, label (1: flagged) and certain (1: selected by --fdr) of every row, and with "
+    "--reference at_least (of the rows up to this one, so many are anomalies); .csv or .parquet.",
 )
 @click.option(
     "--contamination",

@@ -32,6 +32,12 @@ _JUDGED = {
         "least likely rows that a gap in the scores sets apart from all others; 0 without a gap",
     ),
     "pvalue_resolution": ("number", "smallest p-value that the rows can show; no p-value is smaller"),
+    "certified_rows": (
+        "integer or null",
+        "with --reference: rows of the list that the summary names; 0 if none is certified",
+    ),
+    "certified_anomalies": ("integer or null", "lower limit on the number of anomalies in this list"),
+    "confidence": ("number or null", "confidence of these limits, of all lists together"),
     "table": ("list of object", "one object for each of the --top least likely rows"),
 }
 _JUDGED_ROW = {
@@ -40,6 +46,7 @@ _JUDGED_ROW = {
     "pvalue": (_NUMBER, "p-value of the row"),
     "flagged": ("boolean", "whether the row is flagged"),
     "certain": ("boolean", "whether it is selected at the false discovery rate"),
+    "at_least": ("integer", "lower limit on the number of anomalies up to this row; with --reference"),
     "explained_by": ("string", "columns that make the row unlikely; with --explain or --report"),
 }
 _CHANGED_COLUMN = {
@@ -207,7 +214,7 @@ _ITEMS = {
 
 # Keys that depend on the table or on options: those of rows, and of columns of other kinds than numbers.
 OPTIONAL = frozenset(
-    {"line", "row", "time", "explained_by", "before", "after", "pvalue", "earliest", "latest", "columns"}
+    {"line", "row", "time", "at_least", "explained_by", "before", "after", "pvalue", "earliest", "latest", "columns"}
     | {key for key in _CHANGED_COLUMN if key.startswith(("level", "time_", "missing_")) or key == "description"}
 )
 

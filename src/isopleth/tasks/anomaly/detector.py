@@ -32,6 +32,7 @@ from isopleth.tables.checks import (
     varying_columns,
     warn_few_rows,
 )
+from isopleth.tasks.anomaly.certificate import CONFIDENCE, SplitScores
 from isopleth.tasks.anomaly.explanation import Counterfactuals, Explanation, best_counterfactuals
 from isopleth.tasks.anomaly.reference import ReferenceRule
 from isopleth.tasks.anomaly.result import Anomalies
@@ -106,8 +107,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
     n_jobs : int or None, default=-1
         Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
     random_state : int, RandomState or None
-        Seed of the samples and, with ``novelty=True``, of the rows that represent all in tables of more than 5,000
-        distinct ones.
+        Seed of the samples and, with ``novelty=True``, of the halves that :meth:`anomalies` needs and of the rows that
+        represent all in tables of more than 5,000 distinct ones.
     verbose : bool or int, default=False
         Whether to show the progress of the evidence of many rows, at fit and later, on standard error.
 
@@ -228,6 +229,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         self._rule: PooledRule | ReferenceRule
         if self.novelty:
             self._rule, surprises = ReferenceRule.fit(table, seed, self._limits)
+            # Rows of a group are not exchangeable with new rows, so that no certificate would hold.
+            self._split = None if groups is not None else SplitScores.fit(in_frame, numeric, seed, self._limits)
         else:
             most = self.max_samples
             if isinstance(most, str):
@@ -574,7 +577,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         Returns
         -------
         Anomalies
-            With `table()`, `to_dict()`, `plot()` and `report(path)`.
+            With `table()`, `to_dict()`, `plot()` and `report(path)`. For new rows and ``novelty=True``, `at_least` has lower 95 %
+            limits on the number of anomalies among the first rows, which hold for all lists at once.
 
         Raises
         ------
@@ -599,6 +603,9 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         found = Anomalies(*judged, where=index_of(X), resolution=resolution)
         if table.columns is not None or table.missing.any():
             found = replace(found, drawn=self._drawn(table) if table.n_numeric else None)
+        if self.novelty and not own and self._split is not None:
+            certificate = self._split.certificate(rows, self._limits)
+            found = replace(found, at_least=certificate.at_least(found.order), confidence=CONFIDENCE)
         if explain:
             chosen = found.order[:explain]
             found = replace(found, explanation=self.explain(chosen_rows(X, chosen)), explained_rows=chosen)

@@ -70,6 +70,11 @@ class Anomalies(Result):
         Smallest p-value that the rows can show; smaller ones become it.
     known : ndarray of shape (n,), bool, optional
         Rows that are known to be anomalies, which pictures mark.
+    at_least : ndarray of shape (n,), int, optional
+        Entry k - 1 is a lower limit on the number of anomalies among the first k rows in `order`. All limits hold together with
+        the confidence, so that a list may be cut anywhere after it was looked at. New rows and a clean reference only.
+    confidence : float, default=0.95
+        That confidence.
 
     Examples
     --------
@@ -98,6 +103,8 @@ class Anomalies(Result):
     drawn: tuple[np.ndarray, list[str], list[str]] | None = None
     resolution: float = LEAST_P
     known: np.ndarray | None = None
+    at_least: np.ndarray | None = None
+    confidence: float = 0.95
 
     def __post_init__(self) -> None:
         vars(self)["p_values"] = np.maximum(self.p_values, self.resolution)
@@ -141,6 +148,8 @@ class Anomalies(Result):
             "flagged": self.flagged[order],
             "certain": self.certain[order],
         }
+        if self.at_least is not None:
+            found["at_least"] = self.at_least
         return found if self.explanation is None else found | {"explained_by": self.reasons()[order]}
 
     def _facts(self) -> dict[str, Any]:
@@ -153,7 +162,27 @@ class Anomalies(Result):
             "rule": self.rule,
             "rows_before_gap": self.gap,
             "pvalue_resolution": self.resolution,
-        }
+        } | self._certified
+
+    @property
+    def _certified(self) -> dict[str, Any]:
+        """The list with the largest product of the certified number and its share of the list; None without limits."""
+        if self.at_least is None:
+            return dict.fromkeys(("certified_rows", "certified_anomalies", "confidence"))
+        best = int(np.argmax(self.at_least.astype(float) ** 2 / np.arange(1, len(self) + 1)))
+        number = int(self.at_least[best])
+        rows = best + 1 if number else 0
+        return {"certified_rows": rows, "certified_anomalies": number, "confidence": self.confidence}
+
+    def _certificate(self) -> list[str]:
+        if self.at_least is None:
+            return []
+        number, rows = self._certified["certified_anomalies"], self._certified["certified_rows"]
+        verb = "is an anomaly" if number == 1 else "are anomalies"
+        sentence = (
+            f"At least {number:,} of the first {counted(rows, 'row')} {verb}" if number else "No row is certified"
+        )
+        return [f"{sentence}, with {self.confidence:.0%} confidence in such limits for all lists at once."]
 
     def _sentences(self) -> list[str]:
         flagged, certain = int(self.flagged.sum()), int(self.certain.sum())
@@ -162,12 +191,13 @@ class Anomalies(Result):
         rate = f"at a false discovery rate of {self.fdr:.3g}"
         if not certain:
             second = f"None of them is certain {rate}: unusual rows of an ordinary table look like this, too."
-            return [first, *self._apart(), second, *self._least_likely()]
+            return [first, *self._apart(), second, *self._certificate(), *self._least_likely()]
         which = "is an anomaly" if certain == 1 else "are anomalies"
         return [
             first,
             *self._apart(),
             f"{counted(certain, 'row')} {which} {rate}, the share of ordinary rows expected among such rows.",
+            *self._certificate(),
             *self._least_likely(),
         ]
 
@@ -213,14 +243,17 @@ class Anomalies(Result):
         why = "most extreme values" if self.explanation is None else "explained by"
         reasons = values_text(self, first, _COLUMNS_A_ROW) if self.explanation is None else self.reasons()[first]
         columns: dict[str, Any] = {"rank": np.arange(1, len(first) + 1)} | where | {"score": self.scores[first]}
-        columns |= {"pvalue": self.p_values[first], "flag": flags, why: reasons}
+        columns |= {"pvalue": self.p_values[first], "flag": flags}
+        if self.at_least is not None:
+            columns["at least"] = self.at_least[: len(first)]
+        columns[why] = reasons
         brief = list(columns)
         chosen = self._telling_columns()
         for j in chosen:
             name = self.names[j] if self.names[j] not in columns else f"{self.names[j]} (column)"
             columns[name] = self.values[first, j]
         about = f"{len(chosen)} of {len(self.names)} columns are shown." if len(chosen) < len(self.names) else ""
-        computed = frozenset({"score", "pvalue"})
+        computed = frozenset({"score", "pvalue", "at least"})
         return [ShownTable("The least likely rows", columns, len(self), about, computed, brief)]
 
     def _telling_columns(self) -> list[int]:
@@ -234,7 +267,10 @@ class Anomalies(Result):
 
     def _charts(self) -> list[Chart]:
         rows = rows_chart(self)
-        return [scores_chart(self)] if rows is None else [rows, scores_chart(self)]
+        first = [] if rows is None else [rows]
+        return [*first, scores_chart(self)] + (
+            [] if self.at_least is None else [certificate_chart(self, self.at_least)]
+        )
 
     def _notes(self) -> list[str]:
         notes = [
@@ -244,6 +280,11 @@ class Anomalies(Result):
             f"flagged: {self.rule}.",
             f"certain: selected so that about {self.fdr:.3g} of the selected rows are expected to be ordinary.",
         ]
+        if self.at_least is not None:
+            notes.append(
+                "at least: a lower limit on the number of anomalies among the rows up to this one. All limits hold together "
+                f"with {self.confidence:.0%} confidence, if ordinary new rows come from the distribution of the reference."
+            )
         return notes + [
             "explained by: values that are usual given the rest of the row, and the part of the surprise (minus the score) that "
             "the best of them would take away."
@@ -361,6 +402,22 @@ def _dots(
         drawn = dots("", points[rows], low, high)
         series.append(Series(f"known anomaly ({len(rows):,})", drawn.x, drawn.y, "crosses", "text"))
     return series
+
+
+def certificate_chart(found: Anomalies, at_least: np.ndarray) -> Chart:
+    """Return the lower limits on the number of anomalies in lists, beside lists of anomalies only."""
+    count = max(_LEAST_LIKELY, min(len(found), 2 * int(np.searchsorted(at_least, at_least[-1])) + 2))
+    k = np.unique(np.linspace(1, min(count, len(found)), 600).round().astype(int))
+    series = [
+        Series("at least", k, at_least[k - 1], "steps", "vermillion", strong=True),
+        Series("all rows of the list", k, k, "line", "grey", dashed=True),
+    ]
+    most = int(at_least[-1])
+    title = f"At least {most:,} of {counted(len(found), 'row')} {'is an anomaly' if most == 1 else 'are anomalies'}"
+    about = (
+        f"Lower limits for lists of the least likely rows; all hold together with {found.confidence:.0%} confidence."
+    )
+    return Chart(title, "rows in the list", "anomalies in it", series, about)
 
 
 def scores_chart(found: Anomalies) -> Chart:

@@ -1,0 +1,169 @@
+"""Lower limits on the number of anomalies in lists of new rows that hold for all lists at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Self
+
+import numpy as np
+from scipy.special import betaln, gammaln
+
+from isopleth.tasks.anomaly.reference import ReferenceRule
+from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable
+
+CONFIDENCE = 0.95
+FEWEST_ROWS = 20  # training rows below which no certificate is tried
+MOST_ROWS = 2_500  # rows in each half of the split: more hardly change the bounds
+DRAWS = 10_000  # simulated orders of ordinary rows: the error of the level, 0.05, is then 0.002
+LEVELS = 64  # calibration rows, counted from the least likely one, at which new rows are counted
+
+
+@dataclass(frozen=True)
+class Certificate:
+    r"""Lower limits on the number of anomalies in sets of new rows, simultaneous over all sets.
+
+    The scores of calibration rows and of ordinary new rows are exchangeable if the scores were fitted without all of them. Then
+    the number :math:`V_i` of ordinary new rows that are less likely than the i-th least likely of n calibration rows has a
+    joint law that does not depend on the data. Its quantiles :math:`b_i` at one level, chosen by simulation so that all
+    :math:`V_i \le b_i` hold together with the confidence, bound the ordinary rows of any set S of new rows: S has at least
+    :math:`\max_i (|\{x \in S : x \text{ less likely than } c_i\}| - b_i)` anomalies. The bounds are first computed as if all
+    m new rows were ordinary. They show that some are not, and bounds for the largest number of ordinary rows that
+    contradicts none of its own bounds are valid as well, because the true number contradicts them only when they fail.
+
+    Parameters
+    ----------
+    place : ndarray of shape (m,)
+        First of the bounds that counts each new row; one more than the last for none.
+    bounds : ndarray of shape (k,)
+        The bounds b, rising.
+    """
+
+    place: np.ndarray
+    bounds: np.ndarray
+
+    @classmethod
+    def of(cls, calibration: np.ndarray, new: np.ndarray, confidence: float = 0.95) -> Self:
+        """Compute bounds from the surprise of calibration rows and of new rows, by scores that were fitted without both."""
+        ordered = -np.sort(-calibration)
+        n, m = len(ordered), len(new)
+        levels = levels_of(n)
+        # Ties count as ordinary: a new row must be less likely than a calibration row.
+        place = np.searchsorted(-ordered[levels - 1], -new, side="right")
+        counted = np.cumsum(np.bincount(place, minlength=len(levels) + 1))[:-1]
+        ordinary = m
+        while True:
+            bounds = simultaneous_bounds(n, ordinary, confidence)
+            anomalies = max(0, int((counted - bounds).max()))
+            if ordinary + anomalies <= m:
+                return cls(place, bounds)
+            ordinary = m - anomalies
+
+    def at_least(self, order: np.ndarray) -> np.ndarray:
+        """Return for each k the least number of anomalies among the first k rows of an order."""
+        found = np.zeros(len(order))
+        for i in range(len(self.bounds)):
+            found = np.maximum(found, np.cumsum(self.place[order] <= i) - self.bounds[i])
+        return found.astype(np.int64)
+
+
+def levels_of(n: int) -> np.ndarray:
+    """Return the ranks among n calibration rows, from the least likely one, at which new rows are counted."""
+    return np.unique(np.geomspace(1, n, min(n, LEVELS)).round().astype(int))
+
+
+@lru_cache(maxsize=64)  # tables of the same size come again, for instance day by day
+def simultaneous_bounds(n: int, ordinary: int, confidence: float) -> np.ndarray:
+    r"""Return bounds that the numbers of ordinary new rows beyond calibration rows keep together with a confidence.
+
+    Parameters
+    ----------
+    n : int
+        Number of calibration rows.
+    ordinary : int
+        Number of ordinary new rows.
+    confidence : float
+        Probability that all bounds hold.
+
+    Returns
+    -------
+    ndarray of shape (k,), int
+        Rising quantiles of the beta-binomial laws of the numbers beyond each of :func:`levels_of` n, all at the same level.
+    """
+    levels = levels_of(n)
+    if not ordinary:
+        return np.zeros(len(levels), dtype=np.int64)
+    upper = np.stack([_upper_tail(n, i, ordinary) for i in levels])
+    counts = _simulated_counts(n, levels, ordinary)
+    least = np.take_along_axis(upper, counts.T, axis=1).min(axis=0)
+    # The rank that a further draw takes is uniform, so that the level is exact for any number of draws.
+    rank = int(np.floor((1.0 - confidence) * (DRAWS + 1)))
+    level = np.sort(least)[rank - 1]
+    # Bounds must allow the count at which the level is reached: only counts with a smaller tail are excluded.
+    return np.maximum.accumulate((upper >= level).sum(axis=1) - 1)
+
+
+def _upper_tail(n: int, i: int, m: int) -> np.ndarray:
+    """Return P(V >= v) for v = 0, ..., m, where V of m rows are beyond the i-th of n others."""
+    v = np.arange(m + 1.0)
+    log = gammaln(m + 1) - gammaln(v + 1) - gammaln(m - v + 1) + betaln(v + i, m - v + n + 1 - i) - betaln(i, n + 1 - i)
+    return np.cumsum(np.exp(log)[::-1])[::-1]
+
+
+def _simulated_counts(n: int, levels: np.ndarray, m: int) -> np.ndarray:
+    """Draw numbers of m rows beyond each of some of n exchangeable ones, of shape (DRAWS, k)."""
+    rng = np.random.default_rng(0)  # so that the same rows have the same limits each time
+    steps = np.diff(levels, prepend=0).astype(float)
+    spacings = rng.gamma(np.append(steps, n + 1.0 - levels[-1]), size=(DRAWS, len(levels) + 1))
+    left = np.cumsum(spacings[:, ::-1], axis=1)[:, ::-1]
+    counts = np.zeros((DRAWS, len(levels)), dtype=np.int64)
+    total = np.zeros(DRAWS, dtype=np.int64)
+    for k in range(len(levels)):
+        total = total + rng.binomial(m - total, spacings[:, k] / left[:, k])
+        counts[:, k] = total
+    return counts
+
+
+@dataclass(frozen=True)
+class SplitScores:
+    """Scores fitted to one half of the training rows, with those of the other half, for certificates.
+
+    Training rows that are judged without themselves are not quite exchangeable with new rows: in tight clusters and for distances
+    to neighbours the least likely of them are too few or too many, which a limit on all lists at once would not survive.
+
+    Parameters
+    ----------
+    rule : ReferenceRule
+        Rule fitted to one half.
+    columns : ndarray of shape (d,), bool
+        Columns that vary in this half.
+    calibration : ndarray of shape (n,)
+        Surprise of the rows of the other half.
+    """
+
+    rule: ReferenceRule
+    columns: np.ndarray
+    calibration: np.ndarray
+
+    @classmethod
+    def fit(cls, rows: np.ndarray, n_numeric: int, seed: int, limits: Limits) -> Self | None:
+        """Split rows in the frame of a detector at random; None if they are too few or all equal in a half."""
+        if len(rows) < FEWEST_ROWS:
+            return None
+        order = np.random.default_rng(seed).permutation(len(rows))[: 2 * MOST_ROWS]
+        fitted, held_out = rows[order[::2]], rows[order[1::2]]
+        known = np.where(np.isnan(fitted), np.inf, fitted).min(axis=0)
+        columns = (fitted > known).any(axis=0)
+        if not columns.any():
+            return None
+        table = TrainingTable.of(fitted[:, columns], int(columns[:n_numeric].sum()))
+        found = cls(ReferenceRule.fit(table, seed, limits)[0], columns, np.empty(0))
+        return cls(found.rule, columns, found.surprise(held_out, limits))
+
+    def surprise(self, rows: np.ndarray, limits: Limits) -> np.ndarray:
+        """Return the surprise of rows outside of the fitted half."""
+        return self.rule.surprises(rows[:, self.columns], np.full(len(rows), NEW), limits).sum(axis=1)
+
+    def certificate(self, rows: np.ndarray, limits: Limits) -> Certificate:
+        """Return limits for sets of new rows."""
+        return Certificate.of(self.calibration, self.surprise(rows, limits), CONFIDENCE)

@@ -1,0 +1,77 @@
+"""Limits on the number of anomalies in lists of new rows."""
+
+import numpy as np
+import pytest
+from scipy.stats import betabinom
+
+from isopleth import AnomalyDetector, load, save
+from isopleth.tasks.anomaly.certificate import DRAWS, Certificate, _simulated_counts, _upper_tail
+
+
+def test_counts_have_the_beta_binomial_law():
+    levels = np.array([1, 3, 10, 40])
+    counts = _simulated_counts(40, levels, 25)
+    assert (np.diff(counts, axis=1) >= 0).all()
+    for i, found in zip(levels, counts.T, strict=True):
+        law = betabinom(25, i, 41 - i)
+        np.testing.assert_allclose(_upper_tail(40, i, 25), law.sf(np.arange(26) - 1), atol=1e-12)
+        assert abs(found.mean() - law.mean()) < 4 * law.std() / np.sqrt(DRAWS)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_all_limits_hold_together(ties):
+    """Exchangeable scores: the share of tables with any false limit is at most 5 %, and planted anomalies are counted."""
+    false, found = [], []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        calibration, new = rng.normal(size=80), rng.normal(size=160)
+        new[:20] += 6.0
+        if ties:
+            calibration, new = calibration.round(), new.round()
+        order = np.argsort(-new, kind="stable")
+        limits = Certificate.of(calibration, new).at_least(order)
+        assert (np.diff(limits) >= 0).all()
+        false.append((limits > np.cumsum(order < 20)).any())
+        found.append(limits[-1])
+    assert np.mean(false) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 200)
+    assert np.mean(found) > 6
+
+
+def test_no_new_row_is_beyond_the_calibration_rows():
+    assert not Certificate.of(np.arange(50.0), np.zeros(7)).at_least(np.arange(7)).any()
+    assert Certificate.of(np.zeros(50), np.ones(1)).at_least(np.arange(1)) <= 1
+
+
+def table(n, rng, gaps=False):
+    X = np.c_[rng.normal(size=(n, 2)), rng.integers(3, size=n)]
+    if gaps:
+        X[rng.random(X.shape) < 0.1] = np.nan
+    return X
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_the_result_of_new_rows_has_limits(gaps, tmp_path):
+    rng = np.random.default_rng(0)
+    X, new = table(300, rng, gaps), table(60, rng, gaps)
+    new[:12] += 30.0
+    detector = AnomalyDetector(novelty=True, random_state=0).fit(X)
+    found = detector.anomalies(new)
+    order = found.order
+    assert found.at_least[11] >= 7
+    assert (found.at_least <= np.cumsum(order < 12)).all()
+    facts = found.to_dict()
+    assert facts["certified_anomalies"] == found.at_least[facts["certified_rows"] - 1]
+    assert any(f"At least {facts['certified_anomalies']} of the first" in sentence for sentence in facts["summary"])
+    np.testing.assert_array_equal(found.table()["at_least"], found.at_least)
+    save(detector, tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").anomalies(new).at_least, found.at_least)
+
+
+def test_where_there_are_no_limits():
+    rng = np.random.default_rng(0)
+    X, new = table(200, rng), table(20, rng)
+    detector = AnomalyDetector(novelty=True).fit(X)
+    assert detector.anomalies(X).at_least is None  # the rows of the fit
+    assert AnomalyDetector(n_estimators=10).fit(X).anomalies(new).at_least is None
+    assert AnomalyDetector(novelty=True).fit(X, groups=np.arange(200) // 4).anomalies(new).at_least is None
+    assert AnomalyDetector(novelty=True).fit(X[:15]).anomalies(new).at_least is None
