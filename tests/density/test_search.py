@@ -152,11 +152,13 @@ def path_of(losses: list[float], criterion: str = "stable_minimum", cv: Any = 0.
     scales = [0.5 * (k + 1) for k in range(len(losses))]
     made_up = Prescribed(losses, scales)
     x = np.arange(30.0)[:, None]
-    ones = np.ones(1)
-    path = run_search(
-        Search(criterion, grid=scales, base=1.0, cv=cv), Gaussian(dim=1), x, np.ones(30), ones, ones, made_up.fit
-    )
+    search = Search(criterion, grid=scales, base=1.0, cv=cv)
+    path = run_search(search, criterion, np.ones(1), np.ones(30), scaled(x), made_up.fit, np.ones(1))
     return path, made_up.seen
+
+
+def scaled(x: np.ndarray) -> Any:
+    return lambda factor: (Gaussian(dim=1), x / factor, np.log(factor))
 
 
 def test_the_stable_minimum_is_the_largest_one_and_nothing_below_its_neighbours_is_fitted() -> None:
@@ -215,10 +217,10 @@ def test_weights_count_in_the_means() -> None:
         def positive(self, z: np.ndarray) -> np.ndarray:
             return z[:, 0] < 8.5
 
-    x, w, ones = np.arange(1.0, 11.0)[:, None], np.arange(1.0, 11.0), np.ones(1)
+    x, w = np.arange(1.0, 11.0)[:, None], np.arange(1.0, 11.0)
     search = Search("likelihood", grid=(1.0, 2.0), base=1.0, cv=3)
     with pytest.warns(DataWarning):
-        path = run_search(search, Gaussian(dim=1), x, w, ones, ones, lambda *held_in: Fitted())
+        path = run_search(search, "likelihood", np.ones(1), w, scaled(x), lambda *held_in: Fitted())
     np.testing.assert_allclose(path.losses, [7.0, 3.5 + np.log(2.0)])
     np.testing.assert_allclose(path.share_not_positive, [19 / 55, 0.0])
 

@@ -213,6 +213,10 @@ class ColumnDensity:
 
     # ---- answers at rows --------------------------------------------------------------------------------------------
 
+    def positive(self, Z: np.ndarray) -> np.ndarray:
+        """Return a mask of the rows at which f > 0: all."""
+        return np.ones(len(Z), dtype=bool)
+
     def log_density(self, Z: np.ndarray) -> np.ndarray:
         """Compute the log density of the observed cells of each row. It is 0 for a row whose cells are all missing."""
         out = np.zeros(len(Z))

@@ -9,13 +9,14 @@ density becomes :math:`p - \operatorname{div}(p\,\delta)` to first order. With
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
 
-from isopleth.scaled_columns import deviations
+from isopleth.scaled_columns import bounded, deviations
 from isopleth.score import KernelScore
 
 
@@ -38,6 +39,13 @@ class Drift:
         """Return the score at other rows, fitted to them with the parameters chosen for all."""
         score = clone(self.score).set_params(**self.score.chosen(), verbose=False)
         return score.fit(rows / self.unit, sample_weight=weights).grad_log_density_ / self.unit
+
+    def mover(
+        self, rows: np.ndarray, weights: np.ndarray, kept: np.ndarray
+    ) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        """Return a function that moves the rows of the mask `kept` by the score fitted to these."""
+        score = self.refitted(rows[kept], weights[kept])
+        return lambda z, scale: bounded(moved(z, score, scale))
 
 
 def moved(z: np.ndarray, score: np.ndarray, scale: np.ndarray) -> np.ndarray:

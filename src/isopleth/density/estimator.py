@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from copy import copy
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -25,7 +27,7 @@ from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import RULES, Rule, loss_units, resolve_length_scale
 from isopleth.operators.threads import interruptible
 from isopleth.rows import distinct_rows
-from isopleth.scaled_columns import ScaledColumns, deviations
+from isopleth.scaled_columns import ScaledColumns, bounded, deviations
 from isopleth.tables.checks import Table, column_names, enter, varying_columns, warn_few_rows
 
 
@@ -267,10 +269,15 @@ class DensityEstimator(DensityMixin, BaseEstimator, ABC):
         unit = loss_units(scale, rows, weights)
         if search is not None:
             one, workers = self._parallel_copy(backend, len(rows), kernel.bound_dim)
-            fit = one._fitting_at(backend)
-            self.search_path_ = run_search(
-                search, kernel, rows, weights, scale, unit, fit, workers, getattr(self, "verbose", False), drift
-            )
+            fit, verbose = one._fitting_at(backend), getattr(self, "verbose", False)
+
+            def at(factor: float) -> tuple[Kernel, np.ndarray, float]:
+                with np.errstate(over="ignore"):
+                    return kernel, bounded(rows / (factor * scale)), math.fsum(np.log(factor * scale))
+
+            mover = None if drift is None else partial(drift.mover, rows, weights)
+            criterion = search.criterion_for(kernel)
+            self.search_path_ = run_search(search, criterion, scale, weights, at, fit, unit, mover, workers, verbose)
             scale = self.search_path_.best_factor * scale
         return scale, unit
 

@@ -25,7 +25,15 @@ from isopleth.density.search import Search
 from isopleth.density.stack import StackDensity, frames_by_name, rescaled
 from isopleth.density.stack_columns import StackColumns
 from isopleth.density.table_density import TableDensity
-from isopleth.density.table_fit import LEAVE_ONE_OUT, fit_table, leave_one_out, product_factor
+from isopleth.density.table_fit import (
+    LEAVE_ONE_OUT,
+    TableRows,
+    TableScales,
+    donors_of,
+    leave_one_out,
+    product_factor,
+    weights_of,
+)
 from isopleth.errors import InputError
 from isopleth.expansion import KernelExpansion
 from isopleth.frames import BoundedMap
@@ -36,6 +44,7 @@ from isopleth.operators.threads import effective_n_jobs
 from isopleth.operators.tiles import HOST_TILE, SCRATCH_TILES, scratch
 from isopleth.rows import folds_of
 from isopleth.sampling import Target
+from isopleth.scaled_columns import ScaledColumns
 from isopleth.tables.cells import is_table_of_kinds, library_of
 from isopleth.tables.checks import Table, column_names, enter, on_host
 from isopleth.tables.schema import Schema
@@ -158,7 +167,7 @@ class KernelDensity(DensityEstimator):
         return table.finish(self)
 
     def _fit_kinds(self, table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """Fit a table with words or missing cells; return rows with their gaps, as :class:`TableFit` has them."""
+        """Fit a table with words or missing cells; if there are gaps, return rows with filled ones."""
         self._refuse_frame("a table with words or missing cells has scaled columns")
         columns = table.columns or self._number_columns()
         names = [str(name) for name in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None
@@ -171,40 +180,36 @@ class KernelDensity(DensityEstimator):
         length_scale = on_host(self.length_scale, "length_scale")
         if not isinstance(length_scale, (str, Real, Search)) and np.shape(length_scale) == (self.n_features_in_,):
             length_scale = np.asarray(length_scale, dtype=np.float64)[numeric]
-        squared = self._density_type is RootDensity
-        found = fit_table(
-            table.rows,
-            table.weights,
-            columns,
-            all_bounds.take(numeric),
-            get_kernel(self.kernel),
-            length_scale,
-            self.category_scale,
-            squared,
-            self._fit_columns,
-            self.verbose,
-        )
-        self._kernel, self._frame, self._bounds = found.kernel, found.frame, found.bounds
-        self._points, self._filled, self._constants = (
-            found.fit.density.centers,
-            found.fit.density.filled,
-            found.constants,
-        )
-        if found.path is not None:
-            self.search_path_ = found.path
-        if found.weights is not None:
-            self.weights_ = found.weights
-        self.dual_coef_ = found.fit.density.coefficients
+        kernel, bounds = get_kernel(self.kernel), all_bounds.take(numeric)
+        factor = product_factor(kernel, "a fit with categories or missing cells")
+        rows = TableRows.of(table.rows, table.weights, columns, bounds)
+        if kernel.dim is not None:
+            kernel.bind(int(rows.keep.sum()))
+        search = length_scale if isinstance(length_scale, Search) else None
+        asked, what = (search.base, "base of the Search") if search else (length_scale, "length_scale")
+        scales = TableScales.of(rows, factor, asked, what, self.category_scale, self._density_type is RootDensity)
+        times = 1.0
+        if search is not None:
+            self.search_path_ = scales.search(search, self._fit_columns, self.verbose)
+            times = self.search_path_.best_factor
+        product, z, _ = scales.at(times)
+        found = self._fit_columns(product, z, rows.weights)
+        density, complete = found.density, not np.isnan(z).any()
+        self._kernel, self._bounds = product, bounds
+        self._frame = ScaledColumns(rows.keep, rows.shift, times * scales.scale)
+        self._points, self._filled, self._constants = density.centers, density.filled, rows.constants
+        if complete:
+            self.weights_ = weights_of(density.centers, z, rows.weights)
+        self.dual_coef_ = density.coefficients
         self.length_scale_ = np.full(self.n_features_in_, np.nan)
-        self.length_scale_[numeric] = found.frame.by_column(found.frame.scale)
+        self.length_scale_[numeric] = self._frame.by_column(self._frame.scale)
         self.category_scale_ = np.full(self.n_features_in_, np.nan)
-        self.category_scale_[places[table.n_numeric :]] = found.kernel.rho
-        self.residual_, self.n_iter_ = found.fit.residual, found.fit.n_iter
+        self.category_scale_[places[table.n_numeric :]] = product.rho
+        self.residual_, self.n_iter_ = found.residual, found.n_iter
         self.centers_ = np.full((len(self._points), self.n_features_in_), np.nan)
-        density = self._table_density(columns, found.fit.density)
-        self.centers_[:, places] = density._rows(self._points)
-        self.log_normalizer_ = found.fit.density.log_normalizer + found.frame.log_volume
-        return found.donors
+        self.centers_[:, places] = self._table_density(columns, density)._rows(self._points)
+        self.log_normalizer_ = density.log_normalizer + self._frame.log_volume
+        return None if complete else donors_of(product, z, rows.weights, rows.keep)
 
     def _number_columns(self) -> Schema:
         """Return the columns of a table of numbers."""

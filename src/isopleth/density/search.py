@@ -11,14 +11,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from isopleth.density.debias import Drift, moved
 from isopleth.errors import DataWarning, InputError
 from isopleth.kernels import Kernel
 from isopleth.length_scales import RULES
 from isopleth.operators.threads import map_threads
 from isopleth.progress import Progress
 from isopleth.rows import held_out_parts
-from isopleth.scaled_columns import bounded
 from isopleth.tables.checks import on_host
 
 CRITERIA = ("hyvarinen", "likelihood", "stable_minimum")
@@ -47,6 +45,13 @@ class FittedDensity(Protocol):
 
 # Fits a density to rows in frame coordinates with weights: `fit(kernel, z, weights)`.
 Fit = Callable[[Kernel, np.ndarray, np.ndarray], FittedDensity]
+
+# For a multiple of the base scale: the kernel, distinct rows in frame coordinates, in the order of `rows.distinct_rows`, and the
+# logarithm of the volume of the scale, of all rows or of the known cells of each.
+Scaled = Callable[[float], tuple[Kernel, np.ndarray, Any]]
+
+# For a mask of the rows of a fit: how these are moved before it, `move(z, scale)`.
+Mover = Callable[[np.ndarray], Callable[[np.ndarray, np.ndarray], np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -152,6 +157,21 @@ class Search:
             )
         return self.criterion
 
+    def criterion_for_gaps(self) -> str:
+        """Return the criterion for words and missing cells.
+
+        Raises
+        ------
+        InputError
+            If the criterion is a Hyvarinen loss.
+        """
+        if self.criterion not in (None, "likelihood"):
+            raise InputError(
+                f"criterion = {self.criterion!r} needs complete rows of numbers; take Search(criterion='likelihood') for words "
+                "and missing cells."
+            )
+        return "likelihood"
+
 
 def _numbers(values: Any) -> np.ndarray | None:
     """Return positive, finite numbers in at most one axis; None for anything else."""
@@ -193,45 +213,30 @@ def _checked_cv(cv: Any) -> int | float:
 
 def run_search(
     search: Search,
-    kernel: Kernel,
-    rows: np.ndarray,
-    weights: np.ndarray,
+    criterion: str,
     base_scale: np.ndarray,
-    unit: np.ndarray,
+    weights: np.ndarray,
+    at: Scaled,
     fit: Fit,
+    unit: np.ndarray | None = None,
+    mover: Mover | None = None,
     workers: int = 1,
     verbose: bool | int = False,
-    drift: Drift | None = None,
 ) -> SearchPath:
-    """Compute held-out losses along the grid of `search` and choose a scale.
-
-    `rows` are distinct, centred, in the units of the data and in the order of :func:`~isopleth.rows.distinct_rows`; `unit` is
-    the unit of each column in Hyvarinen losses. With `drift`, rows are moved by a score, which is fitted to the other rows
-    for each fold.
-    """
-    criterion = search.criterion_for(kernel)
+    """Compute held-out losses along the grid of `search` and choose a scale; Hyvarinen losses are in the units `unit`."""
     factors = search.factors
-    folds = held_out_parts(len(rows), search.cv)
+    folds = held_out_parts(len(weights), search.cv)
     losses, errors, shares = np.full((3, len(factors)), np.nan)
-
-    def at(i: int) -> tuple[np.ndarray, np.ndarray]:
-        scale = factors[i] * base_scale
-        with np.errstate(over="ignore"):
-            return bounded(rows / scale), scale
 
     def held_out(task: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
         i, k = task
-        z, scale = at(i)
-        score = scores[k]
-        train = z[~folds[k]] if score is None else bounded(moved(z[~folds[k]], score, scale))
-        fitted = fit(kernel, train, weights[~folds[k]])
+        kernel, z, _ = at(factors[i])
+        train, move = z[~folds[k]], moves[k]
+        fitted = fit(kernel, train if move is None else move(train, factors[i] * base_scale), weights[~folds[k]])
         tick()
         return _losses(criterion, fitted, z[folds[k]])
 
-    def score_without(fold: np.ndarray) -> np.ndarray | None:
-        return None if drift is None else drift.refitted(rows[~fold], weights[~fold])
-
-    scores = map_threads(score_without, folds, min(workers, len(folds)))
+    moves = map_threads(lambda fold: mover and mover(~fold), folds, min(workers, len(folds)))
 
     # A search for a stable minimum ends early, so it takes one scale after the other.
     stable, downwards = None, list(reversed(range(len(factors))))
@@ -241,13 +246,12 @@ def run_search(
             tasks = [(i, k) for i in chosen for k in range(len(folds))]
             found = map_threads(held_out, tasks, min(workers, len(tasks)))
             for k, i in enumerate(chosen):
-                terms, positive = _joined(len(rows), folds, found[k * len(folds) : (k + 1) * len(folds)])
-                scale = at(i)[1]
-                if criterion == "likelihood":
-                    terms += math.fsum(np.log(scale))
+                terms, positive = _joined(len(weights), folds, found[k * len(folds) : (k + 1) * len(folds)])
+                if unit is None or criterion == "likelihood":
+                    terms += at(factors[i])[2]
                 else:
                     with np.errstate(over="ignore"):
-                        terms *= min((unit[0] / scale[0]) ** 2, _LARGEST)
+                        terms *= min((unit[0] / (factors[i] * base_scale[0])) ** 2, _LARGEST)
                 losses[i], errors[i], shares[i] = _summary(terms, positive, weights)
             if criterion == "stable_minimum" and _is_stable(losses, chosen[0] + NEIGHBOURS):
                 stable = chosen[0] + NEIGHBOURS
@@ -255,41 +259,6 @@ def run_search(
     best = _smallest(losses, criterion, bool((shares > 0).any())) if stable is None else stable
     path = SearchPath(criterion, factors, factors[:, None] * base_scale, losses, errors, shares, best)
     _warn_of_choice(path, search, stable)
-    return path
-
-
-def run_table_search(
-    search: Search,
-    weights: np.ndarray,
-    base_scale: np.ndarray,
-    at: Callable[[float], tuple[Kernel, np.ndarray, np.ndarray]],
-    fit: Fit,
-    verbose: bool | int = False,
-) -> SearchPath:
-    """Choose a scale of a table with words or gaps by the held-out log density of the known cells.
-
-    ``at(factor)`` returns the kernel, the rows in frame coordinates, and the log of the scale of the known numeric cells of
-    each row.
-    """
-    if search.criterion not in (None, "likelihood"):
-        raise InputError(
-            f"criterion = {search.criterion!r} needs complete rows of numbers; take Search(criterion='likelihood') for words and "
-            "missing cells."
-        )
-    factors, folds = search.factors, held_out_parts(len(weights), search.cv)
-    losses, errors, shares = np.full((3, len(factors)), np.nan)
-    with Progress("search of a length scale", len(factors) * len(folds), verbose) as tick:
-        for i, factor in enumerate(factors):
-            kernel, z, volume = at(float(factor))
-            found = []
-            for fold in folds:
-                found.append(_losses("likelihood", fit(kernel, z[~fold], weights[~fold]), z[fold]))
-                tick()
-            terms, positive = _joined(len(weights), folds, found)
-            losses[i], errors[i], shares[i] = _summary(terms + volume, positive, weights)
-    best = _smallest(losses, "likelihood", False)
-    path = SearchPath("likelihood", factors, factors[:, None] * base_scale, losses, errors, shares, best)
-    _warn_of_choice(path, search, None)
     return path
 
 

@@ -5,23 +5,22 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from isopleth.density.category_scales import frequency_rho
-from isopleth.density.column_density import ColumnDensity
 from isopleth.density.column_fit import MOST_CENTERS, ColumnFit
 from isopleth.density.column_scales import ColumnScales, leave_one_out_scales, of_squares
 from isopleth.density.filling import filled_rows, some_rows
-from isopleth.density.search import Search, SearchPath, run_table_search
+from isopleth.density.search import Search, SearchPath, run_search
 from isopleth.errors import DataWarning, InputError
 from isopleth.frames import BoundedMap
 from isopleth.kernels import Kernel
 from isopleth.kernels.product import ColumnKernel, Factor
 from isopleth.length_scales import RULES, RULES_WITH_GAPS, resolve_length_scale
 from isopleth.rows import merge_rows
-from isopleth.scaled_columns import ScaledColumns, bounded
+from isopleth.scaled_columns import bounded
 from isopleth.tables.checks import on_host, warn_of_constants
 from isopleth.tables.schema import Schema
 
@@ -29,9 +28,6 @@ from isopleth.tables.schema import Schema
 LEAVE_ONE_OUT = "leave_one_out"
 
 _LEAST_RHO, _MOST_RHO = 1e-12, 1.0 - 1e-9
-
-# Fits rows in frame coordinates with weights.
-ColumnFitter = Callable[[ColumnKernel, np.ndarray, np.ndarray], ColumnFit]
 
 
 def product_factor(kernel: Kernel, what: str) -> Factor:
@@ -57,108 +53,85 @@ def heat_rho(rho: np.ndarray, sizes: np.ndarray, factor: float) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class TableFit:
-    """Result of a fit to a table."""
+class TableRows:
+    """Distinct rows of a table as a fit uses them: the columns of numbers that vary, about their medians, and codes."""
 
-    fit: ColumnFit  # density, of kept numeric columns before codes
-    kernel: ColumnKernel
-    # frame, bounds: bounds of the numeric columns
-    frame: ScaledColumns
-    bounds: BoundedMap
-    constants: np.ndarray  # (n_numeric,): values of the numeric columns that are not kept
-    weights: np.ndarray | None  # weights of the centres, where all rows are complete
-    path: SearchPath | None  # result of a Search
-    # rows in frame coordinates with their gaps filled, a mask of the cells that were missing, and their weights; None
-    # if nothing was missing
-    donors: tuple[np.ndarray, np.ndarray, np.ndarray] | None
+    columns: Schema
+    labels: list[str]  # names of the columns of numbers in messages
+    keep: np.ndarray  # (n_numeric,): mask of those that vary
+    shift: np.ndarray  # their medians
+    constants: np.ndarray  # (n_numeric,): values of the others
+    centred: np.ndarray
+    codes: np.ndarray
+    weights: np.ndarray
+
+    @classmethod
+    def of(cls, rows: np.ndarray, weights: np.ndarray, columns: Schema, bounds: BoundedMap) -> Self:
+        """Prepare encoded rows, of which some cells may be NaN."""
+        p = len(columns.numeric_names)
+        labels = [repr(name) if columns.named else f"column {name}" for name in columns.numeric_names]
+        bounds.check(rows[:, :p], weights > 0.0, labels)
+        rows, weights = _without_empty(rows[weights > 0.0] + 0.0, weights[weights > 0.0])
+        numbers = bounds.forward(rows[:, :p])
+        keep = np.asarray(np.fmin.reduce(numbers) < np.fmax.reduce(numbers))
+        warn_of_constants(labels, keep, 5)
+        if not keep.any() and not columns.sizes:
+            raise InputError("no column of X varies; expected at least two rows that differ in one of them.")
+        constants = np.where(keep, np.nan, np.fmax.reduce(rows[:, :p]))
+        numbers, codes, weights = _merged(numbers, rows[:, p:], weights)
+        shift = np.array([np.median(column[~np.isnan(column)]) for column in numbers[:, keep].T])
+        return cls(columns, labels, keep, shift, constants, numbers[:, keep] - shift, codes, weights)
+
+    @property
+    def dim(self) -> int:
+        """Number of columns of a fit."""
+        return int(self.keep.sum()) + len(self.columns.sizes)
 
 
-def fit_table(
-    rows: np.ndarray,
-    weights: np.ndarray,
-    columns: Schema,
-    bounds: BoundedMap,
-    kernel: Kernel,
-    length_scale: Any,
-    category_scale: Any,
-    squared: bool,
-    fitter: ColumnFitter,
-    verbose: bool | int = False,
-) -> TableFit:
-    """Fit encoded rows, of which some cells may be NaN."""
-    factor = product_factor(kernel, "a fit with categories or missing cells")
-    p = len(columns.numeric_names)
-    labels = [repr(name) if columns.named else f"column {name}" for name in columns.numeric_names]
-    bounds.check(rows[:, :p], weights > 0.0, labels)
-    rows, weights = rows[weights > 0.0] + 0.0, weights[weights > 0.0]
-    rows, weights = _without_empty(rows, weights)
-    numbers, codes = bounds.forward(rows[:, :p]), rows[:, p:]
-    keep = np.asarray(np.fmin.reduce(numbers) < np.fmax.reduce(numbers))
-    warn_of_constants(labels, keep, 5)
-    if not keep.any() and not columns.sizes:
-        raise InputError("no column of X varies; expected at least two rows that differ in one of them.")
-    if kernel.dim is not None:
-        kernel.bind(int(keep.sum()))
-    numbers, codes, weights = _merged(numbers, codes, weights)
-    centred = numbers[:, keep]
-    shift = np.array([np.median(column[~np.isnan(column)]) for column in centred.T])
-    centred = centred - shift
-    search = length_scale if isinstance(length_scale, Search) else None
-    asked, what = (search.base, "base of the Search") if search else (length_scale, "length_scale")
-    rules = RULES_WITH_GAPS if np.isnan(centred).any() else RULES
-    by_columns = isinstance(asked, str) and asked == LEAVE_ONE_OUT
-    asked = "scott" if by_columns else asked
-    scale = resolve_length_scale(asked, centred, weights, labels, keep, what, rules) if keep.any() else np.empty(0)
-    sizes = np.array(columns.sizes, dtype=int)
-    dim = int(keep.sum()) + len(sizes)
-    rho = category_rho(category_scale, codes, weights, columns, dim, squared)
-    if by_columns:
-        found = _column_scales(
-            ColumnKernel(dim, factor, tuple(rho.tolist()), columns.sizes),
-            np.column_stack([centred / scale, codes]),
-            weights,
-            squared=squared,
-            fixed_rho=not isinstance(category_scale, str),
-        )
-        scale, rho = scale * found.factors, found.rho
+@dataclass(frozen=True)
+class TableScales:
+    """Length scales of the numbers of a table and values of unlike categories, and their multiples."""
 
-    def at(times: float) -> tuple[ColumnKernel, np.ndarray, np.ndarray]:
-        values = rho if times == 1.0 else heat_rho(rho, sizes, times)
-        bound = ColumnKernel(dim, factor, tuple(values.tolist()), columns.sizes)
+    rows: TableRows
+    factor: Factor
+    scale: np.ndarray
+    rho: np.ndarray
+
+    @classmethod
+    def of(cls, rows: TableRows, factor: Factor, asked: Any, what: str, category_scale: Any, squared: bool) -> Self:
+        """Choose the scales that a user `asked` for in the parameter `what`; `squared` if the density is the square of a sum."""
+        rules = RULES_WITH_GAPS if np.isnan(rows.centred).any() else RULES
+        by_columns = isinstance(asked, str) and asked == LEAVE_ONE_OUT
+        scale = np.empty(0)
+        if rows.keep.any():
+            rule = "scott" if by_columns else asked
+            scale = resolve_length_scale(rule, rows.centred, rows.weights, rows.labels, rows.keep, what, rules)
+        rho = category_rho(category_scale, rows.codes, rows.weights, rows.columns, rows.dim, squared)
+        found = cls(rows, factor, scale, rho)
+        if not by_columns:
+            return found
+        kernel, z, _ = found.at(1.0)
+        fixed_rho = not isinstance(category_scale, str)
+        best = _column_scales(kernel, z, rows.weights, squared=squared, fixed_rho=fixed_rho)
+        return cls(rows, factor, scale * best.factors, best.rho)
+
+    def at(self, times: float) -> tuple[ColumnKernel, np.ndarray, np.ndarray]:
+        """Return kernel, rows and log volume of the known numbers of each at a multiple of the scales."""
+        sizes = self.rows.columns.sizes
+        rho = self.rho if times == 1.0 else heat_rho(self.rho, np.array(sizes, dtype=int), times)
         with np.errstate(over="ignore"):
-            z = bounded(centred / (times * scale))
-        known = ~np.isnan(z)
-        return bound, np.column_stack([z, codes]), known @ np.log(times * scale)
+            z = bounded(self.rows.centred / (times * self.scale))
+        kernel = ColumnKernel(self.rows.dim, self.factor, tuple(rho.tolist()), sizes)
+        return kernel, np.column_stack([z, self.rows.codes]), ~np.isnan(z) @ np.log(times * self.scale)
 
-    path = None
-    times = 1.0
-    if search is not None:
-
-        def held_out(bound: ColumnKernel, z: np.ndarray, w: np.ndarray) -> _HeldOut:
-            return _HeldOut(fitter(bound, z, w).density)
-
-        path = run_table_search(search, weights, scale, at, held_out, verbose)  # type: ignore[arg-type]
-        times = path.best_factor
-    bound, z, _ = at(times)
-    result = fitter(bound, z, weights)
-    constants = np.full(p, np.nan)
-    for j in np.flatnonzero(~keep):
-        known = rows[~np.isnan(rows[:, j]), j]
-        constants[j] = known[0] if len(known) else np.nan
-    complete = not np.isnan(z).any()
-    return TableFit(
-        result,
-        bound,
-        ScaledColumns(keep, shift, times * scale),
-        bounds,
-        constants,
-        _weights_of(result.density.centers, z, weights) if complete else None,
-        path,
-        None if complete else _donors(bound, z, weights, keep),
-    )
+    def search(self, search: Search, fit: Callable[..., ColumnFit], verbose: bool | int) -> SearchPath:
+        """Choose a multiple of the scales by the held-out log density of the known cells."""
+        rows, criterion = self.rows, search.criterion_for_gaps()
+        held_out: Any = lambda *held_in: fit(*held_in).density  # noqa: E731 - a line
+        return run_search(search, criterion, self.scale, rows.weights, self.at, held_out, verbose=verbose)
 
 
-def _donors(
+def donors_of(
     kernel: ColumnKernel, z: np.ndarray, weights: np.ndarray, keep: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return at most 2,000 rows with filled gaps, which of their encoded cells were missing, and their weights."""
@@ -167,22 +140,6 @@ def _donors(
     gaps = np.zeros((len(chosen), len(encoded)), dtype=bool)
     gaps[:, encoded] = np.isnan(z[chosen])
     return filled_rows(kernel, z[chosen], z, weights), gaps, weights[chosen]
-
-
-@dataclass(frozen=True)
-class _HeldOut:
-    """A fitted density as a search uses it."""
-
-    density: ColumnDensity
-
-    def log_density(self, z: np.ndarray) -> np.ndarray:
-        return self.density.log_density(z)
-
-    def positive(self, z: np.ndarray) -> np.ndarray:
-        return np.ones(len(z), dtype=bool)
-
-    def hyvarinen_terms(self, z: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
 
 
 def _without_empty(rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -223,7 +180,7 @@ def leave_one_out(factor: Factor, squared: bool, rows: np.ndarray, weights: np.n
     return np.asarray(scale * found.factors)
 
 
-def _weights_of(centers: np.ndarray, z: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def weights_of(centers: np.ndarray, z: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the weights of the rows `z` in the order of the centres, which are the same rows."""
     return np.asarray(weights[np.lexsort(z.T)][np.argsort(np.lexsort(centers.T))])
 
