@@ -254,9 +254,10 @@ class RowEncoding:
         """Mask of the coordinates of words."""
         return np.repeat([cell.kind == "categorical" for cell in self.cells], [cell.width for cell in self.cells])
 
-    def levels(self, j: int) -> tuple[str, ...]:
-        """Return the words of column `j`, none for numbers and times."""
-        return self.columns.columns[j].levels if self.columns is not None else ()
+    @property
+    def kinds(self) -> tuple[Column, ...]:
+        """The columns, in the order of the table."""
+        return tuple(Column(name, "numeric") for name in self.names) if self.columns is None else self.columns.columns
 
     def in_order(self, rows: np.ndarray) -> np.ndarray:
         """Return rows with their columns in the order of the table."""

@@ -94,7 +94,7 @@ def test_words_are_decided_by_both_samples():
     X, Y = people(120), people(120, 1)
     Y["colour"] = Y["colour"].where(Y["colour"] != "red", "purple")
     result = two_sample_test(X, Y, **FEW | {"n_resamples": 499})
-    assert set(result.problem.table.encoding.levels(1)) == {"red", "blue", "green", "purple"}
+    assert set(result.problem.encoding.kinds[1].levels) == {"red", "blue", "green", "purple"}
     assert result.pvalue <= 0.03
     assert two_sample_test(Y, X, **FEW | {"n_resamples": 499}).statistic == pytest.approx(result.statistic)
 

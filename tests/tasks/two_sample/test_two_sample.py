@@ -13,7 +13,7 @@ from isopleth import InputError, two_sample_test
 from isopleth.errors import DataWarning
 from isopleth.tables.schema import Column
 from isopleth.tasks.class_prior.scores import Fits, stratified_folds
-from isopleth.tasks.two_sample.column_changes import share_that_differs, summaries
+from isopleth.tasks.two_sample.column_changes import ColumnSummary, share_that_differs
 from isopleth.tasks.two_sample.permutation import Basis, Units
 from isopleth.tasks.two_sample.separation import held_out_answers
 
@@ -438,18 +438,19 @@ def test_separation_does_not_depend_on_the_order_of_rows_samples_and_columns():
 def test_shares_of_equal_columns_are_near_zero():
     """The sum of absolute differences of 200 words is 0.5 in samples of 200 rows of the same law."""
     rng, shares = np.random.default_rng(0), []
+    columns = (Column("word", "categorical", tuple(map(str, range(200)))), Column("number", "numeric"))
+
+    def summaries(rows):
+        return [ColumnSummary.of(column, cells) for column, cells in zip(columns, rows.T, strict=True)]
+
     for _ in range(10):
         tables = [np.column_stack([rng.integers(0, 200, 200), rng.normal(size=200)]) for _ in range(2)]
-        columns, places = (
-            (Column("word", "categorical", tuple(map(str, range(200)))), Column("number", "numeric")),
-            (0, 1),
-        )
-        before, after = (summaries(columns, places, rows) for rows in tables)
+        before, after = map(summaries, tables)
         shares.append([share_that_differs(one, two, compared=True) for one, two in zip(before, after, strict=True)])
     assert (np.mean(shares, axis=0) < 0.06).all()
     # Two tables without a common word, and numbers that lie apart.
     tables = [np.column_stack([np.arange(200) % 4 + 4 * k, rng.normal(size=200) + 9.0 * k]) for k in range(2)]
-    before, after = (summaries(columns, places, rows) for rows in tables)
+    before, after = map(summaries, tables)
     for one, two in zip(before, after, strict=True):
         assert share_that_differs(one, two, compared=True) == pytest.approx(1.0, abs=0.01)
 

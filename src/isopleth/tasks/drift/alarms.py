@@ -17,7 +17,6 @@ from isopleth.tasks.two_sample.column_changes import (
     ColumnSummary,
     changes,
     in_order,
-    kinds,
     p_value_of_window,
     summaries,
 )
@@ -229,22 +228,18 @@ class ReferenceColumns:
     @classmethod
     def of(cls, encoding: RowEncoding, rows: np.ndarray) -> Self:
         """Summarise the columns of rows that are not encoded."""
-        return cls(encoding, tuple(_summaries(encoding, rows, _MOST_QUANTILES)))
+        return cls(encoding, tuple(summaries(encoding, rows, _MOST_QUANTILES)))
 
     def changes(self, window: np.ndarray) -> dict[str, Any]:
         """Compare a window of rows with the reference, column by column, the surest change first.
 
         "moved" tells whether a column differs by more than chance gives any of the columns in one of 100 windows.
         """
-        after, compared = _summaries(self.encoding, window), self.encoding.compared
+        after, compared = summaries(self.encoding, window), self.encoding.compared
         p_values = np.array(
             [p_value_of_window(one, two, compared=compared) for one, two in zip(self.summaries, after, strict=True)]
         )
-        table = changes(kinds(self.encoding), list(self.summaries), after, compared=compared)
+        table = changes(self.encoding, self.summaries, after)
         table["moved"] = p_values * len(p_values) <= _LEVEL
         order = np.lexsort([-table.pop("sureness"), p_values])
         return {"column": [self.encoding.names[j] for j in order]} | in_order(table, order)
-
-
-def _summaries(encoding: RowEncoding, rows: np.ndarray, most: int | None = None) -> list[ColumnSummary]:
-    return summaries(kinds(encoding), [cell.place for cell in encoding.cells], rows, most)

@@ -25,7 +25,7 @@ def charts(result: TwoSampleResult) -> list[Chart]:
     columns = result.changes(1.0)
     clear = [name for name, p in zip(columns["column"], columns["pvalue"], strict=True) if p <= LEVEL]
     bars = _columns_chart(columns)
-    if not clear and result.problem.table is None and np.isfinite(result.witness.statistics).sum() > 1:
+    if not clear and result.problem.is_of_numbers and np.isfinite(result.witness.statistics).sum() > 1:
         return [bars, _rows_chart(result)]
     p = dict(zip(columns["column"], columns["pvalue"], strict=True))
     said = dict(zip(columns["column"], columns.get("description", []), strict=False))

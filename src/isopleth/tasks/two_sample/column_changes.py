@@ -152,33 +152,20 @@ def _contrasts(one: np.ndarray, two: np.ndarray, totals: np.ndarray) -> np.ndarr
     return np.divide(one / totals[0] - two / totals[1], error, out=np.zeros(len(error)), where=error > 0.0)
 
 
-def summaries(
-    columns: Sequence[Column], places: Sequence[int], rows: np.ndarray, most: int | None = None
-) -> list[ColumnSummary]:
-    """Summarise the columns of rows at these places."""
-    return [ColumnSummary.of(column, rows[:, place], most) for column, place in zip(columns, places, strict=True)]
+def summaries(encoding: RowEncoding, rows: np.ndarray, most: int | None = None) -> list[ColumnSummary]:
+    """Summarise the columns of rows that are not encoded."""
+    cells = zip(encoding.kinds, encoding.cells, strict=True)
+    return [ColumnSummary.of(column, rows[:, cell.place], most) for column, cell in cells]
 
 
-def kinds(encoding: RowEncoding) -> tuple[Column, ...]:
-    """Return the columns, in the order of the table."""
-    return encoding.columns.columns if encoding.columns is not None else numbers(encoding.names)
-
-
-def numbers(names: Sequence[str]) -> tuple[Column, ...]:
-    """Return columns of numbers."""
-    return tuple(Column(name, "numeric") for name in names)
-
-
-def changes(
-    columns: Sequence[Column], before: list[ColumnSummary], after: list[ColumnSummary], *, compared: bool
-) -> dict[str, Any]:
+def changes(encoding: RowEncoding, before: Sequence[ColumnSummary], after: Sequence[ColumnSummary]) -> dict[str, Any]:
     """Return how columns changed, as columns of a table in the order of the table; fewer for complete numbers.
 
     Columns are the share; the sureness, minus the logarithm of an approximate p-value; medians and spreads before and after;
     with times, their medians; with words, the level whose share among known cells changed most; the shares of missing cells; and
     the change in words.
     """
-    pairs = list(zip(before, after, strict=True))
+    columns, compared, pairs = encoding.kinds, encoding.compared, list(zip(before, after, strict=True))
     sure = [sureness(*pair, compared=compared) for pair in pairs]
     quartiles = np.array([[one.quartiles, two.quartiles] for one, two in pairs])
     out: dict[str, Any] = {

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,8 +13,8 @@ from isopleth.errors import InputError
 from isopleth.operators.threads import effective_n_jobs, map_threads
 from isopleth.progress import Progress
 from isopleth.rows import merge_rows
+from isopleth.tables.checks import Table, in_quotes
 from isopleth.tables.row_encoding import RowEncoding
-from isopleth.tables.schema import Schema
 from isopleth.tasks.two_sample.permutation import (
     Basis,
     ColumnUnits,
@@ -37,38 +37,6 @@ _SPREAD_OF_WORDS = 0.3
 # Rows of each sample without which a stratum of rows with alike gaps is not divided further. Even strata of two rows, of which
 # half the information goes into their mean, tell more together than fewer ones in which more cells are blanked.
 _FEWEST_OF_STRATUM = 1
-
-
-@dataclass(frozen=True, eq=False)
-class MixedSamples:
-    """Two samples with words, times or missing cells, before and after they were encoded."""
-
-    # rows of `tables.checks.Table`: numbers, then codes, NaN where a cell is missing
-    given: tuple[np.ndarray, np.ndarray]
-    encoding: RowEncoding  # made from the rows of both samples together
-    # (n + n',): strata of rows with alike gaps, within which rows are permuted, if gaps are not compared
-    strata: np.ndarray | None
-    encoded: tuple[np.ndarray, np.ndarray]  # complete rows
-
-    @classmethod
-    def of(cls, x: np.ndarray, y: np.ndarray, names: list[str], columns: Schema | None, *, compared: bool) -> Self:
-        """Encode the rows of both samples; without `compared`, blank cells so that gaps are alike within strata."""
-        both = rows = np.vstack([x, y])
-        strata = None
-        if not compared and np.isnan(both).any():
-            strata, missing = gap_strata(np.isnan(both), np.arange(len(both)) < len(x))
-            rows = np.where(missing, np.nan, both)
-        # Of the cells that are left: which others are known depends on the gaps, which are not exchanged.
-        encoding = RowEncoding.of(rows, names, columns, compared=compared)
-        encoded = encoding(rows)
-        return cls((x, y), encoding, strata, (encoded[: len(x)], encoded[len(x) :]))
-
-    def filled(self, seed: int, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return encoded rows in which missing cells that are not compared are drawn from their columns, in an order of rows."""
-        rows = np.vstack(self.given)
-        rows[order] = self.encoding.filled(rows[order], seed)
-        encoded = self.encoding(rows)
-        return encoded[: len(self.given[0])], encoded[len(self.given[0]) :]
 
 
 def gap_strata(missing: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -113,18 +81,45 @@ class TwoSampleProblem:
     Only the first label vector tells which row is from which sample, so that labels can be permuted.
     """
 
-    samples: TwoSamples  # rows
-    names: list[str]  # names of the columns in messages
+    samples: TwoSamples  # encoded rows
+    encoding: RowEncoding  # made from the rows of both samples together
+    # rows of `tables.checks.Table` before they were encoded: numbers, then codes, NaN where a cell is missing
+    tables: tuple[np.ndarray, np.ndarray]
+    # (n + n',): strata of rows with alike gaps, within which rows are permuted, if gaps are not compared
+    strata: np.ndarray | None
     # permutations, centers: numbers of permutations and of centres
     permutations: int
     centers: int
     seed: int  # seed of the units, the permutations and the centres
     memory_limit: float
     n_jobs: int | None
-    table: MixedSamples | None = None  # samples before they were encoded, if they have words, times or missing cells
     # number of the group of each row of each sample; groups are permuted as blocks
     groups: tuple[np.ndarray, np.ndarray] | None = None
     verbose: bool = False  # whether to show progress bars
+
+    @classmethod
+    def of(cls, x: Table, y: Table, names: list[str], *, compared: bool, **options: Any) -> Self:
+        """Encode the rows of both samples; without `compared`, blank cells so that gaps are alike within strata."""
+        both = rows = np.vstack([x.rows, y.rows])
+        strata = None
+        if not compared and np.isnan(both).any():
+            strata, missing = gap_strata(np.isnan(both), np.arange(len(both)) < len(x.rows))
+            rows = np.where(missing, np.nan, both)
+        # Of the cells that are left: which others are known depends on the gaps, which are not exchanged.
+        encoding = RowEncoding.of(rows, names, x.columns, compared=compared)
+        first, second = np.split(encoding(rows), [len(x.rows)])
+        samples = TwoSamples.of(replace(x, rows=first), replace(y, rows=second))
+        return cls(samples, encoding, (x.rows, y.rows), strata, **options)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns in messages."""
+        return [in_quotes(name) for name in self.encoding.names]
+
+    @property
+    def is_of_numbers(self) -> bool:
+        """Whether the samples were complete rows of numbers."""
+        return self.encoding.columns is None and not any(np.isnan(rows).any() for rows in self.tables)
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -144,13 +139,11 @@ class TwoSampleProblem:
         Codes of words are spread a little, so that equal rows do not hide each other. Missing words have a code of their own,
         and missing numbers are medians.
         """
-        if self.table is None:
-            return self.given
-        encoding, rng = self.table.encoding, np.random.default_rng(0)
-        both = encoding.in_order(np.vstack(self.table.given))
+        encoding, rng = self.encoding, np.random.default_rng(0)
+        both = encoding.in_order(np.vstack(self.tables))
         for column, cell, j in zip(both.T, encoding.cells, range(both.shape[1]), strict=True):
             missing = np.isnan(column)
-            column[missing] = len(encoding.levels(j)) + 1 if cell.kind == "categorical" else cell.center
+            column[missing] = len(encoding.kinds[j].levels) + 1 if cell.kind == "categorical" else cell.center
             if cell.kind == "categorical":
                 column += rng.uniform(-_SPREAD_OF_WORDS, _SPREAD_OF_WORDS, len(column))
         return both[: self.sizes[0]], both[self.sizes[0] :]
@@ -158,10 +151,14 @@ class TwoSampleProblem:
     @property
     def complete(self) -> tuple[np.ndarray, np.ndarray]:
         """The samples in their original order, complete: gaps that are not compared are filled alike in both."""
-        if self.table is None or self.table.strata is None:
+        if self.strata is None:
             return self.given
         second = np.arange(len(self.samples.place)) >= self.samples.split
-        return self.table.filled(self.seed, np.lexsort([second != self.samples.order[0], self.samples.place]))
+        order = np.lexsort([second != self.samples.order[0], self.samples.place])
+        rows = np.vstack(self.tables)
+        rows[order] = self.encoding.filled(rows[order], self.seed)
+        first, other = np.split(self.encoding(rows), [self.samples.split])
+        return first, other
 
     def drawn(self, sample: int, most: int, seed: int) -> np.ndarray:
         """Draw the positions of at most `most` rows of a sample, by what the rows hold and not by their positions."""
@@ -173,16 +170,12 @@ class TwoSampleProblem:
     @property
     def blocks(self) -> list[slice]:
         """Coordinates of each column of the table."""
-        if self.table is not None:
-            return self.table.encoding.blocks
-        return [slice(j, j + 1) for j in range(self.samples.rows.shape[1])]
+        return self.encoding.blocks
 
     @property
     def scaled(self) -> np.ndarray:
         """Mask of the coordinates whose unit is 1."""
-        if self.table is not None:
-            return self.table.encoding.scaled
-        return np.zeros(self.samples.rows.shape[1], dtype=bool)
+        return self.encoding.scaled
 
     @cached_property
     def units(self) -> Units:
@@ -190,8 +183,8 @@ class TwoSampleProblem:
         rng = np.random.default_rng(self.seed)
         if self.groups is not None:
             return Units.of_groups(*self.groups)
-        if self.table is not None and self.table.strata is not None:
-            return Units.within(self.table.strata, self.sizes[0], rng)
+        if self.strata is not None:
+            return Units.within(self.strata, self.sizes[0], rng)
         return Units.of(*self.sizes, rng)
 
     @cached_property

@@ -11,7 +11,7 @@ from isopleth.difference.squared_l2 import normal_quantile
 from isopleth.errors import InputError
 from isopleth.operators.threads import ONE_BLAS_THREAD
 from isopleth.tasks.class_prior.scores import FOLDS, Features, Fits, FoldSums, drawn_evenly, stratified_folds
-from isopleth.tasks.two_sample.column_changes import changes, kinds, numbers, summaries
+from isopleth.tasks.two_sample.column_changes import changes, summaries
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
 
 _MOST_ROWS, _MOST_CENTERS = 5000, 300
@@ -128,8 +128,8 @@ def held_out_answers(problem: TwoSampleProblem) -> tuple[np.ndarray, np.ndarray,
     labels = np.repeat([0, 1], counts)
     complete = problem.complete
     z = problem.enter(np.vstack([complete[first][places[0]], complete[second][places[1]]]))
-    if problem.table is not None:  # several coordinates of one column count as one column
-        z = z * (z.shape[1] / sum(problem.varying[block].any() for block in problem.blocks))
+    # Several coordinates of one column count as one column.
+    z = z * (z.shape[1] / sum(problem.varying[block].any() for block in problem.blocks))
     groups = None
     if problem.groups is not None:
         groups = np.concatenate([problem.groups[first][places[0]], problem.groups[second][places[1]]])
@@ -161,10 +161,5 @@ def _folds_of_groups(labels: np.ndarray, groups: np.ndarray, seed: int) -> np.nd
 
 def column_changes(problem: TwoSampleProblem) -> dict[str, Any]:
     """Return how each column changed, X before and Y after, in the order of the columns."""
-    if problem.table is None:
-        columns, places, given, compared = numbers(problem.names), list(range(len(problem.names))), problem.given, True
-    else:
-        encoding, given = problem.table.encoding, problem.table.given
-        columns, places, compared = kinds(encoding), [cell.place for cell in encoding.cells], encoding.compared
-    before, after = (summaries(columns, places, rows) for rows in given)
-    return changes(columns, before, after, compared=compared)
+    before, after = (summaries(problem.encoding, rows) for rows in problem.tables)
+    return changes(problem.encoding, before, after)

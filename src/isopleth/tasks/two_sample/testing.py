@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 
 from isopleth.backend import frame_names
 from isopleth.difference.lsdd import LSDD
-from isopleth.difference.samples import TwoSamples, enter_both
+from isopleth.difference.samples import enter_both
 from isopleth.errors import DataWarning, InputError, listed
 from isopleth.inference import adjusted_p_values, permutation_pvalue
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
@@ -28,13 +28,13 @@ from isopleth.results.charts import Chart, ShownTable
 from isopleth.results.result import Result, records, shown
 from isopleth.results.text import in_words
 from isopleth.tables.cells import as_frame, in_memory, with_columns
-from isopleth.tables.checks import Table, check_memory_limit, column_names, numbered_groups, used_names
+from isopleth.tables.checks import Table, check_memory_limit, numbered_groups, used_names
 from isopleth.tables.schema import Attached, decode_cells, is_identifier
 from isopleth.tables.schema_changes import SchemaComparison
 from isopleth.tasks.two_sample.charts import charts
-from isopleth.tasks.two_sample.column_changes import in_order, kinds
+from isopleth.tasks.two_sample.column_changes import in_order
 from isopleth.tasks.two_sample.permutation import Basis, tiles
-from isopleth.tasks.two_sample.problem import MixedSamples, TwoSampleProblem
+from isopleth.tasks.two_sample.problem import TwoSampleProblem
 from isopleth.tasks.two_sample.separation import Separation, column_changes
 
 
@@ -122,18 +122,6 @@ def _one_after_the_other(one: np.ndarray, two: np.ndarray) -> bool:
         return False
     gap = max(one.min() - two.max(), two.min() - one.max())
     return bool(gap >= 0.0 and max(one.max(), two.max()) > min(one.min(), two.min()))
-
-
-def _prepared(
-    columns: TwoSampleTest, x: Table, y: Table, *, compared: bool
-) -> tuple[TwoSamples, list[str], MixedSamples | None]:
-    """Return the distinct rows of both samples, the names of the columns, and the samples as they were given if not complete."""
-    names = used_names(columns, x.columns)
-    table = None
-    if x.columns is not None or x.missing.any() or y.missing.any():
-        table = MixedSamples.of(x.rows, y.rows, names, x.columns, compared=compared)
-        x, y = (replace(each, rows=rows) for each, rows in zip((x, y), table.encoded, strict=True))
-    return TwoSamples.of(x, y), names, table
 
 
 def _checked_groups(groups: Any, sizes: tuple[int, int]) -> tuple[np.ndarray, np.ndarray] | None:
@@ -327,16 +315,20 @@ def compare_samples(
     read = Attached.of(X)
     for schema in ([] if read is None else [read.schema]) + ([] if x.columns is None else [x.columns]):
         aside |= {str(name): why for name, why in schema.left_out.items() if why != "excluded"}
-    samples, names, table = _prepared(columns, x, y, compared=compare_missing)
-    seed = int(check_random_state(random_state).randint(2**31))
-    labels = column_names(columns) if table is None else [repr(name) for name in names]
-    found = _checked_groups(groups, (len(x.rows), len(y.rows)))
-    problem = TwoSampleProblem(
-        samples, labels, permutations, most, seed, memory_limit, n_jobs, table, found, checked_verbose(verbose)
-    )
+    names = used_names(columns, x.columns)
+    options: dict[str, Any] = {
+        "permutations": permutations,
+        "centers": most,
+        "seed": int(check_random_state(random_state).randint(2**31)),
+        "memory_limit": memory_limit,
+        "n_jobs": n_jobs,
+        "groups": _checked_groups(groups, (len(x.rows), len(y.rows))),
+        "verbose": checked_verbose(verbose),
+    }
+    problem = TwoSampleProblem.of(x, y, names, compared=compare_missing, **options)
     sizes = problem.sizes
     _check_assignments(problem)
-    if len(samples.rows) == 1:  # all rows are equal
+    if len(problem.samples.rows) == 1:  # all rows are equal
         return TwoSampleResult(
             0.0, 1.0, sizes, names, permutations, 1, np.full(len(names), np.nan), {}, problem, 0, set_aside=aside
         ).like(X, Y)
@@ -353,7 +345,7 @@ def compare_samples(
         names,
         permutations,
         problem.units.group,
-        scale if table is None else table.encoding.by_column(scale),
+        problem.encoding.by_column(scale),
         dict(zip(problem.score_names, scores[:, 0].tolist(), strict=True)),
         problem,
         best,
@@ -438,12 +430,9 @@ class TwoSampleResult(Result):
 
     def known_cells(self, column: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the known cells of a column in both samples: numbers, datetime64, or words as objects."""
-        if self.problem.table is None:
-            X, Y = self.problem.given
-            return X[:, column], Y[:, column]
-        encoding = self.problem.table.encoding
-        kind, place = kinds(encoding)[column], encoding.cells[column].place
-        both = [rows[:, place] for rows in self.problem.table.given]
+        encoding = self.problem.encoding
+        kind, place = encoding.kinds[column], encoding.cells[column].place
+        both = [rows[:, place] for rows in self.problem.tables]
         both = [cells[~np.isnan(cells)] for cells in both]
         if kind.kind == "categorical":
             both = [np.array(decode_cells(kind, cells), dtype=object) for cells in both]
@@ -537,13 +526,14 @@ class TwoSampleResult(Result):
 
     def _cells(self, column: int, rows: np.ndarray) -> list[Any]:
         """Return the cells of a column at rows of both samples, as they were given; None where one is missing."""
-        if self.problem.table is None:
-            return np.concatenate(self.problem.given)[rows, column].tolist()
-        encoding = self.problem.table.encoding
-        values = np.concatenate(self.problem.table.given)[rows, encoding.cells[column].place]
+        encoding = self.problem.encoding
+        kind, place = encoding.kinds[column], encoding.cells[column].place
+        values = np.concatenate(self.problem.tables)[rows, place]
+        if kind.kind == "numeric":
+            return [None if np.isnan(value) else value for value in values.tolist()]
         found: list[Any] = [None] * len(rows)
         for i in np.flatnonzero(~np.isnan(values)).tolist():
-            found[i] = decode_cells(kinds(encoding)[column], values[i : i + 1])[0]
+            found[i] = decode_cells(kind, values[i : i + 1])[0]
         return found
 
     def _finding(self) -> list[str]:
@@ -683,7 +673,7 @@ class TwoSampleResult(Result):
             If the level is not between 0 and 1, a sample has fewer than three rows, all rows are equal, more than five
             columns vary, or the samples have words, times or missing cells.
         """
-        if self.problem.table is not None:
+        if not self.problem.is_of_numbers:
             raise InputError(
                 "words, times and missing cells leave no density with a squared L2 distance in known units; use separation()."
             )
