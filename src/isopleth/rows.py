@@ -124,13 +124,13 @@ def folds_of(n: int, seed: int, folds: int = FOLDS) -> np.ndarray:
     return np.random.default_rng(seed).permutation(n) % max(1, min(folds, n))
 
 
-def held_out_parts(n: int, cv: int | float, seed: int = 0) -> list[np.ndarray]:
+def held_out_parts(n: int, cv: int | float) -> list[np.ndarray]:
     """Return masks of the rows that are held out in turn: `cv` folds of `n` distinct rows, or one share `cv` of them."""
     if cv >= 1:
-        fold = folds_of(n, seed, int(cv))
+        fold = folds_of(n, 0, int(cv))
         return [fold == k for k in range(fold.max() + 1)]
     count = min(max(1, round(cv * n)), n - 1)  # at least one row on each side
-    return [np.random.default_rng(seed).permutation(n) < count]
+    return [np.random.default_rng(0).permutation(n) < count]
 
 
 def _rounded(x: float) -> int:

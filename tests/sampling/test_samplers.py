@@ -15,8 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from isopleth import KDE, SOSREP, InputError, KernelScore, MissingExtraError
 from isopleth.kernels import ProductLaplacian
 from isopleth.sampling import Target, sample
-from isopleth.sampling.jumps import Jump
-from isopleth.sampling.steps import Hamiltonian, Langevin, StepSize, UnadjustedLangevin
+from isopleth.sampling.steps import Hamiltonian, Jump, Langevin, StepSize, UnadjustedLangevin
 from isopleth.sampling.target import Whitened, target_of
 from isopleth.score import KEF, Stein, Tikhonov
 

@@ -9,9 +9,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from isopleth.density.category_scales import frequency_rho
 from isopleth.density.column_fit import MOST_CENTERS, ColumnFit
-from isopleth.density.column_scales import ColumnScales, leave_one_out_scales, of_squares
+from isopleth.density.column_scales import ColumnScales, frequency_rho, leave_one_out_scales, of_squares
 from isopleth.density.filling import filled_rows, some_rows
 from isopleth.density.search import Search, SearchPath, run_search
 from isopleth.errors import DataWarning, InputError

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.fft import irfft, next_fast_len, rfft
+from scipy.special import ndtri
+from scipy.stats import rankdata
 from sklearn.exceptions import ConvergenceWarning
 
-from isopleth.errors import require
-from isopleth.sampling.diagnostics import effective_sample_size, r_hat, tail_effective_sample_size
+from isopleth.errors import InputError, require
 
 # R-hat above which chains still differ by more than their noise. With the usual four chains of a thousand draws 1.01 is possible;
 # the noise of many short chains, which start at the data, is larger.
@@ -149,3 +153,207 @@ class Chains:
         if columns > 20:
             lines += [f"{'...':>8}"]
         return "\n".join(lines)
+
+
+# Fewest draws of a chain whose halves have a variance each.
+FEWEST_DRAWS = 4
+
+
+def r_hat(draws: np.ndarray) -> Any:
+    r"""Compute the rank-normalised split R-hat of each column [1]_.
+
+    R-hat compares the variance between chains to that within chains; it tends to 1 as the chains forget where they started. The
+    chains are split into halves, and draws are replaced by normal scores of their ranks, so the result does not depend on
+    moments. It is the larger one of the values for the draws and for their distances to the median.
+
+    Parameters
+    ----------
+    draws : array of shape (chains, draws) or (chains, draws, columns)
+        Draws of each chain in order, at least four of each.
+
+    Returns
+    -------
+    ndarray of shape (columns,), or a scalar
+        R-hat; NaN if draws are not finite or all equal.
+
+    Raises
+    ------
+    InputError
+        If the shape is another one.
+
+    References
+    ----------
+    .. [1] A. Vehtari, A. Gelman, D. Simpson, B. Carpenter, P.-C. Buerkner, "Rank-normalization, folding, and localization: an
+       improved R-hat for assessing convergence of MCMC", Bayesian Analysis 16, 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth.sampling import r_hat
+    >>> draws = np.random.default_rng(0).normal(size=(4, 1000))
+    >>> bool(r_hat(draws) < 1.01)
+    True
+    >>> bool(r_hat(draws + np.arange(4)[:, None]) > 1.5)  # each chain at a place of its own
+    True
+    """
+
+    def of_column(values: np.ndarray) -> float:
+        halves = _halves(values)
+        if not np.isfinite(halves).all() or np.ptp(halves) == 0.0:
+            return math.nan
+        folded = np.abs(halves - np.median(halves))
+        return max(_plain_r_hat(_normal_scores(halves)), _plain_r_hat(_normal_scores(folded)))
+
+    return _by_column(of_column, draws)
+
+
+def effective_sample_size(draws: np.ndarray) -> Any:
+    """Compute the bulk effective sample size of each column: the number of independent draws with means as accurate.
+
+    It is computed from the normal scores of the ranks, in split chains, with Geyer's rule [2]_ for the number of lags [1]_.
+
+    Parameters
+    ----------
+    draws : array of shape (chains, draws) or (chains, draws, columns)
+        Draws of each chain in order, at least four of each.
+
+    Returns
+    -------
+    ndarray of shape (columns,), or a scalar
+        Effective sample sizes; NaN if draws are not finite.
+
+    Raises
+    ------
+    InputError
+        If the shape is another one.
+
+    References
+    ----------
+    .. [1] A. Vehtari, A. Gelman, D. Simpson, B. Carpenter, P.-C. Buerkner, "Rank-normalization, folding, and localization: an
+       improved R-hat for assessing convergence of MCMC", Bayesian Analysis 16, 2021.
+    .. [2] C. Geyer, "Practical Markov chain Monte Carlo", Statistical Science 7, 1992.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth.sampling import effective_sample_size
+    >>> draws = np.random.default_rng(0).normal(size=(4, 1000))
+    >>> bool(3000 < effective_sample_size(draws) < 5000)
+    True
+    """
+
+    def of_column(values: np.ndarray) -> float:
+        return _size(_normal_scores(_halves(values))) if np.isfinite(values).all() else math.nan
+
+    return _by_column(of_column, draws)
+
+
+def tail_effective_sample_size(draws: np.ndarray) -> Any:
+    """Compute the effective sample size for the 5 % and 95 % quantiles of each column, the smaller one of the two [1]_.
+
+    Parameters
+    ----------
+    draws : array of shape (chains, draws) or (chains, draws, columns)
+        Draws of each chain in order, at least four of each.
+
+    Returns
+    -------
+    ndarray of shape (columns,), or a scalar
+        Effective sample sizes; NaN if draws are not finite.
+
+    Raises
+    ------
+    InputError
+        If the shape is another one.
+
+    References
+    ----------
+    .. [1] A. Vehtari, A. Gelman, D. Simpson, B. Carpenter, P.-C. Buerkner, "Rank-normalization, folding, and localization: an
+       improved R-hat for assessing convergence of MCMC", Bayesian Analysis 16, 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth.sampling import tail_effective_sample_size
+    >>> bool(tail_effective_sample_size(np.random.default_rng(0).normal(size=(4, 1000))) > 2500)
+    True
+    """
+
+    def of_column(values: np.ndarray) -> float:
+        ends = np.quantile(values, [0.05, 0.95]) if np.isfinite(values).all() else [math.nan, math.nan]
+        return min(_size(_halves((values <= end).astype(float))) if end == end else math.nan for end in ends)
+
+    return _by_column(of_column, draws)
+
+
+def _by_column(function: Callable[[np.ndarray], float], draws: np.ndarray) -> Any:
+    """Return `function` of the draws of each column."""
+    draws = np.asarray(draws, dtype=np.float64)
+    if draws.ndim not in (2, 3) or draws.shape[1] < FEWEST_DRAWS:
+        raise InputError(
+            f"draws has shape {draws.shape}; expected (chains, draws) or (chains, draws, columns) with at least "
+            f"{FEWEST_DRAWS} draws of each chain."
+        )
+    if draws.ndim == 2:
+        return np.float64(function(draws))
+    return np.array([function(draws[:, :, j]) for j in range(draws.shape[2])])
+
+
+def _halves(values: np.ndarray) -> np.ndarray:
+    """Return the first and the last half of each chain as chains; the middle draw of an odd number is left out."""
+    half = values.shape[1] // 2
+    return np.concatenate([values[:, :half], values[:, -half:]])
+
+
+def _normal_scores(values: np.ndarray) -> np.ndarray:
+    """Return the normal quantiles of the ranks among all draws, with Blom's offsets; ties share a rank."""
+    ranks = rankdata(values).reshape(values.shape)
+    return np.asarray(ndtri((ranks - 0.375) / (values.size + 0.25)))
+
+
+def _plain_r_hat(values: np.ndarray) -> float:
+    """Return the square root of the pooled variance over the mean variance within chains."""
+    n = values.shape[1]
+    within = float(values.var(axis=1, ddof=1).mean())
+    between = float(values.mean(axis=1).var(ddof=1))
+    return math.sqrt((between + (n - 1) / n * within) / within)
+
+
+def _autocovariances(values: np.ndarray) -> np.ndarray:
+    """Return the autocovariances of each chain at all lags, divided by the number of draws."""
+    n = values.shape[1]
+    spectrum = rfft(values - values.mean(axis=1, keepdims=True), next_fast_len(2 * n), axis=1)
+    return np.asarray(irfft(np.abs(spectrum) ** 2, next_fast_len(2 * n), axis=1)[:, :n] / n)
+
+
+def _size(values: np.ndarray) -> float:
+    """Return the effective sample size for the mean of all draws of these chains."""
+    if not np.isfinite(values).all():
+        return math.nan
+    chains, n = values.shape
+    if np.ptp(values) < np.finfo(np.float64).resolution:
+        return float(values.size)
+    covariances = _autocovariances(values).mean(axis=0)
+    within = covariances[0] * n / (n - 1)
+    pooled = covariances[0] + (values.mean(axis=1).var(ddof=1) if chains > 1 else 0.0)
+    correlations = 1.0 - (within - covariances) / pooled
+    correlations[0] = 1.0
+    time = max(_correlation_time(correlations), 1.0 / math.log10(values.size))
+    return values.size / time
+
+
+def _correlation_time(correlations: np.ndarray) -> float:
+    """Return 1 plus twice the sum of the correlations, up to where sums of adjacent pairs stop being positive.
+
+    Sums of pairs of a reversible chain are positive and decrease with the lag, so each is limited by the one before. The even
+    member of the first pair that is left out still counts once: it lowers the variance for chains that alternate.
+    """
+    n = len(correlations)
+    last = 1  # index of the pair that was looked at last; pairs are (0, 1), (2, 3), ...
+    pairs = [correlations[0] + correlations[1]]
+    while 2 * last - 1 < n - 3 and pairs[-1] > 0.0:
+        pairs.append(correlations[2 * last] + correlations[2 * last + 1])
+        last += 1
+    even = correlations[2 * (last - 1)]
+    kept = np.minimum.accumulate(pairs[:-1])
+    return float(-1.0 + 2.0 * np.sum(kept) + (even if even > 0.0 or pairs[-1] > 0.0 else 0.0))

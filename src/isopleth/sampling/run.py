@@ -14,10 +14,8 @@ from sklearn.utils import check_random_state
 from isopleth.errors import InputError
 from isopleth.operators.threads import check_stopped
 from isopleth.progress import Progress
-from isopleth.sampling.annealing import Annealed
 from isopleth.sampling.chains import Chains
-from isopleth.sampling.jumps import Jump
-from isopleth.sampling.steps import Adapted, Hamiltonian, Langevin, Step, UnadjustedLangevin
+from isopleth.sampling.steps import Adapted, Annealed, Hamiltonian, Jump, Langevin, Step, UnadjustedLangevin
 from isopleth.sampling.target import State, Target, Whitened, target_of
 
 METHODS = ("auto", "mala", "hmc", "ula", "annealed")

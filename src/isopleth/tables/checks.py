@@ -616,7 +616,7 @@ def varying_columns(
 def warn_of_constants(names: Sequence[str], keep: np.ndarray, stacklevel: int) -> None:
     """Warn with the names of the columns that are not kept, if there are any."""
     if not keep.all():
-        constant = listed([names[j] for j in np.flatnonzero(~keep)])
+        constant = listed([name for name, kept in zip(names, keep, strict=True) if not kept])
         warnings.warn(f"constant columns are dropped: {constant}.", DataWarning, stacklevel=stacklevel)
 
 

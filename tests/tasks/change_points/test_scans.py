@@ -32,18 +32,17 @@ def test_sums_of_functions_are_those_of_a_loop_over_windows():
     rng = np.random.default_rng(1)
     values, lag = rng.normal(size=(700, 1)), 4
     count = 700 - lag + 1
-    seen = rng.random(count) < 0.9
     places = np.array([30, 350, 640])
     landmarks = np.concatenate([lag_windows(values[p : p + lag], lag, False) for p in places])
     edges = np.array([0.0, 10.25, 255.5, 256.0, 300.75, count])
-    functions = _Functions(values, lag, False, seen, places, landmarks, 1.5)
+    functions = _Functions(values, lag, False, places, landmarks, 1.5)
     sums = np.diff(functions.until(edges, 1.0), axis=0)
-    weights = _weights(edges, seen, places, lag)
+    weights = _weights(edges, places, lag, count)
     windows = lag_windows(values, lag, False)
     for column, place in enumerate(places):
         for number, scale in enumerate(1.5 / np.sqrt(2.0) ** np.arange(3)):
             total, weight = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
-            for t in np.flatnonzero(seen):
+            for t in range(count):
                 if abs(t - place) < lag:
                     continue
                 share = np.diff(np.clip(edges, t, t + 1))

@@ -110,20 +110,18 @@ def embedded(
     rng: np.random.Generator,
     *,
     normal: bool,
-    observed: np.ndarray | None = None,
     memory_limit: float = 2.0**30,
 ) -> np.ndarray:
     """Compute the mean embedding of the windows in each part of each block.
 
     The Gaussian functions of windows at landmarks are averaged over parts. Each lag and each length scale is measured in
     the root mean square of the differences between neighbouring blocks, and their leading principal components are returned.
-    `values` of shape (T, d) are in standard deviations and without gaps; windows with steps that are not `observed` are left
-    out. With `normal`, windows are put in standard units, so that only their shape counts.
+    `values` of shape (T, d) are in standard deviations and without gaps. With `normal`, windows are put in standard units, so
+    that only their shape counts.
     """
-    observed = np.ones(len(values), dtype=bool) if observed is None else observed
     groups = []
     for lag in lags:
-        for means in _of_lag(values, lag, blocks, rng, normal, observed, memory_limit):
+        for means in _of_lag(values, lag, blocks, rng, normal, memory_limit):
             steps = np.diff(over_blocks(means, blocks.parts), axis=0)
             size = float(np.sqrt(np.sum(steps**2) / max(len(steps), 1)))
             if size > 0.0:
@@ -172,17 +170,13 @@ def _of_lag(
     blocks: Blocks,
     rng: np.random.Generator,
     normal: bool,
-    observed: np.ndarray,
     memory_limit: float,
 ) -> Iterator[np.ndarray]:
     """Yield means of the functions of windows of one lag, for each length scale."""
     count = len(values) - lag + 1
-    seen = np.convolve(~observed, np.ones(lag))[lag - 1 : lag - 1 + count] < 0.5
-    usable = np.flatnonzero(seen)
-    if len(usable) < 2:
+    if count < 2:
         return
-    drawn = np.unique(((np.arange(LANDMARKS) + rng.random(LANDMARKS)) * len(usable) / LANDMARKS).astype(int))
-    places = usable[drawn]
+    places = np.unique(((np.arange(LANDMARKS) + rng.random(LANDMARKS)) * count / LANDMARKS).astype(int))
     landmarks = np.concatenate([lag_windows(values[place : place + lag], lag, normal) for place in places])
     distances = pdist(landmarks)
     distances = distances[distances > 0.0]
@@ -190,9 +184,9 @@ def _of_lag(
         return
     scale = WIDEST * float(np.median(distances))
     edges = np.clip(blocks.edges - 0.5 * (lag - 1), 0.0, count)
-    functions = _Functions(values, lag, normal, seen, places, landmarks, scale)
+    functions = _Functions(values, lag, normal, places, landmarks, scale)
     sums = np.diff(functions.until(edges, memory_limit), axis=0)
-    weights = _weights(edges, seen, places, lag)
+    weights = _weights(edges, places, lag, count)
     enough = weights >= _LEAST_SHARE * blocks.length / blocks.parts
     for number in range(_SCALES):
         means = sums[:, number] / np.maximum(weights, 1e-9)
@@ -206,14 +200,13 @@ class _Functions:
     values: np.ndarray
     lag: int
     normal: bool
-    seen: np.ndarray
     places: np.ndarray
     landmarks: np.ndarray
     scale: float
 
     def until(self, edges: np.ndarray, memory_limit: float) -> np.ndarray:
         """Compute sums over the windows before each edge, of shape (edges, scales, landmarks); edges need not be whole steps."""
-        count, size = len(self.seen), len(self.landmarks)
+        count, size = len(self.values) - self.lag + 1, len(self.landmarks)
         step = int(np.clip(memory_limit / (64.0 * (size + self.landmarks.shape[1])), 256, 16384))
         out = np.empty((len(edges), _SCALES, size))
         total = np.zeros((_SCALES, size))
@@ -239,7 +232,6 @@ class _Functions:
         squares = np.einsum("ij,ij->i", windows, windows)[:, None] - 2.0 * windows @ self.landmarks.T
         squares += np.einsum("ij,ij->i", self.landmarks, self.landmarks)
         functions = np.exp(np.maximum(squares, 0.0) * (-0.5 / self.scale**2))
-        functions[~self.seen[start:stop]] = 0.0
         # Windows that overlap a landmark are left out, because they share values with it.
         for column in np.flatnonzero((self.places > start - self.lag) & (self.places < stop + self.lag)):
             low, high = self.places[column] - self.lag + 1 - start, self.places[column] + self.lag - start
@@ -247,16 +239,11 @@ class _Functions:
         return np.asarray(functions)
 
 
-def _weights(edges: np.ndarray, seen: np.ndarray, places: np.ndarray, lag: int) -> np.ndarray:
+def _weights(edges: np.ndarray, places: np.ndarray, lag: int, count: int) -> np.ndarray:
     """Count the windows in each part that are compared with each landmark, of shape (parts, landmarks)."""
-    sums = np.concatenate([[0.0], np.cumsum(seen)])
-
-    def until(position: np.ndarray) -> np.ndarray:
-        return np.interp(position, np.arange(len(sums)), sums)
-
-    low, high = np.maximum(places - lag + 1, 0.0), np.minimum(places + lag, float(len(seen)))
-    left_out = until(np.clip(edges[1:, None], low, high)) - until(np.clip(edges[:-1, None], low, high))
-    return np.diff(until(edges))[:, None] - left_out
+    low, high = np.maximum(places - lag + 1, 0.0), np.minimum(places + lag, float(count))
+    left_out = np.clip(edges[1:, None], low, high) - np.clip(edges[:-1, None], low, high)
+    return np.diff(edges)[:, None] - left_out
 
 
 def _filled(means: np.ndarray, enough: np.ndarray, parts: int) -> np.ndarray:

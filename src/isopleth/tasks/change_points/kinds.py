@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
-from isopleth.tasks.change_points.legs import cycle_of
+from isopleth.tasks.change_points.scan import cycle_of
 
 # Steps on either side of a change that are compared.
 _FARTHEST = 20_000
