@@ -25,7 +25,7 @@ from isopleth import (
 from isopleth.adapters import PyODAdapter
 from isopleth.difference import KDEDifference
 from isopleth.kernels import ProductLaplacian
-from isopleth.score import KEF, SSGE, Landweber, NuMethod, Stein
+from isopleth.score import KEF, SSGE, Landweber, NuMethod, Stein, Tikhonov
 from isopleth.tasks.drift.anytime import AnytimeDriftMonitor
 
 # Estimators that are fitted to one table, as scikit-learn's are: `check_estimator` runs on each.
@@ -35,9 +35,9 @@ BASIC = [
     KDE(),
     DensityImputer(),
     RandomFeatureSOSREP(n_frequencies=10),
-    KernelScore(cv=2),
+    KernelScore(length_scale=1.5, regularizer=Tikhonov(0.1)),
     Stein(),
-    NystromKEF(space="diagonal", landmarks=4, random_state=0),
+    NystromKEF(space="diagonal", landmarks=4, regularizer=Tikhonov(0.1), random_state=0),
     AnomalyDetector(n_estimators=25),
     AnomalyDetector(novelty=True),
     DriftMonitor(window=8, expected_run_length=20),
@@ -47,6 +47,7 @@ BASIC = [
 # between `fit` and the mathematics, which the tests of each package compare.
 VARIANTS = [
     SOSREP(),
+    KernelScore(cv=2),
     SOSREP(frame="deep"),
     SOSREP(kernel="sdo"),
     SOSREP(kernel=ProductLaplacian()),
@@ -60,6 +61,7 @@ VARIANTS = [
     NuMethod(),
     Landweber(),
     NystromKEF(random_state=0),
+    NystromKEF(space="diagonal", landmarks=4, random_state=0),
 ]
 OF_ONE_TABLE = BASIC + VARIANTS
 

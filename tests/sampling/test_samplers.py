@@ -201,7 +201,7 @@ def test_wider_targets_are_fits_with_wider_kernels():
 @pytest.mark.parametrize("base", ["gaussian", pytest.param(None, marks=pytest.mark.slow)])
 def test_scores_draw_rows_like_the_data(base):
     rows = mixture(200, 2)
-    score = KernelScore(base=base).fit(rows)
+    score = KernelScore(base=base, length_scale=2.0, regularizer=Tikhonov(alpha=0.01)).fit(rows)
     drawn = score.sample(800, random_state=0)
     np.testing.assert_allclose(drawn.mean(axis=0), rows.mean(axis=0), atol=0.25)
     np.testing.assert_allclose(np.cov(drawn.T), np.cov(rows.T), atol=0.45)
@@ -211,7 +211,7 @@ def test_scores_draw_rows_like_the_data(base):
 
 def test_diagonal_scores_draw_without_a_log_density():
     rows = np.random.default_rng(0).normal(size=(150, 2))
-    score = KernelScore(space="diagonal", base="gaussian").fit(rows)
+    score = KernelScore(space="diagonal", base="gaussian", length_scale=2.0, regularizer=Tikhonov(alpha=1.0)).fit(rows)
     assert score.sample(500, random_state=0).std() == pytest.approx(rows.std(), rel=0.15)
     with pytest.raises(InputError, match="space='curl_free'"):
         score.sample(10, method="mala")
@@ -266,6 +266,7 @@ def test_draws_move_with_the_units_of_the_data():
     np.testing.assert_allclose(moved.draws[:, :20], still.draws[:, :20] * scale + 5.0, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_weights_are_repeated_rows():
     rows, weights = mixture(30, 2), np.arange(30) % 3 + 1
     a = sample(SOSREP(kernel="laplacian", frame="scale").fit(rows, sample_weight=weights), 200, random_state=0)
@@ -365,7 +366,7 @@ def test_progress_is_shown_only_when_asked_for(capsys, monkeypatch):
 
 def test_tensors_give_tensors():
     torch = pytest.importorskip("torch")
-    rows = torch.asarray(mixture(60, 2))
+    rows = torch.asarray(mixture(20, 2))
     score = KernelScore(base="gaussian", length_scale=2.0, regularizer=Tikhonov(alpha=0.1)).fit(rows)
     assert isinstance(score.sample(20, random_state=0), torch.Tensor)
     assert isinstance(SOSREP(kernel="matern52", frame="scale").fit(rows).sample(20, random_state=0), torch.Tensor)
