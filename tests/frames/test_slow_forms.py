@@ -81,3 +81,9 @@ def test_one_far_row_hardly_moves_the_smooth_map_and_the_marginal_one():
         if isinstance(frame, Gaussianize):
             one, other = one.maps[0], other.maps[0]
         assert np.median(np.abs(one.forward(X) - other.forward(X))) < 0.2
+
+
+def test_a_column_below_the_least_deviation_is_neither_scaled_nor_stretched():
+    rows = np.array([[1.0, 0.4], [1.0, -0.4], [-1.0, 0.4], [-1.0, -0.4]])
+    np.testing.assert_allclose(Whiten(0.0, least_deviation=0.5).fit(rows, np.ones(4)).forward(rows), rows, atol=1e-12)
+    np.testing.assert_allclose(Whiten(0.0).fit(rows, np.ones(4)).forward(rows), rows / [1.0, 0.4], atol=1e-12)

@@ -168,27 +168,7 @@ def missing_words(words: Sequence[str] | None) -> frozenset[str]:
 
 
 class Reader:
-    """Open file of a table, which is read as a whole or in chunks.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    how : Reading
-        How to read it.
-
-    Attributes
-    ----------
-    names : list of str
-        Names of the columns that are read.
-    named : bool
-        Whether the file has names.
-
-    Raises
-    ------
-    InputError, MissingExtraError
-        As :func:`read_table`.
-    """
+    """Open file of a table, which is read as a whole or in chunks."""
 
     def __init__(self, path: str | os.PathLike[str], how: Reading = Reading()) -> None:
         source = opened(path, how.max_unpacked)
@@ -457,13 +437,7 @@ def typed_columns(
 
 
 def refuse_mismatch(path: object, names: list[str], offered: Sequence[str], chosen: bool) -> None:
-    """Refuse missing columns. Other columns of the file are ignored; others that were chosen by name are refused.
-
-    Raises
-    ------
-    InputError
-        If there are any; the message names those missing and those left over.
-    """
+    """Refuse missing columns. Other columns of the file are ignored; others that were chosen by name are refused."""
     there, known = set(offered), set(names)
     missing = [name for name in names if name not in there]
     extra = [name for name in offered if name not in known]

@@ -246,14 +246,9 @@ MOST_ROWS = 16  # rows at once, so that their distances stay in the processor's 
 
 @dataclass(frozen=True)
 class Counterfactuals:
-    """Values that are tried in the cells of each column.
+    """Values that are tried in the cells of each column."""
 
-    Parameters
-    ----------
-    values : ndarray of shape (k, d)
-        Values of each column, rising; in columns with fewer than k distinct values, the last one is repeated.
-    """
-
+    # (k, d): values of each column, rising; in columns with fewer than k distinct values, the last one is repeated
     values: np.ndarray
 
     @classmethod
@@ -303,25 +298,8 @@ def best_counterfactuals(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the best value of each cell, and the values beside it that are nearly as good.
 
-    Parameters
-    ----------
-    rule : CounterfactualRule
-        Rule that scores the rows.
-    rows : ndarray of shape (n, d)
-        Rows.
-    known : ndarray of shape (n,), int
-        Numbers of training rows, or NEW.
-    tried : Counterfactuals
-        Values to try, in the frame of the rows.
-    limits : Limits
-        Memory and threads.
-
-    Returns
-    -------
-    rise : ndarray of shape (n, d)
-        Gain of the score in nats; 0 if no value gains anything.
-    places : ndarray of shape (3, n, d), int
-        Indices of the best value, and of the first and the last of the values around it with scores within 1 nat of its.
+    Returns the gain of the score in nats, 0 if no value gains anything, and the index of the best value, both of shape (n,
+    d).
     """
     distinct = np.arange(len(tried.values)) < tried.counts[:, None]
 

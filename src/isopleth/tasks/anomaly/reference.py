@@ -37,18 +37,12 @@ class NormalScores:
     A training value x has the score :math:`\Phi^{-1}(\frac12 P(X < x) + \frac12 P(X \le x))`. The map is linear between these
     values, and grows as a logarithm of the excess in standard deviations beyond them, so that far values still differ. An extreme
     value of one training row only counts as beyond: that row must look to the others as a new row would.
-
-    Parameters
-    ----------
-    values, scores : list of ndarray
-        Values of each column, rising, and their scores.
-    spread : ndarray of shape (p,)
-        Standard deviation of each column.
     """
 
+    # values, scores: values of each column, rising, and their scores
     values: list[np.ndarray]
     scores: list[np.ndarray]
-    spread: np.ndarray
+    spread: np.ndarray  # (p,): standard deviation of each column
 
     @classmethod
     def of(cls, columns: np.ndarray, copies: np.ndarray) -> Self:
@@ -83,35 +77,16 @@ class Centers:
     median distance between nearest neighbours, it depends mostly on the nearest row where rows are dense, and farther away
     on all rows of a region. The *neighbours* are the mean distance to the five nearest rows. A training row is judged
     without one copy of it or, if rows belong to groups, without the rows of its group.
-
-    Parameters
-    ----------
-    scores : NormalScores, optional
-        Coordinates are normal scores; None for the columns themselves.
-    scale : ndarray of shape (d,)
-        Divides each column: its standard deviation.
-    rows : ndarray of shape (m, d)
-        Distinct rows, divided by the scale.
-    copies : ndarray of shape (m,)
-        Number of times each row occurs.
-    number : ndarray of int
-        Index among the centres of each distinct training row; NEW for rows that were not drawn.
-    width : float
-        The width h.
-    mismatch : ndarray of shape (q,)
-        Distance of unlike categories in the last q columns.
-    groups : ndarray of int, optional
-        Group of each distinct training row.
     """
 
-    scores: NormalScores | None
-    scale: np.ndarray
-    rows: np.ndarray
-    copies: np.ndarray
-    number: np.ndarray
-    width: float
-    mismatch: np.ndarray
-    groups: np.ndarray | None = None
+    scores: NormalScores | None  # coordinates are normal scores; None for the columns themselves
+    scale: np.ndarray  # (d,): divides each column: its standard deviation
+    rows: np.ndarray  # (m, d): distinct rows, divided by the scale
+    copies: np.ndarray  # (m,): number of times each row occurs
+    number: np.ndarray  # index among the centres of each distinct training row; NEW for rows that were not drawn
+    width: float  # width h
+    mismatch: np.ndarray  # (q,): distance of unlike categories in the last q columns
+    groups: np.ndarray | None = None  # group of each distinct training row
 
     @classmethod
     def of(
@@ -208,36 +183,19 @@ def _neighbour_distances(distances: np.ndarray, counts: np.ndarray) -> np.ndarra
 
 @dataclass(frozen=True)
 class ReferenceRule:
-    r"""Sum of the log tail shares of three kinds of evidence among ordinary rows.
+    """Sum of the log tail shares of three kinds of evidence among ordinary rows.
 
     If all training rows are ordinary, a density may follow each of them. On the columns as they are it is dominated by skewed
     ones; on the normal scores of ranks each column counts alike.
-
-    Parameters
-    ----------
-    tails : list of Tail
-        The law of each kind of evidence among the training rows.
-    spaces : list of Centers
-        Training rows on standardised columns, and on their normal scores.
-    filler : Ellipsoid, optional
-        Fills missing cells, where training rows had any.
     """
 
-    tails: list[Tail]
-    spaces: list[Centers]
-    filler: Ellipsoid | None = None
+    tails: list[Tail]  # law of each kind of evidence among the training rows
+    spaces: list[Centers]  # training rows on standardised columns, and on their normal scores
+    filler: Ellipsoid | None = None  # fills missing cells, where training rows had any
 
     @classmethod
     def fit(cls, table: TrainingTable, seed: int, limits: Limits) -> tuple[Self, np.ndarray]:
-        """Fit to distinct rows.
-
-        Returns
-        -------
-        rule : ReferenceRule
-            The rule.
-        surprises : ndarray of shape (m, 3)
-            Result of its :meth:`surprises` for the distinct training rows.
-        """
+        """Fit to distinct rows."""
         training, filler = table, None
         if table.has_gaps:
             filler = Ellipsoid.fit(table, limits)

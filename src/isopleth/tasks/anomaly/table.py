@@ -91,17 +91,10 @@ class CategoryColumns:
 
     Two unlike categories of a column are :math:`1/\sqrt{\sum_c p_c (1 - p_c)}` apart, with p_c the share of rows with
     category c; equal ones 0. So a column counts about as much as one of numbers, and a rare category is far from others.
-
-    Parameters
-    ----------
-    n_numeric : int
-        Number of columns before them.
-    weights : list of ndarray
-        For each column the weight of the rows of each code.
     """
 
-    n_numeric: int
-    weights: list[np.ndarray]
+    n_numeric: int  # number of columns before them
+    weights: list[np.ndarray]  # for each column the weight of the rows of each code
 
     @property
     def spread(self) -> np.ndarray:
@@ -135,37 +128,18 @@ class RowIndex:
 
 @dataclass(frozen=True)
 class TrainingTable:
-    """Distinct training rows.
+    """Distinct training rows."""
 
-    Parameters
-    ----------
-    rows : ndarray of shape (m, d)
-        Distinct rows, in lexical order, NaN where a cell is missing.
-    copies : ndarray of shape (m,)
-        Number of times each row occurs.
-    place : ndarray of shape (n,), int
-        Index among the distinct rows of each original row.
-    weights : ndarray of shape (m,)
-        :func:`discounted` copies of complete rows. Rows with gaps that agree in the cells they have need not be copies of one
-        another, and count in full.
-    spread : ndarray of shape (d,)
-        :func:`spread_of` the columns; 1 for codes of categories.
-    categories : CategoryColumns
-        The last columns, if they are codes.
-    gaps : ndarray of shape (m,), bool
-        Mask of the rows with missing cells.
-    groups : ndarray of shape (m,), int, optional
-        Group of each; equal rows of different groups are distinct then.
-    """
-
-    rows: np.ndarray
-    copies: np.ndarray
-    place: np.ndarray
+    rows: np.ndarray  # (m, d): distinct rows, in lexical order, NaN where a cell is missing
+    copies: np.ndarray  # (m,): number of times each row occurs
+    place: np.ndarray  # (n,): index among the distinct rows of each original row
+    # (m,): `discounted` copies of complete rows. Rows with gaps that agree in the cells they have need not be copies of
+    # one another, and count in full
     weights: np.ndarray
-    spread: np.ndarray
-    categories: CategoryColumns
-    gaps: np.ndarray
-    groups: np.ndarray | None = None
+    spread: np.ndarray  # (d,): `spread_of` the columns; 1 for codes of categories
+    categories: CategoryColumns  # last columns, if they are codes
+    gaps: np.ndarray  # (m,): mask of the rows with missing cells
+    groups: np.ndarray | None = None  # (m,): group of each; equal rows of different groups are distinct then
 
     @classmethod
     def of(cls, rows: np.ndarray, n_numeric: int | None = None, groups: np.ndarray | None = None) -> Self:
@@ -222,18 +196,7 @@ class TrainingTable:
 def distances_between(centers: np.ndarray, rows: np.ndarray, mismatch: np.ndarray) -> np.ndarray:
     """Return the distances of rows from centres: city-block distances, and `mismatch` for each pair of unlike categories.
 
-    Parameters
-    ----------
-    centers : ndarray of shape (m, d)
-        Centres.
-    rows : ndarray of shape (n, d)
-        Rows.
-    mismatch : ndarray of shape (q,)
-        Distance of unlike categories in the last q columns, which hold codes.
-
-    Returns
-    -------
-    ndarray of shape (m, n)
+    `mismatch`, of shape (q,), is for the last q columns, which hold codes; the result has shape (m, n).
     """
     first = centers.shape[1] - len(mismatch)
     if not len(mismatch):
@@ -261,22 +224,8 @@ def counterfactual_distances(
 ) -> Iterator[np.ndarray]:
     """Yield distances to centres of rows as they are, and with each value in each cell, column by column.
 
-    Parameters
-    ----------
-    here : ndarray of shape (n, d)
-        Rows.
-    there : ndarray of shape (k, d)
-        Values of each column.
-    centers : ndarray of shape (m, d)
-        Centres.
-    mismatch : ndarray of shape (q,)
-        Distance of unlike categories in the last q columns, which hold codes.
-
-    Yields
-    ------
-    ndarray of shape (m, n, 1 + k)
-        Distances for a column. The row as it is goes through the same arithmetic, so that its own value gains exactly
-        0.
+    For each column an array of shape (m, n, 1 + k). The row as it is goes through the same arithmetic, so that its own value
+    gains exactly 0.
     """
     terms = np.abs(here.T[:, None, :] - centers.T[:, :, None])
     first = len(terms) - len(mismatch)
