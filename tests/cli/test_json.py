@@ -94,7 +94,7 @@ def test_files_are_written_as_without_json(folder):
     assert (folder / "model").exists()
 
 
-@pytest.mark.parametrize("verb", ["anomalies", "changes", "compare", "prior", "score", "fit", "sample"])
+@pytest.mark.parametrize("verb", ["anomalies", "changes", "compare", "fill", "prior", "score", "fit", "sample"])
 def test_a_file_may_be_standard_output(verb, folder, tmp_path):
     out = tmp_path / ("model" if verb == "fit" else "rows.csv")
     plain = [argument for argument in arguments(verb, folder) if argument != "--json"]

@@ -48,6 +48,8 @@ MISSING = {
     "anomalies": ["none.csv"],
     "changes": ["none.csv"],
     "compare": ["none.csv", "none.csv"],
+    "expect": ["none.csv", "--given", "a=1"],
+    "fill": ["none.csv", "--out", "o.csv"],
     "fit": ["none.csv", "--out", "m"],
     "monitor": ["--reference", "none.csv"],
     "prior": ["none.csv", "none.csv", "--target", "x"],

@@ -17,7 +17,7 @@ from cli.verbs import arguments, write_files
 from isopleth.cli.commands import COMMANDS
 from isopleth.cli.program import program
 
-REPORTING = ["anomalies", "changes", "compare", "monitor", "prior", "sample"]
+REPORTING = ["anomalies", "changes", "compare", "expect", "fill", "monitor", "prior", "sample"]
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,8 @@ VERBS = {
     "compare": ["{folder}/rows.csv", "{folder}/after.csv", "--resamples", "99"],
     "demo": ["--plot", "{folder}/demo.png"],
     "doctor": [],
+    "expect": ["{folder}/rows.csv", "--given", "height=1", "--size", "60"],
+    "fill": ["{folder}/rows.csv", "--out", "{folder}/filled.csv", "--size", "60"],
     "fit": ["{folder}/rows.csv", "--out", "{folder}/model", "--size", "20"],
     "monitor": ["--reference", "{folder}/shuffled.csv", "--window", "20", "--run-length", "200"],
     "prior": ["{folder}/labelled.csv", "{folder}/rows.csv", "--target", "class"],

@@ -239,6 +239,22 @@ raw_text_option = click.option(
 )
 
 
+_size_option = click.option(
+    "--size",
+    type=click.IntRange(min=10),
+    help=f"Fit the density to so many rows of FILE, drawn at random.  [default: {SAMPLE_SIZE:,}, and at most 1,000 "
+    "of a table with gaps]",
+)
+
+_confidence_option = click.option(
+    "--confidence-level",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.9,
+    show_default=True,
+    help="Confidence of each interval.",
+)
+
+
 @click.command(
     cls=Command,
     short_help="Show the least likely rows of a table.",
@@ -371,6 +387,50 @@ def demo() -> None:
     """Find the anomalies in an included table, in which they are known, and draw them."""
 
 
+@click.command(cls=Command, short_help="Say what values to expect where others are known.", reads={"file": "file"})
+@click.argument("file", type=_PATH)
+@click.option(
+    "--given",
+    required=True,
+    type=ColumnList(),
+    metavar="COL=VALUE,...",
+    help="Values that are known; quote a part that holds a comma.",
+)
+@_confidence_option
+@_size_option
+@table_options("--columns", "Use these columns only.")
+@click.option("--plot", type=_PATH, help="Draw the density of each column; .png, .svg or .pdf.")
+@report_option
+@json_option
+def expect() -> None:
+    """Say what to expect of the other columns of FILE where some have given values, by a density that is fitted to its rows."""
+
+
+@click.command(cls=Command, short_help="Fill the missing cells of a table.", reads={"file": "file"})
+@click.argument("file", type=_PATH)
+@click.option(
+    "--out",
+    required=True,
+    type=_PATH,
+    help="Write the table there; .csv, .tsv, .jsonl, .parquet or, for numbers, .npy.",
+)
+@click.option(
+    "--interval", is_flag=True, help="Also write NAME_low and NAME_high for columns of numbers and times with gaps."
+)
+@_confidence_option
+@_size_option
+@table_options("--columns", "Use these columns only.")
+@raw_text_option
+@report_option
+@json_option
+def fill() -> None:
+    """Fill the missing cells of FILE by what the known cells of their rows lead to expect.
+
+    Numbers are filled by conditional means, words by the likeliest one. A density is fitted to the rows of FILE. Columns that are
+    left out, such as identifiers, are written as they are.
+    """
+
+
 @click.command(cls=Command, short_help="Fit a model to a table and keep it in a file.", reads={"file": "file"})
 @click.argument("file", type=_PATH)
 @click.option("--out", required=True, metavar="MODEL", type=_PATH, help="Keep the fitted model in this file.")
@@ -482,12 +542,7 @@ def prior() -> None:
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the draws.")
 @click.option("--model", metavar="MODEL", type=_PATH, help="Draw from this density instead of fitting one to FILE.")
 @click.option("--save", "save_to", metavar="MODEL", type=_PATH, help="Keep the fitted density in this file.")
-@click.option(
-    "--size",
-    type=click.IntRange(min=10),
-    help=f"Fit the density to so many rows of FILE, drawn at random.  [default: {SAMPLE_SIZE:,}, and at most 1,000 "
-    "of a table with gaps]",
-)
+@_size_option
 @click.option("--complete", is_flag=True, help="Leave no cell empty.")
 @table_options("--columns", "Use these columns only.")
 @raw_text_option
@@ -540,4 +595,4 @@ def doctor() -> None:
     """
 
 
-COMMANDS = [anomalies, changes, compare, demo, doctor, fit, monitor, prior, sample, score]
+COMMANDS = [anomalies, changes, compare, demo, doctor, expect, fill, fit, monitor, prior, sample, score]

@@ -144,6 +144,40 @@ SCHEMAS: dict[str, tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]
         },
         {},
     ),
+    "expect": (
+        COMMON
+        | _SUMMARY
+        | {
+            "rows": ("integer", "rows of the table"),
+            "given": ("object", "the given values"),
+            "confidence_level": ("number", "confidence of each interval"),
+            "probabilities": ("object", "for each column of words, their probabilities"),
+            "table": ("list of object", "one object for each other column"),
+        },
+        {
+            "column": ("string", "name of the column"),
+            "expected": ("string, number or boolean", "median of numbers and times, likeliest word"),
+            "low": ("string, number or null", "lower limit of numbers and times"),
+            "high": ("string, number or null", "upper limit"),
+            "probability": (_NUMBER, "probability of the likeliest word"),
+        },
+    ),
+    "fill": (
+        COMMON
+        | _SUMMARY
+        | {
+            "rows": ("integer", "rows of the table"),
+            "filled": ("integer", "cells that were filled"),
+            "left": ("list of string", "columns with gaps that are not used"),
+            "out": ("string", "file with the table"),
+            "table": ("list of object", "one object for each column"),
+        },
+        {
+            "column": ("string", "name of the column"),
+            "filled": ("integer", "cells that were filled"),
+            "share": ("number", "share of the rows"),
+        },
+    ),
     "fit": (
         COMMON
         | {

@@ -48,7 +48,7 @@ class ColumnAnswers:
         >>> low < 0.0 < 0.5 < given.mean()[0] < 1.1 < high, 0.2 < given.cdf({0: 0.8})[0] < 0.7
         (True, True)
         """
-        found = self._decoded(self.fill(self._nothing(), "mean", 0))  # type: ignore[attr-defined]
+        found = self._decoded(self.fill(self._nothing(), "mean", 0, of_fit=False))  # type: ignore[attr-defined]
         return {column.name: found[column.name] for column in self.columns.columns if column.kind != "categorical"}
 
     def median(self) -> dict[Any, Any]:
@@ -98,7 +98,7 @@ class ColumnAnswers:
             If `confidence_level` is not between 0 and 1.
         """
         rows = self._nothing()
-        ends = [self._decoded(end, ordered=True) for end in self.intervals(rows, confidence_level)]  # type: ignore[attr-defined]
+        ends = [self._decoded(end, ordered=True) for end in self.intervals(rows, confidence_level, of_fit=False)]  # type: ignore[attr-defined]
         kept = [column.name for column in self.columns.columns if column.kind != "categorical"]
         return {name: (ends[0][name], ends[1][name]) for name in kept}
 
@@ -226,7 +226,7 @@ class ColumnAnswers:
     def _curve(self, column: Column) -> tuple[np.ndarray, np.ndarray]:
         """Return encoded places of a column of numbers or times, and the density there."""
         one = self.marginal([column.name])  # type: ignore[attr-defined]
-        low, high = one.intervals(one._nothing(), _MASS)
+        low, high = one.intervals(one._nothing(), _MASS, of_fit=False)
         places = np.linspace(low[0, 0], high[0, 0], _PLACES)
         return places, np.exp(one.log_density(places[:, None]))
 

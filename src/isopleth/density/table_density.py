@@ -173,13 +173,18 @@ class TableDensity(ColumnAnswers):
 
     # ---- filling gaps -----------------------------------------------------------------------------------------------
 
-    def fill(self, rows: np.ndarray, strategy: str, random_state: Any, verbose: bool | int = False) -> np.ndarray:
-        """Encoded rows with their gaps filled; see :meth:`impute`. With `verbose`, progress is shown."""
+    def fill(
+        self, rows: np.ndarray, strategy: str, random_state: Any, verbose: bool | int = False, *, of_fit: bool = True
+    ) -> np.ndarray:
+        """Encoded rows with their gaps filled; see :meth:`impute`. With `verbose`, progress is shown.
+
+        With `of_fit`, rows may be rows of the fit, which are not filled by their own centres.
+        """
         if strategy not in ("mean", "draw"):
             raise InputError(f"strategy = {strategy!r}: expected 'mean' or 'draw'.")
         points = self._checked_points(rows)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
-        own = self.density.own_centers(points)
+        own = self.density.own_centers(points) if of_fit else None
         with Progress("filling of gaps", int(np.isnan(points).any(axis=1).sum()), verbose) as tick:
             found = self.density.impute(points, strategy, rng, own, tick)
         found = self._known_words(points, found, strategy, rng, own)
@@ -300,11 +305,13 @@ class TableDensity(ColumnAnswers):
         }
         return nw.from_dict(cells, backend=frame.implementation).to_native()
 
-    def intervals(self, rows: np.ndarray, confidence_level: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the limits of the intervals of encoded rows, by column of the table."""
+    def intervals(
+        self, rows: np.ndarray, confidence_level: float, *, of_fit: bool = True
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the limits of the intervals of encoded rows, by column of the table; `of_fit` as for :meth:`fill`."""
         points = self._checked_points(rows)
-        ends = []
-        for end in self.density.impute_interval(points, confidence_level, self.density.own_centers(points)):
+        ends, own = [], self.density.own_centers(points) if of_fit else None
+        for end in self.density.impute_interval(points, confidence_level, own):
             found = np.where(np.isnan(rows), self._rows(end), rows)
             found[:, self.n_numeric :] = np.nan
             ends.append(self._by_column(found))

@@ -11,6 +11,8 @@ from .drift.anytime import AnytimeDriftMonitor as AnytimeDriftMonitor
 from .drift.anytime import AnytimeState as AnytimeState
 from .drift.monitor import DriftMonitor as DriftMonitor
 from .drift.monitor import DriftState as DriftState
+from .expected_values.result import Expectation as Expectation
+from .expected_values.result import FilledCells as FilledCells
 from .goodness_of_fit.stein import SteinTestResult as SteinTestResult
 from .goodness_of_fit.stein import stein_test as stein_test
 from .made_rows.result import MadeRows as MadeRows

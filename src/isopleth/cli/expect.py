@@ -1,0 +1,67 @@
+"""``isopleth expect``: what the columns of a table hold where some have given values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from isopleth.cli.commands import TableOptions
+from isopleth.cli.messages import Stages
+from isopleth.cli.outputs import Outputs, answer
+from isopleth.cli.reading import read
+from isopleth.cli.sample import fitted
+from isopleth.errors import InputError, listed
+from isopleth.tables.table import FileTable
+from isopleth.tasks.expected_values.result import Expectation
+
+
+def expect(
+    file: Path,
+    given: list[str],
+    confidence_level: float,
+    size: int | None,
+    options: TableOptions,
+    plot: Path | None,
+    report: Path | None,
+    as_json: bool,
+) -> None:
+    """Say what to expect of the other columns."""
+    outputs = Outputs(figure=plot, page=report)
+    outputs.check(FILE=file)
+    with Stages(["reading", "fitting", "writing"]) as stage:
+        stage("reading")
+        table = read(file, options, gaps=False)
+        known = values_of(given, table)
+        stage("fitting")
+        density = fitted(table, size, 0)
+        found = Expectation(density.conditional(known), known, len(table), confidence_level)
+        stage("writing")
+        outputs.write(found, sources=[file])
+    answer(found, as_json, None)
+
+
+def values_of(given: list[str], table: FileTable) -> dict[str, Any]:
+    """Return the values of ``--given a=3,b=x`` as what the columns of a table hold.
+
+    Raises
+    ------
+    InputError
+        For a part without =, and for a column that is not used.
+    """
+    kinds = {str(column.name): column.kind for column in table.schema.columns}
+    found: dict[str, Any] = {}
+    for part in given:
+        name, sign, value = (word.strip() for word in part.partition("="))
+        if not sign or not value:
+            raise InputError(f"--given has {part!r}; write a column and its value, as in --given price=3,colour=red.")
+        if name not in kinds:
+            raise InputError(
+                f"--given names column {name!r}, which is not used; expected one of {listed(list(kinds))}."
+            )
+        found[name] = value
+        if kinds[name] == "numeric":
+            try:
+                found[name] = float(value)
+            except ValueError:
+                raise InputError(f"--given {part}: column {name!r} holds numbers; expected one, such as 3.5.") from None
+    return found

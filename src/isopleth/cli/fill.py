@@ -1,0 +1,63 @@
+"""``isopleth fill``: write a table with its missing cells filled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from isopleth.cli.commands import TableOptions
+from isopleth.cli.messages import Stages
+from isopleth.cli.outputs import Outputs, answer, refuse_same
+from isopleth.cli.reading import read
+from isopleth.cli.sample import fitted
+from isopleth.tables.table import FileTable
+from isopleth.tables.write import FRAME_SUFFIXES, check_table_target, write_frame
+from isopleth.tasks.expected_values.result import FilledCells
+
+
+def fill(
+    file: Path,
+    out: Path,
+    interval: bool,
+    confidence_level: float,
+    size: int | None,
+    options: TableOptions,
+    raw_text: bool,
+    report: Path | None,
+    as_json: bool,
+) -> None:
+    """Fill the missing cells of a table."""
+    outputs = Outputs(page=report)
+    refuse_same({"FILE": file, "--out": out, "--report": report})
+    outputs.check()
+    check_table_target(out, FRAME_SUFFIXES)
+    with Stages(["reading", "fitting", "filling", "writing"]) as stage:
+        stage("reading")
+        table = read(file, options)
+        used, missing = table.names, table.missing
+        stage("fitting")
+        filled = table.data
+        if missing.any():
+            density = fitted(table, size, 0)
+            stage("filling")
+            filled = density.impute(table.frame)
+            if interval:
+                filled = _with_intervals(filled, density.impute_interval(table.frame, confidence_level), table)
+        stage("writing")
+        write_frame(out, filled.replace_schema_metadata(None), raw_text=raw_text)
+        left = [name for name in table.data.column_names if name not in used and table.data.column(name).null_count]
+        found = FilledCells(used, np.count_nonzero(missing, axis=0), len(table), left)
+        outputs.write(found, sources=[file])
+    answer(found, as_json, None, **({"out": str(out)} if as_json else {}))
+
+
+def _with_intervals(filled: Any, ends: tuple[Any, Any], table: FileTable) -> Any:
+    """Append the ends of the intervals of columns of numbers and times that had gaps."""
+    for name, gaps in zip(table.names, table.missing.T, strict=True):
+        column = next(column for column in table.schema.columns if str(column.name) == name)
+        if gaps.any() and column.kind != "categorical":
+            for word, end in zip(("low", "high"), ends, strict=True):
+                filled = filled.append_column(f"{name}_{word}", end.column(name))
+    return filled

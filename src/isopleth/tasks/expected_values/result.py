@@ -1,0 +1,139 @@
+"""Results of asking what to expect: columns where others are known, and missing cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from isopleth.density.table_density import TableDensity
+from isopleth.results.charts import Chart, ShownTable
+from isopleth.results.result import Result
+from isopleth.results.text import cell_text, counted, in_words
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Expectation(Result):
+    """What the columns of a table hold where some have given values.
+
+    Parameters
+    ----------
+    density : TableDensity
+        The density of the other columns: ``density.conditional(given)``.
+    given : mapping
+        The given values by name.
+    n_rows : int
+        Rows that the density was fitted to.
+    confidence_level : float, default=0.9
+        Probability of the intervals.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from isopleth import SOSREP
+    >>> x = np.random.default_rng(0).normal(size=200)
+    >>> given = {"x": 1.0}
+    >>> density = SOSREP().fit(pd.DataFrame({"x": x, "y": 2.0 * x})).conditional(given)
+    >>> row = Expectation(density, given, 200).to_dict()["table"][0]
+    >>> row["column"], row["low"] < row["expected"] < row["high"]
+    ('y', True)
+    """
+
+    density: TableDensity
+    given: Mapping[str, Any]
+    n_rows: int
+    confidence_level: float = 0.9
+
+    kind = "expectation"
+    title = "Values to expect"
+
+    def _columns(self) -> dict[str, Any]:
+        """Return a row for each column: the median and interval of numbers and times, the likeliest word of others."""
+        middles, ends = self.density.median(), self.density.interval(self.confidence_level)
+        words = self.density.probabilities()
+        found: dict[str, list[Any]] = {name: [] for name in ("column", "expected", "low", "high", "probability")}
+        for column in self.density.columns.columns:
+            if column.kind == "categorical":
+                word, share = next(iter(words[column.name].items()))
+                cells = [word, None, None, share]
+            else:
+                cells = [middles[column.name], *ends[column.name], None]
+            for name, cell in zip(found, [str(column.name), *cells], strict=True):
+                found[name].append(cell)
+        return {name: np.array(cells, dtype=object) for name, cells in found.items()}
+
+    def _facts(self) -> dict[str, Any]:
+        words = {
+            str(name): {str(word): p for word, p in of.items()} for name, of in self.density.probabilities().items()
+        }
+        given = {str(name): value for name, value in self.given.items()}
+        return {"rows": self.n_rows, "given": given, "confidence_level": self.confidence_level, "probabilities": words}
+
+    def _sentences(self) -> list[str]:
+        said = in_words([f"{name} = {cell_text(value)}" for name, value in self.given.items()]) or "nothing"
+        return [f"Given {said}, by a density of {counted(self.n_rows, 'row')}:", *repr(self.density).splitlines()]
+
+    def _tables(self) -> list[ShownTable]:
+        columns = self._columns()
+        return [ShownTable("Columns", columns, len(columns["column"]), "", frozenset({"low", "high", "probability"}))]
+
+    def _charts(self) -> list[Chart]:
+        return self.density.charts()
+
+    def _notes(self) -> list[str]:
+        level = f"{self.confidence_level:.0%}".replace("%", " %")
+        return [
+            f"expected: the median, and low to high an interval that holds {level} of such rows; of words the likeliest one, "
+            "with its probability.",
+            "Each column by itself: a row with all of these values need not be likely.",
+        ]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FilledCells(Result):
+    """How many cells of a table were filled.
+
+    Parameters
+    ----------
+    names : list of str
+        Columns that were used.
+    filled : ndarray of shape (d,), int
+        Cells that were filled in each.
+    n_rows : int
+        Rows of the table.
+    left : list of str
+        Columns with gaps that could not be filled, because they are not used.
+
+    Examples
+    --------
+    >>> print(FilledCells(["age", "town"], np.array([3, 0]), 20, []).text())
+    3 missing cells of 20 rows were filled, in 1 of 2 columns.
+    <BLANKLINE>
+    column  filled  share
+       age       3   0.15
+      town       0      0
+    """
+
+    names: list[str]
+    filled: np.ndarray
+    n_rows: int
+    left: list[str]
+
+    kind = "filled_cells"
+    title = "Filled cells"
+
+    def _columns(self) -> dict[str, Any]:
+        return {"column": self.names, "filled": self.filled, "share": self.filled / max(self.n_rows, 1)}
+
+    def _facts(self) -> dict[str, Any]:
+        return {"rows": self.n_rows, "filled": int(self.filled.sum()), "left": self.left}
+
+    def _sentences(self) -> list[str]:
+        cells = f"{counted(int(self.filled.sum()), 'missing cell')} of {counted(self.n_rows, 'row')}"
+        some = f"{np.count_nonzero(self.filled)} of {counted(len(self.names), 'column')}"
+        verb = "was" if self.filled.sum() == 1 else "were"
+        left = [f"Not filled, since no density holds them: {in_words(self.left)}."] * bool(self.left)
+        return [f"{cells} {verb} filled, in {some}.", *left]

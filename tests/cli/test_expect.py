@@ -1,0 +1,99 @@
+"""``isopleth expect`` and ``isopleth fill`` on a small file with identifiers, words, truth values, dates and gaps."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from isopleth.cli.program import program
+
+N = 150
+
+
+def run(*arguments):
+    return CliRunner().invoke(program, list(map(str, arguments)), prog_name="isopleth")
+
+
+def refused(*arguments) -> str:
+    result = run(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    return result.stderr
+
+
+@pytest.fixture
+def rides(tmp_path):
+    """Bikes do 18 km/h and cars 60; each tenth speed and each twentieth kind is missing."""
+    rng = np.random.default_rng(0)
+    kind = rng.choice(["bike", "car"], N)
+    whole = pd.DataFrame(
+        {
+            "ride_id": np.arange(N),
+            "kind": kind,
+            "speed": rng.normal(np.where(kind == "car", 60.0, 18.0), 4.0).round(1),
+            "wet": rng.random(N) < 0.3,
+            "day": pd.date_range("2024-01-01", periods=N, freq="D").astype(str),
+        }
+    )
+    gaps = whole.copy()
+    gaps.loc[::10, "speed"] = np.nan
+    gaps.loc[5::20, "kind"] = None
+    gaps.to_csv(tmp_path / "rides.csv", index=False)
+    return tmp_path / "rides.csv", whole
+
+
+def test_what_to_expect_of_cars(rides):
+    result = run("expect", rides[0], "--given", "kind=car,wet=true")
+    assert result.exit_code == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert lines[0] == "Given kind = car and wet = true, by a density of 150 rows:"
+    assert [line.partition(":")[0] for line in lines[1:3]] == ["speed", "day"]
+    found = json.loads(run("expect", rides[0], "--given", "kind=car", "--json").stdout)
+    rows = {row["column"]: row for row in found["table"]}
+    assert rows.keys() == {"speed", "wet", "day"}
+    assert 45.0 < rows["speed"]["low"] < 58.0 < rows["speed"]["expected"] < 62.0 < rows["speed"]["high"] < 75.0
+    assert (rows["wet"]["expected"], rows["wet"]["low"]) == (False, None)
+    assert 0.55 < rows["wet"]["probability"] < 0.85
+    narrow = json.loads(run("expect", rides[0], "--given", "kind=car", "--confidence-level", "0.5", "--json").stdout)
+    assert rows["speed"]["low"] < narrow["table"][0]["low"] < narrow["table"][0]["high"] < rows["speed"]["high"]
+
+
+def test_words_are_expected_with_their_probabilities(rides):
+    found = json.loads(run("expect", rides[0], "--given", "speed=60", "--json").stdout)
+    assert found["probabilities"]["kind"]["car"] > 0.95
+    assert sum(found["probabilities"]["kind"].values()) == pytest.approx(1.0)
+    assert found["given"] == {"speed": 60.0}
+
+
+def test_values_that_cannot_be_given(rides):
+    assert "'speed' holds numbers; expected one" in refused("expect", rides[0], "--given", "speed=fast")
+    assert "names column 'nose', which is not used" in refused("expect", rides[0], "--given", "nose=1")
+    assert "write a column and its value" in refused("expect", rides[0], "--given", "speed")
+
+
+def test_gaps_are_filled_and_known_cells_stay(rides, tmp_path):
+    path, whole = rides
+    result = run("fill", path, "--out", tmp_path / "filled.csv", "--interval")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("23 missing cells of 150 rows were filled, in 2 of 4 columns.")
+    filled, gaps = pd.read_csv(tmp_path / "filled.csv"), pd.read_csv(path)
+    assert list(filled.columns) == [*whole.columns, "speed_low", "speed_high"]
+    for name in whole.columns:
+        known = gaps[name].notna()
+        assert (filled[name][known].astype(str) == gaps[name][known].astype(str)).all()
+    assert (filled["kind"] == whole["kind"]).mean() > 0.99
+    lost = gaps["speed"].isna()
+    assert (filled["speed"] - whole["speed"])[lost].abs().max() < 15.0
+    inside = (filled["speed_low"] <= whole["speed"]) & (whole["speed"] <= filled["speed_high"])
+    assert inside[lost].mean() >= 0.8  # 12 of the 15
+
+
+def test_a_table_without_gaps_is_written_as_it_is(tmp_path):
+    path = tmp_path / "whole.csv"
+    path.write_text("a,b\n1,x\n2,y\n3,x\n")
+    assert run("fill", path, "--out", tmp_path / "same.csv").stdout.startswith("0 missing cells of 3 rows were filled")
+    assert (tmp_path / "same.csv").read_text() == path.read_text()
+    assert "same file" in refused("fill", path, "--out", path)
