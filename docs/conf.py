@@ -45,7 +45,7 @@ html_css_files = ["isopleth.css"]
 html_js_files = [
     ("search_ranking.js", {"defer": "defer"})
 ]  # runs after the search of Sphinx is defined, and before it is used
-html_search_scorer = "_static/search_scorer.js"
+html_search_scorer = str(Path(__file__).parent / "_static" / "search_scorer.js")
 html_show_sourcelink = False
 html_copy_source = False
 html_sidebars = {"index": []}

@@ -7,6 +7,8 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 
 from isopleth import (
     KDE,
@@ -21,6 +23,8 @@ from isopleth import (
     NystromKEF,
     RandomFeatureSOSREP,
     Search,
+    load,
+    save,
     stein_test,
     two_sample_test,
 )
@@ -185,7 +189,7 @@ LONG = {
     ),
     "AnomalyDetector of a reference": (
         lambda X, Y, v: AnomalyDetector(novelty=True, random_state=0, verbose=v).fit(X).score_samples(Y),
-        ["nearest rows", "density of all rows"],
+        ["nearest rows", "densities of all rows"],
     ),
     "explanation of anomalies": (
         lambda X, Y, v: AnomalyDetector(n_estimators=10, random_state=0, verbose=v).fit(X).explain(Y[:5]).rise,
@@ -272,3 +276,86 @@ def test_verbose_reports_and_changes_no_result(at_once, capsys, samples, name):
 def test_a_wrong_verbose_is_refused(samples, compute):
     with pytest.raises(InputError, match="verbose"):
         compute(*samples)
+
+
+class Noted:
+    """Callback of scikit-learn that notes what it is told, and is passed on to estimators inside others."""
+
+    max_propagation_depth = None
+
+    def __init__(self):
+        self.begun, self.ended, self.calls, self.fitted = [], [], [], None
+
+    def setup(self, estimator, context):
+        self.calls.append("setup")
+
+    def teardown(self, estimator, context):
+        self.calls.append("teardown")
+
+    def on_fit_task_begin(self, estimator, context):
+        self.begun.append((type(estimator).__name__, context.task_name))
+
+    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+        self.ended.append((type(estimator).__name__, context.task_name))
+        if context.parent is None:
+            self.fitted = fitted_estimator
+
+
+@pytest.mark.parametrize(
+    ("model", "label", "data"),
+    [
+        (SOSREP(length_scale=Search(cv=0.3), frame="scale", n_jobs=2), "search of a length scale", 1),
+        (KernelScore(cv=2), "search of a length scale and base", 1),
+        (LSDD(), "cross-validation", 2),
+        (ClassPriorEstimator(random_state=0), "scores that separate the classes", 1),
+        (DriftMonitor(window=10, expected_run_length=50, random_state=0), "simulation of false alarms", 1),
+        (ChangePointDetector(random_state=0), "search of changes", 1),
+        (AnomalyDetector(n_estimators=5, random_state=0), None, 1),
+    ],
+    ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
+)
+def test_callbacks_of_scikit_learn_see_the_tasks_of_a_fit(model, label, data, samples, capsys):
+    pytest.importorskip("sklearn.callback")
+    noted = Noted()
+    rows = (samples[0], np.arange(120) % 2) if isinstance(model, ClassPriorEstimator) else samples[:data]
+    plain = clone(model).fit(*rows)
+    model.set_callbacks(noted).fit(*rows)
+    name = type(model).__name__
+    assert noted.calls == ["setup", "teardown"]
+    assert noted.begun[0] == noted.ended[-1] == (name, "fit")
+    assert sorted(noted.begun) == sorted(noted.ended)
+    assert {told for told, _ in noted.begun} == {name}  # fits inside it belong to its task
+    if label is not None:
+        parts = noted.ended.count((name, f"part of {label}"))
+        assert 0 < parts <= 100
+        assert (name, label) in noted.ended
+    assert noted.fitted.get_params().keys() == plain.get_params().keys()
+    assert not {"_callback_fit_ctx", "_parent_callback_ctx"} & set(vars(model))
+    assert capsys.readouterr().err == ""
+
+
+def test_a_fit_that_fails_ends_its_callbacks():
+    pytest.importorskip("sklearn.callback")
+    noted = Noted()
+    with pytest.raises(InputError):
+        SOSREP().set_callbacks(noted).fit([[np.inf], [0.0]])
+    assert noted.calls == ["setup", "teardown"]
+    noted = Noted()
+    SOSREP().set_callbacks(noted).fit([[0.0], [1.0], [3.0]])  # what failed left nothing behind
+    assert noted.calls == ["setup", "teardown"]
+
+
+def test_a_grid_search_passes_callbacks_on(samples):
+    pytest.importorskip("sklearn.callback")
+    noted = Noted()
+    search = GridSearchCV(KDE(frame="scale"), {"length_scale": [0.3, 1.0]}, cv=2).set_callbacks(noted)
+    search.fit(samples[0])
+    assert noted.calls == ["setup", "teardown"]
+    assert len([1 for name, task in noted.ended if name == "KDE"]) >= 5  # four fits of folds and the last
+
+
+def test_callbacks_are_no_part_of_a_model_file(samples, tmp_path):
+    pytest.importorskip("sklearn.callback")
+    model = KDE(frame="scale").set_callbacks(Noted()).fit(samples[0])
+    save(model, tmp_path / "m")
+    np.testing.assert_array_equal(load(tmp_path / "m").score_samples(samples[1]), model.score_samples(samples[1]))

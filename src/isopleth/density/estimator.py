@@ -26,12 +26,13 @@ from isopleth.frames import BoundedMap, Frame, Scale
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import RULES, Rule, loss_units, resolve_length_scale
 from isopleth.operators.threads import interruptible
+from isopleth.progress import ReportsProgress
 from isopleth.rows import distinct_rows
 from isopleth.scaled_columns import ScaledColumns, bounded, deviations
 from isopleth.tables.checks import Table, column_names, enter, varying_columns, warn_few_rows
 
 
-class DensityEstimator(DensityMixin, BaseEstimator, ABC):
+class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
     """Base class of density estimators, which fit and evaluate in frame coordinates.
 
     A subclass has the parameters `kernel`, `length_scale`, `frame`, `bounds`, `memory_limit` and `n_jobs`, and defines

@@ -12,9 +12,10 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from isopleth.density.sosrep import SOSREP
 from isopleth.density.table_fit import LEAVE_ONE_OUT
 from isopleth.kernels.product import ProductLaplacian
+from isopleth.progress import ReportsProgress
 
 
-class DensityImputer(TransformerMixin, BaseEstimator):
+class DensityImputer(ReportsProgress, TransformerMixin, BaseEstimator):
     """Fill missing cells of a table from the conditional density given the known cells of the row.
 
     Parameters

@@ -13,12 +13,13 @@ from isopleth.difference.gaussian_system import GaussianSystem, over_volume
 from isopleth.difference.squared_l2 import SquaredL2Law, checked
 from isopleth.difference.statistics import deviations_at
 from isopleth.errors import InputError
+from isopleth.progress import ReportsProgress
 from isopleth.scaled_columns import ScaledColumns
 from isopleth.tables.checks import Table, enter, used_names
 from isopleth.tables.row_encoding import refuse_gaps
 
 
-class FittedDifference(BaseEstimator):
+class FittedDifference(ReportsProgress, BaseEstimator):
     """Difference of two densities as a sum of Gaussians, with its standard errors.
 
     A subclass has the parameters `memory_limit` and `n_jobs` and fits the attributes declared here. Answers are in the array

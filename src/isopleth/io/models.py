@@ -30,7 +30,7 @@ from isopleth.tables.source import check_source
 
 
 def with_numpy_arrays(value: Any) -> Any:
-    """Return a model whose arrays of other libraries are replaced by NumPy's; the model itself where there are none."""
+    """Return a model with NumPy's arrays in place of others, and without callbacks; the model itself where it has neither."""
     if is_foreign(value):
         return to_numpy(value)
     if isinstance(value, dict):
@@ -43,11 +43,12 @@ def with_numpy_arrays(value: Any) -> Any:
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     if isinstance(value, type) or not (isinstance(value, BaseEstimator) or is_dataclass(value)):
         return value
-    state = vars(value)
+    state = {name: part for name, part in vars(value).items() if name != "_skl_callbacks"}
     found = with_numpy_arrays(state)
-    if found is state:
+    if found is state and len(state) == len(vars(value)):
         return value
     out = copy(value)
+    vars(out).clear()
     vars(out).update(found)  # also for frozen dataclasses; `out` is a new copy
     return out
 

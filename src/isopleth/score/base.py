@@ -18,6 +18,7 @@ from isopleth.errors import DataWarning, InputError
 from isopleth.frames import Frame, FrameMap, ScaleMap
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import RULES, loss_units, median, resolve_length_scale
+from isopleth.progress import ReportsProgress
 from isopleth.rows import distinct_rows, merge_rows
 from isopleth.sampling import Target
 from isopleth.sampling import sample as draw
@@ -68,7 +69,7 @@ class Coordinates(NamedTuple):
         return Rows(rows, weights, self.frame, scale, unit, cv, backend, verbose)
 
 
-class ScoreEstimator(BaseEstimator, ABC):
+class ScoreEstimator(ReportsProgress, BaseEstimator, ABC):
     """Base class of score estimators.
 
     A subclass has the attributes below as parameters or class attributes, and defines :meth:`_fit_frame`.

@@ -20,6 +20,7 @@ from isopleth.errors import DataWarning, InputError
 from isopleth.inference import anomaly_probabilities, benjamini_hochberg, conformal_p_values
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, interruptible
+from isopleth.progress import ReportsProgress
 from isopleth.results.result import chosen_rows, index_of, shown_cells
 from isopleth.results.text import resolution_of
 from isopleth.scaled_columns import ScaledColumns, medians
@@ -48,7 +49,7 @@ def _digest(rows: np.ndarray) -> str:
     return hashlib.blake2b(np.ascontiguousarray(rows + 0.0).tobytes(), digest_size=16).hexdigest()
 
 
-class AnomalyDetector(OutlierMixin, BaseEstimator):
+class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
     r"""Anomaly detector that pools densities, covariance and single columns, with p-values and flags.
 
     A row is judged by three kinds of evidence, each of them fitted to the other rows of the table:

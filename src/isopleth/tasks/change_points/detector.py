@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from isopleth.backend import Array, Backend, to_backend
 from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.progress import Progress, checked_verbose
+from isopleth.progress import Progress, ReportsProgress, checked_verbose
 from isopleth.results.charts import Chart, Series, ShownTable, thinned
 from isopleth.results.result import Result, shown
 from isopleth.results.text import counted, in_words
@@ -187,7 +187,7 @@ class ChangePoints(Result):
         ] * bool(len(self))
 
 
-class ChangePointDetector(BaseEstimator):
+class ChangePointDetector(ReportsProgress, BaseEstimator):
     r"""Change points of a time series, without parameters that must be chosen.
 
     **Changes of level and slope** come from the shortest description of the series by segments. Each segment has a constant or a

@@ -18,7 +18,7 @@ from isopleth.backend import to_numpy
 from isopleth.errors import DataWarning, InputError, listed
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
-from isopleth.progress import Progress
+from isopleth.progress import Progress, ReportsProgress
 from isopleth.results.charts import Chart, Series, ShownTable
 from isopleth.results.result import Result, shown
 from isopleth.results.text import counted
@@ -44,7 +44,7 @@ _STRANGE = 6.0
 _LEAST_SHARE = 1e-3
 
 
-class ClassPriorEstimator(BaseEstimator):
+class ClassPriorEstimator(ReportsProgress, BaseEstimator):
     r"""Shares of classes among unlabelled rows, which may differ from the shares among the labelled rows.
 
     The unlabelled rows are assumed to be a mixture :math:`\sum_k \pi_k p_k` of the densities of the classes. The task is that

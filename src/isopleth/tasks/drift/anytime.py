@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.errors import InputError
-from isopleth.progress import Progress
+from isopleth.progress import Progress, ReportsProgress
 from isopleth.rows import row_keys
 from isopleth.tables.checks import enter
 from isopleth.tables.row_encoding import RowEncoding
@@ -66,7 +66,7 @@ class AnytimeState:
     key: int
 
 
-class AnytimeDriftMonitor(BaseEstimator):
+class AnytimeDriftMonitor(ReportsProgress, BaseEstimator):
     r"""Raise at most one alarm; the probability of a false one is at most `false_alarm_probability` for any length of stream.
 
     :class:`DriftMonitor` has a mean run length, so a false alarm is certain in the long run. This monitor is a test martingale,

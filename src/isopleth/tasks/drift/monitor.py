@@ -19,7 +19,7 @@ from isopleth.errors import DataWarning, InputError
 from isopleth.length_scales import is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
-from isopleth.progress import Progress
+from isopleth.progress import Progress, ReportsProgress
 from isopleth.rows import row_keys
 from isopleth.scaled_columns import ScaledColumns
 from isopleth.tables.cells import in_memory, with_columns
@@ -49,7 +49,7 @@ _FEWEST_GROUPS = 10
 _AT_ONCE = 1024
 
 
-class DriftMonitor(BaseEstimator):
+class DriftMonitor(ReportsProgress, BaseEstimator):
     r"""Raise an alarm when the last rows of a stream are from a different distribution than a reference.
 
     After every row, the last `window` rows are compared with the reference by the dual form of least-squares density
