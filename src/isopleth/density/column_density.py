@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from isopleth.density.linear_trend import LinearTrend
 from isopleth.errors import InputError
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
@@ -293,17 +294,25 @@ class ColumnDensity:
     ) -> np.ndarray:
         """Fill missing cells from their conditional density given the observed cells of the row.
 
-        `strategy` "mean" takes the conditional mean of numbers and the likeliest category, "draw" a joint draw of all missing
+        `strategy` "mean" takes the conditional mean of numbers and the likeliest category, "regression" the same category and
+        numbers by :class:`~isopleth.density.linear_trend.LinearTrend`, "draw" a joint draw of all missing
         cells of a row. `skip`, of shape (n, k), has the numbers of the centres that are left out for each row, or -1: a
         centre that was made by filling the row itself would return the cells that it was filled with.
         """
-        if strategy not in ("mean", "draw"):
-            raise InputError(f"strategy = {strategy!r}: expected 'mean' or 'draw'.")
         if strategy == "draw":
             return self._impute_draws(Z, rng or np.random.default_rng(), skip, tick)
-        return self._impute_means(Z, skip, tick)
+        return self._impute_means(Z, self._trend if strategy == "regression" else None, skip, tick)
 
-    def _impute_means(self, Z: np.ndarray, skip: np.ndarray | None, tick: Callable[[int], None]) -> np.ndarray:
+    @cached_property
+    def _trend(self) -> LinearTrend:
+        """Linear dependence of the visible columns, from the centres with their shares of the density."""
+        nothing = np.full((1, self.dim), np.nan)
+        share = self._look(nothing, patterns_of(nothing)[0], self.memory_limit, self.n_jobs).shares[0]
+        return LinearTrend.of(self.centers[:, self.columns], tuple(self.size(j) for j in range(self.dim)), share)
+
+    def _impute_means(
+        self, Z: np.ndarray, trend: LinearTrend | None, skip: np.ndarray | None, tick: Callable[[int], None]
+    ) -> np.ndarray:
         out = Z.copy()
 
         def visit(pattern: Pattern, memory: float, n_jobs: int | None) -> None:
@@ -315,6 +324,9 @@ class ColumnDensity:
                     out[pattern.rows, j] = look.shares @ self.centers[:, self.columns[j]]
                 else:
                     out[pattern.rows, j] = self._probabilities(int(j), look).argmax(axis=1)
+            gaps = pattern.missing[self.numeric[pattern.missing]]
+            if trend is not None and len(gaps):
+                out[np.ix_(pattern.rows, gaps)] = trend.fill(Z[pattern.rows], pattern.observed, gaps, look.terms)
             tick(len(pattern.rows))
 
         self._each(Z, visit)

@@ -362,8 +362,9 @@ class KernelDensity(DensityEstimator):
         ----------
         X : array-like, tensor or data frame of shape (n_samples, n_features)
             Rows; cells may be missing.
-        strategy : {"mean", "draw"}, default="mean"
-            The conditional mean of numeric columns and the likeliest word, or a joint draw of all missing cells of a row. The
+        strategy : {"mean", "regression", "draw"}, default="mean"
+            The conditional mean of numeric columns and the likeliest word; the same word, and numbers by local linear regression
+            with wider kernels, which is the mean in frames other than "scale"; or a joint draw of all missing cells of a row. The
             mean of a column with bounds is that of 200 draws, that in frames other than "scale" of 1,000.
         random_state : int, RandomState or None
             Seed of draws.

@@ -284,11 +284,11 @@ class StackColumns:
         skip: np.ndarray | None = None,
         tick: Callable[[int], None] = lambda count: None,
     ) -> np.ndarray:
-        """Fill gaps by the mean of draws given the observed cells, or by one draw."""
+        """Fill gaps by the mean of draws given the observed cells, or by one draw; frames that whiten need no regression."""
         out = Z.copy()
         for i in np.flatnonzero(np.isnan(Z).any(axis=1)):
             given = self._given(Z[i])
-            n = _DRAWS if strategy == "mean" else 1
+            n = 1 if strategy == "draw" else _DRAWS
             source = rng if strategy == "draw" and rng is not None else np.random.default_rng(_SEED)
             out[i, np.isnan(Z[i])] = given.draw(n, source)[0].mean(axis=0)
             tick(1)

@@ -32,6 +32,9 @@ _REFERENCE = 4000
 # Rounds in which draws of unknown words are made again.
 _ROUNDS = 1000
 
+# Ways to fill gaps.
+STRATEGIES = ("mean", "regression", "draw")
+
 
 @dataclass(frozen=True, repr=False)
 class TableDensity(ColumnAnswers):
@@ -180,8 +183,8 @@ class TableDensity(ColumnAnswers):
 
         With `of_fit`, rows may be rows of the fit, which are not filled by their own centres.
         """
-        if strategy not in ("mean", "draw"):
-            raise InputError(f"strategy = {strategy!r}: expected 'mean' or 'draw'.")
+        if strategy not in STRATEGIES:
+            raise InputError(f"strategy = {strategy!r}: expected 'mean', 'regression' or 'draw'.", parameter="strategy")
         points = self._checked_points(rows)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         own = self.density.own_centers(points) if of_fit else None
@@ -241,9 +244,10 @@ class TableDensity(ColumnAnswers):
         ----------
         X : array-like or data frame of shape (n_samples, n_columns)
             Rows; cells may be missing.
-        strategy : {"mean", "draw"}, default="mean"
-            The conditional mean of numeric columns and the likeliest word, or a joint draw of all missing cells of a row. The
-            mean of a column with bounds is that of 200 draws.
+        strategy : {"mean", "regression", "draw"}, default="mean"
+            The conditional mean of numeric columns and the likeliest word; the same word, and numbers by local linear regression
+            with wider kernels; or a joint draw of all missing cells of a row. The mean of a column with bounds is that of 200
+            draws.
         random_state : int, RandomState or None
             Seed of draws.
 

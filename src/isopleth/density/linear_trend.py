@@ -1,0 +1,84 @@
+"""Means of missing numbers around the centres of a density, corrected by linear regression on the known cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+# Power of the kernels: a mean needs wider ones than a density. Gaussian kernels become 3.2 times as wide.
+_POWER = 0.1
+
+
+@dataclass(frozen=True)
+class LinearTrend:
+    r"""Local linear regression with the same slopes everywhere: :math:`\bar c_j + (z_o - \bar c_o) S_{oo}^{-1} S_{oj}`.
+
+    :math:`\bar c` is the mean of the centres, weighted by kernels of the known cells o; S is the correlation matrix of all
+    centres, shrunk towards the identity (Chen, Wiesel, Eldar and Hero, IEEE Transactions on Signal Processing 58, 2010). Words
+    are columns of 0 and 1.
+    """
+
+    sizes: tuple[int, ...]  # number of words of each column, 0 for numbers
+    mean: np.ndarray  # (e,): of the encoded centres
+    deviation: np.ndarray
+    centers: np.ndarray  # (m, e): encoded, at mean 0 and deviation 1
+    correlation: np.ndarray  # (e, e)
+
+    @classmethod
+    def of(cls, centers: np.ndarray, sizes: tuple[int, ...], weights: np.ndarray) -> Self:
+        """Fit it to centres with nonnegative weights."""
+        share = weights / weights.sum()
+        encoded = _encoded(centers, sizes)
+        mean = share @ encoded
+        encoded -= mean
+        deviation = np.sqrt(share @ encoded**2)
+        constant = deviation <= 1e-12 * np.abs(encoded).max(axis=0, initial=0.0)
+        deviation[constant] = 1.0
+        encoded /= deviation
+        S = (encoded * share[:, None]).T @ encoded
+        np.fill_diagonal(S, 1.0)
+        return cls(sizes, mean, deviation, encoded, _shrunk(S, 1.0 / float(share @ share)))
+
+    def fill(self, Z: np.ndarray, observed: np.ndarray, missing: np.ndarray, terms: np.ndarray) -> np.ndarray:
+        """Return the missing numbers of rows that have the same columns; `terms` are kernels of their known cells.
+
+        Parameters
+        ----------
+        Z : array of shape (n, d)
+            Rows.
+        observed, missing : arrays of int
+            The known columns, and columns of numbers that are not known.
+        terms : array of shape (n, m)
+            Kernels of rows and centres.
+        """
+        shares = terms**_POWER
+        shares /= shares.sum(axis=1, keepdims=True)
+        ends = np.cumsum([max(size, 1) for size in self.sizes])
+        places = [np.arange(end - max(size, 1), end) for end, size in zip(ends, self.sizes, strict=True)]
+        gaps = ends[missing] - 1
+        found = shares @ self.centers[:, gaps]
+        if len(observed):
+            known = np.concatenate([places[j] for j in observed])
+            z = _encoded(Z[:, observed], tuple(self.sizes[j] for j in observed))
+            ahead = (z - self.mean[known]) / self.deviation[known] - shares @ self.centers[:, known]
+            found += ahead @ np.linalg.solve(
+                self.correlation[np.ix_(known, known)], self.correlation[np.ix_(known, gaps)]
+            )
+        return np.asarray(found * self.deviation[gaps] + self.mean[gaps])
+
+
+def _encoded(Z: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
+    """Return numbers as they are, and words as columns of 0 and 1."""
+    parts = [np.eye(size)[Z[:, j].astype(np.intp)] if size else Z[:, [j]] for j, size in enumerate(sizes)]
+    return np.concatenate(parts, axis=1)
+
+
+def _shrunk(S: np.ndarray, n: float) -> np.ndarray:
+    """Return the oracle approximating shrinkage of a correlation matrix of so many rows."""
+    p = len(S)
+    squares = float((S * S).sum())
+    excess = (n + 1.0 - 2.0 / p) * (squares - p)
+    shrinkage = min(1.0, ((1.0 - 2.0 / p) * squares + p * p) / excess) if excess > 0.0 else 1.0
+    return np.asarray((1.0 - shrinkage) * S + shrinkage * np.eye(p))
