@@ -63,7 +63,7 @@ def test_weights_count_rows(frame) -> None:
     np.testing.assert_allclose(weighted.score_samples(X), repeated.score_samples(X), rtol=1e-8)
 
 
-@pytest.mark.parametrize("frame", ["auto", "deep"])
+@pytest.mark.parametrize("frame", ["auto", pytest.param("deep", marks=pytest.mark.slow)])
 def test_order_units_and_small_changes(frame) -> None:
     X, asked = skewed(120, 3), skewed(30, 3, seed=1)
     here = SOSREP(frame=frame).fit(X).score_samples(asked)

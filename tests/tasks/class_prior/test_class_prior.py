@@ -67,11 +67,11 @@ class TestShares:
         assert abs(priors.priors[0] - 0.5) < 0.3
 
     @pytest.mark.parametrize(
-        ("classes", "gap"),
-        [pytest.param(2, 0.7, marks=pytest.mark.slow), pytest.param(2, 2.0, marks=pytest.mark.slow), (3, 1.0)],
+        ("classes", "gap", "runs"),
+        [(3, 1.0, 25), *(pytest.param(*case, 80, marks=pytest.mark.slow) for case in [(2, 0.7), (2, 2.0), (3, 1.0)])],
     )
-    def test_intervals_hold_the_share_as_often_as_they_say(self, classes, gap):
-        runs, held = 80, 0
+    def test_intervals_hold_the_share_as_often_as_they_say(self, classes, gap, runs):
+        held = 0
         shares = np.array([0.15, 0.85, 0.0] if classes == 2 else [0.2, 0.7, 0.1])[:classes]
         for seed in range(runs):
             rng = np.random.default_rng(seed)
