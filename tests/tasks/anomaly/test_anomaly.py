@@ -338,3 +338,24 @@ def test_local_anomalies_of_a_clean_reference():
         scores = -AnomalyDetector(novelty=True).fit(train).score_samples(X)
         found.append(roc_auc_score(np.arange(len(X)) >= 400, scores))
     assert np.mean(found) > 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("law", "least", "most"),
+    [
+        (lambda rng, n: rng.normal(size=(n, 3)), 0.9, 1.15),
+        (lambda rng, n: rng.poisson(2.0, size=(n, 3)).astype(float), 0.85, 1.15),
+        (lambda rng, n: np.exp(1.5 * rng.normal(size=(n, 5))), 0.9, 1.25),
+        (lambda rng, n: rng.standard_t(3, size=(n, 20)), 1.1, 1.5),  # the guide says that it is too high here
+        (lambda rng, n: rng.normal(size=(n, 1)), 0.45, 0.8),  # and too low here
+    ],
+)
+def test_levels_of_p_values_of_sixty_ordinary_rows(law, least, most):
+    """P(p <= 0.1) of new rows, relative to 6/61."""
+    shares = []
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        detector = AnomalyDetector(novelty=True, n_jobs=1).fit(law(rng, 60))
+        shares.append((detector.p_values(law(rng, 200)) <= 0.1).mean() / (6 / 61))
+    assert least < np.mean(shares) < most

@@ -382,8 +382,8 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
         r"""Return conformal p-values of new rows: the share of training rows at least as unlikely.
 
         Each training row is judged without itself, the new row by all training rows. If the row comes from the same
-        distribution as the n training rows, :math:`P(p \le t)` is about t in simulation, whatever the distribution
-        is; repeated values make p-values larger, and so do anomalies among the training rows. The smallest possible
+        distribution as the n training rows, :math:`P(p \le t)` is about t in simulation, unless rows are few and columns
+        many; repeated values make p-values larger, and so do anomalies among the training rows. The smallest possible
         p-value is 1/(n + 1). If the detector was fitted with `groups`, each group counts as one row, and n is the number of
         groups.
 
